@@ -1,0 +1,31 @@
+"""dpglm: differentially private generalized linear models behind the scikit-learn interface."""
+
+from .bounds import Bounds
+from .estimators import (
+    BoundsScaler,
+    ElasticNet,
+    GLMClassifier,
+    GLMRegressor,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+)
+from .privacy import Budget, Guarantee, Neighbours
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Bounds",
+    "BoundsScaler",
+    "Budget",
+    "ElasticNet",
+    "GLMClassifier",
+    "GLMRegressor",
+    "Guarantee",
+    "Lasso",
+    "LinearRegression",
+    "LogisticRegression",
+    "Neighbours",
+    "Ridge",
+]

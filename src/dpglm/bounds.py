@@ -1,0 +1,137 @@
+"""Public facts about a single record, declared before anybody looks at the data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What every record is known, or made, to satisfy.
+
+    Records outside the bounds are clipped into them: an entry is cut to its feature bound, then a
+    row that is longer than ``row_norm`` is scaled down to it, and a target is cut to its range.
+    Bounds are declared, never measured: a bound computed from the records would leak.
+
+    Parameters
+    ----------
+    row_norm : float, optional
+        Largest Euclidean norm of a row. Infinity means none, which only a fit without noise accepts.
+    feature : float or array of shape (n_features,), optional
+        Largest absolute value of each feature.
+    target : (float, float), optional
+        Smallest and largest target of a regression.
+
+    Examples
+    --------
+    >>> from dpglm import Bounds
+    >>> Bounds(feature=[3.0, 4.0]).radius(2)
+    5.0
+    """
+
+    row_norm: float | None = None
+    feature: float | NDArray[np.float64] | None = None
+    target: tuple[float, float] | None = None
+    _key: tuple[Any, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.row_norm is None and self.feature is None:
+            raise ValueError("Bounds needs row_norm, feature or both: without them no sensitivity is finite")
+        if self.row_norm is not None:
+            limit = float(self.row_norm)
+            object.__setattr__(self, "row_norm", limit if limit == math.inf else _positive("row_norm", limit))
+        feature = self.feature
+        if feature is not None and np.ndim(feature) == 0:
+            feature = _positive("feature", feature)
+        elif feature is not None:
+            feature = _positive_vector(feature)
+        object.__setattr__(self, "feature", feature)
+        if self.target is not None:
+            low, high = (float(end) for end in self.target)
+            if not (math.isfinite(low) and math.isfinite(high) and low < high):
+                raise ValueError(f"target must be two finite numbers (low, high) with low < high, got {self.target}")
+            object.__setattr__(self, "target", (low, high))
+        shown = feature.tobytes() if isinstance(feature, np.ndarray) else feature
+        object.__setattr__(self, "_key", (self.row_norm, shown, self.target))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bounds) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def features(self, n_features: int) -> NDArray[np.float64]:
+        """Bound on the absolute value of each feature: the declared one, or the row norm."""
+        largest = math.inf if self.row_norm is None else self.row_norm
+        if self.feature is None:
+            return np.full(n_features, largest)
+        if isinstance(self.feature, np.ndarray) and self.feature.shape != (n_features,):
+            raise ValueError(f"Bounds.feature has {self.feature.size} entries, the table has {n_features} features")
+        return np.minimum(np.broadcast_to(self.feature, n_features), largest)
+
+    def radius(self, n_features: int) -> float:
+        """Largest Euclidean norm that a row within the bounds can have."""
+        if self.feature is None:
+            return float(self.row_norm)  # type: ignore[arg-type]
+        reach = float(np.linalg.norm(self.features(n_features)))
+        return reach if self.row_norm is None else min(reach, self.row_norm)
+
+    def clip(self, X: ArrayLike) -> NDArray[np.float64]:
+        """A dense copy of ``X`` with every row inside the bounds, as a fit or a prediction sees it.
+
+        Examples
+        --------
+        >>> from dpglm import Bounds
+        >>> Bounds(row_norm=1.0).clip([[3.0, 4.0], [0.3, 0.4]])
+        array([[0.6, 0.8],
+               [0.3, 0.4]])
+        """
+        rows = np.array(X, dtype=np.float64, ndmin=2)
+        if self.feature is not None:
+            limit = self.features(rows.shape[1])
+            np.clip(rows, -limit, limit, out=rows)
+        return rows * self.shrink(np.linalg.norm(rows, axis=1))[:, None]
+
+    def shrink(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Factor at most 1 that brings rows of these norms inside ``row_norm``."""
+        if self.row_norm is None or self.row_norm == math.inf:
+            return np.ones_like(norms)
+        return self.row_norm / np.maximum(norms, self.row_norm)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The bounds as JSON-able values."""
+        feature = self.feature.tolist() if isinstance(self.feature, np.ndarray) else self.feature
+        return {"row_norm": self.row_norm, "feature": feature, "target": self.target and list(self.target)}
+
+    def __str__(self) -> str:
+        parts = []
+        if self.row_norm is not None:
+            parts.append(f"row norm <= {self.row_norm:g}")
+        if isinstance(self.feature, np.ndarray):
+            low, high = self.feature.min(), self.feature.max()
+            parts.append(f"|feature j| <= b_j with b_j between {low:g} and {high:g}")
+        elif self.feature is not None:
+            parts.append(f"|feature| <= {self.feature:g}")
+        if self.target is not None:
+            parts.append(f"target in [{self.target[0]:g}, {self.target[1]:g}]")
+        return ", ".join(parts)
+
+
+def _positive(name: str, value: Any) -> float:
+    number = float(value)
+    if not (number > 0 and math.isfinite(number)):
+        raise ValueError(f"{name} must be a positive finite number, got {value}")
+    return number
+
+
+def _positive_vector(values: Any) -> NDArray[np.float64]:
+    vector = np.array(values, dtype=np.float64)
+    if vector.ndim != 1 or not (np.isfinite(vector).all() and (vector > 0).all()):
+        raise ValueError("feature must be a positive number or a vector of them, one for each feature")
+    vector.flags.writeable = False
+    return vector

@@ -1,0 +1,39 @@
+"""Sparse tables stored by columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kernels import descend_sparse
+from .sparse import Sparse, column_entries
+
+
+class CSC(Sparse):
+    """A sparse table stored by columns: the form coordinate methods read."""
+
+    def column(self, j: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The rows that hold column j, and their entries."""
+        return column_entries(self.X, j)
+
+    def rows(self, index: NDArray[np.intp]) -> CSC:
+        """The table of some rows."""
+        return CSC(self.X[index])
+
+    def scaled_columns(self, scale: NDArray[np.float64]) -> CSC:
+        """The table by columns with row i multiplied by scale_i; copied only where needed."""
+        if (scale == 1).all():
+            return self
+        return self._with(self.X.data * scale[self.X.indices])
+
+    def descend(self, tail: NDArray[np.float64], *steps: Any) -> NDArray[np.float64]:
+        """Run a compiled block of coordinate steps (see ``kernels.descend_sparse``)."""
+        return descend_sparse(self.X.indptr, self.X.indices, self.X.data, tail, *steps)
+
+    def _row_of_entry(self) -> NDArray[Any]:
+        return self.X.indices
+
+    def _column_of_entry(self) -> NDArray[Any]:
+        return self._major()

@@ -1,0 +1,38 @@
+"""Sparse tables stored by rows."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .csc import CSC
+from .sparse import Sparse
+
+
+class CSR(Sparse):
+    """A sparse table stored by rows: the form gradient methods read."""
+
+    def column(self, j: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The rows that hold column j, and their entries."""
+        return self._by_columns.column(j)
+
+    def rows(self, index: NDArray[np.intp]) -> CSR:
+        """The table of some rows."""
+        return CSR(self.X[index])
+
+    def scaled_columns(self, scale: NDArray[np.float64]) -> CSC:
+        """The table by columns with row i multiplied by scale_i."""
+        return self._by_columns.scaled_columns(scale)
+
+    @cached_property
+    def _by_columns(self) -> CSC:
+        return CSC(self.X.tocsc())
+
+    def _row_of_entry(self) -> NDArray[Any]:
+        return self._major()
+
+    def _column_of_entry(self) -> NDArray[Any]:
+        return self.X.indices

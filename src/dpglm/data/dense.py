@@ -1,0 +1,104 @@
+"""Dense tables: C or F order, float32 or float64, in memory or memory-mapped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kernels import descend_dense
+
+_CHUNK_BYTES = 1 << 21
+
+
+def rounded_down(limit: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The limits in a table's own precision, never above their true value."""
+    edge = limit.astype(dtype)
+    return np.where(edge > limit, np.nextafter(edge, np.zeros_like(edge)), edge)
+
+
+class Dense:
+    """A dense table. Sums are always taken in double precision, also for float32 tables."""
+
+    def __init__(self, X: Any) -> None:
+        array = np.asarray(X)
+        self.X = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape
+
+    def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        """X @ w."""
+        if self.X.dtype == np.float64:
+            return self.X @ w
+        product = np.empty(self.shape[0])
+        for rows in self._chunks():
+            product[rows] = self.X[rows].astype(np.float64) @ w
+        return product
+
+    def t_dot(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
+        """X.T @ r."""
+        if self.X.dtype == np.float64:
+            return self.X.T @ r
+        product = np.zeros(self.shape[1])
+        for rows in self._chunks():
+            product += self.X[rows].astype(np.float64).T @ r[rows]
+        return product
+
+    def column(self, j: int) -> tuple[slice, NDArray[Any]]:
+        """The rows that hold column j, and their entries."""
+        return slice(None), self.X[:, j]
+
+    def rows(self, index: NDArray[np.intp]) -> Dense:
+        """The table of some rows."""
+        return Dense(self.X[index])
+
+    @cached_property
+    def row_norms(self) -> NDArray[np.float64]:
+        """Euclidean norm of each row; infinite or NaN where an entry is."""
+        norms = np.empty(self.shape[0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows in self._chunks():
+                norms[rows] = np.linalg.norm(self.X[rows].astype(np.float64, copy=False), axis=1)
+        return norms
+
+    def second_moments(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum over the rows of weight times the squared entry, for each column."""
+        moments = np.zeros(self.shape[1])
+        for rows in self._chunks():
+            moments += np.square(self.X[rows].astype(np.float64, copy=False)).T @ weights[rows]
+        return moments
+
+    def clipped(self, limit: NDArray[np.float64]) -> Dense:
+        """The table with entry j of each row cut to [-limit_j, limit_j]; copied only if one is outside."""
+        if not any((np.abs(self.X[rows]) > limit).any() for rows in self._chunks()):
+            return self
+        edge = rounded_down(limit, self.X.dtype)
+        return Dense(np.clip(self.X, -edge, edge))
+
+    def without(self, dropped: NDArray[np.bool_]) -> Dense:
+        """The table with some rows set to zero."""
+        X = np.array(self.X, order="K")
+        X[dropped] = 0
+        return Dense(X)
+
+    def scaled_columns(self, scale: NDArray[np.float64]) -> Dense:
+        """The table in column order with row i multiplied by scale_i; copied only where needed."""
+        if (scale == 1).all():
+            return Dense(np.asfortranarray(self.X))
+        X = np.empty(self.shape, dtype=self.X.dtype, order="F")
+        np.multiply(self.X, scale[:, None], out=X, casting="same_kind")
+        return Dense(X)
+
+    def descend(self, tail: NDArray[np.float64], *steps: Any) -> NDArray[np.float64]:
+        """Run a compiled block of coordinate steps (see ``kernels.descend_dense``)."""
+        return descend_dense(self.X, tail.astype(self.X.dtype, copy=False), *steps)
+
+    def _chunks(self) -> Iterator[slice]:
+        n, p = self.shape
+        step = max(1, _CHUNK_BYTES // (8 * max(p, 1)))
+        return (slice(start, start + step) for start in range(0, n, step))

@@ -1,0 +1,142 @@
+"""The records of a fit: a table, its targets, and the bounds that hold for every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..bounds import Bounds
+from .csc import CSC
+from .csr import CSR
+from .dense import Dense
+from .sparse import canonical, is_sparse
+
+
+class Columns(Protocol):
+    """What a table stored by columns offers to coordinate methods."""
+
+    def column(self, j: int) -> tuple[Any, NDArray[Any]]: ...
+    def descend(self, tail: NDArray[np.float64], *steps: Any) -> NDArray[np.float64]: ...
+
+
+class Block(Protocol):
+    """What a stored table offers, whatever its layout."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def row_norms(self) -> NDArray[np.float64]: ...
+    def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def t_dot(self, r: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def column(self, j: int) -> tuple[Any, NDArray[Any]]: ...
+    def rows(self, index: NDArray[np.intp]) -> Block: ...
+    def second_moments(self, weights: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def clipped(self, limit: NDArray[np.float64]) -> Block: ...
+    def without(self, dropped: NDArray[np.bool_]) -> Block: ...
+    def scaled_columns(self, scale: NDArray[np.float64]) -> Columns: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Rows inside their bounds, with an optional constant feature, and one target each.
+
+    The table itself is not copied to scale its rows: ``scale`` multiplies them inside the products.
+    A record that is not finite has scale 0: it adds nothing to any sum, not even through the
+    constant feature.
+    """
+
+    block: Block
+    scale: NDArray[np.float64]
+    y: NDArray[np.float64]
+    constant: float
+
+    @property
+    def n_records(self) -> int:
+        return self.block.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Features of the table, without the constant one."""
+        return self.block.shape[1]
+
+    @cached_property
+    def intercept_column(self) -> NDArray[np.float64]:
+        """The constant feature: zero for a record that does not count."""
+        return np.where(self.scale > 0, self.constant, 0.0)
+
+    @cached_property
+    def row_norms(self) -> NDArray[np.float64]:
+        """Norm of each row, the constant feature included."""
+        norms = np.where(self.scale > 0, self.scale * self.block.row_norms, 0.0)
+        return np.hypot(norms, self.intercept_column)
+
+    def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Margins: each row times w."""
+        z = self.scale * self.block.dot(w[: self.n_features])
+        if self.constant:
+            z += self.intercept_column * w[self.n_features]
+        return z
+
+    def t_dot(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum over the records of r_i times row i."""
+        sums = self.block.t_dot(self.scale * r)
+        if self.constant:
+            sums = np.append(sums, (self.intercept_column * r).sum())
+        return sums
+
+    def second_moments(self) -> NDArray[np.float64]:
+        """Sum over the records of the squared entries, for each column of the table."""
+        return self.block.second_moments(np.square(self.scale))
+
+    def rows(self, index: NDArray[np.intp]) -> Records:
+        """Some of the records."""
+        return replace(self, block=self.block.rows(index), scale=self.scale[index], y=self.y[index])
+
+    @cached_property
+    def by_columns(self) -> Columns:
+        """The table by columns, its rows already scaled."""
+        return self.block.scaled_columns(self.scale)
+
+    def with_target(self, y: NDArray[np.float64]) -> Records:
+        """The same table with other targets."""
+        return replace(self, y=y)
+
+
+def as_block(X: Any) -> Block:
+    """Wrap an array, memory map or scipy sparse table; none is copied if it is already float."""
+    if is_sparse(X):
+        if X.format == "csc":
+            return CSC(canonical(X))
+        return CSR(canonical(X.tocsr()))
+    return Dense(X)
+
+
+def as_data(X: Any, y: ArrayLike, bounds: Bounds, constant: float = 0.0) -> Records:
+    """Records inside ``bounds``; those that are not finite contribute nothing.
+
+    Parameters
+    ----------
+    X : array, memory map or scipy sparse table
+    y : array of shape (n_records,)
+        Targets; NaN marks a record without one.
+    bounds : Bounds
+    constant : float
+        Value of the constant feature that carries the intercept; 0 for none.
+    """
+    block = as_block(X)
+    target = np.array(y, dtype=np.float64)
+    dropped = ~(np.isfinite(block.row_norms) & np.isfinite(target))
+    if dropped.any():
+        block = block.without(dropped)
+        target[dropped] = 0.0
+    if bounds.target is not None:
+        np.clip(target, *bounds.target, out=target)
+    if bounds.feature is not None:
+        block = block.clipped(bounds.features(block.shape[1]))
+    scale = bounds.shrink(block.row_norms)
+    scale[dropped] = 0.0
+    return Records(block, scale, target, constant)

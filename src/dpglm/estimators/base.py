@@ -1,0 +1,173 @@
+"""What all estimators share: from a table to coefficients, through problem, plan and curator."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from .. import solvers
+from ..accounting import Event
+from ..bounds import Bounds
+from ..curator import Curator
+from ..data import as_data
+from ..errors import PlanMismatch, PrivacyWarning
+from ..losses import Loss
+from ..mechanisms import Randomness
+from ..penalties import Penalty
+from ..plan import Plan
+from ..privacy import Budget, Guarantee, Neighbours
+from ..problem import Problem
+from ..solvers import Result
+
+
+
+class PrivateGLM(BaseEstimator):
+    """Common part of the estimators; subclasses say their loss, penalty and targets."""
+
+    epsilon: float
+    delta: float | None
+    solver: Any
+    bounds: Bounds | None
+    neighbours: str
+    fit_intercept: bool
+    random_state: Any
+    verbose: int
+
+    @abstractmethod
+    def _loss(self) -> Loss: ...
+
+    @abstractmethod
+    def _penalty(self, n_samples: int) -> Penalty: ...
+
+    def _bounds(self) -> Bounds:
+        if self.bounds is not None and not isinstance(self.bounds, Bounds):
+            raise ValueError(f"bounds must be a dpglm.Bounds or None, got {self.bounds!r}")
+        return self.bounds or Bounds(row_norm=1.0 if math.isfinite(self.epsilon) else math.inf)
+
+    def _problem(self, n_samples: int) -> Problem:
+        return Problem(self._loss(), self._penalty(n_samples), self._bounds(), self.fit_intercept)
+
+    def _plan(self, n_samples: int, n_features: int, fits: int) -> Plan:
+        budget = Budget.for_records(self.epsilon, self.delta, n_samples)
+        try:
+            neighbours = Neighbours(self.neighbours)
+        except ValueError:
+            known = [relation.value for relation in Neighbours]
+            raise ValueError(f"neighbours must be one of {known}, got {self.neighbours!r}") from None
+        problem = self._problem(n_samples)
+        if budget.private and not math.isfinite(problem.radius(n_features)):
+            raise ValueError("bounds must limit the norm of a row unless epsilon is infinite")
+        return solvers.get(self.solver).plan(problem, n_samples, n_features, budget, neighbours, fits)
+
+    def _table(self, X: Any, y: Any) -> Any:
+        """X checked by scikit-learn for shape and type, never for the values of its records."""
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
+            )
+        X = validate_data(
+            self,
+            X,
+            accept_sparse=("csr", "csc"),
+            dtype=(np.float64, np.float32),
+            ensure_all_finite=False,
+        )
+        check_consistent_length(X, y)
+        return X
+
+    def _solve(self, X: Any, codes: NDArray[np.float64], targets: list[Any]) -> list[Result]:
+        """Plan, run and check one fit for each target; a target maps codes to the loss's y."""
+        n, p = X.shape
+        plan = self._plan(n, p, len(targets))
+        if plan.budget.private and plan.budget.delta > 1 / n:
+            warnings.warn(
+                f"delta = {plan.budget.delta:g} exceeds 1/n: a promise with such a delta may release whole records",
+                PrivacyWarning,
+                stacklevel=3,
+            )
+        if self.verbose:
+            print(plan)
+        problem = self._problem(n)
+        randomness = _randomness(self.random_state)
+        records = as_data(X, codes, problem.bounds, problem.constant(p))
+        spent: Counter[Event] = Counter()
+        results = []
+        for target in targets:
+            curator = Curator(records.with_target(target(records.y)), plan.neighbours, randomness)
+            results.append(solvers.get(self.solver).run(plan, problem, curator))
+            spent += curator.spent
+        if plan.budget.private and spent != plan.price:
+            raise PlanMismatch(f"{type(self).__name__} released something other than its plan: the fit is refused")
+        self.plan_ = plan
+        self.privacy_ = self._guarantee(plan, problem, randomness)
+        return results
+
+    def _guarantee(self, plan: Plan, problem: Problem, randomness: Randomness) -> Guarantee:
+        return Guarantee(
+            epsilon=plan.epsilon,
+            delta=plan.budget.delta,
+            neighbours=plan.neighbours.value,
+            public={
+                "n": plan.n_records,
+                "p": plan.n_features,
+                "bounds": str(problem.bounds),
+                "loss": repr(problem.loss),
+                "penalty": repr(problem.penalty),
+                "plan": f"{plan.solver} with "
+                + ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in plan.settings().items()),
+                **self._public(),
+            },
+            releases=tuple(
+                release.to_dict() | {"count": release.count * plan.fits, "sampling": release.sampling.words}
+                for release in plan.releases
+            ),
+            composition=plan.composition,
+            randomness=randomness.description,
+            secure=randomness.secure,
+        )
+
+    def _public(self) -> dict[str, Any]:
+        """Public facts that only some estimators have."""
+        return {}
+
+    def _split(self, w: NDArray[np.float64], n_features: int) -> tuple[NDArray[np.float64], float]:
+        """Coefficients and intercept, the latter without its constant feature."""
+        if not self.fit_intercept:
+            return w, 0.0
+        return w[:n_features], float(w[n_features] * self._problem(1).constant(n_features))
+
+    def _margins(self, X: Any) -> NDArray[np.float64]:
+        """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
+        rows = as_data(X, np.zeros(X.shape[0]), self._bounds())
+        coefficients = np.atleast_2d(self.coef_)
+        return np.column_stack([rows.dot(w) for w in coefficients]) + np.ravel(self.intercept_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        return tags
+
+
+def _randomness(random_state: Any) -> Randomness:
+    if random_state is None:
+        return Randomness()
+    if isinstance(random_state, np.random.RandomState):
+        random_state = int(random_state.randint(2**31))
+    warnings.warn(
+        "random_state makes the noise predictable: the fit can be repeated but is not private",
+        PrivacyWarning,
+        stacklevel=4,
+    )
+    return Randomness(random_state)

@@ -1,0 +1,321 @@
+"""Classifiers: binary, and one-vs-rest for more classes."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn import linear_model
+from sklearn.base import ClassifierMixin
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.svm import LinearSVC
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from .. import losses
+from ..bounds import Bounds
+from ..errors import PrivacyWarning
+from ..losses import Logistic, Loss
+from ..penalties import L2, Penalty, Zero
+from ..plan import Plan
+from ..solvers import Solver
+from .base import PrivateGLM
+
+
+class GLMClassifier(ClassifierMixin, PrivateGLM):
+    """Classifier for any loss of a margin and a label in {-1, 1}, with any penalty.
+
+    More than two classes are fitted one against the rest; the budget pays for all of these fits.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy to be spent; ``float("inf")`` fits without noise.
+    delta : float, optional
+        Probability of a worse loss; by default 1/n² (n is public).
+    loss : str or Loss
+        "logistic", "smoothed_hinge" or an object of `dpglm.losses`.
+    penalty : Penalty, optional
+        An object of `dpglm.penalties`; none by default.
+    solver : "auto", "gradient-descent", "coordinate-descent" or Solver
+        The algorithm, or an object of `dpglm.solvers` with its settings.
+    bounds : Bounds, optional
+        What is known of every record; by default ``Bounds(row_norm=1.0)``. Rows outside are clipped.
+    neighbours : "replace-one" or "zero-out"
+        The relation that the promise is for.
+    fit_intercept : bool
+        Whether to learn an intercept, as the coefficient of a constant feature.
+    classes : array, optional
+        The labels. If they are not given they are read off y, which makes the label set public.
+        A record with a label that is not among them contributes nothing.
+    random_state : int, optional
+        None draws noise from a cryptographic generator keyed by the operating system. An integer is
+        for tests and studies: the fit can be repeated, and is *not private*.
+    verbose : int
+        Print the plan before the fit if positive.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : array of shape (1,) or (n_classes,)
+    classes_ : array of shape (n_classes,)
+    plan_ : Plan
+        What was released and how it was priced.
+    privacy_ : Guarantee
+        The promise; print it.
+    n_iter_ : array
+        Steps of each fit.
+
+    Guarantee
+    ---------
+    Everything that ``fit`` stores satisfies ``privacy_`` for the declared neighbours, unless
+    ``random_state`` is given or epsilon is infinite.
+
+    Examples
+    --------
+    >>> from dpglm import GLMClassifier
+    >>> from dpglm.datasets import load_adult
+    >>> adult = load_adult()
+    >>> model = GLMClassifier(epsilon=1.0, loss="smoothed_hinge", classes=[-1, 1]).fit(adult.X, adult.y)
+    >>> bool(model.score(adult.X_test, adult.y_test) > 0.8)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float | None = None,
+        loss: str | Loss = "logistic",
+        penalty: Penalty | None = None,
+        solver: str | Solver = "auto",
+        bounds: Bounds | None = None,
+        neighbours: str = "replace-one",
+        fit_intercept: bool = True,
+        classes: ArrayLike | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.loss = loss
+        self.penalty = penalty
+        self.solver = solver
+        self.bounds = bounds
+        self.neighbours = neighbours
+        self.fit_intercept = fit_intercept
+        self.classes = classes
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _loss(self) -> Loss:
+        loss = losses.get(self.loss)
+        if loss.kind != "classification":
+            raise ValueError(f"{type(self).__name__} needs a loss for labels, {loss.name} is for {loss.kind}")
+        return loss
+
+    def _penalty(self, n_samples: int) -> Penalty:
+        return self.penalty or Zero()
+
+    def plan(self, n_samples: int, n_features: int, n_classes: int | None = None) -> Plan:
+        """The whole plan of a fit to a table of this size, without any data.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+        n_classes : int, optional
+            Number of classes; by default that of ``classes``, or 2.
+        """
+        if n_classes is None:
+            n_classes = 2 if self.classes is None else len(np.unique(self.classes))
+        return self._plan(n_samples, n_features, 1 if n_classes <= 2 else n_classes)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to private records.
+
+        Parameters
+        ----------
+        X : array, sparse table or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        """
+        X = self._table(X, y)
+        labels = column_or_1d(y, warn=True)
+        classes = self._label_set(labels)
+        codes = np.searchsorted(classes, labels).astype(np.float64).clip(0, len(classes) - 1)
+        codes[classes[codes.astype(np.intp)] != labels] = np.nan
+        ones = range(1, 2) if len(classes) == 2 else range(len(classes))
+        targets = [lambda code, k=k: np.where(code == k, 1.0, -1.0) for k in ones]
+        self.classes_ = classes
+        results = self._solve(X, codes, targets)
+        split = [self._split(result.w, X.shape[1]) for result in results]
+        self.coef_ = np.array([coefficients for coefficients, _ in split])
+        self.intercept_ = np.array([intercept for _, intercept in split])
+        self.n_iter_ = np.array([result.steps for result in results])
+        return self
+
+    def _label_set(self, labels: NDArray[Any]) -> NDArray[Any]:
+        if self.classes is not None:
+            classes = np.unique(np.asarray(self.classes))
+        else:
+            check_classification_targets(labels)
+            warnings.warn(
+                "classes is not given: the labels that occur in y are taken as public",
+                PrivacyWarning,
+                stacklevel=3,
+            )
+            classes = np.unique(labels)
+        if len(classes) < 2:
+            raise ValueError(f"{type(self).__name__} needs at least 2 classes, got 1 class")
+        return classes
+
+    def _public(self) -> dict[str, Any]:
+        source = "read off y" if self.classes is None else "declared"
+        return {"labels": f"{len(self.classes_)} classes, {source}"}
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Margins of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
+        margins = self._margins(X)
+        return margins[:, 0] if len(self.classes_) == 2 else margins
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most likely class of each row."""
+        margins = self.decision_function(X)
+        chosen = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
+        return self.classes_[chosen]
+
+    def _has_probabilities(self) -> bool:
+        return isinstance(losses.get(self.loss), Logistic)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each class: for more than two, the one-vs-rest ones normalised."""
+        margins = self.decision_function(X)
+        positive = expit(margins)
+        if margins.ndim == 1:
+            return np.column_stack([1 - positive, positive])
+        total = positive.sum(axis=1, keepdims=True)
+        return np.where(total > 0, positive / np.where(total > 0, total, 1), 1 / margins.shape[1])
+
+    def to_sklearn(self) -> Any:
+        """A plain scikit-learn classifier with the same coefficients.
+
+        It does not clip rows: apply ``Bounds.clip`` first where rows may lie outside the bounds.
+        """
+        check_is_fitted(self)
+        plain = [self._plain(w, b) for w, b in zip(self.coef_, self.intercept_, strict=True)]
+        if len(plain) == 1:
+            plain[0].classes_ = self.classes_
+            return plain[0]
+        whole = OneVsRestClassifier(type(plain[0])())
+        whole.estimators_ = plain
+        whole.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(self.classes_)
+        whole.n_features_in_ = self.n_features_in_
+        return whole
+
+    def _plain(self, w: NDArray[np.float64], intercept: float) -> Any:
+        plain = linear_model.LogisticRegression() if self._has_probabilities() else LinearSVC()
+        plain.classes_ = np.array([0, 1])
+        plain.coef_, plain.intercept_ = w[None, :].copy(), np.array([intercept])
+        plain.n_features_in_, plain.n_iter_ = self.n_features_in_, self.n_iter_[:1]
+        return plain
+
+
+class LogisticRegression(GLMClassifier):
+    """Logistic regression under differential privacy.
+
+    The objective is mean logistic loss + penalty.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy to be spent; ``float("inf")`` fits without noise.
+    delta : float, optional
+        Probability of a worse loss; by default 1/n² (n is public).
+    C : float
+        Inverse strength of the L2 penalty, as in scikit-learn: the penalty is norm(w)² / (2 C n).
+    penalty : Penalty, optional
+        An object of `dpglm.penalties` to be used instead of C.
+    solver : "auto", "gradient-descent", "coordinate-descent" or Solver
+        The algorithm, or an object of `dpglm.solvers` with its settings.
+    bounds : Bounds, optional
+        What is known of every record; by default ``Bounds(row_norm=1.0)``. Rows outside are clipped.
+    neighbours : "replace-one" or "zero-out"
+        The relation that the promise is for.
+    fit_intercept : bool
+        Whether to learn an intercept, as the coefficient of a constant feature.
+    classes : array, optional
+        The labels. If they are not given they are read off y, which makes the label set public.
+        A record with a label that is not among them contributes nothing.
+    random_state : int, optional
+        None draws noise from a cryptographic generator keyed by the operating system. An integer is
+        for tests and studies: the fit can be repeated, and is *not private*.
+    verbose : int
+        Print the plan before the fit if positive.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : array of shape (1,) or (n_classes,)
+    classes_ : array of shape (n_classes,)
+    plan_ : Plan
+        What was released and how it was priced.
+    privacy_ : Guarantee
+        The promise; print it.
+    n_iter_ : array
+        Steps of each fit.
+
+    Guarantee
+    ---------
+    Everything that ``fit`` stores satisfies ``privacy_`` for the declared neighbours, unless
+    ``random_state`` is given or epsilon is infinite.
+
+    Examples
+    --------
+    >>> from dpglm import LogisticRegression
+    >>> from dpglm.datasets import load_adult
+    >>> adult = load_adult()
+    >>> model = LogisticRegression(epsilon=1.0, classes=[-1, 1]).fit(adult.X, adult.y)
+    >>> bool(model.score(adult.X_test, adult.y_test) > 0.83)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float | None = None,
+        C: float = 1.0,
+        penalty: Penalty | None = None,
+        solver: str | Solver = "auto",
+        bounds: Bounds | None = None,
+        neighbours: str = "replace-one",
+        fit_intercept: bool = True,
+        classes: ArrayLike | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta=delta,
+            penalty=penalty,
+            solver=solver,
+            bounds=bounds,
+            neighbours=neighbours,
+            fit_intercept=fit_intercept,
+            classes=classes,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.C = C
+
+    def _penalty(self, n_samples: int) -> Penalty:
+        if self.penalty is not None:
+            return self.penalty
+        if not self.C > 0:
+            raise ValueError(f"C must be positive, got {self.C!r}")
+        return L2(1.0 / (self.C * n_samples))

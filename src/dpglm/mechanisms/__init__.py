@@ -1,0 +1,11 @@
+"""Mechanisms: noise for what a query answers, and the event that it costs."""
+
+from .base import Mechanism
+from .exponential import Exponential
+from .gaussian import Gaussian
+from .laplace import Laplace
+from .randomness import Randomness
+
+MECHANISMS: tuple[type[Mechanism], ...] = (Gaussian, Laplace, Exponential)
+
+__all__ = ["MECHANISMS", "Exponential", "Gaussian", "Laplace", "Mechanism", "Randomness"]

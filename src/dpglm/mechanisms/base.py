@@ -1,0 +1,34 @@
+"""What a mechanism is: noise for an answer, and the event that it costs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..accounting import Event
+from .randomness import Randomness
+
+ROUNDING = 1.0 + 1e-9
+"""Sensitivities are enlarged by this factor to cover the rounding of double-precision sums."""
+
+
+@dataclass(frozen=True)
+class Mechanism(ABC):
+    """Noise in units of the sensitivity of what is released."""
+
+    name: ClassVar[str]
+    noise: float
+
+    def __post_init__(self) -> None:
+        if not self.noise >= 0:
+            raise ValueError(f"noise must be at least 0, got {self.noise!r}")
+
+    @property
+    @abstractmethod
+    def event(self) -> Event:
+        """What one release costs."""
+
+    @abstractmethod
+    def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> Any:
+        """The answer, made private."""

@@ -1,0 +1,33 @@
+"""The exponential mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import accounting
+from .base import ROUNDING, Mechanism
+from .randomness import Randomness
+
+
+@dataclass(frozen=True)
+class Exponential(Mechanism):
+    """Chooses index j with probability proportional to exp(score_j / (noise * sensitivity)).
+
+    The sensitivity bounds how far any one score moves. The draw is the largest score after adding
+    Gumbel noise, so its bounded range is 2 / noise; no other noise has that range.
+    """
+
+    name: ClassVar[str] = "exponential"
+
+    @property
+    def event(self) -> accounting.Event:
+        return accounting.Exponential(self.noise)
+
+    def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> int:
+        scores = np.asarray(answer, dtype=np.float64)
+        if self.noise == 0:
+            return int(np.argmax(scores))
+        return int(np.argmax(scores + randomness.gumbel(self.noise * sensitivity * ROUNDING, scores.shape)))

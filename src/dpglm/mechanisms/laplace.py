@@ -1,0 +1,28 @@
+"""The Laplace mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import accounting
+from .base import ROUNDING, Mechanism
+from .randomness import Randomness
+
+
+@dataclass(frozen=True)
+class Laplace(Mechanism):
+    """Adds Laplace noise of scale noise * sensitivity; the sensitivity is in the L1 norm."""
+
+    name: ClassVar[str] = "Laplace"
+
+    @property
+    def event(self) -> accounting.Event:
+        return accounting.Laplace(self.noise)
+
+    def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> Any:
+        if self.noise == 0:
+            return answer
+        return answer + randomness.laplace(self.noise * sensitivity * ROUNDING, np.shape(answer) or None)

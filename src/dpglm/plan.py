@@ -1,0 +1,179 @@
+"""The plan of a fit: everything that happens to the records, decided before any is read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+from . import mechanisms, sampling
+from .accounting import Composed, Event, Gaussian, Repeated, calibrate, compose
+from .mechanisms import Mechanism
+from .privacy import Budget, Neighbours
+from .sampling import Everyone, Sampling
+
+
+@dataclass(frozen=True)
+class Release:
+    """One kind of release: which query, by which mechanism, how often, on which records."""
+
+    query: str
+    mechanism: Mechanism
+    count: int
+    sensitivity: str
+    sampling: Sampling = Everyone()
+
+    def event(self, neighbours: Neighbours) -> Event:
+        """What one such release costs."""
+        return self.sampling.price(self.mechanism, neighbours)
+
+    def scaled(self, factor: float) -> Release:
+        """The same release with all noise multiplied."""
+        return replace(self, mechanism=replace(self.mechanism, noise=self.mechanism.noise * factor))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The release as JSON-able values."""
+        return {
+            "query": self.query,
+            "mechanism": type(self.mechanism).__name__,
+            "noise": self.mechanism.noise,
+            "count": self.count,
+            "sensitivity": self.sensitivity,
+            "sampling": {"kind": type(self.sampling).__name__, **vars(self.sampling)},
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Release:
+        """The inverse of ``to_dict``."""
+        arguments = dict(values["sampling"])
+        kind = arguments.pop("kind")
+        return cls(
+            values["query"],
+            getattr(mechanisms, values["mechanism"])(values["noise"]),
+            values["count"],
+            values["sensitivity"],
+            getattr(sampling, kind)(**arguments),
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a solver will release, and what that costs. Solvers add their own public settings.
+
+    Attributes
+    ----------
+    n_records, n_features : int
+        Size of the table: public.
+    budget : Budget
+        What may be spent.
+    neighbours : Neighbours
+        The relation that the price is for.
+    fits : int
+        How many times the releases are made: once for each class of a one-vs-rest fit.
+    releases : tuple of Release
+        All that will be released in one of these fits.
+    """
+
+    solver: ClassVar[str]
+    kinds: ClassVar[dict[str, type[Plan]]] = {}
+
+    n_records: int
+    n_features: int
+    budget: Budget
+    neighbours: Neighbours
+    fits: int
+    releases: tuple[Release, ...]
+
+    def __init_subclass__(cls) -> None:
+        Plan.kinds[cls.solver] = cls
+
+    @cached_property
+    def price(self) -> Counter[Event]:
+        """Every event of the plan with its count: what the curator's log must equal."""
+        price: Counter[Event] = Counter()
+        for release in self.releases:
+            price[release.event(self.neighbours)] += release.count * self.fits
+        return price
+
+    @property
+    def event(self) -> Event:
+        """The whole plan as one event."""
+        return Composed(tuple(Repeated(event, count) for event, count in self.price.items()))
+
+    @cached_property
+    def epsilon(self) -> float:
+        """The epsilon that holds at the plan's delta: never more than the budget's."""
+        return compose(self.event).epsilon(self.budget.delta) if self.budget.private else math.inf
+
+    @property
+    def composition(self) -> str:
+        """How the price is added up, in words."""
+        if all(isinstance(event, Gaussian) for event in self.price):
+            return "exactly, as one Gaussian mechanism (closed form)"
+        return "numerically, by privacy-loss curves rounded against us"
+
+    def calibrated(self) -> Self:
+        """The same plan with all noise scaled to the least that keeps within the budget."""
+        factor = calibrate(self.event, self.budget.epsilon, self.budget.delta) if self.budget.private else 0.0
+        return replace(self, releases=tuple(release.scaled(factor) for release in self.releases))
+
+    def settings(self) -> dict[str, Any]:
+        """The public settings of the solver."""
+        shared = {field.name for field in fields(Plan)}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in shared}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON-able values."""
+        return {
+            "solver": self.solver,
+            "n_records": self.n_records,
+            "n_features": self.n_features,
+            "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
+            "neighbours": self.neighbours.value,
+            "fits": self.fits,
+            "releases": [release.to_dict() for release in self.releases],
+            "settings": self.settings(),
+        }
+
+    def to_json(self) -> str:
+        """The plan as JSON text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Plan:
+        """The inverse of ``to_dict``."""
+        kind = Plan.kinds.get(values["solver"])
+        if kind is None:
+            raise ValueError(f"no solver is called {values['solver']!r}: known are {sorted(Plan.kinds)}")
+        return kind(
+            n_records=values["n_records"],
+            n_features=values["n_features"],
+            budget=Budget(**values["budget"]),
+            neighbours=Neighbours(values["neighbours"]),
+            fits=values["fits"],
+            releases=tuple(Release.from_dict(release) for release in values["releases"]),
+            **values["settings"],
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.solver} on {self.n_records} records x {self.n_features} features, {self.neighbours.value}",
+            f"budget    epsilon {self.budget.epsilon:g}, delta {self.budget.delta:.3g}; "
+            f"spends epsilon {self.epsilon:.6g}",
+            "settings  " + ", ".join(f"{name} {_shown(value)}" for name, value in self.settings().items()),
+        ]
+        for release in self.releases:
+            times = f"{release.count * self.fits} x " + (f"({self.fits} classes) " if self.fits > 1 else "")
+            lines.append(
+                f"release   {times}{release.query}, {release.mechanism.name} noise "
+                f"{release.mechanism.noise:.4g} x sensitivity {release.sensitivity}, {release.sampling.words}"
+            )
+        return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

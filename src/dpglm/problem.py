@@ -1,0 +1,86 @@
+"""The problem to solve: mean loss + penalty, over records inside declared bounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .bounds import Bounds
+from .losses import Loss
+from .penalties import Penalty, Separable
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Minimise (1/n) sum of loss(x_i · w, y_i) + penalty(w), known without any record.
+
+    The intercept is the coefficient of a constant feature, as large as a row may be long. It is the
+    last entry of w, is not penalised, and is clipped and paid for like any other feature.
+    """
+
+    loss: Loss
+    penalty: Penalty
+    bounds: Bounds
+    fit_intercept: bool = True
+
+    def dimension(self, n_features: int) -> int:
+        """Length of w."""
+        return n_features + self.fit_intercept
+
+    def constant(self, n_features: int) -> float:
+        """Value of the constant feature; 0 without an intercept, 1 if rows have no bound."""
+        if not self.fit_intercept:
+            return 0.0
+        radius = self.bounds.radius(n_features)
+        return radius if math.isfinite(radius) else 1.0
+
+    def features(self, n_features: int) -> Vector:
+        """Bound on the absolute value of each feature, the constant one included."""
+        declared = self.bounds.features(n_features)
+        return np.append(declared, self.constant(n_features)) if self.fit_intercept else declared
+
+    def radius(self, n_features: int) -> float:
+        """Largest norm of a row, the constant feature included."""
+        return math.hypot(self.bounds.radius(n_features), self.constant(n_features))
+
+    def smoothness(self, n_features: int) -> float:
+        """Largest curvature of the mean loss in any direction."""
+        return self.loss.smoothness() * self.radius(n_features) ** 2
+
+    def slope_bound(self) -> float:
+        """Largest slope that a record can have at a sensible prediction.
+
+        For Lipschitz losses that is their constant. For the squared loss it is half the declared
+        range of targets: the slope of the farthest target from the middle of the range.
+        """
+        constant = self.loss.lipschitz(self.bounds.target)
+        if math.isfinite(constant) or self.bounds.target is None:
+            return constant
+        low, high = self.bounds.target
+        return (high - low) / 2
+
+    def start(self, n_features: int) -> Vector:
+        """Public starting point: zero, with the intercept of a regression at the middle of its range."""
+        w = np.zeros(self.dimension(n_features))
+        if self.fit_intercept and self.bounds.target is not None:
+            w[-1] = self.loss.link(sum(self.bounds.target) / 2) / self.constant(n_features)
+        return w
+
+    def prox(self, w: Vector, step: float) -> Vector:
+        """Proximal step of the penalty, which leaves the intercept alone."""
+        if not self.fit_intercept:
+            return self.penalty.prox(w, step)
+        return np.append(self.penalty.prox(w[:-1], step), w[-1])
+
+    def coordinate_form(self, n_features: int) -> tuple[Vector, Vector, Vector, Vector]:
+        """(l1, l2, low, high) of each coordinate for a separable penalty."""
+        assert isinstance(self.penalty, Separable)
+        parts = np.tile(np.array(self.penalty.coordinate_form())[:, None], self.dimension(n_features))
+        if self.fit_intercept:
+            parts[:, -1] = 0.0, 0.0, -math.inf, math.inf
+        return parts[0], parts[1], parts[2], parts[3]

@@ -1,0 +1,80 @@
+"""What a query is: a function of records, beside a bound on how far one record moves it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..privacy import Neighbours
+
+Vector = NDArray[np.float64]
+
+
+class Table(Protocol):
+    """What a query may ask of the records: products, columns and targets."""
+
+    y: Vector
+    constant: float
+
+    @property
+    def n_records(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def row_norms(self) -> Vector: ...
+    @property
+    def intercept_column(self) -> Vector: ...
+    def dot(self, w: Vector) -> Vector: ...
+    def t_dot(self, r: Vector) -> Vector: ...
+    def second_moments(self) -> Vector: ...
+    @property
+    def by_columns(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """Two records whose exchange moves a query's answer by (almost) its whole sensitivity.
+
+    Under zero-out the first record stands against none.
+    """
+
+    first: tuple[Vector, float]
+    second: tuple[Vector, float]
+    public: tuple[Any, ...]
+
+
+class Query(ABC):
+    """A function of the records and of public arguments."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def __call__(self, data: Table, *public: Any) -> Vector:
+        """The exact answer: for the curator's eyes only."""
+
+    @abstractmethod
+    def sensitivity(self, neighbours: Neighbours) -> float | Vector:
+        """How far neighbours move the answer: in the L2 norm, or a bound for each entry released alone."""
+
+    @abstractmethod
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        """Records of norm at most ``radius`` that show the sensitivity to be no larger than needed."""
+
+
+def opposed_records(n_features: int, radius: float, constant: float) -> WorstCase:
+    """Two records with the largest slopes of opposite sign, at a public point that sets them apart.
+
+    They share almost all of their norm in feature 0 and differ in a small feature 1, along which the
+    public point is so large that every loss is at the steepest end of its range on both.
+    """
+    lean = 0.1 * radius
+    shared = np.sqrt(radius**2 - lean**2)
+    low, high = np.zeros(n_features), np.zeros(n_features)
+    low[:2], high[:2] = (shared, -lean), (shared, lean)
+    point = np.zeros(n_features + bool(constant))
+    point[1] = 1e6 / lean
+    return WorstCase((low, 1.0), (high, -1.0), (point,))

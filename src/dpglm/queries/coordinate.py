@@ -1,0 +1,114 @@
+"""Clipped partial derivatives, one coordinate at a time, with margins kept between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..losses import Loss
+from ..privacy import Neighbours
+from .base import Query, Table, Vector, WorstCase, opposed_records
+
+Releaser = Callable[[Any, Any, Any], Any]
+"""(exact answers, their sensitivities, mechanism) -> released answers; the curator logs each."""
+
+
+@dataclass(frozen=True)
+class CoordinateRule:
+    """The public step rule of a block: w_j <- prox(w_j - rate_j * released, step_j) for its penalty."""
+
+    rate: Vector
+    step: Vector
+    l1: Vector
+    l2: Vector
+    low: Vector
+    high: Vector
+
+    def apply(self, j: int, w_j: float, released: float) -> float:
+        """The new value of coordinate j."""
+        value = w_j - self.rate[j] * released
+        shrunk = np.sign(value) * max(abs(value) - self.step[j] * self.l1[j], 0.0) / (1 + self.step[j] * self.l2[j])
+        return float(min(max(shrunk, self.low[j]), self.high[j]))
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateSums(Query):
+    """For each coordinate j, the sum over the records of slope * x_j cut to [-clip_j, clip_j].
+
+    Guarantee
+    ---------
+    One record adds to coordinate j a number in [-C_j, C_j], so that sum moves by at most C_j if the
+    record is zeroed out, 2 C_j if it is replaced. Each coordinate is released, and paid for, alone.
+    """
+
+    name: ClassVar[str] = "clipped partial derivative"
+    loss: Loss
+    clip: Vector
+
+    def __call__(self, data: Table, *public: Any) -> Vector:
+        (w,) = public
+        opened = self.open(data, w, Neighbours.REPLACE_ONE, lambda answer, sensitivity, mechanism: answer)
+        return np.array([opened.release(j, None) for j in range(len(w))])
+
+    def sensitivity(self, neighbours: Neighbours) -> Vector:
+        return self.clip * neighbours.records_moved
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        return opposed_records(n_features, radius, constant)
+
+    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenCoordinates:
+        """Start keeping the margins of every record at w."""
+        return OpenCoordinates(self, data, w, self.sensitivity(neighbours), releaser)
+
+
+class OpenCoordinates:
+    """Private state (the margins) behind ``release``, ``move`` and ``descend``."""
+
+    def __init__(
+        self, query: CoordinateSums, data: Table, w: Vector, sensitivity: Vector, releaser: Releaser
+    ) -> None:
+        self._query, self._sensitivity, self._releaser = query, sensitivity, releaser
+        self._columns, self._tail, self._y = data.by_columns, data.intercept_column, data.y
+        self._last = data.n_features
+        self._w, self._z = np.array(w, dtype=np.float64), data.dot(w)
+
+    def release(self, j: int, mechanism: Any) -> float:
+        """The partial derivative j, made private: costs one event."""
+        rows, entries = self._column(j)
+        slope = self._query.loss.derivative(self._z[rows], self._y[rows])
+        limit = self._query.clip[j]
+        exact = float(np.clip(slope * entries, -limit, limit).sum())
+        return self._releaser(exact, self._sensitivity[j], mechanism)
+
+    def move(self, j: int, value: float) -> None:
+        """Set coordinate j of the public point: costs nothing."""
+        rows, entries = self._column(j)
+        self._z[rows] += (value - self._w[j]) * entries
+        self._w[j] = value
+
+    def descend(self, coordinates: NDArray[np.int64], mechanism: Any, rule: CoordinateRule) -> tuple[Vector, Vector]:
+        """Release and move once for each of the coordinates; return the moves and the last point.
+
+        Losses that declare a compiled form run as one block; the draws are the same as in the loop.
+        """
+        loss = self._query.loss
+        if loss.form is None:
+            moves = np.empty(len(coordinates))
+            for k, j in enumerate(coordinates):
+                value = rule.apply(j, self._w[j], self.release(j, mechanism))
+                moves[k] = value - self._w[j]
+                self.move(j, value)
+            return moves, self._w.copy()
+        noise = self._releaser(np.zeros(len(coordinates)), self._sensitivity[coordinates], mechanism)
+        moves = self._columns.descend(
+            self._tail, loss.form, loss.form_parameter, self._y, self._z, self._w, coordinates, self._query.clip,
+            noise, rule.rate, rule.step, rule.l1, rule.l2, rule.low, rule.high,
+        )  # fmt: skip
+        return moves, self._w.copy()
+
+    def _column(self, j: int) -> tuple[Any, Any]:
+        return (slice(None), self._tail) if j == self._last else self._columns.column(j)

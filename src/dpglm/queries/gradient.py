@@ -1,0 +1,42 @@
+"""The clipped gradient of the loss, summed over the records."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..losses import Loss
+from ..privacy import Neighbours
+from .base import Query, Table, Vector, WorstCase, opposed_records
+
+
+@dataclass(frozen=True)
+class ClippedGradient(Query):
+    """Sum over the records of their gradient at w, each scaled down to L2 norm at most ``clip``.
+
+    Guarantee
+    ---------
+    The gradient of a GLM is slope * row. Scaled to norm at most C, one record adds a vector of norm
+    at most C, so the sum moves by at most C if it is zeroed out, 2C if it is replaced.
+    """
+
+    name: ClassVar[str] = "clipped gradient"
+    loss: Loss
+    clip: float
+
+    def __call__(self, data: Table, *public: Any) -> Vector:
+        (w,) = public
+        slope = self.loss.derivative(data.dot(w), data.y)
+        if math.isfinite(self.clip):
+            norms = np.abs(slope) * data.row_norms
+            slope *= self.clip / np.maximum(norms, self.clip)
+        return data.t_dot(slope)
+
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        return self.clip * neighbours.records_moved
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        return opposed_records(n_features, radius, constant)

@@ -1,0 +1,37 @@
+"""The second moment of every feature, summed over the records."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..privacy import Neighbours
+from .base import Query, Table, Vector, WorstCase
+
+
+@dataclass(frozen=True)
+class SecondMoments(Query):
+    """Sum over the records of x_j², for every feature j at once.
+
+    Guarantee
+    ---------
+    Rows have norm at most R, so the squares of one row are non-negative numbers with sum at most R²
+    and L2 norm at most R². Zeroing a record out moves the vector by at most R²; replacing it moves
+    it by the distance of two such vectors, at most sqrt(2) R² since their inner product is >= 0.
+    """
+
+    name: ClassVar[str] = "column second moments"
+    radius: float
+
+    def __call__(self, data: Table, *public: Any) -> Vector:
+        return data.second_moments()
+
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        return math.sqrt(neighbours.records_moved) * self.radius**2
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        corner = radius * np.eye(n_features)
+        return WorstCase((corner[0], 1.0), (corner[1], 1.0), ())

@@ -1,0 +1,64 @@
+"""Which records take part in a release, and what that does to its price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import accounting
+from .mechanisms import Gaussian, Mechanism, Randomness
+from .privacy import Neighbours
+
+
+class Sampling(Protocol):
+    """Draws a batch and prices a release made on it."""
+
+    @property
+    def words(self) -> str: ...
+
+    def draw(self, n_records: int, randomness: Randomness) -> NDArray[np.intp] | None: ...
+
+    def price(self, mechanism: Mechanism, neighbours: Neighbours) -> accounting.Event: ...
+
+
+@dataclass(frozen=True)
+class Everyone:
+    """Every record takes part."""
+
+    @property
+    def words(self) -> str:
+        return "on all records"
+
+    def draw(self, n_records: int, randomness: Randomness) -> None:
+        return None
+
+    def price(self, mechanism: Mechanism, neighbours: Neighbours) -> accounting.Event:
+        return mechanism.event
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """Each record takes part by its own coin; the batch and its size stay secret."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise ValueError(f"rate must lie in (0, 1], got {self.rate!r}")
+
+    @property
+    def words(self) -> str:
+        return f"on Poisson batches of rate {self.rate:.4g}"
+
+    def draw(self, n_records: int, randomness: Randomness) -> NDArray[np.intp]:
+        return randomness.subset(n_records, self.rate)
+
+    def price(self, mechanism: Mechanism, neighbours: Neighbours) -> accounting.Event:
+        if not isinstance(mechanism, Gaussian):
+            raise ValueError(f"Poisson batches are priced for the Gaussian mechanism only, got {mechanism.name}")
+        # The mechanism's noise is in units of the sensitivity, the event's in units of one contribution.
+        contributions = mechanism.noise * neighbours.records_moved
+        return accounting.PoissonGaussian(contributions, self.rate, neighbours.value)

@@ -1,0 +1,186 @@
+"""Private coordinate descent (Mangold, Bellet, Salmon and Tommasi, Algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..curator import Curator
+from ..errors import UnsupportedProblem
+from ..mechanisms import Gaussian
+from ..penalties import Separable
+from ..plan import Plan, Release
+from ..privacy import Budget, Neighbours
+from ..problem import Problem
+from ..queries import CoordinateRule, CoordinateSums, SecondMoments
+from .base import Result, Solver, Vector, noise_of_one_pass, positive
+
+_SETTLED = 1e-10
+
+
+@dataclass(frozen=True)
+class CoordinateDescentPlan(Plan):
+    """Plan of `CoordinateDescent`."""
+
+    solver: ClassVar[str] = "coordinate descent"
+
+    steps: int
+    clip: float
+    clip_rule: str
+    step_size: float
+    second_moments: str
+    periods: int
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateDescent(Solver):
+    """One uniformly random coordinate a step: w_j <- prox(w_j - (g_j + noise_j) * step_size / M_j).
+
+    M_j is the curvature of the mean loss along coordinate j: the loss's smoothness times the second
+    moment of feature j. It sets the step and, by ``clip_rule="smoothness"``, the clip of the coordinate.
+
+    Parameters
+    ----------
+    steps : int, optional
+        Number of coordinate updates.
+    clip : float, optional
+        C in C_j = C sqrt(M_j / tr M) ("smoothness") or C_j = C / sqrt(p) ("uniform").
+    clip_rule : {"smoothness", "uniform"}
+    step_size : float
+        Step in units of 1 / M_j.
+    second_moments : "bounds", "private" or array of shape (n_features,), optional
+        Where M_j comes from: the declared feature bounds, a private release that takes ``share`` of the
+        budget, or declared values. By default the bounds if features have them, else the release.
+    share : float
+        Share of the budget (of the squared Gaussian parameter) for releasing second moments.
+    periods : int, optional
+        Restart from the mean of the iterates this many times (periodic averaging); by default the
+        last iterate is returned, which does better in practice.
+    """
+
+    name: ClassVar[str] = "coordinate descent"
+
+    steps: int | None = None
+    clip: float | None = None
+    clip_rule: str = "smoothness"
+    step_size: float = 1.0
+    second_moments: str | ArrayLike | None = None
+    share: float = 0.05
+    periods: int | None = None
+
+    def __post_init__(self) -> None:
+        positive(steps=self.steps, clip=self.clip, step_size=self.step_size, periods=self.periods)
+        if self.clip_rule not in ("smoothness", "uniform"):
+            raise ValueError(f"clip_rule must be 'smoothness' or 'uniform', got {self.clip_rule!r}")
+        if isinstance(self.second_moments, str) and self.second_moments not in ("bounds", "private"):
+            raise ValueError(f"second_moments must be 'bounds', 'private' or values, got {self.second_moments!r}")
+        if not 0 < self.share < 1:
+            raise ValueError(f"share must lie strictly between 0 and 1, got {self.share!r}")
+
+    def plan(
+        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
+    ) -> CoordinateDescentPlan:
+        if not isinstance(problem.penalty, Separable):
+            raise UnsupportedProblem(
+                f"CoordinateDescent needs a penalty that is a sum over coordinates, "
+                f"{type(problem.penalty).__name__} is none: use GradientDescent"
+            )
+        source = self._source(problem)
+        if source == "bounds" and not np.isfinite(problem.features(p)).all():
+            raise UnsupportedProblem("second_moments='bounds' needs Bounds(feature=...) or Bounds(row_norm=...)")
+        if budget.private:
+            clip = self.clip or problem.slope_bound() * 1.0
+            steps = self.steps or 5 * problem.dimension(p)
+        else:
+            clip, steps = self.clip or math.inf, self.steps or 5_000 * problem.dimension(p)
+        moments = SecondMoments(problem.bounds.radius(p))
+        descent = Release(
+            query=CoordinateSums.name,
+            mechanism=Gaussian(math.sqrt(steps / (1 - self.share * (source == "private")))),
+            count=steps,
+            sensitivity=f"{neighbours.records_moved} C_j",
+        )
+        first = Release(
+            query=SecondMoments.name,
+            mechanism=Gaussian(math.sqrt(1 / self.share)),
+            count=1,
+            sensitivity=f"{moments.sensitivity(neighbours):.4g}",
+        )
+        releases = (first, descent) if source == "private" else (descent,)
+        plan = CoordinateDescentPlan(
+            n, p, budget, neighbours, fits, releases, steps, clip, self.clip_rule, self.step_size, source,
+            self.periods or 0,
+        )  # fmt: skip
+        return plan.calibrated()
+
+    def run(self, plan: CoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
+        n, p = plan.n_records, plan.n_features
+        moments = self._moments(plan, problem, curator)
+        curvature = problem.loss.smoothness() * moments
+        step = plan.step_size / curvature
+        share = curvature / curvature.sum() if plan.clip_rule == "smoothness" else np.full(len(step), 1 / len(step))
+        query = CoordinateSums(problem.loss, plan.clip * np.sqrt(share))
+        rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
+        if not plan.budget.private:
+            return _settle(plan, query, rule, problem.start(p), curator)
+        w = problem.start(p)
+        opened = curator.open(query, w)
+        periods = max(plan.periods, 1)
+        for period in range(periods):
+            count = plan.steps // periods + (period < plan.steps % periods)
+            picked = curator.pick(len(w), count)
+            moves, last = opened.descend(picked, plan.releases[-1].mechanism, rule)
+            if plan.periods:
+                last = w + np.bincount(picked, moves * (count - np.arange(count)) / count, minlength=len(w))
+                opened = curator.open(query, last)
+            w = last
+        return Result(w, plan.steps)
+
+    def _source(self, problem: Problem) -> str:
+        if self.second_moments is None:
+            return "private" if problem.bounds.feature is None else "bounds"
+        return self.second_moments if isinstance(self.second_moments, str) else "declared"
+
+    def _moments(self, plan: CoordinateDescentPlan, problem: Problem, curator: Curator) -> Vector:
+        """Second moment of each feature, the constant one included; all positive."""
+        largest = np.square(problem.features(plan.n_features))
+        p = plan.n_features
+        if not plan.budget.private:
+            values = curator.release(SecondMoments(problem.bounds.radius(p)), Gaussian(0.0)) / plan.n_records
+            largest[:p] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-300))
+        elif plan.second_moments == "declared":
+            largest[:p] = _declared(self.second_moments, p)
+        elif plan.second_moments == "private":
+            query, mechanism = SecondMoments(problem.bounds.radius(p)), plan.releases[0].mechanism
+            noisy = curator.release(query, mechanism) / plan.n_records
+            deviation = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
+            largest[:p] = np.minimum(np.maximum(noisy, 0.0) + 2.0 * deviation, largest[:p])
+        return largest
+
+
+def _settle(
+    plan: CoordinateDescentPlan, query: CoordinateSums, rule: CoordinateRule, w: Vector, curator: Curator
+) -> Result:
+    """Cyclic passes without noise until no coordinate moves any more."""
+    opened = curator.open(query, w)
+    everything = np.arange(len(w))
+    scale = 1.0 / np.sqrt(rule.step)
+    first, passes = 0.0, max(1, plan.steps // len(w))
+    for done in range(1, passes + 1):
+        moves, w = opened.descend(everything, Gaussian(0.0), rule)
+        change = float(np.max(np.abs(moves) * scale))
+        first = first or change
+        if change <= _SETTLED * first:
+            break
+    return Result(w, done * len(w))
+
+
+def _declared(values: Any, n_features: int) -> NDArray[np.float64]:
+    moments = np.asarray(values, dtype=np.float64)
+    if moments.shape != (n_features,) or not (moments > 0).all():
+        raise ValueError(f"second_moments must be {n_features} positive numbers, one for each feature")
+    return moments

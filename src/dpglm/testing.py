@@ -1,0 +1,149 @@
+"""Contracts that every query, mechanism, loss form and solver must keep; run them on your own.
+
+Each function raises ``AssertionError`` with the reason, or returns what it measured.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .bounds import Bounds
+from .curator import Curator
+from .data import as_data
+from .data.kernels import slopes
+from .losses import Loss
+from .mechanisms import Mechanism, Randomness
+from .plan import Plan
+from .privacy import Budget, Neighbours
+from .problem import Problem
+from .queries import Query
+from .solvers import Solver
+
+Record = tuple[NDArray[np.float64], float]
+
+
+def check_query(
+    query: Query,
+    neighbours: Neighbours,
+    bounds: Bounds,
+    n_features: int = 4,
+    constant: float = 0.0,
+    pairs: int = 10_000,
+    seed: int = 0,
+    tightness: float = 0.95,
+) -> float:
+    """Neighbours move the answer by at most the sensitivity, and some by nearly all of it.
+
+    Parameters
+    ----------
+    query : Query
+    neighbours : Neighbours
+    bounds : Bounds
+        Bounds that the query's sensitivity was stated for.
+    n_features : int
+    constant : float
+        Value of the constant feature.
+    pairs : int
+        Number of neighbouring tables: random ones, ones outside the bounds or not finite, and the
+        query's own worst case among random bystanders.
+    seed : int
+    tightness : float
+        Share of the sensitivity that some pair must reach.
+
+    Returns
+    -------
+    float
+        The largest share of the sensitivity that was reached.
+    """
+    rng = np.random.default_rng(seed)
+    allowed = np.asarray(query.sensitivity(neighbours))
+    reached = 0.0
+    for first, second, others, public in _pairs(query, bounds, n_features, constant, pairs, rng):
+        here = query(_records([first, *others], bounds, constant), *public)
+        if neighbours is Neighbours.ZERO_OUT:
+            second = (np.full(n_features, np.nan), 0.0)
+        there = query(_records([second, *others], bounds, constant), *public)
+        difference = np.abs(here - there) if allowed.ndim else np.linalg.norm(here - there)
+        reached = max(reached, float(np.max(difference / allowed)))
+    assert reached <= 1 + 1e-9, f"{query.name}: a neighbour moved the answer by {reached} of the sensitivity"
+    assert reached >= tightness, f"{query.name}: no neighbour reached more than {reached} of the sensitivity"
+    return reached
+
+
+def _pairs(
+    query: Query, bounds: Bounds, n_features: int, constant: float, pairs: int, rng: np.random.Generator
+) -> Iterator[tuple[Record, Record, list[Record], tuple[Any, ...]]]:
+    worst = query.worst_case(n_features, bounds.radius(n_features), constant)
+    for k in range(pairs):
+        others = [_random_record(rng, n_features) for _ in range(3)]
+        if k % 4 == 0:
+            yield worst.first, worst.second, others, worst.public
+            continue
+        public = tuple(rng.standard_normal(np.shape(value)) * 10 ** rng.uniform(-3, 3) for value in worst.public)
+        yield _random_record(rng, n_features), _random_record(rng, n_features), others, public
+
+
+def _random_record(rng: np.random.Generator, n_features: int) -> Record:
+    x = rng.standard_normal(n_features) * 10 ** rng.uniform(-2, 3)
+    if rng.random() < 0.05:
+        x[rng.integers(n_features)] = rng.choice([np.nan, np.inf, -np.inf, 1e300])
+    return x, float(rng.choice([-1.0, 1.0]))
+
+
+def _records(records: list[Record], bounds: Bounds, constant: float) -> Any:
+    rows, targets = zip(*records, strict=True)
+    return as_data(np.array(rows), np.array(targets), bounds, constant)
+
+
+def check_mechanism(mechanism: type[Mechanism], draws: int = 200_000) -> None:
+    """No noise returns the exact answer, noise scales with the sensitivity, and the event scales with noise."""
+    answer = np.array([3.0, -1.0, 2.0])
+    exact = mechanism(0.0).release(answer, 1.0, Randomness(0))
+    assert np.array_equal(exact, answer) or exact == answer.argmax(), "noise 0 must give the exact answer"
+    assert mechanism(2.0).event == mechanism(1.0).event.scaled(2.0), "the event must scale with the noise"
+    here = np.array([mechanism(1.0).release(answer, 4.0, Randomness(s)) for s in range(20)])
+    there = np.array([mechanism(2.0).release(answer, 2.0, Randomness(s)) for s in range(20)])
+    assert np.allclose(here, there), "noise must be measured in units of the sensitivity"
+    assert len(np.unique(here)) > 1, "noise must change the answer"
+
+
+def check_loss_form(loss: Loss) -> None:
+    """The compiled slope of a loss is its derivative."""
+    if loss.form is None:
+        return
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal(2000) * 10 ** rng.uniform(-3, 4, 2000)
+    y = rng.choice([-1.0, 1.0], 2000) if loss.kind == "classification" else rng.standard_normal(2000)
+    compiled = slopes(loss.form, loss.form_parameter, z, y)
+    assert np.allclose(compiled, loss.derivative(z, y), rtol=1e-12, atol=1e-12), f"{loss.name}: compiled slope differs"
+
+
+def check_solver(solver: Solver, problem: Problem, X: Any, y: NDArray[np.float64], seed: int = 0) -> Plan:
+    """A solver spends exactly its plan, within its budget, the same way twice, and saves its plan."""
+    n, p = X.shape
+    budget = Budget(1.0, 1e-6)
+    for neighbours in Neighbours:
+        plan = solver.plan(problem, n, p, budget, neighbours)
+        assert plan.epsilon <= budget.epsilon, f"{solver.name} plans to overspend: {plan.epsilon}"
+        assert plan.epsilon >= 0.99 * budget.epsilon, f"{solver.name} leaves budget unused: {plan.epsilon}"
+        assert Plan.from_dict(json.loads(plan.to_json())) == plan, "a saved plan must be the same plan"
+        runs = []
+        for _ in range(2):
+            curator = Curator(as_data(X, y, problem.bounds, problem.constant(p)), neighbours, Randomness(seed))
+            runs.append(solver.run(plan, problem, curator).w)
+            assert curator.spent == plan.price, f"{solver.name} spent {curator.spent}, planned {plan.price}"
+        assert np.array_equal(*runs), f"{solver.name}: the same seed must give the same model"
+        assert np.isfinite(runs[0]).all()
+        silent = replace(plan, releases=tuple(release.scaled(0.0) for release in plan.releases))
+        curator = Curator(as_data(X, y, problem.bounds, problem.constant(p)), neighbours, Randomness(seed))
+        without = solver.run(silent, problem, curator).w
+        assert not np.allclose(without, runs[0], rtol=1e-6, atol=0), f"{solver.name}: noise does not reach the model"
+    assert math.isinf(solver.plan(problem, n, p, Budget(math.inf, 1e-6), neighbours).epsilon)
+    return plan
