@@ -107,7 +107,12 @@ class Plan:
     @cached_property
     def epsilon(self) -> float:
         """The epsilon that holds at the plan's delta: never more than the budget's."""
-        return compose(self.event).epsilon(self.budget.delta) if self.budget.private else math.inf
+        if not self.budget.private:
+            return math.inf
+        curve = compose(self.event)
+        epsilon = curve.epsilon(self.budget.delta)
+        # The search for epsilon rounds up; that the budget's own epsilon holds is checked directly.
+        return min(epsilon, self.budget.epsilon) if curve.delta(self.budget.epsilon) <= self.budget.delta else epsilon
 
     @property
     def composition(self) -> str:

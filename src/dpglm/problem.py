@@ -19,8 +19,9 @@ Vector = NDArray[np.float64]
 class Problem:
     """Minimise (1/n) sum of loss(x_i · w, y_i) + penalty(w), known without any record.
 
-    The intercept is the coefficient of a constant feature, as large as a row may be long. It is the
-    last entry of w, is not penalised, and is clipped and paid for like any other feature.
+    The intercept is the coefficient of a constant feature, half as large as a row may be long: a full
+    length would enlarge every gradient, a small one would let the intercept learn too slowly. It is
+    the last entry of w, is not penalised, and is clipped and paid for like any other feature.
     """
 
     loss: Loss
@@ -37,7 +38,7 @@ class Problem:
         if not self.fit_intercept:
             return 0.0
         radius = self.bounds.radius(n_features)
-        return radius if math.isfinite(radius) else 1.0
+        return radius / 2 if math.isfinite(radius) else 1.0
 
     def features(self, n_features: int) -> Vector:
         """Bound on the absolute value of each feature, the constant one included."""
@@ -53,16 +54,16 @@ class Problem:
         return self.loss.smoothness() * self.radius(n_features) ** 2
 
     def slope_bound(self) -> float:
-        """Largest slope that a record can have at a sensible prediction.
+        """Largest slope that a record can have at the start.
 
-        For Lipschitz losses that is their constant. For the squared loss it is half the declared
-        range of targets: the slope of the farthest target from the middle of the range.
+        That is the Lipschitz constant of the loss or half the declared range of targets, whichever is
+        less: a regression starts from the middle of the range.
         """
         constant = self.loss.lipschitz(self.bounds.target)
-        if math.isfinite(constant) or self.bounds.target is None:
+        if self.bounds.target is None:
             return constant
         low, high = self.bounds.target
-        return (high - low) / 2
+        return min(constant, (high - low) / 2)
 
     def start(self, n_features: int) -> Vector:
         """Public starting point: zero, with the intercept of a regression at the middle of its range."""

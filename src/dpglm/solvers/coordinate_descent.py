@@ -92,6 +92,8 @@ class CoordinateDescent(Solver):
         source = self._source(problem)
         if source == "bounds" and not np.isfinite(problem.features(p)).all():
             raise UnsupportedProblem("second_moments='bounds' needs Bounds(feature=...) or Bounds(row_norm=...)")
+        if source == "declared":
+            _declared(self.second_moments, p)
         if budget.private:
             clip = self.clip or problem.slope_bound() * 1.0
             steps = self.steps or 5 * problem.dimension(p)

@@ -16,8 +16,8 @@ from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import ClippedGradient
 from ..sampling import Everyone, Poisson
+from . import defaults
 from .base import Result, Solver, noise_of_one_pass, positive
-from .defaults import default_clip, default_time
 from .noise_free import largest_curvature, minimise
 
 
@@ -44,11 +44,11 @@ class GradientDescent(Solver):
     clip : float, optional
         Largest L2 norm of one record's gradient; longer ones are scaled down to it.
     step_size : float, optional
-        Defaults to the inverse of the smoothness that the bounds imply.
+        Length of a step; the default is at most 1.5 over the smoothness that the bounds imply.
     batch_size : int, optional
         Expected size of a Poisson batch; by default every step reads all records.
     average : bool
-        Return the mean of the second half of the iterates instead of the last one.
+        Return the mean of the last quarter of the iterates instead of the last one.
 
     Notes
     -----
@@ -71,16 +71,12 @@ class GradientDescent(Solver):
         self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
     ) -> GradientDescentPlan:
         if budget.private:
-            clip = self.clip or default_clip(problem, p)
-            reach = noise_of_one_pass(n, budget, neighbours, fits)
-            time = default_time(problem, p, clip * reach)
-            step_size = self.step_size or 1.0 / problem.smoothness(p)
-            steps = self.steps or max(1, math.ceil(time / step_size))
-            if self.steps is None and self.step_size is None:
-                step_size = min(step_size, time / steps)
+            usual = defaults.gradient_descent(problem, p, noise_of_one_pass(n, budget, neighbours, fits))
+            steps, clip, step_size = (
+                given or default for given, default in zip((self.steps, self.clip, self.step_size), usual, strict=True)
+            )
         else:
-            clip = self.clip or math.inf
-            steps, step_size = self.steps or 20_000, self.step_size or 1.0 / problem.smoothness(p)
+            steps, clip, step_size = self.steps or 20_000, self.clip or math.inf, 0.0
         rate = 1.0 if self.batch_size is None else min(1.0, self.batch_size / n)
         release = Release(
             query=ClippedGradient.name,
@@ -99,7 +95,7 @@ class GradientDescent(Solver):
         query = ClippedGradient(problem.loss, plan.clip)
         batch = plan.n_records * (release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0)
         w = problem.start(plan.n_features)
-        kept, first_kept = np.zeros_like(w), plan.steps // 2
+        kept, first_kept = np.zeros_like(w), plan.steps - math.ceil(plan.steps / 4)
         for step in range(plan.steps):
             gradient = curator.release(query, release.mechanism, w, sampling=release.sampling) / batch
             w = problem.prox(w - plan.step_size * gradient, plan.step_size)

@@ -1,0 +1,33 @@
+"""Losses: convex functions of one prediction z and one target y, elementwise in NumPy.
+
+A new loss is one file here and its place in `LOSSES`; the contract tests then run on it.
+"""
+
+from __future__ import annotations
+
+from .base import Loss
+from .huber import Huber
+from .logistic import Logistic
+from .poisson import Poisson
+from .smoothed_hinge import SmoothedHinge
+from .squared import Squared
+
+LOSSES: tuple[type[Loss], ...] = (Logistic, Squared, Huber, SmoothedHinge, Poisson)
+
+__all__ = ["LOSSES", "Huber", "Logistic", "Loss", "Poisson", "SmoothedHinge", "Squared", "get"]
+
+
+def get(loss: str | Loss) -> Loss:
+    """Return the loss itself, or the built-in of that name with its default parameters.
+
+    Examples
+    --------
+    >>> get("huber")
+    Huber(threshold=1.0)
+    """
+    if isinstance(loss, Loss):
+        return loss
+    named = {cls.name: cls for cls in LOSSES}
+    if loss not in named:
+        raise ValueError(f"loss must be a Loss or one of {sorted(named)}, got {loss!r}")
+    return named[loss]()

@@ -1,0 +1,86 @@
+"""What a loss is: a convex function of one prediction and one target."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Loss(ABC):
+    """A loss l(z, y), convex and continuously differentiable in z = x·w.
+
+    Losses are elementwise: they take arrays of predictions and targets of one shape and return
+    an array of that shape. They never see records, so one loss serves every kind of table.
+
+    Attributes
+    ----------
+    name : str
+        The name by which `dpglm.losses.get` finds the loss.
+    kind : {"classification", "regression", "count"}
+        What a target is: -1 or 1, a real number, or a number that is at least 0.
+    form : int or None
+        Code of the slope in the compiled kernels: 0 for z - y, 1 logistic, 2 Huber, 3 smoothed
+        hinge, 4 Poisson; None if the kernels do not know the loss.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    form: ClassVar[int | None] = None
+
+    @property
+    def form_parameter(self) -> float:
+        """The one number that a compiled slope needs beside z and y; 0 if it needs none."""
+        return 0.0
+
+    @abstractmethod
+    def value(self, z: Array, y: Array) -> Array:
+        """Return l(z, y)."""
+
+    @abstractmethod
+    def derivative(self, z: Array, y: Array) -> Array:
+        """Return the derivative of l in z."""
+
+    @abstractmethod
+    def curvature(self, z: Array, y: Array) -> Array:
+        """Return the second derivative of l in z; at a kink of the derivative, either side's."""
+
+    @abstractmethod
+    def lipschitz(self, target: tuple[float, float] | None = None) -> float:
+        """Return the supremum of abs(derivative) over all z and all y in `target`.
+
+        Parameters
+        ----------
+        target : tuple of float, optional
+            Declared lowest and highest target; None if targets are not bounded.
+
+        Returns
+        -------
+        float
+            The constant, `math.inf` if there is none.
+        """
+
+    @abstractmethod
+    def smoothness(self) -> float:
+        """Return the supremum of the curvature over all z and y."""
+
+    def link(self, mean: float) -> float:
+        """Return the z that fits targets of this mean best; for regression and count losses."""
+        return mean
+
+    def mean(self, z: Array) -> Array:
+        """Return the target that z predicts, the inverse of `link`."""
+        return z
+
+
+def positive(name: str, value: float) -> None:
+    """Refuse a parameter that is not a positive finite number."""
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")

@@ -1,0 +1,60 @@
+"""Huber loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .base import Array, Loss, positive
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """r² / 2 for a residual r = z - y within the threshold d, and d (abs(r) - d/2) beyond it.
+
+    d-Lipschitz and 1-smooth in z.
+
+    Parameters
+    ----------
+    threshold : float
+        The residual d at which the loss turns from quadratic to linear.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Huber(threshold=1.0).derivative(np.array([0.5, 9.0]), np.zeros(2))
+    array([0.5, 1. ])
+    """
+
+    name: ClassVar[str] = "huber"
+    kind: ClassVar[str] = "regression"
+    form: ClassVar[int | None] = 2
+
+    threshold: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("threshold", self.threshold)
+
+    @property
+    def form_parameter(self) -> float:
+        return self.threshold
+
+    def value(self, z: Array, y: Array) -> Array:
+        size = np.abs(z - y)
+        inner = np.minimum(size, self.threshold)
+        return inner * (size - inner / 2)
+
+    def derivative(self, z: Array, y: Array) -> Array:
+        return np.clip(z - y, -self.threshold, self.threshold)
+
+    def curvature(self, z: Array, y: Array) -> Array:
+        residual = z - y
+        return (np.abs(residual) <= self.threshold).astype(residual.dtype)
+
+    def lipschitz(self, target: tuple[float, float] | None = None) -> float:
+        return self.threshold
+
+    def smoothness(self) -> float:
+        return 1.0

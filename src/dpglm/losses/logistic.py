@@ -1,0 +1,42 @@
+"""Logistic loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from .base import Array, Loss
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """log(1 + exp(-y z)) for y in {-1, 1}; 1-Lipschitz and 1/4-smooth in z.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Logistic().derivative(np.array([0.0]), np.array([1.0]))
+    array([-0.5])
+    """
+
+    name: ClassVar[str] = "logistic"
+    kind: ClassVar[str] = "classification"
+    form: ClassVar[int | None] = 1
+
+    def value(self, z: Array, y: Array) -> Array:
+        return np.logaddexp(0, -y * z)
+
+    def derivative(self, z: Array, y: Array) -> Array:
+        return -y * expit(-y * z)
+
+    def curvature(self, z: Array, y: Array) -> Array:
+        return expit(z) * expit(-z)
+
+    def lipschitz(self, target: tuple[float, float] | None = None) -> float:
+        return 1.0
+
+    def smoothness(self) -> float:
+        return 0.25

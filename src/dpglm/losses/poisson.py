@@ -1,0 +1,73 @@
+"""Poisson loss with a clipped rate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .base import Array, Loss, positive
+
+
+@dataclass(frozen=True)
+class Poisson(Loss):
+    """exp(z) - y z for a count y >= 0, continued linearly where exp(z) exceeds a declared rate.
+
+    The slope is min(exp(z), r) - y with the largest rate r: the loss stays convex and
+    continuously differentiable, is r-smooth, and is Lipschitz as soon as counts are bounded.
+
+    Parameters
+    ----------
+    max_rate : float
+        The largest rate r. Where counts average more than r the loss falls without end as z
+        grows, so declare a rate above any mean count worth predicting.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Poisson(max_rate=5.0).derivative(np.array([0.0, 1e6]), np.array([1.0, 2.0]))
+    array([0., 3.])
+    """
+
+    name: ClassVar[str] = "poisson"
+    kind: ClassVar[str] = "count"
+    form: ClassVar[int | None] = 4
+
+    max_rate: float = 100.0
+
+    def __post_init__(self) -> None:
+        positive("max_rate", self.max_rate)
+
+    @property
+    def form_parameter(self) -> float:
+        """The z at which the rate reaches `max_rate`."""
+        return math.log(self.max_rate)
+
+    def value(self, z: Array, y: Array) -> Array:
+        beyond = np.maximum(z - self.form_parameter, 0)
+        return self.mean(z) + self.max_rate * beyond - y * z
+
+    def derivative(self, z: Array, y: Array) -> Array:
+        return self.mean(z) - y
+
+    def curvature(self, z: Array, y: Array) -> Array:
+        return np.where(z <= self.form_parameter, self.mean(z), 0.0)
+
+    def lipschitz(self, target: tuple[float, float] | None = None) -> float:
+        if target is None:
+            return math.inf
+        low, high = target
+        return float(max(self.max_rate - low, high))
+
+    def smoothness(self) -> float:
+        return self.max_rate
+
+    def link(self, mean: float) -> float:
+        """Return log(mean), with the mean kept between a millionth of `max_rate` and `max_rate`."""
+        return math.log(min(max(mean, 1e-6 * self.max_rate), self.max_rate))
+
+    def mean(self, z: Array) -> Array:
+        """Return the rate min(exp(z), max_rate)."""
+        return np.minimum(np.exp(np.minimum(z, self.form_parameter)), self.max_rate)

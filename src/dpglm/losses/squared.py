@@ -1,0 +1,44 @@
+"""Squared loss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .base import Array, Loss
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """(z - y)² / 2; 1-smooth in z and not Lipschitz.
+
+    Its slope z - y has no bound over all z, so a private fit rests on clipping alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Squared().value(np.array([3.0]), np.array([1.0]))
+    array([2.])
+    """
+
+    name: ClassVar[str] = "squared"
+    kind: ClassVar[str] = "regression"
+    form: ClassVar[int | None] = 0
+
+    def value(self, z: Array, y: Array) -> Array:
+        return np.square(z - y) / 2
+
+    def derivative(self, z: Array, y: Array) -> Array:
+        return z - y
+
+    def curvature(self, z: Array, y: Array) -> Array:
+        return np.ones_like(z - y)
+
+    def lipschitz(self, target: tuple[float, float] | None = None) -> float:
+        return math.inf
+
+    def smoothness(self) -> float:
+        return 1.0

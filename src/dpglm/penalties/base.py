@@ -1,0 +1,120 @@
+"""What a penalty is: a convex function of the coefficients with a cheap proximal step."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 1e-9  # relative; a projected point may miss its set by rounding
+
+
+@dataclass(frozen=True)
+class Penalty(ABC):
+    """A convex penalty on the coefficients; the intercept is never part of them.
+
+    Attributes
+    ----------
+    separable : bool
+        Whether the penalty is a sum over coordinates, so that coordinate methods can use it.
+    """
+
+    separable: ClassVar[bool]
+
+    @property
+    def strong_convexity(self) -> float:
+        """The largest m for which penalty(w) - m/2 norm(w)² is convex."""
+        return 0.0
+
+    @abstractmethod
+    def value(self, w: Array) -> float:
+        """Return the penalty at w; infinite outside a constraint set."""
+
+    @abstractmethod
+    def prox(self, w: Array, step: float | Array) -> Array:
+        """Return the u that minimises norm(u - w)² / 2 + step * penalty(u)."""
+
+
+@dataclass(frozen=True)
+class Separable(Penalty):
+    """A sum over coordinates of l1 abs(u) + l2/2 u², with u kept in [low, high].
+
+    A subclass says its four numbers; value and proximal steps follow from them.
+    """
+
+    separable: ClassVar[bool] = True
+
+    @abstractmethod
+    def coordinate_form(self) -> tuple[float, float, float, float]:
+        """Return (l1, l2, low, high).
+
+        The proximal step of one coordinate is clip(soft(v, t * l1) / (1 + t * l2), low, high)
+        with soft(v, s) = sign(v) max(abs(v) - s, 0); compiled kernels use these numbers.
+        """
+
+    @property
+    def strong_convexity(self) -> float:
+        return self.coordinate_form()[1]
+
+    def value(self, w: Array) -> float:
+        l1, l2, low, high = self.coordinate_form()
+        below = low - TOLERANCE * max(1.0, abs(low))
+        above = high + TOLERANCE * max(1.0, abs(high))
+        if np.any(w < below) or np.any(w > above):
+            return math.inf
+        return float(l1 * np.sum(np.abs(w)) + l2 / 2 * np.sum(np.square(w)))
+
+    def prox(self, w: Array, step: float | Array) -> Array:
+        """Return the u that minimises norm(u - w)² / 2 + penalty(u) weighed by the step.
+
+        Parameters
+        ----------
+        w : ndarray
+            Coefficients.
+        step : float or ndarray
+            One step for all coordinates, or one for each.
+
+        Returns
+        -------
+        ndarray
+            The minimiser.
+        """
+        l1, l2, low, high = self.coordinate_form()
+        shrunk = np.sign(w) * np.maximum(np.abs(w) - step * l1, 0)
+        return np.clip(shrunk / (1 + step * l2), low, high)
+
+    def prox_one(self, w_j: float, step: float) -> float:
+        """Return the proximal step of a single coordinate."""
+        l1, l2, low, high = self.coordinate_form()
+        shrunk = math.copysign(max(abs(w_j) - step * l1, 0.0), w_j)
+        return min(max(shrunk / (1 + step * l2), low), high)
+
+
+@dataclass(frozen=True)
+class Ball(Penalty):
+    """A convex set around 0: the penalty is 0 inside it and infinite outside."""
+
+    separable: ClassVar[bool] = False
+
+    @abstractmethod
+    def project(self, w: Array) -> Array:
+        """Return the point of the set that is nearest to w."""
+
+    @abstractmethod
+    def linear_minimiser(self, g: Array) -> Array:
+        """Return a point of the set at which the inner product with g is least."""
+
+    def prox(self, w: Array, step: float | Array) -> Array:
+        return self.project(w)
+
+
+def nonnegative(name: str, value: float) -> None:
+    """Refuse a parameter that is negative or not finite."""
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{name} must be finite and at least 0, got {value!r}")

@@ -1,0 +1,33 @@
+"""L1 penalty."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .base import Separable, nonnegative
+
+
+@dataclass(frozen=True)
+class L1(Separable):
+    """strength * sum of abs(w_j): the lasso's penalty.
+
+    Parameters
+    ----------
+    strength : float
+        Weight of the penalty beside the mean loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> L1(1.0).prox(np.array([3.0, -2.0]), step=1.0)
+    array([ 2., -1.])
+    """
+
+    strength: float
+
+    def __post_init__(self) -> None:
+        nonnegative("strength", self.strength)
+
+    def coordinate_form(self) -> tuple[float, float, float, float]:
+        return self.strength, 0.0, -math.inf, math.inf

@@ -1,0 +1,33 @@
+"""Squared L2 penalty."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .base import Separable, nonnegative
+
+
+@dataclass(frozen=True)
+class L2(Separable):
+    """strength / 2 * sum of w_j²: the ridge penalty.
+
+    Parameters
+    ----------
+    strength : float
+        Weight of the penalty beside the mean loss; also its strong convexity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> L2(1.0).prox(np.array([3.0]), step=2.0)
+    array([1.])
+    """
+
+    strength: float
+
+    def __post_init__(self) -> None:
+        nonnegative("strength", self.strength)
+
+    def coordinate_form(self) -> tuple[float, float, float, float]:
+        return 0.0, self.strength, -math.inf, math.inf

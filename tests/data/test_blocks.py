@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dpglm import Bounds
+from dpglm.data import as_block, as_data
+
+rng = np.random.default_rng(0)
+TABLE = rng.standard_normal((60, 7)) * (rng.random((60, 7)) < 0.4)
+TABLE[:, 3] = 0.0
+TABLE[5] = 0.0
+Y = rng.standard_normal(60)
+
+
+def memory_map(tmp_path):
+    path = tmp_path / "table.npy"
+    np.save(path, TABLE)
+    return np.load(path, mmap_mode="r")
+
+
+LAYOUTS = {
+    "C order": lambda _: TABLE,
+    "F order": lambda _: np.asfortranarray(TABLE),
+    "float32": lambda _: TABLE.astype(np.float32),
+    "integers": lambda _: (TABLE * 10).astype(np.int64),
+    "memory map": memory_map,
+    "CSR matrix": lambda _: sp.csr_matrix(TABLE),
+    "CSR array": lambda _: sp.csr_array(TABLE),
+    "CSR float32": lambda _: sp.csr_array(TABLE.astype(np.float32)),
+    "CSC matrix": lambda _: sp.csc_matrix(TABLE),
+    "CSC array": lambda _: sp.csc_array(TABLE),
+    "COO": lambda _: sp.coo_array(TABLE),
+}
+
+
+@pytest.fixture(params=LAYOUTS)
+def stored(request, tmp_path):
+    X = LAYOUTS[request.param](tmp_path)
+    exact = (X.toarray() if sp.issparse(X) else np.asarray(X)).astype(np.float64)
+    return X, exact
+
+
+def test_every_layout_gives_the_same_products(stored):
+    X, exact = stored
+    block = as_block(X)
+    w, r = rng.standard_normal(7), rng.standard_normal(60)
+    weights = rng.random(60)
+    assert np.allclose(block.dot(w), exact @ w, rtol=1e-13, atol=1e-13)
+    assert np.allclose(block.t_dot(r), exact.T @ r, rtol=1e-13, atol=1e-13)
+    assert np.allclose(block.row_norms, np.linalg.norm(exact, axis=1), rtol=1e-13)
+    assert np.allclose(block.second_moments(weights), np.square(exact).T @ weights, rtol=1e-13)
+    for j in range(7):
+        rows, entries = block.column(j)
+        column = np.zeros(60)
+        column[rows] = entries
+        assert np.array_equal(column, exact[:, j])
+    some = np.array([3, 5, 59])
+    assert np.allclose(block.rows(some).dot(w), exact[some] @ w, rtol=1e-13, atol=1e-13)
+
+
+def test_records_lie_inside_their_bounds_in_every_layout(stored):
+    X, exact = stored
+    bounds = Bounds(row_norm=0.8, feature=np.linspace(0.1, 0.7, 7))
+    records = as_data(X, Y, bounds, constant=0.5)
+    inside = np.column_stack([bounds.clip(exact), np.full(60, 0.5)])
+    w = rng.standard_normal(8)
+    assert np.allclose(records.dot(w), inside @ w, rtol=1e-6)
+    assert np.allclose(records.t_dot(Y), inside.T @ Y, rtol=1e-6)
+    assert np.allclose(records.row_norms, np.linalg.norm(inside, axis=1), rtol=1e-6)
+    assert (records.row_norms <= np.hypot(0.8, 0.5) * (1 + 1e-12)).all()
+    assert np.allclose(records.second_moments(), np.square(inside[:, :7]).sum(axis=0), rtol=1e-6)
+    columns = np.zeros((60, 7))
+    for j in range(7):
+        rows, entries = records.by_columns.column(j)
+        columns[rows, j] = entries
+    assert np.allclose(columns, inside[:, :7], rtol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("wrap", [np.array, sp.csr_array, sp.csc_array])
+def test_a_record_that_is_not_finite_contributes_nothing(bad, wrap):
+    broken = TABLE.copy()
+    broken[7, 2] = bad
+    y = Y.copy()
+    y[11] = bad
+    records = as_data(wrap(broken), y, Bounds(row_norm=1.0, target=(-1, 1)), constant=1.0)
+    alone = np.zeros(60)
+    alone[[7, 11]] = 1.0
+    assert np.array_equal(records.t_dot(alone), np.zeros(8))
+    assert records.row_norms[7] == records.row_norms[11] == 0.0
+    assert np.isfinite(records.dot(np.ones(8))).all()
+    assert np.isfinite(records.second_moments()).all()
+    assert np.isfinite(records.y).all()
+
+
+def test_targets_are_cut_to_their_range():
+    assert np.array_equal(
+        as_data(TABLE[:3], [-5.0, 0.5, 9.0], Bounds(row_norm=1.0, target=(-1, 2))).y, [-1.0, 0.5, 2.0]
+    )
+
+
+def test_huge_entries_do_not_overflow_into_other_records():
+    X = np.array([[1e300, 1e300], [0.3, 0.4]])
+    records = as_data(X, [0.0, 0.0], Bounds(row_norm=1.0))
+    assert np.allclose(records.dot(np.ones(2)), [0.0, 0.7])
+
+
+def test_the_table_of_the_caller_is_never_written():
+    X, y = TABLE.copy(), Y.copy()
+    X[0, 0], y[1] = np.nan, np.nan
+    before_X, before_y = X.copy(), y.copy()
+    as_data(X, y, Bounds(row_norm=0.1, feature=0.05, target=(-0.1, 0.1)), constant=1.0)
+    assert np.array_equal(X, before_X, equal_nan=True) and np.array_equal(y, before_y, equal_nan=True)
+
+
+def test_duplicate_entries_of_a_sparse_table_are_summed_before_they_are_clipped():
+    X = sp.coo_array((np.array([0.6, 0.6]), (np.array([0, 0]), np.array([0, 0]))), shape=(1, 2))
+    X = sp.csr_array((X.data, np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
+    records = as_data(X, [0.0], Bounds(feature=1.0))
+    assert np.allclose(records.dot(np.array([1.0, 0.0])), [1.0])
+
+
+def test_single_precision_limits_are_rounded_towards_zero():
+    limit = np.array([0.1, 0.7])
+    clipped = as_block(np.full((3, 2), 9.0, dtype=np.float32)).clipped(limit)
+    assert (clipped.X.astype(np.float64) <= limit).all()

@@ -1,0 +1,69 @@
+import math
+
+import numpy as np
+import pytest
+
+from dpglm import Bounds, Neighbours
+from dpglm.data import as_data
+from dpglm.losses import LOSSES, Logistic, Squared
+from dpglm.queries import QUERIES, ClippedGradient, CoordinateSums, SecondMoments
+from dpglm.testing import check_query
+
+COUNTS = Bounds(row_norm=1.0, target=(0, 1))
+REALS = Bounds(row_norm=1.0, target=(-1, 1))
+
+CASES = [
+    (query, REALS if loss.kind != "count" else COUNTS, constant)
+    for loss in (cls() for cls in LOSSES)
+    for constant in (0.0, 1.0)
+    for query in (
+        ClippedGradient(loss, clip=0.8),
+        CoordinateSums(loss, clip=np.linspace(0.3, 0.8, 4 + bool(constant))),
+    )
+] + [(SecondMoments(radius=2.0), Bounds(row_norm=2.0), 0.0)]
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize(("query", "bounds", "constant"), CASES, ids=lambda value: getattr(value, "name", ""))
+def test_neighbours_move_the_answer_by_at_most_the_sensitivity(query, bounds, constant, neighbours):
+    assert 0.95 <= check_query(query, neighbours, bounds, constant=constant, pairs=2_000) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("kind", QUERIES)
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_every_query_holds_over_ten_thousand_pairs(kind, neighbours):
+    query, bounds, constant = next(case for case in CASES if isinstance(case[0], kind))
+    assert check_query(query, neighbours, bounds, constant=constant, pairs=10_000, seed=1) <= 1 + 1e-9
+
+
+def test_the_check_notices_a_sensitivity_that_is_too_small():
+    class Understated(ClippedGradient):
+        def sensitivity(self, neighbours):
+            return self.clip
+
+    with pytest.raises(AssertionError, match="moved the answer"):
+        check_query(Understated(Logistic(), 0.8), Neighbours.REPLACE_ONE, REALS, pairs=100)
+
+
+def test_the_check_notices_a_sensitivity_that_is_too_large():
+    class Overstated(ClippedGradient):
+        def sensitivity(self, neighbours):
+            return 3 * self.clip
+
+    with pytest.raises(AssertionError, match="no neighbour reached"):
+        check_query(Overstated(Logistic(), 0.8), Neighbours.REPLACE_ONE, REALS, pairs=100)
+
+
+def test_an_unclipped_gradient_is_the_gradient():
+    rng = np.random.default_rng(0)
+    X, y, w = rng.standard_normal((50, 4)), rng.standard_normal(50), rng.standard_normal(4)
+    data = as_data(X, y, Bounds(row_norm=math.inf))
+    expected = X.T @ (X @ w - y)
+    assert np.allclose(ClippedGradient(Squared(), math.inf)(data, w), expected)
+    assert np.allclose(CoordinateSums(Squared(), np.full(4, math.inf))(data, w), expected)
+
+
+def test_clipping_keeps_the_direction_of_each_record():
+    data = as_data([[3.0, 4.0]], [0.0], Bounds(row_norm=math.inf))
+    w = np.array([1.0, 1.0])
+    assert np.allclose(ClippedGradient(Squared(), 2.0)(data, w), 2.0 * np.array([0.6, 0.8]))

@@ -1,0 +1,161 @@
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dpglm import Bounds, Budget, Neighbours
+from dpglm.curator import Curator
+from dpglm.data import as_data
+from dpglm.errors import UnsupportedProblem
+from dpglm.losses import LOSSES, Logistic, Squared
+from dpglm.mechanisms import Gaussian, Randomness
+from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Zero
+from dpglm.problem import Problem
+from dpglm.queries import CoordinateRule, CoordinateSums
+from dpglm.solvers import SOLVERS, CoordinateDescent, GradientDescent, get
+from dpglm.testing import check_loss_form, check_solver
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((400, 6)) * np.linspace(0.2, 1.0, 6)
+LABELS = np.sign(X @ rng.standard_normal(6) + 0.5 * rng.standard_normal(400))
+SETTINGS = [*(cls() for cls in SOLVERS.values()), GradientDescent(batch_size=40, steps=10),
+            GradientDescent(average=False), CoordinateDescent(periods=3),
+            CoordinateDescent(clip_rule="uniform", second_moments=np.full(6, 0.2))]  # fmt: skip
+
+
+@pytest.mark.parametrize("solver", SETTINGS, ids=repr)
+def test_solver_spends_exactly_its_plan(solver):
+    check_solver(solver, Problem(Logistic(), L2(0.01), Bounds(row_norm=1.0)), X, LABELS)
+
+
+@pytest.mark.parametrize("solver", SETTINGS, ids=repr)
+def test_dense_and_sparse_tables_give_the_same_model(solver):
+    problem = Problem(Logistic(), L1(0.01), Bounds(row_norm=1.0))
+    plan = solver.plan(problem, 400, 6, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
+    models = [
+        solver.run(plan, problem, Curator(as_data(table, LABELS, problem.bounds, 1.0), plan.neighbours, Randomness(1))).w
+        for table in (X, np.asfortranarray(X), sp.csr_array(X), sp.csc_matrix(X))
+    ]
+    for other in models[1:]:
+        assert np.allclose(models[0], other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", [cls() for cls in LOSSES], ids=lambda loss: loss.name)
+def test_the_compiled_slope_of_a_loss_is_its_derivative(loss):
+    check_loss_form(loss)
+
+
+@dataclass(frozen=True)
+class Uncompiled(Logistic):
+    form: ClassVar[int | None] = None
+
+
+@pytest.mark.parametrize("table", [X, sp.csr_array(X * (X > 0))], ids=["dense", "sparse"])
+@pytest.mark.parametrize("penalty", [Zero(), L1(0.02), ElasticNet(0.01, 0.1), Box(-0.1, 0.1)], ids=repr)
+def test_a_compiled_block_and_a_loop_of_single_steps_agree_draw_for_draw(table, penalty):
+    problem = Problem(Logistic(), penalty, Bounds(row_norm=1.0))
+    coordinates = rng.integers(7, size=60)
+    step = np.full(7, 0.5)
+    rule = CoordinateRule(step / 400, step, *problem.coordinate_form(6))
+    ends = []
+    for loss in (Logistic(), Uncompiled()):
+        curator = Curator(as_data(table, LABELS, problem.bounds, 1.0), Neighbours.REPLACE_ONE, Randomness(7))
+        opened = curator.open(CoordinateSums(loss, np.full(7, 0.3)), np.zeros(7))
+        moves, w = opened.descend(coordinates, Gaussian(3.0), rule)
+        assert sum(curator.spent.values()) == 60
+        assert np.allclose(np.bincount(coordinates, moves, minlength=7), w)
+        ends.append(w)
+    assert np.allclose(*ends, rtol=1e-10, atol=1e-12)
+
+
+def test_periodic_averaging_is_the_mean_of_the_iterates():
+    problem = Problem(Squared(), Zero(), Bounds(feature=1.0, target=(-1, 1)), fit_intercept=False)
+    solver = CoordinateDescent(steps=50, periods=1)
+    plan = solver.plan(problem, 400, 6, Budget(5.0, 1e-6), Neighbours.ZERO_OUT)
+    averaged = solver.run(plan, problem, Curator(as_data(X, LABELS, problem.bounds), plan.neighbours, Randomness(3))).w
+    curator = Curator(as_data(X, LABELS, problem.bounds), plan.neighbours, Randomness(3))
+    clip = plan.clip * np.sqrt(np.full(6, 1 / 6))
+    opened = curator.open(CoordinateSums(problem.loss, clip), np.zeros(6))
+    w, total = np.zeros(6), np.zeros(6)
+    for j in curator.pick(6, 50):
+        w[j] -= opened.release(j, plan.releases[-1].mechanism) / 400
+        opened.move(j, w[j])
+        total += w
+    assert np.allclose(averaged, total / 50)
+
+
+def objective(problem, table, y, w):
+    rows = as_data(table, y, problem.bounds, problem.constant(6))
+    coefficients = w[:6]
+    return problem.loss.value(rows.dot(w), rows.y).mean() + problem.penalty.value(coefficients)
+
+
+@pytest.mark.parametrize("solver", [GradientDescent(), CoordinateDescent()], ids=lambda s: s.name)
+@pytest.mark.parametrize("loss", [cls() for cls in LOSSES], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("penalty", [L2(0.01), L1(0.02), Box(-0.3, 0.2)], ids=repr)
+def test_no_noise_no_clipping_recovers_the_minimiser(solver, loss, penalty):
+    y = {"classification": LABELS, "regression": X @ np.arange(6.0), "count": np.abs(np.round(X[:, 0] * 3))}[loss.kind]
+    problem = Problem(loss, penalty, Bounds(row_norm=math.inf))
+    plan = solver.plan(problem, 400, 6, Budget(math.inf, 0.5), Neighbours.REPLACE_ONE)
+    w = solver.run(plan, problem, Curator(as_data(X, y, problem.bounds, 1.0), plan.neighbours, Randomness(0))).w
+    best = objective(problem, X, y, w)
+    for scale in (1e-1, 1e-2, 1e-3, 1e-4):
+        for _ in range(50):
+            rival = w + scale * rng.standard_normal(7)
+            rival[:6] = np.clip(rival[:6], *problem.penalty.coordinate_form()[2:])
+            assert objective(problem, X, y, rival) >= best - 1e-9 * abs(best)
+
+
+def test_projected_gradient_descent_stays_in_its_ball():
+    problem = Problem(Logistic(), L1Ball(0.5), Bounds(row_norm=1.0))
+    plan = GradientDescent(average=False).plan(problem, 400, 6, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
+    curator = Curator(as_data(X, LABELS, problem.bounds, 1.0), plan.neighbours, Randomness(0))
+    assert np.abs(GradientDescent(average=False).run(plan, problem, curator).w[:6]).sum() <= 0.5 + 1e-9
+
+
+def test_a_penalty_that_is_no_sum_is_refused_by_coordinate_descent_with_the_way_out():
+    problem = Problem(Logistic(), L1Ball(1.0), Bounds(row_norm=1.0))
+    with pytest.raises(UnsupportedProblem, match="L1Ball.*GradientDescent"):
+        CoordinateDescent().plan(problem, 100, 6, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
+
+
+@pytest.mark.parametrize("name", ["steps", "clip", "step_size", "batch_size"])
+def test_impossible_settings_are_refused_by_name(name):
+    with pytest.raises(ValueError, match=name):
+        GradientDescent(**{name: 0})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("clip_rule", "other"), ("second_moments", "guessed"), ("share", 1.0), ("periods", 0), ("steps", -3)],
+)
+def test_impossible_settings_of_coordinate_descent_are_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=name):
+        CoordinateDescent(**{name: value})
+
+
+def test_declared_second_moments_must_fit_the_table():
+    problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0))
+    solver = CoordinateDescent(second_moments=[1.0, 2.0])
+    with pytest.raises(ValueError, match="second_moments"):
+        solver.plan(problem, 400, 6, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
+
+
+def test_solvers_are_found_by_name():
+    assert isinstance(get("auto"), GradientDescent)
+    assert isinstance(get("coordinate-descent"), CoordinateDescent)
+    with pytest.raises(ValueError, match="solver"):
+        get("newton")
+
+
+def test_the_noise_of_a_release_reaches_the_first_step():
+    problem = Problem(Squared(), Zero(), Bounds(feature=1.0, target=(-1, 1)), fit_intercept=False)
+    solver = GradientDescent(steps=1, clip=0.7, step_size=1.0, average=False)
+    plan = solver.plan(problem, 400, 6, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
+    records = as_data(X, LABELS, problem.bounds)
+    ends = np.array([solver.run(plan, problem, Curator(records, plan.neighbours, Randomness(s))).w for s in range(3000)])
+    expected = plan.releases[0].mechanism.noise * 2 * 0.7 / 400
+    assert abs(ends.std(axis=0).mean() / expected - 1) < 6 / math.sqrt(2 * ends.size)

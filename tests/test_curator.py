@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from dpglm import Bounds, Neighbours, accounting
+from dpglm.curator import Curator
+from dpglm.data import as_data
+from dpglm.losses import Logistic
+from dpglm.mechanisms import Gaussian, Laplace, Randomness
+from dpglm.queries import ClippedGradient, CoordinateSums
+from dpglm.sampling import Everyone, Poisson
+
+rng = np.random.default_rng(0)
+X, Y = rng.standard_normal((200, 3)), rng.choice([-1.0, 1.0], 200)
+GRADIENT = ClippedGradient(Logistic(), 0.5)
+
+
+def curator(neighbours=Neighbours.REPLACE_ONE, seed=0):
+    return Curator(as_data(X, Y, Bounds(row_norm=1.0)), neighbours, Randomness(seed))
+
+
+def test_every_release_is_logged_with_its_event():
+    holder = curator()
+    for _ in range(3):
+        holder.release(GRADIENT, Gaussian(2.0), np.zeros(3))
+    opened = holder.open(CoordinateSums(Logistic(), np.ones(3)), np.zeros(3))
+    opened.release(1, Gaussian(5.0))
+    opened.move(1, 0.3)
+    assert holder.spent == {accounting.Gaussian(2.0): 3, accounting.Gaussian(5.0): 1}
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_noise_is_the_multiplier_times_the_sensitivity(neighbours):
+    holder, silent = curator(neighbours), curator(neighbours)
+    exact = silent.release(GRADIENT, Gaussian(0.0), np.zeros(3))
+    noise = np.array([holder.release(GRADIENT, Gaussian(3.0), np.zeros(3)) - exact for _ in range(20_000)])
+    expected = 3.0 * 0.5 * neighbours.records_moved
+    assert abs(noise.std() / expected - 1) < 5 / np.sqrt(2 * noise.size)
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_a_poisson_release_is_priced_as_sampled_and_reads_only_the_batch(neighbours):
+    holder = curator(neighbours)
+    totals = [
+        holder.release(GRADIENT, Gaussian(0.0), np.zeros(3), sampling=Poisson(0.25)) for _ in range(400)
+    ]
+    event = accounting.PoissonGaussian(0.0, 0.25, neighbours.value)
+    assert holder.spent == {event: 400}
+    exact = curator().release(GRADIENT, Gaussian(0.0), np.zeros(3))
+    spread = 0.5 * np.sqrt(200 * 0.25 * 0.75 / 400)
+    assert np.abs(np.mean(totals, axis=0) - 0.25 * exact).max() < 6 * spread
+
+
+def test_sampling_everyone_costs_what_the_mechanism_costs():
+    for neighbours in Neighbours:
+        assert Everyone().price(Gaussian(2.0), neighbours) == accounting.Gaussian(2.0)
+
+
+def test_poisson_at_rate_one_costs_the_same_as_everyone():
+    for neighbours in Neighbours:
+        sampled = accounting.compose(Poisson(1.0).price(Gaussian(2.0), neighbours)).delta(1.0)
+        whole = accounting.compose(accounting.Gaussian(2.0)).delta(1.0)
+        assert whole <= sampled <= whole * 1.01
+
+
+def test_poisson_batches_are_priced_for_gaussian_noise_only():
+    with pytest.raises(ValueError, match="Gaussian mechanism only"):
+        Poisson(0.5).price(Laplace(1.0), Neighbours.ZERO_OUT)
+
+
+@pytest.mark.parametrize("rate", [0.0, -0.1, 1.1, float("nan")])
+def test_an_impossible_rate_is_refused(rate):
+    with pytest.raises(ValueError, match="rate"):
+        Poisson(rate)

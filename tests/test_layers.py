@@ -1,0 +1,178 @@
+"""The direction of imports: which part of dpglm may know which other part and which library."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+SRC = Path(__file__).resolve().parents[1] / "src"
+FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.rglob("*.py"))
+
+CORE = {
+    "accounting", "bounds", "curator", "data", "errors", "losses", "mechanisms", "penalties", "plan",
+    "privacy", "problem", "queries", "sampling", "solvers",
+}  # fmt: skip
+SKIN = CORE | {"datasets", "estimators", "ledger", "report"}
+ROOT = "dpglm"  # the names that the package itself exports
+
+# What each part may import besides itself and `errors`.
+MAY_IMPORT = {
+    "accounting": set(),
+    "bounds": set(),
+    "datasets": set(),
+    "errors": set(),
+    "losses": set(),
+    "penalties": set(),
+    "privacy": {"accounting"},
+    "data": {"bounds"},
+    "queries": {"losses", "privacy"},
+    "mechanisms": {"accounting"},
+    "sampling": {"accounting", "mechanisms", "privacy"},
+    "problem": {"losses", "penalties", "bounds"},
+    "plan": {"problem", "mechanisms", "sampling", "accounting", "privacy"},
+    "curator": {"data", "queries", "mechanisms", "sampling", "accounting", "privacy"},
+    "ledger": {"plan", "accounting", "privacy"},
+    "solvers": {
+        "plan", "problem", "queries", "mechanisms", "sampling", "curator", "accounting", "privacy", "losses",
+        "penalties",
+    },
+    "report": {"plan", "accounting", "privacy"},
+    "estimators": SKIN,
+    "tuning": SKIN,
+    "audit": SKIN | {ROOT},
+    "testing": SKIN | {ROOT},
+    "cli": SKIN | {"tuning", "audit", ROOT},
+    "demo": SKIN | {ROOT},
+    ROOT: SKIN | {"tuning"},
+}  # fmt: skip
+
+LIBRARIES = {
+    "numba": lambda path: path.name.endswith("kernels.py"),
+    "sklearn": lambda path: layer_of(path) in {"estimators", "datasets", "demo"},
+    "dask": lambda path: False,
+}
+LIBRARIES_AT_MODULE_LEVEL = {"matplotlib": lambda path: layer_of(path) == "demo"}
+
+
+@dataclass(frozen=True)
+class Import:
+    name: str
+    at_module_level: bool
+
+
+def anywhere(path: PurePosixPath) -> bool:
+    return True
+
+
+def layer_of(path: PurePosixPath) -> str:
+    part = path.parts[1].removesuffix(".py")
+    return ROOT if part == "__init__" else part
+
+
+def imports(tree: ast.AST, path: PurePosixPath, at_module_level: bool = True) -> Iterator[Import]:
+    """Yield every import below a node by its absolute dotted name."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, at_module_level)
+        elif isinstance(node, ast.ImportFrom):
+            anchor = path.parts[: len(path.parts) - node.level] if node.level else ()
+            base = ".".join([*anchor, *filter(None, [node.module])])
+            for alias in node.names:
+                yield Import(f"{base}.{alias.name}", at_module_level)
+        else:
+            inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from imports(node, path, at_module_level and not inside)
+
+
+def violations(source: str, path: PurePosixPath) -> list[str]:
+    """Return what the imports of one file do that the tables above forbid."""
+    layer = layer_of(path)
+    found = []
+    for item in imports(ast.parse(source), path):
+        top, *rest = item.name.split(".")
+        if top == "dpglm":
+            target = rest[0] if rest and rest[0] in MAY_IMPORT else ROOT
+            if target not in MAY_IMPORT.get(layer, set()) | {layer, "errors"}:
+                found.append(f"{path}: {layer} must not import {target} ({item.name})")
+            if path.name.endswith("kernels.py") and any(part.endswith("kernels") for part in rest):
+                found.append(f"{path}: a kernel file must not use another one ({item.name})")
+        elif not LIBRARIES.get(top, anywhere)(path):
+            found.append(f"{path}: {top} has no place here")
+        elif item.at_module_level and not LIBRARIES_AT_MODULE_LEVEL.get(top, anywhere)(path):
+            found.append(f"{path}: {top} must be imported where it is used")
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_imports_follow_the_layers(path):
+    assert violations((SRC / path).read_text(encoding="utf-8"), path) == []
+
+
+def test_every_part_has_a_row_in_the_table():
+    assert {layer_of(path) for path in FILES} <= set(MAY_IMPORT)
+
+
+def test_solvers_never_see_data():
+    assert "data" not in MAY_IMPORT["solvers"]
+
+
+def test_the_table_has_no_cycles():
+    rows = {layer: set(targets) for layer, targets in MAY_IMPORT.items()}
+    while rows:
+        free = {layer for layer, targets in rows.items() if not (targets - {layer}) & set(rows)}
+        assert free, f"these parts import each other in a circle: {sorted(rows)}"
+        rows = {layer: targets for layer, targets in rows.items() if layer not in free}
+
+
+BAD = [
+    ("dpglm/losses/logistic.py", "from dpglm.penalties import L1"),
+    ("dpglm/losses/logistic.py", "from ..penalties.l1 import L1"),
+    ("dpglm/losses/__init__.py", "from .. import data"),
+    ("dpglm/accounting/compose.py", "import dpglm.privacy"),
+    ("dpglm/bounds.py", "from .data import Dense"),
+    ("dpglm/data/dense.py", "from dpglm.losses import Logistic"),
+    ("dpglm/queries/gradient.py", "from dpglm import data"),
+    ("dpglm/solvers/gradient_descent.py", "from dpglm.data.dense import Dense"),
+    ("dpglm/solvers/gradient_descent.py", "def run():\n    from ..data import Dense"),
+    ("dpglm/solvers/gradient_descent.py", "from dpglm import LogisticRegression"),
+    ("dpglm/solvers/gradient_descent.py", "import dpglm"),
+    ("dpglm/plan.py", "from . import solvers"),
+    ("dpglm/estimators/base.py", "from dpglm.testing import check_query"),
+    ("dpglm/estimators/base.py", "from ..demo import main"),
+    ("dpglm/data/dense.py", "import numba"),
+    ("dpglm/data/dense.py", "def f():\n    from numba import njit"),
+    ("dpglm/solvers/kernels.py", "from ..queries.coordinate_kernels import epoch"),
+    ("dpglm/losses/huber.py", "from sklearn.linear_model import HuberRegressor"),
+    ("dpglm/data/chunked.py", "import dask.array"),
+    ("dpglm/estimators/base.py", "import matplotlib.pyplot as plt"),
+    ("dpglm/estimators/base.py", "if True:\n    from matplotlib import pyplot"),
+    ("dpglm/__init__.py", "from .demo import main"),
+    ("dpglm/nowhere.py", "from .losses import Huber"),
+]
+GOOD = [
+    ("dpglm/losses/logistic.py", "from .base import Loss\nfrom ..errors import DpglmError\nimport numpy"),
+    ("dpglm/losses/__init__.py", "from .base import Loss\nfrom . import huber"),
+    ("dpglm/data/dense.py", "from dpglm.bounds import Bounds\nfrom .kernels import row_norms"),
+    ("dpglm/data/kernels.py", "from numba import njit"),
+    ("dpglm/queries/coordinate_kernels.py", "import numba"),
+    ("dpglm/solvers/gradient_descent.py", "from ..curator import Curator\nfrom dpglm import losses"),
+    ("dpglm/estimators/base.py", "from sklearn.base import BaseEstimator\nfrom ..data import as_data"),
+    ("dpglm/report.py", "def plot():\n    import matplotlib.pyplot"),
+    ("dpglm/demo.py", "import matplotlib.pyplot\nimport sklearn\nfrom dpglm import LogisticRegression"),
+    ("dpglm/__init__.py", "from .estimators import LogisticRegression\nfrom .bounds import Bounds"),
+]
+
+
+@pytest.mark.parametrize(("path", "source"), BAD)
+def test_the_checker_catches_a_bad_import(path, source):
+    assert len(violations(source, PurePosixPath(path))) >= 1
+
+
+@pytest.mark.parametrize(("path", "source"), GOOD)
+def test_the_checker_accepts_a_good_import(path, source):
+    assert violations(source, PurePosixPath(path)) == []
