@@ -5,22 +5,37 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpglm
 
-ESTIMATORS = [
-    dpglm.LogisticRegression,
-    dpglm.GLMClassifier,
-    dpglm.LinearRegression,
-    dpglm.Ridge,
-    dpglm.Lasso,
-    dpglm.ElasticNet,
-    dpglm.GLMRegressor,
-]
+CLASSIFIERS = (dpglm.LogisticRegression, dpglm.GLMClassifier)
+REGRESSORS = (dpglm.LinearRegression, dpglm.Ridge, dpglm.Lasso, dpglm.ElasticNet, dpglm.GLMRegressor)
+
+NO_RECORD_DEPENDENT_ERROR = "an error about a NaN or infinite value depends on a record and would leak: it counts as zero"
+TOO_FEW_RECORDS = "asks for a good fit of 200 records whose target range is not declared: noise and clipping forbid it"
+
+
+def expected_failures(estimator):
+    """The checks that a private estimator cannot pass, with the reason."""
+    if isinstance(estimator, dpglm.BoundsScaler):
+        return {}
+    known = {"check_estimators_nan_inf": NO_RECORD_DEPENDENT_ERROR}
+    if isinstance(estimator, REGRESSORS):
+        known["check_supervised_y_no_nan"] = NO_RECORD_DEPENDENT_ERROR
+        if estimator.epsilon < float("inf"):
+            known["check_regressors_train"] = TOO_FEW_RECORDS
+    return known
+
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [
-        *(cls(epsilon=epsilon) for cls in ESTIMATORS for epsilon in (1.0, float("inf"))),
-        dpglm.BoundsScaler(),
-    ],
+    [*(cls(epsilon=epsilon) for cls in CLASSIFIERS + REGRESSORS for epsilon in (1.0, float("inf"))), dpglm.BoundsScaler()],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)
+
+
+def test_only_three_checks_are_expected_to_fail_for_two_reasons():
+    expected = {}
+    for cls in CLASSIFIERS + REGRESSORS:
+        expected |= expected_failures(cls())
+    assert set(expected) == {"check_estimators_nan_inf", "check_supervised_y_no_nan", "check_regressors_train"}
+    assert set(expected.values()) == {NO_RECORD_DEPENDENT_ERROR, TOO_FEW_RECORDS}

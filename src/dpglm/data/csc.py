@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .kernels import descend_sparse
 from .sparse import Sparse, column_entries
 
 
@@ -30,7 +29,11 @@ class CSC(Sparse):
 
     def descend(self, tail: NDArray[np.float64], *steps: Any) -> NDArray[np.float64]:
         """Run a compiled block of coordinate steps (see ``kernels.descend_sparse``)."""
-        return descend_sparse(self.X.indptr, self.X.indices, self.X.data, tail, *steps)
+        from .kernels import descend_sparse  # compiled code is loaded by those who use it
+
+        # Unsigned indices spare the kernel a test for negative ones at every entry.
+        indptr, indices = (part.view(f"u{part.itemsize}") for part in (self.X.indptr, self.X.indices))
+        return descend_sparse(indptr, indices, self.X.data, tail, *steps)
 
     def _row_of_entry(self) -> NDArray[Any]:
         return self.X.indices

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .kernels import descend_dense
-
 _CHUNK_BYTES = 1 << 21
 
 
@@ -96,6 +94,8 @@ class Dense:
 
     def descend(self, tail: NDArray[np.float64], *steps: Any) -> NDArray[np.float64]:
         """Run a compiled block of coordinate steps (see ``kernels.descend_dense``)."""
+        from .kernels import descend_dense  # compiled code is loaded by those who use it
+
         return descend_dense(self.X, tail.astype(self.X.dtype, copy=False), *steps)
 
     def _chunks(self) -> Iterator[slice]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from .. import solvers
@@ -106,6 +107,12 @@ class PrivateGLM(BaseEstimator):
             spent += curator.spent
         if plan.budget.private and spent != plan.price:
             raise PlanMismatch(f"{type(self).__name__} released something other than its plan: the fit is refused")
+        if not plan.budget.private and any(result.steps >= plan.settings()["steps"] for result in results):
+            warnings.warn(
+                f"{plan.solver} took all of its steps without noise and may not have reached the minimum",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self.plan_ = plan
         self.privacy_ = self._guarantee(plan, problem, randomness)
         return results
@@ -155,7 +162,6 @@ class PrivateGLM(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
         tags.target_tags.required = True
         return tags
 

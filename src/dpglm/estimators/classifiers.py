@@ -8,11 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn import linear_model
 from sklearn.base import ClassifierMixin
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.preprocessing import LabelBinarizer
-from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -206,23 +202,19 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
 
         It does not clip rows: apply ``Bounds.clip`` first where rows may lie outside the bounds.
         """
-        check_is_fitted(self)
-        plain = [self._plain(w, b) for w, b in zip(self.coef_, self.intercept_, strict=True)]
-        if len(plain) == 1:
-            plain[0].classes_ = self.classes_
-            return plain[0]
-        whole = OneVsRestClassifier(type(plain[0])())
-        whole.estimators_ = plain
-        whole.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(self.classes_)
-        whole.n_features_in_ = self.n_features_in_
-        return whole
+        from sklearn import linear_model  # slow to import, and seldom needed
+        from sklearn.multiclass import OneVsRestClassifier
+        from sklearn.svm import LinearSVC
 
-    def _plain(self, w: NDArray[np.float64], intercept: float) -> Any:
+        check_is_fitted(self)
         plain = linear_model.LogisticRegression() if self._has_probabilities() else LinearSVC()
-        plain.classes_ = np.array([0, 1])
-        plain.coef_, plain.intercept_ = w[None, :].copy(), np.array([intercept])
-        plain.n_features_in_, plain.n_iter_ = self.n_features_in_, self.n_iter_[:1]
-        return plain
+        several = len(self.classes_) > 2
+        whole = OneVsRestClassifier(plain) if several else plain
+        # A fit to an empty table, one row for each class, fills in all that scikit-learn expects.
+        whole.fit(np.zeros((len(self.classes_), self.n_features_in_)), self.classes_)
+        for one, w, b in zip(whole.estimators_ if several else [whole], self.coef_, self.intercept_, strict=True):
+            one.coef_, one.intercept_ = w[None, :].copy(), np.array([b])
+        return whole
 
 
 class LogisticRegression(GLMClassifier):

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import linear_model
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -104,7 +103,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         self.verbose = verbose
 
     def _loss(self) -> Loss:
-        loss = losses.get(self.loss)
+        loss = losses.get(self.loss, None if self.bounds is None else self.bounds.target)
         if loss.kind == "classification":
             raise ValueError(f"{type(self).__name__} needs a loss for numbers, {loss.name} is for labels")
         return loss
@@ -154,12 +153,14 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         It does not clip rows: apply ``Bounds.clip`` first where rows may lie outside the bounds.
         """
         check_is_fitted(self)
-        plain = self._plain()
+        from sklearn import linear_model  # slow to import, and seldom needed
+
+        # A fit to an empty table fills in all that scikit-learn expects.
+        plain = self._plain(linear_model).fit(np.zeros((2, self.n_features_in_)), np.ones(2))
         plain.coef_, plain.intercept_ = self.coef_.copy(), self.intercept_
-        plain.n_features_in_, plain.n_iter_ = self.n_features_in_, self.n_iter_
         return plain
 
-    def _plain(self) -> Any:
+    def _plain(self, linear_model: Any) -> Any:
         return linear_model.PoissonRegressor() if self._loss().kind == "count" else linear_model.LinearRegression()
 
 
@@ -230,7 +231,7 @@ class LinearRegression(GLMRegressor):
             verbose=verbose,
         )
 
-    def _plain(self) -> Any:
+    def _plain(self, linear_model: Any) -> Any:
         return linear_model.LinearRegression()
 
 
@@ -308,7 +309,7 @@ class Ridge(GLMRegressor):
     def _penalty(self, n_samples: int) -> Penalty:
         return L2(self.alpha / n_samples)
 
-    def _plain(self) -> Any:
+    def _plain(self, linear_model: Any) -> Any:
         return linear_model.Ridge(alpha=self.alpha)
 
 
@@ -386,7 +387,7 @@ class Lasso(GLMRegressor):
     def _penalty(self, n_samples: int) -> Penalty:
         return L1(self.alpha)
 
-    def _plain(self) -> Any:
+    def _plain(self, linear_model: Any) -> Any:
         return linear_model.Lasso(alpha=self.alpha)
 
 
@@ -468,5 +469,5 @@ class ElasticNet(GLMRegressor):
     def _penalty(self, n_samples: int) -> Penalty:
         return penalties.ElasticNet(l1=self.alpha * self.l1_ratio, l2=self.alpha * (1 - self.l1_ratio))
 
-    def _plain(self) -> Any:
+    def _plain(self, linear_model: Any) -> Any:
         return linear_model.ElasticNet(alpha=self.alpha, l1_ratio=self.l1_ratio)

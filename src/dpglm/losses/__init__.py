@@ -17,8 +17,15 @@ LOSSES: tuple[type[Loss], ...] = (Logistic, Squared, Huber, SmoothedHinge, Poiss
 __all__ = ["LOSSES", "Huber", "Logistic", "Loss", "Poisson", "SmoothedHinge", "Squared", "get"]
 
 
-def get(loss: str | Loss) -> Loss:
-    """Return the loss itself, or the built-in of that name with its default parameters.
+def get(loss: str | Loss, target: tuple[float, float] | None = None) -> Loss:
+    """Return the loss itself, or the built-in of that name.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        A loss or the name of a built-in one.
+    target : tuple of float, optional
+        Declared range of the targets, from which a built-in may take its parameters.
 
     Examples
     --------
@@ -30,4 +37,4 @@ def get(loss: str | Loss) -> Loss:
     named = {cls.name: cls for cls in LOSSES}
     if loss not in named:
         raise ValueError(f"loss must be a Loss or one of {sorted(named)}, got {loss!r}")
-    return named[loss]()
+    return named[loss].for_target(target)

@@ -35,6 +35,11 @@ class Loss(ABC):
     kind: ClassVar[str]
     form: ClassVar[int | None] = None
 
+    @classmethod
+    def for_target(cls, target: tuple[float, float] | None) -> Self:
+        """Return the loss with its usual parameters for targets of a declared range."""
+        return cls()
+
     @property
     def form_parameter(self) -> float:
         """The one number that a compiled slope needs beside z and y; 0 if it needs none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -39,6 +39,11 @@ class Poisson(Loss):
 
     def __post_init__(self) -> None:
         positive("max_rate", self.max_rate)
+
+    @classmethod
+    def for_target(cls, target: tuple[float, float] | None) -> Self:
+        """Return the loss whose rate is capped at the largest declared count."""
+        return cls() if target is None else cls(max_rate=target[1])
 
     @property
     def form_parameter(self) -> float:

@@ -17,9 +17,11 @@ from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import CoordinateRule, CoordinateSums, SecondMoments
+from . import defaults
 from .base import Result, Solver, Vector, noise_of_one_pass, positive
 
-_SETTLED = 1e-10
+_SETTLED = 1e-7
+_MEMORY = 5
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,10 @@ class CoordinateDescent(Solver):
         if source == "declared":
             _declared(self.second_moments, p)
         if budget.private:
-            clip = self.clip or problem.slope_bound() * 1.0
-            steps = self.steps or 5 * problem.dimension(p)
+            usual = defaults.coordinate_descent(problem, p, noise_of_one_pass(n, budget, neighbours, fits))
+            steps, clip = self.steps or usual[0], self.clip or usual[1]
         else:
-            clip, steps = self.clip or math.inf, self.steps or 5_000 * problem.dimension(p)
+            clip, steps = self.clip or math.inf, self.steps or 20_000 * problem.dimension(p)
         moments = SecondMoments(problem.bounds.radius(p))
         descent = Release(
             query=CoordinateSums.name,
@@ -167,18 +169,38 @@ class CoordinateDescent(Solver):
 def _settle(
     plan: CoordinateDescentPlan, query: CoordinateSums, rule: CoordinateRule, w: Vector, curator: Curator
 ) -> Result:
-    """Cyclic passes without noise until no coordinate moves any more."""
-    opened = curator.open(query, w)
+    """Cyclic passes without noise until no coordinate moves, extrapolated (Bertrand and Massias, 2021).
+
+    Every few passes the next point is the combination of the last ones whose moves nearly cancel; it is
+    kept if the following pass moves less than the one before.
+    """
     everything = np.arange(len(w))
     scale = 1.0 / np.sqrt(rule.step)
-    first, passes = 0.0, max(1, plan.steps // len(w))
+    opened, path, fallback, change, first = curator.open(query, w), [w], w, math.inf, 0.0
+    passes = max(1, plan.steps // len(w))
     for done in range(1, passes + 1):
         moves, w = opened.descend(everything, Gaussian(0.0), rule)
-        change = float(np.max(np.abs(moves) * scale))
-        first = first or change
-        if change <= _SETTLED * first:
+        moved = float(np.linalg.norm(moves * scale))
+        first = first or moved
+        if moved <= _SETTLED * first:
             break
+        if len(path) == 1 and moved > change:
+            opened, path, w, moved = curator.open(query, fallback), [], fallback, math.inf
+        path.append(w)
+        change = moved
+        if len(path) > _MEMORY:
+            fallback, w = w, _extrapolated(np.array(path), scale)
+            opened, path = curator.open(query, w), [w]
     return Result(w, done * len(w))
+
+
+def _extrapolated(path: Vector, scale: Vector) -> Vector:
+    """The combination of points, with weights of sum 1, whose successive differences nearly cancel."""
+    differences = np.diff(path, axis=0) * scale
+    gram = differences @ differences.T
+    gram += 1e-12 * np.trace(gram) * np.eye(len(gram))
+    weights = np.linalg.solve(gram, np.ones(len(gram)))
+    return weights / weights.sum() @ path[1:]
 
 
 def _declared(values: Any, n_features: int) -> NDArray[np.float64]:

@@ -76,7 +76,7 @@ class GradientDescent(Solver):
                 given or default for given, default in zip((self.steps, self.clip, self.step_size), usual, strict=True)
             )
         else:
-            steps, clip, step_size = self.steps or 20_000, self.clip or math.inf, 0.0
+            steps, clip, step_size = self.steps or 50_000, self.clip or math.inf, 0.0
         rate = 1.0 if self.batch_size is None else min(1.0, self.batch_size / n)
         release = Release(
             query=ClippedGradient.name,

@@ -14,7 +14,7 @@ Vector = NDArray[np.float64]
 
 _POWER_STEPS = 40
 _SAFETY = 1.05
-_TOLERANCE = 1e-9
+_TOLERANCE = 1e-8
 
 
 def largest_curvature(apply: Callable[[Vector], Vector], dimension: int) -> float:
@@ -38,7 +38,7 @@ def minimise(
 ) -> Result:
     """Accelerated proximal gradient descent with restarts (O'Donoghue and Candes, 2015).
 
-    Stops when the proximal gradient has fallen to 1e-9 of its first value.
+    Stops when the proximal gradient has fallen to 1e-8 of its first value.
     """
     step = 1.0 / smoothness if smoothness > 0 else 1.0
     ahead, momentum, first = w, 1.0, 0.0

@@ -1,0 +1,38 @@
+"""Prices of mechanisms: describe a mechanism as an event, compose, calibrate.
+
+Knows no data, loss or solver. Every rounding goes against us: a reported epsilon or delta is never below the
+true one, and calibrated noise never below the least that is enough. Proofs: docs/proofs/composition.md and
+docs/proofs/poisson_sampling.md.
+"""
+
+from .calibrate import calibrate
+from .compose import Curve, compose
+from .events import (
+    Composed,
+    Event,
+    Exponential,
+    Gaussian,
+    Laplace,
+    PoissonGaussian,
+    Pure,
+    Repeated,
+    event_from_dict,
+)
+from .gaussian import gaussian_delta, gaussian_mu
+
+__all__ = [
+    "Composed",
+    "Curve",
+    "Event",
+    "Exponential",
+    "Gaussian",
+    "Laplace",
+    "PoissonGaussian",
+    "Pure",
+    "Repeated",
+    "calibrate",
+    "compose",
+    "event_from_dict",
+    "gaussian_delta",
+    "gaussian_mu",
+]

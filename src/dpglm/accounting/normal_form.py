@@ -1,0 +1,162 @@
+"""An event tree sorted into what can be priced together.
+
+Nothing is priced here: Gaussians are added up (their composition is one Gaussian), rounds of *select, then
+release* are recognised and counted, and so is everything else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+
+from .curves import (
+    Profile,
+    gaussian_profile,
+    laplace_profile,
+    poisson_profile,
+    pure_profile,
+)
+from .events import (
+    Composed,
+    Event,
+    Exponential,
+    Gaussian,
+    Laplace,
+    PoissonGaussian,
+    Pure,
+    Repeated,
+)
+
+Single = Laplace | Pure | PoissonGaussian
+
+
+@dataclass(frozen=True)
+class Round:
+    """A selection and, if any, the release that follows it."""
+
+    selection: Exponential
+    release: Gaussian | Laplace | None = None
+
+    @property
+    def eta(self) -> float:
+        """Range of the privacy loss of the selection."""
+        return 2 / self.selection.scale
+
+    @property
+    def release_profile(self) -> Profile | None:
+        if isinstance(self.release, Gaussian):
+            return gaussian_profile(1 / self.release.noise)
+        return laplace_profile(1 / self.release.scale) if self.release else None
+
+
+@dataclass
+class NormalForm:
+    """A composition as counts of rounds and of single events, and the mu of all plain Gaussians.
+
+    Attributes
+    ----------
+    mu : float
+        Root of the sum of squared mu of the Gaussians outside rounds; ``inf`` if anything has no noise.
+    """
+
+    mu: float = 0.0
+    rounds: Counter[Round] = field(default_factory=Counter)
+    singles: Counter[Single] = field(default_factory=Counter)
+
+    @property
+    def is_gaussian(self) -> bool:
+        return not self.rounds and not self.singles
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Basic composition: the sum of all pure-DP parameters, rounded up; infinite with a Gaussian."""
+        if self.mu > 0:
+            return math.inf
+        terms = [count * pure_epsilon(event) for event, count in self.singles.items()]
+        for item, count in self.rounds.items():
+            terms += [count * item.eta, count * pure_epsilon(item.release)]
+        return math.fsum(terms) * (1 + 4e-16)
+
+    @property
+    def size(self) -> float:
+        """The mu of the Gaussian that the composition resembles when it is long."""
+        squares = [self.mu**2]
+        squares += [count * _loss_variance(event) for event, count in self.singles.items()]
+        for item, count in self.rounds.items():
+            squares.append(count * (item.eta / 2) ** 2)
+            if isinstance(item.release, Gaussian):
+                squares.append(count / item.release.noise**2)
+            elif item.release:
+                squares.append(count * _loss_variance(item.release))
+        return math.sqrt(math.fsum(squares))
+
+
+def normal_form(event: Event) -> NormalForm:
+    """Sort an event tree; an unknown kind of event, or two relations in one tree, is refused."""
+    form = NormalForm()
+    _collect(event, 1, form)
+    relations = {e.neighbours for e in form.singles if isinstance(e, PoissonGaussian)}
+    if len(relations) > 1:
+        raise ValueError("event mixes Poisson sampling priced for zero-out and for replace-one neighbours")
+    return form
+
+
+def single_profile(event: Single) -> Profile:
+    """Return the curve of one event."""
+    if isinstance(event, Laplace):
+        return laplace_profile(1 / event.scale)
+    if isinstance(event, Pure):
+        return pure_profile(event.epsilon)
+    return poisson_profile(event.noise, event.rate, event.neighbours)
+
+
+def pure_epsilon(event: Event | None) -> float:
+    """Return the pure-DP parameter of a single event, infinite if it has none."""
+    if event is None:
+        return 0.0
+    if isinstance(event, Laplace):
+        return 1 / event.scale
+    if isinstance(event, Exponential):
+        return 2 / event.scale
+    return event.epsilon if isinstance(event, Pure) else math.inf
+
+
+def _loss_variance(event: Single) -> float:
+    """Return the variance of a weak privacy loss (for Poisson sampling the chi-square divergence)."""
+    if not isinstance(event, PoissonGaussian):
+        return pure_epsilon(event) ** 2
+    square = min(1 / event.noise**2, 100.0)
+    if event.neighbours == "zero-out":
+        return event.rate**2 * math.expm1(square)
+    return event.rate**2 * 4 * math.sinh(square)
+
+
+def _collect(event: Event, count: int, form: NormalForm) -> None:
+    match event:
+        case Repeated(inner, times):
+            _collect(inner, count * times, form)
+        case Gaussian(noise=0) | Laplace(scale=0) | Exponential(scale=0) | PoissonGaussian(noise=0):
+            form.mu = math.inf
+        case Pure(epsilon) if math.isinf(epsilon):
+            form.mu = math.inf
+        case Composed((Exponential() as first, (Gaussian() | Laplace()) as second)) if first.scale and (
+            second.noise if isinstance(second, Gaussian) else second.scale
+        ):
+            form.rounds[Round(first, second)] += count
+        case Composed(events):
+            for inner in events:
+                _collect(inner, count, form)
+        case Gaussian(noise):
+            form.mu = math.hypot(form.mu, math.sqrt(count) / noise)
+        case PoissonGaussian(noise, 1, neighbours):
+            whole = noise if neighbours == "zero-out" else noise / 2
+            _collect(Gaussian(whole), count, form)
+        case Exponential():
+            form.rounds[Round(event)] += count
+        case Pure(epsilon=0):
+            pass
+        case Laplace() | Pure() | PoissonGaussian():
+            form.singles[event] += count
+        case _:
+            raise ValueError(f"no price is known for an event of type {type(event).__name__}")

@@ -1,0 +1,224 @@
+"""Privacy-loss distributions on a grid, and their composition by an exponentially tilted FFT.
+
+Three facts make the result an upper bound (docs/proofs/composition.md, section 5):
+
+* *connect the dots*: the discrete law whose curve interpolates a convex curve linearly in e^x between grid
+  points dominates that curve;
+* *wrap-around* only adds mass inside the window, and what lies above the window is added by Chernoff's bound;
+* *tilting* by e^{theta x} before the transform makes floating-point error relative to delta rather than to
+  1, so there is no floor; an estimate of that error, far above what is observed, is added as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+from .curves import LARGEST_LOSS, Profile
+from .gaussian import Array
+
+# Curves are cut where they fall below this; what is cut is charged as certain failure.
+TAIL = 1e-30
+# Exponent of what the window may leave out of the tilted law.
+_LEFT_OUT = 40.0
+_WIDE_WINDOW = 1 << 18
+_TILTS = (0.7, 0.5, 0.3, 0.1, 0.0)
+_SMALLEST_EXPONENT = -650.0
+_UNIT = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True)
+class GridLaw:
+    """Law of a privacy loss under P: ``mass[k]`` at ``(low + k) * step``, ``infinite`` at infinity."""
+
+    step: float
+    low: int
+    mass: Array
+    infinite: float
+
+    @property
+    def high(self) -> int:
+        return self.low + len(self.mass) - 1
+
+
+def discretise(profile: Profile, step: float, tail: float = TAIL) -> GridLaw:
+    """Return the connect-the-dots law of a curve on the multiples of ``step``."""
+    ratio = math.exp(step)
+    gap = math.expm1(step)
+    up = profile.forward(step * np.arange(_reach(profile.forward, step, tail) + 1.0))
+    down = profile.backward(step * np.arange(_reach(profile.backward, step, tail) + 1.0))
+    centre = 1 + (up[1] + down[1] - (1 + ratio) * up[0]) / gap
+    below = _second_differences(down, ratio) / gap * np.exp(-step * np.arange(1.0, len(down)))
+    above = _second_differences(up, ratio) / gap
+    mass = np.maximum(np.concatenate([below[::-1], [centre], above]), 0.0)
+    return GridLaw(step, -len(below), mass, float(up[-1]))
+
+
+def composed_delta(laws: Sequence[tuple[GridLaw, int]], epsilon: float) -> float:
+    """Return an upper bound on delta(epsilon) of independent losses, ``count`` of each law."""
+    parts = [_Part(law, count) for law, count in laws]
+    step = laws[0][0].step
+    failure = sum(count * law.infinite for law, count in laws)
+    largest = step * sum(count * law.high for law, count in laws)
+    if largest <= epsilon:
+        return min(1.0, failure)
+    saddle, mean, deviation = _saddle(parts, epsilon)
+    if mean - epsilon > 6 * deviation:
+        return 1.0
+    theta, (low, high, beyond) = _tilt(parts, saddle)
+    chernoff = _cumulant(parts, theta) - theta * epsilon
+    start = math.floor(low / step)
+    size = fft.next_fast_len(max(math.ceil(high / step) - start + 2, 16), real=True)
+
+    spectrum = np.ones(size // 2 + 1, dtype=complex)
+    per_error = 0.0
+    shift = 0
+    transforms = []
+    for part in parts:
+        tilted, centre = part.tilted(theta)
+        transforms.append((fft.rfft(_wrap(tilted, part.law.low - centre, size)), part.count))
+        shift += part.count * centre
+    for transform, count in transforms:
+        spectrum *= _power(transform, count)
+    magnitude = np.abs(spectrum)
+    for transform, count in transforms:
+        per_error += count * float(np.mean(magnitude / np.maximum(np.abs(transform), 1e-3)))
+    masses = fft.irfft(spectrum, size)
+
+    first = max(math.floor(epsilon / step) + 1, start)
+    index = np.arange(first, start + size)
+    beyond_epsilon = step * index - epsilon
+    weight = -np.expm1(-beyond_epsilon) * np.exp(-theta * beyond_epsilon)
+    inside = float(np.sum(weight * np.maximum(masses[(index - shift) % size], 0.0)))
+    error = 16 * _UNIT * math.log2(size) * (per_error + float(masses.max())) * float(weight.sum())
+    return min(1.0, failure + math.exp(min(beyond, 0.0)) + math.exp(min(chernoff, 700.0)) * (inside + error))
+
+
+class _Part:
+    """A law repeated ``count`` times, prepared for tilting."""
+
+    def __init__(self, law: GridLaw, count: int) -> None:
+        self.law = law
+        self.count = count
+        self.x = law.step * np.arange(law.low, law.high + 1.0)
+        with np.errstate(divide="ignore"):
+            self.log_mass = np.log(law.mass)
+
+    def moments(self, theta: float) -> tuple[float, float, float]:
+        """Return log E e^{theta X} and the mean and variance of the tilted law, for one draw."""
+        # sums, not dot products: BLAS would start threads for these, at a hundred times the cost
+        log_terms = self.log_mass + theta * self.x
+        top = float(log_terms.max())
+        # the floor keeps subnormal numbers out, which are slow; it only adds mass
+        terms = np.exp(np.maximum(log_terms - top, _SMALLEST_EXPONENT))
+        total = float(terms.sum())
+        mean = float(np.sum(terms * self.x)) / total
+        variance = float(np.sum(terms * (self.x - mean) ** 2)) / total
+        return top + math.log(total), mean, variance
+
+    def tilted(self, theta: float) -> tuple[Array, int]:
+        """Return the tilted masses and the grid index nearest to their mean."""
+        cumulant, mean, _ = self.moments(theta)
+        exponent = np.maximum(self.log_mass + theta * self.x - cumulant, _SMALLEST_EXPONENT)
+        return np.exp(exponent), round(mean / self.law.step)
+
+
+def _cumulant(parts: Sequence[_Part], theta: float) -> float:
+    return sum(part.count * part.moments(theta)[0] for part in parts)
+
+
+def _saddle(parts: Sequence[_Part], epsilon: float) -> tuple[float, float, float]:
+    """Return theta >= 0 that nearly minimises K(theta) - theta epsilon, and K' and sqrt(K'') there."""
+    theta, floor, ceiling = 0.0, 0.0, math.inf
+    for _ in range(60):
+        moments = [part.moments(theta) for part in parts]
+        mean = sum(part.count * m[1] for part, m in zip(parts, moments, strict=True))
+        bend = sum(part.count * m[2] for part, m in zip(parts, moments, strict=True))
+        miss = epsilon - mean
+        # a quarter of a standard deviation is near enough: theta is a tool, not a result
+        if abs(miss) <= 0.25 * math.sqrt(bend) or (theta == 0 and miss <= 0):
+            break
+        if miss > 0:
+            floor = theta
+        else:
+            ceiling = theta
+        guess = theta + miss / max(bend, 1e-300)
+        highest = 4 * theta + 4 / parts[0].law.step
+        theta = min(guess, highest) if floor < guess < ceiling else (floor + min(ceiling, highest)) / 2
+    return theta, mean, math.sqrt(bend) + parts[0].law.step
+
+
+def _tilt(parts: Sequence[_Part], saddle: float) -> tuple[float, tuple[float, float, float]]:
+    """Return the tilt and its window: the saddle point, or less where that makes the window much smaller.
+
+    A heavy tail that is tilted to the full is all far outliers, and no window of reasonable size holds them.
+    """
+    best, window = saddle, _window(parts, saddle)
+    for share in _TILTS:
+        width = window[1] - window[0]
+        if width <= parts[0].law.step * _WIDE_WINDOW:
+            break
+        other = _window(parts, share * saddle)
+        if other[1] - other[0] < width / 2:
+            best, window = share * saddle, other
+    return best, window
+
+
+def _window(parts: Sequence[_Part], theta: float) -> tuple[float, float, float]:
+    """Return a window outside which the tilted law has negligible mass, and log P(X > its upper end)."""
+    step = parts[0].law.step
+    low = step * sum(part.count * part.law.low for part in parts)
+    high = largest = step * sum(part.count * part.law.high for part in parts)
+    peak = _cumulant(parts, theta)
+    deviation = math.sqrt(sum(part.count * part.moments(theta)[2] for part in parts)) + step
+    rise = []
+    moves = {widths / deviation for widths in (0.5, 1.0, 2.0, 4.0, 9.0)}
+    for move in moves | {share for share in (1.0, 3.0, 10.0, 30.0) if share < min(moves)}:
+        rise.append((theta + move, _cumulant(parts, theta + move)))
+        high = min(high, (rise[-1][1] - peak + _LEFT_OUT) / move)
+        low = max(low, (peak - _cumulant(parts, theta - move) - _LEFT_OUT) / move)
+    beyond = -math.inf if high == largest else min(k - t * high for t, k in rise)
+    return min(low, high - step), high, beyond
+
+
+def _reach(curve: Callable[[Array], Array], step: float, tail: float) -> int:
+    """Return a grid index, at least 1, from which on the curve is below ``tail`` or the loss absurd."""
+    most = max(2.0, LARGEST_LOSS / step)
+    points = np.unique(np.ceil(np.geomspace(1, most, 700)))
+    small = curve(step * points) <= tail
+    return int(points[int(np.argmax(small)) if small.any() else -1])
+
+
+def _second_differences(curve: Array, ratio: float) -> Array:
+    """(H[i+1] - (1 + r) H[i] + r H[i-1]) for i = 1..n, the curve being constant after its end."""
+    fall = -np.diff(curve)
+    after = np.append(fall[1:], 0.0)
+    return ratio * fall - after
+
+
+def _wrap(mass: Array, low: int, size: int) -> Array:
+    """Return the masses at indices low, low + 1, ... folded modulo ``size``."""
+    if len(mass) > size:
+        padded = np.zeros(-(-len(mass) // size) * size)
+        padded[: len(mass)] = mass
+        mass = padded.reshape(-1, size).sum(axis=0)
+    folded = np.zeros(size)
+    folded[: len(mass)] = mass
+    return np.roll(folded, low)
+
+
+def _power(values: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
+    result = None
+    while exponent:
+        if exponent & 1:
+            result = values if result is None else result * values
+        exponent >>= 1
+        if exponent:
+            values = values * values
+    assert result is not None
+    return result

@@ -1,0 +1,89 @@
+"""Without noise an estimator reaches scikit-learn's optimum, whatever the solver and the table."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn import linear_model
+
+import dpglm
+from dpglm.losses import Huber, SmoothedHinge
+from dpglm.penalties import L2
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((600, 20)) * (rng.random((600, 20)) < 0.5) * np.geomspace(0.3, 3, 20) + 0.2
+SIGNAL = X @ (rng.standard_normal(20) * (rng.random(20) < 0.4))
+LABELS = np.where(SIGNAL + rng.standard_normal(600) > 0.3, 1, -1)
+TARGET = SIGNAL + 3.0 + 0.3 * rng.standard_normal(600)
+
+TABLES = {"dense": X, "CSR": sp.csr_array(X)}
+INFINITE = float("inf")
+
+
+def logistic(w, b):
+    return np.logaddexp(0, -LABELS * (X @ w + b)).mean() + 0.5 * w @ w / 600
+
+
+def lasso(w, b):
+    return 0.5 * np.square(X @ w + b - TARGET).mean() + 0.1 * np.abs(w).sum()
+
+
+def ridge(w, b):
+    return 0.5 * np.square(X @ w + b - TARGET).mean() + 0.5 * 2.0 / 600 * w @ w
+
+
+CASES = {
+    "logistic + L2": (
+        logistic, LABELS,
+        lambda **k: dpglm.LogisticRegression(INFINITE, C=1.0, classes=[-1, 1], **k),
+        linear_model.LogisticRegression(C=1.0, tol=1e-12, max_iter=100_000),
+    ),
+    "squared + L1": (
+        lasso, TARGET,
+        lambda **k: dpglm.Lasso(INFINITE, alpha=0.1, **k),
+        linear_model.Lasso(alpha=0.1, tol=1e-14, max_iter=100_000),
+    ),
+    "squared + L2": (
+        ridge, TARGET,
+        lambda **k: dpglm.Ridge(INFINITE, alpha=2.0, **k),
+        linear_model.Ridge(alpha=2.0, solver="svd"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("solver", ["gradient-descent", "coordinate-descent"])
+@pytest.mark.parametrize("bounds", [None, dpglm.Bounds(row_norm=100.0, target=(-100, 100))], ids=["unbounded", "wide"])
+def test_an_infinite_epsilon_gives_the_non_private_optimum(case, table, solver, bounds):
+    objective, y, make, reference = CASES[case]
+    reference.fit(X, y)
+    best = objective(np.ravel(reference.coef_), float(np.ravel(reference.intercept_)[0]))
+    model = make(solver=solver, bounds=bounds).fit(TABLES[table], y)
+    reached = objective(np.ravel(model.coef_), float(np.ravel(model.intercept_)[0]))
+    assert abs(reached - best) <= 1e-6 * best
+
+
+@pytest.mark.parametrize("solver", ["gradient-descent", "coordinate-descent"])
+def test_other_losses_reach_their_optimum_too(solver):
+    huber = dpglm.GLMRegressor(INFINITE, loss=Huber(0.5), penalty=L2(0.01), solver=solver).fit(X, TARGET)
+    residual = np.clip(X @ huber.coef_ + huber.intercept_ - TARGET, -0.5, 0.5)
+    assert np.abs(X.T @ residual / 600 + 0.01 * huber.coef_).max() < 1e-5
+    hinge = dpglm.GLMClassifier(
+        INFINITE, loss=SmoothedHinge(1.0), penalty=L2(0.01), solver=solver, classes=[-1, 1]
+    ).fit(X, LABELS)
+    w, b = hinge.coef_[0], hinge.intercept_[0]
+    slope = -LABELS * np.clip(1 - LABELS * (X @ w + b), 0, 1)
+    assert np.abs(X.T @ slope / 600 + 0.01 * w).max() < 1e-5
+
+
+def test_more_noise_moves_the_model_further_from_the_optimum():
+    bounds = dpglm.Bounds(row_norm=10.0, target=(-10, 20))
+    best = dpglm.Ridge(INFINITE, bounds=bounds).fit(X, TARGET).coef_
+    distance = [
+        np.mean([
+            np.linalg.norm(dpglm.Ridge(epsilon, bounds=bounds, solver=dpglm.solvers.GradientDescent(steps=50, clip=5.0, step_size=1e-2), random_state=seed).fit(X, TARGET).coef_ - best)
+            for seed in range(10)
+        ])
+        for epsilon in (0.01, 0.1, 1.0, 10.0)
+    ]  # fmt: skip
+    assert distance == sorted(distance, reverse=True)
