@@ -49,7 +49,13 @@ def private_passes(X: object, y: np.ndarray, alpha: float) -> object:
 def lasso_passes(X: object, y: np.ndarray, alpha: float) -> object:
     """A function that runs PASSES passes of scikit-learn's Lasso."""
     model = Lasso(
-        alpha=alpha, tol=0.0, max_iter=PASSES, selection="random", fit_intercept=False, precompute=False, copy_X=False
+        alpha=alpha,
+        tol=0.0,
+        max_iter=PASSES,
+        selection="random",
+        fit_intercept=False,
+        precompute=False,
+        copy_X=False,
     )
     return lambda: model.fit(X, y)
 
@@ -59,7 +65,9 @@ def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     rng = np.random.default_rng(0)
     dense = np.asfortranarray(rng.standard_normal((10_000, 1_000)))
-    sparse = sp.random_array((20_000, 5_000), density=0.005, format="csc", rng=rng, data_sampler=rng.standard_normal)
+    sparse = sp.random_array(
+        (20_000, 5_000), density=0.005, format="csc", rng=rng, data_sampler=rng.standard_normal
+    )
     for name, X in (("dense 10,000 x 1,000", dense), ("CSC 20,000 x 5,000, 0.5 % full", sparse)):
         w = rng.standard_normal(X.shape[1]) * (rng.random(X.shape[1]) < 0.05)
         y = X @ w + rng.standard_normal(X.shape[0])

@@ -21,7 +21,10 @@ y = np.where(X[:, 0] > 0, 1, -1)
 {fit}
 print(time.perf_counter() - start)
 """
-OURS = "from dpglm import LogisticRegression\nLogisticRegression(1.0, classes=[-1, 1], solver={solver!r}).fit(X, y)"
+OURS = """
+from dpglm import LogisticRegression
+LogisticRegression(1.0, classes=[-1, 1], solver={solver!r}).fit(X, y)
+"""
 THEIRS = "from sklearn.linear_model import LogisticRegression\nLogisticRegression().fit(X, y)"
 
 
@@ -29,7 +32,11 @@ def seconds(fit: str, cache: str) -> float:
     """Seconds of a fit in a fresh process whose compiled code is cached in a folder."""
     environment = os.environ | {"NUMBA_CACHE_DIR": cache}
     done = subprocess.run(
-        [sys.executable, "-c", FIT.format(fit=fit)], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", FIT.format(fit=fit)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return float(done.stdout)
 
@@ -43,7 +50,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as cache:
             cold, warm = seconds(fit, cache), min(seconds(fit, cache) for _ in range(3))
         for name, taken, goal in (("cold", cold, 8.0), ("warm", warm, 2.0)):
-            print(f"{solver}, caches {name}: {taken:.2f} s, goal {goal:.0f} s {'ok' if taken <= goal else 'MISSED'}")
+            verdict = "ok" if taken <= goal else "MISSED"
+            print(f"{solver}, caches {name}: {taken:.2f} s, goal {goal:.0f} s  {verdict}")
 
 
 if __name__ == "__main__":

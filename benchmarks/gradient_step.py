@@ -20,7 +20,9 @@ def main() -> None:
     tables = {
         "dense 10,000 x 1,000": rng.standard_normal((10_000, 1_000)),
         "dense 50,000 x 200": rng.standard_normal((50_000, 200)),
-        "CSR 50,000 x 20,000, 0.2 % full": sp.random_array((50_000, 20_000), density=0.002, format="csr", rng=rng),
+        "CSR 50,000 x 20,000, 0.2 % full": sp.random_array(
+            (50_000, 20_000), density=0.002, format="csr", rng=rng
+        ),
     }
     for name, X in tables.items():
         n, p = X.shape
@@ -34,7 +36,11 @@ def main() -> None:
         def products(X: object = X, w: np.ndarray = w, r: np.ndarray = r) -> object:
             return X @ w, X.T @ r
 
-        report(f"gradient step / (X @ w and X.T @ r), {name}", *side_by_side(private, products, rounds=40), goal=1.5)
+        report(
+            f"gradient step / (X @ w and X.T @ r), {name}",
+            *side_by_side(private, products, rounds=40),
+            goal=1.5,
+        )
 
 
 if __name__ == "__main__":

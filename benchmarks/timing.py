@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 
 
-def side_by_side(ours: Callable[[], object], theirs: Callable[[], object], rounds: int = 15) -> tuple[float, float]:
+def side_by_side(
+    ours: Callable[[], object], theirs: Callable[[], object], rounds: int = 15
+) -> tuple[float, float]:
     """Least seconds of each over alternating rounds, after one round to warm up."""
     best = [float("inf"), float("inf")]
     for repeat in range(rounds + 1):
@@ -22,4 +24,5 @@ def report(name: str, ours: float, theirs: float, goal: float) -> None:
     """Print one line with the ratio and whether it meets the goal."""
     ratio = ours / theirs
     verdict = "ok" if ratio <= goal else "MISSED"
-    print(f"{name:<62} {ours * 1e3:9.2f} ms {theirs * 1e3:9.2f} ms  ratio {ratio:5.2f}  goal {goal:4.2f}  {verdict}")
+    times = f"{ours * 1e3:9.2f} ms {theirs * 1e3:9.2f} ms"
+    print(f"{name:<66} {times}  ratio {ratio:5.2f}  goal {goal:4.2f}  {verdict}")

@@ -26,7 +26,9 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
         exec(compile(example, str(page), "exec"), namespace)
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_the_links_of_a_page_lead_somewhere(page):
     for link in LINK.findall(page.read_text()):
         assert (page.parent / link.split()[0]).exists(), link

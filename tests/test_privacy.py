@@ -22,9 +22,9 @@ def model():
 def test_the_printed_promise_names_everything_a_reader_needs(model):
     text = str(model.privacy_)
     for needed in (
-        "epsilon = 0.7", "delta = 1e-05", "replace-one", "n = 300", "p = 4", "row norm <= 1", "clipped gradient",
-        "Gaussian", "noise", "sensitivity", "closed form", "keyed by the operating system", "not covered",
-        "hyper-parameters", "any other statistic",
+        "epsilon = 0.7", "delta = 1e-05", "replace-one", "n = 300", "p = 4", "row norm <= 1",
+        "clipped gradient", "Gaussian", "noise", "sensitivity", "closed form",
+        "keyed by the operating system", "not covered", "hyper-parameters", "any other statistic",
     ):  # fmt: skip
         assert needed in text.replace("\n             ", " "), needed
 
@@ -33,7 +33,9 @@ def test_the_promise_survives_json(model):
     assert Guarantee.from_dict(json.loads(model.privacy_.to_json())) == model.privacy_
 
 
-@pytest.mark.parametrize("solver", [GradientDescent(), GradientDescent(batch_size=50, steps=20), CoordinateDescent()])
+@pytest.mark.parametrize(
+    "solver", [GradientDescent(), GradientDescent(batch_size=50, steps=20), CoordinateDescent()]
+)
 def test_a_plan_without_data_is_the_plan_of_the_fit_and_survives_json(solver):
     estimator = Ridge(epsilon=0.5, solver=solver, bounds=Bounds(row_norm=1.0, target=(-1, 1)))
     plan = estimator.plan(300, 4)
@@ -90,8 +92,8 @@ def test_a_fit_without_noise_says_that_it_is_not_private():
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
-    [((0.0, 1e-6), "epsilon"), ((-1.0, 1e-6), "epsilon"), ((float("nan"), 1e-6), "epsilon"), (("1", 1e-6), "epsilon"),
-     ((1.0, 0.0), "delta"), ((1.0, 1.0), "delta")],
+    [((0.0, 1e-6), "epsilon"), ((-1.0, 1e-6), "epsilon"), ((float("nan"), 1e-6), "epsilon"),
+     (("1", 1e-6), "epsilon"), ((1.0, 0.0), "delta"), ((1.0, 1.0), "delta")],
 )  # fmt: skip
 def test_an_impossible_budget_is_refused_by_name(arguments, named):
     with pytest.raises(ValueError, match=named):

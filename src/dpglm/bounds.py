@@ -54,7 +54,9 @@ class Bounds:
         if self.target is not None:
             low, high = (float(end) for end in self.target)
             if not (math.isfinite(low) and math.isfinite(high) and low < high):
-                raise ValueError(f"target must be two finite numbers (low, high) with low < high, got {self.target}")
+                raise ValueError(
+                    f"target must be two finite numbers (low, high) with low < high, got {self.target}"
+                )
             object.__setattr__(self, "target", (low, high))
         shown = feature.tobytes() if isinstance(feature, np.ndarray) else feature
         object.__setattr__(self, "_key", (self.row_norm, shown, self.target))
@@ -71,7 +73,9 @@ class Bounds:
         if self.feature is None:
             return np.full(n_features, largest)
         if isinstance(self.feature, np.ndarray) and self.feature.shape != (n_features,):
-            raise ValueError(f"Bounds.feature has {self.feature.size} entries, the table has {n_features} features")
+            raise ValueError(
+                f"Bounds.feature has {self.feature.size} entries, the table has {n_features} features"
+            )
         return np.minimum(np.broadcast_to(self.feature, n_features), largest)
 
     def radius(self, n_features: int) -> float:

@@ -44,22 +44,26 @@ class Curator:
         """Every event so far, with its count."""
         return Counter(self._spent)
 
-    def release(self, query: Query, mechanism: Mechanism, *public: Any, sampling: Sampling | None = None) -> Any:
+    def release(
+        self, query: Query, mechanism: Mechanism, *public: Any, sampling: Sampling | None = None
+    ) -> Any:
         """The query's answer on the (sampled) records, made private."""
         sampling = sampling or Everyone()
         batch = sampling.draw(self._records.n_records, self._randomness)
         data = self._records if batch is None else self._records.rows(batch)
         return self._noisy(query(data, *public), query.sensitivity(self._neighbours), mechanism, sampling)
 
-    def open(self, query: CoordinateSums, *public: Any) -> OpenCoordinates:
-        """A query whose private state lives on between its releases."""
-        return query.open(self._records, *public, self._neighbours, self._noisy)
+    def open(self, query: CoordinateSums, w: NDArray[np.float64]) -> OpenCoordinates:
+        """A query whose private state, kept at the public point w, lives on between its releases."""
+        return query.open(self._records, w, self._neighbours, self._noisy)
 
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
         """Uniform random integers below ``stop``: no record is read."""
         return self._randomness.integers(stop, count)
 
-    def _noisy(self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling | None = None) -> Any:
+    def _noisy(
+        self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling | None = None
+    ) -> Any:
         # A vector of answers whose sensitivities are given one by one is as many releases.
         count = np.size(sensitivity)
         self._spent[(sampling or Everyone()).price(mechanism, self._neighbours)] += count

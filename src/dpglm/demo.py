@@ -17,13 +17,16 @@ EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 def main(arguments: list[str] | None = None) -> None:
     """Train on Adult, print the promise and the model, draw privacy against accuracy."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("privacy_accuracy.png"), help="where to write the picture")
+    parser.add_argument(
+        "--out", type=Path, default=Path("privacy_accuracy.png"), help="where to write the picture"
+    )
     parser.add_argument("--runs", type=int, default=3, help="fits for each epsilon of the picture")
     options = parser.parse_args(arguments)
 
     adult = load_adult()
     print("Adult: does a person of the 1994 census earn more than 50,000 dollars a year?")
-    print(f"{adult.X.shape[0]} records to learn from, {adult.X_test.shape[0]} to test on, {adult.X.shape[1]} features\n")
+    n, p = adult.X.shape
+    print(f"{n} records to learn from, {adult.X_test.shape[0]} to test on, {p} features\n")
 
     model = LogisticRegression(epsilon=1.0, classes=[-1, 1]).fit(adult.X, adult.y)
     exact = _fit(adult, float("inf"))

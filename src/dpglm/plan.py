@@ -112,7 +112,11 @@ class Plan:
         curve = compose(self.event)
         epsilon = curve.epsilon(self.budget.delta)
         # The search for epsilon rounds up; that the budget's own epsilon holds is checked directly.
-        return min(epsilon, self.budget.epsilon) if curve.delta(self.budget.epsilon) <= self.budget.delta else epsilon
+        return (
+            min(epsilon, self.budget.epsilon)
+            if curve.delta(self.budget.epsilon) <= self.budget.delta
+            else epsilon
+        )
 
     @property
     def composition(self) -> str:
@@ -166,7 +170,7 @@ class Plan:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.solver} on {self.n_records} records x {self.n_features} features, {self.neighbours.value}",
+            f"{self.solver}: {self.n_records} records x {self.n_features} features, {self.neighbours.value}",
             f"budget    epsilon {self.budget.epsilon:g}, delta {self.budget.delta:.3g}; "
             f"spends epsilon {self.epsilon:.6g}",
             "settings  " + ", ".join(f"{name} {_shown(value)}" for name, value in self.settings().items()),

@@ -44,7 +44,11 @@ class Budget:
     delta: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, (int, float)) or not self.epsilon > 0:
+        if (
+            isinstance(self.epsilon, bool)
+            or not isinstance(self.epsilon, (int, float))
+            or not self.epsilon > 0
+        ):
             raise ValueError(f"epsilon must be a positive number (or infinity), got {self.epsilon!r}")
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must lie strictly between 0 and 1, got {self.delta!r}")
@@ -62,7 +66,8 @@ class Budget:
 
 NOT_COVERED = (
     "choosing hyper-parameters, features or bounds by looking at the same records",
-    "any other statistic of the same records: each fit, score or plot released beside this one adds to the price",
+    "any other statistic of the same records: each fit, score or plot released beside this one adds to"
+    " the price",
     "the number of records n, which is treated as public",
     "an observer of running time, memory or the unreleased state of this process",
 )
@@ -145,5 +150,6 @@ class Guarantee:
             *(f"not covered: {item}" for item in self.not_covered),
         ]
         return "\n".join(
-            textwrap.fill(line, width=100, subsequent_indent=" " * 13, break_on_hyphens=False) for line in lines
+            textwrap.fill(line, width=100, subsequent_indent=" " * 13, break_on_hyphens=False)
+            for line in lines
         )

@@ -58,7 +58,9 @@ class Poisson:
 
     def price(self, mechanism: Mechanism, neighbours: Neighbours) -> accounting.Event:
         if not isinstance(mechanism, Gaussian):
-            raise ValueError(f"Poisson batches are priced for the Gaussian mechanism only, got {mechanism.name}")
+            raise ValueError(
+                f"Poisson batches are priced for the Gaussian mechanism only, got {mechanism.name}"
+            )
         # The mechanism's noise is in units of the sensitivity, the event's in units of one contribution.
         contributions = mechanism.noise * neighbours.records_moved
         return accounting.PoissonGaussian(contributions, self.rate, neighbours.value)

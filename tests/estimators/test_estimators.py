@@ -48,7 +48,9 @@ def test_dense_sparse_and_single_precision_tables_give_the_same_model(solver, tm
     assert np.allclose(models[0], single, rtol=1e-4)
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, lambda X, columns: pl.DataFrame(X, schema=columns)], ids=["pandas", "polars"])
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame, lambda X, columns: pl.DataFrame(X, schema=columns)], ids=["pandas", "polars"]
+)
 def test_data_frames_give_their_feature_names(frame):
     names = [f"feature {j}" for j in range(P)]
     model = LogisticRegression(random_state=1).fit(frame(X, columns=names), LABELS)
@@ -88,7 +90,11 @@ def test_a_label_outside_the_declared_classes_contributes_nothing():
 
 def test_no_error_or_warning_depends_on_a_record():
     seen = []
-    for table, y in [(X, TARGET), (np.where(X > 0.99, np.nan, X), TARGET), (X * 1e200, np.where(TARGET > 1, np.inf, TARGET))]:
+    for table, y in [
+        (X, TARGET),
+        (np.where(X > 0.99, np.nan, X), TARGET),
+        (X * 1e200, np.where(TARGET > 1, np.inf, TARGET)),
+    ]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             Ridge(bounds=BOUNDS).fit(table, y)
@@ -103,7 +109,11 @@ def test_rows_are_clipped_at_prediction_as_in_the_fit():
 
 @pytest.mark.parametrize(
     "model",
-    [LogisticRegression(), GLMClassifier(loss="smoothed_hinge"), LogisticRegression(classes=["low", "middle", "high"])],
+    [
+        LogisticRegression(),
+        GLMClassifier(loss="smoothed_hinge"),
+        LogisticRegression(classes=["low", "middle", "high"]),
+    ],
     ids=["logistic", "hinge", "one-vs-rest"],
 )
 def test_plain_classifiers_predict_the_same_on_rows_within_the_bounds(model):
@@ -209,7 +219,7 @@ def test_a_pickled_model_keeps_its_promise():
 
 def test_verbose_prints_the_plan(capsys):
     LogisticRegression(verbose=1).fit(X, LABELS)
-    assert "gradient descent on 3000 records x 5 features" in capsys.readouterr().out
+    assert "gradient descent: 3000 records x 5 features" in capsys.readouterr().out
 
 
 def test_the_scaler_learns_nothing_from_the_records():
@@ -217,7 +227,9 @@ def test_the_scaler_learns_nothing_from_the_records():
     first, second = scaler.fit(X).transform(X), BoundsScaler(low=-2.0, high=3.0).fit(X[:1] * 50).transform(X)
     assert np.array_equal(first, second)
     assert np.abs(first).max() <= 1
-    pipeline = make_pipeline(BoundsScaler(-1, 1), LogisticRegression(bounds=Bounds(feature=1.0), penalty=L1(1e-3)))
+    pipeline = make_pipeline(
+        BoundsScaler(-1, 1), LogisticRegression(bounds=Bounds(feature=1.0), penalty=L1(1e-3))
+    )
     assert pipeline.fit(X, LABELS).score(X, LABELS) > 0.7
 
 

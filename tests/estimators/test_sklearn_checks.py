@@ -8,8 +8,12 @@ import dpglm
 CLASSIFIERS = (dpglm.LogisticRegression, dpglm.GLMClassifier)
 REGRESSORS = (dpglm.LinearRegression, dpglm.Ridge, dpglm.Lasso, dpglm.ElasticNet, dpglm.GLMRegressor)
 
-NO_RECORD_DEPENDENT_ERROR = "an error about a NaN or infinite value depends on a record and would leak: it counts as zero"
-TOO_FEW_RECORDS = "asks for a good fit of 200 records whose target range is not declared: noise and clipping forbid it"
+NO_RECORD_DEPENDENT_ERROR = (
+    "an error about a NaN or infinite value depends on a record and would leak: it counts as zero"
+)
+TOO_FEW_RECORDS = (
+    "asks for a good fit of 200 records whose target range is not declared: noise and clipping forbid it"
+)
 
 
 def expected_failures(estimator):
@@ -26,7 +30,10 @@ def expected_failures(estimator):
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [*(cls(epsilon=epsilon) for cls in CLASSIFIERS + REGRESSORS for epsilon in (1.0, float("inf"))), dpglm.BoundsScaler()],
+    [
+        *(cls(epsilon=epsilon) for cls in CLASSIFIERS + REGRESSORS for epsilon in (1.0, float("inf"))),
+        dpglm.BoundsScaler(),
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_check(estimator, check):
@@ -37,5 +44,9 @@ def test_only_three_checks_are_expected_to_fail_for_two_reasons():
     expected = {}
     for cls in CLASSIFIERS + REGRESSORS:
         expected |= expected_failures(cls())
-    assert set(expected) == {"check_estimators_nan_inf", "check_supervised_y_no_nan", "check_regressors_train"}
+    assert set(expected) == {
+        "check_estimators_nan_inf",
+        "check_supervised_y_no_nan",
+        "check_regressors_train",
+    }
     assert set(expected.values()) == {NO_RECORD_DEPENDENT_ERROR, TOO_FEW_RECORDS}

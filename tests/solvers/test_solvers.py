@@ -36,7 +36,11 @@ def test_dense_and_sparse_tables_give_the_same_model(solver):
     problem = Problem(Logistic(), L1(0.01), Bounds(row_norm=1.0))
     plan = solver.plan(problem, 400, 6, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
     models = [
-        solver.run(plan, problem, Curator(as_data(table, LABELS, problem.bounds, 1.0), plan.neighbours, Randomness(1))).w
+        solver.run(
+            plan,
+            problem,
+            Curator(as_data(table, LABELS, problem.bounds, 1.0), plan.neighbours, Randomness(1)),
+        ).w
         for table in (X, np.asfortranarray(X), sp.csr_array(X), sp.csc_matrix(X))
     ]
     for other in models[1:]:
@@ -75,7 +79,9 @@ def test_periodic_averaging_is_the_mean_of_the_iterates():
     problem = Problem(Squared(), Zero(), Bounds(feature=1.0, target=(-1, 1)), fit_intercept=False)
     solver = CoordinateDescent(steps=50, periods=1)
     plan = solver.plan(problem, 400, 6, Budget(5.0, 1e-6), Neighbours.ZERO_OUT)
-    averaged = solver.run(plan, problem, Curator(as_data(X, LABELS, problem.bounds), plan.neighbours, Randomness(3))).w
+    averaged = solver.run(
+        plan, problem, Curator(as_data(X, LABELS, problem.bounds), plan.neighbours, Randomness(3))
+    ).w
     curator = Curator(as_data(X, LABELS, problem.bounds), plan.neighbours, Randomness(3))
     clip = plan.clip * np.sqrt(np.full(6, 1 / 6))
     opened = curator.open(CoordinateSums(problem.loss, clip), np.zeros(6))
@@ -97,10 +103,14 @@ def objective(problem, table, y, w):
 @pytest.mark.parametrize("loss", [cls() for cls in LOSSES], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("penalty", [L2(0.01), L1(0.02), Box(-0.3, 0.2)], ids=repr)
 def test_no_noise_no_clipping_recovers_the_minimiser(solver, loss, penalty):
-    y = {"classification": LABELS, "regression": X @ np.arange(6.0), "count": np.abs(np.round(X[:, 0] * 3))}[loss.kind]
+    y = {"classification": LABELS, "regression": X @ np.arange(6.0), "count": np.abs(np.round(X[:, 0] * 3))}[
+        loss.kind
+    ]
     problem = Problem(loss, penalty, Bounds(row_norm=math.inf))
     plan = solver.plan(problem, 400, 6, Budget(math.inf, 0.5), Neighbours.REPLACE_ONE)
-    w = solver.run(plan, problem, Curator(as_data(X, y, problem.bounds, 1.0), plan.neighbours, Randomness(0))).w
+    w = solver.run(
+        plan, problem, Curator(as_data(X, y, problem.bounds, 1.0), plan.neighbours, Randomness(0))
+    ).w
     best = objective(problem, X, y, w)
     for scale in (1e-1, 1e-2, 1e-3, 1e-4):
         for _ in range(50):
@@ -156,6 +166,8 @@ def test_the_noise_of_a_release_reaches_the_first_step():
     solver = GradientDescent(steps=1, clip=0.7, step_size=1.0, average=False)
     plan = solver.plan(problem, 400, 6, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
     records = as_data(X, LABELS, problem.bounds)
-    ends = np.array([solver.run(plan, problem, Curator(records, plan.neighbours, Randomness(s))).w for s in range(3000)])
+    ends = np.array(
+        [solver.run(plan, problem, Curator(records, plan.neighbours, Randomness(s))).w for s in range(3000)]
+    )
     expected = plan.releases[0].mechanism.noise * 2 * 0.7 / 400
     assert abs(ends.std(axis=0).mean() / expected - 1) < 6 / math.sqrt(2 * ends.size)

@@ -53,7 +53,15 @@ def _dense_sum(column: Any, form: int, parameter: float, z: Any, y: Any, limit: 
 
 @njit(cache=True, error_model="numpy", fastmath=_MATH)
 def _sparse_sum(
-    indices: Any, entries: Any, start: int, stop: int, form: int, parameter: float, z: Any, y: Any, limit: float
+    indices: Any,
+    entries: Any,
+    start: int,
+    stop: int,
+    form: int,
+    parameter: float,
+    z: Any,
+    y: Any,
+    limit: float,
 ) -> float:
     total = 0.0
     if form == 0:

@@ -35,12 +35,12 @@ class Sparse:
         """Euclidean norm of each row; infinite or NaN where an entry is."""
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.square(self.X.data, dtype=np.float64)
-            return np.sqrt(np.bincount(self._row_of_entry(), squares, minlength=self.shape[0]))
+            return np.sqrt(_sums(squares, self._row_of_entry(), self.shape[0]))
 
     def second_moments(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum over the rows of weight times the squared entry, for each column."""
         squares = np.square(self.X.data, dtype=np.float64) * weights[self._row_of_entry()]
-        return np.bincount(self._column_of_entry(), squares, minlength=self.shape[1])
+        return _sums(squares, self._column_of_entry(), self.shape[1])
 
     def clipped(self, limit: NDArray[np.float64]) -> Self:
         """The table with entry j of each row cut to [-limit_j, limit_j]."""
@@ -63,6 +63,11 @@ class Sparse:
 
     def _major(self) -> NDArray[Any]:
         return np.repeat(np.arange(len(self.X.indptr) - 1), np.diff(self.X.indptr))
+
+
+def _sums(values: NDArray[np.float64], group: NDArray[Any], count: int) -> NDArray[np.float64]:
+    """Sum of the values of each group; also for none, where bincount would count in integers."""
+    return np.bincount(group, values, minlength=count).astype(np.float64, copy=False)
 
 
 def column_entries(X: Any, j: int) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -21,7 +21,7 @@ class Adult(NamedTuple):
 
 
 def load_adult() -> Adult:
-    """Census records of 1994: does a person earn more than 50,000 dollars a year?
+    """Load census records of 1994 that say whether a person earns more than 50,000 dollars a year.
 
     32,561 training and 16,281 test records with 123 binary features: the categories of eight
     attributes, and intervals of six numeric ones. Every row has 11 to 14 ones. The edges of the

@@ -29,7 +29,6 @@ from ..problem import Problem
 from ..solvers import Result
 
 
-
 class PrivateGLM(BaseEstimator):
     """Common part of the estimators; subclasses say their loss, penalty and targets."""
 
@@ -90,7 +89,7 @@ class PrivateGLM(BaseEstimator):
         plan = self._plan(n, p, len(targets))
         if plan.budget.private and plan.budget.delta > 1 / n:
             warnings.warn(
-                f"delta = {plan.budget.delta:g} exceeds 1/n: a promise with such a delta may release whole records",
+                f"delta = {plan.budget.delta:g} exceeds 1/n: such a promise may release whole records",
                 PrivacyWarning,
                 stacklevel=3,
             )
@@ -106,7 +105,9 @@ class PrivateGLM(BaseEstimator):
             results.append(solvers.get(self.solver).run(plan, problem, curator))
             spent += curator.spent
         if plan.budget.private and spent != plan.price:
-            raise PlanMismatch(f"{type(self).__name__} released something other than its plan: the fit is refused")
+            raise PlanMismatch(
+                f"{type(self).__name__} released something other than its plan: the fit is refused"
+            )
         if not plan.budget.private and any(result.steps >= plan.settings()["steps"] for result in results):
             warnings.warn(
                 f"{plan.solver} took all of its steps without noise and may not have reached the minimum",
@@ -129,7 +130,9 @@ class PrivateGLM(BaseEstimator):
                 "loss": repr(problem.loss),
                 "penalty": repr(problem.penalty),
                 "plan": f"{plan.solver} with "
-                + ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in plan.settings().items()),
+                + ", ".join(
+                    f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in plan.settings().items()
+                ),
                 **self._public(),
             },
             releases=tuple(

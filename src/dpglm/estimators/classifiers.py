@@ -212,7 +212,9 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         whole = OneVsRestClassifier(plain) if several else plain
         # A fit to an empty table, one row for each class, fills in all that scikit-learn expects.
         whole.fit(np.zeros((len(self.classes_), self.n_features_in_)), self.classes_)
-        for one, w, b in zip(whole.estimators_ if several else [whole], self.coef_, self.intercept_, strict=True):
+        for one, w, b in zip(
+            whole.estimators_ if several else [whole], self.coef_, self.intercept_, strict=True
+        ):
             one.coef_, one.intercept_ = w[None, :].copy(), np.array([b])
         return whole
 

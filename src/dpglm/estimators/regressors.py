@@ -134,7 +134,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         if math.isfinite(self.epsilon) and (self.bounds is None or self.bounds.target is None):
             low, high = self._bounds().target  # type: ignore[misc]
             warnings.warn(
-                f"targets are clipped to [{low:g}, {high:g}]: declare their range with Bounds(target=(low, high))",
+                f"targets are clipped to [{low:g}, {high:g}]: declare Bounds(target=(low, high))",
                 PrivacyWarning,
                 stacklevel=2,
             )
@@ -161,7 +161,11 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         return plain
 
     def _plain(self, linear_model: Any) -> Any:
-        return linear_model.PoissonRegressor() if self._loss().kind == "count" else linear_model.LinearRegression()
+        return (
+            linear_model.PoissonRegressor()
+            if self._loss().kind == "count"
+            else linear_model.LinearRegression()
+        )
 
 
 class LinearRegression(GLMRegressor):

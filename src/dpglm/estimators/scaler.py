@@ -37,9 +37,13 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = validate_data(self, X, dtype=(np.float64, np.float32), ensure_all_finite=False)
         shape = X.shape[1:]
         try:
-            low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), shape) for end in (self.low, self.high))
+            low, high = (
+                np.broadcast_to(np.asarray(end, dtype=np.float64), shape) for end in (self.low, self.high)
+            )
         except ValueError:
-            raise ValueError(f"low and high must be numbers or have one entry for each of {shape[0]} features") from None
+            raise ValueError(
+                f"low and high must be numbers or have one entry for each of {shape[0]} features"
+            ) from None
         if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
             raise ValueError("low and high must be finite with low < high")
         self.middle_, self.half_range_ = (low + high) / 2, (high - low) / 2

@@ -7,4 +7,12 @@ from .second_moments import SecondMoments
 
 QUERIES: tuple[type[Query], ...] = (ClippedGradient, CoordinateSums, SecondMoments)
 
-__all__ = ["QUERIES", "ClippedGradient", "CoordinateRule", "CoordinateSums", "Query", "SecondMoments", "WorstCase"]
+__all__ = [
+    "QUERIES",
+    "ClippedGradient",
+    "CoordinateRule",
+    "CoordinateSums",
+    "Query",
+    "SecondMoments",
+    "WorstCase",
+]

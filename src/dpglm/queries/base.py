@@ -17,9 +17,8 @@ Vector = NDArray[np.float64]
 class Table(Protocol):
     """What a query may ask of the records: products, columns and targets."""
 
-    y: Vector
-    constant: float
-
+    @property
+    def y(self) -> Vector: ...
     @property
     def n_records(self) -> int: ...
     @property

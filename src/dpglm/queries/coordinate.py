@@ -31,7 +31,11 @@ class CoordinateRule:
     def apply(self, j: int, w_j: float, released: float) -> float:
         """The new value of coordinate j."""
         value = w_j - self.rate[j] * released
-        shrunk = np.sign(value) * max(abs(value) - self.step[j] * self.l1[j], 0.0) / (1 + self.step[j] * self.l2[j])
+        shrunk = (
+            np.sign(value)
+            * max(abs(value) - self.step[j] * self.l1[j], 0.0)
+            / (1 + self.step[j] * self.l2[j])
+        )
         return float(min(max(shrunk, self.low[j]), self.high[j]))
 
 
@@ -90,7 +94,9 @@ class OpenCoordinates:
         self._z[rows] += (value - self._w[j]) * entries
         self._w[j] = value
 
-    def descend(self, coordinates: NDArray[np.int64], mechanism: Any, rule: CoordinateRule) -> tuple[Vector, Vector]:
+    def descend(
+        self, coordinates: NDArray[np.int64], mechanism: Any, rule: CoordinateRule
+    ) -> tuple[Vector, Vector]:
         """Release and move once for each of the coordinates; return the moves and the last point.
 
         Losses that declare a compiled form run as one block; the draws are the same as in the loop.
@@ -105,8 +111,8 @@ class OpenCoordinates:
             return moves, self._w.copy()
         noise = self._releaser(np.zeros(len(coordinates)), self._sensitivity[coordinates], mechanism)
         moves = self._columns.descend(
-            self._tail, loss.form, loss.form_parameter, self._y, self._z, self._w, coordinates, self._query.clip,
-            noise, rule.rate, rule.step, rule.l1, rule.l2, rule.low, rule.high,
+            self._tail, loss.form, loss.form_parameter, self._y, self._z, self._w, coordinates,
+            self._query.clip, noise, rule.rate, rule.step, rule.l1, rule.l2, rule.low, rule.high,
         )  # fmt: skip
         return moves, self._w.copy()
 

@@ -20,5 +20,7 @@ def get(solver: str | Solver) -> Solver:
     if solver == "auto":
         return GradientDescent()
     if solver not in SOLVERS:
-        raise UnsupportedProblem(f"solver must be a Solver, 'auto' or one of {sorted(SOLVERS)}, got {solver!r}")
+        raise UnsupportedProblem(
+            f"solver must be a Solver, 'auto' or one of {sorted(SOLVERS)}, got {solver!r}"
+        )
     return SOLVERS[solver]()

@@ -79,7 +79,9 @@ class CoordinateDescent(Solver):
         if self.clip_rule not in ("smoothness", "uniform"):
             raise ValueError(f"clip_rule must be 'smoothness' or 'uniform', got {self.clip_rule!r}")
         if isinstance(self.second_moments, str) and self.second_moments not in ("bounds", "private"):
-            raise ValueError(f"second_moments must be 'bounds', 'private' or values, got {self.second_moments!r}")
+            raise ValueError(
+                f"second_moments must be 'bounds', 'private' or values, got {self.second_moments!r}"
+            )
         if not 0 < self.share < 1:
             raise ValueError(f"share must lie strictly between 0 and 1, got {self.share!r}")
 
@@ -93,7 +95,9 @@ class CoordinateDescent(Solver):
             )
         source = self._source(problem)
         if source == "bounds" and not np.isfinite(problem.features(p)).all():
-            raise UnsupportedProblem("second_moments='bounds' needs Bounds(feature=...) or Bounds(row_norm=...)")
+            raise UnsupportedProblem(
+                "second_moments='bounds' needs Bounds(feature=...) or Bounds(row_norm=...)"
+            )
         if source == "declared":
             _declared(self.second_moments, p)
         if budget.private:
@@ -126,7 +130,11 @@ class CoordinateDescent(Solver):
         moments = self._moments(plan, problem, curator)
         curvature = problem.loss.smoothness() * moments
         step = plan.step_size / curvature
-        share = curvature / curvature.sum() if plan.clip_rule == "smoothness" else np.full(len(step), 1 / len(step))
+        share = (
+            curvature / curvature.sum()
+            if plan.clip_rule == "smoothness"
+            else np.full(len(step), 1 / len(step))
+        )
         query = CoordinateSums(problem.loss, plan.clip * np.sqrt(share))
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
         if not plan.budget.private:
@@ -177,8 +185,9 @@ def _settle(
     everything = np.arange(len(w))
     scale = 1.0 / np.sqrt(rule.step)
     opened, path, fallback, change, first = curator.open(query, w), [w], w, math.inf, 0.0
-    passes = max(1, plan.steps // len(w))
-    for done in range(1, passes + 1):
+    done, passes = 0, max(1, plan.steps // len(w))
+    while done < passes:
+        done += 1
         moves, w = opened.descend(everything, Gaussian(0.0), rule)
         moved = float(np.linalg.norm(moves * scale))
         first = first or moved

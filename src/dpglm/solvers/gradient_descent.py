@@ -72,9 +72,7 @@ class GradientDescent(Solver):
     ) -> GradientDescentPlan:
         if budget.private:
             usual = defaults.gradient_descent(problem, p, noise_of_one_pass(n, budget, neighbours, fits))
-            steps, clip, step_size = (
-                given or default for given, default in zip((self.steps, self.clip, self.step_size), usual, strict=True)
-            )
+            steps, clip, step_size = self.steps or usual[0], self.clip or usual[1], self.step_size or usual[2]
         else:
             steps, clip, step_size = self.steps or 50_000, self.clip or math.inf, 0.0
         rate = 1.0 if self.batch_size is None else min(1.0, self.batch_size / n)
@@ -85,7 +83,9 @@ class GradientDescent(Solver):
             sensitivity=f"{ClippedGradient(problem.loss, clip).sensitivity(neighbours):.4g}",
             sampling=Everyone() if rate == 1.0 else Poisson(rate),
         )
-        plan = GradientDescentPlan(n, p, budget, neighbours, fits, (release,), steps, clip, step_size, self.average)
+        plan = GradientDescentPlan(
+            n, p, budget, neighbours, fits, (release,), steps, clip, step_size, self.average
+        )
         return plan.calibrated()
 
     def run(self, plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result:
