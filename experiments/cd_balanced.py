@@ -4,7 +4,7 @@ Reproduces at small scale the first experiment (Figure 1) of Mangold, Bellet, Sa
 "Differentially Private Coordinate Descent for Composite Empirical Risk Minimization": LASSO and
 L2-regularised logistic regression on 10,000 records of 100 Gaussian features, epsilon 1, delta 1/n².
 
-Chosen here, because the paper gives figures and no numbers: log M_j ~ N(0, 2²) for the smoothness
+Chosen here, because the text of the paper does not say: log M_j ~ N(0, 2²) for the smoothness
 constants of the unbalanced design, labels drawn *before* the columns are rescaled, and a LASSO penalty,
 given as a share of the least one whose solution is zero, that keeps about 60 of the 100 coefficients. The
 third design draws the labels after rescaling, so that small columns hardly matter.
@@ -64,15 +64,18 @@ LOSSES = ("LASSO", "logistic")
 
 PREAMBLE = """\
 Relative error (f - f*) / f* of the training objective at the last iterate, epsilon {epsilon:g}, delta 1/n²,
-replace-one, all priced by dpglm's accountant. {n:,} records, {p} features.
+replace-one, all priced by dpglm's accountant. {scale.n:,} records, {scale.p} features.
 
 - Tuning is NOT paid for, as in the paper: clip C, step and passes of every method are those with the lowest
-  mean training objective over {tuning} tuning seeds; the figures are from {seeds} other seeds.
+  mean training objective over {scale.tuning_seeds} tuning seeds; the figures are from {scale.seeds} others.
+  All of a grid is run on the first tuning seed, the best {finalists} on the others.
 - Second moments M_j and bounds count as declared public values, as in the paper, and cost nothing.
 - C is in units of sqrt(tr of the second moments), a typical row norm; steps are in units of 1/M_j for
   coordinate descent and of 1/L, L the largest curvature, for gradient descent.
-- Full-batch descent, which the paper does not have, may take up to {most} passes, the others up to {few}. The
-  clip and step of DP-SGD (Poisson batches) are searched around those that are best for the full batch.
+- Grids: C {scale.clips}; DP-CD step {scale.coordinate_steps}, passes {scale.coordinate_passes};
+  DP-GD (not in the paper) step {scale.gradient_steps}, passes {scale.full_passes};
+  DP-SGD (Poisson batches) half, once and twice the clip and the step times passes that are best for DP-GD,
+  passes {scale.sgd_passes}.
 """
 
 CLAIMS = """\
@@ -411,12 +414,7 @@ def main() -> int:
     options = arguments()
     scale = QUICK if options.quick else WHOLE
     start = time.perf_counter()
-    print(
-        PREAMBLE.format(
-            epsilon=EPSILON, n=scale.n, p=scale.p, tuning=scale.tuning_seeds, seeds=scale.seeds,
-            most=max(scale.full_passes), few=max(scale.coordinate_passes),
-        )
-    )  # fmt: skip
+    print(PREAMBLE.format(epsilon=EPSILON, scale=scale, finalists=FINALISTS))
     rows = run(scale)
     print(f"\n{table(rows)}\n\n{factors(rows)}\n\n{CLAIMS}")
     found = verdicts(rows)

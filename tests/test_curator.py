@@ -1,8 +1,10 @@
+import math
+
 import numpy as np
 import pytest
 
 from dpglm import Bounds, Neighbours, accounting
-from dpglm.curator import Curator
+from dpglm.curator import Curator, rounding_factor
 from dpglm.data import as_data
 from dpglm.losses import Logistic
 from dpglm.mechanisms import Gaussian, Laplace, Randomness
@@ -48,6 +50,17 @@ def test_a_poisson_release_is_priced_as_sampled_and_reads_only_the_batch(neighbo
     exact = curator().release(GRADIENT, Gaussian(0.0), np.zeros(3))
     spread = 0.5 * np.sqrt(200 * 0.25 * 0.75 / 400)
     assert np.abs(np.mean(totals, axis=0) - 0.25 * exact).max() < 6 * spread
+
+
+def test_rounding_adds_more_to_the_sensitivity_than_sums_can_lose():
+    random = np.random.default_rng(1)
+    for n in (10, 1_000, 100_000):
+        terms = random.choice([-1.0, 1.0], n) * random.uniform(0.1, 1.0, n)
+        lost = abs(float(np.cumsum(terms)[-1]) - math.fsum(terms)) + abs(
+            float(terms.sum()) - math.fsum(terms)
+        )
+        assert 1 + lost <= rounding_factor(n, 1)
+    assert rounding_factor(32_561, 123) - 1 < 1e-6
 
 
 def test_sampling_everyone_costs_what_the_mechanism_costs():

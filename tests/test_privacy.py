@@ -86,7 +86,7 @@ def test_a_seeded_fit_says_that_it_is_not_private():
 
 def test_a_fit_without_noise_says_that_it_is_not_private():
     model = LogisticRegression(float("inf"), classes=[-1, 1]).fit(X, Y)
-    assert model.privacy_.epsilon == math.inf
+    assert model.privacy_.epsilon == math.inf and model.privacy_.releases == ()
     assert "NOT PRIVATE" in str(model.privacy_)
 
 

@@ -13,7 +13,7 @@ from .data import Records
 from .mechanisms import Mechanism, Randomness
 from .privacy import Neighbours
 from .queries import CoordinateSums, Query
-from .queries.coordinate import OpenCoordinates
+from .queries.coordinate import LARGEST_COEFFICIENT, OpenCoordinates
 from .sampling import Everyone, Sampling
 
 
@@ -28,6 +28,7 @@ class Curator:
         self._neighbours = neighbours
         self._randomness = randomness
         self._spent: Counter[Event] = Counter()
+        self._rounding = rounding_factor(records.n_records, records.n_features)
 
     @property
     def n_records(self) -> int:
@@ -48,6 +49,7 @@ class Curator:
         self, query: Query, mechanism: Mechanism, *public: Any, sampling: Sampling | None = None
     ) -> Any:
         """The query's answer on the (sampled) records, made private."""
+        _require_finite(public)
         sampling = sampling or Everyone()
         batch = sampling.draw(self._records.n_records, self._randomness)
         data = self._records if batch is None else self._records.rows(batch)
@@ -55,6 +57,7 @@ class Curator:
 
     def open(self, query: CoordinateSums, w: NDArray[np.float64]) -> OpenCoordinates:
         """A query whose private state, kept at the public point w, lives on between its releases."""
+        _require_finite((w,))
         return query.open(self._records, w, self._neighbours, self._noisy)
 
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
@@ -67,4 +70,23 @@ class Curator:
         # A vector of answers whose sensitivities are given one by one is as many releases.
         count = np.size(sensitivity)
         self._spent[(sampling or Everyone()).price(mechanism, self._neighbours)] += count
-        return mechanism.release(answer, sensitivity, self._randomness)
+        return mechanism.release(answer, sensitivity * self._rounding, self._randomness)
+
+
+def _require_finite(public: tuple[Any, ...]) -> None:
+    """Refuse a public point so large that products with bounded records could overflow.
+
+    An overflow would turn a bounded contribution into NaN, which no noise hides.
+    """
+    if not all(np.all(np.abs(value) < LARGEST_COEFFICIENT) for value in public):
+        raise FloatingPointError("the coefficients diverged: use a smaller step_size")
+
+
+def rounding_factor(n_records: int, n_features: int) -> float:
+    """How much the rounding of double-precision sums can add to a sensitivity, as a factor.
+
+    A sum of n terms of size at most C, in any order, is off by at most (n - 1) u n C with u = 2**-53.
+    Two neighbours may be off in opposite directions, which is 2 n² u in units of C; the norm of a row of
+    p features is off by at most (p + 8) u relative, and so is a contribution that is clipped by it.
+    """
+    return 1.0 + (2.0 * n_records**2 + n_features + 16.0) * 2.0**-53

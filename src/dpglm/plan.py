@@ -119,8 +119,15 @@ class Plan:
         )
 
     @property
+    def settings_in_words(self) -> str:
+        """The public settings of the solver, in words."""
+        return ", ".join(f"{name} {_shown(value)}" for name, value in self.settings().items())
+
+    @property
     def composition(self) -> str:
         """How the price is added up, in words."""
+        if not self.budget.private:
+            return "not at all: there is no noise"
         if all(isinstance(event, Gaussian) for event in self.price):
             return "exactly, as one Gaussian mechanism (closed form)"
         return "numerically, by privacy-loss curves rounded against us"
@@ -173,7 +180,7 @@ class Plan:
             f"{self.solver}: {self.n_records} records x {self.n_features} features, {self.neighbours.value}",
             f"budget    epsilon {self.budget.epsilon:g}, delta {self.budget.delta:.3g}; "
             f"spends epsilon {self.epsilon:.6g}",
-            "settings  " + ", ".join(f"{name} {_shown(value)}" for name, value in self.settings().items()),
+            f"settings  {self.settings_in_words}",
         ]
         for release in self.releases:
             times = f"{release.count * self.fits} x " + (f"({self.fits} classes) " if self.fits > 1 else "")

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
+from numbers import Real
 from typing import Any
 
 
@@ -44,11 +45,7 @@ class Budget:
     delta: float
 
     def __post_init__(self) -> None:
-        if (
-            isinstance(self.epsilon, bool)
-            or not isinstance(self.epsilon, (int, float))
-            or not self.epsilon > 0
-        ):
+        if not (isinstance(self.epsilon, Real) and self.epsilon > 0):
             raise ValueError(f"epsilon must be a positive number (or infinity), got {self.epsilon!r}")
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must lie strictly between 0 and 1, got {self.delta!r}")

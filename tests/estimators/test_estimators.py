@@ -88,6 +88,34 @@ def test_a_label_outside_the_declared_classes_contributes_nothing():
     assert np.array_equal(odd, LogisticRegression(**declared).fit(zeroed, LABELS).coef_)
 
 
+@pytest.mark.parametrize("classes", [None, ["high", "low", "middle"]], ids=["read off y", "declared"])
+@pytest.mark.parametrize("missing", [None, float("nan")], ids=str)
+def test_a_missing_label_contributes_nothing(classes, missing):
+    labels = CLASSES3.astype(object)
+    labels[::5] = missing
+    zeroed = X.copy()
+    zeroed[::5] = np.nan
+    odd = LogisticRegression(classes=classes, random_state=3).fit(X, labels).coef_
+    assert np.array_equal(
+        odd, LogisticRegression(classes=classes, random_state=3).fit(zeroed, CLASSES3).coef_
+    )
+
+
+def test_an_error_never_quotes_a_record():
+    table, target = X.astype(object), TARGET.astype(object)
+    table[3, 2] = target[4] = "secret"
+    for X_bad, y_bad in [(table, TARGET), (X, target)]:
+        with pytest.raises(ValueError, match="must be numeric") as caught:
+            Ridge(bounds=BOUNDS).fit(X_bad, y_bad)
+        assert "secret" not in str(caught.value)
+
+
+def test_counts_without_a_declared_range_have_a_rate_of_at_most_one():
+    model = GLMRegressor(20.0, loss="poisson", random_state=0).fit(X, (X[:, 0] > 0).astype(float))
+    assert (model.predict(X) <= 1).all()
+    assert np.corrcoef(model.predict(X), X[:, 0])[0, 1] > 0.5
+
+
 def test_no_error_or_warning_depends_on_a_record():
     seen = []
     for table, y in [
@@ -184,6 +212,8 @@ def test_undeclared_target_ranges_are_said_to_be_clipped():
         (LogisticRegression(bounds=Bounds(row_norm=math.inf)), LABELS, "bounds"),
         (LogisticRegression(bounds=Bounds(feature=[1.0, 2.0])), LABELS, "features"),
         (LogisticRegression(classes=[1]), LABELS, "classes"),
+        (LogisticRegression(bounds=BOUNDS), LABELS, "target"),
+        (LogisticRegression(random_state=np.random.default_rng(0)), LABELS, "random_state"),
         (LogisticRegression(), np.ones(N), "class"),
         (LogisticRegression(), LABELS[:-1], "inconsistent"),
         (LogisticRegression(penalty=L1Ball(1.0), solver="coordinate-descent"), LABELS, "L1Ball"),
@@ -208,7 +238,7 @@ def test_a_fit_that_releases_something_else_than_its_plan_is_refused():
     model = LogisticRegression(solver=Greedy(steps=3))
     with pytest.raises(PlanMismatch):
         model.fit(X, LABELS)
-    assert not hasattr(model, "coef_")
+    assert not any(hasattr(model, name) for name in ("coef_", "classes_", "plan_", "privacy_"))
 
 
 def test_a_pickled_model_keeps_its_promise():

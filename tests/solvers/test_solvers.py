@@ -1,6 +1,4 @@
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -52,20 +50,17 @@ def test_the_compiled_slope_of_a_loss_is_its_derivative(loss):
     check_loss_form(loss)
 
 
-@dataclass(frozen=True)
-class Uncompiled(Logistic):
-    form: ClassVar[int | None] = None
-
-
 @pytest.mark.parametrize("table", [X, sp.csr_array(X * (X > 0))], ids=["dense", "sparse"])
 @pytest.mark.parametrize("penalty", [Zero(), L1(0.02), ElasticNet(0.01, 0.1), Box(-0.1, 0.1)], ids=repr)
-def test_a_compiled_block_and_a_loop_of_single_steps_agree_draw_for_draw(table, penalty):
-    problem = Problem(Logistic(), penalty, Bounds(row_norm=1.0))
+@pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.name)
+def test_a_compiled_block_and_a_loop_of_single_steps_agree_draw_for_draw(table, penalty, kind):
+    uncompiled = type("Uncompiled", (kind,), {"form": None})
+    problem = Problem(kind(), penalty, Bounds(row_norm=1.0))
     coordinates = rng.integers(7, size=60)
     step = np.full(7, 0.5)
     rule = CoordinateRule(step / 400, step, *problem.coordinate_form(6))
     ends = []
-    for loss in (Logistic(), Uncompiled()):
+    for loss in (kind(), uncompiled()):
         curator = Curator(as_data(table, LABELS, problem.bounds, 1.0), Neighbours.REPLACE_ONE, Randomness(7))
         opened = curator.open(CoordinateSums(loss, np.full(7, 0.3)), np.zeros(7))
         moves, w = opened.descend(coordinates, Gaussian(3.0), rule)
@@ -73,6 +68,27 @@ def test_a_compiled_block_and_a_loop_of_single_steps_agree_draw_for_draw(table, 
         assert np.allclose(np.bincount(coordinates, moves, minlength=7), w)
         ends.append(w)
     assert np.allclose(*ends, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", [GradientDescent, CoordinateDescent])
+@pytest.mark.parametrize(
+    "setting", [{"clip": math.inf}, {"step_size": math.inf}, {"clip": math.nan}, {"steps": 2.5}]
+)
+def test_settings_that_would_void_the_promise_are_refused(solver, setting):
+    with pytest.raises(ValueError, match=next(iter(setting))):
+        solver(**setting)
+
+
+@pytest.mark.parametrize(
+    "solver", [GradientDescent(step_size=1e200), CoordinateDescent(step_size=1e200)], ids=repr
+)
+def test_coefficients_that_could_overflow_stop_the_run_for_every_table(solver):
+    problem = Problem(Squared(), Zero(), Bounds(row_norm=1.0, target=(-1, 1)))
+    plan = solver.plan(problem, 400, 6, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
+    for table in (X, np.zeros_like(X)):
+        curator = Curator(as_data(table, LABELS, problem.bounds, 0.5), plan.neighbours, Randomness(0))
+        with pytest.raises(FloatingPointError, match="step_size"):
+            solver.run(plan, problem, curator)
 
 
 def test_periodic_averaging_is_the_mean_of_the_iterates():

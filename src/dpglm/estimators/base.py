@@ -6,6 +6,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections import Counter
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -73,17 +74,21 @@ class PrivateGLM(BaseEstimator):
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=("csr", "csc"),
-            dtype=(np.float64, np.float32),
-            ensure_all_finite=False,
-        )
+        try:
+            X = validate_data(
+                self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), ensure_all_finite=False
+            )
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+            # scikit-learn's message would quote the entry of a record.
+            raise ValueError("X must be numeric, it holds something else") from None
         check_consistent_length(X, y)
         return X
 
-    def _solve(self, X: Any, codes: NDArray[np.float64], targets: list[Any]) -> list[Result]:
+    def _solve(
+        self, X: Any, codes: NDArray[np.float64], targets: list[Any], public: dict[str, Any]
+    ) -> list[Result]:
         """Plan, run and check one fit for each target; a target maps codes to the loss's y."""
         n, p = X.shape
         plan = self._plan(n, p, len(targets))
@@ -115,38 +120,8 @@ class PrivateGLM(BaseEstimator):
                 stacklevel=3,
             )
         self.plan_ = plan
-        self.privacy_ = self._guarantee(plan, problem, randomness)
+        self.privacy_ = _guarantee(plan, problem, randomness, public)
         return results
-
-    def _guarantee(self, plan: Plan, problem: Problem, randomness: Randomness) -> Guarantee:
-        return Guarantee(
-            epsilon=plan.epsilon,
-            delta=plan.budget.delta,
-            neighbours=plan.neighbours.value,
-            public={
-                "n": plan.n_records,
-                "p": plan.n_features,
-                "bounds": str(problem.bounds),
-                "loss": repr(problem.loss),
-                "penalty": repr(problem.penalty),
-                "plan": f"{plan.solver} with "
-                + ", ".join(
-                    f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in plan.settings().items()
-                ),
-                **self._public(),
-            },
-            releases=tuple(
-                release.to_dict() | {"count": release.count * plan.fits, "sampling": release.sampling.words}
-                for release in plan.releases
-            ),
-            composition=plan.composition,
-            randomness=randomness.description,
-            secure=randomness.secure,
-        )
-
-    def _public(self) -> dict[str, Any]:
-        """Public facts that only some estimators have."""
-        return {}
 
     def _split(self, w: NDArray[np.float64], n_features: int) -> tuple[NDArray[np.float64], float]:
         """Coefficients and intercept, the latter without its constant feature."""
@@ -169,14 +144,43 @@ class PrivateGLM(BaseEstimator):
         return tags
 
 
+def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dict[str, Any]) -> Guarantee:
+    """The promise of a fit that kept to its plan."""
+    facts = {
+        "n": plan.n_records,
+        "p": plan.n_features,
+        "bounds": str(problem.bounds),
+        "loss": repr(problem.loss),
+        "penalty": repr(problem.penalty),
+        "plan": f"{plan.solver} with {plan.settings_in_words}",
+        **public,
+    }
+    releases = [
+        release.to_dict() | {"count": release.count * plan.fits, "sampling": release.sampling.words}
+        for release in plan.releases
+    ]
+    return Guarantee(
+        epsilon=plan.epsilon,
+        delta=plan.budget.delta,
+        neighbours=plan.neighbours.value,
+        public=facts,
+        releases=tuple(releases) if plan.budget.private else (),
+        composition=plan.composition,
+        randomness=randomness.description,
+        secure=randomness.secure,
+    )
+
+
 def _randomness(random_state: Any) -> Randomness:
     if random_state is None:
         return Randomness()
     if isinstance(random_state, np.random.RandomState):
-        random_state = int(random_state.randint(2**31))
+        random_state = random_state.randint(2**31)
+    if not isinstance(random_state, Integral):
+        raise ValueError(f"random_state must be None, an integer or a RandomState, got {random_state!r}")
     warnings.warn(
         "random_state makes the noise predictable: the fit can be repeated but is not private",
         PrivacyWarning,
         stacklevel=4,
     )
-    return Randomness(random_state)
+    return Randomness(int(random_state))

@@ -118,6 +118,12 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
     def _penalty(self, n_samples: int) -> Penalty:
         return self.penalty or Zero()
 
+    def _bounds(self) -> Bounds:
+        bounds = super()._bounds()
+        if bounds.target is not None:
+            raise ValueError(f"bounds.target is the range of a regression, {type(self).__name__} has labels")
+        return bounds
+
     def plan(self, n_samples: int, n_features: int, n_classes: int | None = None) -> Plan:
         """The whole plan of a fit to a table of this size, without any data.
 
@@ -142,12 +148,14 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         X = self._table(X, y)
         labels = column_or_1d(y, warn=True)
         classes = self._label_set(labels)
-        codes = np.searchsorted(classes, labels).astype(np.float64).clip(0, len(classes) - 1)
-        codes[classes[codes.astype(np.intp)] != labels] = np.nan
+        codes = np.full(len(labels), np.nan)
+        for k, label in enumerate(classes):
+            codes[labels == label] = k
         ones = range(1, 2) if len(classes) == 2 else range(len(classes))
         targets = [lambda code, k=k: np.where(code == k, 1.0, -1.0) for k in ones]
+        source = "read off y" if self.classes is None else "declared"
+        results = self._solve(X, codes, targets, {"labels": f"{len(classes)} classes, {source}"})
         self.classes_ = classes
-        results = self._solve(X, codes, targets)
         split = [self._split(result.w, X.shape[1]) for result in results]
         self.coef_ = np.array([coefficients for coefficients, _ in split])
         self.intercept_ = np.array([intercept for _, intercept in split])
@@ -158,6 +166,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         if self.classes is not None:
             classes = np.unique(np.asarray(self.classes))
         else:
+            labels = labels[np.array([label is not None and label == label for label in labels], dtype=bool)]
             check_classification_targets(labels)
             warnings.warn(
                 "classes is not given: the labels that occur in y are taken as public",
@@ -168,10 +177,6 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         if len(classes) < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 classes, got 1 class")
         return classes
-
-    def _public(self) -> dict[str, Any]:
-        source = "read off y" if self.classes is None else "declared"
-        return {"labels": f"{len(self.classes_)} classes, {source}"}
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Margins of shape (n_samples,) for two classes, else (n_samples, n_classes)."""

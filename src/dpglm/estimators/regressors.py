@@ -103,7 +103,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         self.verbose = verbose
 
     def _loss(self) -> Loss:
-        loss = losses.get(self.loss, None if self.bounds is None else self.bounds.target)
+        loss = losses.get(self.loss, self._bounds().target)
         if loss.kind == "classification":
             raise ValueError(f"{type(self).__name__} needs a loss for numbers, {loss.name} is for labels")
         return loss
@@ -114,7 +114,9 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
     def _bounds(self) -> Bounds:
         bounds = super()._bounds()
         if bounds.target is None and math.isfinite(self.epsilon):
-            return replace(bounds, target=(0.0, 1.0) if self._loss().kind == "count" else (-1.0, 1.0))
+            return replace(
+                bounds, target=(0.0, 1.0) if losses.get(self.loss).kind == "count" else (-1.0, 1.0)
+            )
         return bounds
 
     def plan(self, n_samples: int, n_features: int) -> Plan:
@@ -130,7 +132,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         y : array of shape (n_samples,)
         """
         X = self._table(X, y)
-        target = column_or_1d(y, warn=True).astype(np.float64)
+        target = _numbers(column_or_1d(y, warn=True))
         if math.isfinite(self.epsilon) and (self.bounds is None or self.bounds.target is None):
             low, high = self._bounds().target  # type: ignore[misc]
             warnings.warn(
@@ -138,7 +140,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
                 PrivacyWarning,
                 stacklevel=2,
             )
-        (result,) = self._solve(X, target, [lambda values: values])
+        (result,) = self._solve(X, target, [lambda values: values], {})
         self.coef_, self.intercept_ = self._split(result.w, X.shape[1])
         self.n_iter_ = result.steps
         return self
@@ -166,6 +168,14 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
             if self._loss().kind == "count"
             else linear_model.LinearRegression()
         )
+
+
+def _numbers(y: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        return y.astype(np.float64)
+    except ValueError:
+        # NumPy's message would quote the target of a record.
+        raise ValueError("y must be numeric, it holds something else") from None
 
 
 class LinearRegression(GLMRegressor):

@@ -9,9 +9,6 @@ from typing import Any, ClassVar
 from ..accounting import Event
 from .randomness import Randomness
 
-ROUNDING = 1.0 + 1e-9
-"""Sensitivities are enlarged by this factor to cover the rounding of double-precision sums."""
-
 
 @dataclass(frozen=True)
 class Mechanism(ABC):

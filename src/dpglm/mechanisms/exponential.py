@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import accounting
-from .base import ROUNDING, Mechanism
+from .base import Mechanism
 from .randomness import Randomness
 
 
@@ -30,4 +30,4 @@ class Exponential(Mechanism):
         scores = np.asarray(answer, dtype=np.float64)
         if self.noise == 0:
             return int(np.argmax(scores))
-        return int(np.argmax(scores + randomness.gumbel(self.noise * sensitivity * ROUNDING, scores.shape)))
+        return int(np.argmax(scores + randomness.gumbel(self.noise * sensitivity, scores.shape)))

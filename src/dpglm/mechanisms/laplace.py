@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import accounting
-from .base import ROUNDING, Mechanism
+from .base import Mechanism
 from .randomness import Randomness
 
 
@@ -25,4 +25,4 @@ class Laplace(Mechanism):
     def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> Any:
         if self.noise == 0:
             return answer
-        return answer + randomness.laplace(self.noise * sensitivity * ROUNDING, np.shape(answer) or None)
+        return answer + randomness.laplace(self.noise * sensitivity, np.shape(answer) or None)

@@ -13,6 +13,9 @@ from ..losses import Loss
 from ..privacy import Neighbours
 from .base import Query, Table, Vector, WorstCase, opposed_records
 
+LARGEST_COEFFICIENT = 1e100
+"""Public points stay below this, so that no product with a bounded record overflows."""
+
 Releaser = Callable[[Any, Any, Any], Any]
 """(exact answers, their sensitivities, mechanism) -> released answers; the curator logs each."""
 
@@ -110,11 +113,19 @@ class OpenCoordinates:
                 self.move(j, value)
             return moves, self._w.copy()
         noise = self._releaser(np.zeros(len(coordinates)), self._sensitivity[coordinates], mechanism)
+        if mechanism.noise > 0:
+            self._require_finite(coordinates, noise, rule)
         moves = self._columns.descend(
             self._tail, loss.form, loss.form_parameter, self._y, self._z, self._w, coordinates,
             self._query.clip, noise, rule.rate, rule.step, rule.l1, rule.l2, rule.low, rule.high,
         )  # fmt: skip
         return moves, self._w.copy()
+
+    def _require_finite(self, coordinates: NDArray[np.int64], noise: Vector, rule: CoordinateRule) -> None:
+        """Refuse a block that could overflow, whatever the records are."""
+        largest = len(self._y) * self._query.clip[coordinates] + np.abs(noise)
+        if not np.abs(self._w).max() + np.sum(rule.rate[coordinates] * largest) < LARGEST_COEFFICIENT:
+            raise FloatingPointError("the coefficients may diverge: use a smaller step_size")
 
     def _column(self, j: int) -> tuple[Any, Any]:
         return (slice(None), self._tail) if j == self._last else self._columns.column(j)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,7 +55,14 @@ def noise_of_one_pass(n: int, budget: Budget, neighbours: Neighbours, fits: int)
 
 
 def positive(**settings: float | None) -> None:
-    """Refuse settings that are given but not positive."""
+    """Refuse settings that are given but not positive and finite."""
     for name, value in settings.items():
-        if value is not None and not value > 0:
-            raise ValueError(f"{name} must be positive, got {value!r}")
+        if value is not None and not 0 < value < math.inf:
+            raise ValueError(f"{name} must be positive and finite, got {value!r}")
+
+
+def positive_count(**settings: int | None) -> None:
+    """Refuse settings that are given but not positive whole numbers."""
+    for name, value in settings.items():
+        if value is not None and not (isinstance(value, Integral) and value > 0):
+            raise ValueError(f"{name} must be a positive whole number, got {value!r}")

@@ -18,7 +18,7 @@ from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import CoordinateRule, CoordinateSums, SecondMoments
 from . import defaults
-from .base import Result, Solver, Vector, noise_of_one_pass, positive
+from .base import Result, Solver, Vector, noise_of_one_pass, positive, positive_count
 
 _SETTLED = 1e-7
 _MEMORY = 5
@@ -75,7 +75,8 @@ class CoordinateDescent(Solver):
     periods: int | None = None
 
     def __post_init__(self) -> None:
-        positive(steps=self.steps, clip=self.clip, step_size=self.step_size, periods=self.periods)
+        positive(clip=self.clip, step_size=self.step_size)
+        positive_count(steps=self.steps, periods=self.periods)
         if self.clip_rule not in ("smoothness", "uniform"):
             raise ValueError(f"clip_rule must be 'smoothness' or 'uniform', got {self.clip_rule!r}")
         if isinstance(self.second_moments, str) and self.second_moments not in ("bounds", "private"):

@@ -17,7 +17,7 @@ from ..problem import Problem
 from ..queries import ClippedGradient
 from ..sampling import Everyone, Poisson
 from . import defaults
-from .base import Result, Solver, noise_of_one_pass, positive
+from .base import Result, Solver, noise_of_one_pass, positive, positive_count
 from .noise_free import largest_curvature, minimise
 
 
@@ -65,7 +65,8 @@ class GradientDescent(Solver):
     average: bool = True
 
     def __post_init__(self) -> None:
-        positive(steps=self.steps, clip=self.clip, step_size=self.step_size, batch_size=self.batch_size)
+        positive(clip=self.clip, step_size=self.step_size)
+        positive_count(steps=self.steps, batch_size=self.batch_size)
 
     def plan(
         self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
@@ -74,7 +75,7 @@ class GradientDescent(Solver):
             usual = defaults.gradient_descent(problem, p, noise_of_one_pass(n, budget, neighbours, fits))
             steps, clip, step_size = self.steps or usual[0], self.clip or usual[1], self.step_size or usual[2]
         else:
-            steps, clip, step_size = self.steps or 50_000, self.clip or math.inf, 0.0
+            steps, clip, step_size = self.steps or 10_000, self.clip or math.inf, 0.0
         rate = 1.0 if self.batch_size is None else min(1.0, self.batch_size / n)
         release = Release(
             query=ClippedGradient.name,
