@@ -26,9 +26,8 @@ def main() -> None:
     exact = LogisticRegression(float("inf"), bounds=Bounds(row_norm=1.0), classes=[-1, 1]).fit(
         adult.X, adult.y
     )
-    print(
-        f"not private {exact.score(adult.X_test, adult.y_test):.4f}, majority {np.mean(adult.y_test == -1):.4f}\n"
-    )
+    majority = np.mean(adult.y_test == -1)
+    print(f"not private {exact.score(adult.X_test, adult.y_test):.4f}, majority {majority:.4f}\n")
     print("| solver | epsilon | mean | deviation | least | most | goal |\n|---|---|---|---|---|---|---|")
     for solver in ("auto", "coordinate-descent"):
         for epsilon in (0.01, 0.1, 1.0, 10.0):

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self
 
 from . import mechanisms, sampling
@@ -104,19 +104,10 @@ class Plan:
         """The whole plan as one event."""
         return Composed(tuple(Repeated(event, count) for event, count in self.price.items()))
 
-    @cached_property
+    @property
     def epsilon(self) -> float:
         """The epsilon that holds at the plan's delta: never more than the budget's."""
-        if not self.budget.private:
-            return math.inf
-        curve = compose(self.event)
-        epsilon = curve.epsilon(self.budget.delta)
-        # The search for epsilon rounds up; that the budget's own epsilon holds is checked directly.
-        return (
-            min(epsilon, self.budget.epsilon)
-            if curve.delta(self.budget.epsilon) <= self.budget.delta
-            else epsilon
-        )
+        return _spent_epsilon(self.event, self.budget) if self.budget.private else math.inf
 
     @property
     def settings_in_words(self) -> str:
@@ -189,6 +180,14 @@ class Plan:
                 f"{release.mechanism.noise:.4g} x sensitivity {release.sensitivity}, {release.sampling.words}"
             )
         return "\n".join(lines)
+
+
+@lru_cache(maxsize=256)
+def _spent_epsilon(event: Event, budget: Budget) -> float:
+    curve = compose(event)
+    epsilon = curve.epsilon(budget.delta)
+    # The search for epsilon rounds up; that the budget's own epsilon holds is checked directly.
+    return min(epsilon, budget.epsilon) if curve.delta(budget.epsilon) <= budget.delta else epsilon
 
 
 def _shown(value: Any) -> str:

@@ -44,13 +44,15 @@ class Block(Protocol):
 class Records:
     """Rows inside their bounds, with an optional constant feature, and one target each.
 
-    The table itself is not copied to scale its rows: ``scale`` multiplies them inside the products.
+    The table itself is not copied to scale its rows: ``scale`` multiplies them inside the products, and
+    ``norms`` are those of the scaled rows.
     A record that is not finite has scale 0: it adds nothing to any sum, not even through the
     constant feature.
     """
 
     block: Block
     scale: NDArray[np.float64]
+    norms: NDArray[np.float64]
     y: NDArray[np.float64]
     constant: float
 
@@ -71,8 +73,7 @@ class Records:
     @cached_property
     def row_norms(self) -> NDArray[np.float64]:
         """Norm of each row, the constant feature included."""
-        norms = np.where(self.scale > 0, self.scale * self.block.row_norms, 0.0)
-        return np.hypot(norms, self.intercept_column)
+        return np.hypot(self.norms, self.intercept_column)
 
     def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """Margins: each row times w."""
@@ -94,7 +95,8 @@ class Records:
 
     def rows(self, index: NDArray[np.intp]) -> Records:
         """Some of the records."""
-        return replace(self, block=self.block.rows(index), scale=self.scale[index], y=self.y[index])
+        taken = {name: getattr(self, name)[index] for name in ("scale", "norms", "y")}
+        return replace(self, block=self.block.rows(index), **taken)
 
     @cached_property
     def by_columns(self) -> Columns:
@@ -139,4 +141,4 @@ def as_data(X: Any, y: ArrayLike, bounds: Bounds, constant: float = 0.0) -> Reco
         block = block.clipped(bounds.features(block.shape[1]))
     scale = bounds.shrink(block.row_norms)
     scale[dropped] = 0.0
-    return Records(block, scale, target, constant)
+    return Records(block, scale, scale * block.row_norms, target, constant)

@@ -1,0 +1,27 @@
+"""The experiments run; what they find is printed by them, not asserted here."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "printed"),
+    [
+        ("adult.py", ["--runs", "1"], "| auto | 1 |"),
+        ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
+    ],
+)
+def test_an_experiment_runs_and_prints_its_table(script, arguments, printed, tmp_path):
+    command = [sys.executable, str(EXPERIMENTS / script), *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert printed in done.stdout
+
+
+def test_every_experiment_is_run():
+    assert {path.name for path in EXPERIMENTS.glob("*.py")} == {"adult.py", "cd_balanced.py"}
