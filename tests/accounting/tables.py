@@ -1,6 +1,6 @@
-"""Reference columns of PRIVACY.md: noise for a budget, found with a search tolerance of 1e-3."""
+"""Reference noise for a budget, computed apart from this package with a search tolerance of 1e-3."""
 
-# section 1.2: epsilon, delta, rounds, Gumbel scale b with Laplace(b), with Gaussian(sqrt(2) b)
+# select, then release: epsilon, delta, rounds, Gumbel scale b with Laplace(b), with Gaussian(sqrt(2) b)
 SELECT_AND_RELEASE = [
     (0.1, 1e-06, 1, 29.81, 38.63),
     (0.1, 1e-06, 2, 57.17, 58.48),
@@ -36,7 +36,7 @@ SELECT_AND_RELEASE = [
     (4, 1e-06, 1000, 53.32, 46.3),
 ]
 
-# section 2: epsilon, delta, rounds, Gumbel scale
+# selections alone: epsilon, delta, rounds, Gumbel scale
 SELECT = [
     (0.1, 1e-06, 100, 365.1),
     (0.1, 1e-06, 1000, 1158),
@@ -60,7 +60,7 @@ SELECT = [
     (0.1, 2.5e-09, 400000, 3.081e04),
 ]
 
-# section 4, delta 1e-6: epsilon, records, batch, steps, noise zero-out, noise replace-one (None: full batch)
+# Poisson samples, delta 1e-6: epsilon, records, batch, steps, noise zero-out, noise replace-one (None: full batch)
 POISSON = [
     (1, 1000, 100, 200, 6.138, 11.955),
     (1, 1000, 1000, 100, 42.247, None),

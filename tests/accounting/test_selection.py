@@ -11,7 +11,7 @@ from dpglm.accounting.selection import selection_rounds
 
 from .reference import achieved_delta, gaussian_loss_cdf, laplace_loss_cdf
 
-# delta of the best adaptive adversary at eta = 1, by Monte Carlo, and its standard error (PRIVACY.md 8A)
+# delta of the best adaptive adversary at eta = 1, by Monte Carlo, and its standard error
 SELECTION_ONLY = {1: (0.08286, 0.00017), 2: (0.11283, 0.00026), 3: (0.13222, 0.00032)}
 WITH_LAPLACE = {1: (0.04737, 0.00015), 2: (0.06591, 0.00024), 3: (0.09180, 0.00031)}
 WITH_GAUSSIAN = {1: (0.04502, 0.00020), 2: (0.07476, 0.00028), 3: (0.10169, 0.00034)}

@@ -1,4 +1,4 @@
-"""Calibrated noise against the reference columns of PRIVACY.md."""
+"""Calibrated noise against the reference tables."""
 
 import math
 
