@@ -60,7 +60,7 @@ SELECT = [
     (0.1, 2.5e-09, 400000, 3.081e04),
 ]
 
-# Poisson samples, delta 1e-6: epsilon, records, batch, steps, noise zero-out, noise replace-one (None: full batch)
+# Poisson samples, delta 1e-6: epsilon, records, batch, steps, noise zero-out, replace-one (None: full batch)
 POISSON = [
     (1, 1000, 100, 200, 6.138, 11.955),
     (1, 1000, 1000, 100, 42.247, None),
