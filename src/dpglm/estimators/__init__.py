@@ -1,7 +1,8 @@
 """The scikit-learn skin."""
 
 from .classifiers import GLMClassifier, LogisticRegression
-from .regressors import ElasticNet, GLMRegressor, Lasso, LinearRegression, Ridge
+from .linear import ElasticNet, Lasso, LinearRegression, Ridge
+from .regressors import GLMRegressor
 from .scaler import BoundsScaler
 
 __all__ = [

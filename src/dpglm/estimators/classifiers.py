@@ -231,47 +231,21 @@ class LogisticRegression(GLMClassifier):
 
     Parameters
     ----------
-    epsilon : float
-        Privacy to be spent; ``float("inf")`` fits without noise.
-    delta : float, optional
-        Probability of a worse loss; by default 1/n² (n is public).
     C : float
         Inverse strength of the L2 penalty, as in scikit-learn: the penalty is norm(w)² / (2 C n).
     penalty : Penalty, optional
         An object of `dpglm.penalties` to be used instead of C.
-    solver : "auto", "gradient-descent", "coordinate-descent" or Solver
-        The algorithm, or an object of `dpglm.solvers` with its settings.
-    bounds : Bounds, optional
-        What is known of every record; by default ``Bounds(row_norm=1.0)``. Rows outside are clipped.
-    neighbours : "replace-one" or "zero-out"
-        The relation that the promise is for.
-    fit_intercept : bool
-        Whether to learn an intercept, as the coefficient of a constant feature.
-    classes : array, optional
-        The labels. If they are not given they are read off y, which makes the label set public.
-        A record with a label that is not among them contributes nothing.
-    random_state : int, optional
-        None draws noise from a cryptographic generator keyed by the operating system. An integer is
-        for tests and studies: the fit can be repeated, and is *not private*.
-    verbose : int
-        Print the plan before the fit if positive.
+    epsilon, delta, solver, bounds, neighbours, fit_intercept, classes, random_state, verbose
+        As in `GLMClassifier`.
 
     Attributes
     ----------
-    coef_ : array of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : array of shape (1,) or (n_classes,)
-    classes_ : array of shape (n_classes,)
-    plan_ : Plan
-        What was released and how it was priced.
-    privacy_ : Guarantee
-        The promise; print it.
-    n_iter_ : array
-        Steps of each fit.
+    coef_, intercept_, classes_, plan_, privacy_, n_iter_
+        As in `GLMClassifier`.
 
     Guarantee
     ---------
-    Everything that ``fit`` stores satisfies ``privacy_`` for the declared neighbours, unless
-    ``random_state`` is given or epsilon is infinite.
+    As in `GLMClassifier`.
 
     Examples
     --------
