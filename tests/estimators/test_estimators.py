@@ -258,7 +258,7 @@ def test_the_scaler_learns_nothing_from_the_records():
     assert np.array_equal(first, second)
     assert np.abs(first).max() <= 1
     pipeline = make_pipeline(
-        BoundsScaler(-1, 1), LogisticRegression(bounds=Bounds(feature=1.0), penalty=L1(1e-3))
+        BoundsScaler(-1, 1), LogisticRegression(bounds=Bounds(feature=1.0), penalty=L1(1e-3), random_state=0)
     )
     assert pipeline.fit(X, LABELS).score(X, LABELS) > 0.7
 
