@@ -13,6 +13,7 @@ EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
     ("script", "arguments", "printed"),
     [
         ("adult.py", ["--runs", "1"], "| auto | 1 |"),
+        ("unequal_columns.py", ["--runs", "1"], "| 10000 | 20 | 1 | logistic |"),
         ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
     ],
 )
@@ -24,4 +25,8 @@ def test_an_experiment_runs_and_prints_its_table(script, arguments, printed, tmp
 
 
 def test_every_experiment_is_run():
-    assert {path.name for path in EXPERIMENTS.glob("*.py")} == {"adult.py", "cd_balanced.py"}
+    assert {path.name for path in EXPERIMENTS.glob("*.py")} == {
+        "adult.py",
+        "cd_balanced.py",
+        "unequal_columns.py",
+    }

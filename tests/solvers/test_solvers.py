@@ -171,10 +171,27 @@ def test_declared_second_moments_must_fit_the_table():
 
 
 def test_solvers_are_found_by_name():
-    assert isinstance(get("auto"), GradientDescent)
-    assert isinstance(get("coordinate-descent"), CoordinateDescent)
+    problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0))
+    assert isinstance(get("gradient-descent", problem, 6), GradientDescent)
+    assert isinstance(get("coordinate-descent", problem, 6), CoordinateDescent)
     with pytest.raises(ValueError, match="solver"):
-        get("newton")
+        get("newton", problem, 6)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "penalty", "chosen"),
+    [
+        (Bounds(row_norm=1.0), Zero(), GradientDescent),
+        (Bounds(feature=2.0), Zero(), GradientDescent),
+        (Bounds(feature=[1.0, 3.0]), L1(0.1), GradientDescent),
+        (Bounds(feature=[1.0, 50.0]), L1(0.1), CoordinateDescent),
+        (Bounds(feature=[1.0, 50.0], row_norm=1.5), Zero(), GradientDescent),
+        (Bounds(feature=[1.0, 50.0]), L1Ball(1.0), GradientDescent),
+    ],
+    ids=str,
+)
+def test_auto_is_coordinate_descent_where_declared_columns_are_unequal(bounds, penalty, chosen):
+    assert isinstance(get("auto", Problem(Logistic(), penalty, bounds), 2), chosen)
 
 
 def test_the_noise_of_a_release_reaches_the_first_step():

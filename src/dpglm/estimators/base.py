@@ -66,7 +66,8 @@ class PrivateGLM(BaseEstimator):
         problem = self._problem(n_samples)
         if budget.private and not math.isfinite(problem.radius(n_features)):
             raise ValueError("bounds must limit the norm of a row unless epsilon is infinite")
-        return solvers.get(self.solver).plan(problem, n_samples, n_features, budget, neighbours, fits)
+        solver = solvers.get(self.solver, problem, n_features)
+        return solver.plan(problem, n_samples, n_features, budget, neighbours, fits)
 
     def _table(self, X: Any, y: Any) -> Any:
         """X checked by scikit-learn for shape and type, never for the values of its records."""
@@ -101,13 +102,14 @@ class PrivateGLM(BaseEstimator):
         if self.verbose:
             print(plan)
         problem = self._problem(n)
+        solver = solvers.get(self.solver, problem, p)
         randomness = _randomness(self.random_state)
         records = as_data(X, codes, problem.bounds, problem.constant(p))
         spent: Counter[Event] = Counter()
         results = []
         for target in targets:
             curator = Curator(records.with_target(target(records.y)), plan.neighbours, randomness)
-            results.append(solvers.get(self.solver).run(plan, problem, curator))
+            results.append(solver.run(plan, problem, curator))
             spent += curator.spent
         if plan.budget.private and spent != plan.price:
             raise PlanMismatch(

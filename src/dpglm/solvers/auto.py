@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..errors import UnsupportedProblem
+from ..penalties import Separable
+from ..problem import Problem
 from .base import Solver
 from .coordinate_descent import CoordinateDescent
 from .gradient_descent import GradientDescent
@@ -12,15 +16,30 @@ SOLVERS: dict[str, type[Solver]] = {
     "coordinate-descent": CoordinateDescent,
 }
 
+UNEQUAL = 4.0
+"""From this ratio of the largest to the smallest declared feature bound on, columns count as unequal."""
 
-def get(solver: str | Solver) -> Solver:
-    """The solver itself, or the one of that name; "auto" is gradient descent."""
+
+def get(solver: str | Solver, problem: Problem, n_features: int) -> Solver:
+    """The solver itself, the one of that name, or for "auto" the one that suits the problem.
+
+    Gradient descent gives every feature the same step and the same noise, so small columns drown in
+    what large ones need. Where the declared bounds say that columns are unequal, "auto" is coordinate
+    descent, which scales both to each column; elsewhere it is gradient descent.
+    """
     if isinstance(solver, Solver):
         return solver
     if solver == "auto":
-        return GradientDescent()
+        return CoordinateDescent() if _unequal(problem, n_features) else GradientDescent()
     if solver not in SOLVERS:
         raise UnsupportedProblem(
             f"solver must be a Solver, 'auto' or one of {sorted(SOLVERS)}, got {solver!r}"
         )
     return SOLVERS[solver]()
+
+
+def _unequal(problem: Problem, n_features: int) -> bool:
+    if problem.bounds.feature is None or not isinstance(problem.penalty, Separable):
+        return False
+    limits = problem.bounds.features(n_features)
+    return bool(np.max(limits) >= UNEQUAL * np.min(limits))
