@@ -39,6 +39,8 @@ def test_bounds_are_values():
         ({}, "row_norm"),
         ({"row_norm": 0.0}, "row_norm"),
         ({"row_norm": float("nan")}, "row_norm"),
+        ({"row_norm": 1e-165}, "row_norm"),
+        ({"row_norm": 1.0, "target": (-1e308, 1.7e308)}, "target"),
         ({"feature": -1.0}, "feature"),
         ({"feature": [1.0, 0.0]}, "feature"),
         ({"row_norm": 1.0, "target": (1.0, 1.0)}, "target"),

@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from dpglm import Bounds, Budget, Guarantee, LogisticRegression, Ridge
 from dpglm.accounting import compose, gaussian_delta
 from dpglm.plan import Plan
+from dpglm.privacy import rounded_up
 from dpglm.solvers import CoordinateDescent, GradientDescent
 
 rng = np.random.default_rng(0)
@@ -107,3 +109,18 @@ def test_delta_defaults_to_one_over_n_squared():
 def test_a_delta_above_one_over_n_warns():
     with pytest.warns(UserWarning, match="exceeds 1/n"):
         LogisticRegression(delta=0.1, classes=[-1, 1]).fit(X, Y)
+
+
+def test_a_printed_promise_is_never_shorter_than_the_true_one(model):
+    shown = replace(model.privacy_, epsilon=1.00000049, delta=1.0049e-6)
+    assert "epsilon = 1.00001, delta = 1.01e-06" in str(shown)
+    assert rounded_up(0.7, 6) == "0.7" and rounded_up(9.4321e-10, 3) == "9.44e-10"
+
+
+def test_numbers_of_any_type_are_taken_in_double_precision():
+    plan = LogisticRegression(
+        np.float32(0.1), solver=GradientDescent(steps=np.int64(3), clip=np.float32(0.3))
+    )
+    plan = plan.plan(300, 4)
+    assert Plan.from_dict(json.loads(plan.to_json())) == plan
+    assert plan.epsilon <= plan.budget.epsilon == float(np.float32(0.1))

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+SMALLEST, LARGEST = 1e-50, 1e50
+"""Bounds outside this range would let squares and products of bounded numbers underflow or overflow."""
+
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
@@ -53,10 +56,8 @@ class Bounds:
         object.__setattr__(self, "feature", feature)
         if self.target is not None:
             low, high = (float(end) for end in self.target)
-            if not (math.isfinite(low) and math.isfinite(high) and low < high):
-                raise ValueError(
-                    f"target must be two finite numbers (low, high) with low < high, got {self.target}"
-                )
+            if not -LARGEST <= low < high <= LARGEST:
+                raise ValueError(f"target must be two numbers (low, high) with low < high, got {self.target}")
             object.__setattr__(self, "target", (low, high))
         shown = feature.tobytes() if isinstance(feature, np.ndarray) else feature
         object.__setattr__(self, "_key", (self.row_norm, shown, self.target))
@@ -86,7 +87,7 @@ class Bounds:
         return reach if self.row_norm is None else min(reach, self.row_norm)
 
     def clip(self, X: ArrayLike) -> NDArray[np.float64]:
-        """A dense copy of ``X`` with every row inside the bounds, as a fit or a prediction sees it.
+        """A dense copy of ``X`` with every row inside the bounds, as a prediction sees it.
 
         Examples
         --------
@@ -107,11 +108,6 @@ class Bounds:
             return np.ones_like(norms)
         return self.row_norm / np.maximum(norms, self.row_norm)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The bounds as JSON-able values."""
-        feature = self.feature.tolist() if isinstance(self.feature, np.ndarray) else self.feature
-        return {"row_norm": self.row_norm, "feature": feature, "target": self.target and list(self.target)}
-
     def __str__(self) -> str:
         parts = []
         if self.row_norm is not None:
@@ -128,14 +124,14 @@ class Bounds:
 
 def _positive(name: str, value: Any) -> float:
     number = float(value)
-    if not (number > 0 and math.isfinite(number)):
-        raise ValueError(f"{name} must be a positive finite number, got {value}")
+    if not SMALLEST <= number <= LARGEST:
+        raise ValueError(f"{name} must be a positive number from {SMALLEST:g} to {LARGEST:g}, got {value}")
     return number
 
 
 def _positive_vector(values: Any) -> NDArray[np.float64]:
     vector = np.array(values, dtype=np.float64)
-    if vector.ndim != 1 or not (np.isfinite(vector).all() and (vector > 0).all()):
+    if vector.ndim != 1 or not ((vector >= SMALLEST) & (vector <= LARGEST)).all():
         raise ValueError("feature must be a positive number or a vector of them, one for each feature")
     vector.flags.writeable = False
     return vector

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .accounting import Event
 from .data import Records
+from .errors import UnsupportedProblem
 from .mechanisms import Mechanism, Randomness
 from .privacy import Neighbours
 from .queries import CoordinateSums, Query
@@ -69,6 +70,8 @@ class Curator:
     ) -> Any:
         # A vector of answers whose sensitivities are given one by one is as many releases.
         count = np.size(sensitivity)
+        if mechanism.noise > 0 and not np.all(np.isfinite(sensitivity)):
+            raise UnsupportedProblem("a release without a finite sensitivity has no price: set a finite clip")
         self._spent[(sampling or Everyone()).price(mechanism, self._neighbours)] += count
         return mechanism.release(answer, sensitivity * self._rounding, self._randomness)
 

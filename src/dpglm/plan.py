@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 from . import mechanisms, sampling
 from .accounting import Composed, Event, Gaussian, Repeated, calibrate, compose
 from .mechanisms import Mechanism
-from .privacy import Budget, Neighbours
+from .privacy import Budget, Neighbours, rounded_up
 from .sampling import Everyone, Sampling
 
 
@@ -169,8 +169,8 @@ class Plan:
     def __str__(self) -> str:
         lines = [
             f"{self.solver}: {self.n_records} records x {self.n_features} features, {self.neighbours.value}",
-            f"budget    epsilon {self.budget.epsilon:g}, delta {self.budget.delta:.3g}; "
-            f"spends epsilon {self.epsilon:.6g}",
+            f"budget    epsilon {self.budget.epsilon:g}, delta {rounded_up(self.budget.delta, 3)}; "
+            f"spends epsilon {rounded_up(self.epsilon, 6) if self.budget.private else 'inf'}",
             f"settings  {self.settings_in_words}",
         ]
         for release in self.releases:

@@ -7,6 +7,7 @@ import math
 import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, Context
 from enum import Enum
 from numbers import Real
 from typing import Any
@@ -49,6 +50,8 @@ class Budget:
             raise ValueError(f"epsilon must be a positive number (or infinity), got {self.epsilon!r}")
         if not 0 < self.delta < 1:
             raise ValueError(f"delta must lie strictly between 0 and 1, got {self.delta!r}")
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "delta", float(self.delta))
 
     @classmethod
     def for_records(cls, epsilon: float, delta: float | None, n_records: int) -> Budget:
@@ -59,6 +62,12 @@ class Budget:
     def private(self) -> bool:
         """Whether anything is promised at all."""
         return math.isfinite(self.epsilon)
+
+
+def rounded_up(number: float, digits: int) -> str:
+    """The number with so many significant digits, never below itself: a promise must not be shortened."""
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    return f"{float(context.create_decimal(repr(float(number)))):.{digits}g}"
 
 
 NOT_COVERED = (
@@ -125,10 +134,11 @@ class Guarantee:
         """The promise in one sentence."""
         if not math.isfinite(self.epsilon):
             return "NOT PRIVATE: epsilon is infinite, no noise was added."
-        promise = f"({self.epsilon:.6g}, {self.delta:.3g})-differential privacy"
+        epsilon, delta = rounded_up(self.epsilon, 6), rounded_up(self.delta, 3)
+        promise = f"({epsilon}, {delta})-differential privacy"
         if not self.secure:
             return f"NOT PRIVATE: the noise can be predicted. With secret noise this would be {promise}."
-        return f"{promise}: epsilon = {self.epsilon:.6g}, delta = {self.delta:.3g}."
+        return f"{promise}: epsilon = {epsilon}, delta = {delta}."
 
     def __str__(self) -> str:
         relation = Neighbours(self.neighbours).words

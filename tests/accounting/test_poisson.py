@@ -9,7 +9,7 @@ from dp_accounting.pld import privacy_loss_distribution as oracle
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dpglm.accounting import Composed, Gaussian, Laplace, PoissonGaussian, Repeated, compose
+from dpglm.accounting import Composed, Gaussian, Laplace, PoissonGaussian, Repeated, calibrate, compose
 from dpglm.accounting.curves import poisson_profile
 
 from .reference import achieved_poisson_delta
@@ -113,3 +113,15 @@ def test_mixtures_agree_with_dp_accounting():
     for epsilon in (0.5, 2.0, 3.0):
         price = compose(event).delta(epsilon)
         assert price == pytest.approx(bound.get_delta_for_epsilon(epsilon), rel=2e-2)
+
+
+@pytest.mark.parametrize(
+    ("rate", "steps", "epsilon", "delta"), [(2.56e-4, 100, 1.0, 1e-12), (1e-4, 1000, 1.0, 1e-10)]
+)
+def test_small_rates_need_no_more_noise_than_dp_accounting_asks_for(rate, steps, epsilon, delta):
+    noise = calibrate(Repeated(PoissonGaussian(1.0, rate, "zero-out"), steps), epsilon, delta)
+    less = 0.995 * noise
+    law = oracle.from_gaussian_mechanism(less, sampling_prob=rate, value_discretization_interval=1e-4)
+    assert law.self_compose(steps).get_delta_for_epsilon(epsilon) > delta
+    both = calibrate(Repeated(PoissonGaussian(1.0, rate, "replace-one"), steps), epsilon, delta)
+    assert noise <= both * (1 + 1e-3) and both <= 2 * noise

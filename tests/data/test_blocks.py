@@ -44,11 +44,11 @@ def test_every_layout_gives_the_same_products(stored):
     X, exact = stored
     block = as_block(X)
     w, r = rng.standard_normal(7), rng.standard_normal(60)
-    weights = rng.random(60)
+    scale = rng.random(60)
     assert np.allclose(block.dot(w), exact @ w, rtol=1e-13, atol=1e-13)
     assert np.allclose(block.t_dot(r), exact.T @ r, rtol=1e-13, atol=1e-13)
     assert np.allclose(block.row_norms, np.linalg.norm(exact, axis=1), rtol=1e-13)
-    assert np.allclose(block.second_moments(weights), np.square(exact).T @ weights, rtol=1e-13)
+    assert np.allclose(block.second_moments(scale), np.square(exact * scale[:, None]).sum(axis=0), rtol=1e-13)
     for j in range(7):
         rows, entries = block.column(j)
         column = np.zeros(60)
@@ -103,6 +103,23 @@ def test_huge_entries_do_not_overflow_into_other_records():
     X = np.array([[1e300, 1e300], [0.3, 0.4]])
     records = as_data(X, [0.0, 0.0], Bounds(row_norm=1.0))
     assert np.allclose(records.dot(np.ones(2)), [0.0, 0.7])
+
+
+@pytest.mark.parametrize("wrap", [np.array, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("norm", [1e-3, 1e20, 1e90, 1.3e154])
+@pytest.mark.parametrize("limit", [1e-40, 2.1e-8, 1.0])
+def test_the_squares_of_a_row_stay_below_its_bound_whatever_its_size(wrap, norm, limit):
+    records = as_data(wrap([[norm * 0.6, norm * 0.8]]), [0.0], Bounds(row_norm=limit))
+    assert records.second_moments().sum() <= limit**2 * (1 + 1e-14)
+    assert records.row_norms[0] <= limit * (1 + 1e-15)
+
+
+def test_a_sparse_table_that_wrongly_believes_to_be_canonical_is_summed_all_the_same():
+    X = sp.csr_array(np.array([[1.0, 1.0]]))
+    assert X.has_canonical_format
+    X.indices[1] = 0
+    records = as_data(X, [0.0], Bounds(row_norm=1.0))
+    assert np.allclose(records.dot(np.array([1.0, 0.0])), [1.0])
 
 
 def test_the_table_of_the_caller_is_never_written():

@@ -1,6 +1,5 @@
 import math
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -89,7 +88,7 @@ def test_a_label_outside_the_declared_classes_contributes_nothing():
 
 
 @pytest.mark.parametrize("classes", [None, ["high", "low", "middle"]], ids=["read off y", "declared"])
-@pytest.mark.parametrize("missing", [None, float("nan")], ids=str)
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT], ids=str)
 def test_a_missing_label_contributes_nothing(classes, missing):
     labels = CLASSES3.astype(object)
     labels[::5] = missing
@@ -102,12 +101,17 @@ def test_a_missing_label_contributes_nothing(classes, missing):
 
 
 def test_an_error_never_quotes_a_record():
-    table, target = X.astype(object), TARGET.astype(object)
-    table[3, 2] = target[4] = "secret"
-    for X_bad, y_bad in [(table, TARGET), (X, target)]:
-        with pytest.raises(ValueError, match="must be numeric") as caught:
-            Ridge(bounds=BOUNDS).fit(X_bad, y_bad)
-        assert "secret" not in str(caught.value)
+    for secret in ("secret", 123456789 * 10**400, 123456789 + 1j):
+        table, target = X.astype(object), TARGET.astype(object)
+        table[3, 2] = target[4] = secret
+        for X_bad, y_bad in [(table, TARGET), (X, target)]:
+            with pytest.raises((ValueError, TypeError)) as caught:
+                Ridge(bounds=BOUNDS).fit(X_bad, y_bad)
+            assert "secret" not in str(caught.value) and "123456789" not in str(caught.value)
+    with pytest.raises(ValueError, match="^Complex data not supported in X$"):
+        Ridge(bounds=BOUNDS).fit(X + 1j, TARGET)
+    with pytest.raises(ValueError, match="^Complex data not supported in y$"):
+        Ridge(bounds=BOUNDS).fit(X, TARGET + 1j)
 
 
 def test_counts_without_a_declared_range_have_a_rate_of_at_most_one():
@@ -116,18 +120,25 @@ def test_counts_without_a_declared_range_have_a_rate_of_at_most_one():
     assert np.corrcoef(model.predict(X), X[:, 0])[0, 1] > 0.5
 
 
-def test_no_error_or_warning_depends_on_a_record():
-    seen = []
-    for table, y in [
-        (X, TARGET),
-        (np.where(X > 0.99, np.nan, X), TARGET),
-        (X * 1e200, np.where(TARGET > 1, np.inf, TARGET)),
-    ]:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            Ridge(bounds=BOUNDS).fit(table, y)
-        seen.append([str(warning.message) for warning in caught])
-    assert seen == [[], [], []]
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+@pytest.mark.parametrize(
+    "wrap", [np.array, sp.csr_array, sp.csc_matrix, pd.DataFrame, np.longdouble], ids=str
+)
+def test_no_error_or_warning_depends_on_a_record(solver, wrap):
+    tables = [
+        X,
+        np.where(X > 0.99, np.nan, X),
+        np.where(X > 0.99, -np.inf, X),
+        X * 10 ** np.linspace(-300, 300, P),
+    ]
+    for table in tables:
+        for y in (TARGET, np.where(TARGET > 1, np.nan, TARGET), np.where(TARGET > 1, 1e300, TARGET)):
+            model = Ridge(solver=solver, bounds=BOUNDS).fit(wrap(table), y)
+            assert np.isfinite(model.coef_).all()
+        for labels in (LABELS, np.where(X[:, 2] > 0.9, 7, LABELS), np.where(X[:, 2] > 0.9, np.nan, LABELS)):
+            model = LogisticRegression(solver=solver, classes=[-1, 1]).fit(wrap(table), labels)
+            assert np.isfinite(model.coef_).all()
 
 
 def test_rows_are_clipped_at_prediction_as_in_the_fit():
@@ -213,6 +224,7 @@ def test_undeclared_target_ranges_are_said_to_be_clipped():
         (LogisticRegression(bounds=Bounds(feature=[1.0, 2.0])), LABELS, "features"),
         (LogisticRegression(classes=[1]), LABELS, "classes"),
         (LogisticRegression(bounds=BOUNDS), LABELS, "target"),
+        (LogisticRegression(fit_intercept="no"), LABELS, "fit_intercept"),
         (LogisticRegression(random_state=np.random.default_rng(0)), LABELS, "random_state"),
         (LogisticRegression(), np.ones(N), "class"),
         (LogisticRegression(), LABELS[:-1], "inconsistent"),
@@ -245,6 +257,12 @@ def test_a_pickled_model_keeps_its_promise():
     model = LogisticRegression(random_state=0).fit(X, LABELS)
     again = pickle.loads(pickle.dumps(model))
     assert again.privacy_ == model.privacy_ and np.array_equal(again.predict(X), model.predict(X))
+
+
+def test_a_prediction_uses_the_bounds_of_the_fit():
+    model = LogisticRegression(bounds=Bounds(row_norm=0.5), random_state=0).fit(X, LABELS)
+    before = model.decision_function(X)
+    assert np.array_equal(model.set_params(bounds=Bounds(row_norm=9.0)).decision_function(X), before)
 
 
 def test_verbose_prints_the_plan(capsys):

@@ -12,7 +12,7 @@ from dpglm.losses import LOSSES, Logistic, Squared
 from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Zero
 from dpglm.problem import Problem
-from dpglm.queries import CoordinateRule, CoordinateSums
+from dpglm.queries import ClippedGradient, CoordinateRule, CoordinateSums
 from dpglm.solvers import SOLVERS, CoordinateDescent, GradientDescent, get
 from dpglm.testing import check_loss_form, check_solver
 
@@ -194,13 +194,66 @@ def test_auto_is_coordinate_descent_where_declared_columns_are_unequal(bounds, p
     assert isinstance(get("auto", Problem(Logistic(), penalty, bounds), 2), chosen)
 
 
-def test_the_noise_of_a_release_reaches_the_first_step():
-    problem = Problem(Squared(), Zero(), Bounds(feature=1.0, target=(-1, 1)), fit_intercept=False)
+def test_the_noise_of_a_release_reaches_every_coefficient_of_the_first_step():
+    problem = Problem(Squared(), Zero(), Bounds(feature=1.0, target=(-1, 1)))
     solver = GradientDescent(steps=1, clip=0.7, step_size=1.0, average=False)
     plan = solver.plan(problem, 400, 6, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
-    records = as_data(X, LABELS, problem.bounds)
-    ends = np.array(
-        [solver.run(plan, problem, Curator(records, plan.neighbours, Randomness(s))).w for s in range(3000)]
-    )
+    records = as_data(X, LABELS, problem.bounds, problem.constant(6))
+    ends = [
+        solver.run(plan, problem, Curator(records, plan.neighbours, Randomness(s))).w for s in range(4000)
+    ]
     expected = plan.releases[0].mechanism.noise * 2 * 0.7 / 400
-    assert abs(ends.std(axis=0).mean() / expected - 1) < 6 / math.sqrt(2 * ends.size)
+    assert np.abs(np.std(ends, axis=0) / expected - 1).max() < 6 / math.sqrt(2 * 4000)
+
+
+def test_the_noise_of_a_pass_reaches_every_coordinate():
+    problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0))
+    clip, step = np.linspace(0.1, 0.7, 7), np.linspace(1.0, 2.0, 7)
+    rule = CoordinateRule(step / 400, step, *problem.coordinate_form(6))
+    records = as_data(np.zeros((400, 6)), LABELS, problem.bounds, 0.5)
+
+    def one_pass(seed):
+        curator = Curator(records, Neighbours.ZERO_OUT, Randomness(seed))
+        opened = curator.open(CoordinateSums(problem.loss, clip), np.zeros(7))
+        return opened.descend(np.arange(7), Gaussian(3.0), rule)[1]
+
+    deviation = np.std([one_pass(seed) for seed in range(4000)], axis=0)
+    assert np.abs(deviation / (step / 400 * 3.0 * clip) - 1).max() < 6 / math.sqrt(2 * 4000)
+
+
+class Unbounded(Logistic):
+    """A loss that claims no Lipschitz constant."""
+
+    form = None
+
+    def lipschitz(self, target=None):
+        return math.inf
+
+
+@pytest.mark.parametrize("solver", [GradientDescent, CoordinateDescent])
+def test_a_loss_without_a_slope_bound_needs_a_clip(solver):
+    problem = Problem(Unbounded(), Zero(), Bounds(row_norm=1.0))
+    with pytest.raises(UnsupportedProblem, match="clip"):
+        solver().plan(problem, 400, 6, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
+    check_solver(solver(clip=0.5), problem, X, LABELS)
+
+
+def test_the_curator_refuses_noise_for_an_infinite_sensitivity():
+    curator = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), Neighbours.REPLACE_ONE, Randomness(0))
+    with pytest.raises(UnsupportedProblem, match="finite"):
+        curator.release(ClippedGradient(Logistic(), math.inf), Gaussian(1.0), np.zeros(6))
+
+
+class Overflowing(Logistic):
+    """A loss whose derivative overflows."""
+
+    form = None
+
+    def derivative(self, z, y):
+        return np.full_like(z, math.inf)
+
+
+def test_a_slope_that_overflows_is_clipped_like_any_other():
+    data = as_data(np.array([[0.0, 1.0]]), [1.0], Bounds(row_norm=1.0))
+    assert np.array_equal(ClippedGradient(Overflowing(), 0.5)(data, np.zeros(2)), [0.0, 0.5])
+    assert np.array_equal(CoordinateSums(Overflowing(), np.full(2, 0.5))(data, np.zeros(2)), [0.0, 0.5])

@@ -30,9 +30,8 @@ def calibrate(event: Event, epsilon: float, delta: float) -> float:
     -------
     float
         A factor with ``compose(event.scaled(factor)).delta(epsilon) <= delta``, verified, while some factor
-        smaller by 1e-4 of itself (1e-12 for Gaussians alone) is priced above. The price itself is an upper
-        bound, loosest for sampling rates near 1e-4, where the grid is coarse. Where sampling alone
-        meets the budget, without any noise, a small positive factor.
+        smaller by 1e-4 of itself (1e-12 for Gaussians alone) is priced above. Where sampling alone meets the
+        budget, without any noise, a small positive factor.
 
     Examples
     --------

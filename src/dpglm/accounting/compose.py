@@ -54,8 +54,8 @@ def compose(event: Event) -> Curve:
     Returns
     -------
     Curve
-        Exact up to 1e-11 for Gaussians alone. Otherwise an upper bound, in noise within about half a percent
-        of the exact adaptive composition.
+        Exact up to 1e-11 for Gaussians alone. Otherwise an upper bound, close to the exact adaptive
+        composition (docs/proofs/composition.md says what separates them).
 
     Examples
     --------

@@ -46,7 +46,7 @@ class Gaussian:
     kind: ClassVar[str] = "gaussian"
 
     def __post_init__(self) -> None:
-        _require_level("noise", self.noise)
+        _require_level(self, "noise")
 
     def scaled(self, factor: float) -> Gaussian:
         return Gaussian(self.noise * _factor(factor))
@@ -69,7 +69,7 @@ class Laplace:
     kind: ClassVar[str] = "laplace"
 
     def __post_init__(self) -> None:
-        _require_level("scale", self.scale)
+        _require_level(self, "scale")
 
     def scaled(self, factor: float) -> Laplace:
         return Laplace(self.scale * _factor(factor))
@@ -95,7 +95,7 @@ class Exponential:
     kind: ClassVar[str] = "exponential"
 
     def __post_init__(self) -> None:
-        _require_level("scale", self.scale)
+        _require_level(self, "scale")
 
     def scaled(self, factor: float) -> Exponential:
         return Exponential(self.scale * _factor(factor))
@@ -124,9 +124,10 @@ class PoissonGaussian:
     kind: ClassVar[str] = "poisson-gaussian"
 
     def __post_init__(self) -> None:
-        _require_level("noise", self.noise)
+        _require_level(self, "noise")
         if not 0 < self.rate <= 1:
             raise ValueError(f"rate must be in (0, 1], got {self.rate!r}")
+        _in_double_precision(self, "rate")
         if self.neighbours not in RELATIONS:
             raise ValueError(f"neighbours must be one of {RELATIONS}, got {self.neighbours!r}")
 
@@ -153,6 +154,7 @@ class Pure:
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:
             raise ValueError(f"epsilon must be >= 0, got {self.epsilon!r}")
+        _in_double_precision(self, "epsilon")
 
     def scaled(self, factor: float) -> Pure:
         if _factor(factor) == 0:
@@ -230,9 +232,16 @@ _KINDS: dict[str, type] = {
 }
 
 
-def _require_level(name: str, value: float) -> None:
+def _require_level(event: object, name: str) -> None:
+    value = getattr(event, name)
     if not (value >= 0 and math.isfinite(value)):
         raise ValueError(f"{name} must be finite and >= 0, got {value!r}")
+    _in_double_precision(event, name)
+
+
+def _in_double_precision(event: object, name: str) -> None:
+    """Store a number as a float: single precision would spread into the price."""
+    object.__setattr__(event, name, float(getattr(event, name)))
 
 
 def _require_event(name: str, value: object) -> None:
@@ -241,5 +250,6 @@ def _require_event(name: str, value: object) -> None:
 
 
 def _factor(value: float) -> float:
-    _require_level("factor", value)
+    if not (value >= 0 and math.isfinite(value)):
+        raise ValueError(f"factor must be finite and >= 0, got {value!r}")
     return value

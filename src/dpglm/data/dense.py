@@ -64,11 +64,11 @@ class Dense:
                 norms[rows] = np.linalg.norm(self.X[rows].astype(np.float64, copy=False), axis=1)
         return norms
 
-    def second_moments(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum over the rows of weight times the squared entry, for each column."""
+    def second_moments(self, scale: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum over the rows of the squared scaled entry, for each column."""
         moments = np.zeros(self.shape[1])
         for rows in self._chunks():
-            moments += np.square(self.X[rows].astype(np.float64, copy=False)).T @ weights[rows]
+            moments += np.square(self.X[rows] * scale[rows, None]).sum(axis=0)
         return moments
 
     def clipped(self, limit: NDArray[np.float64]) -> Dense:

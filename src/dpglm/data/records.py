@@ -15,6 +15,9 @@ from .csr import CSR
 from .dense import Dense
 from .sparse import canonical, is_sparse
 
+LARGEST_NORM = 1e100
+"""Longer rows count as not finite, so that no product with them overflows or loses its precision."""
+
 
 class Columns(Protocol):
     """What a table stored by columns offers to coordinate methods."""
@@ -34,7 +37,7 @@ class Block(Protocol):
     def t_dot(self, r: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def column(self, j: int) -> tuple[Any, NDArray[Any]]: ...
     def rows(self, index: NDArray[np.intp]) -> Block: ...
-    def second_moments(self, weights: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def second_moments(self, scale: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def clipped(self, limit: NDArray[np.float64]) -> Block: ...
     def without(self, dropped: NDArray[np.bool_]) -> Block: ...
     def scaled_columns(self, scale: NDArray[np.float64]) -> Columns: ...
@@ -91,7 +94,7 @@ class Records:
 
     def second_moments(self) -> NDArray[np.float64]:
         """Sum over the records of the squared entries, for each column of the table."""
-        return self.block.second_moments(np.square(self.scale))
+        return self.block.second_moments(self.scale)
 
     def rows(self, index: NDArray[np.intp]) -> Records:
         """Some of the records."""
@@ -118,7 +121,7 @@ def as_block(X: Any) -> Block:
 
 
 def as_data(X: Any, y: ArrayLike, bounds: Bounds, constant: float = 0.0) -> Records:
-    """Records inside ``bounds``; those that are not finite contribute nothing.
+    """Records inside ``bounds``; those that are not finite, or absurdly large, contribute nothing.
 
     Parameters
     ----------
@@ -130,8 +133,9 @@ def as_data(X: Any, y: ArrayLike, bounds: Bounds, constant: float = 0.0) -> Reco
         Value of the constant feature that carries the intercept; 0 for none.
     """
     block = as_block(X)
-    target = np.array(y, dtype=np.float64)
-    dropped = ~(np.isfinite(block.row_norms) & np.isfinite(target))
+    with np.errstate(over="ignore"):
+        target = np.array(y, dtype=np.float64)
+    dropped = ~((block.row_norms < LARGEST_NORM) & np.isfinite(target))
     if dropped.any():
         block = block.without(dropped)
         target[dropped] = 0.0

@@ -37,9 +37,9 @@ class Sparse:
             squares = np.square(self.X.data, dtype=np.float64)
             return np.sqrt(_sums(squares, self._row_of_entry(), self.shape[0]))
 
-    def second_moments(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum over the rows of weight times the squared entry, for each column."""
-        squares = np.square(self.X.data, dtype=np.float64) * weights[self._row_of_entry()]
+    def second_moments(self, scale: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum over the rows of the squared scaled entry, for each column."""
+        squares = np.square(self.X.data * scale[self._row_of_entry()])
         return _sums(squares, self._column_of_entry(), self.shape[1])
 
     def clipped(self, limit: NDArray[np.float64]) -> Self:
@@ -78,6 +78,7 @@ def column_entries(X: Any, j: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def canonical(X: Any) -> Any:
     """The table with each entry stored once: a duplicate would be clipped and squared in parts."""
+    X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # forgets what X may wrongly remember of itself
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -54,7 +54,9 @@ class PrivateGLM(BaseEstimator):
         return self.bounds or Bounds(row_norm=1.0 if math.isfinite(self.epsilon) else math.inf)
 
     def _problem(self, n_samples: int) -> Problem:
-        return Problem(self._loss(), self._penalty(n_samples), self._bounds(), self.fit_intercept)
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise ValueError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        return Problem(self._loss(), self._penalty(n_samples), self._bounds(), bool(self.fit_intercept))
 
     def _plan(self, n_samples: int, n_features: int, fits: int) -> Plan:
         budget = Budget.for_records(self.epsilon, self.delta, n_samples)
@@ -75,15 +77,24 @@ class PrivateGLM(BaseEstimator):
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
+        if np.iscomplexobj(np.asarray(y)):
+            raise ValueError("Complex data not supported in y")
         try:
-            X = validate_data(
-                self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), ensure_all_finite=False
-            )
-        except ValueError as error:
-            if "could not convert" not in str(error):
-                raise
-            # scikit-learn's message would quote the entry of a record.
-            raise ValueError("X must be numeric, it holds something else") from None
+            with np.errstate(over="ignore"):
+                X = validate_data(
+                    self,
+                    X,
+                    accept_sparse=("csr", "csc"),
+                    dtype=(np.float64, np.float32),
+                    ensure_all_finite=False,
+                )
+        except (ValueError, OverflowError) as error:
+            # The messages of scikit-learn and NumPy about entries that are no real numbers quote them.
+            if "Complex data" in str(error):
+                raise ValueError("Complex data not supported in X") from None
+            if isinstance(error, OverflowError) or "could not convert" in str(error):
+                raise ValueError("X must be numeric, it holds something else") from None
+            raise
         check_consistent_length(X, y)
         return X
 
@@ -121,6 +132,7 @@ class PrivateGLM(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        self._fitted_problem = problem
         self.plan_ = plan
         self.privacy_ = _guarantee(plan, problem, randomness, public)
         return results
@@ -129,13 +141,13 @@ class PrivateGLM(BaseEstimator):
         """Coefficients and intercept, the latter without its constant feature."""
         if not self.fit_intercept:
             return w, 0.0
-        return w[:n_features], float(w[n_features] * self._problem(1).constant(n_features))
+        return w[:n_features], float(w[n_features] * self._fitted_problem.constant(n_features))
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
-        rows = as_data(X, np.zeros(X.shape[0]), self._bounds())
+        rows = as_data(X, np.zeros(X.shape[0]), self._fitted_problem.bounds)
         coefficients = np.atleast_2d(self.coef_)
         return np.column_stack([rows.dot(w) for w in coefficients]) + np.ravel(self.intercept_)
 

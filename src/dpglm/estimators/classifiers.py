@@ -148,9 +148,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         X = self._table(X, y)
         labels = column_or_1d(y, warn=True)
         classes = self._label_set(labels)
-        codes = np.full(len(labels), np.nan)
-        for k, label in enumerate(classes):
-            codes[labels == label] = k
+        codes = _codes(labels, classes)
         ones = range(1, 2) if len(classes) == 2 else range(len(classes))
         targets = [lambda code, k=k: np.where(code == k, 1.0, -1.0) for k in ones]
         source = "read off y" if self.classes is None else "declared"
@@ -166,7 +164,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         if self.classes is not None:
             classes = np.unique(np.asarray(self.classes))
         else:
-            labels = labels[np.array([label is not None and label == label for label in labels], dtype=bool)]
+            labels = labels[[not _missing(label) for label in labels]]
             check_classification_targets(labels)
             warnings.warn(
                 "classes is not given: the labels that occur in y are taken as public",
@@ -222,6 +220,22 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         ):
             one.coef_, one.intercept_ = w[None, :].copy(), np.array([b])
         return whole
+
+
+def _missing(label: Any) -> bool:
+    """Whether a label is None, NaN or one of pandas' marks, which refuse to be compared."""
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
+
+
+def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Index of each label among the classes; NaN for a label that is not one of them."""
+    if labels.dtype == object:
+        place = {label: k for k, label in enumerate(classes.tolist())}
+        return np.array([np.nan if _missing(label) else place.get(label, np.nan) for label in labels])
+    codes = np.full(len(labels), np.nan)
+    for k, label in enumerate(classes):
+        codes[labels == label] = k
+    return codes
 
 
 class LogisticRegression(GLMClassifier):

@@ -147,7 +147,8 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The predicted target of each row."""
-        return self._loss().mean(self._margins(X)[:, 0])
+        margins = self._margins(X)[:, 0]
+        return self._fitted_problem.loss.mean(margins)
 
     def to_sklearn(self) -> Any:
         """A plain scikit-learn regressor with the same coefficients.
@@ -172,7 +173,8 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
 
 def _numbers(y: NDArray[Any]) -> NDArray[np.float64]:
     try:
-        return y.astype(np.float64)
-    except ValueError:
+        with np.errstate(over="ignore"):
+            return y.astype(np.float64, casting="unsafe" if y.dtype == object else "same_kind")
+    except (ValueError, TypeError, OverflowError):
         # NumPy's message would quote the target of a record.
         raise ValueError("y must be numeric, it holds something else") from None

@@ -64,6 +64,11 @@ class Query(ABC):
         """Records of norm at most ``radius`` that show the sensitivity to be no larger than needed."""
 
 
+def finite(slopes: Vector) -> Vector:
+    """Slopes that can be multiplied by 0: a loss that overflows must not turn a bounded record into NaN."""
+    return np.nan_to_num(slopes, nan=0.0, posinf=1e150, neginf=-1e150)
+
+
 def opposed_records(n_features: int, radius: float, constant: float) -> WorstCase:
     """Two records with the largest slopes of opposite sign, at a public point that sets them apart.
 

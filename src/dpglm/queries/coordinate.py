@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..losses import Loss
 from ..privacy import Neighbours
-from .base import Query, Table, Vector, WorstCase, opposed_records
+from .base import Query, Table, Vector, WorstCase, finite, opposed_records
 
 LARGEST_COEFFICIENT = 1e100
 """Public points stay below this, so that no product with a bounded record overflows."""
@@ -86,13 +86,15 @@ class OpenCoordinates:
     def release(self, j: int, mechanism: Any) -> float:
         """The partial derivative j, made private: costs one event."""
         rows, entries = self._column(j)
-        slope = self._query.loss.derivative(self._z[rows], self._y[rows])
+        slope = finite(self._query.loss.derivative(self._z[rows], self._y[rows]))
         limit = self._query.clip[j]
         exact = float(np.clip(slope * entries, -limit, limit).sum())
         return self._releaser(exact, self._sensitivity[j], mechanism)
 
     def move(self, j: int, value: float) -> None:
         """Set coordinate j of the public point: costs nothing."""
+        if not abs(value) < LARGEST_COEFFICIENT:
+            raise FloatingPointError("the coefficients diverged: use a smaller step_size")
         rows, entries = self._column(j)
         self._z[rows] += (value - self._w[j]) * entries
         self._w[j] = value

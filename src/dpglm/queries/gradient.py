@@ -10,7 +10,7 @@ import numpy as np
 
 from ..losses import Loss
 from ..privacy import Neighbours
-from .base import Query, Table, Vector, WorstCase, opposed_records
+from .base import Query, Table, Vector, WorstCase, finite, opposed_records
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ClippedGradient(Query):
 
     def __call__(self, data: Table, *public: Any) -> Vector:
         (w,) = public
-        slope = self.loss.derivative(data.dot(w), data.y)
+        slope = finite(self.loss.derivative(data.dot(w), data.y))
         if math.isfinite(self.clip):
             norms = np.abs(slope) * data.row_norms
             slope *= self.clip / np.maximum(norms, self.clip)

@@ -102,10 +102,12 @@ class CoordinateDescent(Solver):
         if source == "declared":
             _declared(self.second_moments, p)
         if budget.private:
-            usual = defaults.coordinate_descent(problem, p, noise_of_one_pass(n, budget, neighbours, fits))
-            steps, clip = self.steps or usual[0], self.clip or usual[1]
+            noise = noise_of_one_pass(n, budget, neighbours, fits)
+            usual = defaults.coordinate_descent(problem, p, noise, self.clip)
+            steps, clip = self.steps or usual[0], usual[1]
         else:
             clip, steps = self.clip or math.inf, self.steps or 20_000 * problem.dimension(p)
+        steps, clip = int(steps), float(clip)
         moments = SecondMoments(problem.bounds.radius(p))
         descent = Release(
             query=CoordinateSums.name,
@@ -121,8 +123,8 @@ class CoordinateDescent(Solver):
         )
         releases = (first, descent) if source == "private" else (descent,)
         plan = CoordinateDescentPlan(
-            n, p, budget, neighbours, fits, releases, steps, clip, self.clip_rule, self.step_size, source,
-            self.periods or 0,
+            n, p, budget, neighbours, fits, releases, steps, clip, self.clip_rule, float(self.step_size),
+            source, int(self.periods or 0),
         )  # fmt: skip
         return plan.calibrated()
 
@@ -215,6 +217,6 @@ def _extrapolated(path: Vector, scale: Vector) -> Vector:
 
 def _declared(values: Any, n_features: int) -> NDArray[np.float64]:
     moments = np.asarray(values, dtype=np.float64)
-    if moments.shape != (n_features,) or not (moments > 0).all():
+    if moments.shape != (n_features,) or not ((moments > 0) & (moments < math.inf)).all():
         raise ValueError(f"second_moments must be {n_features} positive numbers, one for each feature")
     return moments

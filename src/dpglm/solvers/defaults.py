@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 
+from ..errors import UnsupportedProblem
 from ..problem import Problem
 
 PREDICTION_NOISE = 0.3
@@ -37,25 +38,35 @@ LONGEST_STEP = 1.5
 
 def clip_fraction(problem: Problem, noise: float) -> float:
     """Clip over the largest gradient norm."""
+    if not math.isfinite(problem.slope_bound()):
+        raise UnsupportedProblem(
+            f"the slopes of {problem.loss.name} have no bound: give the solver a clip, or Bounds a target"
+        )
     if problem.loss.lipschitz(problem.bounds.target) <= problem.slope_bound():
         return min(max(0.5 * (2e-3 / noise) ** 0.25, 0.5), 1.0)
     return min(max(0.5 * (8e-3 / noise) ** 0.25, 0.25), 2.0)
 
 
-def gradient_descent(problem: Problem, p: int, noise: float) -> tuple[int, float, float]:
-    """(steps, clip, step_size) of gradient descent."""
-    fraction = clip_fraction(problem, noise)
+def gradient_descent(problem: Problem, p: int, noise: float, clip: float | None) -> tuple[int, float, float]:
+    """(steps, clip, step_size) of gradient descent; a clip that is given is kept."""
+    clip, fraction = _clip(problem, p, noise, clip)
     smoothness = problem.smoothness(p)
     time = PREDICTION_NOISE / (noise * fraction)
     if problem.penalty.strong_convexity > 0:
         time = min(time, max(1.0, 5 * smoothness / problem.penalty.strong_convexity))
     steps = min(max(math.ceil(time), 1), MOST_STEPS)
-    clip = fraction * problem.slope_bound() * problem.radius(p)
     return steps, clip, min(time / steps, LONGEST_STEP) / smoothness
 
 
-def coordinate_descent(problem: Problem, p: int, noise: float) -> tuple[int, float]:
-    """(steps, clip) of coordinate descent."""
+def coordinate_descent(problem: Problem, p: int, noise: float, clip: float | None) -> tuple[int, float]:
+    """(steps, clip) of coordinate descent; a clip that is given is kept."""
     passes = min(max(10 * (2e-3 / noise) ** 0.25, 1.0), 50.0)
-    clip = clip_fraction(problem, noise) * problem.slope_bound() * problem.radius(p)
-    return math.ceil(passes * problem.dimension(p)), clip
+    return math.ceil(passes * problem.dimension(p)), _clip(problem, p, noise, clip)[0]
+
+
+def _clip(problem: Problem, p: int, noise: float, given: float | None) -> tuple[float, float]:
+    """The clip, and its share of the largest gradient norm."""
+    if given is not None:
+        return given, clip_fraction(problem, noise) if math.isfinite(problem.slope_bound()) else 1.0
+    fraction = clip_fraction(problem, noise)
+    return fraction * problem.slope_bound() * problem.radius(p), fraction

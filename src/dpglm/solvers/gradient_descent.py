@@ -72,10 +72,12 @@ class GradientDescent(Solver):
         self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
     ) -> GradientDescentPlan:
         if budget.private:
-            usual = defaults.gradient_descent(problem, p, noise_of_one_pass(n, budget, neighbours, fits))
-            steps, clip, step_size = self.steps or usual[0], self.clip or usual[1], self.step_size or usual[2]
+            noise = noise_of_one_pass(n, budget, neighbours, fits)
+            usual = defaults.gradient_descent(problem, p, noise, self.clip)
+            steps, clip, step_size = self.steps or usual[0], usual[1], self.step_size or usual[2]
         else:
             steps, clip, step_size = self.steps or 10_000, self.clip or math.inf, 0.0
+        steps, clip, step_size = int(steps), float(clip), float(step_size)
         rate = 1.0 if self.batch_size is None else min(1.0, self.batch_size / n)
         release = Release(
             query=ClippedGradient.name,
