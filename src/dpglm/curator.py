@@ -32,16 +32,6 @@ class Curator:
         self._rounding = rounding_factor(records.n_records, records.n_features)
 
     @property
-    def n_records(self) -> int:
-        """Number of records: public."""
-        return self._records.n_records
-
-    @property
-    def n_features(self) -> int:
-        """Number of features without the intercept: public."""
-        return self._records.n_features
-
-    @property
     def spent(self) -> Counter[Event]:
         """Every event so far, with its count."""
         return Counter(self._spent)

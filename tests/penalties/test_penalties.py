@@ -30,7 +30,7 @@ EXAMPLES = [
     L1Ball(30.0),
 ]
 EVERY = pytest.mark.parametrize("penalty", EXAMPLES, ids=repr)
-SEPARABLE = pytest.mark.parametrize("penalty", [p for p in EXAMPLES if p.separable], ids=repr)
+SEPARABLE = pytest.mark.parametrize("penalty", [p for p in EXAMPLES if isinstance(p, Separable)], ids=repr)
 BALLS = pytest.mark.parametrize("penalty", [p for p in EXAMPLES if isinstance(p, Ball)], ids=repr)
 
 VECTORS = arrays(np.float64, 6, elements=st.floats(-50, 50))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +16,7 @@ TOLERANCE = 1e-9  # relative; a projected point may miss its set by rounding
 
 @dataclass(frozen=True)
 class Penalty(ABC):
-    """A convex penalty on the coefficients; the intercept is never part of them.
-
-    Attributes
-    ----------
-    separable : bool
-        Whether the penalty is a sum over coordinates, so that coordinate methods can use it.
-    """
-
-    separable: ClassVar[bool]
+    """A convex penalty on the coefficients; the intercept is never part of them."""
 
     @property
     def strong_convexity(self) -> float:
@@ -47,8 +38,6 @@ class Separable(Penalty):
 
     A subclass says its four numbers; value and proximal steps follow from them.
     """
-
-    separable: ClassVar[bool] = True
 
     @abstractmethod
     def coordinate_form(self) -> tuple[float, float, float, float]:
@@ -99,8 +88,6 @@ class Separable(Penalty):
 @dataclass(frozen=True)
 class Ball(Penalty):
     """A convex set around 0: the penalty is 0 inside it and infinite outside."""
-
-    separable: ClassVar[bool] = False
 
     @abstractmethod
     def project(self, w: Array) -> Array:
