@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "ledger": {"plan", "accounting", "privacy"},
     "solvers": {
         "plan", "problem", "queries", "mechanisms", "sampling", "curator", "accounting", "privacy", "losses",
-        "penalties",
+        "penalties", "bounds",
     },
     "report": {"plan", "accounting", "privacy"},
     "estimators": SKIN,

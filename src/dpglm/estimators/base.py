@@ -19,7 +19,7 @@ from .. import solvers
 from ..accounting import Event
 from ..bounds import Bounds
 from ..curator import Curator
-from ..data import as_data
+from ..data import Records, as_data
 from ..errors import PlanMismatch, PrivacyWarning
 from ..losses import Loss
 from ..mechanisms import Randomness
@@ -98,6 +98,10 @@ class PrivateGLM(BaseEstimator):
         check_consistent_length(X, y)
         return X
 
+    def _curator(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> Curator:
+        """The object that holds the records; an audit puts one in its place that writes down releases."""
+        return Curator(records, neighbours, randomness)
+
     def _solve(
         self, X: Any, codes: NDArray[np.float64], targets: list[Any], public: dict[str, Any]
     ) -> list[Result]:
@@ -119,7 +123,7 @@ class PrivateGLM(BaseEstimator):
         spent: Counter[Event] = Counter()
         results = []
         for target in targets:
-            curator = Curator(records.with_target(target(records.y)), plan.neighbours, randomness)
+            curator = self._curator(records.with_target(target(records.y)), plan.neighbours, randomness)
             results.append(solver.run(plan, problem, curator))
             spent += curator.spent
         if plan.budget.private and spent != plan.price:

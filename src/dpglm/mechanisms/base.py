@@ -29,3 +29,15 @@ class Mechanism(ABC):
     @abstractmethod
     def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> Any:
         """The answer, made private."""
+
+    @abstractmethod
+    def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
+        """How likely a released value is for an exact answer, up to a constant."""
+
+    @abstractmethod
+    def worst_cases(self) -> tuple[tuple[Any, Any], ...]:
+        """Pairs of answers at distance 1 that the mechanism tells apart as well as any: for the auditor."""
+
+    def probabilities(self, answer: Any, sensitivity: Any) -> Any:
+        """Probability of each possible output, where these are few; None elsewhere."""
+        return None

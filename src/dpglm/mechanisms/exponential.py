@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import log_softmax, softmax
 
 from .. import accounting
 from .base import Mechanism
@@ -31,3 +32,16 @@ class Exponential(Mechanism):
         if self.noise == 0:
             return int(np.argmax(scores))
         return int(np.argmax(scores + randomness.gumbel(self.noise * sensitivity, scores.shape)))
+
+    def probabilities(self, answer: Any, sensitivity: Any) -> Any:
+        return softmax(np.asarray(answer, dtype=np.float64) / (self.noise * sensitivity))
+
+    def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
+        return float(log_softmax(np.asarray(answer, dtype=np.float64) / (self.noise * sensitivity))[released])
+
+    def worst_cases(self) -> tuple[tuple[Any, Any], ...]:
+        # Scores that are not monotone: one rises while the other falls. An unlikely candidate shows the
+        # whole range of the loss at once; two that are equally likely show most over many rounds.
+        return tuple(
+            (np.array([1.0 - gap, -1.0]), np.array([-gap, 0.0])) for gap in (1.0 + 3.0 * self.noise, 1.0)
+        )

@@ -26,3 +26,10 @@ class Gaussian(Mechanism):
         if self.noise == 0:
             return answer
         return answer + randomness.gaussian(self.noise * sensitivity, np.shape(answer) or None)
+
+    def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
+        deviations = (np.asarray(released) - answer) / (self.noise * np.asarray(sensitivity))
+        return -0.5 * float(np.sum(deviations**2))
+
+    def worst_cases(self) -> tuple[tuple[Any, Any], ...]:
+        return ((1.0, 0.0),)

@@ -26,3 +26,11 @@ class Laplace(Mechanism):
         if self.noise == 0:
             return answer
         return answer + randomness.laplace(self.noise * sensitivity, np.shape(answer) or None)
+
+    def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
+        return -float(
+            np.sum(np.abs((np.asarray(released) - answer) / (self.noise * np.asarray(sensitivity))))
+        )
+
+    def worst_cases(self) -> tuple[tuple[Any, Any], ...]:
+        return ((1.0, 0.0),)

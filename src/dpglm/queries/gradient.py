@@ -32,7 +32,7 @@ class ClippedGradient(Query):
         slope = finite(self.loss.derivative(data.dot(w), data.y))
         if math.isfinite(self.clip):
             norms = np.abs(slope) * data.row_norms
-            slope *= self.clip / np.maximum(norms, self.clip)
+            slope = slope * (self.clip / np.maximum(norms, self.clip))
         return data.t_dot(slope)
 
     def sensitivity(self, neighbours: Neighbours) -> float:

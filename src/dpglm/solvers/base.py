@@ -12,7 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import gaussian_mu
+from ..bounds import Bounds
 from ..curator import Curator
+from ..losses import Logistic
+from ..penalties import Zero
 from ..plan import Plan
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
@@ -26,6 +29,28 @@ class Result:
 
     w: Vector
     steps: int
+
+
+@dataclass(frozen=True, eq=False)
+class AuditCase:
+    """Settings of a solver, and two neighbouring tables that its releases tell apart as well as they may.
+
+    Attributes
+    ----------
+    solver : Solver
+    problem : Problem
+    bystanders : tuple of arrays
+        Rows and targets of the records that both tables have.
+    first, second : tuple of array and float
+        Row and target of the record in which the tables differ; under zero-out the first stands against a
+        null record.
+    """
+
+    solver: Solver
+    problem: Problem
+    bystanders: tuple[Vector, Vector]
+    first: tuple[Vector, float]
+    second: tuple[Vector, float]
 
 
 @dataclass(frozen=True)
@@ -43,6 +68,23 @@ class Solver(ABC):
     @abstractmethod
     def run(self, plan: Any, problem: Problem, curator: Curator) -> Result:
         """Carry out the plan."""
+
+    @classmethod
+    @abstractmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """What the auditor runs: every kind of release at its worst case."""
+
+
+def opposed(solver: Solver, n_features: int) -> AuditCase:
+    """Two logistic records of full norm whose gradients are opposed in every coordinate.
+
+    Both slopes exceed 0.2 while margins stay below 1, so a clip below that makes every release move by
+    its whole sensitivity. The bystanders add nothing, which leaves a secret batch no place to hide.
+    """
+    row = np.full(n_features, n_features**-0.5)
+    problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept=False)
+    bystanders = (np.zeros((7, n_features)), np.ones(7))
+    return AuditCase(solver, problem, bystanders, (row, 1.0), (-row, 1.0))
 
 
 def noise_of_one_pass(n: int, budget: Budget, neighbours: Neighbours, fits: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import CoordinateRule, CoordinateSums, SecondMoments
 from . import defaults
-from .base import Result, Solver, Vector, noise_of_one_pass, positive, positive_count
+from .base import AuditCase, Result, Solver, Vector, noise_of_one_pass, opposed, positive, positive_count
 
 _SETTLED = 1e-7
 _MEMORY = 5
@@ -154,6 +154,15 @@ class CoordinateDescent(Solver):
                 opened = curator.open(query, last)
             w = last
         return Result(w, plan.steps)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        settings: dict[str, Any] = {"steps": 3, "clip": 0.1, "step_size": 0.1}
+        sums = opposed(cls(**settings, second_moments="bounds"), 2)
+        # Second moments differ most between two corners of the ball, where partial derivatives differ less.
+        moments = opposed(cls(**settings, second_moments="private", share=0.9, periods=2), 2)
+        corners = ((np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0))
+        return sums, replace(moments, first=corners[0], second=corners[1])
 
     def _source(self, problem: Problem) -> str:
         if self.second_moments is None:

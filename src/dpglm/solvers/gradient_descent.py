@@ -17,7 +17,7 @@ from ..problem import Problem
 from ..queries import ClippedGradient
 from ..sampling import Everyone, Poisson
 from . import defaults
-from .base import Result, Solver, noise_of_one_pass, positive, positive_count
+from .base import AuditCase, Result, Solver, noise_of_one_pass, opposed, positive, positive_count
 from .noise_free import largest_curvature, minimise
 
 
@@ -105,6 +105,13 @@ class GradientDescent(Solver):
             if step >= first_kept:
                 kept += w
         return Result(kept / (plan.steps - first_kept) if plan.average else w, plan.steps)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        return (
+            opposed(cls(steps=2, clip=0.1, step_size=0.1), 2),
+            opposed(cls(steps=2, clip=0.1, step_size=0.1, batch_size=2), 1),
+        )
 
     def _minimise(self, plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result:
         (release,) = plan.releases

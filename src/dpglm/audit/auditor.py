@@ -1,0 +1,229 @@
+"""The auditor: runs a target on two neighbouring tables and compares what it sees with the claim."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..estimators.base import PrivateGLM
+from ..mechanisms import Randomness
+from .claim import Claim
+from .findings import Finding, Report
+from .lower_bounds import bound, exact_epsilon
+from .tables import Tables, worst_tables
+from .targets import FitTarget, FunctionTarget, ModelTarget, Target, coefficients
+
+_ROUNDING = 1e-9
+
+
+def audit(
+    estimator: Any,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    first: tuple[ArrayLike, Any] | None = None,
+    second: tuple[ArrayLike, Any] | None = None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    runs: int = 2_000,
+    confidence: float = 0.99,
+    view: Callable[[Any], ArrayLike] = coefficients,
+    random_state: int | None = None,
+    progress: bool = False,
+) -> Report:
+    """Fit an estimator many times to two neighbouring tables and lower-bound the epsilon it really spends.
+
+    Estimators of dpglm need nothing but themselves: the tables are made to be told apart, the claim is
+    that of their plan. Every release of theirs is audited beside the fitted model, and every fit is
+    repeated over the other table with the same releases, which must give the same model.
+
+    Parameters
+    ----------
+    estimator : object with ``fit``
+        It is copied, never changed.
+    X, y : array, optional
+        Records that both tables have.
+    first, second : (row, target), optional
+        The record in which the tables differ; ``second=None`` leaves it out.
+    epsilon, delta : float, optional
+        The claim, for estimators of other libraries (delta 0 by default).
+    runs : int
+        Fits to each of the tables.
+    confidence : float
+        Probability with which each finding is right about a claim that is true.
+    view : callable
+        What of a fitted model is seen; by default ``coef_`` and ``intercept_``.
+    random_state : int, optional
+        Makes the audit repeatable: each fit gets its own seed from this one. By default the estimator draws its
+        noise as it does in use.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> from dpglm import LogisticRegression
+    >>> from dpglm.audit import audit
+    >>> report = audit(LogisticRegression(epsilon=1.0, classes=[-1, 1]), runs=100)
+    >>> report.violated
+    False
+    """
+    options = {"runs": runs, "confidence": confidence, "random_state": random_state, "progress": progress}
+    seeded = random_state is not None
+    if not isinstance(estimator, PrivateGLM):
+        if X is None or y is None or first is None or epsilon is None:
+            raise ValueError("an estimator of another library needs X, y, first and epsilon")
+        tables = Tables.with_record(X, y, first, second)
+        claim = Claim(float(epsilon), 0.0 if delta is None else float(delta))
+        return examine(ModelTarget(estimator, tables, claim, view, seeded), **options)
+    if epsilon is not None or delta is not None:
+        raise ValueError(
+            "the claim of an estimator of dpglm is that of its plan: leave epsilon and delta out"
+        )
+    if X is None:
+        tables = worst_tables(estimator)
+    else:
+        tables = Tables.with_record(X, y, first, second, estimator.neighbours)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plan = ModelTarget(estimator, tables, Claim(1.0, 0.0), view).fitted(False, Randomness()).plan_
+    claim = Claim(plan.epsilon, plan.budget.delta, plan.event)
+    transcript = FitTarget(estimator, tables, claim, view, seeded)
+    report = examine(ModelTarget(estimator, tables, claim, view, seeded), **options)
+    return report + examine(transcript, **options)
+
+
+def examine(
+    target: Target,
+    runs: int = 2_000,
+    confidence: float = 0.99,
+    random_state: int | None = None,
+    progress: bool = False,
+) -> Report:
+    """Run a target on both tables; add a finding about replays where it makes them."""
+    randomness = Randomness(random_state)
+    with warnings.catch_warnings():
+        # A million fits must not print a million times what one fit says.
+        warnings.simplefilter("ignore")
+        first, second = (
+            np.array([np.ravel(target.run(side, randomness)) for _ in _shown(runs, target, side, progress)])
+            for side in (False, True)
+        )
+    report = audit_outputs(
+        first, second, target.claim, confidence=confidence, subject=target.subject, seen=target.seen,
+        neighbours=target.neighbours,
+    )  # fmt: skip
+    strayed = getattr(target, "strayed", None)
+    if strayed is None:
+        return report
+    how = "every replay returned the same" if not strayed else f"differed: {sorted(set(strayed))}"
+    claim = target.claim
+    replay = Finding(
+        target.subject, "replay", target.neighbours, claim.epsilon, claim.delta, 0.0, 0.0, 2 * runs,
+        bool(strayed), how,
+    )  # fmt: skip
+    return report + Report((replay,), confidence)
+
+
+def audit_outputs(
+    first: ArrayLike,
+    second: ArrayLike,
+    claim: Claim,
+    *,
+    confidence: float = 0.99,
+    subject: str = "outputs",
+    seen: str = "output",
+    neighbours: str = "given",
+) -> Report:
+    """Audit outputs that were collected elsewhere.
+
+    Parameters
+    ----------
+    first, second : array of shape (runs,) or (runs, numbers)
+        What independent runs put out, on either of two neighbouring tables.
+    claim : Claim
+    confidence : float
+    subject, seen, neighbours : str
+        Names for the report.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpglm.audit import Claim, audit_outputs
+    >>> rng = np.random.default_rng(0)
+    >>> noise = rng.laplace(size=(2, 10_000))
+    >>> audit_outputs(noise[0], noise[1] + 1, Claim(epsilon=0.5, delta=0.0)).violated
+    True
+    """
+    found = bound(first, second, claim, confidence)
+    finding = Finding(
+        subject, seen, neighbours, claim.epsilon, claim.delta, found.epsilon, found.explained, len(first),
+        found.violated, found.test.words,
+    )  # fmt: skip
+    return Report((finding,), confidence)
+
+
+def audit_function(
+    function: Callable[[bool], ArrayLike],
+    claim: Claim,
+    *,
+    runs: int = 10_000,
+    confidence: float = 0.99,
+    subject: str = "function",
+    neighbours: str = "given",
+    progress: bool = False,
+) -> Report:
+    """Audit anything: a function that is told which table to use and returns the numbers it puts out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpglm.audit import Claim, audit_function
+    >>> rng = np.random.default_rng(0)
+    >>> audit_function(lambda second: rng.laplace() + second, Claim(epsilon=1.0, delta=0.0)).violated
+    False
+    """
+    return examine(FunctionTarget(function, claim, subject, neighbours), runs, confidence, progress=progress)
+
+
+def audit_probabilities(
+    first: ArrayLike,
+    second: ArrayLike,
+    claim: Claim,
+    *,
+    subject: str = "probabilities",
+    neighbours: str = "given",
+) -> Report:
+    """Audit a mechanism with few outputs exactly, from their probabilities on two neighbouring tables.
+
+    Examples
+    --------
+    >>> from dpglm.audit import Claim, audit_probabilities
+    >>> audit_probabilities([0.75, 0.25], [0.25, 0.75], Claim(epsilon=1.0, delta=0.0)).violated
+    True
+    """
+    lower = exact_epsilon(first, second, claim.delta)
+    violated = lower > claim.epsilon * (1 + _ROUNDING)
+    finding = Finding(
+        subject, "probabilities", neighbours, claim.epsilon, claim.delta, lower, 0.0, 0, violated,
+        "computed, not sampled",
+    )  # fmt: skip
+    return Report((finding,), 1.0)
+
+
+def _shown(runs: int, target: Target, second: bool, progress: bool) -> Iterator[int]:
+    """The numbers of the runs, with a bar if one is wanted: its pace tells nothing but the pace of runs."""
+    if not progress:
+        yield from range(runs)
+        return
+    from rich.progress import track
+
+    table = "second" if second else "first"
+    yield from track(range(runs), f"{target.subject}, {table} table", transient=True)

@@ -1,0 +1,78 @@
+"""What is claimed about a mechanism, and what observations contradict it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy.optimize import minimize_scalar
+
+from ..accounting import Event, compose
+
+_LARGEST_EPSILON = 30.0
+_WIDEST = 1024.0
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An (epsilon, delta), and the event behind it where that is known.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The promise.
+    event : Event, optional
+        What was run, as the accountant sees it. It says more than (epsilon, delta): a whole curve, which
+        can be contradicted where the one point cannot.
+    """
+
+    epsilon: float
+    delta: float
+    event: Event | None = None
+
+    def allows(self, false_alarms: float, hits: float, factor: float = 1.0) -> bool:
+        """Whether a test may have these rates if the claim is true.
+
+        Parameters
+        ----------
+        false_alarms, hits : float
+            How often the test says "first" about the second table, and about the first.
+        factor : float
+            The claim that all noise of the event is so many times as large.
+        """
+        if self.event is None:
+            return hits <= math.exp(self.epsilon) * false_alarms + self.delta
+        curve = compose(self.event.scaled(factor))
+
+        def slack(epsilon: float) -> float:
+            return math.exp(epsilon) * false_alarms + curve.delta(epsilon) - hits
+
+        if slack(0.0) < 0:
+            return False
+        # Convex in e**epsilon, so a descent finds the least.
+        best = minimize_scalar(slack, bounds=(0.0, _LARGEST_EPSILON), method="bounded")
+        return bool(best.fun >= 0)
+
+    def explained(self, false_alarms: float, hits: float) -> float:
+        """The epsilon, at the claim's delta, of as much noise of the claimed kind as a test allows.
+
+        All noise of the event is multiplied by the largest factor under which the rates are possible. The
+        result is a lower bound on epsilon if the noise is what the event says but for its size; for Gaussian
+        noise it is known as the mu estimator.
+        """
+        if self.event is None or self.allows(false_alarms, hits, _WIDEST):
+            return 0.0
+        low = high = 1.0
+        while self.allows(false_alarms, hits, high):
+            low, high = high, 2 * high
+        while low == high or not self.allows(false_alarms, hits, low):
+            low, high = low / 2, min(high, low)
+            if low < 1 / _WIDEST:
+                return math.inf
+        while high > low * (1 + 1e-3):
+            middle = math.sqrt(low * high)
+            if self.allows(false_alarms, hits, middle):
+                low = middle
+            else:
+                high = middle
+        return compose(self.event.scaled(high)).epsilon(self.delta)

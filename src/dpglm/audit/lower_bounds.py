@@ -1,0 +1,198 @@
+"""Lower bounds on epsilon from outputs on two neighbouring tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from scipy.special import ndtri
+
+from .claim import Claim
+from .statistics import Statistic, candidates
+
+_THRESHOLDS = 256
+
+Array = NDArray[np.float64]
+Goal = Callable[[Array, Array], Array]
+
+
+@dataclass(frozen=True)
+class Test:
+    """A way to tell the tables apart: a statistic, a threshold, and what lies beyond it.
+
+    Attributes
+    ----------
+    statistic : Statistic
+    threshold : float
+    above : bool
+        Whether the test speaks up above the threshold or below it.
+    swapped : bool
+        Whether it speaks up for the second table.
+    """
+
+    statistic: Statistic
+    threshold: float
+    above: bool
+    swapped: bool
+
+    def rates(self, first: Array, second: Array, error: float) -> tuple[float, float]:
+        """(False alarms from above, hits from below): both hold except with probability ``error``."""
+        counts = []
+        for outputs in (first, second):
+            values = self.statistic(outputs)
+            beyond = values > self.threshold if self.above else values < self.threshold
+            counts.append((int(beyond.sum()), len(values)))
+        hits, alarms = reversed(counts) if self.swapped else counts
+        return clopper_pearson(*alarms, error / 2)[1], clopper_pearson(*hits, error / 2)[0]
+
+    @property
+    def words(self) -> str:
+        side = "above" if self.above else "below"
+        return f"{self.statistic.name} {side} {self.threshold:.4g}"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What outputs on two neighbouring tables say about epsilon.
+
+    Attributes
+    ----------
+    epsilon : float
+        A lower bound on epsilon at the claim's delta, whatever the mechanism is.
+    explained : float
+        A lower bound if the noise is of the claimed kind but for its size; 0 if no event was claimed.
+    violated : bool
+        Whether the outputs contradict the claim.
+    test : Test
+        The test that gives ``epsilon``.
+    """
+
+    epsilon: float
+    explained: float
+    violated: bool
+    test: Test
+
+
+def clopper_pearson(count: int, total: int, error: float) -> tuple[float, float]:
+    """Exact bounds on a probability from a count; each fails with probability at most ``error``."""
+    low = stats.beta.ppf(error, count, total - count + 1) if count else 0.0
+    high = stats.beta.ppf(1 - error, count + 1, total - count) if count < total else 1.0
+    return float(low), float(high)
+
+
+def epsilon_of(false_alarms: ArrayLike, hits: ArrayLike, delta: float) -> Array:
+    """The least epsilon >= 0 with hits <= e**epsilon * false_alarms + delta."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(np.maximum((np.asarray(hits) - delta) / np.asarray(false_alarms), 1.0))
+
+
+def mu_of(false_alarms: ArrayLike, hits: ArrayLike) -> Array:
+    """The mu for which N(mu, 1) against N(0, 1) just allows these rates."""
+    return ndtri(hits) - ndtri(false_alarms)
+
+
+def bound(first: ArrayLike, second: ArrayLike, claim: Claim, confidence: float = 0.99) -> Bound:
+    """Lower-bound epsilon from outputs of independent runs on two neighbouring tables.
+
+    Statistic, threshold and direction are chosen on one half of the outputs; the other half is
+    counted. A test for (epsilon, delta) itself and one for the claimed kind of noise share the error.
+
+    Parameters
+    ----------
+    first, second : array of shape (runs,) or (runs, numbers)
+        What each run put out, on either table.
+    claim : Claim
+    confidence : float
+        Probability with which neither bound exceeds the truth, nor a true claim counts as violated.
+    """
+    tables = [_matrix(outputs) for outputs in (first, second)]
+    if tables[0].shape[1] != tables[1].shape[1]:
+        raise ValueError("first and second must have the same number of columns")
+    if min(len(table) for table in tables) < 4:
+        raise ValueError("at least four runs on each table are needed")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence!r}")
+    held_out = [table[: len(table) // 2] for table in tables]
+    counted = [table[len(table) // 2 :] for table in tables]
+    error = (1 - confidence) / 2
+    chosen = candidates(*held_out)
+    direct = _best(chosen, held_out, error, lambda alarms, hits: epsilon_of(alarms, hits, claim.delta))
+    alarms, hits = direct.rates(*counted, error)
+    epsilon, violated = float(epsilon_of(alarms, hits, claim.delta)), not claim.allows(alarms, hits)
+    shaped = _best(chosen, held_out, error, mu_of)
+    alarms, hits = shaped.rates(*counted, error)
+    violated |= not claim.allows(alarms, hits)
+    return Bound(epsilon, claim.explained(alarms, hits), violated, direct)
+
+
+def exact_epsilon(first: ArrayLike, second: ArrayLike, delta: float) -> float:
+    """The epsilon of two distributions over the same finite set of outputs, in both directions."""
+    p, q = (np.asarray(values, dtype=np.float64) for values in (first, second))
+    return max(_one_sided(p, q, delta), _one_sided(q, p, delta))
+
+
+def _one_sided(p: Array, q: Array, delta: float) -> float:
+    """The least epsilon with sum of max(p - e**epsilon q, 0) at most delta."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(p > 0, p / q, 0.0)
+    order = np.argsort(-ratio, kind="stable")
+    above_p, above_q = np.cumsum(p[order]), np.cumsum(q[order])
+    # With the k outputs of largest ratio beyond e**epsilon the sum is above_p - e**epsilon above_q.
+    with np.errstate(divide="ignore"):
+        needed = np.where(above_p > delta, (above_p - delta) / above_q, 0.0)
+    best = float(np.max(needed, initial=1.0))
+    return math.log(best) if math.isfinite(best) else math.inf
+
+
+def _matrix(outputs: ArrayLike) -> Array:
+    table = np.asarray(outputs, dtype=np.float64)
+    if table.ndim == 1:
+        table = table[:, None]
+    if table.ndim != 2:
+        raise ValueError(f"outputs must have one row for each run, got {table.ndim} dimensions")
+    # What is no number is an output too: it must neither hide nor stop an audit.
+    return np.nan_to_num(np.clip(table, -1e100, 1e100), nan=2e100)
+
+
+def _best(statistics: list[Statistic], held_out: list[Array], error: float, goal: Goal) -> Test:
+    """The test with the largest goal on the held-out half, judged with its own uncertainty."""
+    best, found = Test(statistics[0], 0.0, True, False), -math.inf
+    totals = [len(outputs) for outputs in held_out]
+    deviations = -ndtri(error / 2)
+    for statistic in statistics:
+        values = [np.sort(statistic(outputs)) for outputs in held_out]
+        thresholds = _thresholds(*values)
+        if not len(thresholds):
+            continue
+        below = [np.searchsorted(sample, thresholds) for sample in values]
+        for above in (True, False):
+            counts = [total - low for total, low in zip(totals, below, strict=True)] if above else below
+            for swapped in (False, True):
+                hit, miss = (1, 0) if swapped else (0, 1)
+                low, _ = _wilson(counts[hit], totals[hit], deviations)
+                _, high = _wilson(counts[miss], totals[miss], deviations)
+                values_of = goal(high, low)
+                k = int(np.argmax(values_of))
+                if values_of[k] > found:
+                    best, found = Test(statistic, float(thresholds[k]), above, swapped), float(values_of[k])
+    return best
+
+
+def _wilson(count: NDArray[np.intp], total: int, deviations: float) -> tuple[Array, Array]:
+    """Approximate bounds on probabilities: good enough to choose a test, and quick."""
+    rate, z = count / total, deviations**2 / total
+    middle, half = rate + z / 2, np.sqrt(z * (rate * (1 - rate) + z / 4))
+    return np.maximum(middle - half, 0.0) / (1 + z), (middle + half) / (1 + z)
+
+
+def _thresholds(first: Array, second: Array) -> Array:
+    """Midpoints between neighbouring values, thinned to quantiles where there are many."""
+    values = np.unique(np.concatenate([first, second]))
+    if len(values) > _THRESHOLDS:
+        pooled = np.sort(np.concatenate([first, second]))
+        values = np.unique(pooled[np.linspace(0, len(pooled) - 1, _THRESHOLDS).astype(int)])
+    return values[:-1] + np.diff(values) / 2

@@ -1,0 +1,96 @@
+"""The audit of dpglm itself: every mechanism and every solver that is registered."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from ..accounting import Repeated, calibrate, compose
+from ..mechanisms import MECHANISMS, Mechanism
+from ..privacy import Budget, Neighbours
+from ..solvers import SOLVERS, Solver
+from .auditor import audit_probabilities, examine
+from .claim import Claim
+from .findings import Report
+from .targets import MechanismTarget, Target, TranscriptTarget
+
+REPEATS = (1, 10)
+
+
+def audit_registry(
+    names: Collection[str] | None = None,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    runs: int = 20_000,
+    confidence: float = 0.99,
+    random_state: int | None = None,
+    progress: bool = False,
+) -> Report:
+    """Audit every mechanism and every solver of dpglm at its own worst cases.
+
+    Parameters
+    ----------
+    names : collection of str, optional
+        Only these: names of solvers as in ``solver=...``, names of mechanisms.
+    epsilon, delta : float
+        The budget that each is calibrated to.
+    runs : int
+        Runs on each of two neighbouring tables.
+    confidence : float
+        Probability with which each finding is right about a claim that is true.
+    random_state : int, optional
+        Makes the audit repeatable.
+    progress : bool
+        Show progress bars.
+    """
+    known = [*(mechanism.name for mechanism in MECHANISMS), *SOLVERS]
+    unknown = set(names or ()) - set(known)
+    if unknown:
+        raise ValueError(f"nothing is called {sorted(unknown)}: known are {known}")
+    budget = Budget(epsilon, delta)
+    report = Report((), confidence)
+    for mechanism in MECHANISMS:
+        if names is None or mechanism.name in names:
+            report += exact_findings(mechanism, budget)
+            for target in mechanism_targets(mechanism, budget):
+                report += examine(target, runs, confidence, random_state, progress)
+    for name, solver in SOLVERS.items():
+        if names is None or name in names:
+            for target in solver_targets(solver, budget):
+                report += examine(target, runs, confidence, random_state, progress)
+    return report
+
+
+def mechanism_targets(mechanism: type[Mechanism], budget: Budget) -> Iterator[Target]:
+    """A mechanism at each of its worst cases, once and repeated, with the least noise for a budget."""
+    for repeats in REPEATS:
+        fitted, claim = _calibrated(mechanism, budget, repeats)
+        for answers in fitted.worst_cases():
+            yield MechanismTarget(fitted, answers, repeats, claim)
+
+
+def solver_targets(solver: type[Solver], budget: Budget) -> Iterator[TranscriptTarget]:
+    """A solver at each of its worst cases, for both neighbouring relations."""
+    for case in solver.audit_cases():
+        for neighbours in Neighbours:
+            yield TranscriptTarget.of(case, budget, neighbours)
+
+
+def exact_findings(mechanism: type[Mechanism], budget: Budget) -> Report:
+    """The exact audit of a mechanism with few outputs; nothing for the others."""
+    fitted, claim = _calibrated(mechanism, budget, 1)
+    report = Report((), 1.0)
+    for answers in fitted.worst_cases():
+        laws = [fitted.probabilities(answer, 1.0) for answer in answers]
+        if laws[0] is not None:
+            report += audit_probabilities(
+                laws[0], laws[1], claim, subject=f"{mechanism.name} mechanism", neighbours="distance 1"
+            )
+    return report
+
+
+def _calibrated(mechanism: type[Mechanism], budget: Budget, repeats: int) -> tuple[Mechanism, Claim]:
+    event = Repeated(mechanism(1.0).event, repeats)
+    factor = calibrate(event, budget.epsilon, budget.delta)
+    event = event.scaled(factor)
+    return mechanism(factor), Claim(compose(event).epsilon(budget.delta), budget.delta, event)

@@ -1,0 +1,68 @@
+"""Two neighbouring tables for an estimator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..estimators.base import PrivateGLM
+from ..privacy import Neighbours
+
+Table = tuple[Any, Any]
+
+_BYSTANDERS = 19
+
+
+@dataclass(frozen=True)
+class Tables:
+    """(X, y) of two neighbouring tables, and the relation between them in words."""
+
+    first: Table
+    second: Table
+    relation: str
+
+    @classmethod
+    def with_record(
+        cls, X: ArrayLike, y: ArrayLike, first: Any, second: Any, relation: str | None = None
+    ) -> Tables:
+        """Bystanders with one more record on top; ``second=None`` leaves it out."""
+        rows, targets = np.asarray(X, dtype=np.float64), np.asarray(y)
+        tables = [
+            (rows, targets)
+            if record is None
+            else (np.vstack([record[0], rows]), np.concatenate([[record[1]], targets]))
+            for record in (first, second)
+        ]
+        return cls(tables[0], tables[1], relation or ("left-out" if second is None else "replace-one"))
+
+
+def worst_tables(estimator: PrivateGLM, n_features: int = 2) -> Tables:
+    """Tables on which an estimator of dpglm should be easiest to catch.
+
+    The record has the full norm that the bounds allow and one extreme target in the first table, the
+    other extreme in the second (or is null there, for zero-out), so that its gradients are opposed in every
+    coordinate. All other rows are zero.
+    """
+    bounds = estimator._bounds()
+    row = bounds.clip(np.full(n_features, bounds.radius(n_features)))[0]
+    low, high = _extremes(estimator)
+    targets = np.resize(np.array([low, high]), _BYSTANDERS)
+    relation = Neighbours(estimator.neighbours)
+    nothing = (np.full(n_features, np.nan), low)
+    other = (row, low) if relation is Neighbours.REPLACE_ONE else nothing
+    return Tables.with_record(
+        np.zeros((_BYSTANDERS, n_features)), targets, (row, high), other, relation.value
+    )
+
+
+def _extremes(estimator: PrivateGLM) -> tuple[Any, Any]:
+    """Two targets as far apart as the estimator allows."""
+    bounds = estimator._bounds()
+    if estimator._loss().kind == "classification":
+        classes = getattr(estimator, "classes", None)
+        labels = np.unique([-1, 1] if classes is None else classes)
+        return labels[0], labels[-1]
+    return bounds.target if bounds.target is not None else (-1.0, 1.0)
