@@ -14,8 +14,10 @@ from .errors import UnsupportedProblem
 from .mechanisms import Mechanism, Randomness
 from .privacy import Neighbours
 from .queries import CoordinateSums, Query
-from .queries.coordinate import LARGEST_COEFFICIENT, OpenCoordinates
+from .queries.coordinate import LARGEST_COEFFICIENT, OpenCoordinates, Releaser
 from .sampling import Everyone, Sampling
+
+Vector = NDArray[np.float64]
 
 
 class Curator:
@@ -49,21 +51,50 @@ class Curator:
     def open(self, query: CoordinateSums, w: NDArray[np.float64]) -> OpenCoordinates:
         """A query whose private state, kept at the public point w, lives on between its releases."""
         _require_finite((w,))
-        return query.open(self._records, w, self._neighbours, self._noisy)
+        return query.open(self._records, w, self._neighbours, self._releaser)
 
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
         """Uniform random integers below ``stop``: no record is read."""
         return self._randomness.integers(stop, count)
 
-    def _noisy(
-        self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling | None = None
-    ) -> Any:
-        # A vector of answers whose sensitivities are given one by one is as many releases.
-        count = np.size(sensitivity)
+    @property
+    def _releaser(self) -> Releaser:
+        """What opened queries release through."""
+        return _Releases(self)
+
+    def _noisy(self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling) -> Any:
+        """The answer, made private and logged: every released number passes here, or its noise `_noise`."""
+        self._log(np.size(answer), sensitivity, mechanism, sampling)
+        return mechanism.release(answer, sensitivity * self._rounding, self._randomness)
+
+    def _noise(self, sensitivity: Vector, mechanism: Mechanism) -> tuple[Vector, Vector] | None:
+        """The noise of a block of releases, logged, and the grids that the exact answers are rounded to.
+
+        None tells the query to release its numbers one by one through `_noisy`.
+        """
+        self._log(np.size(sensitivity), sensitivity, mechanism, Everyone())
+        return mechanism.draw(sensitivity * self._rounding, np.shape(sensitivity), self._randomness)
+
+    def _log(self, entries: int, sensitivity: Any, mechanism: Mechanism, sampling: Sampling) -> None:
         if mechanism.noise > 0 and not np.all(np.isfinite(sensitivity)):
             raise UnsupportedProblem("a release without a finite sensitivity has no price: set a finite clip")
-        self._spent[(sampling or Everyone()).price(mechanism, self._neighbours)] += count
-        return mechanism.release(answer, sensitivity * self._rounding, self._randomness)
+        # A vector of answers whose sensitivities are given one by one is as many releases.
+        self._spent[sampling.price(mechanism, self._neighbours)] += np.size(sensitivity)
+        if mechanism.imprecision is not None:
+            self._spent[mechanism.imprecision] += entries
+
+
+class _Releases:
+    """A curator's releases, as opened queries see them."""
+
+    def __init__(self, curator: Curator) -> None:
+        self._curator = curator
+
+    def __call__(self, answer: Any, sensitivity: Any, mechanism: Any) -> Any:
+        return self._curator._noisy(answer, sensitivity, mechanism, Everyone())
+
+    def noise(self, sensitivity: Vector, mechanism: Any) -> tuple[Vector, Vector] | None:
+        return self._curator._noise(sensitivity, mechanism)
 
 
 def _require_finite(public: tuple[Any, ...]) -> None:

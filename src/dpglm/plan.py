@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self
 
 from . import mechanisms, sampling
-from .accounting import Composed, Event, Gaussian, Repeated, calibrate, compose
+from .accounting import Composed, Event, Gaussian, Imprecision, Repeated, calibrate, compose
 from .mechanisms import Mechanism
 from .privacy import Budget, Neighbours, rounded_up
 from .sampling import Everyone, Sampling
@@ -19,17 +19,29 @@ from .sampling import Everyone, Sampling
 
 @dataclass(frozen=True)
 class Release:
-    """One kind of release: which query, by which mechanism, how often, on which records."""
+    """One kind of release: which query, by which mechanism, how often, on which records.
+
+    ``entries`` is how many numbers are drawn for one release: the entries of a vector, or the
+    candidates of a selection.
+    """
 
     query: str
     mechanism: Mechanism
     count: int
     sensitivity: str
     sampling: Sampling = Everyone()
+    entries: int = 1
 
     def event(self, neighbours: Neighbours) -> Event:
-        """What one such release costs."""
+        """What one such release costs, its noise being exactly that of its law."""
         return self.sampling.price(self.mechanism, neighbours)
+
+    def price(self, neighbours: Neighbours) -> Counter[Event]:
+        """What all these releases cost: the events, and the imprecision of every number drawn."""
+        price = Counter({self.event(neighbours): self.count})
+        if self.mechanism.imprecision is not None:
+            price[self.mechanism.imprecision] += self.count * self.entries
+        return price
 
     def scaled(self, factor: float) -> Release:
         """The same release with all noise multiplied."""
@@ -44,6 +56,7 @@ class Release:
             "count": self.count,
             "sensitivity": self.sensitivity,
             "sampling": {"kind": type(self.sampling).__name__, **vars(self.sampling)},
+            "entries": self.entries,
         }
 
     @classmethod
@@ -57,6 +70,7 @@ class Release:
             values["count"],
             values["sensitivity"],
             getattr(sampling, kind)(**arguments),
+            values["entries"],
         )
 
 
@@ -96,7 +110,8 @@ class Plan:
         """Every event of the plan with its count: what the curator's log must equal."""
         price: Counter[Event] = Counter()
         for release in self.releases:
-            price[release.event(self.neighbours)] += release.count * self.fits
+            for event, count in release.price(self.neighbours).items():
+                price[event] += count * self.fits
         return price
 
     @property
@@ -119,7 +134,7 @@ class Plan:
         """How the price is added up, in words."""
         if not self.budget.private:
             return "not at all: there is no noise"
-        if all(isinstance(event, Gaussian) for event in self.price):
+        if all(isinstance(event, Gaussian | Imprecision) for event in self.price):
             return "exactly, as one Gaussian mechanism (closed form)"
         return "numerically, by privacy-loss curves rounded against us"
 

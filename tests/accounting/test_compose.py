@@ -10,6 +10,7 @@ from dpglm.accounting import (
     Composed,
     Exponential,
     Gaussian,
+    Imprecision,
     Laplace,
     PoissonGaussian,
     Pure,
@@ -175,3 +176,46 @@ def test_the_order_inside_a_round_matters_and_any_other_is_priced_for_all_orders
 def test_nothing_costs_nothing():
     assert compose(Composed(())).epsilon(0.0) == 0.0
     assert compose(Composed(())).delta(0.0) == 0.0
+
+
+BESIDE = [
+    Repeated(Gaussian(20.0), 100),
+    Repeated(Laplace(50.0), 10),
+    Repeated(PoissonGaussian(2.0, 0.01, "zero-out"), 50),
+    Repeated(Composed((Exponential(60.0), Gaussian(40.0))), 20),
+]
+
+
+@pytest.mark.parametrize("event", BESIDE, ids=repr)
+@pytest.mark.parametrize("distance", [2.0**-128, 1e-12, 1e-7])
+def test_a_distance_from_the_exact_law_adds_its_multiple_to_delta(event, distance):
+    exact, imprecise = compose(event), compose(Composed((event, Repeated(Imprecision(distance / 8), 8))))
+    for epsilon in (0.0, 0.3, 1.0, 3.0):
+        added = (1 + math.exp(epsilon)) * distance
+        assert exact.delta(epsilon) + added <= imprecise.delta(epsilon)
+        assert imprecise.delta(epsilon) <= (exact.delta(epsilon) + added) * (1 + 1e-9)
+    for delta in (1e-6, 1e-3):
+        epsilon = imprecise.epsilon(delta)
+        assert epsilon >= exact.epsilon(delta) * (1 - 1e-6)
+        assert imprecise.delta(epsilon) <= delta
+        if distance < 1e-12:
+            assert epsilon == pytest.approx(exact.epsilon(delta), rel=2e-6)
+
+
+def test_a_distance_that_delta_cannot_pay_leaves_no_epsilon():
+    event = Composed((Gaussian(5.0), Imprecision(1e-6)))
+    assert compose(event).epsilon(1e-6) == math.inf
+    assert compose(Composed((Laplace(1.0), Imprecision(1e-20)))).epsilon(0.0) == math.inf
+    assert compose(event).delta(math.inf) == 0.0 and compose(event).delta(1000.0) == 1.0
+
+
+@pytest.mark.parametrize("event", BESIDE, ids=repr)
+def test_calibration_pays_for_the_distance_first(event):
+    whole = Composed((event, Imprecision(1e-8)))
+    factor = calibrate(whole, 1.0, 1e-6)
+    assert compose(whole.scaled(factor)).delta(1.0) <= 1e-6
+    assert compose(whole.scaled(factor * (1 - 2e-4))).delta(1.0) > 1e-6
+    tiny = Composed((event, Repeated(Imprecision(2.0**-128), 10**6)))
+    assert calibrate(tiny, 1.0, 1e-6) == pytest.approx(calibrate(event, 1.0, 1e-6), rel=2e-4)
+    with pytest.raises(ValueError, match="delta"):
+        calibrate(whole, 1.0, 3e-8)

@@ -257,3 +257,27 @@ def test_a_slope_that_overflows_is_clipped_like_any_other():
     data = as_data(np.array([[0.0, 1.0]]), [1.0], Bounds(row_norm=1.0))
     assert np.array_equal(ClippedGradient(Overflowing(), 0.5)(data, np.zeros(2)), [0.0, 0.5])
     assert np.array_equal(CoordinateSums(Overflowing(), np.full(2, 0.5))(data, np.zeros(2)), [0.0, 0.5])
+
+
+class OneByOne(Curator):
+    """A curator that lets no block pass."""
+
+    seen = 0
+
+    def _noisy(self, answer, sensitivity, mechanism, sampling):
+        self.seen += 1
+        return super()._noisy(answer, sensitivity, mechanism, sampling)
+
+    def _noise(self, sensitivity, mechanism):
+        return None
+
+
+def test_a_curator_that_hands_out_no_noise_sees_every_number_and_gives_the_same_model():
+    solver = CoordinateDescent(steps=50)
+    problem = Problem(Logistic(), L1(0.01), Bounds(row_norm=1.0))
+    plan = solver.plan(problem, 400, 6, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
+    holders = [kind(as_data(X, LABELS, problem.bounds, 1.0), plan.neighbours, Randomness(4))
+               for kind in (Curator, OneByOne)]  # fmt: skip
+    ends = [solver.run(plan, problem, holder).w for holder in holders]
+    assert holders[1].seen == 51 and holders[0].spent == holders[1].spent == plan.price
+    assert np.allclose(*ends, rtol=1e-10, atol=1e-12)

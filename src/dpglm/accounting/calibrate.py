@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from .compose import SMALLEST_DELTA, compose
+from .compose import SMALLEST_DELTA, compose, imprecise_delta
 from .events import Event
 from .gaussian import check_budget, gaussian_mu
 from .normal_form import NormalForm, normal_form
@@ -48,17 +48,27 @@ def _calibrate(event: Event, epsilon: float, delta: float) -> float:
     form = normal_form(event)
     if math.isinf(form.mu):
         raise ValueError("event has a part without noise, which no factor can scale")
-    if epsilon == math.inf or delta >= 1 or form.size == 0:
+    if epsilon == math.inf or delta >= 1:
+        return 0.0
+    rest = delta
+    if form.distance:
+        rest = delta * (1 - 1e-15) - imprecise_delta(form.distance, epsilon)
+        if rest <= 0:
+            raise ValueError(
+                f"delta = {delta:g} cannot pay for the sampler's distance from the exact laws, which adds "
+                f"{imprecise_delta(form.distance, epsilon):.3g} at epsilon = {epsilon:g}"
+            )
+    if form.size == 0:
         return 0.0
     ceiling = form.pure_epsilon / epsilon * (1 + 1e-15) if epsilon > 0 else math.inf
     if delta == 0:
         if math.isinf(ceiling):
             raise ValueError("delta = 0 needs pure-DP events and epsilon > 0")
         return _verified(event, epsilon, delta, ceiling)
-    target = gaussian_mu(epsilon, delta)
+    target = gaussian_mu(epsilon, rest)
     if form.is_gaussian:
         return _verified(event, epsilon, delta, form.mu / target)
-    if delta < SMALLEST_DELTA:
+    if rest < SMALLEST_DELTA:
         raise ValueError(f"delta must be 0 or at least {SMALLEST_DELTA:g} for this event, got {delta!r}")
     return _search(event, epsilon, delta, min(_first_guess(event, target), ceiling), ceiling)
 

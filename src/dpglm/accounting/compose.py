@@ -29,6 +29,7 @@ _MOST_POINTS_COMPOSED = 260_000
 _BLOCK = 64
 _CELLS = 32
 _EPSILON_TOLERANCE = 1e-6
+_MOST_ROUNDS = 50
 
 
 class Curve(Protocol):
@@ -69,9 +70,12 @@ def compose(event: Event) -> Curve:
 @lru_cache(maxsize=256)
 def _compose(event: Event) -> Curve:
     form = normal_form(event)
-    if form.is_gaussian or math.isinf(form.mu):
+    if math.isinf(form.mu):
         return GaussianCurve(form.mu)
-    return ComposedCurve(_parts(form), form.pure_epsilon, zcdp_rho(form))
+    exact: Curve = GaussianCurve(form.mu)
+    if not form.is_gaussian:
+        exact = ComposedCurve(_parts(form), form.pure_epsilon, zcdp_rho(form))
+    return ImpreciseCurve(exact, form.distance) if form.distance else exact
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,40 @@ class ComposedCurve:
         if all(profile.is_symmetric for profile, _ in self.parts):
             return [there]
         return [there, [(discretise(profile.swapped(), step), count) for profile, count in self.parts]]
+
+
+@dataclass(frozen=True)
+class ImpreciseCurve:
+    """What an implementation promises whose output is within a distance of a mechanism with that curve.
+
+    P'(S) <= P(S) + eta <= e^epsilon Q(S) + delta + eta <= e^epsilon Q'(S) + delta + (1 + e^epsilon) eta.
+    """
+
+    exact: Curve
+    distance: float
+
+    def delta(self, epsilon: float) -> float:
+        if epsilon == math.inf:
+            return 0.0
+        extra = imprecise_delta(self.distance, epsilon)
+        return min(1.0, math.nextafter(self.exact.delta(epsilon) + extra, math.inf))
+
+    def epsilon(self, delta: float) -> float:
+        # What the distance costs rises with epsilon: a rising sequence whose limit, if any, is the least one.
+        epsilon = 0.0
+        for _ in range(_MOST_ROUNDS):
+            rest = delta * (1 - 1e-15) - imprecise_delta(self.distance, epsilon * (1 + _EPSILON_TOLERANCE))
+            if rest <= 0:
+                return math.inf
+            epsilon = self.exact.epsilon(rest)
+            if self.delta(epsilon) <= delta:
+                return epsilon
+        return math.inf
+
+
+def imprecise_delta(distance: float, epsilon: float) -> float:
+    """Return what a distance between a sampler and its law adds to delta, rounded up."""
+    return (1 + math.exp(min(epsilon, 700.0))) * distance * (1 + 1e-12)
 
 
 def _parts(form: NormalForm) -> tuple[tuple[Profile, int], ...]:

@@ -166,6 +166,32 @@ class Pure:
 
 
 @dataclass(frozen=True)
+class Imprecision:
+    """A sampler whose output is not exactly, but nearly, that of the mechanism priced beside it.
+
+    It adds (1 + e^epsilon) * distance to delta, however much noise there is.
+
+    Parameters
+    ----------
+    distance : float
+        Total-variation distance between what is drawn and the exact law, at most this much.
+    """
+
+    distance: float
+    kind: ClassVar[str] = "imprecision"
+
+    def __post_init__(self) -> None:
+        _require_level(self, "distance")
+
+    def scaled(self, factor: float) -> Imprecision:
+        _factor(factor)
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "distance": self.distance}
+
+
+@dataclass(frozen=True)
 class Repeated:
     """``count`` adaptive runs of one event."""
 
@@ -228,7 +254,8 @@ def event_from_dict(description: Mapping[str, Any]) -> Event:
 
 
 _KINDS: dict[str, type] = {
-    cls.kind: cls for cls in (Gaussian, Laplace, Exponential, PoissonGaussian, Pure, Repeated, Composed)
+    cls.kind: cls
+    for cls in (Gaussian, Laplace, Exponential, PoissonGaussian, Pure, Imprecision, Repeated, Composed)
 }
 
 

@@ -22,6 +22,7 @@ from .events import (
     Event,
     Exponential,
     Gaussian,
+    Imprecision,
     Laplace,
     PoissonGaussian,
     Pure,
@@ -58,9 +59,12 @@ class NormalForm:
     ----------
     mu : float
         Root of the sum of squared mu of the Gaussians outside rounds; ``inf`` if anything has no noise.
+    distance : float
+        Sum of the distances of samplers from the laws that are priced.
     """
 
     mu: float = 0.0
+    distance: float = 0.0
     rounds: Counter[Round] = field(default_factory=Counter)
     singles: Counter[Single] = field(default_factory=Counter)
 
@@ -156,6 +160,8 @@ def _collect(event: Event, count: int, form: NormalForm) -> None:
             form.rounds[Round(event)] += count
         case Pure(epsilon=0):
             pass
+        case Imprecision(distance):
+            form.distance += count * distance
         case Laplace() | Pure() | PoissonGaussian():
             form.singles[event] += count
         case _:

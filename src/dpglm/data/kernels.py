@@ -88,9 +88,17 @@ def _prox(value: float, step: float, l1: float, l2: float, low: float, high: flo
 
 
 @njit(cache=True, error_model="numpy")
+def _on_grid(total: float, grid: float) -> float:
+    if abs(total) < 2.0**53 * grid:
+        return np.rint(total / grid) * grid
+    return total
+
+
+@njit(cache=True, error_model="numpy")
 def descend_dense(
     X: Any, tail: Any, form: int, parameter: float, y: Any, z: Any, w: Any,
-    coordinates: Any, clip: Any, noise: Any, rate: Any, step: Any, l1: Any, l2: Any, low: Any, high: Any,
+    coordinates: Any, clip: Any, noise: Any, grid: Any,
+    rate: Any, step: Any, l1: Any, l2: Any, low: Any, high: Any,
 ) -> Any:  # fmt: skip
     """Run one step for each entry of ``coordinates``; z and w are updated, the moves are returned."""
     moves = np.empty(coordinates.size)
@@ -103,7 +111,9 @@ def descend_dense(
             total = _dense_sum(X[:, j], form, parameter, z, y, clip[j])
         else:
             total = _dense_sum(tail, form, parameter, z, y, clip[j])
-        moved = _prox(w[j] - rate[j] * (total + noise[k]), step[j], l1[j], l2[j], low[j], high[j])
+        moved = _prox(
+            w[j] - rate[j] * (_on_grid(total, grid[k]) + noise[k]), step[j], l1[j], l2[j], low[j], high[j]
+        )
         moves[k] = moved - w[j]
         w[j] = moved
         if j < p:
@@ -118,7 +128,8 @@ def descend_dense(
 @njit(cache=True, error_model="numpy")
 def descend_sparse(
     indptr: Any, indices: Any, entries: Any, tail: Any, form: int, parameter: float, y: Any, z: Any, w: Any,
-    coordinates: Any, clip: Any, noise: Any, rate: Any, step: Any, l1: Any, l2: Any, low: Any, high: Any,
+    coordinates: Any, clip: Any, noise: Any, grid: Any,
+    rate: Any, step: Any, l1: Any, l2: Any, low: Any, high: Any,
 ) -> Any:  # fmt: skip
     """The same for a table stored by columns; only the rows that hold a column are read."""
     moves = np.empty(coordinates.size)
@@ -131,7 +142,9 @@ def descend_sparse(
             total = _dense_sum(tail, form, parameter, z, y, clip[j])
         else:
             total = _sparse_sum(indices, entries, indptr[j], indptr[j + 1], form, parameter, z, y, clip[j])
-        moved = _prox(w[j] - rate[j] * (total + noise[k]), step[j], l1[j], l2[j], low[j], high[j])
+        moved = _prox(
+            w[j] - rate[j] * (_on_grid(total, grid[k]) + noise[k]), step[j], l1[j], l2[j], low[j], high[j]
+        )
         move = moved - w[j]
         moves[k] = move
         w[j] = moved

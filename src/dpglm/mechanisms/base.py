@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..accounting import Event
+from ..accounting import Event, Imprecision
 from .randomness import Randomness
 
 
@@ -15,6 +15,7 @@ class Mechanism(ABC):
     """Noise in units of the sensitivity of what is released."""
 
     name: ClassVar[str]
+    distance: ClassVar[float] = 0.0
     noise: float
 
     def __post_init__(self) -> None:
@@ -25,6 +26,18 @@ class Mechanism(ABC):
     @abstractmethod
     def event(self) -> Event:
         """What one release costs."""
+
+    @property
+    def imprecision(self) -> Event | None:
+        """What one number drawn costs besides, if its law is not exactly the one that the event prices."""
+        return Imprecision(self.distance) if self.noise > 0 and self.distance > 0 else None
+
+    def draw(self, sensitivity: Any, shape: tuple[int, ...], randomness: Randomness) -> tuple[Any, Any]:
+        """Noise alone, for answers that are known only inside compiled code, and the grid to round them to.
+
+        A grid of 0 stands for no noise and no rounding.
+        """
+        raise ValueError(f"the {self.name} mechanism does not add noise to its answer")
 
     @abstractmethod
     def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> Any:

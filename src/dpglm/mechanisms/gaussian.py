@@ -23,9 +23,13 @@ class Gaussian(Mechanism):
         return accounting.Gaussian(self.noise)
 
     def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> Any:
+        return answer + self.draw(sensitivity, np.shape(answer), randomness)[0]
+
+    def draw(self, sensitivity: Any, shape: tuple[int, ...], randomness: Randomness) -> tuple[Any, Any]:
+        grid = np.zeros(np.shape(sensitivity))
         if self.noise == 0:
-            return answer
-        return answer + randomness.gaussian(self.noise * sensitivity, np.shape(answer) or None)
+            return np.zeros(shape), grid
+        return randomness.gaussian(self.noise * sensitivity, shape or None), grid
 
     def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
         deviations = (np.asarray(released) - answer) / (self.noise * np.asarray(sensitivity))

@@ -23,14 +23,16 @@ class Laplace(Mechanism):
         return accounting.Laplace(self.noise)
 
     def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> Any:
+        return answer + self.draw(sensitivity, np.shape(answer), randomness)[0]
+
+    def draw(self, sensitivity: Any, shape: tuple[int, ...], randomness: Randomness) -> tuple[Any, Any]:
+        grid = np.zeros(np.shape(sensitivity))
         if self.noise == 0:
-            return answer
-        return answer + randomness.laplace(self.noise * sensitivity, np.shape(answer) or None)
+            return np.zeros(shape), grid
+        return randomness.laplace(self.noise * sensitivity, shape or None), grid
 
     def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
-        return -float(
-            np.sum(np.abs((np.asarray(released) - answer) / (self.noise * np.asarray(sensitivity))))
-        )
+        return -float(np.sum(np.abs((np.asarray(released) - answer) / (self.noise * np.asarray(sensitivity)))))
 
     def worst_cases(self) -> tuple[tuple[Any, Any], ...]:
         return ((1.0, 0.0),)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,30 @@ from .base import Query, Table, Vector, WorstCase, finite, opposed_records
 LARGEST_COEFFICIENT = 1e100
 """Public points stay below this, so that no product with a bounded record overflows."""
 
-Releaser = Callable[[Any, Any, Any], Any]
-"""(exact answers, their sensitivities, mechanism) -> released answers; the curator logs each."""
+
+class Releaser(Protocol):
+    """The way out of an opened query; the curator behind it logs every release."""
+
+    def __call__(self, answer: Any, sensitivity: Any, mechanism: Any) -> Any:
+        """The released answer."""
+        ...
+
+    def noise(self, sensitivity: Vector, mechanism: Any) -> tuple[Vector, Vector] | None:
+        """Noise for a block of releases, and their grids: what leaves is the answer on its grid plus noise.
+
+        A grid of 0 leaves the answer as it is. None means that every number must be released by a call.
+        """
+        ...
+
+
+class _Exact:
+    """Releases what it is given."""
+
+    def __call__(self, answer: Any, sensitivity: Any, mechanism: Any) -> Any:
+        return answer
+
+    def noise(self, sensitivity: Vector, mechanism: Any) -> None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -58,7 +79,7 @@ class CoordinateSums(Query):
 
     def __call__(self, data: Table, *public: Any) -> Vector:
         (w,) = public
-        opened = self.open(data, w, Neighbours.REPLACE_ONE, lambda answer, sensitivity, mechanism: answer)
+        opened = self.open(data, w, Neighbours.REPLACE_ONE, _Exact())
         return np.array([opened.release(j, None) for j in range(len(w))])
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
@@ -107,19 +128,22 @@ class OpenCoordinates:
         Losses that declare a compiled form run as one block; the draws are the same as in the loop.
         """
         loss = self._query.loss
-        if loss.form is None:
+        drawn = None
+        if loss.form is not None:
+            drawn = self._releaser.noise(self._sensitivity[coordinates], mechanism)
+        if drawn is None:
             moves = np.empty(len(coordinates))
             for k, j in enumerate(coordinates):
                 value = rule.apply(j, self._w[j], self.release(j, mechanism))
                 moves[k] = value - self._w[j]
                 self.move(j, value)
             return moves, self._w.copy()
-        noise = self._releaser(np.zeros(len(coordinates)), self._sensitivity[coordinates], mechanism)
+        noise, grid = drawn
         if mechanism.noise > 0:
             self._require_finite(coordinates, noise, rule)
         moves = self._columns.descend(
             self._tail, loss.form, loss.form_parameter, self._y, self._z, self._w, coordinates,
-            self._query.clip, noise, rule.rate, rule.step, rule.l1, rule.l2, rule.low, rule.high,
+            self._query.clip, noise, grid, rule.rate, rule.step, rule.l1, rule.l2, rule.low, rule.high,
         )  # fmt: skip
         return moves, self._w.copy()
 

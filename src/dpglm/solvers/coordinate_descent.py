@@ -120,6 +120,7 @@ class CoordinateDescent(Solver):
             mechanism=Gaussian(math.sqrt(1 / self.share)),
             count=1,
             sensitivity=f"{moments.sensitivity(neighbours):.4g}",
+            entries=p,
         )
         releases = (first, descent) if source == "private" else (descent,)
         plan = CoordinateDescentPlan(

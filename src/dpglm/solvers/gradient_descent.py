@@ -85,6 +85,7 @@ class GradientDescent(Solver):
             count=steps,
             sensitivity=f"{ClippedGradient(problem.loss, clip).sensitivity(neighbours):.4g}",
             sampling=Everyone() if rate == 1.0 else Poisson(rate),
+            entries=problem.dimension(p),
         )
         plan = GradientDescentPlan(
             n, p, budget, neighbours, fits, (release,), steps, clip, step_size, self.average
