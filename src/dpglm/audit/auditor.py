@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..estimators.base import PrivateGLM
 from ..mechanisms import Randomness
+from ..privacy import Neighbours
 from .claim import Claim
 from .findings import Finding, Report
 from .lower_bounds import bound, exact_epsilon
@@ -48,7 +50,8 @@ def audit(
     X, y : array, optional
         Records that both tables have.
     first, second : (row, target), optional
-        The record in which the tables differ; ``second=None`` leaves it out.
+        The record in which the tables differ; ``second=None`` leaves it out, or makes it null for an estimator
+        of dpglm with zero-out neighbours.
     epsilon, delta : float, optional
         The claim, for estimators of other libraries (delta 0 by default).
     runs : int
@@ -58,8 +61,8 @@ def audit(
     view : callable
         What of a fitted model is seen; by default ``coef_`` and ``intercept_``.
     random_state : int, optional
-        Makes the audit repeatable: each fit gets its own seed from this one. By default the estimator draws its
-        noise as it does in use.
+        Makes the audit repeatable: each fit gets its own seed from this one. By default the estimator draws
+        its noise as it does in use.
     progress : bool
         Show a progress bar.
 
@@ -75,7 +78,12 @@ def audit(
     >>> report.violated
     False
     """
-    options = {"runs": runs, "confidence": confidence, "random_state": random_state, "progress": progress}
+    options: dict[str, Any] = {
+        "runs": runs,
+        "confidence": confidence,
+        "random_state": random_state,
+        "progress": progress,
+    }
     seeded = random_state is not None
     if not isinstance(estimator, PrivateGLM):
         if X is None or y is None or first is None or epsilon is None:
@@ -87,17 +95,28 @@ def audit(
         raise ValueError(
             "the claim of an estimator of dpglm is that of its plan: leave epsilon and delta out"
         )
-    if X is None:
-        tables = worst_tables(estimator)
-    else:
-        tables = Tables.with_record(X, y, first, second, estimator.neighbours)
+    if not math.isfinite(estimator.epsilon):
+        raise ValueError("with an infinite epsilon nothing is claimed, so there is nothing to audit")
+    tables = _tables(estimator, X, y, first, second)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plan = ModelTarget(estimator, tables, Claim(1.0, 0.0), view).fitted(False, Randomness()).plan_
     claim = Claim(plan.epsilon, plan.budget.delta, plan.event)
-    transcript = FitTarget(estimator, tables, claim, view, seeded)
     report = examine(ModelTarget(estimator, tables, claim, view, seeded), **options)
-    return report + examine(transcript, **options)
+    return report + examine(FitTarget(estimator, tables, claim, view, seeded), **options)
+
+
+def _tables(estimator: PrivateGLM, X: Any, y: Any, first: Any, second: Any) -> Tables:
+    """The tables for an estimator of dpglm: those given, in its own relation, or the worst that are known."""
+    if X is None:
+        return worst_tables(estimator)
+    if y is None or first is None:
+        raise ValueError("X comes with y and the record first")
+    if Neighbours(estimator.neighbours) is Neighbours.ZERO_OUT:
+        second = (np.full(X.shape[1], np.nan), first[1])
+    elif second is None:
+        raise ValueError("replace-one needs the record second that takes the place of first")
+    return Tables.with_record(X, y, first, second, estimator.neighbours)
 
 
 def examine(
@@ -164,8 +183,8 @@ def audit_outputs(
     """
     found = bound(first, second, claim, confidence)
     finding = Finding(
-        subject, seen, neighbours, claim.epsilon, claim.delta, found.epsilon, found.explained, len(first),
-        found.violated, found.test.words,
+        subject, seen, neighbours, claim.epsilon, claim.delta, found.epsilon, found.explained,
+        np.shape(first)[0], found.violated, found.test.words,
     )  # fmt: skip
     return Report((finding,), confidence)
 

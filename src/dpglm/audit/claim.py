@@ -30,48 +30,57 @@ class Claim:
     delta: float
     event: Event | None = None
 
-    def allows(self, false_alarms: float, hits: float, factor: float = 1.0) -> bool:
+    def allows(self, false_alarms: float, hits: float) -> bool:
         """Whether a test may have these rates if the claim is true.
 
         Parameters
         ----------
         false_alarms, hits : float
             How often the test says "first" about the second table, and about the first.
-        factor : float
-            The claim that all noise of the event is so many times as large.
         """
         if self.event is None:
             return hits <= math.exp(self.epsilon) * false_alarms + self.delta
-        curve = compose(self.event.scaled(factor))
+        if hits <= false_alarms:
+            return True
+        curve = compose(self.event)
 
         def slack(epsilon: float) -> float:
             return math.exp(epsilon) * false_alarms + curve.delta(epsilon) - hits
 
-        if slack(0.0) < 0:
-            return False
         # Convex in e**epsilon, so a descent finds the least.
-        best = minimize_scalar(slack, bounds=(0.0, _LARGEST_EPSILON), method="bounded")
-        return bool(best.fun >= 0)
+        reach = math.log(hits / false_alarms) if false_alarms > 0 else _LARGEST_EPSILON
+        best = minimize_scalar(slack, bounds=(0.0, reach), method="bounded")
+        return bool(min(best.fun, slack(0.0)) >= 0)
 
-    def explained(self, false_alarms: float, hits: float) -> float:
-        """The epsilon, at the claim's delta, of as much noise of the claimed kind as a test allows.
+    def allows_advantage(self, advantage: float, factor: float = 1.0) -> bool:
+        """Whether a test may have so many more hits than false alarms: no more than delta at epsilon 0.
 
-        All noise of the event is multiplied by the largest factor under which the rates are possible. The
+        ``factor`` makes this the claim that all noise of the event is so many times as large.
+        """
+        if self.event is None:
+            most = (math.expm1(self.epsilon) + 2 * self.delta) / (math.exp(self.epsilon) + 1)
+            return advantage <= most
+        return advantage <= compose(self.event.scaled(factor)).delta(0.0)
+
+    def explained(self, advantage: float) -> float:
+        """The epsilon, at the claim's delta, of as much noise of the claimed kind as an advantage allows.
+
+        All noise of the event is multiplied by the largest factor under which the advantage is possible. The
         result is a lower bound on epsilon if the noise is what the event says but for its size; for Gaussian
         noise it is known as the mu estimator.
         """
-        if self.event is None or self.allows(false_alarms, hits, _WIDEST):
+        if self.event is None or self.allows_advantage(advantage, _WIDEST):
             return 0.0
         low = high = 1.0
-        while self.allows(false_alarms, hits, high):
+        while self.allows_advantage(advantage, high):
             low, high = high, 2 * high
-        while low == high or not self.allows(false_alarms, hits, low):
-            low, high = low / 2, min(high, low)
+        while not self.allows_advantage(advantage, low):
+            low, high = low / 2, low
             if low < 1 / _WIDEST:
                 return math.inf
         while high > low * (1 + 1e-3):
             middle = math.sqrt(low * high)
-            if self.allows(false_alarms, hits, middle):
+            if self.allows_advantage(advantage, middle):
                 low = middle
             else:
                 high = middle

@@ -40,7 +40,7 @@ class Finding:
     lower : float
         A lower bound on epsilon at this delta, whatever the mechanism is.
     fitted : float
-        A lower bound on epsilon if the noise is of the claimed kind but for its size; 0 if no kind is claimed.
+        A lower bound on epsilon if the noise is of the claimed kind but for its size; 0 if no kind is known.
     runs : int
         Runs on each of the two tables; 0 if the probabilities were computed.
     violated : bool
@@ -134,7 +134,9 @@ class Report:
         """The inverse of ``to_dict``."""
         findings = []
         for row in values["findings"]:
-            fields = {name: math.inf if value == "inf" else value for name, value in row.items()}
+            fields: dict[str, Any] = {
+                name: math.inf if value == "inf" else value for name, value in row.items()
+            }
             findings.append(Finding(**{n: v for n, v in fields.items() if n not in ("ratio", "verdict")}))
         return cls(tuple(findings), values["confidence"])
 

@@ -65,8 +65,8 @@ def mechanism_targets(mechanism: type[Mechanism], budget: Budget) -> Iterator[Ta
     """A mechanism at each of its worst cases, once and repeated, with the least noise for a budget."""
     for repeats in REPEATS:
         fitted, claim = _calibrated(mechanism, budget, repeats)
-        for answers in fitted.worst_cases():
-            yield MechanismTarget(fitted, answers, repeats, claim)
+        for case, answers in fitted.worst_cases().items():
+            yield MechanismTarget(fitted, case, answers, repeats, claim)
 
 
 def solver_targets(solver: type[Solver], budget: Budget) -> Iterator[TranscriptTarget]:
@@ -80,11 +80,15 @@ def exact_findings(mechanism: type[Mechanism], budget: Budget) -> Report:
     """The exact audit of a mechanism with few outputs; nothing for the others."""
     fitted, claim = _calibrated(mechanism, budget, 1)
     report = Report((), 1.0)
-    for answers in fitted.worst_cases():
+    for case, answers in fitted.worst_cases().items():
         laws = [fitted.probabilities(answer, 1.0) for answer in answers]
         if laws[0] is not None:
             report += audit_probabilities(
-                laws[0], laws[1], claim, subject=f"{mechanism.name} mechanism", neighbours="distance 1"
+                laws[0],
+                laws[1],
+                claim,
+                subject=f"{mechanism.name} mechanism: {case}",
+                neighbours="distance 1",
             )
     return report
 

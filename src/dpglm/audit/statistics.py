@@ -33,16 +33,22 @@ def candidates(first: Array, second: Array) -> list[Statistic]:
     centre = np.median(np.concatenate([first, second]), axis=0)
     found = []
     for j in range(width):
-        found.append(Statistic(f"output {j}", lambda outputs, j=j: outputs[:, j]))
-        found.append(
-            Statistic(f"distance of output {j}", lambda outputs, j=j: np.abs(outputs[:, j] - centre[j]))
-        )
+        found.append(Statistic(f"output {j}", _column(j)))
+        found.append(Statistic(f"distance of output {j}", _distance(j, float(centre[j]))))
     if width > 1:
         found.append(Statistic("largest output", lambda outputs: outputs.max(axis=1)))
         found.append(Statistic("smallest output", lambda outputs: outputs.min(axis=1)))
         direction = _discriminant(first, second)
         found.append(Statistic("discriminant", lambda outputs: (outputs - centre) @ direction))
     return found
+
+
+def _column(j: int) -> Callable[[Array], Array]:
+    return lambda outputs: outputs[:, j]
+
+
+def _distance(j: int, centre: float) -> Callable[[Array], Array]:
+    return lambda outputs: np.abs(outputs[:, j] - centre)
 
 
 def _discriminant(first: Array, second: Array) -> Array:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..estimators.base import PrivateGLM
@@ -26,14 +27,16 @@ class Tables:
 
     @classmethod
     def with_record(
-        cls, X: ArrayLike, y: ArrayLike, first: Any, second: Any, relation: str | None = None
+        cls, X: Any, y: ArrayLike, first: Any, second: Any, relation: str | None = None
     ) -> Tables:
         """Bystanders with one more record on top; ``second=None`` leaves it out."""
-        rows, targets = np.asarray(X, dtype=np.float64), np.asarray(y)
+        rows = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        stack = sp.vstack if sp.issparse(X) else np.vstack
+        targets = np.asarray(y)
         tables = [
             (rows, targets)
             if record is None
-            else (np.vstack([record[0], rows]), np.concatenate([[record[1]], targets]))
+            else (stack([np.atleast_2d(record[0]), rows]), np.concatenate([[record[1]], targets]))
             for record in (first, second)
         ]
         return cls(tables[0], tables[1], relation or ("left-out" if second is None else "replace-one"))

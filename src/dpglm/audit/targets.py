@@ -1,4 +1,4 @@
-"""Things that can be audited: each puts out a row of numbers for a run on either of two neighbouring tables."""
+"""Things that can be audited: each puts out a row of numbers for a run on one of two neighbouring tables."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ class MechanismTarget:
     """A mechanism that releases one of two answers at distance 1, some times over."""
 
     mechanism: Mechanism
+    case: str
     answers: tuple[Any, Any]
     repeats: int
     claim: Claim
@@ -53,8 +54,8 @@ class MechanismTarget:
 
     @property
     def subject(self) -> str:
-        times = f" x {self.repeats}" if self.repeats > 1 else ""
-        return f"{self.mechanism.name} mechanism{times}"
+        times = f"{self.repeats} x " if self.repeats > 1 else ""
+        return f"{self.mechanism.name} mechanism: {times}{self.case}"
 
     def run(self, second: bool, randomness: Randomness) -> Array:
         released = [
@@ -64,7 +65,7 @@ class MechanismTarget:
             sum(self.mechanism.log_likelihood(value, answer, 1.0) for value in released)
             for answer in self.answers
         )
-        return np.append(np.ravel(released), first - other)
+        return np.append(first - other, np.ravel(released))
 
 
 @dataclass
@@ -72,13 +73,13 @@ class TranscriptTarget:
     """A solver of which every release is seen.
 
     The row of a run has its log-likelihood ratio first, then the coefficients and every released number.
-    Every run is replayed over the other table; ``strayed`` counts replays that returned anything else.
+    Every run is replayed over the other table; ``strayed`` names what came out otherwise.
     """
 
     case: AuditCase
     plan: Plan
     seen: str = "transcript"
-    strayed: int = field(default=0, init=False)
+    strayed: list[str] = field(default_factory=list, init=False)
 
     @classmethod
     def of(cls, case: AuditCase, budget: Budget, neighbours: Neighbours) -> TranscriptTarget:
@@ -127,7 +128,8 @@ class TranscriptTarget:
         there, without = (
             Replayer(records, recorder) for records in (self._records[not second], self._records[2])
         )
-        self.strayed += not np.array_equal(solver.run(plan, problem, there).w, w)
+        if not np.array_equal(solver.run(plan, problem, there).w, w):
+            self.strayed.append("coefficients")
         if self._sampled:
             solver.run(plan, problem, without)
         rest = without.answers if self._sampled else recorder.answers
@@ -174,7 +176,7 @@ class ModelTarget:
 class FitTarget(ModelTarget):
     """An estimator of dpglm, of which the model and every release are seen.
 
-    Every fit is replayed over the other table; ``strayed`` names attributes that came out otherwise.
+    Every fit is replayed over the other table; ``strayed`` names what came out otherwise.
     """
 
     seen: str = "transcript"

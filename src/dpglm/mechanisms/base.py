@@ -48,8 +48,8 @@ class Mechanism(ABC):
         """How likely a released value is for an exact answer, up to a constant."""
 
     @abstractmethod
-    def worst_cases(self) -> tuple[tuple[Any, Any], ...]:
-        """Pairs of answers at distance 1 that the mechanism tells apart as well as any: for the auditor."""
+    def worst_cases(self) -> dict[str, tuple[Any, Any]]:
+        """Named pairs of answers at distance 1 that the mechanism tells apart as well as any: for audits."""
 
     def probabilities(self, answer: Any, sensitivity: Any) -> Any:
         """Probability of each possible output, where these are few; None elsewhere."""

@@ -39,9 +39,8 @@ class Exponential(Mechanism):
     def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
         return float(log_softmax(np.asarray(answer, dtype=np.float64) / (self.noise * sensitivity))[released])
 
-    def worst_cases(self) -> tuple[tuple[Any, Any], ...]:
+    def worst_cases(self) -> dict[str, tuple[Any, Any]]:
         # Scores that are not monotone: one rises while the other falls. An unlikely candidate shows the
         # whole range of the loss at once; two that are equally likely show most over many rounds.
-        return tuple(
-            (np.array([1.0 - gap, -1.0]), np.array([-gap, 0.0])) for gap in (1.0 + 3.0 * self.noise, 1.0)
-        )
+        gaps = {"unlikely candidate": 1.0 + 3.0 * self.noise, "equal candidates": 1.0}
+        return {name: (np.array([1.0 - gap, -1.0]), np.array([-gap, 0.0])) for name, gap in gaps.items()}

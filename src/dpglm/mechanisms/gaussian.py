@@ -35,5 +35,5 @@ class Gaussian(Mechanism):
         deviations = (np.asarray(released) - answer) / (self.noise * np.asarray(sensitivity))
         return -0.5 * float(np.sum(deviations**2))
 
-    def worst_cases(self) -> tuple[tuple[Any, Any], ...]:
-        return ((1.0, 0.0),)
+    def worst_cases(self) -> dict[str, tuple[Any, Any]]:
+        return {"one number": (1.0, 0.0)}

@@ -32,7 +32,9 @@ class Laplace(Mechanism):
         return randomness.laplace(self.noise * sensitivity, shape or None), grid
 
     def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
-        return -float(np.sum(np.abs((np.asarray(released) - answer) / (self.noise * np.asarray(sensitivity)))))
+        return -float(
+            np.sum(np.abs((np.asarray(released) - answer) / (self.noise * np.asarray(sensitivity))))
+        )
 
-    def worst_cases(self) -> tuple[tuple[Any, Any], ...]:
-        return ((1.0, 0.0),)
+    def worst_cases(self) -> dict[str, tuple[Any, Any]]:
+        return {"one number": (1.0, 0.0)}

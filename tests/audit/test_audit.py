@@ -1,0 +1,190 @@
+"""The auditor on dpglm itself."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dpglm import Bounds, Budget, Lasso, LogisticRegression, Neighbours
+from dpglm.accounting import compose
+from dpglm.audit import Claim, Finding, Report, audit, audit_registry, examine
+from dpglm.audit.registry import exact_findings, mechanism_targets, solver_targets
+from dpglm.audit.targets import TranscriptTarget
+from dpglm.cli import app
+from dpglm.mechanisms import MECHANISMS, Exponential, Randomness
+from dpglm.sampling import Poisson
+from dpglm.solvers import SOLVERS, CoordinateDescent, GradientDescent, Result
+
+BUDGET = Budget(1.0, 0.01)
+TARGETS = [target for solver in SOLVERS.values() for target in solver_targets(solver, BUDGET)]
+TARGETS += [target for mechanism in MECHANISMS for target in mechanism_targets(mechanism, BUDGET)]
+
+
+def named(target):
+    return f"{target.subject}, {target.neighbours}"
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=named)
+def test_every_registered_solver_and_mechanism_keeps_its_claim(target):
+    report = examine(target, runs=1_000, random_state=11)
+    assert not report.violated, str(report)
+
+
+@pytest.mark.parametrize("solver", [GradientDescent, CoordinateDescent])
+def test_the_transcript_shows_at_least_seven_tenths_of_the_claim(solver):
+    target = next(solver_targets(solver, BUDGET))
+    finding = examine(target, runs=10_000, random_state=5).findings[0]
+    assert 0.7 <= finding.ratio <= 1.0
+    print(named(target), f"tightness {finding.ratio:.0%}")
+
+
+def test_exponential_selection_shows_at_least_seven_tenths_of_the_claim_exactly():
+    ratios = [finding.ratio for finding in exact_findings(Exponential, BUDGET).findings]
+    assert 0.7 <= max(ratios) <= 1.0
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-5])
+def test_the_claim_of_a_plan_is_what_its_event_costs(delta):
+    target = TranscriptTarget.of(GradientDescent.audit_cases()[0], Budget(1.0, delta), Neighbours.ZERO_OUT)
+    assert target.claim.delta == delta
+    assert compose(target.claim.event).delta(target.claim.epsilon) <= delta
+
+
+@pytest.mark.parametrize(
+    "target", [target for target in TARGETS if isinstance(target, TranscriptTarget)], ids=named
+)
+def test_the_likelihood_ratio_of_transcripts_has_mean_one_under_the_second_table(target):
+    randomness = Randomness(3)
+    ratios = np.exp([target.run(True, randomness)[0] for _ in range(1_000)])
+    assert abs(ratios.mean() - 1) < 6 * ratios.std() / np.sqrt(len(ratios))
+    assert ratios.std() > 0.1
+
+
+def test_the_worst_cases_of_sampled_solvers_include_a_secret_batch():
+    assert any(
+        isinstance(release.sampling, Poisson)
+        for target in solver_targets(GradientDescent, BUDGET)
+        for release in target.plan.releases
+    )
+
+
+@dataclass(frozen=True)
+class Peeking(GradientDescent):
+    """Reaches around the curator: the answer depends on a record in its last digits only."""
+
+    def run(self, plan, problem, curator):
+        result = super().run(plan, problem, curator)
+        return Result(result.w + 1e-12 * curator._records.block.dot(np.ones(len(result.w)))[0], result.steps)
+
+
+def test_a_solver_that_reaches_around_the_curator_is_caught_by_replay():
+    case = GradientDescent.audit_cases()[0]
+    peeking = type(case)(
+        Peeking(steps=2, clip=0.1, step_size=0.1), case.problem, case.bystanders, case.first, case.second
+    )
+    report = examine(TranscriptTarget.of(peeking, BUDGET, Neighbours.REPLACE_ONE), runs=20, random_state=0)
+    assert [finding.verdict for finding in report.findings if finding.seen == "replay"] == ["DIFFERS"]
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(classes=[0, 1], neighbours="zero-out"),
+        LogisticRegression(classes=["a", "b", "c"]),
+        LogisticRegression(classes=[-1, 1], solver=CoordinateDescent(steps=5)),
+        Lasso(alpha=0.01, bounds=Bounds(feature=[1.0, 8.0], target=(0, 10))),
+    ],
+    ids=["zero-out", "three classes", "coordinate descent", "auto for unequal columns"],
+)
+def test_estimators_are_audited_without_being_told_anything(estimator):
+    report = audit(estimator, runs=60, random_state=1)
+    assert [finding.seen for finding in report.findings] == ["model", "transcript", "replay"]
+    assert not report.violated, str(report)
+    assert not hasattr(estimator, "coef_")
+
+
+class KeepsAMean(LogisticRegression):
+    """Stores a statistic of the records beside the model."""
+
+    def fit(self, X, y):
+        self.mean_ = np.nanmean(X)
+        return super().fit(X, y)
+
+
+def test_a_statistic_stored_beside_the_model_is_caught_by_replay():
+    report = audit(KeepsAMean(classes=[-1, 1], neighbours="zero-out"), runs=10, random_state=1)
+    (replay,) = (finding for finding in report.findings if finding.seen == "replay")
+    assert replay.violated and "mean_" in replay.how
+
+
+class Foreign:
+    """An estimator of another library, with Laplace noise on a mean of [0, 1]."""
+
+    def __init__(self, scale):
+        self.scale, self._rng = scale, np.random.default_rng(0)
+
+    def __deepcopy__(self, memory):
+        return self
+
+    def fit(self, X, y):
+        self.coef_ = X.mean(axis=0) + self._rng.laplace(scale=self.scale, size=X.shape[1])
+        return self
+
+
+@pytest.mark.parametrize(("scale", "violated"), [(0.1, False), (0.05, True)])
+def test_an_estimator_of_another_library_is_audited_against_the_claim_that_is_given(scale, violated):
+    X, y = np.zeros((9, 1)), np.zeros(9)
+    report = audit(Foreign(scale), X, y, ([1.0], 0.0), ([0.0], 0.0), epsilon=1.0, runs=4_000)
+    assert report.violated is violated
+
+
+def test_what_an_audit_needs_is_asked_for():
+    with pytest.raises(ValueError, match="needs X, y, first and epsilon"):
+        audit(Foreign(1.0))
+    with pytest.raises(ValueError, match="leave epsilon and delta out"):
+        audit(LogisticRegression(), epsilon=1.0)
+    with pytest.raises(ValueError, match="nothing is called"):
+        audit_registry(["no-such-solver"])
+
+
+def test_an_audit_with_a_seed_can_be_repeated():
+    reports = [audit_registry(["Laplace"], runs=200, random_state=4) for _ in range(2)]
+    assert reports[0] == reports[1]
+
+
+def test_a_report_survives_json_and_prints_a_row_for_each_finding():
+    finding = Finding("it", "model", "replace-one", 1.0, 0.0, float("inf"), 0.0, 10, True, "output 0 above 1")
+    report = Report((finding,), 0.99)
+    assert Report.from_dict(json.loads(report.to_json())) == report
+    assert len(str(report).splitlines()) == 2 and "VIOLATED" in str(report)
+    assert Claim(1.0, 0.0).allows(0.5, 0.5)
+
+
+def test_the_command_line_prints_a_table_writes_json_and_tells_by_its_status(tmp_path):
+    path = tmp_path / "report.json"
+    arguments = ["audit", "Laplace", "--runs", "200", "--seed", "1", "--json", str(path)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert "Laplace" in done.output and "holds" in done.output
+    assert not Report.from_dict(json.loads(path.read_text())).violated
+
+
+def test_the_command_line_audits_an_estimator_by_its_path_and_fails_if_it_lies(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(
+        "from dpglm import LogisticRegression\n"
+        "def honest():\n    return LogisticRegression(classes=[-1, 1])\n"
+        "seeded = LogisticRegression(classes=[-1, 1], random_state=0)\n"
+    )
+    runner = CliRunner()
+    assert runner.invoke(app, ["audit", "mine:honest", "--runs", "40", "--quiet"]).exit_code == 0
+    lying = runner.invoke(app, ["audit", "mine:seeded", "--runs", "40", "--quiet"])
+    assert lying.exit_code == 1 and "VIOLATED" in lying.output
+
+
+@pytest.mark.parametrize("target", ["no-such-solver", "no_such_module:model", "dpglm:NoSuchModel"])
+def test_the_command_line_names_a_target_that_it_does_not_know(target):
+    done = CliRunner().invoke(app, ["audit", target, "--runs", "10", "--quiet"])
+    assert done.exit_code == 2

@@ -1,0 +1,140 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpglm.accounting import Gaussian, Laplace, PoissonGaussian, Pure, Repeated, compose, gaussian_mu
+from dpglm.audit import Claim, audit_outputs
+from dpglm.audit.lower_bounds import advantage_of, bound, clopper_pearson, exact_epsilon
+from dpglm.audit.statistics import candidates
+
+
+@pytest.mark.parametrize(("count", "total"), [(0, 10), (3, 10), (10, 10), (17, 5000)])
+def test_clopper_pearson_is_the_exact_interval(count, total):
+    expected = stats.binomtest(count, total).proportion_ci(0.99, method="exact")
+    assert np.allclose(clopper_pearson(count, total, 0.005), (expected.low, expected.high), rtol=1e-9)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-3, 0.2])
+def test_the_exact_epsilon_is_where_the_hockey_stick_meets_delta(delta):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        p, q = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(6))
+        epsilon = exact_epsilon(p, q, delta)
+
+        def excess(e, p=p, q=q):
+            return max(np.maximum(a - math.exp(e) * b, 0).sum() for a, b in ((p, q), (q, p)))
+
+        assert excess(epsilon) <= delta + 1e-12
+        if epsilon > 0:
+            assert excess(epsilon - 1e-6) > delta
+
+
+def test_outputs_with_disjoint_supports_have_no_finite_epsilon():
+    assert exact_epsilon([1.0, 0.0], [0.0, 1.0], 0.5) == math.inf
+    assert exact_epsilon([0.5, 0.5], [0.5, 0.5], 0.0) == 0.0
+
+
+def test_lower_bounds_exceed_the_truth_no_more_often_than_they_may():
+    rng = np.random.default_rng(1)
+    truth, claim = 1.0, Claim(1.0, 0.0, Pure(1.0))
+    wrong = 0
+    for _ in range(400):
+        noise = rng.laplace(size=(2, 400))
+        found = bound(noise[0], noise[1] + truth, claim)
+        wrong += found.epsilon > truth or found.violated
+    assert stats.binom.sf(wrong - 1, 400, 0.01) > 1e-6
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_half_the_noise_that_is_claimed_is_noticed(law):
+    rng = np.random.default_rng(2)
+    draw = rng.standard_normal if law == "gaussian" else rng.laplace
+    event = Gaussian(2.0) if law == "gaussian" else Laplace(2.0)
+    first, second = draw(size=20_000) + 1, draw(size=20_000)
+    claim = Claim(compose(event).epsilon(1e-5), 1e-5, event)
+    assert bound(first, second, claim).violated
+    assert not bound(2 * (first - 1) + 1, 2 * second, claim).violated
+
+
+def test_rates_on_the_trade_off_of_the_claim_are_allowed_and_rates_above_are_not():
+    mu = 0.7
+    claim = Claim(1.0, compose(Gaussian(1 / mu)).delta(1.0), Gaussian(1 / mu))
+    for alarms in (1e-4, 0.01, 0.3):
+        hits = stats.norm.sf(stats.norm.isf(alarms) - mu)
+        assert claim.allows(alarms, hits * (1 - 1e-6))
+        assert not claim.allows(alarms, hits * 1.001)
+
+
+def test_the_largest_advantage_of_the_claim_is_allowed_and_more_is_not():
+    mu, epsilon, delta = 0.7, 1.0, 0.05
+    most = 2 * stats.norm.cdf(mu / 2) - 1
+    claim = Claim(epsilon, delta, Gaussian(1 / mu))
+    assert claim.allows_advantage(most * (1 - 1e-9)) and not claim.allows_advantage(most * 1.001)
+    alone = Claim(epsilon, delta)
+    # The best test of an (epsilon, delta) mechanism: hits and misses on the two lines of its trade-off.
+    alarms = (1 - delta) / (1 + math.exp(epsilon))
+    most = math.exp(epsilon) * alarms + delta - alarms
+    assert alone.allows_advantage(most * (1 - 1e-9)) and not alone.allows_advantage(most * 1.001)
+
+
+def test_for_gaussian_noise_the_fitted_epsilon_is_that_of_the_mu_estimator():
+    claim = Claim(1.0, 1e-5, Gaussian(1 / gaussian_mu(1.0, 1e-5)))
+    for mu in (0.05, 0.3, 2.0):
+        advantage = 2 * stats.norm.cdf(mu / 2) - 1
+        expected = compose(Gaussian(1 / mu)).epsilon(1e-5)
+        assert math.isclose(claim.explained(advantage), expected, rel_tol=5e-3)
+
+
+def test_the_fitted_epsilon_of_sampled_noise_is_consistent_with_its_own_curve():
+    event = Repeated(PoissonGaussian(2.0, 0.25, "zero-out"), 4)
+    claim = Claim(compose(event).epsilon(1e-3), 1e-3, event)
+    assert math.isclose(claim.explained(compose(event).delta(0.0)), claim.epsilon, rel_tol=0.01)
+
+
+def test_an_advantage_that_almost_no_noise_explains_is_huge_and_none_explains_nothing():
+    claim = Claim(1.0, 1e-5, Gaussian(3.0))
+    assert claim.explained(0.0) == 0.0
+    assert Claim(1.0, 1e-5).explained(0.9) == 0.0
+    sampled = Repeated(PoissonGaussian(2.0, 0.1, "zero-out"), 2)
+    assert Claim(1.0, 1e-5, sampled).explained(0.5) > 50
+
+
+def test_the_bound_on_an_advantage_is_wrong_no_more_often_than_it_may_be():
+    rng = np.random.default_rng(4)
+    for rates in ((0.5, 0.5), (0.1, 0.9), (0.02, 0.3), (0.0, 0.004)):
+        alarms, hits = (rng.binomial(200, rate, 4000) for rate in rates)
+        wrong = sum(
+            advantage_of((a, 200), (h, 200), 0.01) > rates[1] - rates[0]
+            for a, h in zip(alarms.tolist(), hits.tolist(), strict=True)
+        )
+        assert stats.binom.sf(wrong - 1, 4000, 0.01) > 1e-6
+
+
+def test_the_discriminant_finds_a_direction_without_noise():
+    rng = np.random.default_rng(3)
+    noise = rng.standard_normal((2, 2000))
+    first = np.column_stack([noise[0], noise[0] + 0.01])
+    second = np.column_stack([noise[1], noise[1] - 0.01])
+    (discriminant,) = [s for s in candidates(first, second) if s.name == "discriminant"]
+    assert discriminant(first).min() > discriminant(second).max()
+
+
+def test_outputs_that_are_no_numbers_are_outputs_too():
+    first, second = np.full((200, 2), np.nan), np.zeros((200, 2))
+    first[:, 1] = second[:, 1] = np.inf
+    assert audit_outputs(first, second, Claim(1.0, 0.0)).violated
+    assert not audit_outputs(first, first.copy(), Claim(1.0, 0.0)).violated
+
+
+def test_bad_arguments_are_named():
+    rows = np.zeros((10, 2))
+    with pytest.raises(ValueError, match="columns"):
+        bound(rows, rows[:, :1], Claim(1.0, 0.0))
+    with pytest.raises(ValueError, match="at least four"):
+        bound(rows[:2], rows, Claim(1.0, 0.0))
+    with pytest.raises(ValueError, match="confidence"):
+        bound(rows, rows, Claim(1.0, 0.0), confidence=1.0)
+    with pytest.raises(ValueError, match="dimensions"):
+        bound(np.zeros((4, 4, 4)), rows, Claim(1.0, 0.0))
