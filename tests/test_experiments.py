@@ -14,6 +14,7 @@ EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
     [
         ("adult.py", ["--runs", "1"], "| auto | 1 |"),
         ("unequal_columns.py", ["--runs", "1"], "| 10000 | 20 | 1 | logistic |"),
+        ("audit_false_alarms.py", ["--audits", "14", "--runs", "20"], "of 14 audits accuse"),
         ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
     ],
 )
@@ -27,6 +28,7 @@ def test_an_experiment_runs_and_prints_its_table(script, arguments, printed, tmp
 def test_every_experiment_is_run():
     assert {path.name for path in EXPERIMENTS.glob("*.py")} == {
         "adult.py",
+        "audit_false_alarms.py",
         "cd_balanced.py",
         "unequal_columns.py",
     }

@@ -136,6 +136,12 @@ def check_mechanism(mechanism: type[Mechanism]) -> None:
     there = np.array([mechanism(2.0).release(answer, 2.0, Randomness(s)) for s in range(20)])
     assert np.allclose(here, there), "noise must be measured in units of the sensitivity"
     assert len(np.unique(here)) > 1, "noise must change the answer"
+    cases = mechanism(2.0).worst_cases()
+    assert cases, f"{mechanism.name} names no worst case for the auditor"
+    for first, second in cases.values():
+        released = mechanism(2.0).release(first, 1.0, Randomness(0))
+        ratio = [mechanism(2.0).log_likelihood(released, answer, 1.0) for answer in (first, second)]
+        assert ratio[0] != ratio[1], f"{mechanism.name}: both answers of a worst case are equally likely"
 
 
 def check_loss_form(loss: Loss) -> None:
@@ -152,8 +158,9 @@ def check_loss_form(loss: Loss) -> None:
 
 
 def check_solver(solver: Solver, problem: Problem, X: Any, y: NDArray[np.float64], seed: int = 0) -> Plan:
-    """A solver spends exactly its plan, within its budget, the same way twice, and saves its plan."""
+    """A solver spends exactly its plan, within its budget, the same way twice, and names its worst cases."""
     n, p = X.shape
+    assert solver.audit_cases(), f"{solver.name} names no worst-case neighbours for the auditor"
     budget = Budget(1.0, 1e-6)
     for neighbours in Neighbours:
         plan = solver.plan(problem, n, p, budget, neighbours)

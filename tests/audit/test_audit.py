@@ -32,8 +32,8 @@ def test_every_registered_solver_and_mechanism_keeps_its_claim(target):
     assert not report.violated, str(report)
 
 
-@pytest.mark.parametrize("solver", [GradientDescent, CoordinateDescent])
-def test_the_transcript_shows_at_least_seven_tenths_of_the_claim(solver):
+@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+def test_the_transcript_of_every_solver_shows_at_least_seven_tenths_of_the_claim(solver):
     target = next(solver_targets(solver, BUDGET))
     finding = examine(target, runs=10_000, random_state=5).findings[0]
     assert 0.7 <= finding.ratio <= 1.0

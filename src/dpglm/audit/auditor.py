@@ -50,8 +50,8 @@ def audit(
     X, y : array, optional
         Records that both tables have.
     first, second : (row, target), optional
-        The record in which the tables differ; ``second=None`` leaves it out, or makes it null for an estimator
-        of dpglm with zero-out neighbours.
+        The record in which the tables differ; ``second=None`` leaves it out, or makes it null for an
+        estimator of dpglm with zero-out neighbours.
     epsilon, delta : float, optional
         The claim, for estimators of other libraries (delta 0 by default).
     runs : int
