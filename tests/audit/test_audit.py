@@ -14,6 +14,7 @@ from dpglm.audit.registry import exact_findings, mechanism_targets, solver_targe
 from dpglm.audit.targets import TranscriptTarget
 from dpglm.cli import app
 from dpglm.mechanisms import MECHANISMS, Exponential, Randomness
+from dpglm.queries import QUERIES
 from dpglm.sampling import Poisson
 from dpglm.solvers import SOLVERS, CoordinateDescent, GradientDescent, Result
 
@@ -38,6 +39,16 @@ def test_the_transcript_of_every_solver_shows_at_least_seven_tenths_of_the_claim
     finding = examine(target, runs=10_000, random_state=5).findings[0]
     assert 0.7 <= finding.ratio <= 1.0
     print(named(target), f"tightness {finding.ratio:.0%}")
+
+
+def test_every_query_is_released_by_some_audited_solver():
+    released = {
+        release.query
+        for target in TARGETS
+        if isinstance(target, TranscriptTarget)
+        for release in target.plan.releases
+    }
+    assert released == {query.name for query in QUERIES}
 
 
 def test_exponential_selection_shows_at_least_seven_tenths_of_the_claim_exactly():

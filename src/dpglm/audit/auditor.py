@@ -17,7 +17,7 @@ from .claim import Claim
 from .findings import Finding, Report
 from .lower_bounds import bound, exact_epsilon
 from .tables import Tables, worst_tables
-from .targets import FitTarget, FunctionTarget, ModelTarget, Target, coefficients
+from .targets import FitTarget, FunctionTarget, ModelTarget, Target
 
 _ROUNDING = 1e-9
 
@@ -33,7 +33,7 @@ def audit(
     delta: float | None = None,
     runs: int = 2_000,
     confidence: float = 0.99,
-    view: Callable[[Any], ArrayLike] = coefficients,
+    view: Callable[[Any], ArrayLike] | None = None,
     random_state: int | None = None,
     progress: bool = False,
 ) -> Report:
@@ -59,7 +59,8 @@ def audit(
     confidence : float
         Probability with which each finding is right about a claim that is true.
     view : callable
-        What of a fitted model is seen; by default ``coef_`` and ``intercept_``.
+        What of a fitted model is seen; by default ``coef_``, ``intercept_`` and the margins they give to the
+        record in question.
     random_state : int, optional
         Makes the audit repeatable: each fit gets its own seed from this one. By default the estimator draws
         its noise as it does in use.

@@ -203,9 +203,12 @@ def _wilson(count: NDArray[np.intp], total: int, deviations: float) -> tuple[Arr
 
 
 def _thresholds(first: Array, second: Array) -> Array:
-    """Midpoints between neighbouring values, thinned to quantiles where there are many."""
-    values = np.unique(np.concatenate([first, second]))
-    if len(values) > _THRESHOLDS:
-        pooled = np.sort(np.concatenate([first, second]))
-        values = np.unique(pooled[np.linspace(0, len(pooled) - 1, _THRESHOLDS).astype(int)])
+    """Midpoints between neighbouring values; of many values some quantiles, closer together in the tails."""
+    values = np.sort(np.concatenate([first, second]))
+    last = len(values) - 1
+    if last > _THRESHOLDS:
+        tail = np.geomspace(1, last, _THRESHOLDS // 3)
+        ranks = np.concatenate([tail, last - tail, np.linspace(0, last, _THRESHOLDS // 3)])
+        values = values[np.unique(ranks.astype(int))]
+    values = np.unique(values)
     return values[:-1] + np.diff(values) / 2

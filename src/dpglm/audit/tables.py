@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..estimators.base import PrivateGLM
 from ..privacy import Neighbours
@@ -19,11 +19,12 @@ _BYSTANDERS = 19
 
 @dataclass(frozen=True)
 class Tables:
-    """(X, y) of two neighbouring tables, and the relation between them in words."""
+    """(X, y) of two neighbouring tables, the relation between them, and the finite rows that differ."""
 
     first: Table
     second: Table
     relation: str
+    canaries: tuple[NDArray[np.float64], ...] = ()
 
     @classmethod
     def with_record(
@@ -39,7 +40,10 @@ class Tables:
             else (stack([np.atleast_2d(record[0]), rows]), np.concatenate([[record[1]], targets]))
             for record in (first, second)
         ]
-        return cls(tables[0], tables[1], relation or ("left-out" if second is None else "replace-one"))
+        rows_in_question = (np.ravel(record[0]).astype(np.float64) for record in (first, second) if record)
+        canaries = tuple(row for row in rows_in_question if np.isfinite(row).all())
+        words = "left-out" if second is None else "replace-one"
+        return cls(tables[0], tables[1], relation or words, canaries)
 
 
 def worst_tables(estimator: PrivateGLM, n_features: int = 2) -> Tables:

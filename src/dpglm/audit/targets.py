@@ -147,7 +147,7 @@ class ModelTarget:
     estimator: Any
     tables: Tables
     claim: Claim
-    view: Callable[[Any], ArrayLike]
+    view: Callable[[Any], ArrayLike] | None = None
     seeded: bool = False
     seen: str = "model"
 
@@ -160,7 +160,15 @@ class ModelTarget:
         return self.tables.relation
 
     def run(self, second: bool, randomness: Randomness) -> Array:
-        return np.ravel(self.view(self.fitted(second, randomness)))
+        return self.viewed(self.fitted(second, randomness))
+
+    def viewed(self, model: Any) -> Array:
+        """What of a model is seen: by default all of it, and what it says of the record in question."""
+        if self.view is not None:
+            return np.ravel(self.view(model))
+        w, b = np.atleast_2d(model.coef_), np.ravel(getattr(model, "intercept_", 0.0))
+        said = [w @ row + b for row in self.tables.canaries]
+        return np.concatenate([np.ravel(said), np.ravel(w), b])
 
     def fitted(self, second: bool, randomness: Randomness, curator: Any = None) -> Any:
         """A copy of the estimator, fitted to one of the tables, if wanted with another kind of curator."""
@@ -204,7 +212,7 @@ class FitTarget(ModelTarget):
             own = log_likelihood(recorder.transcript, recorder.answers, recorder.answers)
             ratio += own - log_likelihood(recorder.transcript, replayer.answers, replayer.answers)
         numbers = [recorder.transcript.numbers for recorder in recorders]
-        return np.concatenate([[-ratio if second else ratio], np.ravel(self.view(model)), *numbers])
+        return np.concatenate([[-ratio if second else ratio], self.viewed(model), *numbers])
 
 
 @dataclass(frozen=True)
@@ -219,11 +227,6 @@ class FunctionTarget:
 
     def run(self, second: bool, randomness: Randomness) -> ArrayLike:
         return self.function(second)
-
-
-def coefficients(model: Any) -> Array:
-    """The coefficients and the intercept of a linear model."""
-    return np.concatenate([np.ravel(model.coef_), np.ravel(getattr(model, "intercept_", 0.0))])
 
 
 def _differing(here: dict[str, Any], there: dict[str, Any]) -> list[str]:

@@ -1,0 +1,41 @@
+"""The example audits whatever calls itself diffprivlib: here stand-ins that keep, and break, the promise."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+STAND_IN = """
+import numpy as np
+
+rng = np.random.default_rng()
+
+
+class LogisticRegression:
+    def __init__(self, epsilon, data_norm):
+        self.scale = {factor} * data_norm / epsilon
+
+    def fit(self, X, y):
+        self.coef_ = X.sum(axis=0, keepdims=True) + rng.laplace(scale=self.scale, size=(1, X.shape[1]))
+        self.intercept_ = np.zeros(1)
+        return self
+"""
+
+
+@pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (0.25, 1)])
+def test_the_audit_of_another_library_tells_a_kept_promise_from_a_broken_one(factor, status, tmp_path):
+    package = tmp_path / "diffprivlib"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "models.py").write_text(STAND_IN.format(factor=factor))
+    command = [sys.executable, str(EXAMPLES / "audit_diffprivlib.py")]
+    done = subprocess.run(
+        [*command, "--runs", "4000", "--python", sys.executable],
+        env={"PYTHONPATH": f"{tmp_path}:{EXAMPLES.parent / 'src'}", "PATH": ""},
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == status, done.stderr
+    assert ("VIOLATED" in done.stdout) is bool(status)
