@@ -1,4 +1,4 @@
-"""Fit diffprivlib's LogisticRegression many times, for `audit_diffprivlib.py`, in an environment of its own."""
+"""Fit diffprivlib's LogisticRegression many times, in an environment of its own."""
 
 from __future__ import annotations
 
