@@ -8,8 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import accounting
+from ..errors import UnsupportedProblem
 from .base import Mechanism
-from .randomness import Randomness
+from .grid import on_grid, public_grid
+from .randomness import DISTANCE, Randomness
+
+_ROUNDING = 2.0**-40
+_MOST_NOISE = 2.0**38
 
 
 @dataclass(frozen=True)
@@ -17,10 +22,12 @@ class Exponential(Mechanism):
     """Chooses index j with probability proportional to exp(score_j / (noise * sensitivity)).
 
     The sensitivity bounds how far any one score moves. The draw is the largest score after adding
-    Gumbel noise, so its bounded range is 2 / noise; no other noise has that range.
+    Gumbel noise, so its bounded range is 2 / noise; no other noise has that range. Scores are rounded to a
+    public grid first, and the scale is larger by what that and the rounding of Gumbel noise can change.
     """
 
     name: ClassVar[str] = "exponential"
+    distance: ClassVar[float] = DISTANCE
 
     @property
     def event(self) -> accounting.Event:
@@ -28,6 +35,11 @@ class Exponential(Mechanism):
 
     def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> int:
         scores = np.asarray(answer, dtype=np.float64)
-        if self.noise == 0:
+        if self.noise == 0 or sensitivity == 0:
             return int(np.argmax(scores))
-        return int(np.argmax(scores + randomness.gumbel(self.noise * sensitivity, scores.shape)))
+        if self.noise > _MOST_NOISE:
+            raise UnsupportedProblem("this much noise cannot hide its rounding: the budget is too small")
+        grid, _ = public_grid(sensitivity, self.noise, 1.0)
+        scale = self.noise * (sensitivity + grid) * (1 + (1 + 2 * self.noise) * _ROUNDING)
+        rounded = on_grid(scores, grid)
+        return int(np.argmax((rounded - rounded.max()) / scale + randomness.gumbel(scores.shape)))
