@@ -92,10 +92,10 @@ def test_an_impossible_rate_is_refused(rate):
 def test_released_numbers_lie_on_one_grid_whatever_the_records():
     for table, targets in ((X, Y), (np.zeros_like(X), Y), (1e9 * X, -Y)):
         holder = Curator(as_data(table, targets, Bounds(row_norm=1.0)), Neighbours.REPLACE_ONE, Randomness(1))
-        for mechanism, entries in ((Gaussian(3.0), math.sqrt(3)), (Laplace(3.0), 3.0)):
+        for mechanism, entries in ((Gaussian(3.0), 2 * math.sqrt(3)), (Laplace(3.0), 3.0)):
             released = holder.release(GRADIENT, mechanism, np.zeros(3))
             grid, _ = public_grid(1.0 * rounding_factor(200, 3), 3.0, entries)
-            assert math.frexp(grid)[0] == 0.5 and 2.0**-22 < grid < 2.0**-18
+            assert math.frexp(grid)[0] == 0.5 and 2.0**-23 < grid < 2.0**-18
             assert np.array_equal(released / grid, np.rint(released / grid))
 
 

@@ -205,7 +205,7 @@ def test_low_bits_give_the_answer_away_in_naive_noise_and_nothing_here(kind):
 def test_what_can_be_released_does_not_depend_on_the_answer(kind):
     """With coarse steps every release of one answer is also seen for the other: the same set of doubles."""
     mechanism, source = OURS[kind], Randomness(1)
-    grid, _ = public_grid(1.0, mechanism.noise, 1.0)
+    grid, _ = public_grid(1.0, mechanism.noise, mechanism._rounding(1))
     for answer in (0.0, 1.0, 0.1, 1 / 3, 1e-17, -7.3):
         steps = np.array([mechanism.release(answer, 1.0, source) for _ in range(500)]) / grid
         assert np.array_equal(steps, np.rint(steps))

@@ -26,7 +26,7 @@ class Additive(Mechanism):
 
     @abstractmethod
     def _rounding(self, entries: int) -> float:
-        """Norm of a vector of so many ones, in the norm of the sensitivity."""
+        """How many steps rounding so many entries can add to the sensitivity, in its norm."""
 
     @abstractmethod
     def _integers(self, scale: Any, shape: tuple[int, ...], randomness: Randomness) -> Any:

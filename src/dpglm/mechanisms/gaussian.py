@@ -23,7 +23,8 @@ class Gaussian(Additive):
         return accounting.Gaussian(self.noise)
 
     def _rounding(self, entries: int) -> float:
-        return math.sqrt(entries)
+        # Twice: the price of a Poisson batch sets two records apart, and each has its own rounding.
+        return 2 * math.sqrt(entries)
 
     def _integers(self, scale: Any, shape: tuple[int, ...], randomness: Randomness) -> Any:
         return randomness.gaussian(scale, shape)

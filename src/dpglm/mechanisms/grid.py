@@ -25,7 +25,7 @@ def public_grid(sensitivity: Any, noise: float, rounding: float) -> tuple[Any, A
     noise : float
         Scale of the noise over the sensitivity.
     rounding : float
-        By how many steps, at most, rounding both answers to the grid adds to their distance.
+        How many steps rounding can add to the sensitivity.
 
     Returns
     -------
