@@ -9,7 +9,7 @@ from dpglm.data import as_data
 from dpglm.losses import Logistic
 from dpglm.mechanisms import Gaussian, Laplace, Randomness
 from dpglm.mechanisms.grid import public_grid
-from dpglm.mechanisms.randomness import DISTANCE
+from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE
 from dpglm.queries import ClippedGradient, CoordinateSums
 from dpglm.sampling import Everyone, Poisson
 
@@ -29,7 +29,7 @@ def test_every_release_is_logged_with_its_event():
     opened = holder.open(CoordinateSums(Logistic(), np.ones(3)), np.zeros(3))
     opened.release(1, Gaussian(5.0))
     opened.move(1, 0.3)
-    numbers = {accounting.Imprecision(DISTANCE): 3 * 3 + 1}
+    numbers = {accounting.Imprecision(GAUSSIAN_DISTANCE): 3 * 3 + 1}
     assert holder.spent == {accounting.Gaussian(2.0): 3, accounting.Gaussian(5.0): 1} | numbers
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from dpglm import Bounds, Budget, Guarantee, LogisticRegression, Ridge
 from dpglm.accounting import Imprecision, compose, gaussian_delta, gaussian_mu
-from dpglm.mechanisms.randomness import DISTANCE
+from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE
 from dpglm.plan import Plan
 from dpglm.privacy import rounded_up
 from dpglm.solvers import CoordinateDescent, GradientDescent
@@ -70,7 +70,7 @@ def test_one_vs_rest_pays_for_every_class():
     four = LogisticRegression(1.0, solver=GradientDescent(steps=one.steps)).plan(1000, 5, n_classes=4)
     assert four.releases[0].mechanism.noise == pytest.approx(2 * one.releases[0].mechanism.noise)
     assert four.price[four.releases[0].event(four.neighbours)] == 4 * one.steps
-    assert four.price[Imprecision(DISTANCE)] == 4 * one.steps * 6
+    assert four.price[Imprecision(GAUSSIAN_DISTANCE)] == 4 * one.steps * 6
     assert four.epsilon == pytest.approx(1.0)
 
 
@@ -133,4 +133,11 @@ def test_the_sampler_takes_next_to_nothing_of_delta_and_a_delta_below_that_is_re
     without = math.sqrt(release.count) / gaussian_mu(0.7, 1e-5)
     assert release.mechanism.noise == pytest.approx(without, rel=1e-9)
     with pytest.raises(ValueError, match="delta"):
-        LogisticRegression(0.7, delta=1e-40).plan(300, 4)
+        LogisticRegression(0.7, delta=1e-300).plan(300, 4)
+
+
+@pytest.mark.parametrize("epsilon", [100.0, 1e4])
+def test_a_budget_that_promises_nearly_nothing_can_still_be_planned(epsilon):
+    plan = LogisticRegression(epsilon).plan(300, 4)
+    assert compose(plan.event).delta(epsilon) <= plan.budget.delta
+    assert plan.epsilon <= epsilon

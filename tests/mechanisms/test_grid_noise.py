@@ -71,17 +71,17 @@ def test_compiled_noise_is_the_exact_noise_word_for_word(kind, scale):
     assert np.array_equal(compiled, [getattr(exact, kind)(read, scale) for _ in range(20_000)])
 
 
-FIRST = int(exact.THRESHOLDS[0] >> 128)
+FIRST = exact.FIRST_DIGITS[0]
 X = 2**62 + 12345
 TIES = {
     "a threshold": ("gaussian", 5, [FIRST << 1]),
-    "the second threshold": ("gaussian", 5, [int(exact.THRESHOLDS[1] >> 128) << 1 | 1]),
+    "the second threshold": ("gaussian", 5, [exact.FIRST_DIGITS[1] << 1 | 1]),
     "a run": ("gaussian", 5, [0, X, X]),
     "a longer run": ("gaussian", 5, [0, X, X - 10, 5, X - 10]),
     "a coin below the end of its interval": (
         "gaussian",
         5,
-        [int(exact.THRESHOLDS[1] >> 128) + 5 << 1, 1, 0, -(-(2**66) // 6) - 1],
+        [exact.FIRST_DIGITS[1] + 5 << 1, 1, 0, -(-(2**66) // 6) - 1],
     ),
     "a coin at x": ("gaussian", 5, [0, X, 7, X // 2]),
     "a coin at x, one below": ("gaussian", 5, [0, X, 7, (X - 1) // 2]),

@@ -13,8 +13,8 @@ from decimal import Context, Decimal, localcontext
 Read = Callable[[], int]
 
 WORD = 64
-_BITS = 191
-_TERMS = 16
+_BITS = 1087
+_TERMS = 38
 
 
 class Uniform:
@@ -34,7 +34,9 @@ def gaussian(read: Read, scale: int) -> int:
         whole = Uniform(read)
         # The last digit of the first word is the sign, the others choose the integer part of abs(Z).
         negative, whole.digits, whole.bits = whole.digits & 1, whole.digits >> 1, WORD - 1
-        k = sum(not _negative(-threshold, (1 << _BITS, whole)) for threshold in THRESHOLDS)
+        k = 0
+        while k < len(THRESHOLDS) and not _negative(-THRESHOLDS[k], (1 << _BITS, whole)):
+            k += 1
         x = Uniform(read)
         if all(_accepted(read, x, k) for _ in range(k + 1)):
             return _rounded(scale, k, x) * (-1 if negative else 1)
@@ -92,10 +94,13 @@ def _rounded(scale: int, k: int, x: Uniform) -> int:
 
 
 def _thresholds() -> tuple[int, ...]:
-    """P(k <= i) in units of 2**-191, P(k) being proportional to exp(-k² / 2); the last k takes the rest."""
-    with localcontext(Context(prec=80)):
-        weights = [(Decimal(-k * k) / 2).exp() for k in range(2 * _TERMS)]
-        return tuple(int(sum(weights[: i + 1]) / sum(weights) * 2**_BITS) for i in range(_TERMS - 1))
+    """P(k <= i) in units of 2**-1087, P(k) being proportional to exp(-k² / 2); the last k takes the rest."""
+    with localcontext(Context(prec=400)):
+        root = Decimal("-0.5").exp()
+        weights = [root ** (k * k) for k in range(_TERMS + 20)]
+        unit = 2**_BITS / sum(weights)
+        return tuple(int(unit * sum(weights[: i + 1])) for i in range(_TERMS - 1))
 
 
 THRESHOLDS = _thresholds()
+FIRST_DIGITS = tuple(threshold >> _BITS - 63 for threshold in THRESHOLDS)

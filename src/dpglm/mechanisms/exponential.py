@@ -11,7 +11,7 @@ from .. import accounting
 from ..errors import UnsupportedProblem
 from .base import Mechanism
 from .grid import on_grid, public_grid
-from .randomness import DISTANCE, Randomness
+from .randomness import GUMBEL_DISTANCE, Randomness
 
 _ROUNDING = 2.0**-40
 _MOST_NOISE = 2.0**38
@@ -27,7 +27,7 @@ class Exponential(Mechanism):
     """
 
     name: ClassVar[str] = "exponential"
-    distance: ClassVar[float] = DISTANCE
+    distance: ClassVar[float] = GUMBEL_DISTANCE
 
     @property
     def event(self) -> accounting.Event:

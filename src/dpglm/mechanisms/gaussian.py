@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from .. import accounting
 from .additive import Additive
-from .randomness import DISTANCE, Randomness
+from .randomness import GAUSSIAN_DISTANCE, Randomness
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Gaussian(Additive):
     """Adds N(0, (noise * sensitivity)²), on a grid, to each entry; the sensitivity is in the L2 norm."""
 
     name: ClassVar[str] = "Gaussian"
-    distance: ClassVar[float] = DISTANCE
+    distance: ClassVar[float] = GAUSSIAN_DISTANCE
 
     @property
     def event(self) -> accounting.Event:

@@ -13,8 +13,9 @@ from randomgen import AESCounter
 
 from . import exact
 
-DISTANCE = 2.0**-128
-"""Bound on the distance of a Gaussian or Gumbel draw from its law, in total variation."""
+GAUSSIAN_DISTANCE = 2.0**-1000
+GUMBEL_DISTANCE = 2.0**-128
+"""Bounds on the distance of one draw from its law, in total variation; Laplace draws are exact."""
 
 _FEWEST, _MOST = 1 << 11, 1 << 15
 _WORDS_A_DRAW = 10
@@ -106,4 +107,4 @@ class Randomness:
 
 
 _1 = np.uint64(1)
-_HIGH = np.array([threshold >> 128 for threshold in exact.THRESHOLDS], dtype=np.uint64)
+_HIGH = np.array(exact.FIRST_DIGITS, dtype=np.uint64)
