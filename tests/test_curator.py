@@ -8,6 +8,8 @@ from dpglm.curator import Curator, rounding_factor
 from dpglm.data import as_data
 from dpglm.losses import Logistic
 from dpglm.mechanisms import Gaussian, Laplace, Randomness
+from dpglm.mechanisms.grid import public_grid
+from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE
 from dpglm.queries import ClippedGradient, CoordinateSums
 from dpglm.sampling import Everyone, Poisson
 
@@ -27,7 +29,8 @@ def test_every_release_is_logged_with_its_event():
     opened = holder.open(CoordinateSums(Logistic(), np.ones(3)), np.zeros(3))
     opened.release(1, Gaussian(5.0))
     opened.move(1, 0.3)
-    assert holder.spent == {accounting.Gaussian(2.0): 3, accounting.Gaussian(5.0): 1}
+    numbers = {accounting.Imprecision(GAUSSIAN_DISTANCE): 3 * 3 + 1}
+    assert holder.spent == {accounting.Gaussian(2.0): 3, accounting.Gaussian(5.0): 1} | numbers
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)
@@ -84,3 +87,21 @@ def test_poisson_batches_are_priced_for_gaussian_noise_only():
 def test_an_impossible_rate_is_refused(rate):
     with pytest.raises(ValueError, match="rate"):
         Poisson(rate)
+
+
+def test_released_numbers_lie_on_one_grid_whatever_the_records():
+    for table, targets in ((X, Y), (np.zeros_like(X), Y), (1e9 * X, -Y)):
+        holder = Curator(as_data(table, targets, Bounds(row_norm=1.0)), Neighbours.REPLACE_ONE, Randomness(1))
+        for mechanism, entries in ((Gaussian(3.0), 2 * math.sqrt(3)), (Laplace(3.0), 3.0)):
+            released = holder.release(GRADIENT, mechanism, np.zeros(3))
+            grid, _ = public_grid(1.0 * rounding_factor(200, 3), 3.0, entries)
+            assert math.frexp(grid)[0] == 0.5 and 2.0**-23 < grid < 2.0**-18
+            assert np.array_equal(released / grid, np.rint(released / grid))
+
+
+@pytest.mark.parametrize("rate", [0.3, 1e-9, 1e-30, 0.7, 1.0, 32 / 32_561])
+def test_a_rate_is_rounded_up_to_what_a_coin_can_have(rate):
+    sampling = Poisson(rate)
+    assert (sampling.rate * 2**53).is_integer()
+    assert rate <= sampling.rate <= rate + 2**-53
+    assert Poisson(sampling.rate) == sampling

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dpglm import Bounds, Budget, Guarantee, LogisticRegression, Ridge
-from dpglm.accounting import compose, gaussian_delta
+from dpglm.accounting import Imprecision, compose, gaussian_delta, gaussian_mu
+from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE
 from dpglm.plan import Plan
 from dpglm.privacy import rounded_up
 from dpglm.solvers import CoordinateDescent, GradientDescent
@@ -25,7 +26,7 @@ def test_the_printed_promise_names_everything_a_reader_needs(model):
     text = str(model.privacy_)
     for needed in (
         "epsilon = 0.7", "delta = 1e-05", "replace-one", "n = 300", "p = 4", "row norm <= 1",
-        "clipped gradient", "Gaussian", "noise", "sensitivity", "closed form",
+        "clipped gradient", "Gaussian", "noise", "sensitivity", "closed form", "on a public grid",
         "keyed by the operating system", "not covered", "hyper-parameters", "any other statistic",
     ):  # fmt: skip
         assert needed in text.replace("\n             ", " "), needed
@@ -68,7 +69,8 @@ def test_one_vs_rest_pays_for_every_class():
     one = LogisticRegression(1.0).plan(1000, 5, n_classes=2)
     four = LogisticRegression(1.0, solver=GradientDescent(steps=one.steps)).plan(1000, 5, n_classes=4)
     assert four.releases[0].mechanism.noise == pytest.approx(2 * one.releases[0].mechanism.noise)
-    assert sum(four.price.values()) == 4 * one.steps
+    assert four.price[four.releases[0].event(four.neighbours)] == 4 * one.steps
+    assert four.price[Imprecision(GAUSSIAN_DISTANCE)] == 4 * one.steps * 6
     assert four.epsilon == pytest.approx(1.0)
 
 
@@ -124,3 +126,18 @@ def test_numbers_of_any_type_are_taken_in_double_precision():
     plan = plan.plan(300, 4)
     assert Plan.from_dict(json.loads(plan.to_json())) == plan
     assert plan.epsilon <= plan.budget.epsilon == float(np.float32(0.1))
+
+
+def test_the_sampler_takes_next_to_nothing_of_delta_and_a_delta_below_that_is_refused(model):
+    (release,) = model.plan_.releases
+    without = math.sqrt(release.count) / gaussian_mu(0.7, 1e-5)
+    assert release.mechanism.noise == pytest.approx(without, rel=1e-9)
+    with pytest.raises(ValueError, match="delta"):
+        LogisticRegression(0.7, delta=1e-300).plan(300, 4)
+
+
+@pytest.mark.parametrize("epsilon", [100.0, 1e4])
+def test_a_budget_that_promises_nearly_nothing_can_still_be_planned(epsilon):
+    plan = LogisticRegression(epsilon).plan(300, 4)
+    assert compose(plan.event).delta(epsilon) <= plan.budget.delta
+    assert plan.epsilon <= epsilon

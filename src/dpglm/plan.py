@@ -11,7 +11,16 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self
 
 from . import mechanisms, sampling
-from .accounting import Composed, Event, Gaussian, Imprecision, Repeated, calibrate, compose
+from .accounting import (
+    Composed,
+    Event,
+    Gaussian,
+    Imprecision,
+    Repeated,
+    calibrate,
+    compose,
+    imprecise_delta,
+)
 from .mechanisms import Mechanism
 from .privacy import Budget, Neighbours, rounded_up
 from .sampling import Everyone, Sampling
@@ -135,8 +144,14 @@ class Plan:
         if not self.budget.private:
             return "not at all: there is no noise"
         if all(isinstance(event, Gaussian | Imprecision) for event in self.price):
-            return "exactly, as one Gaussian mechanism (closed form)"
-        return "numerically, by privacy-loss curves rounded against us"
+            composed = "exactly, as one Gaussian mechanism (closed form)"
+        else:
+            composed = "numerically, by privacy-loss curves rounded against us"
+        distance = sum(
+            count * event.distance for event, count in self.price.items() if isinstance(event, Imprecision)
+        )
+        extra = rounded_up(imprecise_delta(distance, self.budget.epsilon), 2)
+        return f"{composed}; noise lies on a public grid, and how it is drawn takes {extra} of delta"
 
     def calibrated(self) -> Self:
         """The same plan with all noise scaled to the least that keeps within the budget."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,13 +42,17 @@ class Everyone:
 
 @dataclass(frozen=True)
 class Poisson:
-    """Each record takes part by its own coin; the batch and its size stay secret."""
+    """Each record takes part by its own coin; the batch and its size stay secret.
+
+    The rate is rounded up to a multiple of 2**-53, which the coin has exactly.
+    """
 
     rate: float
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
             raise ValueError(f"rate must lie in (0, 1], got {self.rate!r}")
+        object.__setattr__(self, "rate", math.ceil(float(self.rate) * 2**53) / 2**53)
 
     @property
     def words(self) -> str:

@@ -22,9 +22,9 @@ def test_negative_noise_is_refused(mechanism):
 @pytest.mark.parametrize(
     ("draw", "law"),
     [
-        (lambda r: r.gaussian(2.0, DRAWS), stats.norm(scale=2.0)),
-        (lambda r: r.laplace(2.0, DRAWS), stats.laplace(scale=2.0)),
-        (lambda r: r.gumbel(2.0, DRAWS), stats.gumbel_r(scale=2.0)),
+        (lambda r: r.gaussian(2**30, DRAWS), stats.norm(scale=2**30)),
+        (lambda r: r.laplace(2**30, DRAWS), stats.laplace(scale=2**30)),
+        (lambda r: r.gumbel(DRAWS), stats.gumbel_r()),
     ],
 )
 def test_noise_follows_its_law(draw, law):
@@ -41,18 +41,13 @@ def test_the_exponential_mechanism_is_a_softmax():
 
 def test_noise_without_a_seed_never_repeats():
     assert Randomness().secure
-    assert not np.array_equal(Randomness().gaussian(1.0, 4), Randomness().gaussian(1.0, 4))
+    assert not np.array_equal(Randomness().gaussian(100, 4), Randomness().gaussian(100, 4))
 
 
 def test_a_seed_repeats_the_noise_and_is_not_secure():
     assert not Randomness(5).secure
-    assert np.array_equal(Randomness(5).gaussian(1.0, 4), Randomness(5).gaussian(1.0, 4))
+    assert np.array_equal(Randomness(5).gaussian(100, 4), Randomness(5).gaussian(100, 4))
     assert "NOT private" in Randomness(5).description
-
-
-def test_draws_come_in_the_same_order_one_by_one_and_in_blocks():
-    one, block = Randomness(3), Randomness(3)
-    assert np.array_equal([one.gaussian(1.0) for _ in range(50)], block.gaussian(1.0, 50))
 
 
 def test_a_poisson_subset_takes_each_index_at_the_rate():

@@ -6,7 +6,7 @@ docs/proofs/poisson_sampling.md.
 """
 
 from .calibrate import calibrate
-from .compose import Curve, compose
+from .compose import Curve, compose, imprecise_delta
 from .events import (
     Composed,
     Event,
@@ -37,4 +37,5 @@ __all__ = [
     "event_from_dict",
     "gaussian_delta",
     "gaussian_mu",
+    "imprecise_delta",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from .compose import SMALLEST_DELTA, compose, imprecise_delta
+from .compose import LARGEST_EPSILON, SMALLEST_DELTA, compose, imprecise_delta
 from .events import Event
 from .gaussian import check_budget, gaussian_mu
 from .normal_form import NormalForm, normal_form
@@ -52,6 +52,7 @@ def _calibrate(event: Event, epsilon: float, delta: float) -> float:
         return 0.0
     rest = delta
     if form.distance:
+        epsilon = min(epsilon, LARGEST_EPSILON)
         rest = delta * (1 - 1e-15) - imprecise_delta(form.distance, epsilon)
         if rest <= 0:
             raise ValueError(

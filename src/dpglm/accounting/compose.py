@@ -31,6 +31,9 @@ _CELLS = 32
 _EPSILON_TOLERANCE = 1e-6
 _MOST_ROUNDS = 50
 
+# Imprecise samplers are priced at this epsilon also for larger ones.
+LARGEST_EPSILON = 600.0
+
 
 class Curve(Protocol):
     """The whole privacy guarantee of an event: delta for every epsilon, and back."""
@@ -156,6 +159,8 @@ class ImpreciseCurve:
     def delta(self, epsilon: float) -> float:
         if epsilon == math.inf:
             return 0.0
+        # What holds at a smaller epsilon holds at a larger one, where the distance would cost more.
+        epsilon = min(epsilon, LARGEST_EPSILON)
         extra = imprecise_delta(self.distance, epsilon)
         return min(1.0, math.nextafter(self.exact.delta(epsilon) + extra, math.inf))
 
@@ -174,7 +179,7 @@ class ImpreciseCurve:
 
 def imprecise_delta(distance: float, epsilon: float) -> float:
     """Return what a distance between a sampler and its law adds to delta, rounded up."""
-    return (1 + math.exp(min(epsilon, 700.0))) * distance * (1 + 1e-12)
+    return (1 + math.exp(min(epsilon, LARGEST_EPSILON))) * distance * (1 + 1e-12)
 
 
 def _parts(form: NormalForm) -> tuple[tuple[Profile, int], ...]:

@@ -6,11 +6,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from .. import accounting
+from ..errors import UnsupportedProblem
 from .base import Mechanism
-from .randomness import Randomness
+from .grid import on_grid, public_grid
+from .randomness import GUMBEL_DISTANCE, Randomness
+
+_ROUNDING = 2.0**-40
+_MOST_NOISE = 2.0**38
 
 
 @dataclass(frozen=True)
@@ -18,10 +23,12 @@ class Exponential(Mechanism):
     """Chooses index j with probability proportional to exp(score_j / (noise * sensitivity)).
 
     The sensitivity bounds how far any one score moves. The draw is the largest score after adding
-    Gumbel noise, so its bounded range is 2 / noise; no other noise has that range.
+    Gumbel noise, so its bounded range is 2 / noise; no other noise has that range. Scores are rounded to a
+    public grid first, and the scale is larger by what that and the rounding of Gumbel noise can change.
     """
 
     name: ClassVar[str] = "exponential"
+    distance: ClassVar[float] = GUMBEL_DISTANCE
 
     @property
     def event(self) -> accounting.Event:
@@ -29,15 +36,20 @@ class Exponential(Mechanism):
 
     def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> int:
         scores = np.asarray(answer, dtype=np.float64)
-        if self.noise == 0:
+        if self.noise == 0 or sensitivity == 0:
             return int(np.argmax(scores))
-        return int(np.argmax(scores + randomness.gumbel(self.noise * sensitivity, scores.shape)))
+        if self.noise > _MOST_NOISE:
+            raise UnsupportedProblem("this much noise cannot hide its rounding: the budget is too small")
+        grid, _ = public_grid(sensitivity, self.noise, 1.0)
+        scale = self.noise * (sensitivity + grid) * (1 + (1 + 2 * self.noise) * _ROUNDING)
+        rounded = on_grid(scores, grid)
+        return int(np.argmax((rounded - rounded.max()) / scale + randomness.gumbel(scores.shape)))
 
     def probabilities(self, answer: Any, sensitivity: Any) -> Any:
         return softmax(np.asarray(answer, dtype=np.float64) / (self.noise * sensitivity))
 
     def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
-        return float(log_softmax(np.asarray(answer, dtype=np.float64) / (self.noise * sensitivity))[released])
+        return float(np.log(self.probabilities(answer, sensitivity)[released]))
 
     def worst_cases(self) -> dict[str, tuple[Any, Any]]:
         # Scores that are not monotone: one rises while the other falls. An unlikely candidate shows the

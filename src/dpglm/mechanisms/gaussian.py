@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import accounting
-from .base import Mechanism
-from .randomness import Randomness
+from .additive import Additive
+from .randomness import GAUSSIAN_DISTANCE, Randomness
 
 
 @dataclass(frozen=True)
-class Gaussian(Mechanism):
-    """Adds N(0, (noise * sensitivity)²) to each entry; the sensitivity is in the L2 norm."""
+class Gaussian(Additive):
+    """Adds N(0, (noise * sensitivity)²), on a grid, to each entry; the sensitivity is in the L2 norm."""
 
     name: ClassVar[str] = "Gaussian"
+    distance: ClassVar[float] = GAUSSIAN_DISTANCE
 
     @property
     def event(self) -> accounting.Event:
         return accounting.Gaussian(self.noise)
 
-    def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> Any:
-        return answer + self.draw(sensitivity, np.shape(answer), randomness)[0]
+    def _rounding(self, entries: int) -> float:
+        # Twice: the price of a Poisson batch sets two records apart, and each has its own rounding.
+        return 2 * math.sqrt(entries)
 
-    def draw(self, sensitivity: Any, shape: tuple[int, ...], randomness: Randomness) -> tuple[Any, Any]:
-        grid = np.zeros(np.shape(sensitivity))
-        if self.noise == 0:
-            return np.zeros(shape), grid
-        return randomness.gaussian(self.noise * sensitivity, shape or None), grid
+    def _integers(self, scale: Any, shape: tuple[int, ...], randomness: Randomness) -> Any:
+        return randomness.gaussian(scale, shape)
 
     def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
         deviations = (np.asarray(released) - answer) / (self.noise * np.asarray(sensitivity))

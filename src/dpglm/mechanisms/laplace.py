@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import accounting
-from .base import Mechanism
+from .additive import Additive
 from .randomness import Randomness
 
 
 @dataclass(frozen=True)
-class Laplace(Mechanism):
-    """Adds Laplace noise of scale noise * sensitivity; the sensitivity is in the L1 norm."""
+class Laplace(Additive):
+    """Adds Laplace noise of scale noise * sensitivity, on a grid; the sensitivity is in the L1 norm."""
 
     name: ClassVar[str] = "Laplace"
 
@@ -22,14 +22,11 @@ class Laplace(Mechanism):
     def event(self) -> accounting.Event:
         return accounting.Laplace(self.noise)
 
-    def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> Any:
-        return answer + self.draw(sensitivity, np.shape(answer), randomness)[0]
+    def _rounding(self, entries: int) -> float:
+        return float(entries)
 
-    def draw(self, sensitivity: Any, shape: tuple[int, ...], randomness: Randomness) -> tuple[Any, Any]:
-        grid = np.zeros(np.shape(sensitivity))
-        if self.noise == 0:
-            return np.zeros(shape), grid
-        return randomness.laplace(self.noise * sensitivity, shape or None), grid
+    def _integers(self, scale: Any, shape: tuple[int, ...], randomness: Randomness) -> Any:
+        return randomness.laplace(scale, shape)
 
     def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
         return -float(

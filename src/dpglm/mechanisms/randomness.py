@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
+from . import exact
+
+GAUSSIAN_DISTANCE = 2.0**-1000
+GUMBEL_DISTANCE = 2.0**-128
+"""Bounds on the distance of one draw from its law, in total variation; Laplace draws are exact."""
+
+_FEWEST, _MOST = 1 << 11, 1 << 15
+_WORDS_A_DRAW = 10
+
 
 class Randomness:
-    """Noise from a cryptographic generator: AES in counter mode, 128-bit key.
+    """Noise from one stream of 64-bit words of a cryptographic generator: AES in counter mode, 128-bit key.
 
     ``Randomness()`` draws its key from the operating system. ``Randomness(seed)`` is for tests and
-    studies: whoever knows the seed can subtract the noise, so nothing is private.
+    studies: whoever knows the seed can subtract the noise, so nothing is private. All draws take their
+    words from the stream in order: a block of draws is the same as one after the other.
     """
 
     def __init__(self, seed: int | None = None) -> None:
@@ -22,7 +34,8 @@ class Randomness:
         key = secrets.randbits(128) if seed is None else seed
         if not 0 <= key < 1 << 128:
             raise ValueError("random_state must be None or an integer between 0 and 2**128 - 1")
-        self._generator = np.random.Generator(AESCounter(key=int(key)))
+        self._source: Callable[[int], NDArray[np.uint64]] = AESCounter(key=int(key)).random_raw
+        self._words, self._at = np.empty(0, dtype=np.uint64), 0
 
     @property
     def description(self) -> str:
@@ -31,21 +44,67 @@ class Randomness:
         return f"AES-128 counter generator, {source}"
 
     def gaussian(self, scale: Any, size: Any = None) -> Any:
-        """Normal noise with standard deviation ``scale``."""
-        return self._generator.standard_normal(size) * scale
+        """round(scale * Z) for standard normal Z and whole numbers ``scale`` from 1 to 2**41."""
+        from .kernels import gaussian  # compiled code is loaded by those who use it
+
+        return self._rounded(partial(gaussian, _HIGH), exact.gaussian, scale, size)
 
     def laplace(self, scale: Any, size: Any = None) -> Any:
-        """Laplace noise with density proportional to exp(-abs(x) / scale)."""
-        return self._generator.laplace(size=size) * scale
+        """round(scale * L) for L of density exp(-abs(t)) / 2 and whole numbers ``scale`` from 1 to 2**41."""
+        from .kernels import laplace
 
-    def gumbel(self, scale: Any, size: Any = None) -> Any:
-        """Gumbel noise: the largest of scores plus it is a draw proportional to exp(score / scale)."""
-        return self._generator.gumbel(size=size) * scale
+        return self._rounded(laplace, exact.laplace, scale, size)
+
+    def gumbel(self, size: Any = None) -> Any:
+        """Standard Gumbel noise: the largest of scores plus it is a draw proportional to exp(score)."""
+        count = int(np.prod(() if size is None else size))
+        first, second, third = self._take(3 * count).reshape(count, 3).T
+        # v lies in (0, 1/2) with full relative precision, and the last digit of its first word chooses
+        # between v and 1 - v: so the exponential is as precise near 0 as it is far out.
+        v = ((first >> _1) + (second + (third + 0.5) * 2.0**-64) * 2.0**-64) * 2.0**-64
+        noise = -np.log(np.where(first & _1, -np.log(v), -np.log1p(-v)))
+        return float(noise[0]) if size is None else noise.reshape(size)
 
     def integers(self, stop: int, size: int) -> NDArray[np.int64]:
         """Uniform integers in [0, stop)."""
-        return self._generator.integers(stop, size=size)
+        largest = np.uint64((1 << 64) - (1 << 64) % stop - 1)
+        kept = np.empty(0, dtype=np.uint64)
+        while len(kept) < size:
+            words = self._take(size - len(kept))
+            kept = np.append(kept, words[words <= largest])
+        return (kept % np.uint64(stop)).astype(np.int64)
 
     def subset(self, size: int, rate: float) -> NDArray[np.intp]:
-        """Indices below ``size``, each taken independently with probability ``rate``."""
-        return np.flatnonzero(self._generator.random(size) < rate)
+        """Indices below ``size``, each taken with probability ``rate``, a multiple of 2**-53."""
+        return np.flatnonzero(self._take(size) >> np.uint64(11) < np.uint64(int(rate * 2**53)))
+
+    def _rounded(self, compiled: Callable[..., Any], reference: Any, scale: Any, size: Any) -> Any:
+        shape = np.shape(scale) if size is None else size
+        scales = np.empty(shape, dtype=np.uint64)
+        scales[...] = scale
+        scales = scales.ravel()
+        out = np.empty(scales.size, dtype=np.int64)
+        done = 0
+        while True:
+            self._at, done, undecided = compiled(self._words, self._at, scales, out, done)
+            if done == out.size:
+                return out.reshape(shape) if shape != () else int(out[0])
+            if undecided:
+                out[done] = reference(lambda: int(self._take(1)[0]), int(scales[done]))
+                done += 1
+            else:
+                self._extend(min(max(_WORDS_A_DRAW * (out.size - done), _FEWEST), _MOST))
+
+    def _extend(self, count: int) -> None:
+        self._words = np.concatenate([self._words[self._at :], self._source(count)])
+        self._at = 0
+
+    def _take(self, count: int) -> NDArray[np.uint64]:
+        if self._at + count > self._words.size:
+            self._extend(max(count, _FEWEST))
+        self._at += count
+        return self._words[self._at - count : self._at]
+
+
+_1 = np.uint64(1)
+_HIGH = np.array(exact.FIRST_DIGITS, dtype=np.uint64)

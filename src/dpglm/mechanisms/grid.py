@@ -1,0 +1,72 @@
+"""The public grid that answers are rounded to before integer noise is added."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedProblem
+
+MOST_STEPS = 2**41
+"""Largest scale of integer noise, in steps of its grid."""
+
+_SMALLEST = 2.0**-1000
+
+
+def public_grid(sensitivity: Any, noise: float, rounding: float) -> tuple[Any, Any]:
+    """A grid and the scale of noise in whole steps of it, from public values only.
+
+    Parameters
+    ----------
+    sensitivity : float or array
+        How far neighbours move the exact answer.
+    noise : float
+        Scale of the noise over the sensitivity.
+    rounding : float
+        How many steps rounding can add to the sensitivity.
+
+    Returns
+    -------
+    grid, steps
+        A power of two, and a whole number with grid * steps >= noise * (sensitivity + rounding * grid).
+        Both are 0 where the sensitivity is: such an answer is public.
+    """
+    if np.ndim(sensitivity) == 0:
+        return _one(float(sensitivity), noise, rounding)
+    return _grid(np.asarray(sensitivity, dtype=np.float64), noise, rounding)
+
+
+@lru_cache(maxsize=4096)
+def _one(sensitivity: float, noise: float, rounding: float) -> tuple[float, int]:
+    grid, steps = _grid(np.float64(sensitivity), noise, rounding)
+    return float(grid), int(steps)
+
+
+def _grid(size: Any, noise: float, rounding: float) -> tuple[Any, Any]:
+    if not np.all((size >= 0) & (size < np.inf)):
+        raise UnsupportedProblem("a sensitivity must be finite and at least 0")
+    wanted = np.maximum(size * 2.0**-20 / rounding, size * 2.0**-40 * noise)
+    grid = np.where(size > 0, np.maximum(power_of_two(wanted), _SMALLEST), 0.0)
+    with np.errstate(invalid="ignore"):
+        steps = np.floor(noise * (size / grid + rounding) * (1 + 2.0**-50)) + 1
+    steps = np.where(size > 0, steps, 0.0)
+    if not (np.all(steps <= MOST_STEPS) and np.all(grid < np.inf)):
+        raise UnsupportedProblem("this much noise cannot be drawn on a grid: the budget is too small")
+    return grid, steps.astype(np.int64)
+
+
+def power_of_two(value: Any) -> Any:
+    """The least power of two that is not below a positive number."""
+    part, exponent = np.frexp(value)
+    return np.ldexp(1.0, exponent - (part == 0.5))
+
+
+def on_grid(answer: Any, grid: Any) -> Any:
+    """The answer rounded to a multiple of the grid, exactly; large doubles are multiples already."""
+    if np.ndim(answer) == 0:
+        return round(answer / grid) * grid if abs(answer) < 2.0**53 * grid else answer
+    with np.errstate(all="ignore"):
+        rounded = np.rint(answer / grid) * grid
+    return np.where(np.abs(answer) < 2.0**53 * grid, rounded, answer)

@@ -1,0 +1,246 @@
+"""Integer noise has its law exactly, whatever digits it needs, and hides the answer to the last bit."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpglm.errors import UnsupportedProblem
+from dpglm.mechanisms import Exponential, Gaussian, Laplace, Randomness, exact, randomness
+from dpglm.mechanisms.grid import MOST_STEPS, on_grid, public_grid
+
+LAWS = {"gaussian": stats.norm, "laplace": stats.laplace}
+KINDS = pytest.mark.parametrize("kind", LAWS)
+LARGEST = 2**64 - 1
+
+
+def fits(numbers, law, scale):
+    """p-value of the chi-square test that the numbers are round(scale * a variable of that law)."""
+    numbers = np.asarray(numbers, dtype=float)
+    edges = np.unique(np.rint(law.ppf(np.linspace(0, 1, 60)[1:-1]) * scale)) + 0.5
+    expected = np.diff(law.cdf(np.concatenate([[-np.inf], edges / scale, [np.inf]])))
+    found = np.bincount(np.searchsorted(edges, numbers), minlength=len(expected))
+    return stats.chisquare(found, len(numbers) * expected).pvalue
+
+
+@KINDS
+@pytest.mark.parametrize("scale", [1, 3, 100, 2**30, MOST_STEPS])
+def test_integer_noise_is_the_rounded_continuous_law(kind, scale):
+    numbers = getattr(Randomness(1), kind)(scale, 400_000)
+    assert numbers.dtype == np.int64
+    assert fits(numbers, LAWS[kind], scale) > 1e-4
+    assert abs(numbers.mean()) < 5 * numbers.std() / math.sqrt(numbers.size)
+    variance = LAWS[kind].var() * scale**2 + (1 / 12 if scale > 1 else 0.0)
+    if scale > 1:
+        assert numbers.var() == pytest.approx(variance, rel=0.02)
+
+
+def test_the_tails_of_integer_noise_are_those_of_the_law():
+    numbers = np.abs(Randomness(2).gaussian(2**30, 4_000_000)) / 2.0**30
+    for limit in (3.0, 4.0, 5.0):
+        expected = 2 * stats.norm.sf(limit)
+        assert stats.binomtest(int((numbers > limit).sum()), numbers.size, expected).pvalue > 1e-4
+
+
+def stream(words, seed=0):
+    """A function that reads the given words and then random ones."""
+    words, rest = [int(word) for word in words], Randomness(seed)
+
+    def read():
+        return words.pop(0) if words else int(rest._take(1)[0])
+
+    return read
+
+
+@KINDS
+@pytest.mark.parametrize("bits", [2, 4])
+def test_noise_has_its_law_also_where_digits_tie_all_the_time(kind, bits, monkeypatch):
+    monkeypatch.setattr(exact, "WORD", bits)
+    rng = np.random.default_rng(bits)
+    draws = [getattr(exact, kind)(lambda: int(rng.integers(2**bits)), 20) for _ in range(20_000)]
+    assert fits(draws, LAWS[kind], 20) > 1e-4
+
+
+@KINDS
+@pytest.mark.parametrize("scale", [1, 7, 2**41])
+def test_compiled_noise_is_the_exact_noise_word_for_word(kind, scale):
+    compiled = getattr(Randomness(5), kind)(scale, 20_000)
+    read = stream([], seed=5)
+    assert np.array_equal(compiled, [getattr(exact, kind)(read, scale) for _ in range(20_000)])
+
+
+FIRST = exact.FIRST_DIGITS[0]
+X = 2**62 + 12345
+TIES = {
+    "a threshold": ("gaussian", 5, [FIRST << 1]),
+    "the second threshold": ("gaussian", 5, [exact.FIRST_DIGITS[1] << 1 | 1]),
+    "a run": ("gaussian", 5, [0, X, X]),
+    "a longer run": ("gaussian", 5, [0, X, X - 10, 5, X - 10]),
+    "a coin below the end of its interval": (
+        "gaussian",
+        5,
+        [exact.FIRST_DIGITS[1] + 5 << 1, 1, 0, -(-(2**66) // 6) - 1],
+    ),
+    "a coin at x": ("gaussian", 5, [0, X, 7, X // 2]),
+    "a coin at x, one below": ("gaussian", 5, [0, X, 7, (X - 1) // 2]),
+    "a rounding": ("gaussian", 3 << 38, [0, 2**63 // (3 << 38), LARGEST]),
+    "a run, Laplace": ("laplace", 5, [1, X, X]),
+    "a rounding, Laplace": ("laplace", 3 << 38, [0, 2**63 // (3 << 38), LARGEST]),
+}
+
+
+@pytest.mark.parametrize("name", TIES)
+def test_a_draw_that_64_digits_do_not_decide_is_made_exactly(name, monkeypatch):
+    kind, scale, words = TIES[name]
+    asked = []
+    reference = getattr(exact, kind)
+    monkeypatch.setattr(exact, kind, lambda read, scale: asked.append(1) or reference(read, scale))
+    ends = set()
+    for seed in range(30):
+        source = Randomness(seed)
+        source._words = np.array([*words, *Randomness(seed)._take(4096)], dtype=np.uint64)
+        drawn = getattr(source, kind)(scale, 3)
+        read = stream(words, seed)
+        assert [int(n) for n in drawn] == [reference(read, scale) for _ in range(3)]
+        ends.add(int(drawn[0]))
+    assert len(asked) == 30, "the kernel must notice"
+    assert len(ends) > 1, "later digits must decide"
+
+
+@pytest.mark.parametrize("most", [1, 7, 64, 4096])
+def test_draws_are_the_same_one_by_one_in_blocks_and_for_every_buffer(most, monkeypatch):
+    def draws(source, blocks):
+        for count in blocks:
+            for kind in LAWS:
+                yield np.concatenate([np.atleast_1d(getattr(source, kind)(9, n)) for n in count])
+            yield np.concatenate([np.atleast_1d(source.gumbel(n)) for n in count])
+            yield np.concatenate([source.integers(12, n or 1) for n in count])
+
+    whole = list(draws(Randomness(3), [[40]] * 3))
+    monkeypatch.setattr(randomness, "_FEWEST", most)
+    monkeypatch.setattr(randomness, "_MOST", most)
+    parts = list(draws(Randomness(3), [[None] * 40, [1] * 40, [11, 29]]))
+    assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
+
+
+@pytest.mark.parametrize("sensitivity", [1e-300, 5e-324, 3e-9, 1.0, 4.7, 1e30])
+@pytest.mark.parametrize("noise", [1e-3, 1.0, 42.3, 1e6])
+@pytest.mark.parametrize("entries", [1, 10, 10_000])
+def test_noise_on_the_grid_covers_the_sensitivity_and_what_rounding_adds(sensitivity, noise, entries):
+    for rounding in (math.sqrt(entries), entries):
+        grid, steps = public_grid(sensitivity, noise, rounding)
+        g, allowed = Fraction(float(grid)), Fraction(rounding) * (1 + Fraction(1, 2**52))
+        assert math.frexp(grid)[0] == 0.5, "a power of two"
+        assert 1 <= steps <= MOST_STEPS
+        assert g * int(steps) >= Fraction(noise) * (Fraction(sensitivity) + allowed * g)
+        if sensitivity > 1e-200 and noise * rounding < 2**19:
+            wanted = Fraction(noise) * Fraction(sensitivity)
+            assert g * int(steps) <= wanted * (1 + Fraction(1, 2**18)) + g
+
+
+def test_an_answer_that_no_record_moves_is_not_touched():
+    assert Gaussian(3.0).release(0.1, 0.0, Randomness(0)) == 0.1
+    assert Exponential(3.0).release(np.array([0.1, 0.2]), 0.0, Randomness(0)) == 1
+
+
+@pytest.mark.parametrize("sensitivity", [-1.0, math.nan, math.inf, np.array([1.0, math.nan])])
+def test_a_sensitivity_that_is_none_is_refused(sensitivity):
+    for mechanism in (Gaussian(1.0), Laplace(1.0)):
+        with pytest.raises(UnsupportedProblem, match="sensitivity"):
+            mechanism.release(np.zeros(2), sensitivity, Randomness(0))
+
+
+def test_more_noise_than_a_grid_can_hold_is_refused():
+    for mechanism in (Gaussian(1e13), Laplace(1e13), Exponential(1e13)):
+        with pytest.raises(UnsupportedProblem, match="noise"):
+            mechanism.release(np.zeros(2), 1.0, Randomness(0))
+
+
+def test_rounding_to_the_grid_is_exact_and_moves_neighbours_by_one_step_an_entry():
+    rng = np.random.default_rng(0)
+    for entries in (1, 5, 50):
+        for _ in range(300):
+            sensitivity = 10 ** rng.uniform(-6, 6)
+            grid, _ = public_grid(sensitivity, 3.0, math.sqrt(entries))
+            here = rng.standard_normal(entries) * 10 ** rng.uniform(-8, 20)
+            step = rng.standard_normal(entries)
+            there = here + step / np.linalg.norm(step) * sensitivity
+            a, b = on_grid(here, grid), on_grid(there, grid)
+            for value, rounded in zip(here, a, strict=True):
+                assert Fraction(float(rounded)) % Fraction(float(grid)) == 0
+                assert abs(Fraction(float(rounded)) - Fraction(float(value))) <= Fraction(float(grid)) / 2
+            moved = np.linalg.norm(there - here)
+            assert np.linalg.norm(a - b) <= moved * (1 + 1e-12) + math.sqrt(entries) * grid
+
+
+NAIVE = {
+    "gaussian": lambda answer, rng: answer + rng.standard_normal(),
+    "laplace": lambda answer, rng: answer + rng.laplace(),
+}
+OURS = {"gaussian": Gaussian(1.0), "laplace": Laplace(1.0)}
+
+
+def low_bits(releases):
+    """How often a release near 0 is a multiple of 2**-53: sums with 1 always are, small noise is not."""
+    near = np.array([y for y in releases if abs(y) < 2**-4])
+    assert len(near) > 100
+    return np.mean([(y * 2**53).is_integer() for y in near.tolist()])
+
+
+@KINDS
+def test_low_bits_give_the_answer_away_in_naive_noise_and_nothing_here(kind):
+    rng = np.random.default_rng(0)
+    naive = [low_bits([NAIVE[kind](answer, rng) for _ in range(10_000)]) for answer in (0.0, 1.0)]
+    assert naive[0] < 0.1 and naive[1] == 1.0, "the attack works where noise is made naively"
+    source = Randomness(0)
+    ours = [
+        low_bits([OURS[kind].release(answer, 1.0, source) for _ in range(10_000)]) for answer in (0.0, 1.0)
+    ]
+    assert ours[0] == ours[1]
+
+
+@KINDS
+def test_what_can_be_released_does_not_depend_on_the_answer(kind):
+    """With coarse steps every release of one answer is also seen for the other: the same set of doubles."""
+    mechanism, source = OURS[kind], Randomness(1)
+    grid, _ = public_grid(1.0, mechanism.noise, mechanism._rounding(1))
+    for answer in (0.0, 1.0, 0.1, 1 / 3, 1e-17, -7.3):
+        steps = np.array([mechanism.release(answer, 1.0, source) for _ in range(500)]) / grid
+        assert np.array_equal(steps, np.rint(steps))
+        assert {int(step) % 4 for step in steps} == {0, 1, 2, 3}
+
+
+def test_a_selection_has_its_law_on_rounded_scores():
+    scores, source = np.array([0.0, 1.0, 3.0]) + 1e6, Randomness(2)
+    expected = np.exp([-3.0, -2.0, 0.0]) / np.exp([-3.0, -2.0, 0.0]).sum()
+    chosen = [Exponential(0.5).release(scores, 2.0, source) for _ in range(50_000)]
+    assert stats.chisquare(np.bincount(chosen), 50_000 * expected).pvalue > 1e-4
+
+
+def test_gumbel_noise_is_precise_at_both_ends():
+    source = Randomness(0)
+    for words, value in [
+        ([0, 0, 2**63], math.log(2**129)),  # v = 2**-129, exponential 2**-129
+        ([1, 1 << 20, 0], -math.log(math.log(2**108))),  # v = 2**-108, exponential log(2**108)
+        ([LARGEST - 1, LARGEST, LARGEST], -math.log(math.log(2))),  # v = 1/2
+        ([LARGEST, LARGEST, LARGEST], -math.log(math.log(2))),
+    ]:
+        source._words, source._at = np.array(words, dtype=np.uint64), 0
+        assert source.gumbel() == pytest.approx(value, rel=1e-14)
+
+
+def test_uniform_integers_reject_the_words_that_would_favour_some():
+    source = Randomness(0)
+    source._words = np.array([LARGEST, 3, LARGEST - 1, 12], dtype=np.uint64)
+    assert np.array_equal(source.integers(10, 2), [3, 2])
+    counts = np.bincount(Randomness(1).integers(7, 70_000))
+    assert stats.chisquare(counts).pvalue > 1e-4
+
+
+def test_a_subset_takes_an_index_with_exactly_its_rate():
+    source, rate = Randomness(0), 3 / 2**53
+    source._words = np.array([2 << 11, (3 << 11) - 1, 3 << 11, LARGEST], dtype=np.uint64)
+    assert np.array_equal(source.subset(4, rate), [0, 1])
+    assert len(Randomness(0).subset(1000, 1.0)) == 1000
