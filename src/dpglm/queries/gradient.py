@@ -31,8 +31,10 @@ class ClippedGradient(Query):
         (w,) = public
         slope = finite(self.loss.derivative(data.dot(w), data.y))
         if math.isfinite(self.clip):
-            norms = np.abs(slope) * data.row_norms
-            slope = slope * (self.clip / np.maximum(norms, self.clip))
+            cut = np.abs(slope)
+            cut *= data.row_norms
+            np.divide(self.clip, np.maximum(cut, self.clip, out=cut), out=cut)
+            slope = np.multiply(slope, cut, out=cut)
         return data.t_dot(slope)
 
     def sensitivity(self, neighbours: Neighbours) -> float:
