@@ -25,7 +25,7 @@ class Statistic:
 def candidates(first: Array, second: Array) -> list[Statistic]:
     """Statistics that may tell two samples of outputs apart.
 
-    Every column, its distance from the pooled median, the largest and smallest entry, and the linear
+    Every column, its distance from zero and from the pooled median, the largest and smallest entry, and the linear
     combination that separates the samples best (Fisher's discriminant), which also finds a direction
     without any noise.
     """
@@ -34,7 +34,8 @@ def candidates(first: Array, second: Array) -> list[Statistic]:
     found = []
     for j in range(width):
         found.append(Statistic(f"output {j}", _column(j)))
-        found.append(Statistic(f"distance of output {j}", _distance(j, float(centre[j]))))
+        found.append(Statistic(f"size of output {j}", _distance(j, 0.0)))
+        found.append(Statistic(f"distance of output {j} from its median", _distance(j, float(centre[j]))))
     if width > 1:
         found.append(Statistic("largest output", lambda outputs: outputs.max(axis=1)))
         found.append(Statistic("smallest output", lambda outputs: outputs.min(axis=1)))
