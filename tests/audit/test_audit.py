@@ -36,7 +36,8 @@ def test_every_registered_solver_and_mechanism_keeps_its_claim(target):
 @pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
 def test_the_transcript_of_every_solver_shows_at_least_seven_tenths_of_the_claim(solver):
     target = next(solver_targets(solver, BUDGET))
-    finding = examine(target, runs=10_000, random_state=5).findings[0]
+    findings = examine(target, runs=10_000, random_state=5).findings
+    (finding,) = (finding for finding in findings if finding.seen == "transcript")
     assert 0.7 <= finding.ratio <= 1.0
     print(named(target), f"tightness {finding.ratio:.0%}")
 
@@ -190,7 +191,9 @@ def test_the_command_line_audits_an_estimator_by_its_path_and_fails_if_it_lies(t
         "seeded = LogisticRegression(classes=[-1, 1], random_state=0)\n"
     )
     runner = CliRunner()
-    assert runner.invoke(app, ["audit", "mine:honest", "--runs", "40", "--quiet"]).exit_code == 0
+    assert (
+        runner.invoke(app, ["audit", "mine:honest", "--runs", "40", "--seed", "1", "--quiet"]).exit_code == 0
+    )
     lying = runner.invoke(app, ["audit", "mine:seeded", "--runs", "40", "--quiet"])
     assert lying.exit_code == 1 and "VIOLATED" in lying.output
 

@@ -75,7 +75,7 @@ def audit(
     --------
     >>> from dpglm import LogisticRegression
     >>> from dpglm.audit import audit
-    >>> report = audit(LogisticRegression(epsilon=1.0, classes=[-1, 1]), runs=100)
+    >>> report = audit(LogisticRegression(epsilon=1.0, classes=[-1, 1]), runs=100, random_state=0)
     >>> report.violated
     False
     """
@@ -127,7 +127,7 @@ def examine(
     random_state: int | None = None,
     progress: bool = False,
 ) -> Report:
-    """Run a target on both tables; add a finding about replays where it makes them."""
+    """Run a target on both tables: a finding for each of its views, and one about replays if it has any."""
     randomness = Randomness(random_state)
     with warnings.catch_warnings():
         # A million fits must not print a million times what one fit says.
@@ -136,10 +136,12 @@ def examine(
             np.array([np.ravel(target.run(side, randomness)) for _ in _shown(runs, target, side, progress)])
             for side in (False, True)
         )
-    report = audit_outputs(
-        first, second, target.claim, confidence=confidence, subject=target.subject, seen=target.seen,
-        neighbours=target.neighbours,
-    )  # fmt: skip
+    report = Report((), confidence)
+    for seen, columns in target.views.items():
+        report += audit_outputs(
+            first[:, columns], second[:, columns], target.claim, confidence=confidence,
+            subject=target.subject, seen=seen, neighbours=target.neighbours,
+        )  # fmt: skip
     strayed = getattr(target, "strayed", None)
     if strayed is None:
         return report

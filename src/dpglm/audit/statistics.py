@@ -25,8 +25,8 @@ class Statistic:
 def candidates(first: Array, second: Array) -> list[Statistic]:
     """Statistics that may tell two samples of outputs apart.
 
-    Every column, its distance from zero and from the pooled median, the largest and smallest entry, and the linear
-    combination that separates the samples best (Fisher's discriminant), which also finds a direction
+    Every column, its distance from zero and from the pooled median, the largest and smallest entry, and the
+    linear combination that separates the samples best (Fisher's discriminant), which also finds a direction
     without any noise.
     """
     width = first.shape[1]

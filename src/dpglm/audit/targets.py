@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,10 @@ class Target(Protocol):
     @property
     def subject(self) -> str: ...
     @property
-    def seen(self) -> str: ...
+    def views(self) -> dict[str, slice]:
+        """Names of what is seen, and the columns of a run that belong to each."""
+        ...
+
     @property
     def neighbours(self) -> str: ...
     @property
@@ -49,7 +52,7 @@ class MechanismTarget:
     answers: tuple[Any, Any]
     repeats: int
     claim: Claim
-    seen: str = "output"
+    views: ClassVar[dict[str, slice]] = {"output": slice(None)}
     neighbours: str = "distance 1"
 
     @property
@@ -73,12 +76,12 @@ class TranscriptTarget:
     """A solver of which every release is seen.
 
     The row of a run has its log-likelihood ratio first, then the coefficients and every released number.
+    The coefficients are also audited alone.
     Every run is replayed over the other table; ``strayed`` names what came out otherwise.
     """
 
     case: AuditCase
     plan: Plan
-    seen: str = "transcript"
     strayed: list[str] = field(default_factory=list, init=False)
 
     @classmethod
@@ -102,6 +105,12 @@ class TranscriptTarget:
     @property
     def claim(self) -> Claim:
         return Claim(self.plan.epsilon, self.plan.budget.delta, self.plan.event)
+
+    @property
+    def views(self) -> dict[str, slice]:
+        """The columns of a run that belong to the model, and those that an observer of all releases has."""
+        dimension = self.case.problem.dimension(self.plan.n_features)
+        return {"model": slice(1, 1 + dimension), "transcript": slice(None)}
 
     @cached_property
     def _sampled(self) -> bool:
@@ -149,7 +158,7 @@ class ModelTarget:
     claim: Claim
     view: Callable[[Any], ArrayLike] | None = None
     seeded: bool = False
-    seen: str = "model"
+    views: ClassVar[dict[str, slice]] = {"model": slice(None)}
 
     @property
     def subject(self) -> str:
@@ -174,7 +183,7 @@ class ModelTarget:
         """A copy of the estimator, fitted to one of the tables, if wanted with another kind of curator."""
         model = copy.deepcopy(self.estimator)
         if self.seeded:
-            model.set_params(random_state=int(randomness.integers(2**31, 1)[0]))
+            model.set_params(random_state=int(randomness.integers(2**62, 1)[0]))
         if curator is not None:
             model._curator = curator
         return model.fit(*(self.tables.second if second else self.tables.first))
@@ -187,7 +196,7 @@ class FitTarget(ModelTarget):
     Every fit is replayed over the other table; ``strayed`` names what came out otherwise.
     """
 
-    seen: str = "transcript"
+    views: ClassVar[dict[str, slice]] = {"transcript": slice(None)}
     strayed: list[str] = field(default_factory=list)
 
     def run(self, second: bool, randomness: Randomness) -> Array:
@@ -223,7 +232,7 @@ class FunctionTarget:
     claim: Claim
     subject: str
     neighbours: str
-    seen: str = "output"
+    views: ClassVar[dict[str, slice]] = {"output": slice(None)}
 
     def run(self, second: bool, randomness: Randomness) -> ArrayLike:
         return self.function(second)
