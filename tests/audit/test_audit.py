@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from typer.testing import CliRunner
 
 from dpglm import Bounds, Budget, Lasso, LogisticRegression, Neighbours
 from dpglm.accounting import compose
-from dpglm.audit import Claim, Finding, Report, audit, audit_registry, examine
+from dpglm.audit import Claim, Finding, Report, audit, audit_function, audit_registry, examine
 from dpglm.audit.registry import exact_findings, mechanism_targets, solver_targets
 from dpglm.audit.targets import TranscriptTarget
 from dpglm.cli import app
@@ -117,6 +118,15 @@ def test_estimators_are_audited_without_being_told_anything(estimator):
     assert not hasattr(estimator, "coef_")
 
 
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array, sp.csc_matrix])
+def test_an_audit_takes_a_table_of_yours_dense_or_sparse(layout):
+    X, y = layout(np.eye(6, 3)), np.resize([-1, 1], 6)
+    for neighbours, second in (("replace-one", ([0, 0, 1.0], -1)), ("zero-out", None)):
+        model = LogisticRegression(classes=[-1, 1], neighbours=neighbours, solver=GradientDescent(steps=2))
+        report = audit(model, X, y, ([1.0, 0, 0], 1), second, runs=20, random_state=2)
+        assert not report.violated and report.findings[0].neighbours == neighbours
+
+
 class KeepsAMean(LogisticRegression):
     """Stores a statistic of the records beside the model."""
 
@@ -152,7 +162,20 @@ def test_an_estimator_of_another_library_is_audited_against_the_claim_that_is_gi
     assert report.violated is violated
 
 
+def test_outputs_whose_number_depends_on_the_table_are_told_apart():
+    report = audit_function(lambda second: [0.0] * (1 + second), Claim(1.0, 0.0), runs=100)
+    assert report.violated
+
+
 def test_what_an_audit_needs_is_asked_for():
+    with pytest.raises(ValueError, match="runs must be"):
+        audit_registry(["Laplace"], runs=3)
+    with pytest.raises(ValueError, match="nothing to audit"):
+        audit(LogisticRegression(epsilon=float("inf")))
+    with pytest.raises(ValueError, match="replace-one needs"):
+        audit(LogisticRegression(), np.zeros((3, 1)), np.ones(3), ([1.0], 1.0))
+    with pytest.raises(ValueError, match="y and the record first"):
+        audit(LogisticRegression(), np.zeros((3, 1)))
     with pytest.raises(ValueError, match="needs X, y, first and epsilon"):
         audit(Foreign(1.0))
     with pytest.raises(ValueError, match="leave epsilon and delta out"):

@@ -128,14 +128,22 @@ def examine(
     progress: bool = False,
 ) -> Report:
     """Run a target on both tables: a finding for each of its views, and one about replays if it has any."""
+    if runs < 4:
+        raise ValueError(f"runs must be at least 4, got {runs!r}")
     randomness = Randomness(random_state)
     with warnings.catch_warnings():
         # A million fits must not print a million times what one fit says.
         warnings.simplefilter("ignore")
-        first, second = (
-            np.array([np.ravel(target.run(side, randomness)) for _ in _shown(runs, target, side, progress)])
+        rows = [
+            [np.ravel(target.run(side, randomness)) for _ in _shown(runs, target, side, progress)]
             for side in (False, True)
-        )
+        ]
+    # A number of outputs that differs from run to run is itself an output: what is missing counts as NaN.
+    width = max(len(row) for side in rows for row in side)
+    first, second = (np.full((runs, width), np.nan) for _ in rows)
+    for table, side in zip((first, second), rows, strict=True):
+        for k, row in enumerate(side):
+            table[k, : len(row)] = row
     report = Report((), confidence)
     for seen, columns in target.views.items():
         report += audit_outputs(
