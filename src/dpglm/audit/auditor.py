@@ -86,6 +86,10 @@ def audit(
         "progress": progress,
     }
     seeded = random_state is not None
+    if seeded and getattr(estimator, "random_state", None) is not None:
+        raise ValueError("the estimator has a random_state of its own, which that of the audit would replace")
+    if seeded and not hasattr(estimator, "set_params"):
+        raise ValueError("random_state needs an estimator with set_params")
     if not isinstance(estimator, PrivateGLM):
         if X is None or y is None or first is None or epsilon is None:
             raise ValueError("an estimator of another library needs X, y, first and epsilon")
@@ -102,7 +106,7 @@ def audit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plan = ModelTarget(estimator, tables, Claim(1.0, 0.0), view).fitted(False, Randomness()).plan_
-    claim = Claim(plan.epsilon, plan.budget.delta, plan.event)
+    claim = Claim(plan.budget.epsilon, plan.budget.delta, plan.event)
     report = examine(ModelTarget(estimator, tables, claim, view, seeded), **options)
     return report + examine(FitTarget(estimator, tables, claim, view, seeded), **options)
 
@@ -110,11 +114,15 @@ def audit(
 def _tables(estimator: PrivateGLM, X: Any, y: Any, first: Any, second: Any) -> Tables:
     """The tables for an estimator of dpglm: those given, in its own relation, or the worst that are known."""
     if X is None:
+        if not (y is None and first is None and second is None):
+            raise ValueError("y, first and second come with X")
         return worst_tables(estimator)
     if y is None or first is None:
         raise ValueError("X comes with y and the record first")
     if Neighbours(estimator.neighbours) is Neighbours.ZERO_OUT:
-        second = (np.full(X.shape[1], np.nan), first[1])
+        if second is not None:
+            raise ValueError("with zero-out neighbours second is the null record: leave it out")
+        second = (np.full(np.shape(X)[1], np.nan), first[1])
     elif second is None:
         raise ValueError("replace-one needs the record second that takes the place of first")
     return Tables.with_record(X, y, first, second, estimator.neighbours)
@@ -153,7 +161,7 @@ def examine(
     strayed = getattr(target, "strayed", None)
     if strayed is None:
         return report
-    how = "every replay returned the same" if not strayed else f"differed: {sorted(set(strayed))}"
+    how = f"differed: {sorted(set(strayed))}" if strayed else "every replay returned the same"
     claim = target.claim
     replay = Finding(
         target.subject, "replay", target.neighbours, claim.epsilon, claim.delta, 0.0, 0.0, 2 * runs,
@@ -239,8 +247,11 @@ def audit_probabilities(
     >>> audit_probabilities([0.75, 0.25], [0.25, 0.75], Claim(epsilon=1.0, delta=0.0)).violated
     True
     """
+    for law in (first, second):
+        if abs(float(np.sum(law)) - 1) > _ROUNDING or np.min(law) < 0:
+            raise ValueError("first and second must each be probabilities with sum 1")
     lower = exact_epsilon(first, second, claim.delta)
-    violated = lower > claim.epsilon * (1 + _ROUNDING)
+    violated = lower > claim.epsilon * (1 + _ROUNDING) + _ROUNDING
     finding = Finding(
         subject, "probabilities", neighbours, claim.epsilon, claim.delta, lower, 0.0, 0, violated,
         "computed, not sampled",

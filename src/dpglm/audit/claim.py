@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 
 from ..accounting import Event, compose
 
-_LARGEST_EPSILON = 30.0
+_LARGEST_EPSILON = 700.0
 _WIDEST = 1024.0
 
 
@@ -23,7 +23,7 @@ class Claim:
         The promise.
     event : Event, optional
         What was run, as the accountant sees it. It says more than (epsilon, delta): a whole curve, which
-        can be contradicted where the one point cannot.
+        can be contradicted where the one point cannot. Both must hold.
     """
 
     epsilon: float
@@ -38,9 +38,9 @@ class Claim:
         false_alarms, hits : float
             How often the test says "first" about the second table, and about the first.
         """
-        if self.event is None:
-            return hits <= math.exp(self.epsilon) * false_alarms + self.delta
-        if hits <= false_alarms:
+        if hits > math.exp(min(self.epsilon, _LARGEST_EPSILON)) * false_alarms + self.delta:
+            return False
+        if self.event is None or hits <= false_alarms:
             return True
         curve = compose(self.event)
 
@@ -48,19 +48,20 @@ class Claim:
             return math.exp(epsilon) * false_alarms + curve.delta(epsilon) - hits
 
         # Convex in e**epsilon, so a descent finds the least.
-        reach = math.log(hits / false_alarms) if false_alarms > 0 else _LARGEST_EPSILON
+        reach = math.log(hits / false_alarms) if false_alarms > 0 else 30.0
         best = minimize_scalar(slack, bounds=(0.0, reach), method="bounded")
         return bool(min(best.fun, slack(0.0)) >= 0)
 
     def allows_advantage(self, advantage: float, factor: float = 1.0) -> bool:
-        """Whether a test may have so many more hits than false alarms: no more than delta at epsilon 0.
+        """Whether a test may have so many more hits than false alarms.
 
-        ``factor`` makes this the claim that all noise of the event is so many times as large.
+        An event allows its delta at epsilon 0. ``factor`` makes this the claim that all noise of the event
+        is so many times as large.
         """
-        if self.event is None:
-            most = (math.expm1(self.epsilon) + 2 * self.delta) / (math.exp(self.epsilon) + 1)
-            return advantage <= most
-        return advantage <= compose(self.event.scaled(factor)).delta(0.0)
+        odds = math.exp(-self.epsilon)
+        if factor == 1.0 and advantage > (1 - odds + 2 * self.delta * odds) / (1 + odds):
+            return False
+        return self.event is None or advantage <= compose(self.event.scaled(factor)).delta(0.0)
 
     def explained(self, advantage: float) -> float:
         """The epsilon, at the claim's delta, of as much noise of the claimed kind as an advantage allows.

@@ -37,13 +37,18 @@ class Tables:
         tables = [
             (rows, targets)
             if record is None
-            else (stack([np.atleast_2d(record[0]), rows]), np.concatenate([[record[1]], targets]))
+            else (stack([np.atleast_2d(dense(record[0])), rows]), np.concatenate([[record[1]], targets]))
             for record in (first, second)
         ]
-        rows_in_question = (np.ravel(record[0]).astype(np.float64) for record in (first, second) if record)
+        rows_in_question = (np.ravel(dense(record[0])) for record in (first, second) if record is not None)
         canaries = tuple(row for row in rows_in_question if np.isfinite(row).all())
         words = "left-out" if second is None else "replace-one"
         return cls(tables[0], tables[1], relation or words, canaries)
+
+
+def dense(row: Any) -> NDArray[np.float64]:
+    """A row as an array, also from a sparse one."""
+    return np.asarray(row.toarray() if sp.issparse(row) else row, dtype=np.float64)
 
 
 def worst_tables(estimator: PrivateGLM, n_features: int = 2) -> Tables:

@@ -46,6 +46,10 @@ class Answer:
     sampling: Sampling
 
 
+class TranscriptMismatch(Exception):
+    """A run over other records asked for other releases than the one that it replays."""
+
+
 class Recorder(Curator):
     """A curator that writes down what it gives out, and the exact answers behind it."""
 
@@ -94,7 +98,10 @@ class Replayer(Curator):
         return self._noisy(answer, query.sensitivity(self._neighbours), mechanism, sampling or Everyone())
 
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
-        return next(self._picked)
+        try:
+            return next(self._picked)
+        except StopIteration:
+            raise TranscriptMismatch from None
 
     def _noise(self, sensitivity: Any, mechanism: Mechanism) -> None:
         return None
@@ -102,7 +109,10 @@ class Replayer(Curator):
     def _noisy(self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling) -> Any:
         self._log(np.size(answer), sensitivity, mechanism, sampling)
         self.answers.append(Answer(answer, sensitivity, mechanism, sampling))
-        return next(self._released)
+        try:
+            return next(self._released)
+        except StopIteration:
+            raise TranscriptMismatch from None
 
 
 def log_likelihood(transcript: Transcript, answers: Sequence[Answer], without: Sequence[Answer]) -> float:
@@ -116,6 +126,8 @@ def log_likelihood(transcript: Transcript, answers: Sequence[Answer], without: S
     without : sequence of Answer
         The same with the record in question left out, for releases on a secret batch.
     """
+    if not len(transcript.released) == len(answers) == len(without):
+        raise TranscriptMismatch
     total = 0.0
     for value, answer, rest in zip(transcript.released, answers, without, strict=True):
         here = answer.mechanism.log_likelihood(value, answer.exact, answer.sensitivity)

@@ -40,13 +40,17 @@ class Exponential(Mechanism):
             return int(np.argmax(scores))
         if self.noise > _MOST_NOISE:
             raise UnsupportedProblem("this much noise cannot hide its rounding: the budget is too small")
+        return int(np.argmax(self._scaled(scores, sensitivity) + randomness.gumbel(scores.shape)))
+
+    def _scaled(self, scores: Any, sensitivity: float) -> Any:
+        """Scores on their grid, below the largest, in units of the scale of the noise."""
         grid, _ = public_grid(sensitivity, self.noise, 1.0)
         scale = self.noise * (sensitivity + grid) * (1 + (1 + 2 * self.noise) * _ROUNDING)
         rounded = on_grid(scores, grid)
-        return int(np.argmax((rounded - rounded.max()) / scale + randomness.gumbel(scores.shape)))
+        return (rounded - rounded.max()) / scale
 
     def probabilities(self, answer: Any, sensitivity: Any) -> Any:
-        return softmax(np.asarray(answer, dtype=np.float64) / (self.noise * sensitivity))
+        return softmax(self._scaled(np.asarray(answer, dtype=np.float64), sensitivity))
 
     def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
         return float(np.log(self.probabilities(answer, sensitivity)[released]))

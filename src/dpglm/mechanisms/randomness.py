@@ -37,6 +37,9 @@ class Randomness:
         self._source: Callable[[int], NDArray[np.uint64]] = AESCounter(key=int(key)).random_raw
         self._words, self._at = np.empty(0, dtype=np.uint64), 0
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a source of randomness cannot be copied: the copy would repeat its noise")
+
     @property
     def description(self) -> str:
         """Where the noise comes from, in words."""
