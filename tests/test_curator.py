@@ -1,4 +1,5 @@
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -64,6 +65,26 @@ def test_rounding_adds_more_to_the_sensitivity_than_sums_can_lose():
         )
         assert 1 + lost <= rounding_factor(n, 1)
     assert rounding_factor(32_561, 123) - 1 < 1e-6
+
+
+@dataclass(frozen=True)
+class Told(Gaussian):
+    """Releases the sensitivity that it is told."""
+
+    def release(self, answer, sensitivity, randomness):
+        return sensitivity
+
+    def draw(self, sensitivity, shape, randomness):
+        return np.asarray(sensitivity), np.zeros(shape)
+
+
+def test_every_sensitivity_is_enlarged_by_what_rounding_can_add():
+    told, holder = Told(2.0), curator()
+    holder._rounding = 1.25
+    assert holder.release(GRADIENT, told, np.zeros(3)) == 1.25 * GRADIENT.sensitivity(Neighbours.REPLACE_ONE)
+    opened = holder.open(CoordinateSums(Logistic(), np.ones(3)), np.zeros(3))
+    assert opened.release(1, told) == 1.25 * 2.0
+    assert np.array_equal(holder._noise(np.array([2.0, 4.0]), told)[0], [2.5, 5.0])
 
 
 def test_sampling_everyone_costs_what_the_mechanism_costs():

@@ -1,22 +1,36 @@
 """The auditor on dpglm itself."""
 
 import json
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 from dpglm import Bounds, Budget, Lasso, LogisticRegression, Neighbours
 from dpglm.accounting import compose
-from dpglm.audit import Claim, Finding, Report, audit, audit_function, audit_registry, examine
+from dpglm.audit import (
+    Claim,
+    Finding,
+    Report,
+    audit,
+    audit_function,
+    audit_outputs,
+    audit_probabilities,
+    audit_registry,
+    examine,
+)
 from dpglm.audit.registry import exact_findings, mechanism_targets, solver_targets
 from dpglm.audit.targets import TranscriptTarget
 from dpglm.cli import app
+from dpglm.curator import Curator
 from dpglm.mechanisms import MECHANISMS, Exponential, Randomness
-from dpglm.queries import QUERIES
-from dpglm.sampling import Poisson
+from dpglm.plan import Plan
+from dpglm.queries import QUERIES, ClippedGradient
+from dpglm.sampling import Everyone, Poisson
 from dpglm.solvers import SOLVERS, CoordinateDescent, GradientDescent, Result
 
 BUDGET = Budget(1.0, 0.01)
@@ -127,6 +141,56 @@ def test_an_audit_takes_a_table_of_yours_dense_or_sparse(layout):
         assert not report.violated and report.findings[0].neighbours == neighbours
 
 
+@dataclass(frozen=True)
+class OneMore(GradientDescent):
+    """Releases once more if a record says so."""
+
+    def run(self, plan, problem, curator):
+        if curator._records.block.dot(np.ones(2))[0] > 0:
+            curator.release(ClippedGradient(problem.loss, plan.clip), plan.releases[0].mechanism, np.zeros(2))
+        return super().run(plan, problem, curator)
+
+
+def test_a_number_of_releases_that_depends_on_a_record_is_caught():
+    case = replace(GradientDescent.audit_cases()[0], solver=OneMore(steps=2, clip=0.1, step_size=0.1))
+    report = examine(TranscriptTarget.of(case, BUDGET, Neighbours.REPLACE_ONE), runs=20, random_state=0)
+    (replay,) = (finding for finding in report.findings if finding.seen == "replay")
+    assert replay.violated and "number of releases" in replay.how
+
+
+def test_noise_missing_from_compiled_blocks_is_caught_though_transcripts_do_not_use_them(monkeypatch):
+    def silent(self, sensitivity, mechanism):
+        self._log(np.size(sensitivity), sensitivity, mechanism, Everyone())
+        return np.zeros(np.shape(sensitivity)), np.zeros(np.shape(sensitivity))
+
+    monkeypatch.setattr(Curator, "_noise", silent)
+    report = examine(next(solver_targets(CoordinateDescent, BUDGET)), runs=200, random_state=0)
+    assert [finding.seen for finding in report.findings if finding.violated] == ["model"]
+
+
+def test_a_plan_that_overspends_is_caught(monkeypatch):
+    calibrated = Plan.calibrated
+
+    def quarter(self):
+        plan = calibrated(self)
+        return replace(plan, releases=tuple(release.scaled(0.1) for release in plan.releases))
+
+    monkeypatch.setattr(Plan, "calibrated", quarter)
+    assert examine(next(solver_targets(GradientDescent, BUDGET)), runs=500, random_state=0).violated
+
+
+class KeepsAScaler(LogisticRegression):
+    """Stores things that are not equal to themselves, but tell nothing."""
+
+    def fit(self, X, y):
+        self.scaler_, self.missing_, self.table_ = StandardScaler(), float("nan"), sp.eye_array(2)
+        return super().fit(X, y)
+
+
+def test_attributes_that_only_look_different_are_not_accused():
+    assert not audit(KeepsAScaler(classes=[-1, 1]), runs=10, random_state=1).violated
+
+
 class KeepsAMean(LogisticRegression):
     """Stores a statistic of the records beside the model."""
 
@@ -145,14 +209,10 @@ class Foreign:
     """An estimator of another library, with Laplace noise on a mean of [0, 1]."""
 
     def __init__(self, scale):
-        self.scale, self._rng = scale, np.random.default_rng(0)
-
-    def __deepcopy__(self, memory):
-        return self
+        self.scale, self.rng = scale, np.random.default_rng(0)
 
     def fit(self, X, y):
-        self.coef_ = X.mean(axis=0) + self._rng.laplace(scale=self.scale, size=X.shape[1])
-        return self
+        self.coef_ = X.mean(axis=0) + self.rng.laplace(scale=self.scale, size=X.shape[1])
 
 
 @pytest.mark.parametrize(("scale", "violated"), [(0.1, False), (0.05, True)])
@@ -167,7 +227,29 @@ def test_outputs_whose_number_depends_on_the_table_are_told_apart():
     assert report.violated
 
 
+def test_a_seed_of_the_audit_does_not_hide_one_of_the_estimator():
+    with pytest.raises(ValueError, match="random_state of its own"):
+        audit(LogisticRegression(random_state=0), random_state=1)
+
+
+def test_an_infinite_claim_is_never_refuted():
+    outputs = np.zeros((100, 1)), np.ones((100, 1))
+    assert not audit_outputs(*outputs, Claim(math.inf, 0.0)).violated
+    assert not audit_outputs(*outputs, Claim(1000.0, 0.0)).violated
+
+
 def test_what_an_audit_needs_is_asked_for():
+    with pytest.raises(ValueError, match="come with X"):
+        audit(LogisticRegression(), first=([1.0], 1))
+    with pytest.raises(ValueError, match="leave it out"):
+        audit(
+            LogisticRegression(neighbours="zero-out"), np.eye(3), [1, 1, -1], ([1, 1, 1], 1), ([1, 1, 1], 1)
+        )
+    with pytest.raises(ValueError, match="view="):
+        X, record = np.zeros((4, 1)), ([1.0], 0.0)
+        audit(StandardScaler(), X, np.zeros(4), record, epsilon=1.0)
+    with pytest.raises(ValueError, match="sum 1"):
+        audit_probabilities([0.5, 0.4], [0.5, 0.5], Claim(1.0, 0.0))
     with pytest.raises(ValueError, match="runs must be"):
         audit_registry(["Laplace"], runs=3)
     with pytest.raises(ValueError, match="nothing to audit"):

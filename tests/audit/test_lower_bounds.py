@@ -47,6 +47,22 @@ def test_lower_bounds_exceed_the_truth_no_more_often_than_they_may():
     assert stats.binom.sf(wrong - 1, 400, 0.01) > 1e-6
 
 
+def test_the_best_of_many_statistics_is_judged_on_runs_that_did_not_choose_it():
+    rng = np.random.default_rng(7)
+    claim = Claim(0.01, 0.0, Pure(0.01))
+    accused = sum(bound(*rng.standard_normal((2, 100, 30)), claim).violated for _ in range(60))
+    assert stats.binom.sf(accused - 1, 60, 0.01) > 1e-6
+
+
+def test_noise_that_is_too_small_by_a_fifth_is_seen_by_the_advantage_alone():
+    rng = np.random.default_rng(8)
+    event = Gaussian(3.0)
+    first, second = 2.4 * rng.standard_normal((2, 60_000))
+    claim = Claim(compose(event).epsilon(1e-5), 1e-5, event)
+    found = bound(first + 1, second, claim)
+    assert found.violated and found.epsilon < claim.epsilon < found.explained
+
+
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_half_the_noise_that_is_claimed_is_noticed(law):
     rng = np.random.default_rng(2)

@@ -1,6 +1,8 @@
 """Integer noise has its law exactly, whatever digits it needs, and hides the answer to the last bit."""
 
+import copy
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -138,6 +140,52 @@ def test_noise_on_the_grid_covers_the_sensitivity_and_what_rounding_adds(sensiti
         if sensitivity > 1e-200 and noise * rounding < 2**19:
             wanted = Fraction(noise) * Fraction(sensitivity)
             assert g * int(steps) <= wanted * (1 + Fraction(1, 2**18)) + g
+
+
+@pytest.mark.parametrize("entries", [1, 100])
+@pytest.mark.parametrize(
+    ("mechanism", "rounding"),
+    [(Gaussian(7.0), lambda d: 2 * math.sqrt(d)), (Laplace(7.0), float)],
+    ids=["gaussian", "laplace"],
+)
+def test_a_release_pays_for_the_rounding_of_all_its_entries(mechanism, rounding, entries):
+    source = Randomness(0)
+    scales = []
+    kind = type(mechanism).__name__.lower()
+    draw = getattr(source, kind)
+    setattr(source, kind, lambda scale, size=None: scales.append(scale) or draw(scale, size))
+    sensitivity = 1.0
+    noise, grid = mechanism.draw(sensitivity, (entries,), source)
+    steps, step = Fraction(int(np.max(scales[0]))), Fraction(float(grid))
+    allowed = Fraction(rounding(entries)) * (1 - Fraction(1, 2**50))
+    assert noise.shape == (entries,)
+    assert steps * step >= Fraction(mechanism.noise) * (Fraction(sensitivity) + allowed * step)
+    # One step less would not be enough: the inequality is met, not overshot.
+    assert (steps - 2) * step < Fraction(mechanism.noise) * (Fraction(sensitivity) + allowed * step)
+
+
+def test_a_selection_is_made_among_rounded_scores_with_a_scale_that_pays_for_its_errors():
+    noise, scores = 5.0, np.array([0.0, 0.3, -2.7e-7])
+    mechanism = Exponential(noise)
+    grid, _ = public_grid(1.0, noise, 1.0)
+    probabilities = mechanism.probabilities(scores, 1.0)
+    rounded = np.rint(scores / grid) * grid
+    assert grid >= 2.0**-20 and rounded[2] == 0.0
+    assert probabilities[2] == probabilities[0], "scores below half a step of each other are one"
+    found = (rounded[1] - rounded[0]) / np.log(probabilities[1] / probabilities[0])
+    assert found == pytest.approx(noise * (1 + grid) * (1 + (1 + 2 * noise) * 2.0**-40), rel=1e-13)
+    gumbels = Randomness(4)
+    expected = [
+        int(np.argmax((rounded - rounded.max()) / found + gumbels.gumbel(scores.shape))) for _ in range(500)
+    ]
+    ours = Randomness(4)
+    assert expected == [mechanism.release(scores, 1.0, ours) for _ in range(500)]
+
+
+def test_a_source_of_randomness_cannot_be_copied():
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="repeat its noise"):
+            duplicate(Randomness(0))
 
 
 def test_an_answer_that_no_record_moves_is_not_touched():
