@@ -264,7 +264,11 @@ def _shown(runs: int, target: Target, second: bool, progress: bool) -> Iterator[
     if not progress:
         yield from range(runs)
         return
+    from rich.console import Console
     from rich.progress import track
 
-    table = "second" if second else "first"
-    yield from track(range(runs), f"{target.subject}, {table} table", transient=True)
+    console, table = Console(stderr=True), "second" if second else "first"
+    yield from track(
+        range(runs), f"{target.subject}, {table} table", console=console, transient=True,
+        disable=not console.is_terminal,
+    )  # fmt: skip
