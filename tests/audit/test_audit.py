@@ -121,7 +121,7 @@ def test_a_solver_that_reaches_around_the_curator_is_caught_by_replay():
         LogisticRegression(classes=[0, 1], neighbours="zero-out"),
         LogisticRegression(classes=["a", "b", "c"]),
         LogisticRegression(classes=[-1, 1], solver=CoordinateDescent(steps=5)),
-        Lasso(alpha=0.01, bounds=Bounds(feature=[1.0, 8.0], target=(0, 10))),
+        Lasso(alpha=0.01, bounds=Bounds(feature=[1.0, 8.0, 2.0], target=(0, 10))),
     ],
     ids=["zero-out", "three classes", "coordinate descent", "auto for unequal columns"],
 )

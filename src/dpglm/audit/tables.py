@@ -51,14 +51,15 @@ def dense(row: Any) -> NDArray[np.float64]:
     return np.asarray(row.toarray() if sp.issparse(row) else row, dtype=np.float64)
 
 
-def worst_tables(estimator: PrivateGLM, n_features: int = 2) -> Tables:
+def worst_tables(estimator: PrivateGLM) -> Tables:
     """Tables on which an estimator of dpglm should be easiest to catch.
 
     The record has the full norm that the bounds allow and one extreme target in the first table, the
     other extreme in the second (or is null there, for zero-out), so that its gradients are opposed in every
-    coordinate. All other rows are zero.
+    coordinate. All other rows are zero. There are as many features as bounds are declared, or else two.
     """
     bounds = estimator._bounds()
+    n_features = len(bounds.feature) if isinstance(bounds.feature, np.ndarray) else 2
     row = bounds.clip(np.full(n_features, bounds.radius(n_features)))[0]
     low, high = _extremes(estimator)
     targets = np.resize(np.array([low, high]), _BYSTANDERS)
