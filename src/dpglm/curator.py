@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .accounting import Event
+from .accounting import Composed, Event
 from .data import Records
 from .errors import UnsupportedProblem
 from .mechanisms import Mechanism, Randomness
+from .mechanisms.base import Kept
 from .privacy import Neighbours
-from .queries import CoordinateSums, Query
-from .queries.coordinate import LARGEST_COEFFICIENT, OpenCoordinates, Releaser
+from .queries import Query
+from .queries.base import Openable, Releaser, require_moderate
 from .sampling import Everyone, Sampling
 
 Vector = NDArray[np.float64]
+Opened = TypeVar("Opened")
 
 
 class Curator:
@@ -31,26 +33,28 @@ class Curator:
         self._neighbours = neighbours
         self._randomness = randomness
         self._spent: Counter[Event] = Counter()
+        self._last: Event | None = None
         self._rounding = rounding_factor(records.n_records, records.n_features)
 
     @property
     def spent(self) -> Counter[Event]:
         """Every event so far, with its count."""
-        return Counter(self._spent)
+        return +self._spent
 
     def release(
         self, query: Query, mechanism: Mechanism, *public: Any, sampling: Sampling | None = None
     ) -> Any:
         """The query's answer on the (sampled) records, made private."""
-        _require_finite(public)
+        for value in public:
+            require_moderate(value)
         sampling = sampling or Everyone()
         batch = sampling.draw(self._records.n_records, self._randomness)
         data = self._records if batch is None else self._records.rows(batch)
         return self._noisy(query(data, *public), query.sensitivity(self._neighbours), mechanism, sampling)
 
-    def open(self, query: CoordinateSums, w: NDArray[np.float64]) -> OpenCoordinates:
+    def open(self, query: Openable[Opened], w: NDArray[np.float64]) -> Opened:
         """A query whose private state, kept at the public point w, lives on between its releases."""
-        _require_finite((w,))
+        require_moderate(w)
         return query.open(self._records, w, self._neighbours, self._releaser)
 
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
@@ -62,9 +66,14 @@ class Curator:
         """What opened queries release through."""
         return _Releases(self)
 
-    def _noisy(self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling) -> Any:
-        """The answer, made private and logged: every released number passes here, or its noise `_noise`."""
-        self._log(np.size(answer), sensitivity, mechanism, sampling)
+    def _noisy(
+        self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling, follows: bool = False
+    ) -> Any:
+        """The answer, made private and logged.
+
+        Every released number passes here, or its noise passes `_noise`, or its choice `_chosen`.
+        """
+        self._log(np.size(answer), sensitivity, mechanism, sampling, follows)
         return mechanism.release(answer, sensitivity * self._rounding, self._randomness)
 
     def _noise(self, sensitivity: Vector, mechanism: Mechanism) -> tuple[Vector, Vector] | None:
@@ -75,11 +84,38 @@ class Curator:
         self._log(np.size(sensitivity), sensitivity, mechanism, Everyone())
         return mechanism.draw(sensitivity * self._rounding, np.shape(sensitivity), self._randomness)
 
-    def _log(self, entries: int, sensitivity: Any, mechanism: Mechanism, sampling: Sampling) -> None:
+    def _keep(self, scores: Vector, sensitivity: float, mechanism: Mechanism) -> Kept | None:
+        """Scores kept where a choice among them takes less than a look at each of them.
+
+        None tells the query to hand all of its scores to `_noisy`.
+        """
+        return mechanism.keep(scores, sensitivity * self._rounding)
+
+    def _chosen(self, kept: Kept, entries: int, sensitivity: float, mechanism: Mechanism) -> int:
+        """A choice among kept scores, logged."""
+        self._log(entries, sensitivity, mechanism, Everyone())
+        return kept.draw(self._randomness)
+
+    def _log(
+        self,
+        entries: int,
+        sensitivity: Any,
+        mechanism: Mechanism,
+        sampling: Sampling,
+        follows: bool = False,
+    ) -> None:
         if mechanism.noise > 0 and not np.all(np.isfinite(sensitivity)):
             raise UnsupportedProblem("a release without a finite sensitivity has no price: set a finite clip")
+        event = sampling.price(mechanism, self._neighbours)
+        if follows:
+            # One round with the release just before it: the price of a round holds in this order only.
+            if self._last is None:
+                raise ValueError("a release can only follow another one")
+            self._spent[self._last] -= 1
+            event = Composed((self._last, event))
         # A vector of answers whose sensitivities are given one by one is as many releases.
-        self._spent[sampling.price(mechanism, self._neighbours)] += np.size(sensitivity)
+        self._spent[event] += np.size(sensitivity)
+        self._last = event
         if mechanism.imprecision is not None:
             self._spent[mechanism.imprecision] += entries
 
@@ -90,20 +126,17 @@ class _Releases:
     def __init__(self, curator: Curator) -> None:
         self._curator = curator
 
-    def __call__(self, answer: Any, sensitivity: Any, mechanism: Any) -> Any:
-        return self._curator._noisy(answer, sensitivity, mechanism, Everyone())
+    def __call__(self, answer: Any, sensitivity: Any, mechanism: Any, follows: bool = False) -> Any:
+        return self._curator._noisy(answer, sensitivity, mechanism, Everyone(), follows)
 
     def noise(self, sensitivity: Vector, mechanism: Any) -> tuple[Vector, Vector] | None:
         return self._curator._noise(sensitivity, mechanism)
 
+    def keep(self, scores: Vector, sensitivity: float, mechanism: Any) -> Any:
+        return self._curator._keep(scores, sensitivity, mechanism)
 
-def _require_finite(public: tuple[Any, ...]) -> None:
-    """Refuse a public point so large that products with bounded records could overflow.
-
-    An overflow would turn a bounded contribution into NaN, which no noise hides.
-    """
-    if not all(np.all(np.abs(value) < LARGEST_COEFFICIENT) for value in public):
-        raise FloatingPointError("the coefficients diverged: use a smaller step_size")
+    def choose(self, kept: Any, entries: int, sensitivity: float, mechanism: Any) -> int:
+        return self._curator._chosen(kept, entries, sensitivity, mechanism)
 
 
 def rounding_factor(n_records: int, n_features: int) -> float:

@@ -31,7 +31,8 @@ class Release:
     """One kind of release: which query, by which mechanism, how often, on which records.
 
     ``entries`` is how many numbers are drawn for one release: the entries of a vector, or the
-    candidates of a selection.
+    candidates of a selection. A release that ``follows`` is made right after each of those before it in the
+    plan, and priced as one round with it.
     """
 
     query: str
@@ -40,17 +41,11 @@ class Release:
     sensitivity: str
     sampling: Sampling = Everyone()
     entries: int = 1
+    follows: bool = False
 
     def event(self, neighbours: Neighbours) -> Event:
         """What one such release costs, its noise being exactly that of its law."""
         return self.sampling.price(self.mechanism, neighbours)
-
-    def price(self, neighbours: Neighbours) -> Counter[Event]:
-        """What all these releases cost: the events, and the imprecision of every number drawn."""
-        price = Counter({self.event(neighbours): self.count})
-        if self.mechanism.imprecision is not None:
-            price[self.mechanism.imprecision] += self.count * self.entries
-        return price
 
     def scaled(self, factor: float) -> Release:
         """The same release with all noise multiplied."""
@@ -66,6 +61,7 @@ class Release:
             "sensitivity": self.sensitivity,
             "sampling": {"kind": type(self.sampling).__name__, **vars(self.sampling)},
             "entries": self.entries,
+            "follows": self.follows,
         }
 
     @classmethod
@@ -80,6 +76,7 @@ class Release:
             values["sensitivity"],
             getattr(sampling, kind)(**arguments),
             values["entries"],
+            values["follows"],
         )
 
 
@@ -118,10 +115,18 @@ class Plan:
     def price(self) -> Counter[Event]:
         """Every event of the plan with its count: what the curator's log must equal."""
         price: Counter[Event] = Counter()
+        event: Event | None = None
         for release in self.releases:
-            for event, count in release.price(self.neighbours).items():
-                price[event] += count * self.fits
-        return price
+            before, event = event, release.event(self.neighbours)
+            count = release.count * self.fits
+            if release.follows:
+                assert before is not None, "the first release follows none"
+                price[before] -= count
+                event = Composed((before, event))
+            price[event] += count
+            if release.mechanism.imprecision is not None:
+                price[release.mechanism.imprecision] += count * release.entries
+        return +price
 
     @property
     def event(self) -> Event:
@@ -205,8 +210,9 @@ class Plan:
         ]
         for release in self.releases:
             times = f"{release.count * self.fits} x " + (f"({self.fits} classes) " if self.fits > 1 else "")
+            head = "then" if release.follows else "release"
             lines.append(
-                f"release   {times}{release.query}, {release.mechanism.name} noise "
+                f"{head:<10}{times}{release.query}, {release.mechanism.name} noise "
                 f"{release.mechanism.noise:.4g} x sensitivity {release.sensitivity}, {release.sampling.words}"
             )
         return "\n".join(lines)

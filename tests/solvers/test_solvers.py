@@ -264,9 +264,9 @@ class OneByOne(Curator):
 
     seen = 0
 
-    def _noisy(self, answer, sensitivity, mechanism, sampling):
+    def _noisy(self, answer, sensitivity, mechanism, sampling, follows=False):
         self.seen += 1
-        return super()._noisy(answer, sensitivity, mechanism, sampling)
+        return super()._noisy(answer, sensitivity, mechanism, sampling, follows)
 
     def _noise(self, sensitivity, mechanism):
         return None

@@ -74,9 +74,15 @@ class Recorder(Curator):
     def _noise(self, sensitivity: Any, mechanism: Mechanism) -> None:
         return None
 
-    def _noisy(self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling) -> Any:
-        self.answers.append(Answer(answer, sensitivity, mechanism, sampling))
-        self.transcript.released.append(super()._noisy(answer, sensitivity, mechanism, sampling))
+    def _keep(self, scores: Any, sensitivity: float, mechanism: Mechanism) -> None:
+        return None
+
+    def _noisy(
+        self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling, follows: bool = False
+    ) -> Any:
+        self.answers.append(Answer(np.copy(answer), sensitivity, mechanism, sampling))
+        released = super()._noisy(answer, sensitivity, mechanism, sampling, follows)
+        self.transcript.released.append(released)
         return self.transcript.released[-1]
 
 
@@ -106,9 +112,14 @@ class Replayer(Curator):
     def _noise(self, sensitivity: Any, mechanism: Mechanism) -> None:
         return None
 
-    def _noisy(self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling) -> Any:
-        self._log(np.size(answer), sensitivity, mechanism, sampling)
-        self.answers.append(Answer(answer, sensitivity, mechanism, sampling))
+    def _keep(self, scores: Any, sensitivity: float, mechanism: Mechanism) -> None:
+        return None
+
+    def _noisy(
+        self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling, follows: bool = False
+    ) -> Any:
+        self._log(np.size(answer), sensitivity, mechanism, sampling, follows)
+        self.answers.append(Answer(np.copy(answer), sensitivity, mechanism, sampling))
         try:
             return next(self._released)
         except StopIteration:

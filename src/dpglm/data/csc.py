@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,13 @@ class CSC(Sparse):
         """Run a compiled block of coordinate steps (see ``kernels.descend_sparse``)."""
         from .kernels import descend_sparse  # compiled code is loaded by those who use it
 
-        # Unsigned indices spare the kernel a test for negative ones at every entry.
-        indptr, indices = (part.view(f"u{part.itemsize}") for part in (self.X.indptr, self.X.indices))
-        return descend_sparse(indptr, indices, self.X.data, tail, *steps)
+        return descend_sparse(*self.unsigned, tail, *steps)
+
+    @cached_property
+    def by_rows(self) -> Sparse:
+        from .csr import CSR
+
+        return CSR(self.X.tocsr())
 
     def _row_of_entry(self) -> NDArray[Any]:
         return self.X.indices

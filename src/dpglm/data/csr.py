@@ -27,6 +27,10 @@ class CSR(Sparse):
         """The table by columns with row i multiplied by scale_i."""
         return self._by_columns.scaled_columns(scale)
 
+    @property
+    def by_rows(self) -> CSR:
+        return self
+
     @cached_property
     def _by_columns(self) -> CSC:
         return CSC(self.X.tocsc())

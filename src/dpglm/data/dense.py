@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .sums import FreshSums
+
 _CHUNK_BYTES = 1 << 21
+_ENTRIES_A_THREAD = 1 << 20
+_COLUMNS_A_THREAD = 64
+_PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def rounded_down(limit: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
     """The limits in a table's own precision, never above their true value."""
     edge = limit.astype(dtype)
     return np.where(edge > limit, np.nextafter(edge, np.zeros_like(edge)), edge)
+
+
+def by_column_ranges(work: Callable[[int, int], None], shape: tuple[int, int]) -> None:
+    """Run compiled work on ranges of columns, in as many threads as there are processors and it is worth.
+
+    No sum is shared between threads, so the result does not depend on their number.
+    """
+    n, p = shape
+    threads = min(_PROCESSORS, n * p // _ENTRIES_A_THREAD, p // _COLUMNS_A_THREAD)
+    if threads <= 1:
+        work(0, p)
+        return
+    edges = [p * k // threads for k in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, edges[:-1], edges[1:]))
 
 
 class Dense:
@@ -97,6 +119,27 @@ class Dense:
         from .kernels import descend_dense  # compiled code is loaded by those who use it
 
         return descend_dense(self.X, tail.astype(self.X.dtype, copy=False), *steps)
+
+    def clipped_sums(self, r: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum over the rows of r_i times entry j, each term cut to [-limit_j, limit_j], for all columns."""
+        if self.X.dtype == np.float64 and np.isinf(limit).all():
+            return self.t_dot(r)
+        from .sum_kernels import clipped_by_columns, clipped_by_rows
+
+        kernel = clipped_by_columns if self.X.flags.f_contiguous else clipped_by_rows
+        sums = np.empty(self.shape[1])
+        by_column_ranges(lambda start, stop: kernel(self.X, r, limit, start, stop, sums), self.shape)
+        return sums
+
+    def sums(
+        self,
+        scale: NDArray[np.float64],
+        tail: NDArray[np.float64],
+        limit: NDArray[np.float64],
+        reach: NDArray[np.float64],
+    ) -> FreshSums:
+        """Sums of cut terms (see ``sums.ClippedSums``); limits that nothing can reach are not looked at."""
+        return FreshSums(self, scale, tail, np.where(reach <= limit, np.inf, limit))
 
     def _chunks(self) -> Iterator[slice]:
         n, p = self.shape

@@ -14,6 +14,7 @@ from .csc import CSC
 from .csr import CSR
 from .dense import Dense
 from .sparse import canonical, is_sparse
+from .sums import ClippedSums
 
 LARGEST_NORM = 1e100
 """Longer rows count as not finite, so that no product with them overflows or loses its precision."""
@@ -41,6 +42,13 @@ class Block(Protocol):
     def clipped(self, limit: NDArray[np.float64]) -> Block: ...
     def without(self, dropped: NDArray[np.bool_]) -> Block: ...
     def scaled_columns(self, scale: NDArray[np.float64]) -> Columns: ...
+    def sums(
+        self,
+        scale: NDArray[np.float64],
+        tail: NDArray[np.float64],
+        limit: NDArray[np.float64],
+        reach: NDArray[np.float64],
+    ) -> ClippedSums: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +113,21 @@ class Records:
     def by_columns(self) -> Columns:
         """The table by columns, its rows already scaled."""
         return self.block.scaled_columns(self.scale)
+
+    def column(self, j: int) -> tuple[Any, NDArray[np.float64]]:
+        """The rows that hold feature j, the constant one being the last, and their entries."""
+        if j == self.n_features:
+            return slice(None), self.intercept_column
+        rows, entries = self.block.column(j)
+        return rows, entries * self.scale[rows]
+
+    def sums(self, limit: NDArray[np.float64], reach: NDArray[np.float64]) -> ClippedSums:
+        """Sums over the records of r_i times entry j, each term cut to [-limit_j, limit_j], at r = 0.
+
+        ``reach`` bounds the terms by what is public: where it is below the limit, nothing can be cut.
+        """
+        tail = self.intercept_column[: self.n_records if self.constant else 0]
+        return self.block.sums(self.scale, tail, limit, reach)
 
     def with_target(self, y: NDArray[np.float64]) -> Records:
         """The same table with other targets."""

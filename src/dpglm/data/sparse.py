@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .dense import rounded_down
+from .sums import KeptSums
 
 
 class Sparse:
@@ -21,6 +22,12 @@ class Sparse:
     @property
     def shape(self) -> tuple[int, int]:
         return self.X.shape
+
+    @property
+    def unsigned(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """(indptr, indices, entries) for kernels: unsigned indices spare a test for negative ones."""
+        indptr, indices = (part.view(f"u{part.itemsize}") for part in (self.X.indptr, self.X.indices))
+        return indptr, indices, self.X.data
 
     def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """X @ w."""
@@ -50,6 +57,21 @@ class Sparse:
     def without(self, dropped: NDArray[np.bool_]) -> Self:
         """The table with some rows set to zero."""
         return self._with(np.where(dropped[self._row_of_entry()], 0, self.X.data))
+
+    def sums(
+        self,
+        scale: NDArray[np.float64],
+        tail: NDArray[np.float64],
+        limit: NDArray[np.float64],
+        reach: NDArray[np.float64],
+    ) -> KeptSums:
+        """Sums of cut terms (see ``sums.ClippedSums``)."""
+        return KeptSums(self.by_rows, scale, tail, limit)
+
+    @property
+    def by_rows(self) -> Sparse:
+        """The table stored by rows."""
+        raise NotImplementedError
 
     def _with(self, entries: NDArray[Any]) -> Self:
         parts = (entries.astype(self.X.dtype, copy=False), self.X.indices, self.X.indptr)

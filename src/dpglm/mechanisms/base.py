@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from ..accounting import Event, Imprecision
 from .randomness import Randomness
+
+
+class Kept(Protocol):
+    """Scores in a structure from which a choice is drawn without a look at each of them."""
+
+    def update(self, index: Any, scores: Any) -> None:
+        """Set some of the scores."""
+        ...
+
+    def draw(self, randomness: Randomness) -> int:
+        """The index chosen."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -38,6 +50,10 @@ class Mechanism(ABC):
         A grid of 0 stands for no noise and no rounding.
         """
         raise ValueError(f"the {self.name} mechanism does not add noise to its answer")
+
+    def keep(self, scores: Any, sensitivity: float) -> Kept | None:
+        """The scores of a selection kept for many choices; None where ``release`` serves as well."""
+        return None
 
     @abstractmethod
     def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> Any:

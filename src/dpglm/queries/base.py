@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from ..privacy import Neighbours
 
 Vector = NDArray[np.float64]
+
+LARGEST_COEFFICIENT = 1e100
+"""Public points stay below this, so that no product with a bounded record overflows."""
 
 
 class Table(Protocol):
@@ -30,6 +33,8 @@ class Table(Protocol):
     def dot(self, w: Vector) -> Vector: ...
     def t_dot(self, r: Vector) -> Vector: ...
     def second_moments(self) -> Vector: ...
+    def column(self, j: int) -> tuple[Any, Vector]: ...
+    def sums(self, limit: Vector, reach: Vector) -> Any: ...
     @property
     def by_columns(self) -> Any: ...
 
@@ -44,6 +49,54 @@ class WorstCase:
     first: tuple[Vector, float]
     second: tuple[Vector, float]
     public: tuple[Any, ...]
+
+
+class Releaser(Protocol):
+    """The way out of an opened query; the curator behind it logs every release."""
+
+    def __call__(self, answer: Any, sensitivity: Any, mechanism: Any, follows: bool = False) -> Any:
+        """The released answer; ``follows`` makes one round of it and the release just before it."""
+        ...
+
+    def noise(self, sensitivity: Vector, mechanism: Any) -> tuple[Vector, Vector] | None:
+        """Noise for a block of releases, and their grids: what leaves is the answer on its grid plus noise.
+
+        A grid of 0 leaves the answer as it is. None means that every number must be released by a call.
+        """
+        ...
+
+    def keep(self, scores: Vector, sensitivity: float, mechanism: Any) -> Any:
+        """Scores to ``choose`` from and to ``update``, or None: then all are handed to every call."""
+        ...
+
+    def choose(self, kept: Any, entries: int, sensitivity: float, mechanism: Any) -> int:
+        """The released choice among so many kept scores."""
+        ...
+
+
+class Exact:
+    """Releases what it is given."""
+
+    def __call__(self, answer: Any, sensitivity: Any, mechanism: Any, follows: bool = False) -> Any:
+        return answer
+
+    def noise(self, sensitivity: Vector, mechanism: Any) -> None:
+        return None
+
+    def keep(self, scores: Vector, sensitivity: float, mechanism: Any) -> None:
+        return None
+
+    def choose(self, kept: Any, entries: int, sensitivity: float, mechanism: Any) -> int:
+        raise NotImplementedError("nothing is kept")
+
+
+Opened = TypeVar("Opened", covariant=True)
+
+
+class Openable(Protocol[Opened]):
+    """A query with private state that lives on between its releases."""
+
+    def open(self, data: Any, w: Vector, neighbours: Neighbours, releaser: Releaser) -> Opened: ...
 
 
 class Query(ABC):
@@ -62,6 +115,15 @@ class Query(ABC):
     @abstractmethod
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         """Records of norm at most ``radius`` that show the sensitivity to be no larger than needed."""
+
+
+def require_moderate(point: Any) -> None:
+    """Refuse a public point so large that products with bounded records could overflow.
+
+    An overflow would turn a bounded contribution into NaN, which no noise hides.
+    """
+    if not np.all(np.abs(point) < LARGEST_COEFFICIENT):
+        raise FloatingPointError("the coefficients diverged: use a smaller step_size")
 
 
 def finite(slopes: Vector) -> Vector:

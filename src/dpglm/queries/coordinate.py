@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..losses import Loss
 from ..privacy import Neighbours
-from .base import Query, Table, Vector, WorstCase, finite, opposed_records
-
-LARGEST_COEFFICIENT = 1e100
-"""Public points stay below this, so that no product with a bounded record overflows."""
-
-
-class Releaser(Protocol):
-    """The way out of an opened query; the curator behind it logs every release."""
-
-    def __call__(self, answer: Any, sensitivity: Any, mechanism: Any) -> Any:
-        """The released answer."""
-        ...
-
-    def noise(self, sensitivity: Vector, mechanism: Any) -> tuple[Vector, Vector] | None:
-        """Noise for a block of releases, and their grids: what leaves is the answer on its grid plus noise.
-
-        A grid of 0 leaves the answer as it is. None means that every number must be released by a call.
-        """
-        ...
-
-
-class _Exact:
-    """Releases what it is given."""
-
-    def __call__(self, answer: Any, sensitivity: Any, mechanism: Any) -> Any:
-        return answer
-
-    def noise(self, sensitivity: Vector, mechanism: Any) -> None:
-        return None
+from .base import (
+    Exact,
+    Query,
+    Releaser,
+    Table,
+    Vector,
+    WorstCase,
+    finite,
+    opposed_records,
+    require_moderate,
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +61,7 @@ class CoordinateSums(Query):
 
     def __call__(self, data: Table, *public: Any) -> Vector:
         (w,) = public
-        opened = self.open(data, w, Neighbours.REPLACE_ONE, _Exact())
+        opened = self.open(data, w, Neighbours.REPLACE_ONE, Exact())
         return np.array([opened.release(j, None) for j in range(len(w))])
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
@@ -114,8 +96,7 @@ class OpenCoordinates:
 
     def move(self, j: int, value: float) -> None:
         """Set coordinate j of the public point: costs nothing."""
-        if not abs(value) < LARGEST_COEFFICIENT:
-            raise FloatingPointError("the coefficients diverged: use a smaller step_size")
+        require_moderate(value)
         rows, entries = self._column(j)
         self._z[rows] += (value - self._w[j]) * entries
         self._w[j] = value
@@ -150,8 +131,7 @@ class OpenCoordinates:
     def _require_finite(self, coordinates: NDArray[np.int64], noise: Vector, rule: CoordinateRule) -> None:
         """Refuse a block that could overflow, whatever the records are."""
         largest = len(self._y) * self._query.clip[coordinates] + np.abs(noise)
-        if not np.abs(self._w).max() + np.sum(rule.rate[coordinates] * largest) < LARGEST_COEFFICIENT:
-            raise FloatingPointError("the coefficients may diverge: use a smaller step_size")
+        require_moderate(np.abs(self._w).max() + np.sum(rule.rate[coordinates] * largest))
 
     def _column(self, j: int) -> tuple[Any, Any]:
         return (slice(None), self._tail) if j == self._last else self._columns.column(j)

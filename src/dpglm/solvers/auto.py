@@ -10,10 +10,12 @@ from ..problem import Problem
 from .base import Solver
 from .coordinate_descent import CoordinateDescent
 from .gradient_descent import GradientDescent
+from .greedy_coordinate_descent import GreedyCoordinateDescent
 
 SOLVERS: dict[str, type[Solver]] = {
     "gradient-descent": GradientDescent,
     "coordinate-descent": CoordinateDescent,
+    "greedy-coordinate-descent": GreedyCoordinateDescent,
 }
 
 UNEQUAL = 4.0

@@ -108,3 +108,10 @@ def positive_count(**settings: int | None) -> None:
     for name, value in settings.items():
         if value is not None and not (isinstance(value, Integral) and value > 0):
             raise ValueError(f"{name} must be a positive whole number, got {value!r}")
+
+
+def proper_share(**settings: float) -> None:
+    """Refuse shares of a budget that leave nothing for one side."""
+    for name, value in settings.items():
+        if not 0 < value < 1:
+            raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")

@@ -7,18 +7,27 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..curator import Curator
-from ..errors import UnsupportedProblem
 from ..mechanisms import Gaussian
-from ..penalties import Separable
 from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
-from ..queries import CoordinateRule, CoordinateSums, SecondMoments
+from ..queries import CoordinateRule, CoordinateSums
 from . import defaults
-from .base import AuditCase, Result, Solver, Vector, noise_of_one_pass, opposed, positive, positive_count
+from .base import (
+    AuditCase,
+    Result,
+    Solver,
+    Vector,
+    noise_of_one_pass,
+    opposed,
+    positive,
+    positive_count,
+    proper_share,
+)
+from .moments import Moments, require_separable
 
 _SETTLED = 1e-7
 _MEMORY = 5
@@ -79,28 +88,15 @@ class CoordinateDescent(Solver):
         positive_count(steps=self.steps, periods=self.periods)
         if self.clip_rule not in ("smoothness", "uniform"):
             raise ValueError(f"clip_rule must be 'smoothness' or 'uniform', got {self.clip_rule!r}")
-        if isinstance(self.second_moments, str) and self.second_moments not in ("bounds", "private"):
-            raise ValueError(
-                f"second_moments must be 'bounds', 'private' or values, got {self.second_moments!r}"
-            )
-        if not 0 < self.share < 1:
-            raise ValueError(f"share must lie strictly between 0 and 1, got {self.share!r}")
+        proper_share(share=self.share)
+        Moments(self.second_moments, self.share)
 
     def plan(
         self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
     ) -> CoordinateDescentPlan:
-        if not isinstance(problem.penalty, Separable):
-            raise UnsupportedProblem(
-                f"CoordinateDescent needs a penalty that is a sum over coordinates, "
-                f"{type(problem.penalty).__name__} is none: use GradientDescent"
-            )
-        source = self._source(problem)
-        if source == "bounds" and not np.isfinite(problem.features(p)).all():
-            raise UnsupportedProblem(
-                "second_moments='bounds' needs Bounds(feature=...) or Bounds(row_norm=...)"
-            )
-        if source == "declared":
-            _declared(self.second_moments, p)
+        require_separable(problem, type(self).__name__)
+        moments = Moments(self.second_moments, self.share)
+        source = moments.source(problem, p)
         if budget.private:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             usual = defaults.coordinate_descent(problem, p, noise, self.clip)
@@ -108,21 +104,13 @@ class CoordinateDescent(Solver):
         else:
             clip, steps = self.clip or math.inf, self.steps or 20_000 * problem.dimension(p)
         steps, clip = int(steps), float(clip)
-        moments = SecondMoments(problem.bounds.radius(p))
         descent = Release(
             query=CoordinateSums.name,
             mechanism=Gaussian(math.sqrt(steps / (1 - self.share * (source == "private")))),
             count=steps,
             sensitivity=f"{neighbours.records_moved} C_j",
         )
-        first = Release(
-            query=SecondMoments.name,
-            mechanism=Gaussian(math.sqrt(1 / self.share)),
-            count=1,
-            sensitivity=f"{moments.sensitivity(neighbours):.4g}",
-            entries=p,
-        )
-        releases = (first, descent) if source == "private" else (descent,)
+        releases = (*moments.releases(source, problem, p, neighbours), descent)
         plan = CoordinateDescentPlan(
             n, p, budget, neighbours, fits, releases, steps, clip, self.clip_rule, float(self.step_size),
             source, int(self.periods or 0),
@@ -131,7 +119,7 @@ class CoordinateDescent(Solver):
 
     def run(self, plan: CoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
         n, p = plan.n_records, plan.n_features
-        moments = self._moments(plan, problem, curator)
+        moments = Moments(self.second_moments, self.share).values(plan.second_moments, plan, problem, curator)
         curvature = problem.loss.smoothness() * moments
         step = plan.step_size / curvature
         share = (
@@ -164,27 +152,6 @@ class CoordinateDescent(Solver):
         moments = opposed(cls(**settings, second_moments="private", share=0.9, periods=2), 2)
         corners = ((np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0))
         return sums, replace(moments, first=corners[0], second=corners[1])
-
-    def _source(self, problem: Problem) -> str:
-        if self.second_moments is None:
-            return "private" if problem.bounds.feature is None else "bounds"
-        return self.second_moments if isinstance(self.second_moments, str) else "declared"
-
-    def _moments(self, plan: CoordinateDescentPlan, problem: Problem, curator: Curator) -> Vector:
-        """Second moment of each feature, the constant one included; all positive."""
-        largest = np.square(problem.features(plan.n_features))
-        p = plan.n_features
-        if not plan.budget.private:
-            values = curator.release(SecondMoments(problem.bounds.radius(p)), Gaussian(0.0)) / plan.n_records
-            largest[:p] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-300))
-        elif plan.second_moments == "declared":
-            largest[:p] = _declared(self.second_moments, p)
-        elif plan.second_moments == "private":
-            query, mechanism = SecondMoments(problem.bounds.radius(p)), plan.releases[0].mechanism
-            noisy = curator.release(query, mechanism) / plan.n_records
-            deviation = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
-            largest[:p] = np.minimum(np.maximum(noisy, 0.0) + 2.0 * deviation, largest[:p])
-        return largest
 
 
 def _settle(
@@ -223,10 +190,3 @@ def _extrapolated(path: Vector, scale: Vector) -> Vector:
     gram += 1e-12 * np.trace(gram) * np.eye(len(gram))
     weights = np.linalg.solve(gram, np.ones(len(gram)))
     return weights / weights.sum() @ path[1:]
-
-
-def _declared(values: Any, n_features: int) -> NDArray[np.float64]:
-    moments = np.asarray(values, dtype=np.float64)
-    if moments.shape != (n_features,) or not ((moments > 0) & (moments < math.inf)).all():
-        raise ValueError(f"second_moments must be {n_features} positive numbers, one for each feature")
-    return moments

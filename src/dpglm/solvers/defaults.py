@@ -64,6 +64,13 @@ def coordinate_descent(problem: Problem, p: int, noise: float, clip: float | Non
     return math.ceil(passes * problem.dimension(p)), _clip(problem, p, noise, clip)[0]
 
 
+def greedy_coordinate_descent(
+    problem: Problem, p: int, noise: float, clip: float | None
+) -> tuple[int, float, float]:
+    """(steps, clip, step_size) of greedy coordinate descent; a clip that is given is kept."""
+    return 10, _clip(problem, p, noise, clip)[0], 1.0
+
+
 def _clip(problem: Problem, p: int, noise: float, given: float | None) -> tuple[float, float]:
     """The clip, and its share of the largest gradient norm."""
     if given is not None:

@@ -1,0 +1,163 @@
+"""Scores of all coordinates, from which a greedy method selects the next one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..losses import Loss
+from ..privacy import Neighbours
+from .base import (
+    Exact,
+    Query,
+    Releaser,
+    Table,
+    Vector,
+    WorstCase,
+    finite,
+    opposed_records,
+    require_moderate,
+)
+
+RULES = {"gs": 0, "gs-s": 0, "gs-r": 1, "gs-q": 2}
+"""Greedy rules; GS is GS-s of a penalty without kinks."""
+
+_ROUNDING = 2.0**-12
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateScores(Query):
+    """For each coordinate j, n times how much a step along it promises, by a slope g_j of clipped terms.
+
+    With M_j the curvature along coordinate j and psi its penalty, the rules are
+
+    * GS-s: the least abs(g_j + s) over subgradients s of psi at w_j, over sqrt(M_j);
+    * GS-r: sqrt(M_j) abs(prox(w_j - g_j / M_j) - w_j), the prox with step 1 / M_j;
+    * GS-q: sqrt(2 q_j), q_j the largest decrease of g_j a + M_j a²/2 + psi(w_j + a) - psi(w_j).
+
+    Guarantee
+    ---------
+    One record adds to n g_j a number in [-C_j, C_j], and every score is 1/sqrt(M_j)-Lipschitz in g_j: score
+    j moves by at most C_j / sqrt(M_j) if the record is zeroed out, twice that if it is replaced. A selection
+    takes the largest of these numbers for all.
+
+    Parameters
+    ----------
+    loss : Loss
+    clip, curvature : array of shape (dimension,)
+        C_j and M_j.
+    rule : {"gs", "gs-s", "gs-r", "gs-q"}
+    form : tuple of four floats
+        (l1, l2, low, high) of the penalty of each coordinate but the intercept.
+    reach : array of shape (dimension,)
+        Public bound on the size of a record's term before it is cut.
+    """
+
+    name: ClassVar[str] = "coordinate scores"
+    loss: Loss
+    clip: Vector
+    curvature: Vector
+    rule: str
+    form: tuple[float, float, float, float]
+    reach: Vector
+
+    def __call__(self, data: Table, *public: Any) -> Vector:
+        (w,) = public
+        scores: Any = self.open(data, w, Neighbours.REPLACE_ONE, Exact()).select(None)
+        return np.asarray(scores)
+
+    def sensitivity(self, neighbours: Neighbours) -> Vector:
+        return self.clip / np.sqrt(self.curvature) * neighbours.records_moved * (1 + _ROUNDING)
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        return opposed_records(n_features, radius, constant)
+
+    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenScores:
+        """Start keeping the margins, slopes and sums of every record at w."""
+        return OpenScores(self, data, w, neighbours, releaser)
+
+
+class OpenScores:
+    """Private state (margins, slopes, sums, scores) behind ``select``, ``release`` and ``move``."""
+
+    def __init__(
+        self, query: CoordinateScores, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser
+    ) -> None:
+        self._query, self._data, self._releaser = query, data, releaser
+        self._w, self._z = np.array(w, dtype=np.float64), data.dot(w)
+        self._require_precise(slice(None), self._w)
+        self._largest = float(query.sensitivity(neighbours).max())
+        self._sensitivity = query.clip * neighbours.records_moved
+        self._slopes = finite(query.loss.derivative(self._z, data.y))
+        self._clipped = data.sums(query.clip, query.reach)
+        self._clipped.shift(slice(None), np.zeros_like(self._slopes), self._slopes)
+        self._all = np.arange(len(self._w), dtype=np.int32)
+        self._sums, self._scores = np.empty(0), np.empty(len(self._w))
+        self._kept: Any = None
+        self._kept_for: Any = None
+        self._current = False
+        self._selected: int | None = None
+
+    def select(self, mechanism: Any) -> int:
+        """A coordinate whose score is nearly the largest: costs one event."""
+        if not self._current:
+            self._sums = self._clipped.sums
+            self._set_scores(self._all)
+        if not self._current or mechanism != self._kept_for:
+            self._kept = self._releaser.keep(self._scores, self._largest, mechanism)
+            self._kept_for = mechanism
+        self._current = True
+        if self._kept is None:
+            selected = self._releaser(self._scores, self._largest, mechanism)
+        else:
+            selected = self._releaser.choose(self._kept, len(self._scores), self._largest, mechanism)
+        self._selected = selected
+        return selected
+
+    def release(self, j: int, mechanism: Any) -> float:
+        """The slope n g_j of the coordinate just selected, made private: one round with its selection."""
+        if j != self._selected:
+            raise ValueError("only the coordinate that was just selected can be released, and only once")
+        self._selected = None
+        return self._releaser(float(self._sums[j]), self._sensitivity[j], mechanism, follows=True)
+
+    def move(self, j: int, value: float) -> None:
+        """Set coordinate j of the public point: costs nothing."""
+        require_moderate(value)
+        self._require_precise(j, value)
+        rows, entries = self._data.column(j)
+        z = self._z[rows] + (value - self._w[j]) * entries
+        self._z[rows], self._w[j] = z, value
+        old, new = self._slopes[rows].copy(), finite(self._query.loss.derivative(z, self._data.y[rows]))
+        self._slopes[rows] = new
+        touched = self._clipped.shift(rows, old, new)
+        self._current &= touched is not None
+        if touched is not None and self._current:
+            self._refresh(touched)
+            self._refresh(self._all[j : j + 1])
+
+    def _refresh(self, index: NDArray[Any]) -> None:
+        self._set_scores(index)
+        if self._kept is not None:
+            self._kept.update(index, self._scores[index])
+
+    def _set_scores(self, index: NDArray[Any]) -> None:
+        from .score_kernels import set_scores  # compiled code is loaded by those who use it
+
+        query, data = self._query, self._data
+        set_scores(
+            RULES[query.rule], data.n_records, self._sums, self._w, query.curvature, *query.form,
+            data.n_features, index, self._scores,
+        )  # fmt: skip
+
+    def _require_precise(self, j: Any, w_j: Any) -> None:
+        """Refuse a public point at which the rounding of a score could exceed what is allowed for it."""
+        l1, l2, _, _ = self._query.form
+        size = self._data.n_records * (l1 + l2 * np.abs(w_j))
+        if not np.all(size <= 2.0**35 * self._query.clip[j]):
+            raise FloatingPointError(
+                "the penalty is so large beside the clip that rounding would show: use a larger clip"
+            )

@@ -1,0 +1,238 @@
+"""Private greedy coordinate descent (Mangold, Bellet, Salmon and Tommasi, 2023, Algorithms 1 and 2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..curator import Curator
+from ..errors import UnsupportedProblem
+from ..mechanisms import Exponential, Gaussian, Laplace, Mechanism
+from ..penalties import Separable
+from ..plan import Plan, Release
+from ..privacy import Budget, Neighbours
+from ..problem import Problem
+from ..queries import RULES, CoordinateRule, CoordinateScores, CoordinateSums
+from . import defaults
+from .base import (
+    AuditCase,
+    Result,
+    Solver,
+    Vector,
+    noise_of_one_pass,
+    opposed,
+    positive,
+    positive_count,
+    proper_share,
+)
+from .moments import Moments, require_separable
+
+SELECTIONS: dict[str, type[Mechanism]] = {"exponential": Exponential}
+RELEASES: dict[str, type[Mechanism]] = {"gaussian": Gaussian, "laplace": Laplace}
+
+_FEW_ROUNDS = 8
+"""Beyond this many rounds Gaussian noise is always the lesser one."""
+
+_SETTLED = 1e-7
+
+
+@dataclass(frozen=True)
+class GreedyCoordinateDescentPlan(Plan):
+    """Plan of `GreedyCoordinateDescent`."""
+
+    solver: ClassVar[str] = "greedy coordinate descent"
+
+    steps: int
+    clip: float
+    step_size: float
+    rule: str
+    second_moments: str
+    start: str
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyCoordinateDescent(Solver):
+    """The best coordinate a step, selected privately: w_j <- prox(w_j - (g_j + noise) * step_size / M_j).
+
+    M_j is the curvature of the mean loss along coordinate j: the loss's smoothness times the second moment
+    of feature j. It scales the scores, sets the step and, by C_j = C sqrt(M_j / tr M), the clip of each
+    coordinate, so that all scores have one sensitivity. Only the selected slope is released, so the noise
+    does not grow with the number of features: for models with few large coefficients among many.
+
+    Parameters
+    ----------
+    steps : int, optional
+        Number of steps, which is also the largest number of coefficients that can differ from the start.
+    clip : float, optional
+        C in C_j = C sqrt(M_j / tr M).
+    step_size : float, optional
+        Step in units of 1 / M_j.
+    rule : {"gs-r", "gs-s", "gs-q", "gs"}
+        Score of a coordinate: the length of its proximal step, its least subgradient, or the root of the
+        decrease it promises (see `CoordinateScores`). "gs" is for penalties without kinks, where they agree.
+    selection : {"exponential", "laplace"}
+        Exponential mechanism, or the largest score after Laplace noise, which costs more.
+    release : {"auto", "gaussian", "laplace"}
+        Noise of the slope of the selected coordinate. "auto" is Gaussian, or Laplace for so few steps that
+        the plan has less noise with it.
+    selection_share : float
+        Share of the budget (of the squared Gaussian parameter) for the selections.
+    second_moments : "bounds", "private" or array of shape (n_features,), optional
+        Where M_j comes from: the declared feature bounds, a private release that takes ``moments_share`` of
+        the budget, or declared values. By default the bounds if features have them, else the release.
+    moments_share : float
+        Share of the budget for releasing second moments.
+    warm_start : array of shape (n_features,) or (n_features + 1,), optional
+        Public coefficients to start from, with the intercept as the last entry; without it, or without
+        ``warm_start``, the usual start.
+    """
+
+    name: ClassVar[str] = "greedy coordinate descent"
+
+    steps: int | None = None
+    clip: float | None = None
+    step_size: float | None = None
+    rule: str = "gs-r"
+    selection: str = "exponential"
+    release: str = "auto"
+    selection_share: float = 2 / 3
+    second_moments: str | ArrayLike | None = None
+    moments_share: float = 0.05
+    warm_start: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        positive(clip=self.clip, step_size=self.step_size)
+        positive_count(steps=self.steps)
+        proper_share(selection_share=self.selection_share, moments_share=self.moments_share)
+        for name, known in (("rule", RULES), ("selection", SELECTIONS), ("release", ("auto", *RELEASES))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {sorted(known)}, got {getattr(self, name)!r}")
+        Moments(self.second_moments, self.moments_share)
+
+    def plan(
+        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
+    ) -> GreedyCoordinateDescentPlan:
+        require_separable(problem, type(self).__name__)
+        l1, _, low, high = _form(problem)
+        if self.rule == "gs" and (l1 > 0 or low > -math.inf or high < math.inf):
+            raise UnsupportedProblem(
+                f"rule 'gs' needs a penalty without kinks, {type(problem.penalty).__name__} has some: "
+                f"use 'gs-s', 'gs-r' or 'gs-q'"
+            )
+        self._start(problem, p)
+        moments = Moments(self.second_moments, self.moments_share)
+        source = moments.source(problem, p)
+        if budget.private:
+            noise = noise_of_one_pass(n, budget, neighbours, fits)
+            usual = defaults.greedy_coordinate_descent(problem, p, noise, self.clip)
+            steps, clip, step_size = self.steps or usual[0], usual[1], self.step_size or usual[2]
+        else:
+            steps, clip = self.steps or 20_000 * problem.dimension(p), self.clip or math.inf
+            step_size = self.step_size or 1.0
+        steps, moved = int(steps), neighbours.records_moved
+        rest = (1 - self.moments_share * (source == "private")) / steps
+        first = moments.releases(source, problem, p, neighbours)
+        selection = Release(
+            CoordinateScores.name,
+            SELECTIONS[self.selection](1 / math.sqrt(rest * self.selection_share)),
+            steps,
+            f"{moved} C / sqrt(tr M)",
+            entries=problem.dimension(p),
+        )
+        deviation = 1 / math.sqrt(rest * (1 - self.selection_share))
+        gaussian = Release(CoordinateSums.name, Gaussian(deviation), steps, f"{moved} C_j", follows=True)
+        laplace = replace(gaussian, mechanism=Laplace(deviation / math.sqrt(2)))
+
+        def planned(release: Release) -> GreedyCoordinateDescentPlan:
+            return GreedyCoordinateDescentPlan(
+                n, p, budget, neighbours, fits, (*first, selection, release), steps, float(clip),
+                float(step_size), self.rule, source, "zero" if self.warm_start is None else "given",
+            ).calibrated()  # fmt: skip
+
+        if self.release != "auto":
+            return planned(laplace if self.release == "laplace" else gaussian)
+        if steps * fits > _FEW_ROUNDS or not budget.private:
+            return planned(gaussian)
+        # Both have the same deviation before they are scaled to the budget: the smaller factor wins.
+        return min(planned(gaussian), planned(laplace), key=lambda plan: plan.releases[-2].mechanism.noise)
+
+    def run(self, plan: GreedyCoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
+        n, p = plan.n_records, plan.n_features
+        moments = Moments(self.second_moments, self.moments_share).values(
+            plan.second_moments, plan, problem, curator
+        )
+        curvature = problem.loss.smoothness() * moments
+        query = CoordinateScores(
+            problem.loss,
+            plan.clip * np.sqrt(curvature / curvature.sum()),
+            curvature,
+            plan.rule,
+            _form(problem),
+            problem.loss.lipschitz(problem.bounds.target) * problem.features(p),
+        )
+        step = plan.step_size / curvature
+        rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
+        selection, release = plan.releases[-2].mechanism, plan.releases[-1].mechanism
+        w = self._start(problem, p)
+        scores = curator.open(query, w)
+
+        def advance() -> float:
+            j = scores.select(selection)
+            moved = rule.apply(j, w[j], scores.release(j, release))
+            length = abs(moved - w[j]) / math.sqrt(step[j])
+            w[j] = moved
+            scores.move(j, moved)
+            return length
+
+        if not plan.budget.private:
+            return Result(w, _settle(advance, w, plan.steps))
+        for _ in range(plan.steps):
+            advance()
+        return Result(w, plan.steps)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        settings: dict[str, Any] = {"steps": 3, "clip": 0.1, "step_size": 0.1, "second_moments": "bounds"}
+        return (opposed(cls(**settings), 2),)
+
+    def _start(self, problem: Problem, p: int) -> Vector:
+        """The public starting point, the intercept in units of its constant feature."""
+        w = problem.start(p)
+        if self.warm_start is None:
+            return w
+        given = np.asarray(self.warm_start, dtype=np.float64)
+        if given.shape not in ((p,), w.shape) or not np.isfinite(given).all():
+            raise ValueError(
+                f"warm_start must be {p} finite coefficients"
+                + (", or these and an intercept" if problem.fit_intercept else "")
+            )
+        w[:p] = given[:p]
+        if len(given) > p:
+            w[p] = given[p] / problem.constant(p)
+        return w
+
+
+def _settle(advance: Callable[[], float], w: Vector, most: int) -> int:
+    """Steps without noise until they are short; returns their number.
+
+    A step that sets a coefficient to zero may be short although others would not be. So more steps in turn
+    have to be short than there are coefficients left that could be set to zero.
+    """
+    longest, short = 0.0, 0
+    for done in range(1, most + 1):
+        length = advance()
+        longest = max(longest, length)
+        short = short + 1 if length <= _SETTLED * longest else 0
+        if short > np.count_nonzero(w):
+            return done
+    return most
+
+
+def _form(problem: Problem) -> tuple[float, float, float, float]:
+    assert isinstance(problem.penalty, Separable)
+    return problem.penalty.coordinate_form()

@@ -1,0 +1,90 @@
+"""Second moments of the features for coordinate methods: from bounds, declared, or released."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..curator import Curator
+from ..errors import UnsupportedProblem
+from ..mechanisms import Gaussian
+from ..penalties import Separable
+from ..plan import Plan, Release
+from ..privacy import Neighbours
+from ..problem import Problem
+from ..queries import SecondMoments
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Second moments of the features: "bounds", "private" (a release of them), declared values, or None.
+
+    None means the bounds if features have them, else a release with ``share`` of the budget.
+    """
+
+    setting: str | ArrayLike | None
+    share: float
+
+    def __post_init__(self) -> None:
+        if isinstance(self.setting, str) and self.setting not in ("bounds", "private"):
+            raise ValueError(f"second_moments must be 'bounds', 'private' or values, got {self.setting!r}")
+
+    def source(self, problem: Problem, p: int) -> str:
+        """Which of the three it is: "bounds", "private" or "declared"."""
+        if self.setting is None:
+            return "private" if problem.bounds.feature is None else "bounds"
+        if not isinstance(self.setting, str):
+            _declared(self.setting, p)
+            return "declared"
+        if self.setting == "bounds" and not np.isfinite(problem.features(p)).all():
+            raise UnsupportedProblem(
+                "second_moments='bounds' needs Bounds(feature=...) or Bounds(row_norm=...)"
+            )
+        return self.setting
+
+    def releases(self, source: str, problem: Problem, p: int, neighbours: Neighbours) -> tuple[Release, ...]:
+        """What the source costs, in a budget of 1 that is yet to be scaled."""
+        if source != "private":
+            return ()
+        sensitivity = SecondMoments(problem.bounds.radius(p)).sensitivity(neighbours)
+        mechanism = Gaussian(math.sqrt(1 / self.share))
+        return (Release(SecondMoments.name, mechanism, 1, f"{sensitivity:.4g}", entries=p),)
+
+    def values(self, source: str, plan: Plan, problem: Problem, curator: Curator) -> Vector:
+        """Second moment of each feature, the constant one included; all positive."""
+        p = plan.n_features
+        largest = np.square(problem.features(p))
+        query = SecondMoments(problem.bounds.radius(p))
+        if not plan.budget.private:
+            values = curator.release(query, Gaussian(0.0)) / plan.n_records
+            largest[:p] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-300))
+        elif source == "declared":
+            largest[:p] = _declared(self.setting, p)
+        elif source == "private":
+            mechanism = plan.releases[0].mechanism
+            noisy = curator.release(query, mechanism) / plan.n_records
+            deviation = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
+            largest[:p] = np.minimum(np.maximum(noisy, 0.0) + 2.0 * deviation, largest[:p])
+        return largest
+
+
+def require_separable(problem: Problem, solver: str) -> None:
+    """Refuse a penalty that coordinates share."""
+    if not isinstance(problem.penalty, Separable):
+        raise UnsupportedProblem(
+            f"{solver} needs a penalty that is a sum over coordinates, "
+            f"{type(problem.penalty).__name__} is none: use GradientDescent"
+        )
+
+
+def _declared(values: Any, n_features: int) -> Vector:
+    moments = np.asarray(values, dtype=np.float64)
+    if moments.shape != (n_features,) or not ((moments > 0) & (moments < math.inf)).all():
+        raise ValueError(f"second_moments must be {n_features} positive numbers, one for each feature")
+    return moments
