@@ -81,6 +81,20 @@ class Randomness:
         """Indices below ``size``, each taken with probability ``rate``, a multiple of 2**-53."""
         return np.flatnonzero(self._take(size) >> np.uint64(11) < np.uint64(int(rate * 2**53)))
 
+    def run(self, compiled: Callable[..., tuple[int, int]], *arguments: Any) -> int:
+        """What ``compiled(words, at, *arguments)`` makes of the words from ``at`` on.
+
+        It returns the place of the next word and its result, or a negative result if it ran out of words: it
+        then starts again from the same first word, with more of them, so what comes is a function of the
+        stream only.
+        """
+        while True:
+            at, result = compiled(self._words, self._at, *arguments)
+            if result >= 0:
+                self._at = at
+                return result
+            self._extend(_FEWEST)
+
     def _rounded(self, compiled: Callable[..., Any], reference: Any, scale: Any, size: Any) -> Any:
         shape = np.shape(scale) if size is None else size
         scales = np.empty(shape, dtype=np.uint64)
