@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..curator import Curator
 from ..errors import UnsupportedProblem
-from ..mechanisms import Exponential, Gaussian, Laplace, Mechanism
+from ..mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, Mechanism
 from ..penalties import Separable
 from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
@@ -32,7 +32,7 @@ from .base import (
 )
 from .moments import Moments, require_separable
 
-SELECTIONS: dict[str, type[Mechanism]] = {"exponential": Exponential}
+SELECTIONS: dict[str, type[Mechanism]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
 RELEASES: dict[str, type[Mechanism]] = {"gaussian": Gaussian, "laplace": Laplace}
 
 _FEW_ROUNDS = 8
