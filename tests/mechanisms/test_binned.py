@@ -165,6 +165,16 @@ def test_a_coin_has_the_digits_of_its_probability_far_beyond_one_word(gap):
             assert (binned.draw(source) == 7) == first
 
 
+def test_a_word_that_would_favour_some_members_is_skipped_and_the_bin_kept():
+    binned = Binned(np.where(np.arange(P) < P // 2, 0.0, -1.5 * SCALE), GRID, SCALE)
+    source = Randomness(0)
+    # Two bins, so one coin; 2**64 is no multiple of their size, so the last word is no member.
+    source._words = np.array([LARGEST, LARGEST, 12, 0, 0], dtype=np.uint64)
+    assert binned.draw(source) == 12 and source._at == 4
+    source._words, source._at = np.array([0, LARGEST, P // 2 + 9, 0, 0], dtype=np.uint64), 0
+    assert binned.draw(source) == P // 2 + 9 and source._at == 4
+
+
 def test_draws_agree_in_law_with_gumbel_noise():
     mechanism, rng = Exponential(2.0), np.random.default_rng(6)
     scores = np.where(np.arange(P) < 40, 8 * rng.standard_normal(P), -60.0)
