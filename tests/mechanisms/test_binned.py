@@ -141,7 +141,7 @@ def test_rare_bins_have_their_probability(size):
     draws = int(min(2 / size + 20_000, 120_000))
     hits = int((drawn(Binned(SCALE * below, GRID, SCALE), draws, seed=2) == 7).sum())
     assert stats.binomtest(hits, draws, law(SCALE * below)[7]).pvalue > 1e-6
-    above = np.full(P, -math.log(P) + math.log(1 / size - 1) * np.sign(size - 0.5) - 0.3)
+    above = np.full(P, math.log(size / (1 - size) / (P - 1)))
     above[7] = 0.0
     hits = int((drawn(Binned(SCALE * above, GRID, SCALE), draws, seed=3) != 7).sum())
     assert stats.binomtest(hits, draws, 1 - law(SCALE * above)[7]).pvalue > 1e-6
