@@ -141,7 +141,7 @@ def test_rare_bins_have_their_probability(size):
     draws = int(min(2 / size + 20_000, 120_000))
     hits = int((drawn(Binned(SCALE * below, GRID, SCALE), draws, seed=2) == 7).sum())
     assert stats.binomtest(hits, draws, law(SCALE * below)[7]).pvalue > 1e-6
-    above = np.full(P, -math.log(P) + math.log(1 / size - 1) * np.sign(size - 0.5) - 0.3)
+    above = np.full(P, math.log(size / (1 - size) / (P - 1)))
     above[7] = 0.0
     hits = int((drawn(Binned(SCALE * above, GRID, SCALE), draws, seed=3) != 7).sum())
     assert stats.binomtest(hits, draws, 1 - law(SCALE * above)[7]).pvalue > 1e-6
@@ -163,6 +163,16 @@ def test_a_coin_has_the_digits_of_its_probability_far_beyond_one_word(gap):
             words = [last >> 64, *[last & LARGEST] * tied, *accepted]
             source._words, source._at = np.array(words, dtype=np.uint64), 0
             assert (binned.draw(source) == 7) == first
+
+
+def test_a_word_that_would_favour_some_members_is_skipped_and_the_bin_kept():
+    binned = Binned(np.where(np.arange(P) < P // 2, 0.0, -1.5 * SCALE), GRID, SCALE)
+    source = Randomness(0)
+    # Two bins, so one coin; 2**64 is no multiple of their size, so the last word is no member.
+    source._words = np.array([LARGEST, LARGEST, 12, 0, 0], dtype=np.uint64)
+    assert binned.draw(source) == 12 and source._at == 4
+    source._words, source._at = np.array([0, LARGEST, P // 2 + 9, 0, 0], dtype=np.uint64), 0
+    assert binned.draw(source) == P // 2 + 9 and source._at == 4
 
 
 def test_draws_agree_in_law_with_gumbel_noise():

@@ -147,15 +147,17 @@ def draw(words: Any, at: int, values: Any, perm: Any, start: Any, line: Any) -> 
                 if heads == (here <= rest):
                     break
             k -= 1
-        if at + 3 > words.size:
-            return began, -1
         count = np.uint64(start[k + 1] - start[k])
-        word = words[at]
-        at += 1
-        member = word % count
-        # The last words, too few for all members, would favour some.
-        if word - member > _ALL - count + np.uint64(1):
-            continue
+        while True:
+            if at + 3 > words.size:
+                return began, -1
+            word = words[at]
+            at += 1
+            member = word % count
+            # The last words, too few for all members, would favour some. They are skipped here: another try
+            # would favour bins of which it takes fewer.
+            if word - member <= _ALL - count + np.uint64(1):
+                break
         j = perm[np.uint64(start[k]) + member]
         chance = math.exp((values[j] - reference) * inverse - (k + 1 - ORIGIN))
         if chance >= 1:
