@@ -107,7 +107,7 @@ class Curator:
     ) -> None:
         if mechanism.noise > 0 and not np.isfinite(sensitivity).all():
             raise UnsupportedProblem("a release without a finite sensitivity has no price: set a finite clip")
-        event, imprecision = _priced(sampling, mechanism, self._neighbours)
+        event, imprecision = _priced(sampling, mechanism, self._neighbours)  # type: ignore[arg-type]
         if follows:
             # One round with the release just before it: the price of a round holds in this order only.
             if self._last is None:
