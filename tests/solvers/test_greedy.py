@@ -215,7 +215,8 @@ def test_slopes_without_a_bound_need_a_clip():
 
 @pytest.mark.parametrize("setting", [
     {"rule": "gs-x"}, {"selection": "gumbel"}, {"release": "none"}, {"selection_share": 0.0},
-    {"selection_share": 1.0}, {"moments_share": 0.0}, {"steps": 0}, {"clip": -1.0}, {"step_size": 0.0}, {"second_moments": "measured"},
+    {"selection_share": 1.0}, {"moments_share": 0.0}, {"steps": 0}, {"clip": -1.0}, {"step_size": 0.0},
+    {"second_moments": "measured"},
 ])  # fmt: skip
 def test_settings_that_make_no_sense_are_refused(setting):
     with pytest.raises(ValueError, match=next(iter(setting))):
@@ -229,7 +230,7 @@ def test_even_moments_are_the_default_where_a_release_says_nothing():
 
 
 def test_a_long_step_is_shortened_where_it_passes_by_the_minimum():
-    """One feature: second moments a hundred times too small make a fixed step wander, and the default settle."""
+    """One feature, second moments a hundred times too small: a fixed step wanders, the default settles."""
     x = rng.choice([-1.0, 1.0], 100_000)[:, None]
     y = 0.3 * x[:, 0]
     problem = Problem(Squared(), Zero(), Bounds(feature=1.0, target=(-1, 1)), fit_intercept=False)
