@@ -5,14 +5,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 from scipy.special import logsumexp
 
+from dpglm import Bounds, LinearRegression
+from dpglm.accounting import Composed, Imprecision, Repeated, calibrate
 from dpglm.errors import UnsupportedProblem
-from dpglm.mechanisms import Exponential, Randomness, randomness
+from dpglm.mechanisms import Exponential, Randomness, binned_kernels, randomness
 from dpglm.mechanisms.binned import Binned
 from dpglm.mechanisms.binned_kernels import BINS, LOWEST, ORIGIN
 from dpglm.mechanisms.grid import on_grid
+from dpglm.solvers import GreedyCoordinateDescent
 
 LARGEST = 2**64 - 1
 GRID, SCALE, P, DRAWS = 2.0**-20, 1.7, 5_000, 30_000
@@ -147,22 +150,124 @@ def test_rare_bins_have_their_probability(size):
     assert stats.binomtest(hits, draws, 1 - law(SCALE * above)[7]).pvalue > 1e-6
 
 
-@pytest.mark.parametrize("gap", [20, 30, 60, 90])
-def test_a_coin_has_the_digits_of_its_probability_far_beyond_one_word(gap):
-    """One candidate is ahead of all others by ``gap``: which words say 'not this one' is known to 2**-128."""
+def digits(chance):
+    """A double as words of 64 binary digits, the last of them not 0."""
+    rest, words = Fraction(chance), []
+    while rest:
+        words.append(math.floor(rest * 2**64))
+        rest = rest * 2**64 - words[-1]
+    return words or [0]
+
+
+def one_less(words):
+    """The largest number of that many digits below a positive one."""
+    number = sum(word << 64 * i for i, word in enumerate(reversed(words))) - 1
+    return [number >> 64 * i & LARGEST for i in reversed(range(len(words)))]
+
+
+CHANCES = [
+    0.5,
+    0.3,
+    1 - 2.0**-53,
+    2.0**-64,
+    2.0**-65,
+    3 * 2.0**-70,
+    1e-30,
+    *(math.exp(-g) for g in (80, 237, 700)),
+]
+
+
+@pytest.mark.parametrize("chance", [*CHANCES, 2.0**-1022, 5e-324, 0.0])
+def test_a_coin_has_exactly_its_probability_to_the_last_digit(chance):
+    edge = digits(chance)
+    for words, wanted in [(edge, False), (one_less(edge), True)] if chance else [(edge, False)]:
+        at, heads = binned_kernels._heads(np.array([9, *words, 5], dtype=np.uint64), 1, chance)
+        assert heads == wanted
+        assert at <= 1 + len(words) <= 1 + binned_kernels._COIN
+    if len(edge) > 1:
+        for change, wanted in ((-1, True), (1, False)):
+            words = [*edge[:-2], edge[-2] + change] if edge[-2] else [*edge[:-2], 1]
+            words = np.array([*words, *[0] * 20], dtype=np.uint64)
+            assert binned_kernels._heads(words, 0, chance)[1] == (wanted and edge[-2] > 0)
+
+
+@pytest.mark.parametrize("chance", [0.3, 1 / 3, 0.9, 0.01])
+def test_a_coin_has_its_probability_also_where_digits_tie_all_the_time(chance, monkeypatch):
+    monkeypatch.setattr(binned_kernels, "_WORD", 4.0)
+    words = np.random.default_rng(1).integers(4, size=100_000).astype(np.uint64)
+    at = heads = tosses = 0
+    while at < len(words) - 40:
+        at, head = binned_kernels._heads.py_func(words, at, chance)
+        heads, tosses = heads + head, tosses + 1
+    assert tosses < 0.8 * at, "a tie takes another word"
+    assert stats.binomtest(int(heads), tosses, chance).pvalue > 1e-4
+
+
+def drawn_from(binned, words):
+    """A draw from these words and then others, and how many it took."""
+    source = Randomness(0)
+    source._words = np.array([*words, *[0] * 60], dtype=np.uint64)
+    return binned.draw(source), source._at
+
+
+@pytest.mark.parametrize("gap", [20, 30, 60, 90, 120])
+def test_the_coin_of_a_bin_is_exact_far_beyond_one_word(gap):
+    """One candidate is ahead of all others by ``gap``: which words say 'not this one' is known exactly."""
     scores = np.full(P, -SCALE * (gap - 0.5))
     scores[7] = 0.0
     binned = Binned(scores, GRID, SCALE)
     below = (P - 1) * math.exp(-gap)
-    chance = Fraction(below / (1 + below))
-    digits, unit = math.floor(chance * 2**128), max(2**70 * chance, 1)
-    source, accepted = Randomness(0), [5, 0, 0]
-    for last, first in [(digits - math.ceil(unit * 8), False), (digits + math.ceil(unit * 8), True)]:
-        if last >= 0:
-            tied = last >> 64 == math.floor(chance * 2**64)
-            words = [last >> 64, *[last & LARGEST] * tied, *accepted]
-            source._words, source._at = np.array(words, dtype=np.uint64), 0
-            assert (binned.draw(source) == 7) == first
+    edge = digits(below / (1 + below))
+    assert len(edge) > 1
+    assert drawn_from(binned, [*edge, 5, 0]) == (7, len(edge) + 2)
+    assert drawn_from(binned, [*one_less(edge), 5, 0])[0] not in (7, -1)
+
+
+@pytest.mark.parametrize("gap", [150, 200, 290, 299.5])
+def test_a_candidate_far_down_in_bin_zero_is_kept_with_exactly_its_probability(gap):
+    scores = np.full(P, -SCALE * gap)
+    scores[7] = 0.0
+    binned = Binned(scores, GRID, SCALE)
+    chance = math.exp(binned._values[0] * binned._line[1] + ORIGIN - 1)
+    edge = digits(chance)
+    assert chance == pytest.approx(math.exp(ORIGIN - 1 - gap), rel=1e-4)
+    # A coin says 'below' with words 0 up to the first digit, then come a member and its own coin.
+    below = (P - 1) * math.exp(-ORIGIN)
+    start = [0] * (1 + next(i for i, word in enumerate(digits(below / (1 + below))) if word))
+    found, used = drawn_from(binned, [*start, 5, *one_less(edge)])
+    assert found not in (7, -1) and used <= len(start) + 1 + len(edge)
+    # Not kept: another try, whose coin says 'not below', and whose candidate is kept.
+    assert drawn_from(binned, [*start, 5, *edge, LARGEST, 5, 0])[0] == 7
+
+
+@pytest.mark.parametrize("buffer", range(1, 24))
+def test_a_draw_never_reads_beyond_its_buffer(buffer):
+    scores = np.full(P, -SCALE * 290.0)
+    scores[7] = 0.0
+    binned = Binned(scores, GRID, SCALE)
+    source = Randomness(0)
+    source._words = np.zeros(buffer, dtype=np.uint64)
+    source._source = lambda count: np.zeros(1, dtype=np.uint64)
+    assert binned.draw(source) not in (7, -1)
+    assert source._at == drawn_from(binned, [])[1] <= source._words.size
+
+
+@pytest.mark.parametrize("epsilon", [100.0, 200.0])
+def test_a_fit_with_a_large_epsilon_selects_among_a_million_candidates(epsilon):
+    p, rng = 1_000_000, np.random.default_rng(0)
+    x = sparse.csr_array(
+        (rng.uniform(-1, 1, 2_000), rng.integers(p, size=2_000), np.arange(0, 2_001, 20)), shape=(100, p)
+    )
+    solver = GreedyCoordinateDescent(steps=200, clip=1.0, second_moments=np.full(p, 1e-3))
+    bounds = Bounds(row_norm=5.0, target=(-1, 1))
+    model = LinearRegression(epsilon, delta=2.5e-9, solver=solver, bounds=bounds, fit_intercept=False)
+    model.fit(x, rng.uniform(-1, 1, 100))
+    price = model.plan_.price
+    assert price[Imprecision(2.0**-400)] == 200 * p
+    assert 0.999 * epsilon < model.plan_.epsilon <= epsilon
+    # Hardly any noise more than with exact draws.
+    exact = Composed(tuple(Repeated(e, n) for e, n in price.items() if not isinstance(e, Imprecision)))
+    assert calibrate(exact, epsilon, 2.5e-9) == pytest.approx(1.0, rel=3e-4)
 
 
 def test_a_word_that_would_favour_some_members_is_skipped_and_the_bin_kept():

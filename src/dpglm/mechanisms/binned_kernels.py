@@ -23,6 +23,7 @@ LOWEST = 64
 _DECAY = np.array([math.exp(-k) for k in range(BINS)])
 _WORD = 2.0**64
 _EXACT = 2.0**53
+_COIN = 17  # the most words that a coin can take: a double has its last digit at 2**-1074 or before
 _ALL = np.uint64((1 << 64) - 1)
 
 
@@ -112,12 +113,15 @@ def update(index: Any, scores: Any, values: Any, perm: Any, position: Any, start
 
 @njit(cache=True, error_model="numpy")
 def _heads(words: Any, at: int, chance: float) -> Any:
-    """True with a probability below 1 that is rounded down to 128 binary digits; and the next word."""
-    scaled = chance * _WORD
-    whole = np.floor(scaled)  # a float: an integer would overflow
-    if words[at] != np.uint64(whole):
-        return at + 1, words[at] < np.uint64(whole)
-    return at + 2, words[at + 1] < np.uint64((scaled - whole) * _WORD)
+    """The next word, and True with exactly this probability below 1: digits are read until two differ."""
+    while True:
+        scaled = chance * _WORD
+        whole = np.floor(scaled)  # a float: an integer would overflow
+        word, digits = words[at], np.uint64(whole)
+        at += 1
+        if word != digits or scaled == whole:
+            return at, word < digits
+        chance = scaled - whole
 
 
 @njit(cache=True, error_model="numpy")
@@ -139,7 +143,7 @@ def draw(words: Any, at: int, values: Any, perm: Any, start: Any, line: Any) -> 
         while k > 0 and total[k - 1] > 0:
             count = start[k + 1] - start[k]
             if count > 0:
-                if at + 2 > words.size:
+                if at + _COIN > words.size:
                     return began, -1
                 # The rarer of the two ends of a coin is tossed for: so both have small relative errors.
                 here, rest = count * _DECAY[top - k], total[k - 1]
@@ -149,7 +153,7 @@ def draw(words: Any, at: int, values: Any, perm: Any, start: Any, line: Any) -> 
             k -= 1
         count = np.uint64(start[k + 1] - start[k])
         while True:
-            if at + 3 > words.size:
+            if at + 1 + _COIN > words.size:
                 return began, -1
             word = words[at]
             at += 1

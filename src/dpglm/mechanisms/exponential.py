@@ -15,8 +15,8 @@ from .binned import Binned
 from .grid import on_grid, public_grid
 from .randomness import GUMBEL_DISTANCE, Randomness
 
-_ROUNDING = 2.0**-40
-_MOST_NOISE = 2.0**38
+_ROUNDING = 2.0**-39
+_MOST_NOISE = 2.0**37
 _FEWEST_KEPT = 1 << 12
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
