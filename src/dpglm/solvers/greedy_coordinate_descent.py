@@ -211,8 +211,23 @@ class GreedyCoordinateDescent(Solver):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
-        settings: dict[str, Any] = {"steps": 3, "clip": 0.1, "step_size": 0.1, "second_moments": "bounds"}
-        return (opposed(cls(**settings), 2),)
+        settings: dict[str, Any] = {"steps": 2, "clip": 0.1, "step_size": 0.1}
+        solvers = (
+            cls(**settings, second_moments="bounds", release="gaussian"),
+            cls(**settings, second_moments="bounds", selection="laplace", release="laplace"),
+            cls(**settings, second_moments="private", moments_share=0.9),
+        )
+        # The bystanders make both scores large; the record in question raises one and lowers the other.
+        row = np.full(2, 0.5**0.5)
+        bystanders = (np.tile(row, (7, 1)), np.ones(7))
+        first, second = (row * [1, -1], 1.0), (row * [-1, 1], 1.0)
+        opposite = tuple(
+            replace(opposed(solver, 2), bystanders=bystanders, first=first, second=second)
+            for solver in solvers
+        )
+        # Second moments differ most between two corners of the ball.
+        corners = ((np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0))
+        return (*opposite[:2], replace(opposite[2], first=corners[0], second=corners[1]))
 
     def _start(self, problem: Problem, p: int) -> Vector:
         """The public starting point, the intercept in units of its constant feature."""
