@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -105,7 +106,10 @@ class Curator:
         sampling: Sampling,
         follows: bool = False,
     ) -> None:
-        if mechanism.noise > 0 and not np.isfinite(sensitivity).all():
+        one = isinstance(sensitivity, float)
+        if mechanism.noise > 0 and not (
+            math.isfinite(sensitivity) if one else np.isfinite(sensitivity).all()
+        ):
             raise UnsupportedProblem("a release without a finite sensitivity has no price: set a finite clip")
         event, imprecision = _priced(sampling, mechanism, self._neighbours)  # type: ignore[arg-type]
         if follows:
@@ -115,7 +119,7 @@ class Curator:
             self._spent[self._last] -= 1
             event = _round(self._last, event)
         # A vector of answers whose sensitivities are given one by one is as many releases.
-        self._spent[event] += np.size(sensitivity)
+        self._spent[event] += 1 if one else np.size(sensitivity)
         self._last = event
         if imprecision is not None:
             self._spent[imprecision] += entries

@@ -83,9 +83,10 @@ def test_kept_sums_do_not_drift_and_are_exact(layout):
     for _ in range(2_000):
         rows = rng.choice(n, rng.integers(1, 6), replace=False).astype(np.int32)
         new = rng.standard_normal(len(rows)) * 10 ** rng.uniform(-3, 3)
-        touched = kept.shift(rows, r[rows], new)
+        touched = kept.shift(rows, r[rows], new, 7)
         changed = np.any(records.block.X[rows].toarray() != 0, axis=0)
-        assert set(np.flatnonzero(changed)) | {p} == set(touched.tolist())
+        assert set(np.flatnonzero(changed)) | {7, p} == set(touched.tolist())
+        assert len(set(touched.tolist())) == len(touched)
         r[rows] = new
     assert np.array_equal(kept.sums, sums_at(records, limit, r).sums)
     grid = exact_grid(limit, n)

@@ -26,9 +26,8 @@ FORMS = [(0.0, 0.0, -INF, INF), (0.3, 0.0, -INF, INF), (0.3, 0.5, -INF, INF), (0
 
 def score(rule, g, w, m, form, free=1):
     """The compiled score of one coordinate for a table of one record."""
-    found = compiled(
-        CODES[rule], 1, np.array([g]), np.array([[w, m]]), *form, free, np.array([0], dtype=np.int32)
-    )
+    point = np.array([[w, m, 1 / (m + form[1] * (free > 0)), math.sqrt(m)]])
+    found, _ = compiled(CODES[rule], 1, np.array([g]), point, *form, free, np.array([0], dtype=np.int32))
     return float(found[0])
 
 

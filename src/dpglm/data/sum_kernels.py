@@ -12,6 +12,7 @@ _1, _2, _3, _4 = (np.uint64(n) for n in (1, 2, 3, 4))
 
 # Entries are finite: records that are not have been emptied.
 _MATH = {"nnan", "nsz", "contract", "reassoc"}
+_FINITE = {"nnan"}
 
 
 @njit(cache=True, error_model="numpy", nogil=True, fastmath=_MATH)
@@ -57,23 +58,25 @@ def clipped_by_columns(X: Any, r: Any, limit: Any, start: int, stop: int, out: A
         out[j] = total
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", fastmath=_FINITE)
 def _cut(value: float, top: float, rounding: float) -> float:
     # Adding and taking away 1.5 * 2**52 grid steps rounds to the grid; 0 leaves the value as it is.
     return (min(max(value, -top), top) + rounding) - rounding
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", fastmath=_FINITE)
 def shift(
     indptr: Any, indices: Any, entries: Any, scale: Any, tail: Any, rows: Any, old: Any, new: Any,
-    state: Any, mark: float, touched: Any,
+    state: Any, mark: float, touched: Any, always: int,
 ) -> Any:  # fmt: skip
     """Change the factors of some rows from old to new; list and count the features whose sums were touched.
 
-    A row of ``state`` holds what is read together: the sum of a feature, its limit, its rounding constant
-    and the mark of the last change. ``tail`` is the constant feature, if there is one.
+    A row of ``state`` begins with what is read together: the sum of a feature, its limit, its rounding
+    constant and the mark of the last change. ``tail`` is the constant feature, if there is one. The list
+    begins with feature ``always``; it has room for one more than there are features.
     """
-    count, found = 0, 0.0
+    touched[0], state[always, 3] = always, mark
+    count, found = 1, 0.0
     last = state.shape[0] - 1
     for t in range(rows.size):
         i = rows[t]
@@ -81,23 +84,20 @@ def shift(
         if before == after:
             continue
         # So short a loop has many loads under way at once; the next one then finds its rows in the cache.
-        loaded = 0.0
         for e in range(indptr[i], indptr[i + 1]):
-            loaded += state[indices[e], 0]
-        found += loaded
+            found += state[indices[e], 0]
         for e in range(indptr[i], indptr[i + 1]):
             j, x = indices[e], entries[e]
             top, rounding = state[j, 1], state[j, 2]
             state[j, 0] += _cut(after * x, top, rounding) - _cut(before * x, top, rounding)
-            if state[j, 3] != mark:
-                state[j, 3] = mark
-                touched[count] = j
-                count += 1
+            # Without a branch, which could not be foreseen: what is listed twice is overwritten.
+            touched[count] = j
+            count += state[j, 3] != mark
+            state[j, 3] = mark
         if tail.size:
             top, rounding = state[last, 1], state[last, 2]
             state[last, 0] += _cut(new[t] * tail[i], top, rounding) - _cut(old[t] * tail[i], top, rounding)
-            if state[last, 3] != mark:
-                state[last, 3] = mark
-                touched[count] = last
-                count += 1
+            touched[count] = last
+            count += state[last, 3] != mark
+            state[last, 3] = mark
     return count, found

@@ -26,10 +26,15 @@ class ClippedSums(Protocol):
         """The sums as they are now."""
         ...
 
-    def shift(self, rows: NDArray[Any] | slice, old: Vector, new: Vector) -> NDArray[Any] | None:
+    @property
+    def notes(self) -> Vector:
+        """Four numbers for each feature, in the cache line of its sum: for those who read both at random."""
+        ...
+
+    def shift(self, rows: NDArray[Any] | slice, old: Vector, new: Vector, j: int = 0) -> NDArray[Any] | None:
         """Change the factors r of some rows; the features whose sums may change, or None for all of them.
 
-        The list is valid until the next change.
+        The list has feature j in any case, and is valid until the next change.
         """
         ...
 
@@ -40,6 +45,7 @@ class FreshSums:
     def __init__(self, table: Dense, scale: Vector, tail: Vector, limit: Vector) -> None:
         self._table, self._scale, self._tail, self._limit = table, scale, tail, limit
         self._r = np.zeros(table.shape[0])
+        self.notes = np.empty((len(limit), 4))
 
     @property
     def sums(self) -> Vector:
@@ -50,7 +56,7 @@ class FreshSums:
             sums = np.append(sums, np.clip(self._tail * self._r, -top, top).sum())
         return sums
 
-    def shift(self, rows: NDArray[Any] | slice, old: Vector, new: Vector) -> None:
+    def shift(self, rows: NDArray[Any] | slice, old: Vector, new: Vector, j: int = 0) -> None:
         self._r[rows] = new
 
 
@@ -65,27 +71,38 @@ class KeptSums:
     def __init__(self, table: Sparse, scale: Vector, tail: Vector, limit: Vector) -> None:
         self._table, self._scale, self._tail = table.unsigned, scale, tail
         grid = exact_grid(limit, table.shape[0])
-        self._state = np.zeros((len(limit), 4))
+        self._state = _cache_lines(len(limit))
         with np.errstate(invalid="ignore", divide="ignore"):
             self._state[:, 1] = np.where(grid > 0, np.floor(limit / grid) * grid, limit)
         self._state[:, 2] = 1.5 * 2.0**52 * grid
         self._mark = 0.0
-        self._touched = np.empty(len(limit), dtype=np.int32 if len(limit) < 2**31 else np.int64)
+        self._touched = np.empty(len(limit) + 1, dtype=np.int32 if len(limit) < 2**31 else np.int64)
 
     @property
     def sums(self) -> Vector:
         return self._state[:, 0]
 
-    def shift(self, rows: NDArray[Any] | slice, old: Vector, new: Vector) -> NDArray[Any]:
+    @property
+    def notes(self) -> Vector:
+        return self._state[:, 4:]
+
+    def shift(self, rows: NDArray[Any] | slice, old: Vector, new: Vector, j: int = 0) -> NDArray[Any]:
         from .sum_kernels import shift  # compiled code is loaded by those who use it
 
         if isinstance(rows, slice):
             rows = np.arange(len(self._scale), dtype=np.int32)[rows]
         self._mark += 1.0
         count, _ = shift(
-            *self._table, self._scale, self._tail, rows, old, new, self._state, self._mark, self._touched
+            *self._table, self._scale, self._tail, rows, old, new, self._state, self._mark, self._touched, j
         )
         return self._touched[:count]
+
+
+def _cache_lines(count: int) -> Vector:
+    """Rows of eight zeros, each in one line of 64 bytes of the processor's cache."""
+    room = np.zeros(8 * count + 7)
+    begin = -room.ctypes.data // 8 % 8
+    return room[begin : begin + 8 * count].reshape(count, 8)
 
 
 def exact_grid(limit: Vector, n: int) -> Vector:

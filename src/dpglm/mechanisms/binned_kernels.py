@@ -30,7 +30,8 @@ _ALL = np.uint64((1 << 64) - 1)
 @njit(cache=True, error_model="numpy")
 def _rounded(score: float, grid: float) -> float:
     """The score on its grid, as ``on_grid`` has it."""
-    return np.rint(score / grid) * grid if abs(score) < _EXACT * grid else score
+    # The grid is a power of two: the product with its inverse is the quotient, and faster in a loop.
+    return np.rint(score * (1.0 / grid)) * grid if abs(score) < _EXACT * grid else score
 
 
 @njit(cache=True, error_model="numpy")

@@ -122,7 +122,7 @@ def require_moderate(point: Any) -> None:
 
     An overflow would turn a bounded contribution into NaN, which no noise hides.
     """
-    if not np.all(np.abs(point) < LARGEST_COEFFICIENT):
+    if not np.less(np.abs(point), LARGEST_COEFFICIENT).all():
         raise FloatingPointError("the coefficients diverged: use a smaller step_size")
 
 

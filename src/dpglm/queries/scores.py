@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..losses import Loss
 from ..privacy import Neighbours
@@ -87,14 +88,16 @@ class OpenScores:
     ) -> None:
         self._query, self._data, self._releaser = query, data, releaser
         self._require_precise(slice(None), w)
-        self._all = np.arange(len(w), dtype=np.int32 if len(w) < 2**31 else np.int64)
-        # Coefficient and curvature side by side: they are read together, at random places.
-        self._points, self._z = np.column_stack([w, query.curvature]), data.dot(w)
+        self._all: NDArray[Any] = np.arange(len(w), dtype=np.int32 if len(w) < 2**31 else np.int64)
+        self._z = data.dot(w)
         self._largest = float(query.sensitivity(neighbours).max())
         self._sensitivity = query.clip * neighbours.records_moved
         self._slopes = finite(query.loss.derivative(self._z, data.y))
         self._clipped = data.sums(query.clip, query.reach)
         self._clipped.shift(slice(None), np.zeros_like(self._slopes), self._slopes)
+        total = query.curvature + np.where(self._all < data.n_features, query.form[1], 0.0)
+        self._points = self._clipped.notes
+        self._points[:] = np.column_stack([w, query.curvature, 1 / total, np.sqrt(query.curvature)])
         self._sums = np.empty(0)
         self._kept: Any = None
         self._kept_for: Any = None
@@ -132,25 +135,25 @@ class OpenScores:
         self._z[rows], self._points[j, 0] = z, value
         old, new = self._slopes[rows].copy(), finite(self._query.loss.derivative(z, self._data.y[rows]))
         self._slopes[rows] = new
-        touched = self._clipped.shift(rows, old, new)
+        touched = self._clipped.shift(rows, old, new, j)
         self._current &= touched is not None
         if self._current and self._kept is not None:
-            for index in (touched, self._all[j : j + 1]):
-                self._kept.update(index, self._scores(index))
+            self._kept.update(touched, self._scores(touched))
 
     def _scores(self, index: Any) -> Vector:
         from .score_kernels import scores  # compiled code is loaded by those who use it
 
         query, data = self._query, self._data
-        return scores(
+        found, _ = scores(
             RULES[query.rule], data.n_records, self._sums, self._points, *query.form, data.n_features, index
         )
+        return found
 
     def _require_precise(self, j: Any, w_j: Any) -> None:
         """Refuse a public point at which the rounding of a score could exceed what is allowed for it."""
         l1, l2, _, _ = self._query.form
         size = self._data.n_records * (l1 + l2 * np.abs(w_j))
-        if not np.all(size <= 2.0**35 * self._query.clip[j]):
+        if not np.less_equal(size, 2.0**35 * self._query.clip[j]).all():
             raise FloatingPointError(
                 "the penalty is so large beside the clip that rounding would show: use a larger clip"
             )
