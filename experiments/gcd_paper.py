@@ -65,8 +65,9 @@ priced by dpglm's accountant.
 - Not run, because they cannot matter: (1) settings that cannot lower the objective by more than
   {still:.0%} of what lies between w = 0 and the optimum, even if all noise is helpful: their steps are too
   short; (2) clips above the largest contribution that a record can make to a logistic problem, but for the
-  least of them: the gradients are the same, the noise is more; (3) settings whose last noise alone costs {noisy:g} times more,
-  in expectation, than staying at w = 0. The shortest steps of each number of passes are always run.
+  least of them: the gradients are the same, the noise is more; (3) settings whose last noise alone costs
+  {noisy:g} times more, in expectation, than staying at w = 0. The shortest steps of each number of passes
+  are always run.
 - DP-SGD keeps its noise for all settings, so runs of more than {draw:.2g} numbers are left out: on dorothea
   those of more than 1 pass.
 - A pass is p steps of DP-CD, n of DP-SGD, one of DP-GCD. Standardisation, second moments and bounds count as
