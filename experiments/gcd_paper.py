@@ -76,8 +76,9 @@ priced by dpglm's accountant.
 
 
 SCREENED = """\
-All settings of DP-GCD with its default rule (gs-r) have {runs} runs. Those of the others have one; the
-  best {scale.finalists}, and the best {scale.finalists_per_pass} of each number of passes, have {runs}."""
+All settings of DP-GCD with its default rule (gs-r) have {runs} runs on problems of at most
+  {scale.thorough:,} features. Elsewhere all settings have one; the best {scale.finalists}, and the best
+  {scale.finalists_per_pass} of each number of passes, have {runs}."""
 
 FIGURES = """\
 Figures show the best setting of each number of passes (mean, min and max of its runs): 1 by passes, 3 by
@@ -92,7 +93,7 @@ WHOLE = Scale(
     greedy=Grid((1, 2, 4, 7, 10, 15, 20), _STEPS, _CLIPS),
     finalists=100,
     finalists_per_pass=20,
-    thorough=True,
+    thorough=10_000,
 )
 TINY = Scale(
     coordinate=Grid((0.1, 2), (0.1, 1.0), (1.0, 10.0)),
@@ -100,7 +101,7 @@ TINY = Scale(
     greedy=Grid((1, 4), (0.5, 1.0), (1.0, 10.0)),
     finalists=2,
     finalists_per_pass=1,
-    thorough=False,
+    thorough=0,
 )
 
 

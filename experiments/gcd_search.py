@@ -39,7 +39,7 @@ class Grid:
 class Scale:
     """How much work to do: the grids, and how many settings have all runs, overall and of each pass.
 
-    Settings of the default rule of DP-GCD all have them if ``thorough``.
+    Settings of the default rule of DP-GCD all have them on problems of at most ``thorough`` features.
     """
 
     coordinate: Grid
@@ -47,7 +47,7 @@ class Scale:
     greedy: Grid
     finalists: int
     finalists_per_pass: int
-    thorough: bool
+    thorough: int
 
     def grid(self, algorithm: str) -> Grid:
         return {CD: self.coordinate, SGD: self.gradient}.get(algorithm, self.greedy)
@@ -226,7 +226,7 @@ class Search:
         return [_row(s, runs, float(np.mean(fresh)) if s == best else math.nan) for s, runs in found.items()]
 
     def _finalists(self, found: dict[Setting, list[Run]], scale: Scale) -> list[Setting]:
-        if scale.thorough and self.algorithm == GCD:
+        if self.algorithm == GCD and self.task.shape[1] <= scale.thorough:
             return list(found)
         ranked = sorted(found, key=lambda s: found[s][0].gap)
         chosen = ranked[: scale.finalists]
