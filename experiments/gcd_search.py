@@ -20,7 +20,7 @@ from dpglm.solvers import GreedyCoordinateDescent, Solver
 
 GCD, GCD_S, GCD_Q, CD, SGD = "DP-GCD", "DP-GCD gs-s", "DP-GCD gs-q", "DP-CD", "DP-SGD"
 RULES = {GCD: "gs-r", GCD_S: "gs-s", GCD_Q: "gs-q"}
-RUNS = 5
+RUNS, FRESH_RUNS = 5, 20
 FIRST_FRESH_SEED = 100
 LARGEST_DRAW = 1.2e8
 STILL, NOISY = 0.01, 3.0
@@ -222,8 +222,11 @@ class Search:
             for setting, run in zip(finalists, self.runs(finalists, seed), strict=True):
                 found[setting].append(run)
         best = min(finalists, key=lambda s: np.mean([run.gap for run in found[s]]))
-        fresh = [self.runs([best], FIRST_FRESH_SEED + k)[0].gap for k in range(RUNS)]
-        return [_row(s, runs, float(np.mean(fresh)) if s == best else math.nan) for s, runs in found.items()]
+        return [_row(s, runs, self.fresh(s) if s == best else math.nan) for s, runs in found.items()]
+
+    def fresh(self, setting: Setting) -> float:
+        """Mean gap on seeds that had no part in the choice of the setting."""
+        return float(np.mean([self.runs([setting], FIRST_FRESH_SEED + k)[0].gap for k in range(FRESH_RUNS)]))
 
     def _finalists(self, found: dict[Setting, list[Run]], scale: Scale) -> list[Setting]:
         if self.algorithm == GCD and self.task.shape[1] <= scale.thorough:
