@@ -170,7 +170,7 @@ def table(tasks: Sequence[Task], results: Results) -> str:
                 f"| {task.name} | {np.count_nonzero(task.optimum)} | {task.gap_at_zero:.3g} | {algorithm} "
                 f"| {support} | {'-' if right is None else f'{right} / {wrong}'} "
                 f"| {row.mean:.2g} [{row.least:.2g}, {row.most:.2g}] | {row.fresh:.2g} "
-                f"| {'-' if gap is None else f'{gap:g}'} | {row.mean / task.gap_at_zero:.3f} "
+                f"| {'-' if gap is None else f'{gap:g}'} | {row.mean / task.gap_at_zero:.2g} "
                 f"| {row.passes:g}, {row.clip:.3g}, {row.step:.3g} |"
             )
     return "\n".join(lines)
@@ -239,19 +239,19 @@ def draw(tasks: Sequence[Task], results: Results, names: Sequence[str], x: str, 
             panel.set_visible(False)
             continue
         panel.axhline(task.gap_at_zero, color="grey", linewidth=0.8, linestyle=":", label="w = 0")
-        for name in names:
+        for name, line in zip(names, ("-", "--", ":"), strict=True):
             if (task.name, name) not in results:
                 continue
             rows = best_of_each_pass(results[task.name, name])
             at = [getattr(row, x) for row in rows]
-            panel.plot(at, [row.mean for row in rows], marker="o", markersize=3, label=name)
+            panel.plot(at, [row.mean for row in rows], linestyle=line, marker="o", markersize=3, label=name)
             panel.fill_between(at, [row.least for row in rows], [row.most for row in rows], alpha=0.2)
         panel.set_xscale("log")
         panel.set_yscale("log")
         panel.set_ylim(top=3 * task.gap_at_zero)
         panel.set_title(task.name, fontsize=10)
         panel.set_xlabel("passes" if x == "passes" else "seconds", fontsize=8)
-        panel.tick_params(labelsize=7)
+        panel.tick_params(which="both", labelsize=7)
     panels[0, 0].set_ylabel("relative gap: mean, min, max", fontsize=8)
     panels[0, 0].legend(fontsize=6)
     figure.savefig(path, dpi=150)
