@@ -8,10 +8,10 @@ from dpglm import Bounds, Neighbours, accounting
 from dpglm.curator import Curator, rounding_factor
 from dpglm.data import as_data
 from dpglm.losses import Logistic
-from dpglm.mechanisms import Gaussian, Laplace, Randomness
+from dpglm.mechanisms import Exponential, Gaussian, Laplace, Randomness
 from dpglm.mechanisms.grid import public_grid
-from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE
-from dpglm.queries import ClippedGradient, CoordinateSums
+from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE, GUMBEL_DISTANCE
+from dpglm.queries import ClippedGradient, CoordinateScores, CoordinateSums
 from dpglm.sampling import Everyone, Poisson
 
 rng = np.random.default_rng(0)
@@ -32,6 +32,37 @@ def test_every_release_is_logged_with_its_event():
     opened.move(1, 0.3)
     numbers = {accounting.Imprecision(GAUSSIAN_DISTANCE): 3 * 3 + 1}
     assert holder.spent == {accounting.Gaussian(2.0): 3, accounting.Gaussian(5.0): 1} | numbers
+
+
+def test_a_selection_and_the_release_after_it_are_logged_as_one_round():
+    scores = CoordinateScores(
+        Logistic(), np.ones(3), np.ones(3), "gs-r", (0.0, 0.0, -math.inf, math.inf), np.ones(3)
+    )
+    holder = curator()
+    opened = holder.open(scores, np.zeros(3))
+    for _ in range(4):
+        opened.release(opened.select(Exponential(2.0)), Gaussian(5.0))
+    opened.select(Exponential(2.0))
+    selection, release = accounting.Exponential(2.0), accounting.Gaussian(5.0)
+    assert holder.spent == {
+        accounting.Composed((selection, release)): 4,
+        selection: 1,
+        accounting.Imprecision(GUMBEL_DISTANCE): 5 * 3,
+        accounting.Imprecision(GAUSSIAN_DISTANCE): 4,
+    }
+    one, apart = (
+        accounting.compose(event).delta(1.0)
+        for event in (
+            accounting.Repeated(accounting.Composed((selection, release)), 4),
+            accounting.Composed((accounting.Repeated(selection, 4), accounting.Repeated(release, 4))),
+        )
+    )
+    assert one < apart
+
+
+def test_a_release_cannot_follow_nothing():
+    with pytest.raises(ValueError, match="follow"):
+        curator()._noisy(0.0, 1.0, Gaussian(1.0), Everyone(), follows=True)
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -104,20 +105,20 @@ class Curator:
         sampling: Sampling,
         follows: bool = False,
     ) -> None:
-        if mechanism.noise > 0 and not np.all(np.isfinite(sensitivity)):
+        if mechanism.noise > 0 and not np.isfinite(sensitivity).all():
             raise UnsupportedProblem("a release without a finite sensitivity has no price: set a finite clip")
-        event = sampling.price(mechanism, self._neighbours)
+        event, imprecision = _priced(sampling, mechanism, self._neighbours)  # type: ignore[arg-type]
         if follows:
             # One round with the release just before it: the price of a round holds in this order only.
             if self._last is None:
                 raise ValueError("a release can only follow another one")
             self._spent[self._last] -= 1
-            event = Composed((self._last, event))
+            event = _round(self._last, event)
         # A vector of answers whose sensitivities are given one by one is as many releases.
         self._spent[event] += np.size(sensitivity)
         self._last = event
-        if mechanism.imprecision is not None:
-            self._spent[mechanism.imprecision] += entries
+        if imprecision is not None:
+            self._spent[imprecision] += entries
 
 
 class _Releases:
@@ -137,6 +138,17 @@ class _Releases:
 
     def choose(self, kept: Any, entries: int, sensitivity: float, mechanism: Any) -> int:
         return self._curator._chosen(kept, entries, sensitivity, mechanism)
+
+
+@lru_cache(maxsize=256)
+def _priced(sampling: Any, mechanism: Mechanism, neighbours: Neighbours) -> tuple[Event, Event | None]:
+    """The event of a release, and that of the imprecision of each number: built once, not at every step."""
+    return sampling.price(mechanism, neighbours), mechanism.imprecision
+
+
+@lru_cache(maxsize=256)
+def _round(first: Event, second: Event) -> Event:
+    return Composed((first, second))
 
 
 def rounding_factor(n_records: int, n_features: int) -> float:

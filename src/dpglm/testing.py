@@ -180,7 +180,9 @@ def check_solver(solver: Solver, problem: Problem, X: Any, y: NDArray[np.float64
         silent = replace(plan, releases=tuple(release.scaled(0.0) for release in plan.releases))
         curator = Curator(as_data(X, y, problem.bounds, problem.constant(p)), neighbours, Randomness(seed))
         without = solver.run(silent, problem, curator).w
-        same = np.isclose(without, runs[0], rtol=1e-6, atol=0)
+        moved = (runs[0] != problem.start(p)) | (without != problem.start(p))
+        same = moved & np.isclose(without, runs[0], rtol=1e-6, atol=0)
+        assert moved.any(), f"{solver.name} moves no coefficient"
         assert not same.any(), f"{solver.name}: no noise reaches the coefficients {np.flatnonzero(same)}"
     assert math.isinf(solver.plan(problem, n, p, Budget(math.inf, 1e-6), neighbours).epsilon)
     return plan

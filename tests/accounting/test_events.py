@@ -28,7 +28,7 @@ EVENTS = [
     PoissonGaussian(1.1, 1.0, "replace-one"),
     Pure(0.7),
     Pure(math.inf),
-    Imprecision(2.0**-128),
+    Imprecision(2.0**-400),
     Repeated(Composed((Exponential(2.0), Gaussian(1.0))), 1_000_000),
     Composed(()),
     Composed((Gaussian(1.0), Repeated(Laplace(2.0), 3), Composed((Pure(1.0),)))),

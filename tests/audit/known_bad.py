@@ -17,7 +17,7 @@ from dpglm.audit import Claim, audit, audit_function, audit_probabilities, exami
 from dpglm.audit.targets import TranscriptTarget
 from dpglm.losses import Squared
 from dpglm.mechanisms import Gaussian as GaussianMechanism
-from dpglm.mechanisms import Randomness
+from dpglm.mechanisms import LaplaceNoisyMax, Randomness
 from dpglm.penalties import Zero
 from dpglm.problem import Problem
 from dpglm.queries import ClippedGradient
@@ -27,25 +27,29 @@ BUDGET = Budget(1.0, 0.01)
 LOGISTIC = GradientDescent.audit_cases()[0]
 
 
+NOISY_MAX = LaplaceNoisyMax(1.0)
+OPPOSITE = np.array([0.0, -3.0]), np.array([1.0, -4.0])
+
+
+def _as_if_scores_moved_together(right: bool):
+    """The claim for scores that all move in one direction, or else the right one."""
+    epsilon = NOISY_MAX.event.epsilon * (1.0 if right else 0.5)
+    return Claim(epsilon, 0.0, Pure(epsilon))
+
+
 def laplace_noisy_max(right: bool = False):
     """Two scores that move in opposite directions, Laplace noise of scale 1 / epsilon' on both."""
-    epsilon = 1.0
-    gaps = (3.0, 5.0)
-    behind = [(2 + gap) * math.exp(-gap) / 4 for gap in gaps]
-    claim = Claim((1 + right) * epsilon, 0.0, Pure((1 + right) * epsilon))
-    return audit_probabilities(*([p, 1 - p] for p in behind), claim)
+    laws = (NOISY_MAX.probabilities(scores, 1.0) for scores in OPPOSITE)
+    return audit_probabilities(*laws, _as_if_scores_moved_together(right))
 
 
 def laplace_noisy_max_sampled(right: bool = False):
-    rng = np.random.default_rng(0)
-    epsilon = 1.0
-    claim = Claim((1 + right) * epsilon, 0.0, Pure((1 + right) * epsilon))
+    randomness = Randomness(0)
 
     def run(second):
-        scores = np.array([0.0, -3.0]) + (np.array([1.0, -1.0]) if second else 0.0)
-        return np.argmax(scores + rng.laplace(scale=1 / epsilon, size=2))
+        return NOISY_MAX.release(OPPOSITE[second], 1.0, randomness)
 
-    return audit_function(run, claim, runs=40_000)
+    return audit_function(run, _as_if_scores_moved_together(right), runs=20_000)
 
 
 def frank_wolfe_with_a_free_sign(right: bool = False):

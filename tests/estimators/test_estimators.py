@@ -12,7 +12,7 @@ import dpglm
 from dpglm import Bounds, BoundsScaler, GLMClassifier, GLMRegressor, LogisticRegression, Ridge
 from dpglm.errors import PlanMismatch, PrivacyWarning
 from dpglm.penalties import L1, L1Ball
-from dpglm.solvers import CoordinateDescent, GradientDescent
+from dpglm.solvers import CoordinateDescent, GradientDescent, GreedyCoordinateDescent
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
 
@@ -23,7 +23,8 @@ LABELS = np.where(X[:, 0] - X[:, 1] + 0.2 * rng.standard_normal(N) > 0, 1, -1)
 CLASSES3 = np.array(["high", "low", "middle"])[np.digitize(X[:, 0], [-0.3, 0.3])]
 TARGET = X[:, 0] - 0.5 * X[:, 1]
 BOUNDS = Bounds(row_norm=1.5, target=(-2, 2))
-SOLVERS = ["gradient-descent", "coordinate-descent", GradientDescent(batch_size=300, steps=60)]
+SOLVERS = ["gradient-descent", "coordinate-descent", "greedy-coordinate-descent",
+           GradientDescent(batch_size=300, steps=60)]  # fmt: skip
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=str)
@@ -290,3 +291,23 @@ def test_impossible_ranges_are_refused(low, high):
 def test_coordinate_descent_uses_declared_feature_bounds_without_paying_for_moments():
     model = LogisticRegression(solver=CoordinateDescent(), bounds=Bounds(feature=1.0)).fit(X, LABELS)
     assert model.plan_.second_moments == "bounds" and len(model.plan_.releases) == 1
+
+
+@pytest.mark.parametrize(
+    "labels", [LABELS, CLASSES3, TARGET], ids=["two classes", "three classes", "regression"]
+)
+def test_a_sparse_coefficient_predicts_as_a_dense_one_does(labels):
+    kind, bounds = (Ridge, BOUNDS) if labels is TARGET else (LogisticRegression, None)
+    model = kind(2.0, solver=GreedyCoordinateDescent(steps=2), bounds=bounds, random_state=0).fit(X, labels)
+    assert np.count_nonzero(np.atleast_2d(model.coef_), axis=1).max() <= 2
+    dense, coefficients = model.predict(X), model.coef_.copy()
+    assert model.sparsify() is model
+    assert sp.issparse(model.coef_)
+    assert np.array_equal(model.predict(X), dense)
+    assert np.array_equal(model.predict(sp.csr_array(X)), dense)
+    inside = (bounds or Bounds(row_norm=1.0)).clip(X)
+    plain = pickle.loads(pickle.dumps(model)).to_sklearn().predict(inside)
+    assert np.allclose(plain, dense) if labels is TARGET else np.array_equal(plain, dense)
+    model.densify()
+    assert np.array_equal(model.coef_, coefficients)
+    assert model.coef_.shape == coefficients.shape

@@ -53,7 +53,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("solver", ["gradient-descent", "coordinate-descent"])
+@pytest.mark.parametrize("solver", ["gradient-descent", "coordinate-descent", "greedy-coordinate-descent"])
 @pytest.mark.parametrize("declared", [False, True], ids=["unbounded", "wide bounds"])
 def test_an_infinite_epsilon_gives_the_non_private_optimum(case, table, solver, declared):
     target = None if case.startswith("logistic") else (-100, 100)

@@ -5,6 +5,7 @@ import math
 import pickle
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -173,7 +174,7 @@ def test_a_selection_is_made_among_rounded_scores_with_a_scale_that_pays_for_its
     assert grid >= 2.0**-20 and rounded[2] == 0.0
     assert probabilities[2] == probabilities[0], "scores below half a step of each other are one"
     found = (rounded[1] - rounded[0]) / np.log(probabilities[1] / probabilities[0])
-    assert found == pytest.approx(noise * (1 + grid) * (1 + (1 + 2 * noise) * 2.0**-40), rel=1e-13)
+    assert found == pytest.approx(noise * (1 + grid) * (1 + (1 + 2 * noise) * 2.0**-39), rel=1e-13)
     gumbels = Randomness(4)
     expected = [
         int(np.argmax((rounded - rounded.max()) / found + gumbels.gumbel(scores.shape))) for _ in range(500)
@@ -267,16 +268,79 @@ def test_a_selection_has_its_law_on_rounded_scores():
     assert stats.chisquare(np.bincount(chosen), 50_000 * expected).pvalue > 1e-4
 
 
-def test_gumbel_noise_is_precise_at_both_ends():
-    source = Randomness(0)
-    for words, value in [
-        ([0, 0, 2**63], math.log(2**129)),  # v = 2**-129, exponential 2**-129
-        ([1, 1 << 20, 0], -math.log(math.log(2**108))),  # v = 2**-108, exponential log(2**108)
-        ([LARGEST - 1, LARGEST, LARGEST], -math.log(math.log(2))),  # v = 1/2
-        ([LARGEST, LARGEST, LARGEST], -math.log(math.log(2))),
-    ]:
-        source._words, source._at = np.array(words, dtype=np.uint64), 0
-        assert source.gumbel() == pytest.approx(value, rel=1e-14)
+def gumbels(words, count):
+    """That many draws, to 200 decimal digits, and how many words they took: the definition."""
+    words = [int(word) for word in words]
+    at, draws = 0, []
+    with mpmath.workdps(200):
+        for _ in range(count):
+            length = 2 if words[at] >> 1 >= 2**20 else 8
+            digits = words[at] >> 1
+            for word in words[at + 1 : at + length]:
+                digits = digits << 64 | word
+            v = mpmath.mpf(2 * digits + 1) / 2 ** (64 * length + 1)
+            draws.append(-mpmath.log(-mpmath.log(v) if words[at] & 1 else -mpmath.log(1 - v)))
+            at += length
+    return draws, at
+
+
+EDGE = 1 << 21  # the first word from which on two are enough
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize(
+    "words",
+    [
+        [LARGEST - 1, LARGEST],
+        [1 << 63, 0],
+        [EDGE, 0],
+        [EDGE, LARGEST],
+        [EDGE - 2, LARGEST, *[LARGEST] * 6],
+        [2, 0, *[0] * 6],
+        [0, 0, 12345, *[7] * 5],
+        [0, 0, 0, 0, 0, 0, 1 << 28, 99],  # v = 2**-420
+        [0] * 8,  # v = 2**-513
+    ],
+)
+def test_gumbel_noise_is_precise_at_both_ends(words, side):
+    source, words = Randomness(0), [words[0] | side, *words[1:]]
+    source._words = np.array([*words, 17], dtype=np.uint64)
+    (wanted,), used = gumbels(words, 1)
+    assert abs(mpmath.mpf(source.gumbel()) - wanted) <= 2.0**-42 + 2.0**-48
+    assert source._at == used == len(words)
+
+
+def test_gumbel_noise_has_the_error_that_a_selection_pays_for():
+    words = Randomness(3)._take(4_000)
+    source = Randomness(3)
+    wanted, used = gumbels(words, 2_000)
+    assert used == 4_000
+    assert max(abs(mpmath.mpf(x) - y) for x, y in zip(source.gumbel(2_000), wanted, strict=True)) < 2.0**-48
+
+
+@pytest.mark.parametrize("most", [1, 3, 16, 1 << 13])
+def test_small_gumbel_words_take_more_of_the_stream_whatever_the_blocks(most, monkeypatch):
+    rng, count = np.random.default_rng(most), 300
+    words = rng.integers(2**64, size=30_000, dtype=np.uint64)
+    words[rng.random(30_000) < 0.2] >>= np.uint64(44)
+    words[:6] = [EDGE - 1, 0, 0, 0, 0, 0]
+    wanted, used = gumbels(words, count)
+    assert used > 2 * count + 6 * 20
+    monkeypatch.setattr(randomness, "_BLOCK", most)
+    monkeypatch.setattr(randomness, "_FEWEST", most)
+    for blocks in ([count], [None] * count, [1, 7, 92, 200], [299, 1]):
+        source, given = Randomness(0), iter(words)
+        source._source = lambda n, given=given: np.fromiter(given, np.uint64, n)
+        drawn = np.concatenate([np.atleast_1d(source.gumbel(n)) for n in blocks])
+        assert max(abs(float(y - x)) for x, y in zip(drawn, wanted, strict=True)) < 2.0**-42
+        assert source._take(1)[0] == words[used], "the next draw takes the next word"
+
+
+def test_gumbel_noise_has_its_law_also_where_every_draw_takes_more_words(monkeypatch):
+    monkeypatch.setattr(randomness, "_SMALL", np.uint64(LARGEST))
+    source = Randomness(6)
+    noise = np.array([source.gumbel() for _ in range(20_000)])
+    assert stats.kstest(noise, stats.gumbel_r.cdf).pvalue > 1e-4
 
 
 def test_uniform_integers_reject_the_words_that_would_favour_some():

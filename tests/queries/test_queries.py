@@ -6,11 +6,26 @@ import pytest
 from dpglm import Bounds, Neighbours
 from dpglm.data import as_data
 from dpglm.losses import LOSSES, Logistic, Squared
-from dpglm.queries import QUERIES, ClippedGradient, CoordinateSums, SecondMoments
+from dpglm.queries import QUERIES, ClippedGradient, CoordinateScores, CoordinateSums, SecondMoments
 from dpglm.testing import check_query
 
 COUNTS = Bounds(row_norm=1.0, target=(0, 1))
 REALS = Bounds(row_norm=1.0, target=(-1, 1))
+
+FORMS = {
+    "gs": (0.0, 0.02, -math.inf, math.inf),
+    "gs-s": (0.05, 0.0, -math.inf, math.inf),
+    "gs-r": (0.05, 0.02, -math.inf, math.inf),
+    "gs-q": (0.05, 0.02, -1e9, 1e9),
+}
+
+
+def scores(loss, rule, constant, clip=0.5):
+    """Scores whose clip is proportional to the root of the curvature, as the solver has it."""
+    curvature = np.linspace(0.4, 1.6, 4 + bool(constant))
+    reach = np.full(len(curvature), math.inf)
+    return CoordinateScores(loss, clip * np.sqrt(curvature), curvature, rule, FORMS[rule], reach)
+
 
 CASES = [
     (query, REALS if loss.kind != "count" else COUNTS, constant)
@@ -19,6 +34,7 @@ CASES = [
     for query in (
         ClippedGradient(loss, clip=0.8),
         CoordinateSums(loss, clip=np.linspace(0.3, 0.8, 4 + bool(constant))),
+        *(scores(loss, rule, constant) for rule in FORMS),
     )
 ] + [(SecondMoments(radius=2.0), Bounds(row_norm=2.0), 0.0)]
 

@@ -82,7 +82,7 @@ class KeptSums:
         if isinstance(rows, slice):
             rows = np.arange(len(self._scale), dtype=np.int32)[rows]
         self._mark += 1.0
-        count = shift(
+        count, _ = shift(
             *self._table, self._scale, self._tail, rows, old, new, self._state, self._mark, self._touched
         )
         return self._touched[:count]

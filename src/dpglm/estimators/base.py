@@ -7,11 +7,12 @@ import warnings
 from abc import abstractmethod
 from collections import Counter
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -141,6 +142,25 @@ class PrivateGLM(BaseEstimator):
         self.privacy_ = _guarantee(plan, problem, randomness, public)
         return results
 
+    def sparsify(self) -> Self:
+        """Store ``coef_`` as a scipy sparse matrix, one row for each output; predictions stay the same.
+
+        Worth it where few coefficients differ from zero, as after greedy coordinate descent.
+        """
+        self.coef_ = sp.csr_matrix(self._rows_of_coef())
+        return self
+
+    def densify(self) -> Self:
+        """Store ``coef_`` as an array again."""
+        rows = self._rows_of_coef()
+        self.coef_ = rows[0] if is_regressor(self) else rows
+        return self
+
+    def _rows_of_coef(self) -> NDArray[np.float64]:
+        """Coefficients as an array, one row for each output."""
+        check_is_fitted(self)
+        return self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
+
     def _split(self, w: NDArray[np.float64], n_features: int) -> tuple[NDArray[np.float64], float]:
         """Coefficients and intercept, the latter without its constant feature."""
         if not self.fit_intercept:
@@ -152,8 +172,7 @@ class PrivateGLM(BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
         rows = as_data(X, np.zeros(X.shape[0]), self._fitted_problem.bounds)
-        coefficients = np.atleast_2d(self.coef_)
-        return np.column_stack([rows.dot(w) for w in coefficients]) + np.ravel(self.intercept_)
+        return np.column_stack([rows.dot(w) for w in self._rows_of_coef()]) + np.ravel(self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -216,7 +216,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         # A fit to an empty table, one row for each class, fills in all that scikit-learn expects.
         whole.fit(np.zeros((len(self.classes_), self.n_features_in_)), self.classes_)
         for one, w, b in zip(
-            whole.estimators_ if several else [whole], self.coef_, self.intercept_, strict=True
+            whole.estimators_ if several else [whole], self._rows_of_coef(), self.intercept_, strict=True
         ):
             one.coef_, one.intercept_ = w[None, :].copy(), np.array([b])
         return whole

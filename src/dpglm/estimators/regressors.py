@@ -160,7 +160,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
 
         # A fit to an empty table fills in all that scikit-learn expects.
         plain = self._plain(linear_model).fit(np.zeros((2, self.n_features_in_)), np.ones(2))
-        plain.coef_, plain.intercept_ = self.coef_.copy(), self.intercept_
+        plain.coef_, plain.intercept_ = self._rows_of_coef()[0].copy(), self.intercept_
         return plain
 
     def _plain(self, linear_model: Any) -> Any:

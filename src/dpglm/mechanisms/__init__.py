@@ -4,8 +4,9 @@ from .base import Mechanism
 from .exponential import Exponential
 from .gaussian import Gaussian
 from .laplace import Laplace
+from .noisy_max import LaplaceNoisyMax
 from .randomness import Randomness
 
-MECHANISMS: tuple[type[Mechanism], ...] = (Gaussian, Laplace, Exponential)
+MECHANISMS: tuple[type[Mechanism], ...] = (Gaussian, Laplace, Exponential, LaplaceNoisyMax)
 
-__all__ = ["MECHANISMS", "Exponential", "Gaussian", "Laplace", "Mechanism", "Randomness"]
+__all__ = ["MECHANISMS", "Exponential", "Gaussian", "Laplace", "LaplaceNoisyMax", "Mechanism", "Randomness"]

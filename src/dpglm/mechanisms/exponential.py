@@ -11,11 +11,14 @@ from scipy.special import softmax
 from .. import accounting
 from ..errors import UnsupportedProblem
 from .base import Mechanism
+from .binned import Binned
 from .grid import on_grid, public_grid
 from .randomness import GUMBEL_DISTANCE, Randomness
 
-_ROUNDING = 2.0**-40
-_MOST_NOISE = 2.0**38
+_ROUNDING = 2.0**-39
+_MOST_NOISE = 2.0**37
+_FEWEST_KEPT = 1 << 12
+_SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,27 @@ class Exponential(Mechanism):
         scores = np.asarray(answer, dtype=np.float64)
         if self.noise == 0 or sensitivity == 0:
             return int(np.argmax(scores))
+        return int(np.argmax(self._scaled(scores, sensitivity) + randomness.gumbel(scores.shape)))
+
+    def keep(self, scores: Any, sensitivity: float) -> Binned | None:
+        """Keep scores for many selections among them, with the law of ``release``, and updates in between.
+
+        None where looking at every score must serve, or is as fast: without noise, or with few candidates.
+        """
+        if self.noise == 0 or sensitivity == 0 or np.size(scores) < _FEWEST_KEPT:
+            return None
+        grid, scale = self._grid_and_scale(sensitivity)
+        return Binned(scores, grid, scale) if scale >= _SMALLEST else None
+
+    def _grid_and_scale(self, sensitivity: float) -> tuple[float, float]:
         if self.noise > _MOST_NOISE:
             raise UnsupportedProblem("this much noise cannot hide its rounding: the budget is too small")
-        return int(np.argmax(self._scaled(scores, sensitivity) + randomness.gumbel(scores.shape)))
+        grid, _ = public_grid(sensitivity, self.noise, 1.0)
+        return grid, self.noise * (sensitivity + grid) * (1 + (1 + 2 * self.noise) * _ROUNDING)
 
     def _scaled(self, scores: Any, sensitivity: float) -> Any:
         """Scores on their grid, below the largest, in units of the scale of the noise."""
-        grid, _ = public_grid(sensitivity, self.noise, 1.0)
-        scale = self.noise * (sensitivity + grid) * (1 + (1 + 2 * self.noise) * _ROUNDING)
+        grid, scale = self._grid_and_scale(sensitivity)
         rounded = on_grid(scores, grid)
         return (rounded - rounded.max()) / scale
 

@@ -14,11 +14,13 @@ from randomgen import AESCounter
 from . import exact
 
 GAUSSIAN_DISTANCE = 2.0**-1000
-GUMBEL_DISTANCE = 2.0**-128
+GUMBEL_DISTANCE = 2.0**-400
 """Bounds on the distance of one draw from its law, in total variation; Laplace draws are exact."""
 
 _FEWEST, _MOST = 1 << 11, 1 << 15
 _WORDS_A_DRAW = 10
+_BLOCK = 1 << 13
+_MORE_WORDS = 6
 
 
 class Randomness:
@@ -60,13 +62,23 @@ class Randomness:
 
     def gumbel(self, size: Any = None) -> Any:
         """Standard Gumbel noise: the largest of scores plus it is a draw proportional to exp(score)."""
-        count = int(np.prod(() if size is None else size))
-        first, second, third = self._take(3 * count).reshape(count, 3).T
-        # v lies in (0, 1/2) with full relative precision, and the last digit of its first word chooses
-        # between v and 1 - v: so the exponential is as precise near 0 as it is far out.
-        v = ((first >> _1) + (second + (third + 0.5) * 2.0**-64) * 2.0**-64) * 2.0**-64
-        noise = -np.log(np.where(first & _1, -np.log(v), -np.log1p(-v)))
-        return float(noise[0]) if size is None else noise.reshape(size)
+        shaped = np.empty(1 if size is None else size)
+        noise, done = shaped.reshape(-1), 0
+        while done < noise.size:
+            first, second = self._take(2 * min(noise.size - done, _BLOCK)).reshape(-1, 2).T
+            # v lies in (0, 1/2) with full relative precision, and the last digit of its first word chooses
+            # between v and 1 - v: so the exponential is as precise near 0 as it is far out.
+            v = ((first >> _1) + (second + 0.5) * 2.0**-64) * 2.0**-64
+            if first.min() < _SMALL:
+                # Two words have too few digits for this v. It has the next ones, and those behind it wait.
+                here = int(np.argmax(first < _SMALL))
+                self._at -= 2 * (len(v) - here - 1)
+                first, v = first[: here + 1], v[: here + 1]
+                v[here] = self._small(int(first[here]) >> 1, int(second[here]))
+            end = done + len(v)
+            noise[done:end] = -np.log(np.where(first & _1, -np.log(v), -np.log1p(-v)))
+            done = end
+        return float(noise[0]) if size is None else shaped
 
     def integers(self, stop: int, size: int) -> NDArray[np.int64]:
         """Uniform integers in [0, stop)."""
@@ -80,6 +92,20 @@ class Randomness:
     def subset(self, size: int, rate: float) -> NDArray[np.intp]:
         """Indices below ``size``, each taken with probability ``rate``, a multiple of 2**-53."""
         return np.flatnonzero(self._take(size) >> np.uint64(11) < np.uint64(int(rate * 2**53)))
+
+    def run(self, compiled: Callable[..., tuple[int, int]], *arguments: Any) -> int:
+        """What ``compiled(words, at, *arguments)`` makes of the words from ``at`` on.
+
+        It returns the place of the next word and its result, or a negative result if it ran out of words: it
+        then starts again from the same first word, with more of them, so what comes is a function of the
+        stream only.
+        """
+        while True:
+            at, result = compiled(self._words, self._at, *arguments)
+            if result >= 0:
+                self._at = at
+                return result
+            self._extend(_FEWEST)
 
     def _rounded(self, compiled: Callable[..., Any], reference: Any, scale: Any, size: Any) -> Any:
         shape = np.shape(scale) if size is None else size
@@ -98,6 +124,13 @@ class Randomness:
             else:
                 self._extend(min(max(_WORDS_A_DRAW * (out.size - done), _FEWEST), _MOST))
 
+    def _small(self, first: int, second: int) -> float:
+        """The middle of the numbers below 1 / 2 with these and further binary digits, rounded once."""
+        digits = first << 64 | second
+        for word in self._take(_MORE_WORDS):
+            digits = digits << 64 | int(word)
+        return (2 * digits + 1) / (1 << 64 * (2 + _MORE_WORDS) + 1)
+
     def _extend(self, count: int) -> None:
         self._words = np.concatenate([self._words[self._at :], self._source(count)])
         self._at = 0
@@ -110,4 +143,5 @@ class Randomness:
 
 
 _1 = np.uint64(1)
+_SMALL = np.uint64(1 << 21)
 _HIGH = np.array(exact.FIRST_DIGITS, dtype=np.uint64)

@@ -10,21 +10,23 @@ from numba import njit
 
 
 @njit(cache=True, error_model="numpy")
-def set_scores(
-    rule: int, n: int, sums: Any, w: Any, curvature: Any, l1: float, l2: float, low: float, high: float,
-    free: int, index: Any, scores: Any,
-) -> None:  # fmt: skip
-    """Set scores[j] for the j of an index: n times the score of rule 0 (GS-s), 1 (GS-r) or 2 (GS-q).
+def scores(
+    rule: int, n: int, sums: Any, points: Any, l1: float, l2: float, low: float, high: float, free: int,
+    index: Any,
+) -> Any:  # fmt: skip
+    """For each j of an index, n times the score of rule 0 (GS-s), 1 (GS-r) or 2 (GS-q).
 
-    ``sums`` are n times the slopes g of the loss along each coordinate, and the penalty of a coordinate below
-    ``free`` is l1 abs(u) + l2/2 u² on [low, high], of the others none. Every formula is a continuous function
-    of g whose terms are as small as the step it describes, so that rounding does not grow in a difference.
+    ``sums`` are n times the slopes g of the loss along each coordinate, ``points`` holds coefficient and
+    curvature of each; the penalty of a coordinate below ``free`` is l1 abs(u) + l2/2 u² on [low, high], of
+    the others none. Every formula is a continuous function of g whose terms are as small as the step that it
+    describes, so that rounding does not grow in a difference.
     """
+    out = np.empty(index.size)
     for k in range(index.size):
-        j = index[k]
-        g, m, u = sums[j] / n, curvature[j], w[j]
+        j = np.uint64(index[k])
+        g, u, m = sums[j] / n, points[j, 0], points[j, 1]
         one, two, down, up = 0.0, 0.0, -np.inf, np.inf
-        if j < free:
+        if index[k] < free:
             one, two, down, up = l1, l2, low - u, high - u
         d = g + two * u
         if rule == 0:
@@ -45,4 +47,5 @@ def set_scores(
                 longer = -shrunk if shrunk <= abs(u) else shrunk - 2 * abs(u)
                 decrease = -a * (d + 0.5 * (m + two) * a) - one * longer
                 value = math.sqrt(2.0 * m * max(decrease, 0.0))
-        scores[j] = n * value / math.sqrt(m)
+        out[k] = n * value / math.sqrt(m)
+    return out

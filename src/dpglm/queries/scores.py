@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..losses import Loss
 from ..privacy import Neighbours
@@ -87,15 +86,16 @@ class OpenScores:
         self, query: CoordinateScores, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser
     ) -> None:
         self._query, self._data, self._releaser = query, data, releaser
-        self._w, self._z = np.array(w, dtype=np.float64), data.dot(w)
-        self._require_precise(slice(None), self._w)
+        self._require_precise(slice(None), w)
+        self._all = np.arange(len(w), dtype=np.int32 if len(w) < 2**31 else np.int64)
+        # Coefficient and curvature side by side: they are read together, at random places.
+        self._points, self._z = np.column_stack([w, query.curvature]), data.dot(w)
         self._largest = float(query.sensitivity(neighbours).max())
         self._sensitivity = query.clip * neighbours.records_moved
         self._slopes = finite(query.loss.derivative(self._z, data.y))
         self._clipped = data.sums(query.clip, query.reach)
         self._clipped.shift(slice(None), np.zeros_like(self._slopes), self._slopes)
-        self._all = np.arange(len(self._w), dtype=np.int32)
-        self._sums, self._scores = np.empty(0), np.empty(len(self._w))
+        self._sums = np.empty(0)
         self._kept: Any = None
         self._kept_for: Any = None
         self._current = False
@@ -105,16 +105,15 @@ class OpenScores:
         """A coordinate whose score is nearly the largest: costs one event."""
         if not self._current:
             self._sums = self._clipped.sums
-            self._set_scores(self._all)
-        if not self._current or mechanism != self._kept_for:
-            self._kept = self._releaser.keep(self._scores, self._largest, mechanism)
-            self._kept_for = mechanism
-        self._current = True
+        if not self._current or mechanism != self._kept_for or self._kept is None:
+            scores = self._scores(self._all)
+            self._kept, self._kept_for = self._releaser.keep(scores, self._largest, mechanism), mechanism
+            self._current = True
         if self._kept is None:
-            selected = self._releaser(self._scores, self._largest, mechanism)
+            self._selected = selected = self._releaser(scores, self._largest, mechanism)
         else:
-            selected = self._releaser.choose(self._kept, len(self._scores), self._largest, mechanism)
-        self._selected = selected
+            entries = len(self._all)
+            self._selected = selected = self._releaser.choose(self._kept, entries, self._largest, mechanism)
         return selected
 
     def release(self, j: int, mechanism: Any) -> float:
@@ -129,29 +128,23 @@ class OpenScores:
         require_moderate(value)
         self._require_precise(j, value)
         rows, entries = self._data.column(j)
-        z = self._z[rows] + (value - self._w[j]) * entries
-        self._z[rows], self._w[j] = z, value
+        z = self._z[rows] + (value - self._points[j, 0]) * entries
+        self._z[rows], self._points[j, 0] = z, value
         old, new = self._slopes[rows].copy(), finite(self._query.loss.derivative(z, self._data.y[rows]))
         self._slopes[rows] = new
         touched = self._clipped.shift(rows, old, new)
         self._current &= touched is not None
-        if touched is not None and self._current:
-            self._refresh(touched)
-            self._refresh(self._all[j : j + 1])
+        if self._current and self._kept is not None:
+            for index in (touched, self._all[j : j + 1]):
+                self._kept.update(index, self._scores(index))
 
-    def _refresh(self, index: NDArray[Any]) -> None:
-        self._set_scores(index)
-        if self._kept is not None:
-            self._kept.update(index, self._scores[index])
-
-    def _set_scores(self, index: NDArray[Any]) -> None:
-        from .score_kernels import set_scores  # compiled code is loaded by those who use it
+    def _scores(self, index: Any) -> Vector:
+        from .score_kernels import scores  # compiled code is loaded by those who use it
 
         query, data = self._query, self._data
-        set_scores(
-            RULES[query.rule], data.n_records, self._sums, self._w, query.curvature, *query.form,
-            data.n_features, index, self._scores,
-        )  # fmt: skip
+        return scores(
+            RULES[query.rule], data.n_records, self._sums, self._points, *query.form, data.n_features, index
+        )
 
     def _require_precise(self, j: Any, w_j: Any) -> None:
         """Refuse a public point at which the rounding of a score could exceed what is allowed for it."""

@@ -36,12 +36,17 @@ MOST_STEPS = 500
 LONGEST_STEP = 1.5
 
 
-def clip_fraction(problem: Problem, noise: float) -> float:
-    """Clip over the largest gradient norm."""
+def require_bounded_slopes(problem: Problem) -> None:
+    """Refuse to choose a clip for slopes of any size."""
     if not math.isfinite(problem.slope_bound()):
         raise UnsupportedProblem(
             f"the slopes of {problem.loss.name} have no bound: give the solver a clip, or Bounds a target"
         )
+
+
+def clip_fraction(problem: Problem, noise: float) -> float:
+    """Clip over the largest gradient norm."""
+    require_bounded_slopes(problem)
     if problem.loss.lipschitz(problem.bounds.target) <= problem.slope_bound():
         return min(max(0.5 * (2e-3 / noise) ** 0.25, 0.5), 1.0)
     return min(max(0.5 * (8e-3 / noise) ** 0.25, 0.25), 2.0)
@@ -65,10 +70,18 @@ def coordinate_descent(problem: Problem, p: int, noise: float, clip: float | Non
 
 
 def greedy_coordinate_descent(
-    problem: Problem, p: int, noise: float, clip: float | None
+    problem: Problem, p: int, noise: float, norm: float, fill: float
 ) -> tuple[int, float, float]:
-    """(steps, clip, step_size) of greedy coordinate descent; a clip that is given is kept."""
-    return 10, _clip(problem, p, noise, clip)[0], 1.0
+    """(steps, clip, step_size) of greedy coordinate descent.
+
+    ``norm`` is the norm of a typical row, and ``fill`` the typical size of an entry over the one that the
+    second moments in use are computed for.
+    """
+    require_bounded_slopes(problem)
+    usual = 0.25 if problem.loss.lipschitz(problem.bounds.target) <= problem.slope_bound() else 0.08
+    ease = min(max((8e-3 / noise) ** 0.25, 1.0), 4.0)
+    steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), MOST_STEPS))
+    return steps, ease * usual * problem.slope_bound() * norm, 4.0 / ease / fill**2
 
 
 def _clip(problem: Problem, p: int, noise: float, given: float | None) -> tuple[float, float]:

@@ -20,25 +20,36 @@ from ..queries import SecondMoments
 
 Vector = NDArray[np.float64]
 
+_SOURCES = ("bounds", "private", "even")
+_MOST_NOISE = 0.3
+_FILL = 0.4
+
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Second moments of the features: "bounds", "private" (a release of them), declared values, or None.
+    """Second moments of the features: "bounds", "private" (a release of them), "even", values, or None.
 
-    None means the bounds if features have them, else a release with ``share`` of the budget.
+    "even" gives every feature the same share of the largest row norm. None means the bounds if features have
+    them, else a release with ``share`` of the budget.
     """
 
     setting: str | ArrayLike | None
     share: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.setting, str) and self.setting not in ("bounds", "private"):
-            raise ValueError(f"second_moments must be 'bounds', 'private' or values, got {self.setting!r}")
+        if isinstance(self.setting, str) and self.setting not in _SOURCES:
+            raise ValueError(f"second_moments must be one of {_SOURCES} or values, got {self.setting!r}")
 
-    def source(self, problem: Problem, p: int) -> str:
-        """Which of the three it is: "bounds", "private" or "declared"."""
+    def source(self, problem: Problem, p: int, noise: float = 0.0) -> str:
+        """Which it is: "bounds", "private", "even" or "declared".
+
+        A release has a deviation of about 3 p times the ``noise`` of one pass, in units of the mean of all
+        moments. If that says nothing, none is made by default.
+        """
         if self.setting is None:
-            return "private" if problem.bounds.feature is None else "bounds"
+            if problem.bounds.feature is not None:
+                return "bounds"
+            return "even" if noise * p > _MOST_NOISE else "private"
         if not isinstance(self.setting, str):
             _declared(self.setting, p)
             return "declared"
@@ -56,6 +67,17 @@ class Moments:
         mechanism = Gaussian(math.sqrt(1 / self.share))
         return (Release(SecondMoments.name, mechanism, 1, f"{sensitivity:.4g}", entries=p),)
 
+    def typical(self, source: str, problem: Problem, p: int) -> tuple[float, float]:
+        """Norm of a typical row, and the size of an entry over the one that ``values`` are computed for.
+
+        Few entries are near a declared bound of their feature: 0.4 of it is taken to be typical.
+        """
+        if source == "declared":
+            return math.sqrt(_declared(self.setting, p).sum() + problem.constant(p) ** 2), 1.0
+        if source == "bounds" and problem.bounds.feature is not None:
+            return _FILL * float(np.linalg.norm(problem.features(p))), _FILL
+        return problem.radius(p), 1.0
+
     def values(self, source: str, plan: Plan, problem: Problem, curator: Curator) -> Vector:
         """Second moment of each feature, the constant one included; all positive."""
         p = plan.n_features
@@ -66,6 +88,8 @@ class Moments:
             largest[:p] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-300))
         elif source == "declared":
             largest[:p] = _declared(self.setting, p)
+        elif source == "even":
+            largest[:p] = problem.bounds.radius(p) ** 2 / p
         elif source == "private":
             mechanism = plan.releases[0].mechanism
             noisy = curator.release(query, mechanism) / plan.n_records

@@ -1,0 +1,112 @@
+"""Sums of cut terms: fresh over dense tables, kept over sparse ones."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dpglm import Bounds
+from dpglm.data import as_data, dense
+from dpglm.data.sums import exact_grid
+
+rng = np.random.default_rng(0)
+WIDE = Bounds(feature=1e3)
+DENSE = {
+    "C order": np.array,
+    "F order": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "float32, F order": lambda X: np.asfortranarray(X.astype(np.float32)),
+    "every second column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+}
+SPARSE = {
+    "CSR": sp.csr_array,
+    "CSC": sp.csc_matrix,
+    "CSR float32": lambda X: sp.csr_array(X.astype(np.float32)),
+}
+
+
+def table(n, p, fill=0.5):
+    return rng.standard_normal((n, p)) * (rng.random((n, p)) < fill)
+
+
+def cut(X, r, limit):
+    return np.clip(np.asarray(X, dtype=np.float64) * r[:, None], -limit, limit).sum(axis=0)
+
+
+def sums_at(records, limit, r, reach=np.inf):
+    kept = records.sums(limit, np.full(len(limit), reach))
+    kept.shift(slice(None), np.zeros_like(r), r)
+    return kept
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (4, 4), (37, 9), (50, 131)], ids=str)
+@pytest.mark.parametrize("constant", [0.0, 0.5])
+@pytest.mark.parametrize("layout", DENSE | SPARSE)
+def test_every_layout_sums_the_cut_terms(layout, constant, shape):
+    X, r = table(*shape), rng.standard_normal(shape[0])
+    stored = (DENSE | SPARSE)[layout](X)
+    exact = stored.toarray() if sp.issparse(stored) else stored
+    limit = np.linspace(0.1, 0.8, shape[1] + bool(constant))
+    full = np.column_stack([exact, np.full(shape[0], constant)])[:, : len(limit)]
+    found = sums_at(as_data(stored, r, WIDE, constant), limit, r).sums
+    assert np.allclose(found, cut(full, r, limit), rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("layout", DENSE)
+def test_limits_that_nothing_can_reach_are_not_looked_at(layout):
+    X, r = table(30, 7), rng.standard_normal(30)
+    stored = DENSE[layout](X)
+    records, limit = as_data(stored, r, WIDE), np.full(7, 0.3)
+    found = sums_at(records, limit, r, reach=0.3).sums
+    assert np.allclose(found, np.asarray(stored, dtype=np.float64).T @ r)
+    assert not np.allclose(found, sums_at(records, limit, r).sums)
+
+
+def test_threads_do_not_change_a_sum(monkeypatch):
+    X, r = table(64, 300), rng.standard_normal(64)
+    limit = np.full(300, 0.4)
+    alone = [sums_at(as_data(layout(X), r, WIDE), limit, r).sums for layout in DENSE.values()]
+    monkeypatch.setattr(dense, "_PROCESSORS", 3)
+    monkeypatch.setattr(dense, "_ENTRIES_A_THREAD", 1)
+    together = [sums_at(as_data(layout(X), r, WIDE), limit, r).sums for layout in DENSE.values()]
+    assert np.array_equal(alone, together)
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+def test_kept_sums_do_not_drift_and_are_exact(layout):
+    n, p = 40, 25
+    records = as_data(SPARSE[layout](table(n, p, 0.3)), np.zeros(n), Bounds(row_norm=1.0), 0.5)
+    limit = np.geomspace(1e-3, 3.0, p + 1)
+    r = rng.standard_normal(n)
+    kept = sums_at(records, limit, r)
+    for _ in range(2_000):
+        rows = rng.choice(n, rng.integers(1, 6), replace=False).astype(np.int32)
+        new = rng.standard_normal(len(rows)) * 10 ** rng.uniform(-3, 3)
+        touched = kept.shift(rows, r[rows], new)
+        changed = np.any(records.block.X[rows].toarray() != 0, axis=0)
+        assert set(np.flatnonzero(changed)) | {p} == set(touched.tolist())
+        r[rows] = new
+    assert np.array_equal(kept.sums, sums_at(records, limit, r).sums)
+    grid = exact_grid(limit, n)
+    steps = kept.sums / grid
+    assert np.array_equal(steps, np.rint(steps))
+    assert (np.abs(steps) <= 2**51).all()
+
+
+def test_terms_on_the_grid_stay_within_their_limit():
+    limit = 10.0 ** rng.uniform(-30, 30, 200)
+    for n in (1, 2, 3, 1000, 10**7):
+        grid = exact_grid(limit, n)
+        for top, step in zip(limit, grid, strict=True):
+            assert Fraction(top) * n <= 2**51 * Fraction(step) < Fraction(top) * n * 4
+    X = sp.csr_array(np.full((1, 200), 7.0))
+    sums = sums_at(as_data(X, [0.0], WIDE), limit, np.array([1e40])).sums
+    assert (sums <= limit).all()
+    assert (sums >= limit * (1 - 2.0**-49)).all()
+
+
+def test_sums_without_limits_are_those_of_a_product():
+    X, r = table(30, 12), rng.standard_normal(30)
+    records = as_data(sp.csr_array(X), r, WIDE)
+    assert np.allclose(sums_at(records, np.full(12, np.inf), r).sums, X.T @ r, rtol=1e-12)

@@ -1,0 +1,210 @@
+"""Scores of coordinates: what they are, how far a record moves them, and the state kept behind them."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize_scalar
+
+from dpglm import Bounds, Neighbours
+from dpglm.curator import Curator
+from dpglm.data import as_data
+from dpglm.losses import Logistic, SmoothedHinge, Squared
+from dpglm.mechanisms import Exponential, Gaussian, Randomness
+from dpglm.queries import CoordinateScores
+from dpglm.queries.base import Exact
+from dpglm.queries.score_kernels import scores as compiled
+
+rng = np.random.default_rng(0)
+INF = math.inf
+CODES = {"gs-s": 0, "gs-r": 1, "gs-q": 2}
+FORMS = [(0.0, 0.0, -INF, INF), (0.3, 0.0, -INF, INF), (0.3, 0.5, -INF, INF), (0.2, 0.0, -0.4, 0.7),
+         (0.0, 0.4, 0.0, INF), (0.3, 0.1, 0.0, 0.5)]  # fmt: skip
+
+
+def score(rule, g, w, m, form, free=1):
+    """The compiled score of one coordinate for a table of one record."""
+    found = compiled(
+        CODES[rule], 1, np.array([g]), np.array([[w, m]]), *form, free, np.array([0], dtype=np.int32)
+    )
+    return float(found[0])
+
+
+def penalty(u, form):
+    l1, l2, low, high = form
+    return l1 * abs(u) + l2 / 2 * u**2 if low <= u <= high else INF
+
+
+def decrease(g, w, m, form):
+    """The largest decrease of the model of one coordinate and the step that has it, by search."""
+
+    def model(a):
+        return g * a + m / 2 * a**2 + penalty(w + a, form) - penalty(w, form)
+
+    _, _, low, high = form
+    ends = max(low - w, -50.0), min(high - w, 50.0)
+    candidates = [0.0, -w, *(end for end in ends if math.isfinite(end))]
+    for begin, end in itertools.pairwise(sorted({*ends, min(max(-w, ends[0]), ends[1])})):
+        candidates.append(minimize_scalar(model, bounds=(begin, end), options={"xatol": 1e-12}).x)
+    best = min((a for a in candidates if ends[0] <= a <= ends[1]), key=model)
+    return -model(best), best
+
+
+def least_subgradient(g, w, form):
+    """The least size of g + s over the subgradients s of the penalty at w, by search."""
+    l1, l2, low, high = form
+    slopes = np.linspace(-l1, l1, 2001) if w == 0 else [l1 * np.sign(w)]
+    below = np.concatenate([[0.0], -np.linspace(0, 20, 20001)]) if w <= low else [0.0]
+    above = np.concatenate([[0.0], np.linspace(0, 20, 20001)]) if w >= high else [0.0]
+    return min(np.abs(g + l2 * w + s + np.add.outer(below, above)).min() for s in slopes)
+
+
+def inside(form):
+    _, _, low, high = form
+    return [w for w in (-1.3, -0.4, -1e-9, 0.0, 1e-9, 0.2, 0.5, 0.7, 2.0) if low <= w <= high]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_scores_are_what_the_rules_say(form):
+    for w, g, m in itertools.product(inside(form), (-2.0, -0.3, -0.05, 0.0, 0.1, 0.3, 1.7), (0.25, 1.0, 4.0)):
+        best, a = decrease(g, w, m, form)
+        assert score("gs-q", g, w, m, form) == pytest.approx(math.sqrt(2 * max(best, 0)), abs=2e-6)
+        assert score("gs-r", g, w, m, form) == pytest.approx(math.sqrt(m) * abs(a), abs=1e-5)
+        least = least_subgradient(g, w, form)
+        assert score("gs-s", g, w, m, form) == pytest.approx(least / math.sqrt(m), abs=2e-3)
+
+
+@pytest.mark.parametrize("rule", CODES)
+def test_rules_agree_where_the_penalty_has_no_kink(rule):
+    for g, w, m in rng.standard_normal((100, 3)) * [1, 1, 0] + [0, 0, 0.7]:
+        assert score(rule, g, w, m, FORMS[0]) == pytest.approx(abs(g) / math.sqrt(m), rel=1e-12)
+
+
+@pytest.mark.parametrize("rule", CODES)
+def test_a_coordinate_without_penalty_has_the_size_of_its_slope(rule):
+    assert score(rule, -0.8, 0.3, 4.0, FORMS[-1], free=0) == pytest.approx(0.4, rel=1e-12)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("rule", CODES)
+def test_scores_are_lipschitz_in_the_slope(rule, form):
+    """Ten thousand pairs of slopes, also next to each kink, where rounding would show first."""
+    reached = 0.0
+    for w in inside(form):
+        m = 10 ** rng.uniform(-2, 2)
+        kinks = np.array([0.0, form[0], -form[0], m * w + form[0], m * w - form[0]])
+        g = rng.choice(kinks, 1_500) + rng.choice([1e-12, 1e-6, 1e-2, 1.0], 1_500) * rng.standard_normal(
+            1_500
+        )
+        h = g + rng.choice([1e-9, 1e-3, 1.0], 1_500) * rng.standard_normal(1_500)
+        here, there = (np.array([score(rule, value, w, m, form) for value in values]) for values in (g, h))
+        room = 1e-13 * (1 + np.abs(g) + np.abs(h) + form[0] + form[1] * abs(w)) / math.sqrt(m)
+        assert (np.abs(here - there) <= np.abs(g - h) / math.sqrt(m) + room).all()
+        reached = max(reached, (np.abs(here - there) / np.abs(g - h)).max() * math.sqrt(m))
+    assert reached > 0.99
+
+
+def opened(query, X, y, w, releaser=None, constant=0.0):
+    data = as_data(X, y, Bounds(row_norm=1.0), constant)
+    return query.open(data, np.array(w, dtype=float), Neighbours.REPLACE_ONE, releaser or Exact())
+
+
+def query_of(loss, p, rule="gs-r", clip=0.05, form=(0.01, 0.02, -INF, INF), reach=1.0):
+    return CoordinateScores(loss, np.full(p, clip), np.full(p, 0.3), rule, form, np.full(p, reach))
+
+
+@pytest.mark.parametrize("loss", [Squared(), Logistic(), SmoothedHinge()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("layout", [np.array, np.asfortranarray, sp.csr_array, sp.csc_matrix])
+def test_state_after_many_moves_is_that_of_a_fresh_start(layout, loss):
+    X = rng.standard_normal((60, 9)) * (rng.random((60, 9)) < 0.4)
+    X[:, 4] = 0.0
+    y = rng.choice([-1.0, 1.0], 60)
+    query, w = query_of(loss, 10), np.zeros(10)
+    state = opened(query, layout(X), y, w, constant=0.5)
+    for _ in range(400):
+        j = int(rng.integers(10))
+        w[j] += rng.standard_normal()
+        state.move(j, w[j])
+        if rng.random() < 0.3:
+            state.select(None)
+    fresh = opened(query, layout(X), y, w, constant=0.5).select(None)
+    assert np.allclose(state.select(None), fresh, rtol=1e-9, atol=1e-12)
+    assert np.allclose(fresh, query(as_data(X, y, Bounds(row_norm=1.0), 0.5), w), rtol=1e-9, atol=1e-12)
+
+
+def test_kept_scores_follow_every_move():
+    n, p = 300, 5_000
+    X = sp.random_array((n, p), density=0.01, format="csr", rng=rng)
+    X = sp.csr_array(X.multiply(np.arange(p) > 3))
+    y = rng.choice([-1.0, 1.0], n)
+    curator = Curator(as_data(X, y, Bounds(row_norm=1.0)), Neighbours.REPLACE_ONE, Randomness(0))
+    w = np.zeros(p)
+    state = curator.open(query_of(Logistic(), p), w)
+    mechanism = Exponential(3.0)
+    for step in range(300):
+        j = state.select(mechanism)
+        state.release(j, Gaussian(5.0))
+        k = step % 5 if step % 2 else j  # columns 0 to 3 are empty: only their own scores change
+        w[k] += 0.3
+        state.move(k, w[k])
+    grid, scale = mechanism._grid_and_scale(state._largest * curator._rounding)
+    values = query_of(Logistic(), p)(as_data(X, y, Bounds(row_norm=1.0)), w)
+    assert state._kept is not None
+    assert np.allclose(state._kept._values, values, rtol=1e-9, atol=grid)
+    assert scale > 0
+
+
+def test_where_no_term_can_exceed_its_clip_the_sums_are_those_of_a_product():
+    X, y = rng.standard_normal((50, 6)), rng.choice([-1.0, 1.0], 50)
+    w = rng.standard_normal(6)
+    plain, looked_at = (query_of(Logistic(), 6, clip=2.0, reach=reach) for reach in (1.0, INF))
+    data = as_data(X, y, Bounds(row_norm=1.0))
+    assert np.allclose(plain(data, w), looked_at(data, w), rtol=1e-12)
+
+
+def test_a_release_needs_its_own_selection():
+    X, y = rng.standard_normal((20, 3)), rng.choice([-1.0, 1.0], 20)
+    curator = Curator(as_data(X, y, Bounds(row_norm=1.0)), Neighbours.REPLACE_ONE, Randomness(0))
+    state = curator.open(query_of(Logistic(), 3), np.zeros(3))
+    with pytest.raises(ValueError, match="just selected"):
+        state.release(0, Gaussian(1.0))
+    j = state.select(Exponential(1.0))
+    with pytest.raises(ValueError, match="just selected"):
+        state.release((j + 1) % 3, Gaussian(1.0))
+    state.release(j, Gaussian(1.0))
+    with pytest.raises(ValueError, match="only once"):
+        state.release(j, Gaussian(1.0))
+
+
+def test_a_point_at_which_rounding_would_show_is_refused():
+    X, y = rng.standard_normal((20, 3)), rng.choice([-1.0, 1.0], 20)
+    state = opened(query_of(Logistic(), 3), X, y, np.zeros(3))
+    state.move(0, 1e9)
+    with pytest.raises(FloatingPointError, match="rounding"):
+        state.move(0, 1e12)
+    with pytest.raises(FloatingPointError, match="rounding"):
+        opened(query_of(Logistic(), 3, form=(1e12, 0.0, -INF, INF)), X, y, np.zeros(3))
+
+
+@pytest.mark.parametrize("rule", CODES)
+def test_selection_probabilities_of_neighbours_stay_within_the_claimed_range_and_reach_it(rule):
+    """Tables of five records from {-1, 0, 1}³: the exact loss of a selection over all pairs of neighbours."""
+    noise, clip = 2.0, 0.2
+    form = (0.02, 0.01, -INF, INF)
+    query = CoordinateScores(Logistic(), np.full(3, clip), np.full(3, 0.25), rule, form, np.full(3, INF))
+    sensitivity = float(query.sensitivity(Neighbours.REPLACE_ONE).max())
+    records = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=3)))
+    worst = 0.0
+    for w, values in ((np.zeros(3), range(-4, 5)), (np.array([0.05, -0.3, 0.0]), range(-4, 5, 4))):
+        # At 0 four bystanders count by their sum alone, a whole number from -4 to 4 for each feature.
+        for sums in itertools.product(values, repeat=3):
+            others = np.sign(sums) * (np.arange(4)[:, None] < np.abs(sums))
+            logs = []
+            for record in records:
+                table = as_data(np.vstack([record, others]), np.ones(5), Bounds(feature=1.0))
+                logs.append(np.log(Exponential(noise).probabilities(query(table, w), sensitivity)))
+            losses = np.subtract.outer(*[np.array(logs)] * 2).diagonal(axis1=1, axis2=3)
+            worst = max(worst, np.ptp(losses, axis=-1).max(), np.abs(losses).max())
+    assert 0.95 * 2 / noise <= worst <= 2 / noise
