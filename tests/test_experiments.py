@@ -16,6 +16,8 @@ EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
         ("unequal_columns.py", ["--runs", "1"], "| 10000 | 20 | 1 | logistic |"),
         ("audit_false_alarms.py", ["--audits", "14", "--runs", "20"], "14 audits: "),
         ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
+        ("gcd_defaults.py", ["--seeds", "1"], "| logistic |"),
+        ("gcd_share.py", ["--quick"], "|"),
         ("gcd_paper.py", ["--quick", "--out", "."], "| square_small | 2 | 0.75 | DP-GCD |"),
     ],
 )
@@ -32,6 +34,8 @@ def test_every_experiment_is_run():
         "adult.py",
         "audit_false_alarms.py",
         "cd_balanced.py",
+        "gcd_defaults.py",
         "gcd_paper.py",
+        "gcd_share.py",
         "unequal_columns.py",
     }
