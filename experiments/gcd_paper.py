@@ -4,7 +4,7 @@ Reproduces section 5 and appendix D of Mangold, Bellet, Salmon and Tommasi, "Hig
 Empirical Risk Minimization by Greedy Coordinate Descent": epsilon 1, delta 1/n², replace-one, hyperparameters
 from the published grid. What the problems are, and what had to be chosen, is in gcd_problems.py.
 
-    python experiments/gcd_paper.py                              # 45 minutes on one core
+    python experiments/gcd_paper.py                              # 40 minutes on one core
     python experiments/gcd_paper.py --problems square,california # some of the problems
     python experiments/gcd_paper.py --quick                      # seconds, too small to mean anything
 
