@@ -16,6 +16,9 @@ EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
         ("unequal_columns.py", ["--runs", "1"], "| 10000 | 20 | 1 | logistic |"),
         ("audit_false_alarms.py", ["--audits", "14", "--runs", "20"], "14 audits: "),
         ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
+        ("gcd_defaults.py", ["--seeds", "1"], "| logistic |"),
+        ("gcd_share.py", ["--quick"], "|"),
+        ("gcd_paper.py", ["--quick", "--out", "."], "| square_small | 2 | 0.75 | DP-GCD |"),
     ],
 )
 def test_an_experiment_runs_and_prints_its_table(script, arguments, printed, tmp_path):
@@ -26,9 +29,13 @@ def test_an_experiment_runs_and_prints_its_table(script, arguments, printed, tmp
 
 
 def test_every_experiment_is_run():
-    assert {path.name for path in EXPERIMENTS.glob("*.py")} == {
+    shared = {f"gcd_{name}.py" for name in ("problems", "competitors", "kernels", "search")}
+    assert {path.name for path in EXPERIMENTS.glob("*.py")} - shared == {
         "adult.py",
         "audit_false_alarms.py",
         "cd_balanced.py",
+        "gcd_defaults.py",
+        "gcd_paper.py",
+        "gcd_share.py",
         "unequal_columns.py",
     }
