@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from .sampling import Everyone, Sampling
 
 Vector = NDArray[np.float64]
 Opened = TypeVar("Opened")
+_EVERYONE = Everyone()
 
 
 class Curator:
@@ -35,13 +37,13 @@ class Curator:
         self._neighbours = neighbours
         self._randomness = randomness
         self._spent: Counter[Event] = Counter()
-        self._last: Event | None = None
+        self._last: Event | None = None  # the latest release, which the next one may make a round of
         self._rounding = rounding_factor(records.n_records, records.n_features)
 
     @property
     def spent(self) -> Counter[Event]:
         """Every event so far, with its count."""
-        return +self._spent
+        return Counter(self._spent) if self._last is None else self._spent + Counter([self._last])
 
     def release(
         self, query: Query, mechanism: Mechanism, *public: Any, sampling: Sampling | None = None
@@ -49,7 +51,7 @@ class Curator:
         """The query's answer on the (sampled) records, made private."""
         for value in public:
             require_moderate(value)
-        sampling = sampling or Everyone()
+        sampling = sampling or _EVERYONE
         batch = sampling.draw(self._records.n_records, self._randomness)
         data = self._records if batch is None else self._records.rows(batch)
         return self._noisy(query(data, *public), query.sensitivity(self._neighbours), mechanism, sampling)
@@ -83,7 +85,7 @@ class Curator:
 
         None tells the query to release its numbers one by one through `_noisy`.
         """
-        self._log(np.size(sensitivity), sensitivity, mechanism, Everyone())
+        self._log(np.size(sensitivity), sensitivity, mechanism, _EVERYONE)
         return mechanism.draw(sensitivity * self._rounding, np.shape(sensitivity), self._randomness)
 
     def _keep(self, scores: Vector, sensitivity: float, mechanism: Mechanism) -> Kept | None:
@@ -93,10 +95,17 @@ class Curator:
         """
         return mechanism.keep(scores, sensitivity * self._rounding)
 
-    def _chosen(self, kept: Kept, entries: int, sensitivity: float, mechanism: Mechanism) -> int:
+    def _chosen(
+        self,
+        kept: Kept,
+        score: Callable[[int], float],
+        entries: int,
+        sensitivity: float,
+        mechanism: Mechanism,
+    ) -> int:
         """A choice among kept scores, logged."""
-        self._log(entries, sensitivity, mechanism, Everyone())
-        return kept.draw(self._randomness)
+        self._log(entries, sensitivity, mechanism, _EVERYONE)
+        return kept.draw(self._randomness, score)
 
     def _log(
         self,
@@ -112,15 +121,19 @@ class Curator:
         ):
             raise UnsupportedProblem("a release without a finite sensitivity has no price: set a finite clip")
         event, imprecision = _priced(sampling, mechanism, self._neighbours)  # type: ignore[arg-type]
+        before, self._last = self._last, None
         if follows:
             # One round with the release just before it: the price of a round holds in this order only.
-            if self._last is None:
-                raise ValueError("a release can only follow another one")
-            self._spent[self._last] -= 1
-            event = _round(self._last, event)
+            if before is None:
+                raise ValueError("a release can only follow a single one, just before it")
+            event = _round(before, event)
+        elif before is not None:
+            self._spent[before] += 1
         # A vector of answers whose sensitivities are given one by one is as many releases.
-        self._spent[event] += 1 if one else np.size(sensitivity)
-        self._last = event
+        if one and not follows:
+            self._last = event
+        else:
+            self._spent[event] += 1 if one else np.size(sensitivity)
         if imprecision is not None:
             self._spent[imprecision] += entries
 
@@ -132,7 +145,7 @@ class _Releases:
         self._curator = curator
 
     def __call__(self, answer: Any, sensitivity: Any, mechanism: Any, follows: bool = False) -> Any:
-        return self._curator._noisy(answer, sensitivity, mechanism, Everyone(), follows)
+        return self._curator._noisy(answer, sensitivity, mechanism, _EVERYONE, follows)
 
     def noise(self, sensitivity: Vector, mechanism: Any) -> tuple[Vector, Vector] | None:
         return self._curator._noise(sensitivity, mechanism)
@@ -140,8 +153,10 @@ class _Releases:
     def keep(self, scores: Vector, sensitivity: float, mechanism: Any) -> Any:
         return self._curator._keep(scores, sensitivity, mechanism)
 
-    def choose(self, kept: Any, entries: int, sensitivity: float, mechanism: Any) -> int:
-        return self._curator._chosen(kept, entries, sensitivity, mechanism)
+    def choose(
+        self, kept: Any, score: Callable[[int], float], entries: int, sensitivity: float, mechanism: Any
+    ) -> int:
+        return self._curator._chosen(kept, score, entries, sensitivity, mechanism)
 
 
 @lru_cache(maxsize=256)

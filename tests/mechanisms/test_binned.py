@@ -213,7 +213,7 @@ def drawn_from(binned, words):
 @pytest.mark.parametrize("gap", [20, 30, 60, 90, 120])
 def test_the_coin_of_a_bin_is_exact_far_beyond_one_word(gap):
     """One candidate is ahead of all others by ``gap``: which words say 'not this one' is known exactly."""
-    scores = np.full(P, -SCALE * (gap - 0.5))
+    scores = np.full(P, -SCALE * gap)
     scores[7] = 0.0
     binned = Binned(scores, GRID, SCALE)
     below = (P - 1) * math.exp(-gap)
@@ -228,11 +228,11 @@ def test_a_candidate_far_down_in_bin_zero_is_kept_with_exactly_its_probability(g
     scores = np.full(P, -SCALE * gap)
     scores[7] = 0.0
     binned = Binned(scores, GRID, SCALE)
-    chance = math.exp(binned._values[0] * binned._line[1] + ORIGIN - 1)
+    chance = math.exp((binned._values[0] - binned._line[2]) * binned._line[1] + ORIGIN - 1)
     edge = digits(chance)
-    assert chance == pytest.approx(math.exp(ORIGIN - 1 - gap), rel=1e-4)
+    assert chance == pytest.approx(math.exp(ORIGIN - 1.5 - gap), rel=1e-4)
     # A coin says 'below' with words 0 up to the first digit, then come a member and its own coin.
-    below = (P - 1) * math.exp(-ORIGIN)
+    below = (P - 1) * math.exp(1 - ORIGIN)
     start = [0] * (1 + next(i for i, word in enumerate(digits(below / (1 + below))) if word))
     found, used = drawn_from(binned, [*start, 5, *one_less(edge)])
     assert found not in (7, -1) and used <= len(start) + 1 + len(edge)

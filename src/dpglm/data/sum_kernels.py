@@ -69,11 +69,11 @@ def shift(
     indptr: Any, indices: Any, entries: Any, scale: Any, tail: Any, rows: Any, old: Any, new: Any,
     state: Any, mark: float, touched: Any, always: int,
 ) -> Any:  # fmt: skip
-    """Change the factors of some rows from old to new; list and count the features whose sums were touched.
+    """Change the factors of some rows from old to new; list and count the features that leave their range.
 
-    A row of ``state`` begins with what is read together: the sum of a feature, its limit, its rounding
-    constant and the mark of the last change. ``tail`` is the constant feature, if there is one. The list
-    begins with feature ``always``; it has room for one more than there are features.
+    A row of ``state`` holds what is read together: the sum of a feature, its limit, its rounding constant,
+    the mark of the last change that listed it, two numbers of others, centre and half width of the range.
+    ``tail`` is the constant feature, if there is one. The list begins with feature ``always``.
     """
     touched[0], state[always, 3] = always, mark
     count, found = 1, 0.0
@@ -89,15 +89,25 @@ def shift(
         for e in range(indptr[i], indptr[i + 1]):
             j, x = indices[e], entries[e]
             top, rounding = state[j, 1], state[j, 2]
-            state[j, 0] += _cut(after * x, top, rounding) - _cut(before * x, top, rounding)
-            # Without a branch, which could not be foreseen: what is listed twice is overwritten.
-            touched[count] = j
-            count += state[j, 3] != mark
-            state[j, 3] = mark
+            moved = state[j, 0] + (_cut(after * x, top, rounding) - _cut(before * x, top, rounding))
+            state[j, 0] = moved
+            if abs(moved - state[j, 6]) > state[j, 7] and state[j, 3] != mark:
+                state[j, 3] = mark
+                touched[count] = j
+                count += 1
         if tail.size:
             top, rounding = state[last, 1], state[last, 2]
             state[last, 0] += _cut(new[t] * tail[i], top, rounding) - _cut(old[t] * tail[i], top, rounding)
-            touched[count] = last
-            count += state[last, 3] != mark
-            state[last, 3] = mark
+            if state[last, 3] != mark:
+                state[last, 3] = mark
+                touched[count] = last
+                count += 1
     return count, found
+
+
+@njit(cache=True, error_model="numpy")
+def watch(state: Any, features: Any, slack: Any) -> None:
+    """Set the ranges of features around their present sums."""
+    for k in range(features.size):
+        j = np.uint64(features[k])
+        state[j, 6], state[j, 7] = state[j, 0], slack[k]

@@ -28,14 +28,18 @@ class ClippedSums(Protocol):
 
     @property
     def notes(self) -> Vector:
-        """Four numbers for each feature, in the cache line of its sum: for those who read both at random."""
+        """Two numbers for each feature, in the cache line of its sum: for those who read both at random."""
         ...
 
     def shift(self, rows: NDArray[Any] | slice, old: Vector, new: Vector, j: int = 0) -> NDArray[Any] | None:
-        """Change the factors r of some rows; the features whose sums may change, or None for all of them.
+        """Change the factors r of some rows; the features whose sums leave their watched range.
 
-        The list has feature j in any case, and is valid until the next change.
+        None stands for all of them. The list has feature j in any case, and is valid until the next change.
         """
+        ...
+
+    def watch(self, features: NDArray[Any], slack: Vector) -> None:
+        """Watch a range around the present sums of features; without one, any change leaves it."""
         ...
 
 
@@ -45,7 +49,7 @@ class FreshSums:
     def __init__(self, table: Dense, scale: Vector, tail: Vector, limit: Vector) -> None:
         self._table, self._scale, self._tail, self._limit = table, scale, tail, limit
         self._r = np.zeros(table.shape[0])
-        self.notes = np.empty((len(limit), 4))
+        self.notes = np.empty((len(limit), 2))
 
     @property
     def sums(self) -> Vector:
@@ -59,6 +63,9 @@ class FreshSums:
     def shift(self, rows: NDArray[Any] | slice, old: Vector, new: Vector, j: int = 0) -> None:
         self._r[rows] = new
 
+    def watch(self, features: NDArray[Any], slack: Vector) -> None:
+        pass
+
 
 class KeptSums:
     """Sums over a sparse table stored by rows, of which a change of few rows touches few.
@@ -69,14 +76,18 @@ class KeptSums:
     """
 
     def __init__(self, table: Sparse, scale: Vector, tail: Vector, limit: Vector) -> None:
+        from . import sum_kernels  # compiled code is loaded by those who use it
+
+        self._kernels = sum_kernels
         self._table, self._scale, self._tail = table.unsigned, scale, tail
         grid = exact_grid(limit, table.shape[0])
         self._state = _cache_lines(len(limit))
         with np.errstate(invalid="ignore", divide="ignore"):
             self._state[:, 1] = np.where(grid > 0, np.floor(limit / grid) * grid, limit)
         self._state[:, 2] = 1.5 * 2.0**52 * grid
+        self._state[:, 7] = -1.0
         self._mark = 0.0
-        self._touched = np.empty(len(limit) + 1, dtype=np.int32 if len(limit) < 2**31 else np.int64)
+        self._touched = np.empty(len(limit), dtype=np.int32 if len(limit) < 2**31 else np.int64)
 
     @property
     def sums(self) -> Vector:
@@ -84,18 +95,19 @@ class KeptSums:
 
     @property
     def notes(self) -> Vector:
-        return self._state[:, 4:]
+        return self._state[:, 4:6]
 
     def shift(self, rows: NDArray[Any] | slice, old: Vector, new: Vector, j: int = 0) -> NDArray[Any]:
-        from .sum_kernels import shift  # compiled code is loaded by those who use it
-
         if isinstance(rows, slice):
             rows = np.arange(len(self._scale), dtype=np.int32)[rows]
         self._mark += 1.0
-        count, _ = shift(
+        count, _ = self._kernels.shift(
             *self._table, self._scale, self._tail, rows, old, new, self._state, self._mark, self._touched, j
         )
         return self._touched[:count]
+
+    def watch(self, features: NDArray[Any], slack: Vector) -> None:
+        self._kernels.watch(self._state, features, slack)
 
 
 def _cache_lines(count: int) -> Vector:

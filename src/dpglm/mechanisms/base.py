@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -13,12 +14,16 @@ from .randomness import Randomness
 class Kept(Protocol):
     """Scores in a structure from which a choice is drawn without a look at each of them."""
 
-    def update(self, index: Any, scores: Any) -> None:
-        """Set some of the scores."""
+    def update(self, index: Any, scores: Any, everything: Callable[[], Any]) -> bool:
+        """Set some of the scores; whether all, as ``everything`` gives them, were set in fact."""
         ...
 
-    def draw(self, randomness: Randomness) -> int:
-        """The index chosen."""
+    def room(self, index: Any) -> Any:
+        """How far each of these scores may move before it must be set again."""
+        ...
+
+    def draw(self, randomness: Randomness, score: Callable[[int], float]) -> int:
+        """The index chosen, ``score`` being the present score of an index."""
         ...
 
 

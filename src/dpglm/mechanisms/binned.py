@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ class Binned:
 
     A draw takes candidate j with probability proportional to exp(rounded score_j / scale): it chooses a bin
     by an upper bound of its mass, one of its members evenly, and keeps that one with the probability that
-    makes up for the bound, or else starts again, 3 times or fewer on average. A new score moves its candidate
-    over the boundaries between its old bin and its new one, by a swap for each; sums are never kept, so
-    nothing drifts.
+    makes up for the bound, or else starts again, a few times on average. A new score moves its candidate over
+    the boundaries between its old bin and its new one, by a swap for each; sums are never kept, so nothing
+    drifts. The bound holds for all scores below the edge of a bin: one that moves within its ``room`` needs
+    no update, if its present value is told when it is proposed.
 
     Guarantee
     ---------
@@ -33,27 +35,47 @@ class Binned:
     """
 
     def __init__(self, scores: Any, grid: float, scale: float) -> None:
-        from .binned_kernels import BINS, build  # compiled code is loaded by those who use it
+        from . import binned_kernels  # compiled code is loaded by those who use it
 
-        scores = np.ascontiguousarray(scores, dtype=np.float64)
-        self._values = np.empty(scores.size)
-        self._perm = np.empty(scores.size, dtype=np.uint32)
-        self._position = np.empty(scores.size, dtype=np.uint32)
-        self._start = np.empty(BINS + 1, dtype=np.int64)
+        self._kernels = binned_kernels
+        count = np.size(scores)
+        self._values = np.empty(count)
+        self._perm = np.empty(count, dtype=np.uint32)
+        self._position = np.empty(count, dtype=np.uint32)
+        self._start = np.empty(binned_kernels.BINS + 1, dtype=np.int64)
         self._line = np.array([grid, 1 / scale, 0.0])
-        build(scores, self._values, self._perm, self._position, self._start, self._line)
+        self._build(scores)
 
-    def update(self, index: Any, scores: Any) -> None:
-        """Set the scores of the candidates ``index``; where one is named twice, the last score counts."""
-        from .binned_kernels import update
+    def update(self, index: Any, scores: Any, everything: Callable[[], Any] | None = None) -> bool:
+        """Set the scores of the candidates ``index``; where one is named twice, the last score counts.
 
+        Returns whether all were sorted anew. If other scores have moved within their ``room`` since they were
+        set, ``everything`` must give all of them.
+        """
         index, scores = np.asarray(index), np.asarray(scores, dtype=np.float64)
         if index.ndim != 1 or index.shape != scores.shape:
             raise ValueError("there must be one score for each candidate")
-        update(index, scores, self._values, self._perm, self._position, self._start, self._line)
+        sort, _ = self._kernels.update(
+            index, scores, self._values, self._perm, self._position, self._start, self._line
+        )
+        if sort:
+            self._build(everything() if everything else self._values)
+        return bool(sort)
 
-    def draw(self, randomness: Randomness) -> int:
-        """Choose a candidate."""
-        from .binned_kernels import draw
+    def room(self, index: Any) -> Any:
+        """How far each of these scores may move, up or down, before it needs an update."""
+        return self._kernels.room(index, self._values, self._line)
 
-        return randomness.run(draw, self._values, self._perm, self._start, self._line)
+    def draw(self, randomness: Randomness, score: Callable[[int], float] | None = None) -> int:
+        """Choose a candidate; ``score`` tells the present score of one, if any moved without an update."""
+        kernels = self._kernels
+        if score is None:
+            return randomness.run(kernels.draw, self._values, self._perm, self._start, self._line)
+        while True:
+            j, k = divmod(randomness.run(kernels.propose, self._perm, self._start), kernels.BINS)
+            if randomness.run(kernels.accept, score(j), k, self._line):
+                return j
+
+    def _build(self, scores: Any) -> None:
+        scores = np.ascontiguousarray(scores, dtype=np.float64)
+        self._kernels.build(scores, self._values, self._perm, self._position, self._start, self._line)

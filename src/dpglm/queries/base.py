@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -69,8 +70,10 @@ class Releaser(Protocol):
         """Scores to ``choose`` from and to ``update``, or None: then all are handed to every call."""
         ...
 
-    def choose(self, kept: Any, entries: int, sensitivity: float, mechanism: Any) -> int:
-        """The released choice among so many kept scores."""
+    def choose(
+        self, kept: Any, score: Callable[[int], float], entries: int, sensitivity: float, mechanism: Any
+    ) -> int:
+        """The released choice among so many kept scores, ``score`` being the present one of an index."""
         ...
 
 
@@ -86,7 +89,9 @@ class Exact:
     def keep(self, scores: Vector, sensitivity: float, mechanism: Any) -> None:
         return None
 
-    def choose(self, kept: Any, entries: int, sensitivity: float, mechanism: Any) -> int:
+    def choose(
+        self, kept: Any, score: Callable[[int], float], entries: int, sensitivity: float, mechanism: Any
+    ) -> int:
         raise NotImplementedError("nothing is kept")
 
 
@@ -122,7 +127,8 @@ def require_moderate(point: Any) -> None:
 
     An overflow would turn a bounded contribution into NaN, which no noise hides.
     """
-    if not np.less(np.abs(point), LARGEST_COEFFICIENT).all():
+    one = isinstance(point, float)  # at every step: NumPy would take longer
+    if not (abs(point) < LARGEST_COEFFICIENT if one else (np.abs(point) < LARGEST_COEFFICIENT).all()):
         raise FloatingPointError("the coefficients diverged: use a smaller step_size")
 
 

@@ -17,20 +17,14 @@ def scores(
     """For each j of an index, n times the score of rule 0 (GS-s), 1 (GS-r) or 2 (GS-q).
 
     ``sums`` are n times the slopes g of the loss along each coordinate. A row of ``points`` holds coefficient
-    u, curvature m, 1 / (m + l2) and sqrt(m) of one; the penalty of a coordinate below ``free`` is
-    l1 abs(u) + l2/2 u² on [low, high], of the others none, for which l2 counts as 0. Every formula is a
-    continuous function of g whose terms are as small as the step that it describes, so that rounding does not
-    grow in a difference.
+    u and curvature m of one; the penalty of a coordinate below ``free`` is l1 abs(u) + l2/2 u² on [low, high]
+    (of the others none). Every formula is a continuous function of g whose terms are as small as the step
+    that it describes, so that rounding does not grow in a difference.
     """
     out = np.empty(index.size)
-    inverse = 1.0 / n
-    # So short a loop has many loads under way at once; the next one then finds its values in the cache.
-    loaded = 0.0
-    for k in range(index.size):
-        loaded += points[np.uint64(index[k]), 0]
     for k in range(index.size):
         j = np.uint64(index[k])
-        g, u, m = sums[j] * inverse, points[j, 0], points[j, 1]
+        g, u, m = sums[j] / n, points[j, 0], points[j, 1]
         one, two, down, up = 0.0, 0.0, -np.inf, np.inf
         if index[k] < free:
             one, two, down, up = l1, l2, low - u, high - u
@@ -42,15 +36,15 @@ def scores(
                 below = -np.inf
             if up <= 0:
                 above = np.inf
-            out[k] = n * max(below, -above, 0.0) / points[j, 3]
+            out[k] = n * max(below, -above, 0.0) / math.sqrt(m)
             continue
-        a = min(max(-u, -(d + one) * points[j, 2]), -(d - one) * points[j, 2])
+        a = min(max(-u, -(d + one) / (m + two)), -(d - one) / (m + two))
         a = min(max(a, down), up)
         if rule == 1:
-            out[k] = n * points[j, 3] * abs(a)
+            out[k] = n * math.sqrt(m) * abs(a)
         else:
             shrunk = -a if u > 0 else a
             longer = -shrunk if shrunk <= abs(u) else shrunk - 2 * abs(u)
             decrease = -a * (d + 0.5 * (m + two) * a) - one * longer
             out[k] = n * math.sqrt(2.0 * max(decrease, 0.0))
-    return out, loaded
+    return out

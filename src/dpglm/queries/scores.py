@@ -86,7 +86,11 @@ class OpenScores:
     def __init__(
         self, query: CoordinateScores, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser
     ) -> None:
+        from .score_kernels import scores  # compiled code is loaded by those who use it
+
         self._query, self._data, self._releaser = query, data, releaser
+        self._n, self._y, self._compiled = data.n_records, data.y, scores
+        self._arguments = (*query.form, data.n_features)
         self._require_precise(slice(None), w)
         self._all: NDArray[Any] = np.arange(len(w), dtype=np.int32 if len(w) < 2**31 else np.int64)
         self._z = data.dot(w)
@@ -95,9 +99,8 @@ class OpenScores:
         self._slopes = finite(query.loss.derivative(self._z, data.y))
         self._clipped = data.sums(query.clip, query.reach)
         self._clipped.shift(slice(None), np.zeros_like(self._slopes), self._slopes)
-        total = query.curvature + np.where(self._all < data.n_features, query.form[1], 0.0)
-        self._points = self._clipped.notes
-        self._points[:] = np.column_stack([w, query.curvature, 1 / total, np.sqrt(query.curvature)])
+        self._points, self._roots = self._clipped.notes, np.sqrt(query.curvature)
+        self._points[:] = np.column_stack([w, query.curvature])
         self._sums = np.empty(0)
         self._kept: Any = None
         self._kept_for: Any = None
@@ -112,11 +115,14 @@ class OpenScores:
             scores = self._scores(self._all)
             self._kept, self._kept_for = self._releaser.keep(scores, self._largest, mechanism), mechanism
             self._current = True
+            if self._kept is not None:
+                self._watch(self._all)
         if self._kept is None:
             self._selected = selected = self._releaser(scores, self._largest, mechanism)
         else:
-            entries = len(self._all)
-            self._selected = selected = self._releaser.choose(self._kept, entries, self._largest, mechanism)
+            self._selected = selected = self._releaser.choose(
+                self._kept, self._score, len(self._all), self._largest, mechanism
+            )
         return selected
 
     def release(self, j: int, mechanism: Any) -> float:
@@ -133,27 +139,31 @@ class OpenScores:
         rows, entries = self._data.column(j)
         z = self._z[rows] + (value - self._points[j, 0]) * entries
         self._z[rows], self._points[j, 0] = z, value
-        old, new = self._slopes[rows].copy(), finite(self._query.loss.derivative(z, self._data.y[rows]))
+        old, new = np.array(self._slopes[rows]), finite(self._query.loss.derivative(z, self._y[rows]))
         self._slopes[rows] = new
         touched = self._clipped.shift(rows, old, new, j)
         self._current &= touched is not None
         if self._current and self._kept is not None:
-            self._kept.update(touched, self._scores(touched))
+            sorted_anew = self._kept.update(touched, self._scores(touched), lambda: self._scores(self._all))
+            self._watch(self._all if sorted_anew else touched)
+
+    def _watch(self, index: Any) -> None:
+        """Hear of these coordinates again when their sums may have taken their scores out of their room."""
+        room = self._kept.room(index) - 2 * _ROUNDING * self._largest
+        self._clipped.watch(index, room * self._roots[index])
+
+    def _score(self, j: int) -> float:
+        return float(self._scores(self._all[j : j + 1])[0])
 
     def _scores(self, index: Any) -> Vector:
-        from .score_kernels import scores  # compiled code is loaded by those who use it
-
-        query, data = self._query, self._data
-        found, _ = scores(
-            RULES[query.rule], data.n_records, self._sums, self._points, *query.form, data.n_features, index
-        )
-        return found
+        rule = RULES[self._query.rule]
+        return self._compiled(rule, self._n, self._sums, self._points, *self._arguments, index)
 
     def _require_precise(self, j: Any, w_j: Any) -> None:
         """Refuse a public point at which the rounding of a score could exceed what is allowed for it."""
         l1, l2, _, _ = self._query.form
-        size = self._data.n_records * (l1 + l2 * np.abs(w_j))
-        if not np.less_equal(size, 2.0**35 * self._query.clip[j]).all():
+        excess = self._n * (l1 + l2 * abs(w_j)) - 2.0**35 * self._query.clip[j]
+        if not (excess <= 0 if isinstance(excess, float) else (excess <= 0).all()):
             raise FloatingPointError(
                 "the penalty is so large beside the clip that rounding would show: use a larger clip"
             )
