@@ -366,3 +366,31 @@ def test_a_linear_scan_serves_where_nothing_is_gained():
     assert Exponential(1e-10).keep(many, 1e-300) is None, "1 / scale would not be finite"
     with pytest.raises(UnsupportedProblem, match="noise"):
         Exponential(1e13).keep(many, 1.0)
+
+
+@pytest.mark.parametrize("name", SPREADS)
+def test_scores_that_move_within_their_room_need_no_update(name):
+    rng = np.random.default_rng(10)
+    scores = SCALE * spread(name, rng)
+    binned = Binned(scores, GRID, SCALE)
+    room = binned.room(np.arange(P))
+    assert (room <= SCALE).all()
+    for share in (-1.0, 0.5, 1.0):
+        now = scores + share * np.maximum(room, 0.0) * rng.choice([0.3, 1.0], P)
+        source = Randomness(11)
+        draws = np.array([binned.draw(source, lambda j, now=now: float(now[j])) for _ in range(10_000)])
+        assert fits(draws, law(now)) > 1e-7
+        bins = np.searchsorted(binned._start, binned._position, side="right") - 1
+        places = (on_grid(now, GRID) - binned._line[2]) * binned._line[1] + ORIGIN
+        assert (places <= bins + 1).all(), "no score is above the edge of its bin"
+
+
+def test_all_are_sorted_anew_by_present_scores():
+    now = SCALE * spread("near uniform", np.random.default_rng(12))
+    binned = Binned(now, GRID, SCALE)
+    moved = now + 0.2 * SCALE
+    assert not binned.update(np.array([3]), moved[[3]], lambda: moved)
+    assert np.count_nonzero(binned._values != on_grid(now, GRID)) == 1
+    moved[3] += 100 * SCALE
+    assert binned.update(np.array([3]), moved[[3]], lambda: moved)
+    check_state(binned, moved)
