@@ -66,8 +66,11 @@ class Problem:
         return min(constant, (high - low) / 2)
 
     def start(self, n_features: int) -> Vector:
-        """Public starting point: zero, with the intercept of a regression at the middle of its range."""
-        w = np.zeros(self.dimension(n_features))
+        """Public starting point: zero, or what is nearest to it in a constraint set.
+
+        The intercept of a regression starts at the middle of its range.
+        """
+        w = self.prox(np.zeros(self.dimension(n_features)), 0.0)
         if self.fit_intercept and self.bounds.target is not None:
             w[-1] = self.loss.link(sum(self.bounds.target) / 2) / self.constant(n_features)
         return w

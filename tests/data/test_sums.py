@@ -111,3 +111,19 @@ def test_sums_without_limits_are_those_of_a_product():
     X, r = table(30, 12), rng.standard_normal(30)
     records = as_data(sp.csr_array(X), r, WIDE)
     assert np.allclose(sums_at(records, np.full(12, np.inf), r).sums, X.T @ r, rtol=1e-12)
+
+
+def test_the_kept_sum_of_the_constant_feature_does_not_drift_where_scaled_factors_round_to_the_same():
+    rng = np.random.default_rng(0)
+    limit, reach = np.array([0.3, 0.3, 0.125]), np.full(3, np.inf)
+    for _ in range(200):
+        records = as_data(sp.csr_array(rng.uniform(1, 3, (4, 2))), np.zeros(4), Bounds(row_norm=1.0), 0.5)
+        r, zero = rng.uniform(0.1, 0.2, 4), np.zeros(4)
+        kept, fresh = records.sums(limit, reach), records.sums(limit, reach)
+        kept.shift(slice(None), zero, r)
+        for _ in range(50):
+            new = np.nextafter(r, r + rng.choice([-1, 1], 4))
+            kept.shift(slice(None), r, new)
+            r = new
+        fresh.shift(slice(None), zero, r)
+        assert np.array_equal(kept.sums, fresh.sums)

@@ -219,3 +219,15 @@ def test_selection_probabilities_of_neighbours_stay_within_the_claimed_range_and
             losses = np.subtract.outer(*[np.array(logs)] * 2).diagonal(axis1=1, axis2=3)
             worst = max(worst, np.ptp(losses, axis=-1).max(), np.abs(losses).max())
     assert 0.95 * 2 / noise <= worst <= 2 / noise
+
+
+def test_a_point_outside_the_interval_of_the_penalty_is_refused():
+    """There the decrease that GS-q takes the root of would be infinite, and no sensitivity would hold."""
+    X, y = rng.standard_normal((20, 3)), rng.choice([-1.0, 1.0], 20)
+    query = query_of(Logistic(), 3, rule="gs-q", form=(0.0, 0.0, 1.0, INF))
+    with pytest.raises(ValueError, match="outside"):
+        opened(query, X, y, np.zeros(3))
+    state = opened(query, X, y, np.ones(3))
+    state.move(1, 2.0)
+    with pytest.raises(ValueError, match="outside"):
+        state.move(1, 0.5)

@@ -209,8 +209,7 @@ def test_slopes_without_a_bound_need_a_clip():
     problem = Problem(Squared(), Zero(), Bounds(row_norm=1.0))
     with pytest.raises(UnsupportedProblem, match="clip"):
         GreedyCoordinateDescent().plan(problem, N, P, BUDGET, REPLACE)
-    settings = {"steps": 3, "step_size": 1.0, "clip": 0.5}
-    assert GreedyCoordinateDescent(**settings).plan(problem, N, P, BUDGET, REPLACE).clip == 0.5
+    assert GreedyCoordinateDescent(clip=0.5).plan(problem, N, P, BUDGET, REPLACE).clip == 0.5
 
 
 @pytest.mark.parametrize("setting", [
@@ -239,3 +238,39 @@ def test_a_long_step_is_shortened_where_it_passes_by_the_minimum():
     fixed = solved(GreedyCoordinateDescent(**settings, step_size=1.0), problem, x, y, Budget(5.0, 1e-6)).w
     assert abs(adapted[0] - 0.3) < 0.05
     assert abs(fixed[0] - 0.3) > 1.0
+
+
+@pytest.mark.parametrize(
+    ("budget", "start"),
+    [(BUDGET, None), (BUDGET, np.full(P, 3.0)), (Budget(math.inf, 1e-6), None)],
+    ids=["private", "private, warm start", "exact"],
+)
+def test_coefficients_stay_in_their_box_wherever_the_steps_begin(budget, start):
+    problem = Problem(Logistic(), Box(0.5, 1.0), Bounds(row_norm=1.0), fit_intercept=False)
+    for rule in ("gs-s", "gs-r", "gs-q"):
+        solver = GreedyCoordinateDescent(rule=rule, steps=3 if budget.private else None, warm_start=start)
+        assert math.isfinite(problem.penalty.value(solved(solver, problem, X, LABELS, budget).w))
+
+
+def test_default_clipping_does_not_bias_a_fit_that_has_hardly_any_noise():
+    x = (rng.random((50_000, 3)) < 0.5) * 1.0
+    y = np.where(rng.random(50_000) < 0.5 + 0.3 * x[:, 0] - 0.1 * x[:, 1], 1.0, -1.0)
+    problem = Problem(Squared(), Zero(), Bounds(feature=1.0, target=(-1, 1)))
+    w = solved(GreedyCoordinateDescent(), problem, x, y, Budget(100.0, 1e-9)).w
+    error = np.mean((x @ w[:3] + w[3] * problem.constant(3) - y) ** 2)
+    table = np.column_stack([x, np.ones(50_000)])
+    assert error < np.mean((table @ np.linalg.lstsq(table, y)[0] - y) ** 2) + 0.01
+
+
+def test_without_noise_a_large_mean_does_not_end_the_steps_early():
+    w = rng.uniform(-0.3, 0.3, P)
+    w[7] = 0.0
+    problem = Problem(Squared(), Zero(), UNBOUNDED)
+    found = solved(GreedyCoordinateDescent(), problem, X, X @ w + 1e7, Budget(math.inf, 1e-6)).w
+    assert np.abs(found[:P] - w).max() < 1e-3
+
+
+def test_without_noise_a_table_of_zeros_moves_nothing():
+    problem = Problem(Logistic(), Zero(), UNBOUNDED, fit_intercept=False)
+    zeros = np.zeros((20, 3))
+    assert not solved(GreedyCoordinateDescent(), problem, zeros, np.ones(20), Budget(math.inf, 1e-6)).w.any()

@@ -80,9 +80,9 @@ def shift(
     last = state.shape[0] - 1
     for t in range(rows.size):
         i = rows[t]
-        before, after = old[t] * scale[i], new[t] * scale[i]
-        if before == after:
+        if old[t] == new[t]:
             continue
+        before, after = old[t] * scale[i], new[t] * scale[i]
         # So short a loop has many loads under way at once; the next one then finds its rows in the cache.
         for e in range(indptr[i], indptr[i + 1]):
             found += state[indices[e], 0]

@@ -92,6 +92,7 @@ class OpenScores:
         self._n, self._y, self._compiled = data.n_records, data.y, scores
         self._arguments = (*query.form, data.n_features)
         self._require_precise(slice(None), w)
+        self._require_inside(w[: data.n_features])
         self._all: NDArray[Any] = np.arange(len(w), dtype=np.int32 if len(w) < 2**31 else np.int64)
         self._z = data.dot(w)
         self._largest = float(query.sensitivity(neighbours).max())
@@ -136,6 +137,8 @@ class OpenScores:
         """Set coordinate j of the public point: costs nothing."""
         require_moderate(value)
         self._require_precise(j, value)
+        if j < self._data.n_features:
+            self._require_inside(np.float64(value))
         rows, entries = self._data.column(j)
         z = self._z[rows] + (value - self._points[j, 0]) * entries
         self._z[rows], self._points[j, 0] = z, value
@@ -158,6 +161,12 @@ class OpenScores:
     def _scores(self, index: Any) -> Vector:
         rule = RULES[self._query.rule]
         return self._compiled(rule, self._n, self._sums, self._points, *self._arguments, index)
+
+    def _require_inside(self, coefficients: Any) -> None:
+        """Refuse a public point outside the penalty's interval, where its value is infinite and no rule holds."""
+        _, _, low, high = self._query.form
+        if not ((low <= coefficients) & (coefficients <= high)).all():
+            raise ValueError("the scores of a point outside the penalty's interval are not defined")
 
     def _require_precise(self, j: Any, w_j: Any) -> None:
         """Refuse a public point at which the rounding of a score could exceed what is allowed for it."""

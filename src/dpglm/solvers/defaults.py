@@ -20,9 +20,9 @@ smoothness over the strength of an L2 penalty the iterates only wander, so no mo
 *Coordinate descent* forgets the noise of earlier passes, because each update along a coordinate undoes
 the last one; its optimum in passes is flat, about 10 and rising slowly as noise vanishes.
 
-*Greedy coordinate descent* finds a coordinate if its score stands out by about log p times the noise, so steps
-are few where noise or features are many. A clip well below a typical contribution saves noise, and a long step
-makes up for what it takes from the slope.
+*Greedy coordinate descent* finds a coordinate if its score stands out by about log p times the noise, so
+steps are few where noise or features are many. A clip well below a typical contribution saves noise, and a
+long step makes up for what it takes from the slope; as noise vanishes, both go to where nothing is clipped.
 
 The constants were chosen on real tables at epsilon 0.01 to 10 (for the greedy method on synthetic ones); the
 optimum is flat. ``docs/defaults.md`` shows what they give.
@@ -74,18 +74,21 @@ def coordinate_descent(problem: Problem, p: int, noise: float, clip: float | Non
 
 
 def greedy_coordinate_descent(
-    problem: Problem, p: int, noise: float, norm: float, fill: float
+    problem: Problem, p: int, noise: float, clip: float | None, norm: float, fill: float
 ) -> tuple[int, float, float]:
-    """(steps, clip, step_size) of greedy coordinate descent.
+    """(steps, clip, step_size) of greedy coordinate descent; a clip that is given is kept.
 
     ``norm`` is the norm of a typical row, and ``fill`` the typical size of an entry over the one that the
     second moments in use are computed for.
     """
-    require_bounded_slopes(problem)
-    usual = 0.25 if problem.loss.lipschitz(problem.bounds.target) <= problem.slope_bound() else 0.08
-    ease = min(max((8e-3 / noise) ** 0.25, 1.0), 4.0)
+    ease = max(math.sqrt(8e-3 / noise), 1.0)
+    if clip is None:
+        require_bounded_slopes(problem)
+        bounded = problem.loss.lipschitz(problem.bounds.target) <= problem.slope_bound()
+        usual, most = (0.25, 1.0) if bounded else (0.08, 2.0)
+        clip = min(ease * usual, most / fill) * problem.slope_bound() * norm
     steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), MOST_STEPS))
-    return steps, ease * usual * problem.slope_bound() * norm, 4.0 / ease / fill**2
+    return steps, clip, max(4.0 / ease, 1.0) / fill**2
 
 
 def _clip(problem: Problem, p: int, noise: float, given: float | None) -> tuple[float, float]:

@@ -134,7 +134,7 @@ class GreedyCoordinateDescent(Solver):
         steps, clip, step_size = 20_000 * problem.dimension(p), math.inf, 1.0
         if budget.private and None in (self.steps, self.clip, self.step_size):
             steps, clip, step_size = defaults.greedy_coordinate_descent(
-                problem, p, noise, *moments.typical(source, problem, p)
+                problem, p, noise, self.clip, *moments.typical(source, problem, p)
             )
         steps, moved = int(self.steps or steps), neighbours.records_moved
         clip, step_size = float(self.clip or clip), float(self.step_size or step_size)
@@ -190,7 +190,7 @@ class GreedyCoordinateDescent(Solver):
 
         visited: dict[int, tuple[float, float]] = {}
 
-        def advance() -> float:
+        def advance() -> tuple[int, float]:
             j = scores.select(selection)
             slope = scores.release(j, release)
             if plan.secant:
@@ -201,10 +201,10 @@ class GreedyCoordinateDescent(Solver):
             length = abs(moved - w[j]) / math.sqrt(step[j])
             w[j] = moved
             scores.move(j, moved)
-            return length
+            return j, length
 
         if not plan.budget.private:
-            return Result(w, _settle(advance, w, plan.steps))
+            return Result(w, _settle(advance, w, p, plan.steps))
         for _ in range(plan.steps):
             advance()
         return Result(w, plan.steps)
@@ -243,7 +243,7 @@ class GreedyCoordinateDescent(Solver):
         w[:p] = given[:p]
         if len(given) > p:
             w[p] = given[p] / problem.constant(p)
-        return w
+        return problem.prox(w, 0.0)
 
 
 def _shorten(rule: CoordinateRule, j: int, change: float, move: float) -> None:
@@ -257,16 +257,17 @@ def _shorten(rule: CoordinateRule, j: int, change: float, move: float) -> None:
         rule.step[j] *= factor
 
 
-def _settle(advance: Callable[[], float], w: Vector, most: int) -> int:
-    """Steps without noise until they are short; returns their number.
+def _settle(advance: Callable[[], tuple[int, float]], w: Vector, p: int, most: int) -> int:
+    """Steps without noise until they are short beside the longest one along a feature; returns their number.
 
     A step that sets a coefficient to zero may be short although others would not be. So more steps in turn
     have to be short than there are coefficients left that could be set to zero.
     """
     longest, short = 0.0, 0
     for done in range(1, most + 1):
-        length = advance()
-        longest = max(longest, length)
+        j, length = advance()
+        if j < p:
+            longest = max(longest, length)
         short = short + 1 if length <= _SETTLED * longest else 0
         if short > np.count_nonzero(w):
             return done

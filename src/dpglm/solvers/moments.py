@@ -85,7 +85,7 @@ class Moments:
         query = SecondMoments(problem.bounds.radius(p))
         if not plan.budget.private:
             values = curator.release(query, Gaussian(0.0)) / plan.n_records
-            largest[:p] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-300))
+            largest[:p] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-200))
         elif source == "declared":
             largest[:p] = _declared(self.setting, p)
         elif source == "even":
