@@ -231,3 +231,63 @@ def test_a_point_outside_the_interval_of_the_penalty_is_refused():
     state.move(1, 2.0)
     with pytest.raises(ValueError, match="outside"):
         state.move(1, 0.5)
+
+
+class Told(Exact):
+    """Notes what sensitivities it is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def __call__(self, answer, sensitivity, mechanism, follows=False):
+        self.told.append((sensitivity, follows))
+        return 1 if np.ndim(answer) else answer
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_a_selection_is_told_the_largest_sensitivity_and_a_release_its_own(neighbours):
+    X, y = rng.standard_normal((20, 3)), rng.choice([-1.0, 1.0], 20)
+    clip, curvature = np.array([0.3, 0.1, 0.2]), np.array([0.5, 0.1, 0.9])
+    query = CoordinateScores(Logistic(), clip, curvature, "gs-r", FORMS[1], np.ones(3))
+    told = Told()
+    state = query.open(as_data(X, y, Bounds(row_norm=1.0)), np.zeros(3), neighbours, told)
+    assert state.select(None) == 1
+    state.release(1, None)
+    moved = neighbours.records_moved
+    largest = moved * (clip / np.sqrt(curvature)).max() * (1 + 2.0**-12)
+    assert told.told == [(pytest.approx(largest, rel=1e-12), False), (moved * clip[1], True)]
+
+
+def test_kept_scores_have_the_sensitivity_that_covers_rounding():
+    p = 5_000
+    X, y = sp.random_array((50, p), density=0.01, format="csr", rng=rng), rng.choice([-1.0, 1.0], 50)
+    curator = Curator(as_data(X, y, Bounds(row_norm=1.0)), Neighbours.REPLACE_ONE, Randomness(0))
+    curator._rounding = 1.25
+    state = curator.open(query_of(Logistic(), p), np.zeros(p))
+    state.select(Exponential(3.0))
+    _, scale = Exponential(3.0)._grid_and_scale(1.25 * state._largest)
+    assert state._kept._line[1] == 1 / scale
+
+
+@pytest.mark.parametrize("layout", [np.array, sp.csr_array])
+@pytest.mark.parametrize("rule", CODES)
+def test_scores_of_a_table_are_those_of_a_plain_computation(rule, layout):
+    """With an intercept, an L2 part, unequal curvature, and a clip below what terms can reach."""
+    X, y = rng.standard_normal((40, 4)) * 0.3, rng.choice([-1.0, 1.0], 40)
+    w, curvature = np.array([0.3, 0.0, -0.2, 0.0, 0.4]), np.array([0.1, 0.2, 0.3, 0.4, 0.5])
+    clip, form = 0.2 * np.sqrt(curvature), (0.01, 0.3, -INF, INF)
+    query = CoordinateScores(Logistic(), clip, curvature, rule, form, 2 * clip)
+    inside = np.column_stack([X, np.full(40, 0.5)])
+    slopes = Logistic().derivative(inside @ w, y)
+    g = np.clip(inside * slopes[:, None], -clip, clip).mean(axis=0)
+    forms = [form] * 4 + [FORMS[0]]
+    if rule == "gs-s":
+        expected = [least_subgradient(g[j], w[j], forms[j]) / math.sqrt(curvature[j]) for j in range(5)]
+    else:
+        best = [decrease(g[j], w[j], curvature[j], forms[j]) for j in range(5)]
+        expected = [
+            math.sqrt(2 * max(q, 0)) if rule == "gs-q" else math.sqrt(curvature[j]) * abs(a)
+            for j, (q, a) in enumerate(best)
+        ]
+    found = query(as_data(layout(X), y, Bounds(feature=10.0), 0.5), w)
+    assert np.allclose(found / 40, expected, atol=1e-4)

@@ -274,3 +274,64 @@ def test_without_noise_a_table_of_zeros_moves_nothing():
     problem = Problem(Logistic(), Zero(), UNBOUNDED, fit_intercept=False)
     zeros = np.zeros((20, 3))
     assert not solved(GreedyCoordinateDescent(), problem, zeros, np.ones(20), Budget(math.inf, 1e-6)).w.any()
+
+
+class Watching(Curator):
+    """Keeps what is opened, and the moves that are made."""
+
+    def open(self, query, w):
+        self.query = query
+        self.opened = super().open(query, w)
+        return self.opened
+
+
+def watched(solver, problem, table, y):
+    plan = solver.plan(problem, *table.shape, BUDGET, REPLACE)
+    records = as_data(table, y, problem.bounds, problem.constant(table.shape[1]))
+    curator = Watching(records, REPLACE, Randomness(0))
+    return curator, solver.run(plan, problem, curator).w, plan
+
+
+def test_clips_give_all_scores_one_sensitivity():
+    solver = GreedyCoordinateDescent(steps=2, second_moments=np.geomspace(0.01, 1, P))
+    curator, _, plan = watched(solver, Problem(Logistic(), Zero(), Bounds(row_norm=1.0)), X, LABELS)
+    sensitivity = curator.query.sensitivity(REPLACE)
+    assert np.allclose(sensitivity, sensitivity[0], rtol=1e-12)
+    assert np.linalg.norm(curator.query.clip) == pytest.approx(plan.clip)
+
+
+def test_a_step_along_the_constant_feature_is_never_longer_than_its_curvature_allows():
+    problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0))
+    settings = {"steps": 1, "clip": 10.0, "second_moments": np.full(2, 1e-9)}
+    zeros, ones = np.zeros((5_000, 2)), np.ones(5_000)
+    moved = [
+        watched(GreedyCoordinateDescent(**settings, step_size=size), problem, zeros, ones)[1]
+        for size in (0.5, 1.0, 8.0)
+    ]
+    assert moved[0][2] == pytest.approx(moved[1][2] / 2)
+    assert moved[2][2] == moved[1][2] != 0
+
+
+def test_second_moments_get_their_share_of_the_budget():
+    problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0))
+    solver = GreedyCoordinateDescent(
+        steps=40, second_moments="private", moments_share=0.2, selection_share=0.5
+    )
+    moments, selection, release = solver.plan(problem, N, P, BUDGET, REPLACE).releases
+    squares = [r.count / r.mechanism.noise**2 for r in (moments, selection, release)]
+    assert np.allclose(squares / np.sum(squares), [0.2, 0.4, 0.4])
+
+
+def test_steps_without_noise_go_on_while_a_short_one_may_hide_a_long_one():
+    from dpglm.solvers.greedy_coordinate_descent import _settle
+
+    w = np.array([1e-12, 1e-12, 1.0])
+    script = iter([(2, 1.0), (0, 1e-12), (1, 1e-12), (2, 0.5), *[(2, 0.0)] * 9])
+
+    def advance():
+        j, length = next(script)
+        w[j] = 0.0 if length == 1e-12 else 1.0
+        return j, length
+
+    # Two short steps after the last long one, which left one coefficient.
+    assert _settle(advance, w, 3, 100) == 4 + 2

@@ -163,7 +163,7 @@ class OpenScores:
         return self._compiled(rule, self._n, self._sums, self._points, *self._arguments, index)
 
     def _require_inside(self, coefficients: Any) -> None:
-        """Refuse a public point outside the penalty's interval, where its value is infinite and no rule holds."""
+        """Refuse a public point outside the penalty's interval, where its value is infinite."""
         _, _, low, high = self._query.form
         if not ((low <= coefficients) & (coefficients <= high)).all():
             raise ValueError("the scores of a point outside the penalty's interval are not defined")

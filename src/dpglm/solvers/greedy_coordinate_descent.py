@@ -88,6 +88,7 @@ class GreedyCoordinateDescent(Solver):
         Where M_j comes from: the declared feature bounds, a private release that takes ``moments_share`` of
         the budget, an even share of the largest row norm, or declared values. By default the bounds if
         features have them, else the release, or even shares for so many features that a release is too noisy.
+        Without a budget the exact second moments are used, whatever is given.
     moments_share : float
         Share of the budget for releasing second moments.
     warm_start : array of shape (n_features,) or (n_features + 1,), optional
@@ -261,15 +262,18 @@ def _settle(advance: Callable[[], tuple[int, float]], w: Vector, p: int, most: i
     """Steps without noise until they are short beside the longest one along a feature; returns their number.
 
     A step that sets a coefficient to zero may be short although others would not be. So more steps in turn
-    have to be short than there are coefficients left that could be set to zero.
+    have to be short than coefficients were there to be set to zero.
     """
-    longest, short = 0.0, 0
+    longest, short, there = 0.0, 0, np.count_nonzero(w)
     for done in range(1, most + 1):
         j, length = advance()
         if j < p:
             longest = max(longest, length)
-        short = short + 1 if length <= _SETTLED * longest else 0
-        if short > np.count_nonzero(w):
+        if length <= _SETTLED * longest:
+            short += 1
+        else:
+            short, there = 0, np.count_nonzero(w)
+        if short > there:
             return done
     return most
 
