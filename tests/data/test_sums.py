@@ -69,11 +69,14 @@ def test_limits_that_nothing_can_reach_are_not_looked_at(layout):
 def test_threads_do_not_change_a_sum(monkeypatch):
     X, r = table(64, 300), rng.standard_normal(64)
     limit = np.full(300, 0.4)
-    alone = [sums_at(as_data(layout(X), r, WIDE), limit, r).sums for layout in DENSE.values()]
-    monkeypatch.setattr(dense, "_PROCESSORS", 3)
-    monkeypatch.setattr(dense, "_ENTRIES_A_THREAD", 1)
-    together = [sums_at(as_data(layout(X), r, WIDE), limit, r).sums for layout in DENSE.values()]
-    assert np.array_equal(alone, together)
+    monkeypatch.setattr(dense, "_ENTRIES_A_PART", 1_000)
+    found = []
+    for processors in (1, 3):
+        monkeypatch.setattr(dense, "_PROCESSORS", processors)
+        found.append([sums_at(as_data(layout(X), r, WIDE), limit, r).sums for layout in DENSE.values()])
+    assert np.array_equal(*found)
+    for layout, sums in zip(DENSE.values(), found[0], strict=True):
+        assert np.allclose(sums, cut(layout(X), r, limit), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("layout", SPARSE)

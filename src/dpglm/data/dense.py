@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from .sums import FreshSums
 
 _CHUNK_BYTES = 1 << 21
-_ENTRIES_A_THREAD = 1 << 20
-_COLUMNS_A_THREAD = 64
+_ENTRIES_A_PART, _MOST_PARTS = 1 << 20, 16
 _PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -25,19 +24,18 @@ def rounded_down(limit: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[An
     return np.where(edge > limit, np.nextafter(edge, np.zeros_like(edge)), edge)
 
 
-def by_column_ranges(work: Callable[[int, int], None], shape: tuple[int, int]) -> None:
-    """Run compiled work on ranges of columns, in as many threads as there are processors and it is worth.
+def in_parts(work: Callable[[int, int, int], None], length: int, parts: int) -> None:
+    """Run compiled work(part, start, stop) on parts of a range, in as many threads as there are processors.
 
-    No sum is shared between threads, so the result does not depend on their number.
+    How many parts there are depends on the table alone, so that the result does not depend on the machine.
     """
-    n, p = shape
-    threads = min(_PROCESSORS, n * p // _ENTRIES_A_THREAD, p // _COLUMNS_A_THREAD)
-    if threads <= 1:
-        work(0, p)
+    edges = [length * k // parts for k in range(parts + 1)]
+    ranges = (range(parts), edges[:-1], edges[1:])
+    if min(_PROCESSORS, parts) == 1:
+        list(map(work, *ranges))
         return
-    edges = [p * k // threads for k in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, edges[:-1], edges[1:]))
+    with ThreadPoolExecutor(min(_PROCESSORS, parts)) as pool:
+        list(pool.map(work, *ranges))
 
 
 class Dense:
@@ -126,10 +124,23 @@ class Dense:
             return self.t_dot(r)
         from .sum_kernels import clipped_by_columns, clipped_by_rows
 
-        kernel = clipped_by_columns if self.X.flags.f_contiguous else clipped_by_rows
-        sums = np.empty(self.shape[1])
-        by_column_ranges(lambda start, stop: kernel(self.X, r, limit, start, stop, sums), self.shape)
-        return sums
+        n, p = self.shape
+        parts = max(1, min(_MOST_PARTS, n * p // _ENTRIES_A_PART))
+        if self.X.flags.f_contiguous:
+            sums = np.empty(p)
+            in_parts(
+                lambda _, start, stop: clipped_by_columns(self.X, r, limit, start, stop, sums),
+                p,
+                min(parts, p),
+            )
+            return sums
+        partial = np.empty((min(parts, n), p))
+        in_parts(
+            lambda k, start, stop: clipped_by_rows(self.X[start:stop], r[start:stop], limit, partial[k]),
+            n,
+            len(partial),
+        )
+        return partial.sum(axis=0)
 
     def sums(
         self,

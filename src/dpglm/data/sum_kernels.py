@@ -16,11 +16,11 @@ _FINITE = {"nnan"}
 
 
 @njit(cache=True, error_model="numpy", nogil=True, fastmath=_MATH)
-def clipped_by_rows(X: Any, r: Any, limit: Any, start: int, stop: int, out: Any) -> None:
-    """Set out[start:stop] to the sums of those columns of a table stored by rows."""
+def clipped_by_rows(X: Any, r: Any, limit: Any, out: Any) -> None:
+    """Set out to the sums of the columns of a table stored by rows."""
     n = np.uint64(X.shape[0])
-    columns = range(np.uint64(start), np.uint64(stop))
-    out[start:stop] = 0.0
+    columns = range(np.uint64(X.shape[1]))
+    out[:] = 0.0
     # Four rows at a time: every sum is read and written once for four entries.
     for quarter in range(n // _4):
         i = _4 * quarter
