@@ -63,9 +63,10 @@ class CoordinateDescent(Solver):
     clip_rule : {"smoothness", "uniform"}
     step_size : float
         Step in units of 1 / M_j.
-    second_moments : "bounds", "private" or array of shape (n_features,), optional
+    second_moments : "bounds", "private", "even" or array of shape (n_features,), optional
         Where M_j comes from: the declared feature bounds, a private release that takes ``share`` of the
-        budget, or declared values. By default the bounds if features have them, else the release.
+        budget, an even share of the largest row norm, or declared values. By default the bounds if features
+        have them, else the release.
     share : float
         Share of the budget (of the squared Gaussian parameter) for releasing second moments.
     periods : int, optional

@@ -1,4 +1,4 @@
-"""Second moments of the features for coordinate methods: from bounds, declared, or released."""
+"""Second moments of the features for coordinate methods: from bounds, even, declared, or released."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Moments:
     """Second moments of the features: "bounds", "private" (a release of them), "even", values, or None.
 
     "even" gives every feature the same share of the largest row norm. None means the bounds if features have
-    them, else a release with ``share`` of the budget.
+    them, else a release with ``share`` of the budget, unless that would be too noisy to say anything.
     """
 
     setting: str | ArrayLike | None
