@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .sums import FreshSums
+from .sums import FreshSums, Vector
 
 _CHUNK_BYTES = 1 << 21
 _ENTRIES_A_PART, _MOST_PARTS = 1 << 20, 16
@@ -142,13 +142,7 @@ class Dense:
         )
         return partial.sum(axis=0)
 
-    def sums(
-        self,
-        scale: NDArray[np.float64],
-        tail: NDArray[np.float64],
-        limit: NDArray[np.float64],
-        reach: NDArray[np.float64],
-    ) -> FreshSums:
+    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> FreshSums:
         """Sums of cut terms (see ``sums.ClippedSums``); limits that nothing can reach are not looked at."""
         return FreshSums(self, scale, tail, np.where(reach <= limit, np.inf, limit))
 

@@ -14,7 +14,7 @@ from .csc import CSC
 from .csr import CSR
 from .dense import Dense
 from .sparse import canonical, is_sparse
-from .sums import ClippedSums
+from .sums import ClippedSums, Vector
 
 LARGEST_NORM = 1e100
 """Longer rows count as not finite, so that no product with them overflows or loses its precision."""
@@ -42,13 +42,7 @@ class Block(Protocol):
     def clipped(self, limit: NDArray[np.float64]) -> Block: ...
     def without(self, dropped: NDArray[np.bool_]) -> Block: ...
     def scaled_columns(self, scale: NDArray[np.float64]) -> Columns: ...
-    def sums(
-        self,
-        scale: NDArray[np.float64],
-        tail: NDArray[np.float64],
-        limit: NDArray[np.float64],
-        reach: NDArray[np.float64],
-    ) -> ClippedSums: ...
+    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> ClippedSums: ...
 
 
 @dataclass(frozen=True, eq=False)

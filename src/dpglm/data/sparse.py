@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .dense import rounded_down
-from .sums import KeptSums
+from .sums import KeptSums, Vector
 
 
 class Sparse:
@@ -58,13 +58,7 @@ class Sparse:
         """The table with some rows set to zero."""
         return self._with(np.where(dropped[self._row_of_entry()], 0, self.X.data))
 
-    def sums(
-        self,
-        scale: NDArray[np.float64],
-        tail: NDArray[np.float64],
-        limit: NDArray[np.float64],
-        reach: NDArray[np.float64],
-    ) -> KeptSums:
+    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> KeptSums:
         """Sums of cut terms (see ``sums.ClippedSums``)."""
         return KeptSums(self.by_rows, scale, tail, limit)
 

@@ -33,7 +33,7 @@ from .base import (
 from .moments import Moments, require_separable
 
 SELECTIONS: dict[str, type[Mechanism]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
-RELEASES: dict[str, type[Mechanism]] = {"gaussian": Gaussian, "laplace": Laplace}
+RELEASES = ("auto", "gaussian", "laplace")
 
 _FEW_ROUNDS = 8
 """Beyond this many rounds Gaussian noise is always the lesser one."""
@@ -113,7 +113,7 @@ class GreedyCoordinateDescent(Solver):
         positive(clip=self.clip, step_size=self.step_size)
         positive_count(steps=self.steps)
         proper_share(selection_share=self.selection_share, moments_share=self.moments_share)
-        for name, known in (("rule", RULES), ("selection", SELECTIONS), ("release", ("auto", *RELEASES))):
+        for name, known in (("rule", RULES), ("selection", SELECTIONS), ("release", RELEASES)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {sorted(known)}, got {getattr(self, name)!r}")
         Moments(self.second_moments, self.moments_share)
