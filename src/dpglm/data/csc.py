@@ -40,6 +40,10 @@ class CSC(Sparse):
 
         return CSR(self.X.tocsr())
 
+    @property
+    def by_columns(self) -> CSC:
+        return self
+
     def _row_of_entry(self) -> NDArray[Any]:
         return self.X.indices
 

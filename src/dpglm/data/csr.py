@@ -17,7 +17,7 @@ class CSR(Sparse):
 
     def column(self, j: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The rows that hold column j, and their entries."""
-        return self._by_columns.column(j)
+        return self.by_columns.column(j)
 
     def rows(self, index: NDArray[np.intp]) -> CSR:
         """The table of some rows."""
@@ -25,14 +25,14 @@ class CSR(Sparse):
 
     def scaled_columns(self, scale: NDArray[np.float64]) -> CSC:
         """The table by columns with row i multiplied by scale_i."""
-        return self._by_columns.scaled_columns(scale)
+        return self.by_columns.scaled_columns(scale)
 
     @property
     def by_rows(self) -> CSR:
         return self
 
     @cached_property
-    def _by_columns(self) -> CSC:
+    def by_columns(self) -> CSC:
         return CSC(self.X.tocsc())
 
     def _row_of_entry(self) -> NDArray[Any]:

@@ -6,12 +6,17 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .sums import FreshSums, Vector
+
+if TYPE_CHECKING:
+    from .csc import CSC
+    from .csr import CSR
 
 _CHUNK_BYTES = 1 << 21
 _ENTRIES_A_PART, _MOST_PARTS = 1 << 20, 16
@@ -145,6 +150,18 @@ class Dense:
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> FreshSums:
         """Sums of cut terms (see ``sums.ClippedSums``); limits that nothing can reach are not looked at."""
         return FreshSums(self, scale, tail, np.where(reach <= limit, np.inf, limit))
+
+    @cached_property
+    def by_rows(self) -> CSR:
+        """The table without its zeros, for methods that read few columns."""
+        from .csr import CSR
+
+        return CSR(sp.csr_array(self.X))
+
+    @property
+    def by_columns(self) -> CSC:
+        """The same, stored by columns."""
+        return self.by_rows.by_columns
 
     def _chunks(self) -> Iterator[slice]:
         n, p = self.shape

@@ -13,8 +13,9 @@ from ..bounds import Bounds
 from .csc import CSC
 from .csr import CSR
 from .dense import Dense
-from .sparse import canonical, is_sparse
+from .sparse import Sparse, canonical, is_sparse
 from .sums import ClippedSums, Vector
+from .weighed import Weighed, weighed
 
 LARGEST_NORM = 1e100
 """Longer rows count as not finite, so that no product with them overflows or loses its precision."""
@@ -43,6 +44,10 @@ class Block(Protocol):
     def without(self, dropped: NDArray[np.bool_]) -> Block: ...
     def scaled_columns(self, scale: NDArray[np.float64]) -> Columns: ...
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> ClippedSums: ...
+    @property
+    def by_rows(self) -> Sparse: ...
+    @property
+    def by_columns(self) -> Sparse: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +127,15 @@ class Records:
         """
         tail = self.intercept_column[: self.n_records if self.constant else 0]
         return self.block.sums(self.scale, tail, limit, reach)
+
+    @property
+    def both_ways(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """(indptr, indices, entries) of the table by rows and by columns, before its rows are scaled."""
+        return self.block.by_rows.unsigned, self.block.by_columns.unsigned
+
+    def weighed(self, r: NDArray[np.float64], limit: float) -> Weighed:
+        """Sums over the records of r_i times entry j, each term cut to [-limit, limit], and weights."""
+        return weighed(self.block.by_columns, self.scale, r, limit)
 
     def with_target(self, y: NDArray[np.float64]) -> Records:
         """The same table with other targets."""

@@ -67,6 +67,11 @@ class Sparse:
         """The table stored by rows."""
         raise NotImplementedError
 
+    @property
+    def by_columns(self) -> Sparse:
+        """The table stored by columns."""
+        raise NotImplementedError
+
     def _with(self, entries: NDArray[Any]) -> Self:
         parts = (entries.astype(self.X.dtype, copy=False), self.X.indices, self.X.indptr)
         return type(self)(type(self.X)(parts, shape=self.shape))

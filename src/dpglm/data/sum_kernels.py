@@ -111,3 +111,25 @@ def watch(state: Any, features: Any, slack: Any) -> None:
     for k in range(features.size):
         j = np.uint64(features[k])
         state[j, 6], state[j, 7] = state[j, 0], slack[k]
+
+
+@njit(cache=True, error_model="numpy", nogil=True, fastmath=_FINITE)
+def weighed(
+    indptr: Any, indices: Any, entries: Any, factors: Any, top: float, rounding: float, start: int, stop: int,
+    sums: Any, weights: Any,
+) -> float:  # fmt: skip
+    """For some columns, the sums of cut terms and of absolute entries; returns the largest of these.
+
+    A row of ``factors`` holds what multiplies an entry in the one sum and in the other.
+    """
+    largest = 0.0
+    for j in range(np.uint64(start), np.uint64(stop)):
+        total, weight = 0.0, 0.0
+        for e in range(indptr[j], indptr[j + _1]):
+            i, x = indices[e], np.float64(entries[e])
+            total += _cut(factors[i, 0] * x, top, rounding)
+            size = factors[i, 1] * abs(x)
+            weight += size
+            largest = max(largest, size)
+        sums[j], weights[j] = total, weight
+    return largest

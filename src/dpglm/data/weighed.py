@@ -1,0 +1,63 @@
+"""Sums of cut terms over all columns of a sparse table at once, beside what each column weighs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .dense import in_parts
+from .sums import Vector, exact_grid
+
+if TYPE_CHECKING:
+    from .sparse import Sparse
+
+_COLUMNS_A_PART, _MOST_PARTS = 1 << 12, 16
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Sums of cut terms of all columns, and what a kernel needs to keep them.
+
+    Attributes
+    ----------
+    sums, weights : array of shape (columns,)
+        For each column the sum of its cut terms, and the sum of its absolute entries.
+    largest : float
+        The largest absolute entry.
+    limit, rounding : float
+        The limit as a multiple of the grid on which sums are exact, and the number whose addition and
+        subtraction rounds a term to that grid.
+    grid : float
+        That grid.
+    """
+
+    sums: Vector
+    weights: Vector
+    largest: float
+    limit: float
+    rounding: float
+    grid: float
+
+
+def weighed(table: Sparse, scale: Vector, r: Vector, limit: float) -> Weighed:
+    """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit].
+
+    The table is stored by columns.
+    """
+    from .sum_kernels import weighed as compiled  # compiled code is loaded by those who use it
+
+    n, p = table.shape
+    grid = float(exact_grid(np.array(limit), n))
+    limit, rounding = float(np.floor(limit / grid) * grid), 1.5 * 2.0**52 * grid
+    factors = np.column_stack([r * scale, scale])
+    sums, weights = np.empty(p), np.empty(p)
+    parts = max(1, min(_MOST_PARTS, p // _COLUMNS_A_PART))
+    largest = np.zeros(parts)
+
+    def work(part: int, start: int, stop: int) -> Any:
+        largest[part] = compiled(*table.unsigned, factors, limit, rounding, start, stop, sums, weights)
+
+    in_parts(work, p, parts)
+    return Weighed(sums, weights, float(largest.max()), limit, rounding, grid)
