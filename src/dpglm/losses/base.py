@@ -76,6 +76,10 @@ class Loss(ABC):
     def smoothness(self) -> float:
         """Return the supremum of the curvature over all z and y."""
 
+    def curvature_lipschitz(self) -> float:
+        """Return how fast the curvature changes with z at most, `math.inf` where it jumps."""
+        return math.inf
+
     def link(self, mean: float) -> float:
         """Return the z that fits targets of this mean best; for regression and count losses."""
         return mean

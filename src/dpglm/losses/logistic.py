@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,3 +41,6 @@ class Logistic(Loss):
 
     def smoothness(self) -> float:
         return 0.25
+
+    def curvature_lipschitz(self) -> float:
+        return 1 / math.sqrt(108)

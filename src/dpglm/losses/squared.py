@@ -42,3 +42,6 @@ class Squared(Loss):
 
     def smoothness(self) -> float:
         return 1.0
+
+    def curvature_lipschitz(self) -> float:
+        return 0.0
