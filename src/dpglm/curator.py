@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .accounting import Composed, Event
 from .data import Records
 from .errors import UnsupportedProblem
-from .mechanisms import Mechanism, Randomness
+from .mechanisms import Exponential, Mechanism, Randomness
 from .mechanisms.base import Kept
 from .privacy import Neighbours
 from .queries import Query
@@ -107,6 +107,17 @@ class Curator:
         self._log(entries, sensitivity, mechanism, _EVERYONE)
         return kept.draw(self._randomness, score)
 
+    def _choices(
+        self, draw: Callable[..., Any], count: int, entries: int, sensitivity: float, mechanism: Exponential
+    ) -> Any:
+        """So many choices among scores that live in compiled code, which draws them, logged.
+
+        None tells the query to make its choices one by one.
+        """
+        law = mechanism.law(sensitivity * self._rounding)
+        self._log(entries, sensitivity, mechanism, _EVERYONE, count=count)
+        return draw(self._randomness.run_on, *law)
+
     def _log(
         self,
         entries: int,
@@ -114,6 +125,7 @@ class Curator:
         mechanism: Mechanism,
         sampling: Sampling,
         follows: bool = False,
+        count: int = 1,
     ) -> None:
         one = isinstance(sensitivity, float)
         if mechanism.noise > 0 and not (
@@ -130,12 +142,12 @@ class Curator:
         elif before is not None:
             self._spent[before] += 1
         # A vector of answers whose sensitivities are given one by one is as many releases.
-        if one and not follows:
+        if one and not follows and count == 1:
             self._last = event
         else:
-            self._spent[event] += 1 if one else np.size(sensitivity)
+            self._spent[event] += count if one else np.size(sensitivity)
         if imprecision is not None:
-            self._spent[imprecision] += entries
+            self._spent[imprecision] += entries * count
 
 
 class _Releases:
@@ -157,6 +169,11 @@ class _Releases:
         self, kept: Any, score: Callable[[int], float], entries: int, sensitivity: float, mechanism: Any
     ) -> int:
         return self._curator._chosen(kept, score, entries, sensitivity, mechanism)
+
+    def choices(
+        self, draw: Callable[..., Any], count: int, entries: int, sensitivity: float, mechanism: Any
+    ) -> Any:
+        return self._curator._choices(draw, count, entries, sensitivity, mechanism)
 
 
 @lru_cache(maxsize=256)

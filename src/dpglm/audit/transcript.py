@@ -77,6 +77,9 @@ class Recorder(Curator):
     def _keep(self, scores: Any, sensitivity: float, mechanism: Mechanism) -> None:
         return None
 
+    def _choices(self, *releases: Any) -> None:
+        return None
+
     def _noisy(
         self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling, follows: bool = False
     ) -> Any:
@@ -113,6 +116,9 @@ class Replayer(Curator):
         return None
 
     def _keep(self, scores: Any, sensitivity: float, mechanism: Mechanism) -> None:
+        return None
+
+    def _choices(self, *releases: Any) -> None:
         return None
 
     def _noisy(

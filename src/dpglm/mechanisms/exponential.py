@@ -50,10 +50,11 @@ class Exponential(Mechanism):
         """
         if self.noise == 0 or sensitivity == 0 or np.size(scores) < _FEWEST_KEPT:
             return None
-        grid, scale = self._grid_and_scale(sensitivity)
+        grid, scale = self.law(sensitivity)
         return Binned(scores, grid, scale) if scale >= _SMALLEST else None
 
-    def _grid_and_scale(self, sensitivity: float) -> tuple[float, float]:
+    def law(self, sensitivity: float) -> tuple[float, float]:
+        """(grid, scale): index j has probability proportional to exp(score_j on the grid / scale)."""
         if self.noise > _MOST_NOISE:
             raise UnsupportedProblem("this much noise cannot hide its rounding: the budget is too small")
         grid, _ = public_grid(sensitivity, self.noise, 1.0)
@@ -61,7 +62,7 @@ class Exponential(Mechanism):
 
     def _scaled(self, scores: Any, sensitivity: float) -> Any:
         """Scores on their grid, below the largest, in units of the scale of the noise."""
-        grid, scale = self._grid_and_scale(sensitivity)
+        grid, scale = self.law(sensitivity)
         rounded = on_grid(scores, grid)
         return (rounded - rounded.max()) / scale
 

@@ -107,6 +107,19 @@ class Randomness:
                 return result
             self._extend(_FEWEST)
 
+    def run_on(self, compiled: Callable[..., tuple[int, int]], count: int, *arguments: Any) -> None:
+        """Let ``compiled(words, at, done, *arguments)`` draw until ``count`` draws are done.
+
+        It returns the place of the next word and how many are done; where words run out, it returns the first
+        word of the draw that lacks them, and is called again with more.
+        """
+        done = 0
+        while True:
+            self._at, done = compiled(self._words, self._at, done, *arguments)
+            if done == count:
+                return
+            self._extend(min(max(_WORDS_A_DRAW * (count - done), _FEWEST), _MOST))
+
     def _rounded(self, compiled: Callable[..., Any], reference: Any, scale: Any, size: Any) -> Any:
         shape = np.shape(scale) if size is None else size
         scales = np.empty(shape, dtype=np.uint64)

@@ -36,6 +36,13 @@ class Table(Protocol):
     def second_moments(self) -> Vector: ...
     def column(self, j: int) -> tuple[Any, Vector]: ...
     def sums(self, limit: Vector, reach: Vector) -> Any: ...
+    def weighed(self, r: Vector, limit: float) -> Any: ...
+    @property
+    def both_ways(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]: ...
+    @property
+    def scale(self) -> Vector: ...
+    @property
+    def constant(self) -> float: ...
     @property
     def by_columns(self) -> Any: ...
 
@@ -76,6 +83,17 @@ class Releaser(Protocol):
         """The released choice among so many kept scores, ``score`` being the present one of an index."""
         ...
 
+    def choices(
+        self, draw: Callable[..., Any], count: int, entries: int, sensitivity: float, mechanism: Any
+    ) -> Any:
+        """What ``draw(run_on, grid, scale)`` returns after it has made so many choices, or None: then make them
+        one by one.
+
+        It draws each of them among so many scores with probability proportional to exp(score on the grid /
+        scale), by compiled code that ``run_on`` supplies with random words.
+        """
+        ...
+
 
 class Exact:
     """Releases what it is given."""
@@ -93,6 +111,11 @@ class Exact:
         self, kept: Any, score: Callable[[int], float], entries: int, sensitivity: float, mechanism: Any
     ) -> int:
         raise NotImplementedError("nothing is kept")
+
+    def choices(
+        self, draw: Callable[..., Any], count: int, entries: int, sensitivity: float, mechanism: Any
+    ) -> None:
+        return None
 
 
 Opened = TypeVar("Opened", covariant=True)
