@@ -3,10 +3,19 @@
 from .base import Query, WorstCase
 from .coordinate import CoordinateRule, CoordinateSums
 from .gradient import ClippedGradient
+from .intercept import InterceptSlope
 from .scores import RULES, CoordinateScores
 from .second_moments import SecondMoments
+from .vertices import VertexScores
 
-QUERIES: tuple[type[Query], ...] = (ClippedGradient, CoordinateScores, CoordinateSums, SecondMoments)
+QUERIES: tuple[type[Query], ...] = (
+    ClippedGradient,
+    CoordinateScores,
+    CoordinateSums,
+    InterceptSlope,
+    SecondMoments,
+    VertexScores,
+)
 
 __all__ = [
     "QUERIES",
@@ -15,7 +24,9 @@ __all__ = [
     "CoordinateRule",
     "CoordinateScores",
     "CoordinateSums",
+    "InterceptSlope",
     "Query",
     "SecondMoments",
+    "VertexScores",
     "WorstCase",
 ]

@@ -3,6 +3,7 @@
 from .auto import SOLVERS, get
 from .base import AuditCase, Result, Solver
 from .coordinate_descent import CoordinateDescent
+from .frank_wolfe import FrankWolfe
 from .gradient_descent import GradientDescent
 from .greedy_coordinate_descent import GreedyCoordinateDescent
 
@@ -10,6 +11,7 @@ __all__ = [
     "SOLVERS",
     "AuditCase",
     "CoordinateDescent",
+    "FrankWolfe",
     "GradientDescent",
     "GreedyCoordinateDescent",
     "Result",

@@ -9,6 +9,7 @@ from ..penalties import Separable
 from ..problem import Problem
 from .base import Solver
 from .coordinate_descent import CoordinateDescent
+from .frank_wolfe import FrankWolfe
 from .gradient_descent import GradientDescent
 from .greedy_coordinate_descent import GreedyCoordinateDescent
 
@@ -16,6 +17,7 @@ SOLVERS: dict[str, type[Solver]] = {
     "gradient-descent": GradientDescent,
     "coordinate-descent": CoordinateDescent,
     "greedy-coordinate-descent": GreedyCoordinateDescent,
+    "frank-wolfe": FrankWolfe,
 }
 
 UNEQUAL = 4.0

@@ -25,10 +25,14 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Result:
-    """What a run returns: the coefficients and the number of steps taken."""
+    """What a run returns: the coefficients, the number of steps taken, and a bound on what is left to gain.
+
+    The last is for solvers that know one, and only without noise: it is a function of the records.
+    """
 
     w: Vector
     steps: int
+    gap: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,6 +91,17 @@ def greedy_coordinate_descent(
     return steps, clip, max(4.0 / ease, 1.0) / fill**2
 
 
+def frank_wolfe(
+    problem: Problem, p: int, noise: float, steps: int | None, clip: float | None
+) -> tuple[int, float, float]:
+    """(steps, clip, clip of the intercept) of Frank-Wolfe; what is given is kept."""
+    require_bounded_slopes(problem)
+    slope = problem.slope_bound()
+    if clip is None:
+        clip = slope * float(problem.features(p)[:p].max(initial=0.0)) * max(p, 1) ** (-1 / 3)
+    return steps or 100, clip, slope * problem.constant(p)
+
+
 def _clip(problem: Problem, p: int, noise: float, given: float | None) -> tuple[float, float]:
     """The clip, and its share of the largest gradient norm."""
     if given is not None:

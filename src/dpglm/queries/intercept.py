@@ -1,0 +1,38 @@
+"""The slope of the mean loss along the intercept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..losses import Loss
+from ..privacy import Neighbours
+from .base import Query, Table, Vector, WorstCase, finite, opposed_records
+
+
+@dataclass(frozen=True)
+class InterceptSlope(Query):
+    """The sum over the records of slope * constant feature, cut to [-clip, clip].
+
+    Guarantee
+    ---------
+    One record adds a number in [-C, C], so the sum moves by at most C if it is zeroed out, 2 C if it is
+    replaced.
+    """
+
+    name: ClassVar[str] = "intercept slope"
+    loss: Loss
+    clip: float
+
+    def __call__(self, data: Table, *public: Any) -> Vector:
+        (w,) = public
+        slopes = finite(self.loss.derivative(data.dot(w), data.y))
+        return np.clip(slopes * data.intercept_column, -self.clip, self.clip).sum(keepdims=True)
+
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        return self.clip * neighbours.records_moved
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        return opposed_records(n_features, radius, constant)

@@ -1,0 +1,141 @@
+"""Frank-Wolfe steps whose selections compute few sums: see vertex_kernels.py."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .base import Table, Vector, finite
+
+if TYPE_CHECKING:
+    from .vertices import VertexScores
+
+_TAIL_WIDTH = 0.5
+_HEAD_WIDTH = 0.5
+_LIGHT = 4.0
+_MOST_HEADS = 1 << 12
+_SMALLEST_FACTOR = 2.0**-200
+_SAFE = 1 + 2.0**-20
+
+
+class LazyVertices:
+    """Private state of compiled Frank-Wolfe steps from given margins.
+
+    How far followed margins may lag behind the true ones, and which columns are heads, is chosen for speed
+    and changes no probability.
+
+    Parameters
+    ----------
+    query : VertexScores
+    data : Table
+    parts, rest : array of shape (n_records,)
+        What the coefficients and the intercept add to each margin.
+    radius : float
+        Radius of the ball that the coefficients stay in.
+    grid, scale : float
+        Law of the selections.
+    """
+
+    def __init__(
+        self, query: VertexScores, data: Table, parts: Vector, rest: Vector, radius: float, grid: float,
+        scale: float,
+    ) -> None:  # fmt: skip
+        from . import vertex_kernels  # compiled code is loaded by those who use it
+
+        self._kernels = vertex_kernels
+        self._query, self._data, self._radius = query, data, radius
+        self._rows, self._columns = data.both_ways
+        self._rest, self._base = rest, float(rest[np.abs(rest).argmax()])
+        self._state = np.column_stack([parts, parts, data.y, data.scale])
+        self._line = np.array([grid, 1 / scale, 0.0])
+        # Proposals, true sums, entries read for these, entries read to follow rows, rows moved.
+        self.work = np.zeros(5, dtype=np.int64)
+
+    @property
+    def parts(self) -> Vector:
+        """What the coefficients add to each margin."""
+        return self._state[:, 0].copy()
+
+    def run(self, steps: Vector, run_on: Any) -> NDArray[np.int64]:
+        """Take steps of these shares of the way; the vertices selected, numbered as in `VertexScores`."""
+        choices = np.empty(len(steps), dtype=np.int64)
+        done = 0
+        while done < len(steps):
+            # A new block before the factor of v becomes too small.
+            factors = np.cumprod(np.append(1.0, 1 - steps[done:]))
+            count = max(int(np.count_nonzero(factors >= _SMALLEST_FACTOR)) - 1, 1)
+            block = slice(done, done + count)
+            self._run(choices[block], factors[: count + 1], steps[block], run_on)
+            done += count
+        return choices
+
+    def _run(self, choices: NDArray[np.int64], factors: Vector, steps: Vector, run_on: Any) -> None:
+        self._settle(len(choices))
+        pushes = steps * self._radius / factors[1:]
+        calendar = np.full(len(factors), -1, dtype=np.int32)
+        loss = self._query.loss
+        run_on(
+            self._kernels.run, len(choices), choices, factors, pushes, *self._rows, *self._columns,
+            self._state, self._sums, *self._bins, self._line, *self._heads, *self._due, calendar, self.work,
+            loss.form, loss.form_parameter, self._base, self._weighed.limit, self._weighed.rounding,
+            self._slack, self._head_slack,
+        )  # fmt: skip
+        self._state[:, 0] *= factors[-1]
+
+    def _settle(self, steps: int) -> None:
+        """Let followed margins be the true ones, and choose how far they may lag in the coming steps."""
+        n, p = self._data.n_records, self._query.n_features
+        self._state[:, 1] = self._state[:, 0]
+        z = self._state[:, 0] + self._rest
+        slopes = finite(self._query.loss.derivative(z, self._data.y))
+        self._weighed = weighed = self._data.weighed(slopes, self._query.clip)
+        columns = self._choose_heads(weighed)
+        loss = self._query.loss
+        reach = self._radius * weighed.largest
+        entries = np.diff(self._columns[0].astype(np.int64))
+        # What rounding can add: of terms to their grid and of slopes, for each entry; of margins, by weight.
+        rounding = entries * (2 * weighed.grid + 2.0**-45 * self._query.clip)
+        bend = loss.smoothness() * (self._slack + 2.0**-46 * reach)
+        self._sums = np.column_stack([weighed.sums, _SAFE * (weighed.weights * bend + rounding)])
+        heads = np.zeros((len(columns), 4))
+        ends, which, sizes = np.zeros(1, dtype=np.uint64), np.empty(0, dtype=np.uint32), self._rows[2][:0]
+        led = np.empty(0)
+        if columns.size:
+            first_order = 0.5 * loss.curvature_lipschitz() * (self._head_slack + 2.0**-46 * reach) ** 2
+            added_up = 4.0 * steps * n * 2.0**-52 * (loss.lipschitz() + 2 * loss.smoothness() * reach)
+            width = _SAFE * (weighed.weights[columns] * (first_order + added_up) + rounding[columns])
+            heads[:, 2] = width
+            self._sums[columns, 1] = -1.0 - np.arange(len(columns))
+            which_head = np.full(p, -1, dtype=np.int32)
+            which_head[columns] = np.arange(len(columns))
+            ends, which, sizes = self._kernels.some_columns(*self._rows, which_head)
+            led = self._state[:, 0].copy()
+            self._kernels.start_heads(
+                ends, which, sizes, self._state, heads, loss.form, loss.form_parameter, self._base
+            )
+        self._heads = (heads, columns.astype(np.uint32), ends, which, sizes, led)
+        perm, position = np.empty(p, dtype=np.uint32), np.empty(p, dtype=np.uint32)
+        self._bins = (perm, position, np.empty(self._kernels.BINS + 1, dtype=np.int64))
+        self._due = tuple(np.zeros(n, dtype=np.int32) for _ in range(3))
+        self._kernels.sort(self._sums, heads, *self._bins, self._line)
+
+    def _choose_heads(self, weighed: Any) -> NDArray[Any]:
+        """Set how far margins may lag, so that bounds are half a scale above scores; the columns led."""
+        loss, weights, inverse = self._query.loss, weighed.weights, self._line[1]
+        heaviest = float(weights.max(initial=0.0)) * inverse
+        columns = np.empty(0, dtype=np.int64)
+        uncut = loss.lipschitz() * weighed.largest <= weighed.limit
+        if uncut and heaviest > _LIGHT and math.isfinite(loss.curvature_lipschitz()):
+            least = _LIGHT / inverse
+            if len(weights) > _MOST_HEADS:
+                least = max(least, float(np.partition(weights, -_MOST_HEADS - 1)[-_MOST_HEADS - 1]))
+            columns = np.flatnonzero(weights > least)
+            self._head_slack = math.sqrt(2 * _HEAD_WIDTH / (loss.curvature_lipschitz() * heaviest))
+            heaviest = least * inverse
+        else:
+            self._head_slack = math.inf
+        self._slack = _TAIL_WIDTH / (loss.smoothness() * heaviest) if heaviest > 0 else math.inf
+        return columns

@@ -1,0 +1,449 @@
+"""Compiled Frank-Wolfe steps over a sparse table: exact selections that read few records.
+
+The margin of row i is ``factor * v_i`` plus the intercept's part, with one factor for all rows that a step
+shrinks. Sums of columns are kept for *followed* margins, which may lag behind the true ones by a slack; the
+bins of the sampler hold upper bounds of all scores, so a candidate is proposed often enough whatever the lag,
+and its true sum is computed only if a coin that decides about it needs to know. Columns that weigh much, the
+*heads*, are followed to first order in the factor, which leaves an error of second order.
+
+Proof: docs/proofs/vertex_scores.md, which gives the reasons of the constants below.
+
+Arrays, of n rows and p columns
+-------------------------------
+rows : (n, 4) v_i, the followed part of the margin, target, factor of the row's entries.
+sums : (p, 2) sum at the followed margins and its slack; a slack of -1 - k marks head k.
+heads : (h, 4) constant, part that the factor multiplies, slack, bound that its bin stands for.
+perm, position, start : members of the bins, as in the sampler of the exponential mechanism.
+due, after, before : for each row the step at which it must be looked at again (0 for none) and its
+    neighbours in the list of that step; ``calendar`` holds the first row of each list, -1 for none.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+BINS = 192
+ORIGIN = 128
+LOWEST = 64
+_DECAY = np.array([math.exp(-k) for k in range(BINS)])
+_WORD = 2.0**64
+_EXACT = 2.0**53
+_COIN = 17
+_ALL = np.uint64((1 << 64) - 1)
+_1 = np.uint64(1)
+_ABOVE = 0.0625
+_SURE = 2.0**-40
+_MATH = {"nnan", "contract"}
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _slope(form: int, parameter: float, z: float, y: float) -> float:
+    """The derivative of the loss with that form."""
+    if form == 0:
+        return z - y
+    if form == 1:
+        return -y / (1.0 + math.exp(min(y * z, 700.0)))
+    if form == 2:
+        return min(max(z - y, -parameter), parameter)
+    if form == 3:
+        return -y * min(max((1.0 - y * z) / parameter, 0.0), 1.0)
+    return math.exp(min(z, parameter)) - y
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _term(slope: float, x: float, limit: float, rounding: float) -> float:
+    """What a record adds to a column's sum: cut to the limit, then rounded to a grid of exact sums."""
+    return (min(max(slope * x, -limit), limit) + rounding) - rounding
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _true_sum(
+    indptr: Any, indices: Any, entries: Any, rows: Any, j: Any, form: int, parameter: float, factor: float,
+    base: float, limit: float, rounding: float,
+) -> float:  # fmt: skip
+    """The sum of column j at the true margins."""
+    total = 0.0
+    for e in range(indptr[j], indptr[j + _1]):
+        i = indices[e]
+        scale = rows[i, 3]
+        z = factor * rows[i, 0] + (base if scale > 0 else 0.0)
+        total += _term(_slope(form, parameter, z, rows[i, 2]) * scale, entries[e], limit, rounding)
+    return total
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _bin(bound: float, inverse: float, reference: float) -> int:
+    """The bin of an upper bound of a score, BINS if it is above all."""
+    place = (bound - reference) * inverse + ORIGIN
+    if place >= BINS:
+        return BINS
+    return int(place) if place >= 1 else 0
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _bound(j: Any, sums: Any, heads: Any) -> float:
+    """The upper bound of the absolute sum of column j that its bin stands for."""
+    slack = sums[j, 1]
+    return abs(sums[j, 0]) + slack if slack >= 0 else heads[np.int64(-1.0 - slack), 3]
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def sort(sums: Any, heads: Any, perm: Any, position: Any, start: Any, line: Any) -> None:
+    """Put every column into its bin, with the largest bound just below the end of bin ORIGIN - 1."""
+    largest = 0.0
+    for j in range(sums.shape[0]):
+        largest = max(largest, _bound(j, sums, heads))
+    inverse = line[1]
+    reference = line[2] = largest + _ABOVE / inverse
+    start[:] = 0
+    for j in range(sums.shape[0]):
+        start[_bin(_bound(j, sums, heads), inverse, reference) + 1] += 1
+    for k in range(BINS):
+        start[k + 1] += start[k]
+    free = start[:BINS].copy()
+    for j in range(sums.shape[0]):
+        k = _bin(_bound(j, sums, heads), inverse, reference)
+        perm[free[k]] = j
+        position[j] = free[k]
+        free[k] += 1
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _carry(j: Any, old: int, new: int, perm: Any, position: Any, start: Any) -> None:
+    """Take column j from one bin to another: at each boundary on the way, a member fills the hole."""
+    hole = np.int64(position[j])
+    while old < new:
+        old += 1
+        last = start[old] - 1
+        if hole != last:
+            perm[hole] = perm[last]
+            position[perm[last]] = hole
+        hole = start[old] = last
+    while old > new:
+        first = start[old]
+        if hole != first:
+            perm[hole] = perm[first]
+            position[perm[first]] = hole
+        hole, start[old] = first, first + 1
+        old -= 1
+    perm[hole] = j
+    position[j] = hole
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _follow(
+    i: Any, indptr: Any, indices: Any, entries: Any, rows: Any, sums: Any, perm: Any, position: Any,
+    start: Any, form: int, parameter: float, factor: float, base: float, limit: float, rounding: float,
+    inverse: float, reference: float, changed: int,
+) -> int:  # fmt: skip
+    """Let the sums follow the true margin of row i.
+
+    ``changed`` is, and becomes, 1 if a bin has changed, 2 if all must be sorted anew: then no bin changes.
+    """
+    scale, y = rows[i, 3], rows[i, 2]
+    shift = base if scale > 0 else 0.0
+    part = factor * rows[i, 0]
+    old = _slope(form, parameter, rows[i, 1] + shift, y) * scale
+    new = _slope(form, parameter, part + shift, y) * scale
+    rows[i, 1] = part
+    loaded = 0.0
+    # So short a loop has many loads under way at once; the next one then finds its sums in the cache.
+    for e in range(indptr[i], indptr[i + _1]):
+        loaded += sums[indices[e], 0]
+    for e in range(indptr[i], indptr[i + _1]):
+        j, x = indices[e], np.float64(entries[e])
+        slack = sums[j, 1]
+        if slack < 0:
+            continue
+        before = sums[j, 0]
+        after = before + (_term(new, x, limit, rounding) - _term(old, x, limit, rounding))
+        sums[j, 0] = after
+        was = _bin(abs(before) + slack, inverse, reference)
+        now = _bin(abs(after) + slack, inverse, reference)
+        if was != now and changed < 2:
+            if now == BINS:
+                changed = 2
+            else:
+                _carry(j, was, now, perm, position, start)
+                changed = 1
+    return changed if loaded < math.inf else 2
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _line_of(form: int, parameter: float, part: float, shift: float, v: float, y: float) -> Any:
+    """(constant, multiple of the factor) that a slope is to first order in the factor, at a margin."""
+    z = part + shift
+    slope = _slope(form, parameter, z, y)
+    curvature = 1.0 if form == 0 else abs(slope) * (1.0 - abs(slope))
+    return slope - curvature * part, curvature * v
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _lead(
+    i: Any, v: float, part: float, ends: Any, which: Any, sizes: Any, heads: Any, rows: Any, led: Any,
+    form: int, parameter: float, base: float,
+) -> None:  # fmt: skip
+    """Let the heads follow row i, whose v becomes ``v`` and whose part of the margin is ``part``."""
+    scale, y = rows[i, 3], rows[i, 2]
+    shift = base if scale > 0 else 0.0
+    constant, multiple = _line_of(form, parameter, part, shift, v, y)
+    old_constant, old_multiple = _line_of(form, parameter, led[i], shift, rows[i, 0], y)
+    constant -= old_constant
+    multiple -= old_multiple
+    for e in range(ends[i], ends[i + _1]):
+        k, x = which[e], np.float64(sizes[e]) * scale
+        heads[k, 0] += constant * x
+        heads[k, 1] += multiple * x
+    led[i] = part
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def some_columns(indptr: Any, indices: Any, entries: Any, which: Any) -> Any:
+    """(ends, numbers, entries) by rows of the columns j with a number which[j] >= 0."""
+    ends = np.empty(indptr.size, dtype=np.uint64)
+    ends[0] = 0
+    kept = np.uint64(0)
+    for i in range(np.uint64(indptr.size - 1)):
+        for e in range(indptr[i], indptr[i + _1]):
+            kept += np.uint64(which[indices[e]] >= 0)
+        ends[i + _1] = kept
+    numbers, sizes = np.empty(kept, dtype=np.uint32), np.empty(kept, dtype=entries.dtype)
+    at = np.uint64(0)
+    for i in range(np.uint64(indptr.size - 1)):
+        for e in range(indptr[i], indptr[i + _1]):
+            number = which[indices[e]]
+            if number >= 0:
+                numbers[at], sizes[at] = number, entries[e]
+                at += _1
+    return ends, numbers, sizes
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def start_heads(
+    ends: Any, which: Any, sizes: Any, rows: Any, heads: Any, form: int, parameter: float, base: float
+) -> None:
+    """Set the lines of the heads, at a factor of 1, and their bounds."""
+    for i in range(np.uint64(rows.shape[0])):
+        v, scale = rows[i, 0], rows[i, 3]
+        constant, multiple = _line_of(form, parameter, v, base if scale > 0 else 0.0, v, rows[i, 2])
+        for e in range(ends[i], ends[i + _1]):
+            x = np.float64(sizes[e]) * scale
+            heads[which[e], 0] += constant * x
+            heads[which[e], 1] += multiple * x
+    for h in range(heads.shape[0]):
+        heads[h, 3] = abs(heads[h, 0] + heads[h, 1]) + heads[h, 2]
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _until(part: float, v: float, slack: float) -> float:
+    """The factor below which factor * v differs from ``part`` by more than a slack; 0 if it never does."""
+    return (abs(part) - slack) / abs(v) if part * v > 0 and abs(part) > slack else 0.0
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _schedule(i: Any, least: float, step: int, factors: Any, due: Any, after: Any, before: Any, calendar: Any) -> None:
+    """See that row i is looked at as soon as the factor, ``factors[step]`` now, is below ``least``."""
+    last = factors.size - 1
+    least *= 1 + _SURE
+    if factors[last] >= least:
+        return
+    old = due[i]
+    if old > 0:
+        if factors[old - 1] >= least:
+            return
+        if before[i] < 0:
+            calendar[old] = after[i]
+        else:
+            after[before[i]] = after[i]
+        if after[i] >= 0:
+            before[after[i]] = before[i]
+    low, high = step, last  # factors[low] >= least > factors[high], unless it is due at once
+    while high - low > 1:
+        middle = (low + high) // 2
+        if factors[middle] < least:
+            high = middle
+        else:
+            low = middle
+    first = calendar[high]
+    due[i], after[i], before[i] = high, first, -1
+    if first >= 0:
+        before[first] = i
+    calendar[high] = i
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _heads_up(words: Any, at: int, chance: float) -> Any:
+    """The next word, and True with exactly this probability below 1: digits are read until two differ."""
+    while True:
+        scaled = chance * _WORD
+        whole = np.floor(scaled)  # a float: an integer would overflow
+        word, digits = words[at], np.uint64(whole)
+        at += 1
+        if word != digits or scaled == whole:
+            return at, word < digits
+        chance = scaled - whole
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _masses(start: Any, total: Any) -> int:
+    """Set upper bounds of the masses of bins 0..k over exp(top + 1), for all k up to the top one."""
+    top = BINS - 1
+    while start[top] == start[top + 1]:
+        top -= 1
+    mass = 0.0
+    for k in range(top + 1):
+        mass += (start[k + 1] - start[k]) * _DECAY[top - k]
+        total[k] = mass
+    return top
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def run(
+    words: Any, at: int, done: int, choices: Any, factors: Any, pushes: Any,
+    row_ends: Any, row_indices: Any, row_entries: Any, ends: Any, indices: Any, entries: Any,
+    rows: Any, sums: Any, perm: Any, position: Any, start: Any, line: Any,
+    heads: Any, head_columns: Any, head_ends: Any, head_which: Any, head_sizes: Any, led: Any,
+    due: Any, after: Any, before: Any, calendar: Any, work: Any,
+    form: int, parameter: float, base: float, limit: float, rounding: float, slack: float, head_slack: float,
+) -> Any:  # fmt: skip
+    """Select and move until all choices are made or words run out; the next word and the next choice.
+
+    Choice 2 j + 1 is the vertex along +e_j, choice 2 j its opposite. Step t multiplies all coefficients by
+    factors[t + 1] / factors[t] and adds pushes[t] * factors[t + 1] to coefficient j, with the sign of its
+    vertex. ``work`` counts proposals, true sums, entries read for these, entries read to follow rows, and rows
+    moved.
+    """
+    grid, inverse = line[0], line[1]
+    total = np.empty(BINS)
+    changed, top = 1, 0
+    for t in range(done, choices.size):
+        began, factor = at, factors[t]
+        if changed == 2:
+            sort(sums, heads, perm, position, start, line)
+        if changed > 0:
+            top, changed = _masses(start, total), 0
+        reference = line[2]
+        while True:  # propose and decide
+            k = top
+            while k > 0 and total[k - 1] > 0:
+                count = start[k + 1] - start[k]
+                if count > 0:
+                    if at + _COIN > words.size:
+                        return began, t
+                    # The rarer of the two ends of a coin is tossed for: so both have small relative errors.
+                    here, rest = count * _DECAY[top - k], total[k - 1]
+                    at, up = _heads_up(words, at, min(here, rest) / total[k])
+                    if up == (here <= rest):
+                        break
+                k -= 1
+            members = np.uint64(2 * (start[k + 1] - start[k]))
+            member = np.uint64(0)
+            while True:
+                if at + 2 + _COIN > words.size:
+                    return began, t
+                word = words[at]
+                at += 1
+                member = word % members
+                # The last words, too few for all members, would favour some.
+                if word - member <= _ALL - members + _1:
+                    break
+            j = np.uint64(perm[np.uint64(start[k]) + (member >> _1)])
+            sign = 1.0 if member & _1 else -1.0
+            width = sums[j, 1]
+            centre = sums[j, 0]
+            if width < 0:
+                h = np.int64(-1.0 - width)
+                centre, width = heads[h, 0] + factor * heads[h, 1], heads[h, 2]
+            work[0] += 1
+            edge = k + 1 - ORIGIN
+            likely = (-sign * centre - reference) * inverse - edge
+            width = (width + grid) * inverse
+            word = words[at]
+            if word < np.uint64(min(math.exp(likely - width) * (1 - _SURE), 1 - _SURE) * _WORD):
+                at += 1
+                break
+            most = math.exp(likely + width) * (1 + _SURE)
+            if most < 1 and word > np.uint64(most * _WORD):
+                at += 1
+                continue
+            work[1] += 1
+            work[2] += ends[j + _1] - ends[j]
+            score = -sign * _true_sum(
+                ends, indices, entries, rows, j, form, parameter, factor, base, limit, rounding
+            )
+            if abs(score) < _EXACT * grid:
+                score = np.rint(score / grid) * grid
+            chance = math.exp((score - reference) * inverse - edge)
+            if chance >= 1:
+                at += 1
+                break
+            at, up = _heads_up(words, at, chance)
+            if up:
+                break
+        choices[t] = np.int64(2 * j + (_1 if sign > 0 else np.uint64(0)))
+        now = t + 1
+        factor = factors[now]
+        push = sign * pushes[t]
+        work[4] += ends[j + _1] - ends[j]
+        for e in range(ends[j], ends[j + _1]):
+            i = np.uint64(indices[e])
+            v = rows[i, 0] + push * (rows[i, 3] * np.float64(entries[e]))
+            part = factor * v
+            least = 0.0
+            if led.size:
+                _lead(
+                    i, v, part, head_ends, head_which, head_sizes, heads, rows, led, form, parameter, base
+                )
+                least = _until(part, v, head_slack)
+            rows[i, 0] = v
+            if abs(part - rows[i, 1]) > slack:
+                work[3] += row_ends[i + _1] - row_ends[i]
+                changed = _follow(
+                    i, row_ends, row_indices, row_entries, rows, sums, perm, position, start,
+                    form, parameter, factor, base, limit, rounding, inverse, reference, changed,
+                )  # fmt: skip
+            least = max(least, _until(rows[i, 1], v, slack))
+            if least > 0:
+                _schedule(i, least, now, factors, due, after, before, calendar)
+        following = calendar[now]
+        while following >= 0:
+            i = np.uint64(following)
+            following = after[i]
+            due[i] = 0
+            v = rows[i, 0]
+            part = factor * v
+            least = 0.0
+            if led.size:
+                if abs(part - led[i]) > head_slack:
+                    _lead(
+                        i, v, part, head_ends, head_which, head_sizes, heads, rows, led, form, parameter, base
+                    )
+                least = _until(led[i], v, head_slack)
+            if abs(part - rows[i, 1]) > slack:
+                work[3] += row_ends[i + _1] - row_ends[i]
+                changed = _follow(
+                    i, row_ends, row_indices, row_entries, rows, sums, perm, position, start,
+                    form, parameter, factor, base, limit, rounding, inverse, reference, changed,
+                )  # fmt: skip
+            least = max(least, _until(rows[i, 1], v, slack))
+            if least > 0:
+                _schedule(i, least, now, factors, due, after, before, calendar)
+        for h in range(heads.shape[0]):
+            bound = abs(heads[h, 0] + factor * heads[h, 1]) + heads[h, 2]
+            was, new = _bin(heads[h, 3], inverse, reference), _bin(bound, inverse, reference)
+            heads[h, 3] = bound
+            if was != new and changed < 2:
+                if new == BINS:
+                    changed = 2
+                else:
+                    _carry(head_columns[h], was, new, perm, position, start)
+                    changed = 1
+        if start[LOWEST] == sums.shape[0]:
+            changed = 2
+    if changed == 2:
+        sort(sums, heads, perm, position, start, line)
+    return at, choices.size

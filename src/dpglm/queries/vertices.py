@@ -1,0 +1,209 @@
+"""Scores of the vertices of an L1 ball, from which Frank-Wolfe selects the next one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..losses import Loss
+from ..privacy import Neighbours
+from .base import Exact, Query, Releaser, Table, Vector, WorstCase, finite, opposed_records, require_moderate
+
+_SMALLEST_FACTOR = 2.0**-200
+
+
+@dataclass(frozen=True, eq=False)
+class VertexScores(Query):
+    """For the vertices of an L1 ball around 0, n times how fast the mean loss falls towards each.
+
+    Entry 2 j + 1 is the score of the vertex along +e_j and entry 2 j that of its opposite: -G_j and G_j, with
+    G_j the sum over the records of slope * x_j cut to [-clip, clip]. The sign of a vertex is part of the
+    choice, so it is paid for.
+
+    Guarantee
+    ---------
+    One record adds to a score a number in [-C, C]: it moves by at most C if the record is zeroed out, 2 C if
+    it is replaced. That holds whatever margin a record's slope is taken at, as long as it is a function of
+    that record and of public values. Proof: docs/proofs/vertex_scores.md.
+
+    Parameters
+    ----------
+    loss : Loss
+    clip : float
+        C.
+    n_features : int
+    reach : float
+        Public bound on the size of a record's term before it is cut.
+    structure : str
+        "lazy" computes few sums and has scores at the true margins; others, named in
+        `dpglm.mechanisms.STRUCTURES`, keep all of them.
+    refresh : float
+        Where scores are kept, the margins of all records follow a shrinking of the coefficients after it has
+        changed them by this share; a selected feature brings its own records up to date at once.
+    """
+
+    name: ClassVar[str] = "vertex scores"
+    loss: Loss
+    clip: float
+    n_features: int
+    reach: float
+    structure: str = "lazy"
+    refresh: float = 0.0
+
+    def __call__(self, data: Table, *public: Any) -> Vector:
+        (w,) = public
+        scores: Any = self.open(data, w, Neighbours.REPLACE_ONE, Exact()).select(None)
+        return np.asarray(scores)
+
+    def sensitivity(self, neighbours: Neighbours) -> Vector:
+        return np.full(2 * self.n_features, self.clip * neighbours.records_moved)
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        return opposed_records(n_features, radius, constant)
+
+    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenVertices:
+        """Start keeping the margins of every record at w."""
+        return OpenVertices(self, data, w, float(self.clip * neighbours.records_moved), releaser)
+
+
+class OpenVertices:
+    """Private state (margins with one shared factor, slopes, sums) behind ``select``, ``shrink``, ``move``."""
+
+    def __init__(
+        self, query: VertexScores, data: Table, w: Vector, sensitivity: float, releaser: Releaser
+    ) -> None:
+        self._query, self._data, self._releaser, self._sensitivity = query, data, releaser, sensitivity
+        p = data.n_features
+        self._rest = data.intercept_column * w[p] if len(w) > p else np.zeros(data.n_records)
+        self._v = data.dot(np.append(w[:p], np.zeros(len(w) - p)))
+        self._factor = self._refreshed = 1.0
+        self._clipped: Any = None
+
+    def select(self, mechanism: Any) -> int:
+        """A vertex whose score is nearly the largest: costs one event."""
+        if self._clipped is None:
+            self._keep_sums()
+        if self._kept is None or mechanism != self._kept_for:
+            scores = self._scores(slice(None))
+            structure = "auto" if self._query.structure == "lazy" else self._query.structure
+            self._kept = self._releaser.keep(scores, self._sensitivity, mechanism, structure)
+            self._kept_for = mechanism
+            if self._kept is None:
+                return self._releaser(scores, self._sensitivity, mechanism)
+        return self._releaser.choose(
+            self._kept, self._score, 2 * self._query.n_features, self._sensitivity, mechanism
+        )
+
+    def shrink(self, factor: float) -> None:
+        """Multiply all coefficients of the public point, but not the intercept: costs nothing."""
+        self._factor *= factor
+        if self._factor < _SMALLEST_FACTOR:
+            self._v *= self._factor
+            self._factor, self._refreshed, self._clipped = 1.0, 1.0, None
+        if self._clipped is None:
+            return
+        if self._linear:
+            self._kept = None
+        elif abs(self._factor - self._refreshed) > self._query.refresh * self._refreshed:
+            self._refreshed = self._factor
+            self._set_margins(np.flatnonzero(self._v), 0)
+
+    def move(self, j: int, amount: float) -> None:
+        """Add to coefficient j of the public point: costs nothing."""
+        require_moderate(amount)
+        rows, entries = self._data.column(j)
+        self._v[rows] += amount / self._factor * entries
+        if self._clipped is not None:
+            self._set_margins(rows, j)
+
+    def run(self, steps: Vector, radius: float, mechanism: Any) -> NDArray[np.int64]:
+        """Select a vertex and move towards it by a share of the way, once for each of the steps; the choices.
+
+        Where the structure is lazy and the loss has a compiled form, compiled code takes all steps at once.
+        """
+        loss, count = self._query.loss, len(steps)
+        if self._query.structure == "lazy" and loss.form is not None and mechanism.noise > 0:
+            choices = self._releaser.choices(
+                partial(self._run_lazily, steps, radius),
+                count,
+                2 * self._query.n_features,
+                self._sensitivity,
+                mechanism,
+            )
+            if choices is not None:
+                return choices
+        choices = np.empty(count, dtype=np.int64)
+        for t, step in enumerate(steps):
+            choices[t] = self.select(mechanism)
+            self.shrink(1 - step)
+            self.move(int(choices[t]) // 2, step * radius * (1 if choices[t] % 2 else -1))
+        return choices
+
+    def gap(self, radius: float, mechanism: Any) -> float:
+        """How far the mean loss is above its minimum over the ball at most: not private, so noise must be 0."""
+        if mechanism.noise > 0:
+            raise ValueError("the Frank-Wolfe gap is not private: it is available without noise only")
+        part = self._factor * self._v
+        slopes = finite(self._query.loss.derivative(part + self._rest, self._data.y))
+        sums = self._data.t_dot(slopes)[: self._query.n_features]
+        gap = float(slopes @ part + radius * np.abs(sums).max(initial=0.0)) / self._data.n_records
+        return self._releaser(gap, 0.0, mechanism)
+
+    def _run_lazily(
+        self, steps: Vector, radius: float, run_on: Any, grid: float, scale: float
+    ) -> NDArray[np.int64]:
+        from .lazy import LazyVertices
+
+        lazy = LazyVertices(self._query, self._data, self._factor * self._v, self._rest, radius, grid, scale)
+        choices = lazy.run(steps, run_on)
+        self._v, self._factor, self._refreshed, self._clipped = lazy.parts, 1.0, 1.0, None
+        return choices
+
+    @property
+    def _linear(self) -> bool:
+        """Whether sums are those of v times the factor plus others that stay: then nothing lags behind."""
+        return self._query.loss.form == 0 and math.isinf(self._query.clip)
+
+    def _keep_sums(self) -> None:
+        p = self._query.n_features
+        tail = len(self._data.intercept_column) if self._data.constant else 0
+        limit = np.append(np.full(p, self._query.clip), np.full(min(tail, 1), math.inf))
+        self._clipped = self._data.sums(limit, np.full(len(limit), self._query.reach))
+        self._slopes = np.zeros(self._data.n_records)
+        self._stay = np.zeros(p)
+        if self._linear:
+            self._stay = self._data.t_dot(self._query.loss.derivative(self._rest, self._data.y))[:p]
+        self._kept: Any = None
+        self._refreshed = self._factor
+        self._set_margins(slice(None), 0)
+
+    def _set_margins(self, rows: Any, j: int) -> None:
+        """Bring the sums up to date with the margins of some rows."""
+        old = np.array(self._slopes[rows])
+        new = np.array(self._v[rows])
+        if not self._linear:
+            z = self._factor * new + self._rest[rows]
+            new = finite(self._query.loss.derivative(z, self._data.y[rows]))
+        self._slopes[rows] = new
+        touched = self._clipped.shift(rows, old, new, j)
+        if touched is None:
+            self._kept = None
+        if self._kept is not None:
+            features = touched[touched < self._query.n_features]
+            index = (2 * features[:, None] + np.arange(2)).ravel()
+            self._kept.update(index, self._scores(features), lambda: self._scores(slice(None)))
+
+    def _scores(self, features: Any) -> Vector:
+        """Scores of both vertices of each of these features."""
+        sums = self._clipped.sums[: self._query.n_features][features]
+        if self._linear:
+            sums = self._factor * sums + self._stay[features]
+        return np.column_stack([sums, -sums]).ravel()
+
+    def _score(self, vertex: int) -> float:
+        return float(self._scores(np.array([vertex // 2]))[vertex % 2])

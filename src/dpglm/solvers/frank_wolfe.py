@@ -1,0 +1,250 @@
+"""Private Frank-Wolfe over an L1 ball (Talwar, Thakurta and Zhang, 2015; Raff, Khanna and Lu, 2023)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..curator import Curator
+from ..errors import UnsupportedProblem
+from ..mechanisms import STRUCTURES, Exponential, Gaussian
+from ..penalties import L1Ball
+from ..plan import Plan, Release
+from ..privacy import Budget, Neighbours
+from ..problem import Problem
+from ..queries import InterceptSlope, VertexScores
+from . import defaults
+from .base import (
+    AuditCase,
+    Result,
+    Solver,
+    Vector,
+    noise_of_one_pass,
+    opposed,
+    positive,
+    positive_count,
+    proper_share,
+)
+from .gradient_descent import GradientDescent
+
+SELECTIONS = ("lazy", *STRUCTURES)
+_INTERCEPT_RELEASES = 8
+
+
+@dataclass(frozen=True)
+class FrankWolfePlan(Plan):
+    """Plan of `FrankWolfe`."""
+
+    solver: ClassVar[str] = "Frank-Wolfe"
+
+    steps: int
+    clip: float
+    intercept_clip: float
+    step_size: float | None
+    average: bool
+    selection: str
+    refresh: float
+
+
+@dataclass(frozen=True)
+class FrankWolfe(Solver):
+    """w <- (1 - step) w + step * v for a vertex v of an L1 ball, selected privately.
+
+    For problems with the penalty `L1Ball`. A vertex is +-radius along one feature, so T steps leave at most
+    T coefficients that are not 0, and nothing but the choice of a vertex, its sign included, is released.
+    On sparse tables with the default selection a step reads the entries of the chosen features and
+    little else, whatever the number of features.
+
+    Parameters
+    ----------
+    steps : int, optional
+        Number of steps.
+    clip : float, optional
+        Largest absolute value that one record adds to the sum of a feature.
+    step_size : float, optional
+        The share of the way to the vertex, the same at every step; by default 2 / (t + 2) at step t = 1, 2, ...
+    average : bool
+        Return the mean of the last quarter of the iterates instead of the last one.
+    selection : {"lazy", "binned", "grouped", "gumbel", "heap"}, optional
+        How the vertex is found. The choice has the same law with all but "heap", which is the plain maximum
+        and for an infinite epsilon only, where it is the default. "lazy", the default elsewhere, computes few
+        sums; the others keep all of them.
+    refresh : float
+        Where sums are kept, the slopes of all records follow the shrinking of the coefficients after it has
+        changed them by this share, and those that hold the selected feature follow at once: a slope lags by at
+        most the smoothness of the loss times the margin times this share. 0 makes all follow at once. "lazy",
+        and squared loss without noise, need no such tolerance: their scores are exact.
+    intercept_share : float
+        Share of the budget for the intercept, which is not in the ball: it takes 8 gradient steps of its own.
+
+    Notes
+    -----
+    With an infinite epsilon and no ``steps`` the solver returns the exact minimiser over the ball, found as in
+    `GradientDescent`. With ``steps`` it takes plain Frank-Wolfe steps without noise, and tells the gap, a bound
+    on how far the result is above the minimum over the coefficients.
+    """
+
+    name: ClassVar[str] = "Frank-Wolfe"
+
+    steps: int | None = None
+    clip: float | None = None
+    step_size: float | None = None
+    average: bool = False
+    selection: str | None = None
+    refresh: float = 0.01
+    intercept_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        positive(clip=self.clip)
+        positive_count(steps=self.steps)
+        proper_share(intercept_share=self.intercept_share)
+        if self.step_size is not None:
+            proper_share(step_size=self.step_size)
+        if self.selection is not None and self.selection not in SELECTIONS:
+            raise ValueError(f"selection must be one of {sorted(SELECTIONS)}, got {self.selection!r}")
+        if not 0 <= self.refresh < math.inf:
+            raise ValueError(f"refresh must be at least 0 and finite, got {self.refresh!r}")
+
+    def plan(
+        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
+    ) -> FrankWolfePlan:
+        if not isinstance(problem.penalty, L1Ball):
+            raise UnsupportedProblem(
+                f"FrankWolfe needs the penalty L1Ball(radius), not {type(problem.penalty).__name__}"
+            )
+        if (self.selection == "heap") == budget.private and self.selection is not None:
+            found = "finds the plain maximum: it needs an infinite epsilon"
+            raise UnsupportedProblem(
+                f"selection {self.selection!r} "
+                + (found if budget.private else "adds noise, which an infinite epsilon has none of: use 'heap'")
+            )
+        selection = self.selection or ("lazy" if budget.private else "heap")
+        steps, clip, intercept_clip = 10_000, math.inf, math.inf
+        if budget.private:
+            noise = noise_of_one_pass(n, budget, neighbours, fits)
+            steps, clip, intercept_clip = defaults.frank_wolfe(problem, p, noise, self.steps, self.clip)
+        steps, clip, moved = int(self.steps or steps), float(self.clip or clip), neighbours.records_moved
+        share = self.intercept_share if problem.fit_intercept else 0.0
+        releases = [
+            Release(
+                VertexScores.name,
+                Exponential(math.sqrt(steps / (1 - share))),
+                steps,
+                f"{moved * clip:.4g}",
+                entries=2 * p,
+            )
+        ]
+        if problem.fit_intercept:
+            releases.append(
+                Release(
+                    InterceptSlope.name,
+                    Gaussian(math.sqrt(_INTERCEPT_RELEASES / share)),
+                    _INTERCEPT_RELEASES,
+                    f"{moved * intercept_clip:.4g}",
+                )
+            )
+        return FrankWolfePlan(
+            n, p, budget, neighbours, fits, tuple(releases), steps, clip, intercept_clip, self.step_size,
+            self.average, selection, self.refresh,
+        ).calibrated()  # fmt: skip
+
+    def run(self, plan: FrankWolfePlan, problem: Problem, curator: Curator) -> Result:
+        n, p = plan.n_records, plan.n_features
+        if not plan.budget.private and self.steps is None:
+            return _minimiser(plan, problem, curator)
+        query = VertexScores(
+            problem.loss,
+            plan.clip,
+            p,
+            problem.loss.lipschitz(problem.bounds.target) * float(problem.features(p)[:p].max(initial=0.0)),
+            plan.selection,
+            plan.refresh,
+        )
+        assert isinstance(problem.penalty, L1Ball)
+        radius, mechanism = problem.penalty.radius, plan.releases[0].mechanism
+        t = np.arange(1.0, plan.steps + 1)
+        sizes = 2 / (t + 2) if plan.step_size is None else np.full(plan.steps, plan.step_size)
+        counted = (t > plan.steps - math.ceil(plan.steps / 4)).astype(np.float64)
+        w, mean, opened = problem.start(p), np.zeros(p), None
+        for stretch in _stretches(plan.steps, problem.fit_intercept):
+            if stretch is None:
+                w[p] -= self._intercept_step(plan, problem, curator, w)
+                continue
+            opened = curator.open(query, w)
+            choices = opened.run(sizes[stretch], radius, mechanism)
+            w[:p], iterates = _walk(w[:p], sizes[stretch], choices, radius, counted[stretch])
+            mean += iterates
+        gap = None
+        if plan.average:
+            w[:p] = mean / counted.sum()
+        if not plan.budget.private:
+            gap = curator.open(query, w).gap(radius, mechanism)
+        return Result(w, plan.steps, gap)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        return (
+            _opposed(cls(steps=2, clip=0.1), fit_intercept=False),
+            _opposed(cls(steps=2, clip=0.1, selection="binned", refresh=10.0), fit_intercept=False),
+            _opposed(cls(steps=1, clip=0.1, intercept_share=0.5), fit_intercept=True),
+        )
+
+    def _intercept_step(
+        self, plan: FrankWolfePlan, problem: Problem, curator: Curator, w: Vector
+    ) -> float:
+        """A step down the released slope of the intercept, as long as the largest curvature along it allows."""
+        release = plan.releases[1]
+        query = InterceptSlope(problem.loss, plan.intercept_clip)
+        curvature = problem.loss.smoothness() * problem.constant(plan.n_features) ** 2
+        return float(curator.release(query, release.mechanism, w)[0]) / (plan.n_records * curvature)
+
+
+def _stretches(steps: int, fit_intercept: bool) -> Iterator[slice | None]:
+    """Steps to be taken in one go, and None in between where the intercept moves.
+
+    It moves twice before the first step, because a wrong intercept shows in the scores of all features, and
+    then after each of equal parts of the steps.
+    """
+    if not fit_intercept:
+        yield slice(0, steps)
+        return
+    yield None
+    parts = _INTERCEPT_RELEASES - 2
+    ends = [steps * k // parts for k in range(parts + 1)]
+    for start, stop in zip(ends, ends[1:], strict=False):
+        yield None
+        if start < stop:
+            yield slice(start, stop)
+    yield None
+
+
+def _walk(
+    w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float, counted: Vector
+) -> tuple[Vector, Vector]:
+    """Where steps towards the chosen vertices lead, and the sum of the iterates that are counted."""
+    left = np.cumprod(np.append(1.0, 1 - sizes[::-1]))[::-1]  # what is left of w, and of each move, at the end
+    total = np.empty(len(sizes) + 1)  # what each adds to the sum of iterates
+    total[-1] = 0.0
+    for k in reversed(range(len(sizes))):
+        total[k] = counted[k] + (1 - sizes[k + 1] if k + 1 < len(sizes) else 0.0) * total[k + 1]
+    moves = np.where(choices % 2, radius, -radius) * sizes
+    end, sums = w * left[0], w * ((1 - sizes[0]) * total[0])
+    np.add.at(end, choices // 2, moves * left[1:])
+    np.add.at(sums, choices // 2, moves * total[:-1])
+    return end, sums
+
+
+def _minimiser(plan: FrankWolfePlan, problem: Problem, curator: Curator) -> Result:
+    solver = GradientDescent()
+    exact = solver.plan(problem, plan.n_records, plan.n_features, plan.budget, plan.neighbours, plan.fits)
+    return solver.run(exact, problem, curator)
+
+
+def _opposed(solver: FrankWolfe, fit_intercept: bool) -> AuditCase:
+    case = opposed(solver, 2)
+    return replace(case, problem=replace(case.problem, penalty=L1Ball(1.0), fit_intercept=fit_intercept))
