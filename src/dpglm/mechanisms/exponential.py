@@ -13,10 +13,11 @@ from ..errors import UnsupportedProblem
 from .base import Kept, Mechanism
 from .binned import Binned
 from .grid import public_grid
+from .grouped import Grouped
 from .gumbel import Gumbel
 from .randomness import GUMBEL_DISTANCE, Randomness
 
-STRUCTURES: dict[str, Any] = {"binned": Binned, "gumbel": Gumbel}
+STRUCTURES: dict[str, Any] = {"binned": Binned, "grouped": Grouped, "gumbel": Gumbel}
 """What scores can be kept in, by name."""
 
 _ROUNDING = 2.0**-39
@@ -56,7 +57,7 @@ class Exponential(Mechanism):
             Finite scores of all candidates.
         sensitivity : float
             How far neighbours move any one score.
-        structure : {"auto", "binned", "gumbel"}
+        structure : {"auto", "binned", "grouped", "gumbel"}
             What the scores are kept in: a heap without noise, any of the others with it. "auto" takes bins,
             or returns None where looking at every score must serve, or is as fast: without noise, or with
             few candidates.
