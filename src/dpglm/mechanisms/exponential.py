@@ -15,9 +15,10 @@ from .binned import Binned
 from .grid import public_grid
 from .grouped import Grouped
 from .gumbel import Gumbel
+from .heap import Heap
 from .randomness import GUMBEL_DISTANCE, Randomness
 
-STRUCTURES: dict[str, Any] = {"binned": Binned, "grouped": Grouped, "gumbel": Gumbel}
+STRUCTURES: dict[str, Any] = {"binned": Binned, "grouped": Grouped, "gumbel": Gumbel, "heap": Heap}
 """What scores can be kept in, by name."""
 
 _ROUNDING = 2.0**-39
@@ -57,7 +58,7 @@ class Exponential(Mechanism):
             Finite scores of all candidates.
         sensitivity : float
             How far neighbours move any one score.
-        structure : {"auto", "binned", "grouped", "gumbel"}
+        structure : {"auto", "binned", "grouped", "gumbel", "heap"}
             What the scores are kept in: a heap without noise, any of the others with it. "auto" takes bins,
             or returns None where looking at every score must serve, or is as fast: without noise, or with
             few candidates.
