@@ -88,12 +88,14 @@ class Curator:
         self._log(np.size(sensitivity), sensitivity, mechanism, _EVERYONE)
         return mechanism.draw(sensitivity * self._rounding, np.shape(sensitivity), self._randomness)
 
-    def _keep(self, scores: Vector, sensitivity: float, mechanism: Mechanism) -> Kept | None:
+    def _keep(
+        self, scores: Vector, sensitivity: float, mechanism: Mechanism, structure: str = "auto"
+    ) -> Kept | None:
         """Scores kept where a choice among them takes less than a look at each of them.
 
         None tells the query to hand all of its scores to `_noisy`.
         """
-        return mechanism.keep(scores, sensitivity * self._rounding)
+        return mechanism.keep(scores, sensitivity * self._rounding, structure)
 
     def _chosen(
         self,
@@ -162,8 +164,8 @@ class _Releases:
     def noise(self, sensitivity: Vector, mechanism: Any) -> tuple[Vector, Vector] | None:
         return self._curator._noise(sensitivity, mechanism)
 
-    def keep(self, scores: Vector, sensitivity: float, mechanism: Any) -> Any:
-        return self._curator._keep(scores, sensitivity, mechanism)
+    def keep(self, scores: Vector, sensitivity: float, mechanism: Any, structure: str = "auto") -> Any:
+        return self._curator._keep(scores, sensitivity, mechanism, structure)
 
     def choose(
         self, kept: Any, score: Callable[[int], float], entries: int, sensitivity: float, mechanism: Any

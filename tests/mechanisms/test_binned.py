@@ -1,66 +1,34 @@
 """A draw from bins has the law of the exponential mechanism, whatever the scores and their history."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import sparse, stats
-from scipy.special import logsumexp
 
 from dpglm import Bounds, LinearRegression
 from dpglm.accounting import Composed, Imprecision, Repeated, calibrate
 from dpglm.errors import UnsupportedProblem
-from dpglm.mechanisms import Exponential, Randomness, binned_kernels, randomness
+from dpglm.mechanisms import Exponential, Randomness, randomness
 from dpglm.mechanisms.binned import Binned
 from dpglm.mechanisms.binned_kernels import BINS, LOWEST, ORIGIN
 from dpglm.mechanisms.grid import on_grid
 from dpglm.solvers import GreedyCoordinateDescent
 
-LARGEST = 2**64 - 1
-GRID, SCALE, P, DRAWS = 2.0**-20, 1.7, 5_000, 30_000
-
-
-def spread(name, rng):
-    """Log-weights of a kind that a sampler could get wrong."""
-    return {
-        "near uniform": lambda: 0.1 * rng.standard_normal(P),
-        "one spike": lambda: np.where(np.arange(P) == 77, math.log(P), 0.0) + 0.01 * rng.standard_normal(P),
-        "300 orders of magnitude": lambda: rng.permutation(np.linspace(-700, 0, P)),
-        "many equal": lambda: np.repeat([0.0, -1.0, -3.0, -3.5, -9.0], P // 5),
-        "negative": lambda: -5_000 - 3 * rng.exponential(size=P),
-        "large": lambda: 1e7 + 4 * rng.standard_normal(P),
-        "many far below": lambda: np.where(np.arange(P) < 20, 0.3 * (np.arange(P) % 7), -1e4),
-        "whole numbers": lambda: rng.integers(-8, 1, P).astype(float),
-    }[name]()
-
-
-SPREADS = [
-    "near uniform", "one spike", "300 orders of magnitude", "many equal", "negative", "large",
-    "many far below", "whole numbers",
-]  # fmt: skip
-
-
-def law(scores, grid=GRID, scale=SCALE):
-    weights = on_grid(scores, grid) / scale
-    return np.exp(weights - logsumexp(weights))
-
-
-def fits(draws, expected):
-    """p-value of the chi-square test; the rarest outcomes are joined until 20 of them are expected."""
-    order, group, held = np.argsort(expected), [], 0.0
-    for size in len(draws) * expected[order]:
-        group.append(group[-1] + (held >= 20) if group else 0)
-        held = size + (held if held < 20 else 0.0)
-    found = np.bincount(draws, minlength=len(expected))[order]
-    observed, wanted = np.bincount(group, found), len(draws) * np.bincount(group, expected[order])
-    assert len(wanted) > 1, "one outcome only: nothing is tested"
-    return stats.chisquare(observed, wanted * observed.sum() / wanted.sum()).pvalue
-
-
-def drawn(binned, count=DRAWS, seed=1):
-    source = Randomness(seed)
-    return np.array([binned.draw(source) for _ in range(count)])
+from .selections import (
+    GRID,
+    LARGEST,
+    SCALE,
+    SPREADS,
+    P,
+    digits,
+    drawn,
+    drawn_from,
+    fits,
+    law,
+    one_less,
+    spread,
+)  # fmt: skip
 
 
 def check_state(binned, scores):
@@ -148,66 +116,6 @@ def test_rare_bins_have_their_probability(size):
     above[7] = 0.0
     hits = int((drawn(Binned(SCALE * above, GRID, SCALE), draws, seed=3) != 7).sum())
     assert stats.binomtest(hits, draws, 1 - law(SCALE * above)[7]).pvalue > 1e-6
-
-
-def digits(chance):
-    """A double as words of 64 binary digits, the last of them not 0."""
-    rest, words = Fraction(chance), []
-    while rest:
-        words.append(math.floor(rest * 2**64))
-        rest = rest * 2**64 - words[-1]
-    return words or [0]
-
-
-def one_less(words):
-    """The largest number of that many digits below a positive one."""
-    number = sum(word << 64 * i for i, word in enumerate(reversed(words))) - 1
-    return [number >> 64 * i & LARGEST for i in reversed(range(len(words)))]
-
-
-CHANCES = [
-    0.5,
-    0.3,
-    1 - 2.0**-53,
-    2.0**-64,
-    2.0**-65,
-    3 * 2.0**-70,
-    1e-30,
-    *(math.exp(-g) for g in (80, 237, 700)),
-]
-
-
-@pytest.mark.parametrize("chance", [*CHANCES, 2.0**-1022, 5e-324, 0.0])
-def test_a_coin_has_exactly_its_probability_to_the_last_digit(chance):
-    edge = digits(chance)
-    for words, wanted in [(edge, False), (one_less(edge), True)] if chance else [(edge, False)]:
-        at, heads = binned_kernels._heads(np.array([9, *words, 5], dtype=np.uint64), 1, chance)
-        assert heads == wanted
-        assert at <= 1 + len(words) <= 1 + binned_kernels._COIN
-    if len(edge) > 1:
-        for change, wanted in ((-1, True), (1, False)):
-            words = [*edge[:-2], edge[-2] + change] if edge[-2] else [*edge[:-2], 1]
-            words = np.array([*words, *[0] * 20], dtype=np.uint64)
-            assert binned_kernels._heads(words, 0, chance)[1] == (wanted and edge[-2] > 0)
-
-
-@pytest.mark.parametrize("chance", [0.3, 1 / 3, 0.9, 0.01])
-def test_a_coin_has_its_probability_also_where_digits_tie_all_the_time(chance, monkeypatch):
-    monkeypatch.setattr(binned_kernels, "_WORD", 4.0)
-    words = np.random.default_rng(1).integers(4, size=100_000).astype(np.uint64)
-    at = heads = tosses = 0
-    while at < len(words) - 40:
-        at, head = binned_kernels._heads.py_func(words, at, chance)
-        heads, tosses = heads + head, tosses + 1
-    assert tosses < 0.8 * at, "a tie takes another word"
-    assert stats.binomtest(int(heads), tosses, chance).pvalue > 1e-4
-
-
-def drawn_from(binned, words):
-    """A draw from these words and then others, and how many it took."""
-    source = Randomness(0)
-    source._words = np.array([*words, *[0] * 60], dtype=np.uint64)
-    return binned.draw(source), source._at
 
 
 @pytest.mark.parametrize("gap", [20, 30, 60, 90, 120])

@@ -13,7 +13,7 @@ from dpglm import Bounds, Neighbours
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.losses import Logistic, SmoothedHinge, Squared
-from dpglm.mechanisms import Exponential, Gaussian, Randomness
+from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness
 from dpglm.queries import CoordinateScores
 from dpglm.queries.base import Exact
 from dpglm.queries.score_kernels import scores as compiled
@@ -165,6 +165,42 @@ def test_kept_scores_are_drawn_from_as_they_are_now_though_few_were_updated():
     groups = np.minimum((np.cumsum(chances[order]) * 200).astype(int), 199)
     found, expected = np.bincount(groups, drawn[order]), 20_000 * np.bincount(groups, chances[order])
     assert stats.chisquare(found[expected > 0], expected[expected > 0]).pvalue > 1e-6
+
+
+class KeptIn(Curator):
+    """Keeps scores in a structure of a given name."""
+
+    def __init__(self, structure, *arguments):
+        super().__init__(*arguments)
+        self._structure = structure
+
+    def _keep(self, scores, sensitivity, mechanism, structure="auto"):
+        return super()._keep(scores, sensitivity, mechanism, self._structure)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_scores_can_be_kept_in_any_structure(structure):
+    n, p, noisy = 100, 60, STRUCTURES[structure].noisy
+    X, y = sp.random_array((n, p), density=0.05, format="csr", rng=rng), rng.choice([-1.0, 1.0], n)
+    data = as_data(X, y, Bounds(row_norm=1.0))
+    curator = KeptIn(structure, data, Neighbours.REPLACE_ONE, Randomness(0))
+    query, w, mechanism = query_of(Logistic(), p), np.zeros(p), Exponential(1.0 if noisy else 0.0)
+    state = curator.open(query, w)
+    kept = None
+    for _ in range(200):
+        j = state.select(mechanism)
+        assert kept in (None, state._kept), "one structure serves for all steps"
+        kept = state._kept
+        now = query(data, w)
+        if not noisy:
+            assert now[j] == pytest.approx(now.max(), rel=1e-12)
+        w[j] += rng.standard_normal()
+        state.move(j, w[j])
+    assert type(kept) is STRUCTURES[structure]
+    if noisy:
+        chances = mechanism.probabilities(query(data, w), state._largest * curator._rounding)
+        drawn = np.bincount([state.select(mechanism) for _ in range(20_000)], minlength=p)
+        assert stats.chisquare(drawn, 20_000 * chances).pvalue > 1e-6
 
 
 def test_where_no_term_can_exceed_its_clip_the_sums_are_those_of_a_product():

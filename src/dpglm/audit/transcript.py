@@ -74,7 +74,7 @@ class Recorder(Curator):
     def _noise(self, sensitivity: Any, mechanism: Mechanism) -> None:
         return None
 
-    def _keep(self, scores: Any, sensitivity: float, mechanism: Mechanism) -> None:
+    def _keep(self, scores: Any, sensitivity: float, mechanism: Mechanism, structure: str = "auto") -> None:
         return None
 
     def _choices(self, *releases: Any) -> None:
@@ -115,7 +115,7 @@ class Replayer(Curator):
     def _noise(self, sensitivity: Any, mechanism: Mechanism) -> None:
         return None
 
-    def _keep(self, scores: Any, sensitivity: float, mechanism: Mechanism) -> None:
+    def _keep(self, scores: Any, sensitivity: float, mechanism: Mechanism, structure: str = "auto") -> None:
         return None
 
     def _choices(self, *releases: Any) -> None:

@@ -1,7 +1,7 @@
 """Mechanisms: noise for what a query answers, and the event that it costs."""
 
 from .base import Mechanism
-from .exponential import Exponential
+from .exponential import STRUCTURES, Exponential
 from .gaussian import Gaussian
 from .laplace import Laplace
 from .noisy_max import LaplaceNoisyMax
@@ -9,4 +9,13 @@ from .randomness import Randomness
 
 MECHANISMS: tuple[type[Mechanism], ...] = (Gaussian, Laplace, Exponential, LaplaceNoisyMax)
 
-__all__ = ["MECHANISMS", "Exponential", "Gaussian", "Laplace", "LaplaceNoisyMax", "Mechanism", "Randomness"]
+__all__ = [
+    "MECHANISMS",
+    "STRUCTURES",
+    "Exponential",
+    "Gaussian",
+    "Laplace",
+    "LaplaceNoisyMax",
+    "Mechanism",
+    "Randomness",
+]

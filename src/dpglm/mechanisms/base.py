@@ -7,12 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..accounting import Event, Imprecision
 from .randomness import Randomness
 
 
 class Kept(Protocol):
-    """Scores in a structure from which a choice is drawn without a look at each of them."""
+    """Scores in a structure from which a choice is drawn; ``noisy`` says whether with noise or without."""
+
+    noisy: ClassVar[bool]
 
     def update(self, index: Any, scores: Any, everything: Callable[[], Any]) -> bool:
         """Set some of the scores; whether all, as ``everything`` gives them, were set in fact."""
@@ -56,8 +61,10 @@ class Mechanism(ABC):
         """
         raise ValueError(f"the {self.name} mechanism does not add noise to its answer")
 
-    def keep(self, scores: Any, sensitivity: float) -> Kept | None:
+    def keep(self, scores: Any, sensitivity: float, structure: str = "auto") -> Kept | None:
         """The scores of a selection kept for many choices; None where ``release`` serves as well."""
+        if structure != "auto":
+            raise ValueError(f"the {self.name} mechanism keeps no scores: structure must be 'auto'")
         return None
 
     @abstractmethod
@@ -75,3 +82,13 @@ class Mechanism(ABC):
     def probabilities(self, answer: Any, sensitivity: Any) -> Any:
         """Probability of each possible output, where these are few; None elsewhere."""
         return None
+
+
+def one_score_each(index: Any, scores: Any, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """What a structure of so many candidates is asked to set, refused if it has no such candidates."""
+    index, scores = np.asarray(index), np.asarray(scores, dtype=np.float64)
+    if index.ndim != 1 or index.shape != scores.shape:
+        raise ValueError("there must be one score for each candidate")
+    if index.size and not 0 <= index.min() <= index.max() < count:
+        raise IndexError("there is no such candidate")
+    return index.astype(np.int64, copy=False), scores

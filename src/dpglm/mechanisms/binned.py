@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +33,8 @@ class Binned:
     scale : float
         Scale of the mechanism.
     """
+
+    noisy: ClassVar[bool] = True
 
     def __init__(self, scores: Any, grid: float, scale: float) -> None:
         from . import binned_kernels  # compiled code is loaded by those who use it

@@ -10,10 +10,16 @@ from scipy.special import softmax
 
 from .. import accounting
 from ..errors import UnsupportedProblem
-from .base import Mechanism
+from .base import Kept, Mechanism
 from .binned import Binned
-from .grid import on_grid, public_grid
+from .grid import public_grid
+from .grouped import Grouped
+from .gumbel import Gumbel
+from .heap import Heap
 from .randomness import GUMBEL_DISTANCE, Randomness
+
+STRUCTURES: dict[str, Any] = {"binned": Binned, "grouped": Grouped, "gumbel": Gumbel, "heap": Heap}
+"""What scores can be kept in, by name."""
 
 _ROUNDING = 2.0**-39
 _MOST_NOISE = 2.0**37
@@ -41,17 +47,45 @@ class Exponential(Mechanism):
         scores = np.asarray(answer, dtype=np.float64)
         if self.noise == 0 or sensitivity == 0:
             return int(np.argmax(scores))
-        return int(np.argmax(self._scaled(scores, sensitivity) + randomness.gumbel(scores.shape)))
+        return Gumbel(scores, *self.law(sensitivity)).draw(randomness)
 
-    def keep(self, scores: Any, sensitivity: float) -> Binned | None:
+    def keep(self, scores: Any, sensitivity: float, structure: str = "auto") -> Kept | None:
         """Keep scores for many selections among them, with the law of ``release``, and updates in between.
 
-        None where looking at every score must serve, or is as fast: without noise, or with few candidates.
+        Parameters
+        ----------
+        scores : array
+            Finite scores of all candidates.
+        sensitivity : float
+            How far neighbours move any one score.
+        structure : {"auto", "binned", "grouped", "gumbel", "heap"}
+            What the scores are kept in: a heap without noise, any of the others with it. "auto" takes bins,
+            or returns None where looking at every score must serve, or is as fast: without noise, or with
+            few candidates.
         """
-        if self.noise == 0 or sensitivity == 0 or np.size(scores) < _FEWEST_KEPT:
-            return None
-        grid, scale = self.law(sensitivity)
-        return Binned(scores, grid, scale) if scale >= _SMALLEST else None
+        exact = self.noise == 0 or sensitivity == 0
+        if structure == "auto":
+            if exact or np.size(scores) < _FEWEST_KEPT or not self._divides(sensitivity):
+                return None
+            structure = "binned"
+        if structure not in STRUCTURES:
+            raise ValueError(f"structure must be 'auto' or one of {[*STRUCTURES]}, got {structure!r}")
+        kind = STRUCTURES[structure]
+        if kind.noisy == exact:
+            others = [name for name, other in STRUCTURES.items() if other.noisy != exact]
+            raise ValueError(
+                f"structure {structure!r} is for selections {'with' if exact else 'without'} noise, and here "
+                f"noise is {self.noise:g} and the sensitivity {sensitivity:g}: use one of {others}"
+            )
+        if exact:
+            return kind(scores)
+        if not self._divides(sensitivity):
+            raise ValueError("scores cannot be kept with so little noise: use structure 'auto'")
+        return kind(scores, *self.law(sensitivity))
+
+    def _divides(self, sensitivity: float) -> bool:
+        """Whether 1 / scale is finite."""
+        return self.law(sensitivity)[1] >= _SMALLEST
 
     def law(self, sensitivity: float) -> tuple[float, float]:
         """(grid, scale): index j has probability proportional to exp(score_j on the grid / scale)."""
@@ -60,14 +94,8 @@ class Exponential(Mechanism):
         grid, _ = public_grid(sensitivity, self.noise, 1.0)
         return grid, self.noise * (sensitivity + grid) * (1 + (1 + 2 * self.noise) * _ROUNDING)
 
-    def _scaled(self, scores: Any, sensitivity: float) -> Any:
-        """Scores on their grid, below the largest, in units of the scale of the noise."""
-        grid, scale = self.law(sensitivity)
-        rounded = on_grid(scores, grid)
-        return (rounded - rounded.max()) / scale
-
     def probabilities(self, answer: Any, sensitivity: Any) -> Any:
-        return softmax(self._scaled(np.asarray(answer, dtype=np.float64), sensitivity))
+        return softmax(Gumbel(answer, *self.law(sensitivity)).log_weights)
 
     def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
         return float(np.log(self.probabilities(answer, sensitivity)[released]))

@@ -73,8 +73,11 @@ class Releaser(Protocol):
         """
         ...
 
-    def keep(self, scores: Vector, sensitivity: float, mechanism: Any) -> Any:
-        """Scores to ``choose`` from and to ``update``, or None: then all are handed to every call."""
+    def keep(self, scores: Vector, sensitivity: float, mechanism: Any, structure: str = "auto") -> Any:
+        """Scores to ``choose`` from and to ``update``, or None: then all are handed to every call.
+
+        ``structure`` is what they are kept in, as `Exponential.keep` has it.
+        """
         ...
 
     def choose(
@@ -104,7 +107,7 @@ class Exact:
     def noise(self, sensitivity: Vector, mechanism: Any) -> None:
         return None
 
-    def keep(self, scores: Vector, sensitivity: float, mechanism: Any) -> None:
+    def keep(self, scores: Vector, sensitivity: float, mechanism: Any, structure: str = "auto") -> None:
         return None
 
     def choose(
