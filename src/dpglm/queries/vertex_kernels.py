@@ -245,7 +245,9 @@ def _until(part: float, v: float, slack: float) -> float:
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def _schedule(i: Any, least: float, step: int, factors: Any, due: Any, after: Any, before: Any, calendar: Any) -> None:
+def _schedule(
+    i: Any, least: float, step: int, factors: Any, due: Any, after: Any, before: Any, calendar: Any
+) -> None:
     """See that row i is looked at as soon as the factor, ``factors[step]`` now, is below ``least``."""
     last = factors.size - 1
     least *= 1 + _SURE
@@ -395,9 +397,7 @@ def run(
             part = factor * v
             least = 0.0
             if led.size:
-                _lead(
-                    i, v, part, head_ends, head_which, head_sizes, heads, rows, led, form, parameter, base
-                )
+                _lead(i, v, part, head_ends, head_which, head_sizes, heads, rows, led, form, parameter, base)
                 least = _until(part, v, head_slack)
             rows[i, 0] = v
             if abs(part - rows[i, 1]) > slack:

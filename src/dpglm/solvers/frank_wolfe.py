@@ -121,7 +121,11 @@ class FrankWolfe(Solver):
             found = "finds the plain maximum: it needs an infinite epsilon"
             raise UnsupportedProblem(
                 f"selection {self.selection!r} "
-                + (found if budget.private else "adds noise, which an infinite epsilon has none of: use 'heap'")
+                + (
+                    found
+                    if budget.private
+                    else "adds noise, which an infinite epsilon has none of: use 'heap'"
+                )
             )
         selection = self.selection or ("lazy" if budget.private else "heap")
         steps, clip, intercept_clip = 10_000, math.inf, math.inf
@@ -194,9 +198,7 @@ class FrankWolfe(Solver):
             _opposed(cls(steps=1, clip=0.1, intercept_share=0.5), fit_intercept=True),
         )
 
-    def _intercept_step(
-        self, plan: FrankWolfePlan, problem: Problem, curator: Curator, w: Vector
-    ) -> float:
+    def _intercept_step(self, plan: FrankWolfePlan, problem: Problem, curator: Curator, w: Vector) -> float:
         """A step down the released slope of the intercept, as long as the largest curvature along it allows."""
         release = plan.releases[1]
         query = InterceptSlope(problem.loss, plan.intercept_clip)
@@ -227,7 +229,9 @@ def _walk(
     w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float, counted: Vector
 ) -> tuple[Vector, Vector]:
     """Where steps towards the chosen vertices lead, and the sum of the iterates that are counted."""
-    left = np.cumprod(np.append(1.0, 1 - sizes[::-1]))[::-1]  # what is left of w, and of each move, at the end
+    left = np.cumprod(np.append(1.0, 1 - sizes[::-1]))[
+        ::-1
+    ]  # what is left of w, and of each move, at the end
     total = np.empty(len(sizes) + 1)  # what each adds to the sum of iterates
     total[-1] = 0.0
     for k in reversed(range(len(sizes))):
