@@ -130,7 +130,7 @@ def test_a_lazy_selection_has_the_law_of_the_exponential_mechanism(case, steps):
 
 
 def test_bounds_that_forget_their_slack_are_noticed():
-    loss, clip, scale = Logistic(), 1.0, 40.0
+    loss, clip, scale = SmoothedHinge(), 1.0, 8.0
     state, randomness = lazy(loss, clip, scale, seed=3)
     state._settle(40)
     state._slack, state._sums[:, 1] = 100.0, 0.0
