@@ -1,4 +1,4 @@
-"""Scores of vertices: their law under lazy selection, the bounds behind it, and plain Frank-Wolfe as the limit."""
+"""Scores of vertices: the law of lazy selections, the bounds behind it, and plain Frank-Wolfe."""
 
 import math
 
@@ -21,7 +21,7 @@ RADIUS = 20.0
 
 
 def table(n, p, fill, seed=0, power=1.0):
-    """A sparse table whose columns are popular by a power law, rows of norm 1, and labels that depend on it."""
+    """A sparse table whose columns are popular by a power law, rows of norm 1, and labels."""
     rng = np.random.default_rng(seed)
     popular = fill * p * (1 + np.arange(p)) ** -power / ((1 + np.arange(p)) ** -power).sum()
     X = sp.csr_array((rng.random((n, p)) < popular) * rng.lognormal(0, 0.5, (n, p)))

@@ -85,8 +85,8 @@ class FrankWolfe(Solver):
     Notes
     -----
     With an infinite epsilon and no ``steps`` the solver returns the exact minimiser over the ball, found as
-    in `GradientDescent`. With ``steps`` it takes plain Frank-Wolfe steps without noise, and tells the gap, a bound
-    on how far the result is above the minimum over the coefficients.
+    in `GradientDescent`. With ``steps`` it takes plain Frank-Wolfe steps without noise, and tells the
+    gap, a bound on how far the result is above the minimum over the coefficients.
     """
 
     name: ClassVar[str] = "Frank-Wolfe"
