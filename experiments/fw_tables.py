@@ -198,7 +198,8 @@ def _fill(
                 state, v = _next(state)
                 value = math.exp(weights * math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * v))
             values[t] = value
-            squares += value * value
-        norm = np.float32(math.sqrt(squares))
+            squares += np.float64(values[t]) ** 2
+        # Rounding to float32 makes no row longer than 1, so that a bound of 1 alters none.
+        norm = math.sqrt(squares) * (1.0 + 2.0**-23)
         for t in range(row.size):
-            values[t] /= norm
+            values[t] = values[t] / norm
