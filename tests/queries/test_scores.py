@@ -181,10 +181,11 @@ class KeptIn(Curator):
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_scores_can_be_kept_in_any_structure(structure):
     n, p, noisy = 100, 60, STRUCTURES[structure].noisy
-    X, y = sp.random_array((n, p), density=0.05, format="csr", rng=rng), rng.choice([-1.0, 1.0], n)
+    X, y = sp.random_array((n, p), density=0.1, format="csr", rng=rng), rng.choice([-1.0, 1.0], n)
     data = as_data(X, y, Bounds(row_norm=1.0))
     curator = KeptIn(structure, data, Neighbours.REPLACE_ONE, Randomness(0))
-    query, w, mechanism = query_of(Logistic(), p), np.zeros(p), Exponential(1.0 if noisy else 0.0)
+    query = query_of(Logistic(), p, clip=0.2, form=(0.0, 0.0, -INF, INF))
+    w, mechanism = np.zeros(p), Exponential(1.0 if noisy else 0.0)
     state = curator.open(query, w)
     kept = None
     for _ in range(200):
@@ -194,11 +195,13 @@ def test_scores_can_be_kept_in_any_structure(structure):
         now = query(data, w)
         if not noisy:
             assert now[j] == pytest.approx(now.max(), rel=1e-12)
-        w[j] += rng.standard_normal()
-        state.move(j, w[j])
+        k = int(rng.integers(p))
+        w[k] += 3 * rng.standard_normal()
+        state.move(k, w[k])
     assert type(kept) is STRUCTURES[structure]
     if noisy:
         chances = mechanism.probabilities(query(data, w), state._largest * curator._rounding)
+        assert chances.max() > 3 * chances.min(), "selections are not nearly uniform"
         drawn = np.bincount([state.select(mechanism) for _ in range(20_000)], minlength=p)
         assert stats.chisquare(drawn, 20_000 * chances).pvalue > 1e-6
 
