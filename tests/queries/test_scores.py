@@ -10,6 +10,7 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 
 from dpglm import Bounds, Neighbours
+from dpglm.audit.transcript import Recorder, Replayer
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.losses import Logistic, SmoothedHinge, Squared
@@ -176,6 +177,17 @@ class KeptIn(Curator):
 
     def _keep(self, scores, sensitivity, mechanism, structure="auto"):
         return super()._keep(scores, sensitivity, mechanism, self._structure)
+
+
+def test_a_curator_keeps_scores_as_asked_and_an_audit_keeps_none():
+    data = as_data(np.eye(3), np.ones(3), Bounds(row_norm=1.0))
+    arguments = np.zeros(3), 1.0, Exponential(1.0), "grouped"
+    curator = Curator(data, Neighbours.REPLACE_ONE, Randomness(0))
+    recorder = Recorder(data, Neighbours.REPLACE_ONE, Randomness(0))
+    assert isinstance(curator._releaser.keep(*arguments), STRUCTURES["grouped"])
+    for other in (recorder, Replayer(data, recorder)):
+        assert other._releaser.keep(*arguments) is None
+    assert Exact().keep(*arguments) is None
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
