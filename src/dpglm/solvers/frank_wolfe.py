@@ -131,7 +131,9 @@ class FrankWolfe(Solver):
         steps, clip, intercept_clip = 10_000, math.inf, math.inf
         if budget.private:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
-            steps, clip, intercept_clip = defaults.frank_wolfe(problem, p, noise, self.steps, self.clip)
+            steps, clip, intercept_clip = defaults.frank_wolfe(
+                problem, p, noise, self.clip, problem.penalty.radius
+            )
         steps, clip, moved = int(self.steps or steps), float(self.clip or clip), neighbours.records_moved
         share = self.intercept_share if problem.fit_intercept else 0.0
         releases = [
