@@ -167,7 +167,7 @@ class FrankWolfe(Solver):
             problem.loss,
             plan.clip,
             p,
-            problem.loss.lipschitz(problem.bounds.target) * float(problem.features(p)[:p].max(initial=0.0)),
+            float(problem.bounds.features(p).max()),
             plan.selection,
             plan.refresh,
         )
