@@ -132,7 +132,7 @@ class LazyVertices:
     def _choose_heads(self, weighed: Any, added_up: float) -> NDArray[Any]:
         """Set how far margins may lag, so that bounds are half a scale above scores; the columns led.
 
-        There are none where they would not be exact: if slopes times entries are cut, if curvature jumps, or if
+        There are none where their error would not be small: if terms are cut, if the curvature jumps, or if
         so many changes of their lines would add up too much rounding.
         """
         loss, weights, inverse = self._query.loss, weighed.sums[:, 1], self._line[1]
