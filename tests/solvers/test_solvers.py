@@ -21,7 +21,8 @@ X = rng.standard_normal((400, 6)) * np.linspace(0.2, 1.0, 6)
 LABELS = np.sign(X @ rng.standard_normal(6) + 0.5 * rng.standard_normal(400))
 # Frank-Wolfe needs a ball: the same tests are in test_frank_wolfe.py.
 SETTINGS = [*(cls() for cls in SOLVERS.values() if cls is not FrankWolfe),
-            GradientDescent(batch_size=40, steps=10), GradientDescent(average=False), CoordinateDescent(periods=3),
+            GradientDescent(batch_size=40, steps=10), GradientDescent(average=False),
+            CoordinateDescent(periods=3),
             CoordinateDescent(clip_rule="uniform", second_moments=np.full(6, 0.2))]  # fmt: skip
 
 

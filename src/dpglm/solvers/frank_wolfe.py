@@ -192,7 +192,7 @@ class FrankWolfe(Solver):
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         return (
-            _opposed(cls(steps=2, clip=0.1), fit_intercept=False),
+            _opposed(cls(steps=1, clip=0.1), fit_intercept=False),
             _opposed(cls(steps=2, clip=0.1, selection="binned", refresh=10.0), fit_intercept=False),
             _opposed(cls(steps=1, clip=0.1, intercept_share=0.5), fit_intercept=True),
         )
