@@ -9,7 +9,7 @@ demo: .venv/.demo
 	$(RUN) -m dpglm.demo
 
 test: .venv/.test
-	$(RUN) -m pytest
+	$(RUN) -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 check: .venv/.check .venv/.test docs
 	$(RUN) -m ruff check

@@ -17,7 +17,7 @@ EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
     ("script", "arguments", "printed"),
     [
         ("adult.py", ["--runs", "1"], "| auto | 1 |"),
-        ("unequal_columns.py", ["--runs", "1"], "| 10000 | 20 | 1 | logistic |"),
+        ("unequal_columns.py", ["--runs", "1", "--quick"], "| 10000 | 20 | 1 | logistic |"),
         ("audit_false_alarms.py", ["--audits", "14", "--runs", "20"], "14 audits: "),
         ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
         ("gcd_defaults.py", ["--seeds", "1"], "| logistic |"),

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn import linear_model
+from sklearn.exceptions import ConvergenceWarning
 
 import dpglm
 from dpglm.losses import Huber, SmoothedHinge
-from dpglm.penalties import L2
+from dpglm.penalties import L2, Zero
 from dpglm.solvers import GradientDescent
 
 rng = np.random.default_rng(0)
@@ -77,6 +78,14 @@ def test_other_losses_reach_their_optimum_too(solver):
     w, b = hinge.coef_[0], hinge.intercept_[0]
     slope = -LABELS * np.clip(1 - LABELS * (X @ w + b), 0, 1)
     assert np.abs(X.T @ slope / 600 + 0.01 * w).max() < 1e-5
+
+
+@pytest.mark.parametrize("kind", [dpglm.GLMClassifier, dpglm.LogisticRegression])
+def test_classes_that_a_line_separates_are_separated_though_there_is_no_minimiser(kind):
+    y = np.where(X[:, 0] > 0.2, 1, -1)
+    with pytest.warns(ConvergenceWarning):
+        model = kind(INFINITE, penalty=Zero(), classes=[-1, 1]).fit(X[:100], y[:100])
+    assert np.isfinite(model.coef_).all() and model.score(X[:100], y[:100]) == 1.0
 
 
 @pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")

@@ -1,5 +1,6 @@
 """Scores of coordinates: what they are, how far a record moves them, and the state kept behind them."""
 
+import functools
 import itertools
 import math
 
@@ -250,6 +251,17 @@ def test_a_point_at_which_rounding_would_show_is_refused():
         opened(query_of(Logistic(), 3, form=(1e12, 0.0, -INF, INF)), X, y, np.zeros(3))
 
 
+def with_sums(sums, count):
+    """That many records from {-1, 0, 1}³ with these sums."""
+    return np.sign(sums) * (np.arange(count)[:, None] < np.abs(sums))
+
+
+def largest_loss(logs):
+    """The largest loss, or range of losses, of two of these laws."""
+    losses = np.subtract.outer(*[np.array(logs)] * 2).diagonal(axis1=1, axis2=3)
+    return max(np.ptp(losses, axis=-1).max(), np.abs(losses).max())
+
+
 @pytest.mark.parametrize("rule", CODES)
 def test_selection_probabilities_of_neighbours_stay_within_the_claimed_range_and_reach_it(rule):
     """Tables of five records from {-1, 0, 1}³: the exact loss of a selection over all pairs of neighbours."""
@@ -258,17 +270,23 @@ def test_selection_probabilities_of_neighbours_stay_within_the_claimed_range_and
     query = CoordinateScores(Logistic(), np.full(3, clip), np.full(3, 0.25), rule, form, np.full(3, INF))
     sensitivity = float(query.sensitivity(Neighbours.REPLACE_ONE).max())
     records = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=3)))
+
+    def log_law(table, w):
+        data = as_data(table, np.ones(5), Bounds(feature=1.0))
+        return np.log(Exponential(noise).probabilities(query(data, w), sensitivity))
+
+    @functools.cache
+    def at_zero(*sums):
+        """The law at 0, where records count by their sum alone, whole numbers from -5 to 5."""
+        return log_law(with_sums(sums, 5), np.zeros(3))
+
     worst = 0.0
-    for w, values in ((np.zeros(3), range(-4, 5)), (np.array([0.05, -0.3, 0.0]), range(-4, 5, 4))):
-        # At 0 four bystanders count by their sum alone, a whole number from -4 to 4 for each feature.
-        for sums in itertools.product(values, repeat=3):
-            others = np.sign(sums) * (np.arange(4)[:, None] < np.abs(sums))
-            logs = []
-            for record in records:
-                table = as_data(np.vstack([record, others]), np.ones(5), Bounds(feature=1.0))
-                logs.append(np.log(Exponential(noise).probabilities(query(table, w), sensitivity)))
-            losses = np.subtract.outer(*[np.array(logs)] * 2).diagonal(axis1=1, axis2=3)
-            worst = max(worst, np.ptp(losses, axis=-1).max(), np.abs(losses).max())
+    for sums in itertools.product(range(-4, 5), repeat=3):
+        worst = max(worst, largest_loss([at_zero(*(record + sums)) for record in records]))
+    w = np.array([0.05, -0.3, 0.0])
+    for sums in itertools.product(range(-4, 5, 4), repeat=3):
+        others = with_sums(sums, 4)
+        worst = max(worst, largest_loss([log_law(np.vstack([record, others]), w) for record in records]))
     assert 0.95 * 2 / noise <= worst <= 2 / noise
 
 
