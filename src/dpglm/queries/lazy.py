@@ -88,6 +88,7 @@ class LazyVertices:
         """What ``run_on`` needs for a block: the kernel, the number of its draws, and its own arguments."""
         loss, kernels = self._query.loss, self._kernels
         calendar = np.full(len(factors), -1, dtype=np.int32)
+        kernels.schedule_all(factors, self._state, calendar, self._slack, self._head_slack)
         return (
             kernels.run, len(choices), choices, factors, pushes, *self._rows, *self._columns,
             self._state, self._sums, *self._bins, self._line, *self._heads, calendar,
@@ -99,7 +100,7 @@ class LazyVertices:
         """Let followed margins be the true ones, and choose how far they may lag in the coming steps."""
         n, p = self._data.n_records, self._query.n_features
         loss, state = self._query.loss, self._state
-        state[:, 1], state[:, 5] = state[:, 0], 0.0
+        state[:, 1] = state[:, 0]
         z = state[:, 0] + np.where(state[:, 3] > 0, self._base, 0.0)
         slopes = finite(loss.derivative(z, self._data.y))
         self._weighed = weighed = self._data.weighed(slopes, self._query.clip)

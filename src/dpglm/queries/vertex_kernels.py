@@ -268,7 +268,9 @@ def start_heads(
 @njit(forceinline=True, **_OPTIONS)
 def _until(part: float, v: float, slack: float) -> float:
     """The factor below which factor * v differs from ``part`` by more than a slack; 0 if it never does."""
-    return (abs(part) - slack) / abs(v) if part * v > 0 and abs(part) > slack else 0.0
+    if v == 0 or (part > 0) != (v > 0) or abs(part) <= slack:
+        return 0.0
+    return (abs(part) - slack) / abs(v)
 
 
 @njit(forceinline=True, **_OPTIONS)
@@ -276,7 +278,7 @@ def _schedule(i: Any, least: float, step: int, factors: Any, rows: Any, calendar
     """See that row i is looked at as soon as the factor, ``factors[step]`` now, is below ``least``."""
     last = factors.size - 1
     least *= 1 + _SURE
-    if factors[last] >= least:
+    if step == last or factors[last] >= least:
         return
     old = np.int64(rows[i, 5])
     if old > 0:
@@ -301,6 +303,17 @@ def _schedule(i: Any, least: float, step: int, factors: Any, rows: Any, calendar
     if first >= 0:
         rows[np.uint64(first), 7] = i
     calendar[high] = i
+
+
+@njit(cache=True, **_OPTIONS)
+def schedule_all(factors: Any, rows: Any, calendar: Any, slack: float, head_slack: float) -> None:
+    """Plan when to look at each row: those with a margin move with the factor from the first step on."""
+    for i in range(np.uint64(rows.shape[0])):
+        rows[i, 5] = 0.0
+        v = rows[i, 0]
+        least = max(_until(rows[i, 1], v, slack), _until(rows[i, 4], v, head_slack))
+        if least > 0:
+            _schedule(i, least, 0, factors, rows, calendar)
 
 
 @njit(forceinline=True, **_OPTIONS)
