@@ -71,9 +71,11 @@ CASES = {
 @pytest.mark.parametrize("constant", [0.0, 0.5])
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("steps", [1, 7, 60, 700])
-def test_bins_hold_upper_bounds_of_all_scores(case, steps, constant):
+@pytest.mark.parametrize("before", [0, 3], ids=["from 0", "from a point"])
+def test_bins_hold_upper_bounds_of_all_scores(case, steps, constant, before):
     loss, clip, scale = CASES[case]
     state, randomness = lazy(loss, clip, scale, w_intercept=-0.7, constant=constant, seed=steps)
+    state.run(SIZES[:before], randomness.run_on)
     state._settle(steps)
     factors = np.cumprod(np.append(1.0, 1 - SIZES[:steps]))
     run(state, randomness, factors, SIZES[:steps] * RADIUS / factors[1:])
