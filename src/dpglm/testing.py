@@ -25,6 +25,7 @@ from .plan import Plan
 from .privacy import Budget, Neighbours
 from .problem import Problem
 from .queries import Query
+from .queries.vertex_kernels import slope
 from .solvers import Solver
 
 LAYOUTS: tuple[Callable[[Any], Any], ...] = (
@@ -152,10 +153,11 @@ def check_loss_form(loss: Loss) -> None:
     rng = np.random.default_rng(0)
     z = rng.standard_normal(2000) * 10 ** rng.uniform(-3, 4, 2000)
     y = rng.choice([-1.0, 1.0], 2000) if loss.kind == "classification" else rng.standard_normal(2000)
-    compiled = slopes(loss.form, loss.form_parameter, z, y)
-    assert np.allclose(compiled, loss.derivative(z, y), rtol=1e-12, atol=1e-12), (
-        f"{loss.name}: compiled slope differs"
-    )
+    one_by_one = [slope(loss.form, loss.form_parameter, *pair) for pair in zip(z, y, strict=True)]
+    for compiled in (slopes(loss.form, loss.form_parameter, z, y), np.array(one_by_one)):
+        assert np.allclose(compiled, loss.derivative(z, y), rtol=1e-12, atol=1e-12), (
+            f"{loss.name}: compiled slope differs"
+        )
 
 
 def check_solver(solver: Solver, problem: Problem, X: Any, y: NDArray[np.float64], seed: int = 0) -> Plan:

@@ -45,7 +45,7 @@ _SURE = 2.0**-40
 
 
 @njit(forceinline=True, **_OPTIONS)
-def _slope(form: int, parameter: float, z: float, y: float) -> float:
+def slope(form: int, parameter: float, z: float, y: float) -> float:
     """The derivative of the loss with that form."""
     if form == 0:
         return z - y
@@ -75,7 +75,7 @@ def _true_sum(
         i = indices[e]
         scale = rows[i, 3]
         z = factor * rows[i, 0] + (base if scale > 0 else 0.0)
-        total += _term(_slope(form, parameter, z, rows[i, 2]) * scale, entries[e], limit, rounding)
+        total += _term(slope(form, parameter, z, rows[i, 2]) * scale, entries[e], limit, rounding)
     return total
 
 
@@ -154,8 +154,8 @@ def _follow(
     scale, y = rows[i, 3], rows[i, 2]
     shift = base if scale > 0 else 0.0
     part = factor * rows[i, 0]
-    old = _slope(form, parameter, rows[i, 1] + shift, y) * scale
-    new = _slope(form, parameter, part + shift, y) * scale
+    old = slope(form, parameter, rows[i, 1] + shift, y) * scale
+    new = slope(form, parameter, part + shift, y) * scale
     rows[i, 1] = part
     loaded = 0.0
     # So short a loop has many loads under way at once; the next one then finds its sums in the cache.
@@ -184,9 +184,9 @@ def _follow(
 def _line_of(form: int, parameter: float, part: float, shift: float, v: float, y: float) -> Any:
     """(constant, multiple of the factor) that a slope is to first order in the factor, at a margin."""
     z = part + shift
-    slope = _slope(form, parameter, z, y)
-    curvature = 1.0 if form == 0 else abs(slope) * (1.0 - abs(slope))
-    return slope - curvature * part, curvature * v
+    here = slope(form, parameter, z, y)
+    curvature = 1.0 if form == 0 else abs(here) * (1.0 - abs(here))
+    return here - curvature * part, curvature * v
 
 
 @njit(forceinline=True, **_OPTIONS)
