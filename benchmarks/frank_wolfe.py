@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,15 +88,17 @@ def non_private(name: str, X: Any, y: Any, fit: float, goal: float, liblinear_go
         table, ball = X.astype(np.float64), copt.constraint.L1Ball(RADIUS)  # it works in double precision
         loss = copt.loss.LogLoss(table, (y > 0).astype(np.float64))
 
+        def seconds(count: int) -> float:
+            return min(cpu(lambda: frank_wolfe(count)) for _ in range(3))
+
         def frank_wolfe(count: int) -> None:
             copt.minimize_frank_wolfe(
                 loss.f_grad, np.zeros(X.shape[1]), ball.lmo, jac=True, step="sublinear", lipschitz=1.0,
                 max_iter=count, tol=0,
             )  # fmt: skip
 
-        frank_wolfe(1)
-        few, more = (min(cpu(lambda: frank_wolfe(count)) for _ in range(3)) for count in (1, 11))
-        verdict(f"{name}, fit / {STEPS:,} steps of copt (10 timed)", fit, STEPS * (more - few) / 10, goal)
+        step = (seconds(11) - seconds(1)) / 10
+        verdict(f"{name}, fit / {STEPS:,} steps of copt (10 timed)", fit, STEPS * step, goal)
     liblinear = linear_model.LogisticRegression(C=1.0, l1_ratio=1, solver="liblinear", fit_intercept=False)
     verdict(f"{name}, fit / liblinear, L1, C = 1", fit, cpu(lambda: liblinear.fit(X, y)), liblinear_goal)
 
@@ -112,7 +115,7 @@ def structures(name: str, X: Any, y: Any, epsilon: float, count: int = 20) -> No
         query = VertexScores(Logistic(), 1.0, p, 1.0, structure, refresh=0.01)
         opened = Curator(data, Neighbours.REPLACE_ONE, Randomness(0)).open(query, np.zeros(p))
         opened.run(sizes[:count], RADIUS, noise)
-        seconds = cpu(lambda: opened.run(sizes[count : 2 * count], RADIUS, noise)) / count
+        seconds = cpu(partial(opened.run, sizes[count : 2 * count], RADIUS, noise)) / count
         print(f", {structure} {seconds * 1e6:,.0f}", end="", flush=True)
     print()
 

@@ -2,9 +2,9 @@
 
 Algorithm 1 of Raff, Khanna and Lu (2023) with the sign of the vertex selected too, so that its law is that of
 dpglm. It is as fast as the two libraries allow: margins from the columns where w is not 0 or from all rows,
-whichever reads less; sums from the table stored by columns; both in the precision of the table. Noise on every
-score is drawn as exponentials, the least of which over its weight belongs to the same feature as the largest
-score with Gumbel noise, at a fraction of the cost.
+whichever reads less; sums from the table stored by columns; both in the precision of the table. The noise
+of a score is drawn as an exponential: the least of these over their weights belongs to the same feature as
+the largest score with Gumbel noise, at a fraction of the cost.
 """
 
 from __future__ import annotations
