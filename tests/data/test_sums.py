@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dpglm import Bounds
-from dpglm.data import as_data, dense
+from dpglm.data import as_data, parts
 from dpglm.data.sums import exact_grid
 
 rng = np.random.default_rng(0)
@@ -69,10 +69,10 @@ def test_limits_that_nothing_can_reach_are_not_looked_at(layout):
 def test_threads_do_not_change_a_sum(monkeypatch):
     X, r = table(64, 300), rng.standard_normal(64)
     limit = np.full(300, 0.4)
-    monkeypatch.setattr(dense, "_ENTRIES_A_PART", 1_000)
+    monkeypatch.setattr(parts, "_ENTRIES_A_PART", 1_000)
     found = []
     for processors in (1, 3):
-        monkeypatch.setattr(dense, "_PROCESSORS", processors)
+        monkeypatch.setattr(parts, "PROCESSORS", processors)
         found.append([sums_at(as_data(layout(X), r, WIDE), limit, r).sums for layout in DENSE.values()])
     assert np.array_equal(*found)
     for layout, sums in zip(DENSE.values(), found[0], strict=True):

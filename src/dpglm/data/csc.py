@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .conversion import converted
 from .sparse import Sparse, column_entries
 
 
 class CSC(Sparse):
     """A sparse table stored by columns: the form coordinate methods read."""
+
+    _row_major = False
 
     def column(self, j: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The rows that hold column j, and their entries."""
@@ -26,7 +29,7 @@ class CSC(Sparse):
         """The table by columns with row i multiplied by scale_i; copied only where needed."""
         if (scale == 1).all():
             return self
-        return self._with(self.X.data * scale[self.X.indices])
+        return self._times_rows(scale)
 
     def descend(self, tail: NDArray[np.float64], *steps: Any) -> NDArray[np.float64]:
         """Run a compiled block of coordinate steps (see ``kernels.descend_sparse``)."""
@@ -38,14 +41,8 @@ class CSC(Sparse):
     def by_rows(self) -> Sparse:
         from .csr import CSR
 
-        return CSR(self.X.tocsr())
+        return CSR(converted(self.X))
 
     @property
     def by_columns(self) -> CSC:
         return self
-
-    def _row_of_entry(self) -> NDArray[Any]:
-        return self.X.indices
-
-    def _column_of_entry(self) -> NDArray[Any]:
-        return self._major()

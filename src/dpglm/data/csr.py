@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .conversion import converted
 from .csc import CSC
 from .sparse import Sparse
 
 
 class CSR(Sparse):
     """A sparse table stored by rows: the form gradient methods read."""
+
+    _row_major = True
 
     def column(self, j: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """The rows that hold column j, and their entries."""
@@ -33,10 +36,4 @@ class CSR(Sparse):
 
     @cached_property
     def by_columns(self) -> CSC:
-        return CSC(self.X.tocsc())
-
-    def _row_of_entry(self) -> NDArray[Any]:
-        return self._major()
-
-    def _column_of_entry(self) -> NDArray[Any]:
-        return self.X.indices
+        return CSC(converted(self.X))

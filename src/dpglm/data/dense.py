@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .parts import in_parts, parts_of
 from .sums import FreshSums, Vector
 
 if TYPE_CHECKING:
@@ -19,28 +18,12 @@ if TYPE_CHECKING:
     from .csr import CSR
 
 _CHUNK_BYTES = 1 << 21
-_ENTRIES_A_PART, _MOST_PARTS = 1 << 20, 16
-_PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def rounded_down(limit: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
     """The limits in a table's own precision, never above their true value."""
     edge = limit.astype(dtype)
     return np.where(edge > limit, np.nextafter(edge, np.zeros_like(edge)), edge)
-
-
-def in_parts(work: Callable[[int, int, int], None], length: int, parts: int) -> None:
-    """Run compiled work(part, start, stop) on parts of a range, in as many threads as there are processors.
-
-    How many parts there are depends on the table alone, so that the result does not depend on the machine.
-    """
-    edges = [length * k // parts for k in range(parts + 1)]
-    ranges = (range(parts), edges[:-1], edges[1:])
-    if min(_PROCESSORS, parts) == 1:
-        list(map(work, *ranges))
-        return
-    with ThreadPoolExecutor(min(_PROCESSORS, parts)) as pool:
-        list(pool.map(work, *ranges))
 
 
 class Dense:
@@ -130,7 +113,7 @@ class Dense:
         from .sum_kernels import clipped_by_columns, clipped_by_rows
 
         n, p = self.shape
-        parts = max(1, min(_MOST_PARTS, n * p // _ENTRIES_A_PART))
+        parts = parts_of(n * p)
         if self.X.flags.f_contiguous:
             sums = np.empty(p)
             in_parts(

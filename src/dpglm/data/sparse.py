@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .conversion import even_ranges, unsigned
 from .dense import rounded_down
+from .parts import PROCESSORS, in_ranges, parts_of
 from .sums import KeptSums, Vector
 
 
 class Sparse:
     """A sparse table, CSR or CSC, matrix or array. Sums are taken in double precision."""
 
+    _row_major: ClassVar[bool]
+
     def __init__(self, X: Any) -> None:
-        self.X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+        self.X = X
+        if X.dtype not in (np.float32, np.float64):
+            self.X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -26,8 +32,7 @@ class Sparse:
     @property
     def unsigned(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """(indptr, indices, entries) for kernels: unsigned indices spare a test for negative ones."""
-        indptr, indices = (part.view(f"u{part.itemsize}") for part in (self.X.indptr, self.X.indices))
-        return indptr, indices, self.X.data
+        return unsigned(self.X)
 
     def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """X @ w."""
@@ -40,23 +45,24 @@ class Sparse:
     @cached_property
     def row_norms(self) -> NDArray[np.float64]:
         """Euclidean norm of each row; infinite or NaN where an entry is."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = np.square(self.X.data, dtype=np.float64)
-            return np.sqrt(_sums(squares, self._row_of_entry(), self.shape[0]))
+        return np.sqrt(self._squares(np.empty(0), of_rows=True))
 
     def second_moments(self, scale: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum over the rows of the squared scaled entry, for each column."""
-        squares = np.square(self.X.data * scale[self._row_of_entry()])
-        return _sums(squares, self._column_of_entry(), self.shape[1])
+        return self._squares(scale, of_rows=False)
 
     def clipped(self, limit: NDArray[np.float64]) -> Self:
-        """The table with entry j of each row cut to [-limit_j, limit_j]."""
-        edge = rounded_down(limit, self.X.dtype)[self._column_of_entry()]
-        return self._with(np.clip(self.X.data, -edge, edge))
+        """The table with entry j of each row cut to [-limit_j, limit_j]; itself if none exceeds any limit."""
+        from .sparse_kernels import cut
+
+        edge, entries = rounded_down(limit, self.X.dtype), self.X.data
+        if max(entries.max(initial=0), -entries.min(initial=0)) <= edge.min(initial=np.inf):
+            return self
+        return self._with(self._pass(cut, edge, not self._row_major, out=np.empty_like(entries)))
 
     def without(self, dropped: NDArray[np.bool_]) -> Self:
         """The table with some rows set to zero."""
-        return self._with(np.where(dropped[self._row_of_entry()], 0, self.X.data))
+        return self._times_rows(np.where(dropped, 0.0, 1.0))
 
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> KeptSums:
         """Sums of cut terms (see ``sums.ClippedSums``)."""
@@ -73,22 +79,39 @@ class Sparse:
         raise NotImplementedError
 
     def _with(self, entries: NDArray[Any]) -> Self:
-        parts = (entries.astype(self.X.dtype, copy=False), self.X.indices, self.X.indptr)
-        return type(self)(type(self.X)(parts, shape=self.shape))
+        return type(self)(type(self.X)((entries, self.X.indices, self.X.indptr), shape=self.shape))
 
-    def _row_of_entry(self) -> NDArray[Any]:
-        raise NotImplementedError
+    def _times_rows(self, scale: NDArray[np.float64]) -> Self:
+        """The table with row i multiplied by scale_i; entries of any value by 0 are 0."""
+        from .sparse_kernels import multiply
 
-    def _column_of_entry(self) -> NDArray[Any]:
-        raise NotImplementedError
+        return self._with(self._pass(multiply, scale, self._row_major, out=np.empty_like(self.X.data)))
 
-    def _major(self) -> NDArray[Any]:
-        return np.repeat(np.arange(len(self.X.indptr) - 1), np.diff(self.X.indptr))
+    def _squares(self, scale: NDArray[np.float64], of_rows: bool) -> NDArray[np.float64]:
+        """Sums of squared entries over each row, or over each column with scaled rows; no scale is 1."""
+        from .sparse_kernels import squares_by_major, squares_by_minor
 
+        if of_rows == self._row_major:
+            return self._pass(squares_by_major, scale, out=np.empty(len(self.X.indptr) - 1))
+        indptr, indices, entries = self.unsigned
+        out = np.zeros(self.shape[not of_rows])
+        in_ranges(
+            lambda _, low, high: squares_by_minor(indptr, indices, entries, scale, low, high, out),
+            even_ranges(indices, len(out), min(PROCESSORS, parts_of(len(entries)))),
+        )
+        return out
 
-def _sums(values: NDArray[np.float64], group: NDArray[Any], count: int) -> NDArray[np.float64]:
-    """Sum of the values of each group; also for none, where bincount would count in integers."""
-    return np.bincount(group, values, minlength=count).astype(np.float64, copy=False)
+    def _pass(self, kernel: Any, *arguments: Any, out: NDArray[Any]) -> NDArray[Any]:
+        """What a kernel writes in a pass over the table, in parts of about as many entries each."""
+        indptr, indices, entries = self.unsigned
+        parts = parts_of(len(entries))
+        shares = [len(entries) * k // parts for k in range(1, parts)]
+        edges = np.searchsorted(indptr, np.array(shares, dtype=indptr.dtype))
+        in_ranges(
+            lambda _, start, stop: kernel(indptr, indices, entries, *arguments, start, stop, out),
+            [0, *edges.tolist(), len(indptr) - 1],
+        )
+        return out
 
 
 def column_entries(X: Any, j: int) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .dense import in_parts
+from .parts import in_parts
 from .sums import Vector, exact_grid
 
 if TYPE_CHECKING:

@@ -89,8 +89,7 @@ class Releaser(Protocol):
     def choices(
         self, draw: Callable[..., Any], count: int, entries: int, sensitivity: float, mechanism: Any
     ) -> Any:
-        """What ``draw(run_on, grid, scale)`` returns after it has made so many choices, or None: then make them
-        one by one.
+        """What ``draw(run_on, grid, scale)`` returns after so many choices; None if none may be made so.
 
         It draws each of them among so many scores with probability proportional to exp(score on the grid /
         scale), by compiled code that ``run_on`` supplies with random words.

@@ -45,7 +45,7 @@ class LazyVertices:
     ) -> None:  # fmt: skip
         from . import vertex_kernels  # compiled code is loaded by those who use it
 
-        self._kernels = vertex_kernels
+        self._kernels: Any = vertex_kernels
         self._query, self._data, self._radius = query, data, radius
         self._rows, self._columns = data.both_ways
         self._rest, self._base = rest, float(rest[np.abs(rest).argmax()])
@@ -74,16 +74,19 @@ class LazyVertices:
 
     def _run(self, choices: NDArray[np.int64], factors: Vector, steps: Vector, run_on: Any) -> None:
         self._settle(len(choices))
-        pushes = steps * self._radius / factors[1:]
-        calendar = np.full(len(factors), -1, dtype=np.int32)
-        loss = self._query.loss
-        run_on(
-            self._kernels.run, len(choices), choices, factors, pushes, *self._rows, *self._columns,
-            self._state, self._sums, *self._bins, self._line, *self._heads, *self._due, calendar, self.work,
-            loss.form, loss.form_parameter, self._base, self._weighed.limit, self._weighed.rounding,
-            self._slack, self._head_slack,
-        )  # fmt: skip
+        run_on(*self._arguments(choices, factors, steps * self._radius / factors[1:]))
         self._state[:, 0] *= factors[-1]
+
+    def _arguments(self, choices: NDArray[np.int64], factors: Vector, pushes: Vector) -> tuple[Any, ...]:
+        """What ``run_on`` needs for a block: the kernel, the number of its draws, and its own arguments."""
+        loss, kernels = self._query.loss, self._kernels
+        calendar = np.full(len(factors), -1, dtype=np.int32)
+        return (
+            kernels.run, len(choices), choices, factors, pushes, *self._rows, *self._columns,
+            self._state, self._sums, *self._bins, self._line, *self._heads, *self._due, calendar,
+            self.work, np.empty(kernels.BINS), loss.form, loss.form_parameter, self._base,
+            self._weighed.limit, self._weighed.rounding, self._slack, self._head_slack,
+        )  # fmt: skip
 
     def _settle(self, steps: int) -> None:
         """Let followed margins be the true ones, and choose how far they may lag in the coming steps."""
@@ -137,5 +140,5 @@ class LazyVertices:
             heaviest = least * inverse
         else:
             self._head_slack = math.inf
-        self._slack = _TAIL_WIDTH / (loss.smoothness() * heaviest) if heaviest > 0 else math.inf
+        self._slack = _TAIL_WIDTH / (loss.smoothness() * (heaviest or 1.0))
         return columns

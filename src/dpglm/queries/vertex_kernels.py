@@ -26,6 +26,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+# References are not counted: no array is made here, and counting would make steps take ten times as long.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
+
 BINS = 192
 ORIGIN = 128
 LOWEST = 64
@@ -37,10 +40,9 @@ _ALL = np.uint64((1 << 64) - 1)
 _1 = np.uint64(1)
 _ABOVE = 0.0625
 _SURE = 2.0**-40
-_MATH = {"nnan", "contract"}
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(forceinline=True, **_OPTIONS)
 def _slope(form: int, parameter: float, z: float, y: float) -> float:
     """The derivative of the loss with that form."""
     if form == 0:
@@ -54,13 +56,13 @@ def _slope(form: int, parameter: float, z: float, y: float) -> float:
     return math.exp(min(z, parameter)) - y
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(forceinline=True, **_OPTIONS)
 def _term(slope: float, x: float, limit: float, rounding: float) -> float:
     """What a record adds to a column's sum: cut to the limit, then rounded to a grid of exact sums."""
     return (min(max(slope * x, -limit), limit) + rounding) - rounding
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(forceinline=True, **_OPTIONS)
 def _true_sum(
     indptr: Any, indices: Any, entries: Any, rows: Any, j: Any, form: int, parameter: float, factor: float,
     base: float, limit: float, rounding: float,
@@ -75,7 +77,7 @@ def _true_sum(
     return total
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(forceinline=True, **_OPTIONS)
 def _bin(bound: float, inverse: float, reference: float) -> int:
     """The bin of an upper bound of a score, BINS if it is above all."""
     place = (bound - reference) * inverse + ORIGIN
@@ -84,14 +86,14 @@ def _bin(bound: float, inverse: float, reference: float) -> int:
     return int(place) if place >= 1 else 0
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(forceinline=True, **_OPTIONS)
 def _bound(j: Any, sums: Any, heads: Any) -> float:
     """The upper bound of the absolute sum of column j that its bin stands for."""
     slack = sums[j, 1]
     return abs(sums[j, 0]) + slack if slack >= 0 else heads[np.int64(-1.0 - slack), 3]
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(cache=True, **_OPTIONS)
 def sort(sums: Any, heads: Any, perm: Any, position: Any, start: Any, line: Any) -> None:
     """Put every column into its bin, with the largest bound just below the end of bin ORIGIN - 1."""
     largest = 0.0
@@ -104,15 +106,18 @@ def sort(sums: Any, heads: Any, perm: Any, position: Any, start: Any, line: Any)
         start[_bin(_bound(j, sums, heads), inverse, reference) + 1] += 1
     for k in range(BINS):
         start[k + 1] += start[k]
-    free = start[:BINS].copy()
+    # Each start moves to the end of its bin, and back.
     for j in range(sums.shape[0]):
         k = _bin(_bound(j, sums, heads), inverse, reference)
-        perm[free[k]] = j
-        position[j] = free[k]
-        free[k] += 1
+        perm[start[k]] = j
+        position[j] = start[k]
+        start[k] += 1
+    for k in range(BINS, 0, -1):
+        start[k] = start[k - 1]
+    start[0] = 0
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(forceinline=True, **_OPTIONS)
 def _carry(j: Any, old: int, new: int, perm: Any, position: Any, start: Any) -> None:
     """Take column j from one bin to another: at each boundary on the way, a member fills the hole."""
     hole = np.int64(position[j])
@@ -134,7 +139,7 @@ def _carry(j: Any, old: int, new: int, perm: Any, position: Any, start: Any) -> 
     position[j] = hole
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(forceinline=True, **_OPTIONS)
 def _follow(
     i: Any, indptr: Any, indices: Any, entries: Any, rows: Any, sums: Any, perm: Any, position: Any,
     start: Any, form: int, parameter: float, factor: float, base: float, limit: float, rounding: float,
@@ -173,7 +178,7 @@ def _follow(
     return changed if loaded < math.inf else 2
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(forceinline=True, **_OPTIONS)
 def _line_of(form: int, parameter: float, part: float, shift: float, v: float, y: float) -> Any:
     """(constant, multiple of the factor) that a slope is to first order in the factor, at a margin."""
     z = part + shift
@@ -182,7 +187,7 @@ def _line_of(form: int, parameter: float, part: float, shift: float, v: float, y
     return slope - curvature * part, curvature * v
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(forceinline=True, **_OPTIONS)
 def _lead(
     i: Any, v: float, part: float, ends: Any, which: Any, sizes: Any, heads: Any, rows: Any, led: Any,
     form: int, parameter: float, base: float,
@@ -238,13 +243,13 @@ def start_heads(
         heads[h, 3] = abs(heads[h, 0] + heads[h, 1]) + heads[h, 2]
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(forceinline=True, **_OPTIONS)
 def _until(part: float, v: float, slack: float) -> float:
     """The factor below which factor * v differs from ``part`` by more than a slack; 0 if it never does."""
     return (abs(part) - slack) / abs(v) if part * v > 0 and abs(part) > slack else 0.0
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(forceinline=True, **_OPTIONS)
 def _schedule(
     i: Any, least: float, step: int, factors: Any, due: Any, after: Any, before: Any, calendar: Any
 ) -> None:
@@ -277,7 +282,7 @@ def _schedule(
     calendar[high] = i
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(forceinline=True, **_OPTIONS)
 def _heads_up(words: Any, at: int, chance: float) -> Any:
     """The next word, and True with exactly this probability below 1: digits are read until two differ."""
     while True:
@@ -290,7 +295,7 @@ def _heads_up(words: Any, at: int, chance: float) -> Any:
         chance = scaled - whole
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(forceinline=True, **_OPTIONS)
 def _masses(start: Any, total: Any) -> int:
     """Set upper bounds of the masses of bins 0..k over exp(top + 1), for all k up to the top one."""
     top = BINS - 1
@@ -303,145 +308,163 @@ def _masses(start: Any, total: Any) -> int:
     return top
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(forceinline=True, **_OPTIONS)
+def _select(
+    words: Any, at: int, ends: Any, indices: Any, entries: Any, rows: Any, sums: Any, heads: Any, perm: Any,
+    start: Any, line: Any, total: Any, top: int, form: int, parameter: float, factor: float, base: float,
+    limit: float, rounding: float, work: Any,
+) -> Any:  # fmt: skip
+    """The next word and the vertex selected; the vertex is -1 if there are not enough words."""
+    grid, inverse, reference = line[0], line[1], line[2]
+    while True:
+        k = top
+        while k > 0 and total[k - 1] > 0:
+            count = start[k + 1] - start[k]
+            if count > 0:
+                if at + _COIN > words.size:
+                    return at, np.int64(-1)
+                # The rarer of the two ends of a coin is tossed for: so both have small relative errors.
+                here, rest = count * _DECAY[top - k], total[k - 1]
+                at, up = _heads_up(words, at, min(here, rest) / total[k])
+                if up == (here <= rest):
+                    break
+            k -= 1
+        members = np.uint64(2 * (start[k + 1] - start[k]))
+        while True:
+            if at + 1 + _COIN > words.size:
+                return at, np.int64(-1)
+            word = words[at]
+            at += 1
+            member = word % members
+            # The last words, too few for all members, would favour some.
+            if word - member <= _ALL - members + _1:
+                break
+        j = np.uint64(perm[np.uint64(start[k]) + (member >> _1)])
+        sign = 1.0 if member & _1 else -1.0
+        vertex = np.int64(2 * j + (member & _1))
+        centre, width = sums[j, 0], sums[j, 1]
+        if width < 0:
+            h = np.int64(-1.0 - width)
+            centre, width = heads[h, 0] + factor * heads[h, 1], heads[h, 2]
+        work[0] += 1
+        # The coin's first digits decide, if they do so for all scores that are possible.
+        edge = k + 1 - ORIGIN
+        likely, width = (-sign * centre - reference) * inverse - edge, (width + grid) * inverse
+        if words[at] < np.uint64(min(math.exp(likely - width), 1.0) * (1 - _SURE) * _WORD):
+            return at + 1, vertex
+        most = math.exp(likely + width) * (1 + _SURE)
+        if most < 1 and words[at] > np.uint64(most * _WORD):
+            at += 1
+            continue
+        work[1] += 1
+        work[2] += ends[j + _1] - ends[j]
+        score = -sign * _true_sum(
+            ends, indices, entries, rows, j, form, parameter, factor, base, limit, rounding
+        )
+        if abs(score) < _EXACT * grid:
+            score = np.rint(score / grid) * grid
+        chance = math.exp((score - reference) * inverse - edge)
+        if chance >= 1:
+            return at + 1, vertex
+        at, up = _heads_up(words, at, chance)
+        if up:
+            return at, vertex
+
+
+@njit(forceinline=True, **_OPTIONS)
+def _visit(
+    i: Any, v: float, now: int, factors: Any, row_ends: Any, row_indices: Any, row_entries: Any, rows: Any,
+    sums: Any, perm: Any, position: Any, start: Any, line: Any, heads: Any, head_ends: Any, head_which: Any,
+    head_sizes: Any, led: Any, due: Any, after: Any, before: Any, calendar: Any, work: Any, form: int,
+    parameter: float, base: float, limit: float, rounding: float, slack: float, head_slack: float,
+    changed: int,
+) -> int:  # fmt: skip
+    """Set v of row i, let heads and sums follow where they must, and plan when to look at it again.
+
+    ``changed`` as in ``_follow``.
+    """
+    factor = factors[now]
+    part, least = factor * v, 0.0
+    if led.size:
+        if v != rows[i, 0] or abs(part - led[i]) > head_slack:
+            work[3] += head_ends[i + _1] - head_ends[i]
+            _lead(i, v, part, head_ends, head_which, head_sizes, heads, rows, led, form, parameter, base)
+        least = _until(led[i], v, head_slack)
+    rows[i, 0] = v
+    if abs(part - rows[i, 1]) > slack:
+        work[3] += row_ends[i + _1] - row_ends[i]
+        changed = _follow(
+            i, row_ends, row_indices, row_entries, rows, sums, perm, position, start,
+            form, parameter, factor, base, limit, rounding, line[1], line[2], changed,
+        )  # fmt: skip
+    least = max(least, _until(rows[i, 1], v, slack))
+    if least > 0:
+        _schedule(i, least, now, factors, due, after, before, calendar)
+    return changed
+
+
+@njit(cache=True, **_OPTIONS)
 def run(
     words: Any, at: int, done: int, choices: Any, factors: Any, pushes: Any,
     row_ends: Any, row_indices: Any, row_entries: Any, ends: Any, indices: Any, entries: Any,
     rows: Any, sums: Any, perm: Any, position: Any, start: Any, line: Any,
     heads: Any, head_columns: Any, head_ends: Any, head_which: Any, head_sizes: Any, led: Any,
-    due: Any, after: Any, before: Any, calendar: Any, work: Any,
+    due: Any, after: Any, before: Any, calendar: Any, work: Any, total: Any,
     form: int, parameter: float, base: float, limit: float, rounding: float, slack: float, head_slack: float,
 ) -> Any:  # fmt: skip
     """Select and move until all choices are made or words run out; the next word and the next choice.
 
     Choice 2 j + 1 is the vertex along +e_j, choice 2 j its opposite. Step t multiplies all coefficients by
     factors[t + 1] / factors[t] and adds pushes[t] * factors[t + 1] to coefficient j, with the sign of its
-    vertex. ``work`` counts proposals, true sums, entries read for these, entries read to follow rows, and rows
-    moved.
+    vertex. ``work`` counts proposals, true sums, entries read for these, entries read to follow rows, and
+    entries of the features selected; ``total`` is scratch of BINS numbers.
     """
-    grid, inverse = line[0], line[1]
-    total = np.empty(BINS)
+    inverse = line[1]
     changed, top = 1, 0
     for t in range(done, choices.size):
-        began, factor = at, factors[t]
         if changed == 2:
             sort(sums, heads, perm, position, start, line)
         if changed > 0:
             top, changed = _masses(start, total), 0
-        reference = line[2]
-        while True:  # propose and decide
-            k = top
-            while k > 0 and total[k - 1] > 0:
-                count = start[k + 1] - start[k]
-                if count > 0:
-                    if at + _COIN > words.size:
-                        return began, t
-                    # The rarer of the two ends of a coin is tossed for: so both have small relative errors.
-                    here, rest = count * _DECAY[top - k], total[k - 1]
-                    at, up = _heads_up(words, at, min(here, rest) / total[k])
-                    if up == (here <= rest):
-                        break
-                k -= 1
-            members = np.uint64(2 * (start[k + 1] - start[k]))
-            member = np.uint64(0)
-            while True:
-                if at + 2 + _COIN > words.size:
-                    return began, t
-                word = words[at]
-                at += 1
-                member = word % members
-                # The last words, too few for all members, would favour some.
-                if word - member <= _ALL - members + _1:
-                    break
-            j = np.uint64(perm[np.uint64(start[k]) + (member >> _1)])
-            sign = 1.0 if member & _1 else -1.0
-            width = sums[j, 1]
-            centre = sums[j, 0]
-            if width < 0:
-                h = np.int64(-1.0 - width)
-                centre, width = heads[h, 0] + factor * heads[h, 1], heads[h, 2]
-            work[0] += 1
-            edge = k + 1 - ORIGIN
-            likely = (-sign * centre - reference) * inverse - edge
-            width = (width + grid) * inverse
-            word = words[at]
-            if word < np.uint64(min(math.exp(likely - width) * (1 - _SURE), 1 - _SURE) * _WORD):
-                at += 1
-                break
-            most = math.exp(likely + width) * (1 + _SURE)
-            if most < 1 and word > np.uint64(most * _WORD):
-                at += 1
-                continue
-            work[1] += 1
-            work[2] += ends[j + _1] - ends[j]
-            score = -sign * _true_sum(
-                ends, indices, entries, rows, j, form, parameter, factor, base, limit, rounding
-            )
-            if abs(score) < _EXACT * grid:
-                score = np.rint(score / grid) * grid
-            chance = math.exp((score - reference) * inverse - edge)
-            if chance >= 1:
-                at += 1
-                break
-            at, up = _heads_up(words, at, chance)
-            if up:
-                break
-        choices[t] = np.int64(2 * j + (_1 if sign > 0 else np.uint64(0)))
-        now = t + 1
-        factor = factors[now]
-        push = sign * pushes[t]
+        following, vertex = _select(
+            words, at, ends, indices, entries, rows, sums, heads, perm, start, line, total, top,
+            form, parameter, factors[t], base, limit, rounding, work,
+        )  # fmt: skip
+        if vertex < 0:
+            return at, t
+        at, choices[t] = following, vertex
+        j, now = np.uint64(vertex >> 1), t + 1
+        push = pushes[t] if vertex & 1 else -pushes[t]
         work[4] += ends[j + _1] - ends[j]
-        for e in range(ends[j], ends[j + _1]):
-            i = np.uint64(indices[e])
-            v = rows[i, 0] + push * (rows[i, 3] * np.float64(entries[e]))
-            part = factor * v
-            least = 0.0
-            if led.size:
-                _lead(i, v, part, head_ends, head_which, head_sizes, heads, rows, led, form, parameter, base)
-                least = _until(part, v, head_slack)
-            rows[i, 0] = v
-            if abs(part - rows[i, 1]) > slack:
-                work[3] += row_ends[i + _1] - row_ends[i]
-                changed = _follow(
-                    i, row_ends, row_indices, row_entries, rows, sums, perm, position, start,
-                    form, parameter, factor, base, limit, rounding, inverse, reference, changed,
-                )  # fmt: skip
-            least = max(least, _until(rows[i, 1], v, slack))
-            if least > 0:
-                _schedule(i, least, now, factors, due, after, before, calendar)
-        following = calendar[now]
-        while following >= 0:
-            i = np.uint64(following)
-            following = after[i]
-            due[i] = 0
-            v = rows[i, 0]
-            part = factor * v
-            least = 0.0
-            if led.size:
-                if abs(part - led[i]) > head_slack:
-                    _lead(
-                        i, v, part, head_ends, head_which, head_sizes, heads, rows, led, form, parameter, base
-                    )
-                least = _until(led[i], v, head_slack)
-            if abs(part - rows[i, 1]) > slack:
-                work[3] += row_ends[i + _1] - row_ends[i]
-                changed = _follow(
-                    i, row_ends, row_indices, row_entries, rows, sums, perm, position, start,
-                    form, parameter, factor, base, limit, rounding, inverse, reference, changed,
-                )  # fmt: skip
-            least = max(least, _until(rows[i, 1], v, slack))
-            if least > 0:
-                _schedule(i, least, now, factors, due, after, before, calendar)
+        # First the rows that hold the feature, then those that are due.
+        e, last = np.uint64(ends[j]), np.uint64(ends[j + _1])
+        while True:
+            if e < last:
+                i = np.uint64(indices[e])
+                v = rows[i, 0] + push * (rows[i, 3] * np.float64(entries[e]))
+                e += _1
+            else:
+                row = calendar[now]
+                if row < 0:
+                    break
+                i = np.uint64(row)
+                v = rows[i, 0]
+                due[i], calendar[now] = 0, after[i]
+                if after[i] >= 0:
+                    before[after[i]] = -1
+            changed = _visit(
+                i, v, now, factors, row_ends, row_indices, row_entries, rows, sums, perm, position, start,
+                line, heads, head_ends, head_which, head_sizes, led, due, after, before, calendar, work,
+                form, parameter, base, limit, rounding, slack, head_slack, changed,
+            )  # fmt: skip
         for h in range(heads.shape[0]):
-            bound = abs(heads[h, 0] + factor * heads[h, 1]) + heads[h, 2]
-            was, new = _bin(heads[h, 3], inverse, reference), _bin(bound, inverse, reference)
+            bound = abs(heads[h, 0] + factors[now] * heads[h, 1]) + heads[h, 2]
+            was, new = _bin(heads[h, 3], inverse, line[2]), _bin(bound, inverse, line[2])
             heads[h, 3] = bound
             if was != new and changed < 2:
-                if new == BINS:
-                    changed = 2
-                else:
+                changed = 2 if new == BINS else 1
+                if new < BINS:
                     _carry(head_columns[h], was, new, perm, position, start)
-                    changed = 1
         if start[LOWEST] == sums.shape[0]:
             changed = 2
     if changed == 2:

@@ -72,7 +72,7 @@ class VertexScores(Query):
 
 
 class OpenVertices:
-    """Private state (margins with one shared factor, slopes, sums) behind ``select``, ``shrink``, ``move``."""
+    """Private state (margins with a shared factor, slopes, sums) behind ``select``, ``shrink``, ``move``."""
 
     def __init__(
         self, query: VertexScores, data: Table, w: Vector, sensitivity: float, releaser: Releaser
@@ -83,6 +83,8 @@ class OpenVertices:
         self._v = data.dot(np.append(w[:p], np.zeros(len(w) - p)))
         self._factor = self._refreshed = 1.0
         self._clipped: Any = None
+        self._kept: Any = None
+        self._kept_for: Any = None
 
     def select(self, mechanism: Any) -> int:
         """A vertex whose score is nearly the largest: costs one event."""
@@ -145,7 +147,7 @@ class OpenVertices:
         return choices
 
     def gap(self, radius: float, mechanism: Any) -> float:
-        """How far the mean loss is above its minimum over the ball at most: not private, so noise must be 0."""
+        """How far the mean loss is above its minimum over the ball at most; not private: noise must be 0."""
         if mechanism.noise > 0:
             raise ValueError("the Frank-Wolfe gap is not private: it is available without noise only")
         part = self._factor * self._v
@@ -178,7 +180,7 @@ class OpenVertices:
         self._stay = np.zeros(p)
         if self._linear:
             self._stay = self._data.t_dot(self._query.loss.derivative(self._rest, self._data.y))[:p]
-        self._kept: Any = None
+        self._kept = None
         self._refreshed = self._factor
         self._set_margins(slice(None), 0)
 

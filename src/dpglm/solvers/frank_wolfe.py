@@ -67,7 +67,7 @@ class FrankWolfe(Solver):
     clip : float, optional
         Largest absolute value that one record adds to the sum of a feature.
     step_size : float, optional
-        The share of the way to the vertex, the same at every step; by default 2 / (t + 2) at step t = 1, 2, ...
+        The share of the way to the vertex, the same at every step; by default 2 / (t + 2) at step t >= 1.
     average : bool
         Return the mean of the last quarter of the iterates instead of the last one.
     selection : {"lazy", "binned", "grouped", "gumbel", "heap"}, optional
@@ -76,17 +76,17 @@ class FrankWolfe(Solver):
         sums; the others keep all of them.
     refresh : float
         Where sums are kept, the slopes of all records follow the shrinking of the coefficients after it has
-        changed them by this share, and those that hold the selected feature follow at once: a slope lags by at
-        most the smoothness of the loss times the margin times this share. 0 makes all follow at once. "lazy",
-        and squared loss without noise, need no such tolerance: their scores are exact.
+        changed them by this share, and those that hold the selected feature follow at once: a slope lags
+        by at most the smoothness of the loss times the margin times this share. 0 makes all follow at once.
+        "lazy", and squared loss without noise, need no such tolerance: their scores are exact.
     intercept_share : float
-        Share of the budget for the intercept, which is not in the ball: it takes 8 gradient steps of its own.
+        Share of the budget for the intercept, which is not in the ball: it takes 8 steps of its own.
 
     Notes
     -----
-    With an infinite epsilon and no ``steps`` the solver returns the exact minimiser over the ball, found as in
-    `GradientDescent`. With ``steps`` it takes plain Frank-Wolfe steps without noise, and tells the gap, a bound
-    on how far the result is above the minimum over the coefficients.
+    With an infinite epsilon and no ``steps`` the solver returns the exact minimiser over the ball, found as
+    in `GradientDescent`. With ``steps`` it takes plain Frank-Wolfe steps without noise, and tells the
+    gap, a bound on how far the result is above the minimum over the coefficients.
     """
 
     name: ClassVar[str] = "Frank-Wolfe"
@@ -158,7 +158,7 @@ class FrankWolfe(Solver):
         ).calibrated()  # fmt: skip
 
     def run(self, plan: FrankWolfePlan, problem: Problem, curator: Curator) -> Result:
-        n, p = plan.n_records, plan.n_features
+        p = plan.n_features
         if not plan.budget.private and self.steps is None:
             return _minimiser(plan, problem, curator)
         query = VertexScores(
@@ -199,7 +199,7 @@ class FrankWolfe(Solver):
         )
 
     def _intercept_step(self, plan: FrankWolfePlan, problem: Problem, curator: Curator, w: Vector) -> float:
-        """A step down the released slope of the intercept, as long as the largest curvature along it allows."""
+        """A step down the released slope of the intercept, as long as the curvature along it allows."""
         release = plan.releases[1]
         query = InterceptSlope(problem.loss, plan.intercept_clip)
         curvature = problem.loss.smoothness() * problem.constant(plan.n_features) ** 2

@@ -1,0 +1,55 @@
+"""From rows to columns, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .parts import PROCESSORS, in_ranges
+
+_ENTRIES_A_THREAD, _RANGES = 1 << 18, 4
+_SAMPLE = 4096
+
+
+def converted(X: Any) -> Any:
+    """A scipy CSR table as CSC, a CSC table as CSR: indices ascending, entries in their own precision.
+
+    Beside the two tables it needs one index for each row (column) and thread.
+    """
+    from .sparse_kernels import convert  # compiled code is loaded by those who use it
+
+    if not X.has_sorted_indices:
+        X = X.sorted_indices()
+    majors, minors = len(X.indptr) - 1, X.shape[X.format == "csr"]
+    result = type(X.T)(X.shape, dtype=X.dtype)
+    # Set one by one: scipy would give long tables the same long type for both.
+    result.indptr = np.zeros(minors + 1, dtype=_index_type(X.nnz))
+    result.indices = np.empty(X.nnz, dtype=_index_type(majors))
+    result.data = np.empty(X.nnz, dtype=X.dtype)
+    source, target = unsigned(X), unsigned(result)
+    threads = max(1, min(PROCESSORS, X.nnz // _ENTRIES_A_THREAD))
+    ranges = -(-_RANGES // threads)
+    edges = np.array(even_ranges(source[1], minors, threads * ranges), dtype=np.uint64)
+    in_ranges(
+        lambda _, start, stop: convert(*source, edges[start : stop + 1], *target),
+        range(0, threads * ranges + 1, ranges),
+    )
+    return result
+
+
+def unsigned(X: Any) -> tuple[Any, Any, Any]:
+    """(indptr, indices, entries) for kernels: unsigned indices spare a test for negative ones."""
+    indptr, indices = (part.view(f"u{part.itemsize}") for part in (X.indptr, X.indices))
+    return indptr, indices, X.data
+
+
+def even_ranges(indices: Any, length: int, ranges: int) -> list[int]:
+    """Edges of ranges of an index that hold about as many entries each, from a sample of the indices."""
+    sample = np.sort(indices[:: max(1, len(indices) // _SAMPLE)])
+    inner = sample[len(sample) * np.arange(1, ranges) // ranges] if len(sample) else np.zeros(ranges - 1)
+    return [0, *inner.astype(int).tolist(), length]
+
+
+def _index_type(largest: int) -> type:
+    return np.int32 if largest < 2**31 else np.int64

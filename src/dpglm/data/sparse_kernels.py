@@ -1,0 +1,107 @@
+"""Compiled passes over compressed tables: conversion between the two orders, squares, scaling, cutting.
+
+*Major* is the index by which a table is stored, rows for CSR and columns for CSC, *minor* the other one.
+Threads share the work by ranges of either, so that each number is made by one thread, in the order of
+storage: nothing depends on how many there are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+_1 = np.uint64(1)
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def convert(
+    indptr: Any, indices: Any, entries: Any, edges: Any, out_indptr: Any, out_indices: Any, out_entries: Any
+) -> None:
+    """Write the minor indices of some ranges, given by their edges, into a table stored by them.
+
+    Each major index keeps the place up to which its entries, which are sorted, have been written. A range
+    at a time: what it writes to stays in the cache longer.
+    """
+    majors = range(np.uint64(indptr.size - 1))
+    place = np.empty_like(indptr)
+    filled = np.uint64(0)
+    for m in majors:
+        e = indptr[m]
+        while e < indptr[m + _1] and indices[e] < edges[0]:
+            e += _1
+        place[m] = e
+        filled += e - indptr[m]
+    for part in range(edges.size - 1):
+        low, high = edges[part], edges[part + 1]
+        # While a range is written, out_indptr[k + 1] is where its next entry of k goes.
+        for m in majors:
+            e, stop = place[m], indptr[m + _1]
+            while e < stop and indices[e] < high:
+                out_indptr[indices[e] + _1] += _1
+                e += _1
+        for k in range(low, high):
+            count = out_indptr[k + _1]
+            out_indptr[k + _1] = filled
+            filled += count
+        for m in majors:
+            e, stop = place[m], indptr[m + _1]
+            while e < stop and indices[e] < high:
+                target = out_indptr[indices[e] + _1]
+                out_indices[target], out_entries[target] = m, entries[e]
+                out_indptr[indices[e] + _1] = target + _1
+                e += _1
+            place[m] = e
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def squares_by_major(
+    indptr: Any, indices: Any, entries: Any, scale: Any, start: int, stop: int, out: Any
+) -> None:
+    """Sum of the squared entries of each major index, times the scale of the minor one; no scale is 1."""
+    for m in range(np.uint64(start), np.uint64(stop)):
+        total = 0.0
+        if scale.size:
+            for e in range(indptr[m], indptr[m + _1]):
+                total += (entries[e] * scale[indices[e]]) ** 2
+        else:
+            for e in range(indptr[m], indptr[m + _1]):
+                total += np.float64(entries[e]) ** 2
+        out[m] = total
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def squares_by_minor(
+    indptr: Any, indices: Any, entries: Any, scale: Any, low: int, high: int, out: Any
+) -> None:
+    """The same for each minor index of a range, times the scale of the major one; out is zero before."""
+    first, size = np.uint64(low), np.uint64(high - low)
+    for m in range(np.uint64(indptr.size - 1)):
+        factor = scale[m] if scale.size else 1.0
+        for e in range(indptr[m], indptr[m + _1]):
+            k = indices[e]
+            if np.uint64(k - first) < size:
+                out[k] += (entries[e] * factor) ** 2
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def multiply(
+    indptr: Any, indices: Any, entries: Any, scale: Any, by_major: bool, start: int, stop: int, out: Any
+) -> None:
+    """Entries times the scale of their major or minor index; scale 0 makes any entry 0, also NaN."""
+    for m in range(np.uint64(start), np.uint64(stop)):
+        for e in range(indptr[m], indptr[m + _1]):
+            factor = scale[m] if by_major else scale[indices[e]]
+            out[e] = entries[e] * factor if factor != 0.0 else 0.0
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def cut(
+    indptr: Any, indices: Any, entries: Any, limit: Any, by_major: bool, start: int, stop: int, out: Any
+) -> None:
+    """Entries cut to the limit of their major or minor index."""
+    for m in range(np.uint64(start), np.uint64(stop)):
+        for e in range(indptr[m], indptr[m + _1]):
+            top = limit[m] if by_major else limit[indices[e]]
+            out[e] = min(max(entries[e], -top), top)

@@ -1,0 +1,284 @@
+"""Scores of vertices: the law of lazy selections, the bounds behind it, and plain Frank-Wolfe."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+from scipy.special import softmax
+
+from dpglm import Bounds, Neighbours
+from dpglm.curator import Curator
+from dpglm.data import as_data
+from dpglm.losses import LOSSES, Huber, Logistic, SmoothedHinge, Squared
+from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness
+from dpglm.queries import VertexScores
+from dpglm.queries.lazy import LazyVertices
+
+REPLACE = Neighbours.REPLACE_ONE
+RADIUS = 20.0
+
+
+def table(n, p, fill, seed=0, power=1.0):
+    """A sparse table whose columns are popular by a power law, rows of norm 1, and labels."""
+    rng = np.random.default_rng(seed)
+    popular = fill * p * (1 + np.arange(p)) ** -power / ((1 + np.arange(p)) ** -power).sum()
+    X = sp.csr_array((rng.random((n, p)) < popular) * rng.lognormal(0, 0.5, (n, p)))
+    X = sp.csr_array(X.multiply(1 / np.maximum(sp.linalg.norm(X, axis=1), 1e-9)[:, None]))
+    y = np.where(X @ (3 * rng.standard_normal(p)) + 0.5 + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    return X, y
+
+
+X, LABELS = table(400, 150, 0.1)
+SIZES = 2 / (np.arange(1, 2001) + 2)
+
+
+def lazy(loss, clip, scale, X=X, y=LABELS, w_intercept=0.0, constant=0.0, seed=0):
+    """Lazy steps over a table from w = 0, and the stream that they draw from."""
+    records = as_data(X, y, Bounds(row_norm=1.0), constant)
+    n, p = X.shape
+    query = VertexScores(loss, clip, p, math.inf)
+    rest = records.intercept_column * w_intercept
+    return LazyVertices(query, records, np.zeros(n), rest, RADIUS, 2.0**-20 * scale, scale), Randomness(seed)
+
+
+def sums(loss, clip, parts, rest, X=X, y=LABELS):
+    """Sums of cut terms, straight from their definition."""
+    terms = X.multiply(loss.derivative(parts + rest, y)[:, None]).toarray()
+    return np.clip(terms, -clip, clip).sum(axis=0)
+
+
+def run(state, randomness, factors, pushes):
+    """The compiled loop without the scaling of margins at its end."""
+    choices = np.empty(len(pushes), dtype=np.int64)
+    randomness.run_on(*state._arguments(choices, factors, pushes))
+    return choices
+
+
+CASES = {
+    "flat": (Logistic(), 1.0, 400.0),
+    "cut": (Logistic(), 0.05, 1.0),
+    "sharp": (Logistic(), 1.0, 2.0),
+    "sharper": (Logistic(), 1.0, 1.0),
+    "squared": (Squared(), 0.2, 2.0),
+    "huber": (Huber(0.5), 0.1, 1.0),
+    "hinge": (SmoothedHinge(), 1.0, 3.0),
+}
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.5])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("steps", [1, 7, 60, 700])
+def test_bins_hold_upper_bounds_of_all_scores(case, steps, constant):
+    loss, clip, scale = CASES[case]
+    state, randomness = lazy(loss, clip, scale, w_intercept=-0.7, constant=constant, seed=steps)
+    state._settle(steps)
+    factors = np.cumprod(np.append(1.0, 1 - SIZES[:steps]))
+    run(state, randomness, factors, SIZES[:steps] * RADIUS / factors[1:])
+    exact = sums(loss, clip, factors[-1] * state._state[:, 0], -0.7 * constant)
+    heads, columns = state._heads[0], state._heads[1].astype(np.int64)
+    assert (len(columns) > 0) == (case in ("sharp", "sharper"))
+    centre, width = state._sums.T.copy()
+    centre[columns], width[columns] = heads[:, 0] + factors[-1] * heads[:, 1], heads[:, 2]
+    assert np.all(np.abs(exact - centre) <= width + 1e-12)
+    bound = np.abs(centre) + width
+    perm, position, start = state._bins
+    assert np.array_equal(np.sort(perm), np.arange(150)) and np.array_equal(perm[position], np.arange(150))
+    bins = np.repeat(np.arange(state._kernels.BINS), np.diff(start))[position]
+    edges = (bins + 1 - state._kernels.ORIGIN) * scale + state._line[2]
+    assert np.all(bound <= edges * (1 + 1e-12))
+
+
+def test_sums_of_followed_margins_are_exact_after_many_steps():
+    state, randomness = lazy(Logistic(), 1.0, 50.0)
+    state._settle(2000)
+    state._slack = 0.01  # more rows follow than speed would ask for
+    factors = np.cumprod(np.append(1.0, 1 - SIZES))
+    run(state, randomness, factors, SIZES * RADIUS / factors[1:])
+    assert state.work[3] > 1e5
+    followed = sums(Logistic(), 1.0, state._state[:, 1], 0.0)
+    assert np.allclose(state._sums[:, 0], followed, rtol=0, atol=1e-9)
+    lag = np.abs(factors[-1] * state._state[:, 0] - state._state[:, 1])
+    assert 0.005 < lag.max() <= 0.01 * (1 + 1e-9)
+
+
+def misfit(chosen, exact, scale):
+    """p-value of choices under the exponential mechanism with these sums; rare ones are pooled."""
+    expected = len(chosen) * softmax(np.column_stack([exact, -exact]).ravel() / scale)
+    found = np.bincount(chosen, minlength=len(expected))
+    order = np.argsort(expected)
+    rare = np.searchsorted(np.cumsum(expected[order]), 20.0) + 1
+    pooled = [np.append(part[order[:rare]].sum(), part[order[rare:]]) for part in (found, expected)]
+    assert len(pooled[0]) > 2
+    return stats.chisquare(*pooled).pvalue
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("steps", [1, 40])
+def test_a_lazy_selection_has_the_law_of_the_exponential_mechanism(case, steps):
+    loss, clip, scale = CASES[case]
+    state, randomness = lazy(loss, clip, scale, seed=3)
+    state._settle(steps)
+    factors = np.cumprod(np.append(1.0, 1 - SIZES[:steps]))
+    run(state, randomness, factors, SIZES[:steps] * RADIUS / factors[1:])
+    # Steps that move nothing: draws from one and the same state.
+    draws = 100_000
+    chosen = run(state, randomness, np.full(draws + 1, factors[-1]), np.zeros(draws))
+    assert misfit(chosen, sums(loss, clip, factors[-1] * state._state[:, 0], 0.0), scale) > 1e-6
+    assert state.work[1] > 0  # true sums were computed on the way
+
+
+def test_bounds_that_forget_their_slack_are_noticed():
+    loss, clip, scale = SmoothedHinge(), 1.0, 8.0
+    state, randomness = lazy(loss, clip, scale, seed=3)
+    state._settle(40)
+    state._slack, state._sums[:, 1] = 100.0, 0.0
+    state._kernels.sort(state._sums, state._heads[0], *state._bins, state._line)
+    factors = np.cumprod(np.append(1.0, 1 - SIZES[:40]))
+    run(state, randomness, factors, SIZES[:40] * RADIUS / factors[1:])
+    draws = 100_000
+    chosen = run(state, randomness, np.full(draws + 1, factors[-1]), np.zeros(draws))
+    assert misfit(chosen, sums(loss, clip, factors[-1] * state._state[:, 0], 0.0), scale) < 1e-6
+
+
+SMALL, SMALL_LABELS = table(30, 3, 0.6, seed=5)
+
+
+def last_choices(structure, runs, steps=6, noise=3.0):
+    """The choices of the last two of some steps, over many runs."""
+    randomness = Randomness(11)
+    query = VertexScores(Logistic(), 0.3, 3, 1.0, structure, refresh=0.0)
+    counts = np.zeros(36)
+    for _ in range(runs):
+        curator = Curator(as_data(SMALL, SMALL_LABELS, Bounds(row_norm=1.0)), REPLACE, randomness)
+        choices = curator.open(query, np.zeros(3)).run(SIZES[:steps], RADIUS, Exponential(noise))
+        counts[6 * choices[-2] + choices[-1]] += 1
+    return counts
+
+
+@pytest.fixture(scope="module")
+def lazy_choices():
+    return last_choices("lazy", 2000)
+
+
+@pytest.mark.parametrize("structure", [name for name in STRUCTURES if name != "heap"])
+def test_all_structures_give_one_law_of_whole_paths(structure, lazy_choices):
+    counts = np.array([lazy_choices, last_choices(structure, 2000)])
+    counts = counts[:, counts.sum(axis=0) >= 20]
+    assert counts.shape[1] > 10
+    assert stats.chi2_contingency(counts).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array, sp.csc_matrix], ids=["dense", "CSR", "CSC"])
+@pytest.mark.parametrize("loss", [cls() for cls in LOSSES], ids=lambda loss: loss.name)
+def test_a_block_of_choices_is_logged_and_the_same_for_every_layout(loss, layout):
+    y = np.abs(LABELS) if loss.kind == "count" else LABELS
+    models = []
+    for form in (sp.csr_array, layout):
+        dense = X.toarray() if form is np.asarray else X
+        curator = Curator(as_data(form(dense), y, Bounds(row_norm=1.0), 0.5), REPLACE, Randomness(2))
+        opened = curator.open(VertexScores(loss, 0.1, 150, math.inf), np.append(np.zeros(150), 0.3))
+        models.append(opened.run(SIZES[:300], RADIUS, Exponential(5.0)))
+        event = Exponential(5.0)
+        assert curator.spent == {event.event: 300, event.imprecision: 300 * 300}
+    assert np.array_equal(*models)
+    assert len(np.unique(models[0])) > 10
+
+
+def test_random_words_may_come_in_any_portions():
+    def chosen(portion):
+        curator = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, randomness := Randomness(9))
+        randomness._extend(portion)
+        opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150))
+        return opened.run(SIZES[:200], RADIUS, Exponential(2.0))
+
+    assert np.array_equal(chosen(1), chosen(1 << 16))
+    assert np.array_equal(chosen(100), chosen(1 << 16))
+
+
+def test_a_run_goes_on_from_where_the_last_one_stopped():
+    """Margins after a run are those of the public point that it leads to."""
+    curator = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, Randomness(4))
+    opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150))
+    w = np.zeros(150)
+    for sizes in (SIZES[:50], np.full(900, 0.4), SIZES[50:60]):  # the second has more than one block
+        for size, choice in zip(sizes, opened.run(sizes, RADIUS, Exponential(30.0)), strict=True):
+            w *= 1 - size
+            w[choice // 2] += size * RADIUS * (1 if choice % 2 else -1)
+        assert np.allclose(opened._factor * opened._v, X @ w, rtol=1e-9, atol=1e-9)
+
+
+def plain(loss, X, y, steps):
+    """Textbook Frank-Wolfe: the point after every step."""
+    w, points = np.zeros(X.shape[1]), []
+    for t in range(1, steps + 1):
+        gradient = X.T @ loss.derivative(X @ w, y)
+        j = int(np.argmax(np.abs(gradient)))
+        w = (1 - 2 / (t + 2)) * w
+        w[j] -= 2 / (t + 2) * RADIUS * np.sign(gradient[j])
+        points.append(w)
+    return np.array(points)
+
+
+def followed(loss, X, y, steps, refresh):
+    """Our points without noise, with the scores kept in a heap, and the opened query."""
+    curator = Curator(as_data(X, y, Bounds(row_norm=math.inf)), REPLACE, Randomness(0))
+    query = VertexScores(loss, math.inf, X.shape[1], math.inf, "heap", refresh)
+    opened = curator.open(query, np.zeros(X.shape[1]))
+    w, points = np.zeros(X.shape[1]), []
+    for size in SIZES[:steps]:
+        (choice,) = opened.run(np.array([size]), RADIUS, Exponential(0.0))
+        w = (1 - size) * w
+        w[choice // 2] += size * RADIUS * (1 if choice % 2 else -1)
+        points.append(w)
+    return np.array(points), opened
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "CSR"])
+@pytest.mark.parametrize("loss", [Logistic(), Squared()], ids=lambda loss: loss.name)
+def test_without_noise_the_iterates_are_those_of_plain_frank_wolfe(loss, layout):
+    dense = X.toarray()
+    points, _ = followed(loss, layout(dense), LABELS, 2000, refresh=0.0)
+    assert np.abs(points - plain(loss, dense, LABELS, 2000)).max() <= 1e-9 * RADIUS
+
+
+def test_a_refresh_tolerance_keeps_slopes_and_iterates_within_what_it_states():
+    dense, refresh = X.toarray(), 0.01
+    points, opened = followed(Logistic(), X, LABELS, 2000, refresh)
+    margins = X @ points[-1]
+    lag = np.abs(opened._slopes - Logistic().derivative(margins, LABELS))
+    assert lag.max() <= 0.25 * np.abs(margins).max() * refresh / (1 - refresh)
+    assert lag.max() > 0
+    exact = plain(Logistic(), dense, LABELS, 2000)
+    losses = [np.array([Logistic().value(X @ w, LABELS).mean() for w in path[9::50]])
+              for path in (points, exact)]  # fmt: skip
+    assert np.all(np.abs(losses[0] - losses[1]) <= 0.01 * losses[1])
+
+
+def test_squared_loss_needs_no_refresh():
+    points, _ = followed(Squared(), X, LABELS, 500, refresh=1e9)
+    assert np.abs(points - plain(Squared(), X.toarray(), LABELS, 500)).max() <= 1e-9 * RADIUS
+
+
+def test_the_gap_bounds_what_is_left_to_gain_and_is_not_for_private_runs():
+    points, opened = followed(Logistic(), X, LABELS, 2000, refresh=0.0)
+    gap = opened.gap(RADIUS, Gaussian(0.0))
+    values = [Logistic().value(X @ w, LABELS).mean() for w in points]
+    assert values[99] - values[-1] > 0 and 0 <= gap < 0.02
+    curator = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, Randomness(0))
+    at = curator.open(VertexScores(Logistic(), math.inf, 150, math.inf), points[99])
+    assert at.gap(RADIUS, Gaussian(0.0)) >= values[99] - values[-1]
+    with pytest.raises(ValueError, match="not private"):
+        at.gap(RADIUS, Gaussian(1.0))
+    assert not curator.spent.keys() - {Gaussian(0.0).event}
+
+
+@pytest.mark.parametrize("n, p", [(1, 1), (1, 5), (5, 1), (3, 4)])
+def test_tables_of_one_row_or_column_and_of_zeros(n, p):
+    for X in (np.zeros((n, p)), np.ones((n, p))):
+        curator = Curator(as_data(sp.csr_array(X), np.ones(n), Bounds(row_norm=1.0)), REPLACE, Randomness(0))
+        opened = curator.open(VertexScores(Logistic(), 1.0, p, 1.0), np.zeros(p))
+        choices = opened.run(SIZES[:500], RADIUS, Exponential(1e3))
+        counts = np.bincount(choices, minlength=2 * p)
+        assert stats.chisquare(counts).pvalue > 1e-6  # so much noise hides all of it
