@@ -1,10 +1,14 @@
 """The experiments run; what they find is printed by them, not asserted here."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from dpglm.data import as_block
 
 EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
 
@@ -18,6 +22,9 @@ EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
         ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
         ("gcd_defaults.py", ["--seeds", "1"], "| logistic |"),
         ("gcd_share.py", ["--quick"], "|"),
+        ("fw_accuracy.py", ["--quick", "--out", "."], "| tiny | Frank-Wolfe, radius 20 | 1 |"),
+        ("fw_gap.py", ["--quick", "--out", "."], "| 50 |"),
+        ("fw_speed.py", ["--quick", "--out", "."], "| rcv1 | 1,000 | 0.1 |"),
         ("gcd_paper.py", ["--quick", "--out", "."], "| square_small | 2 | 0.75 | DP-GCD |"),
     ],
 )
@@ -29,13 +36,38 @@ def test_an_experiment_runs_and_prints_its_table(script, arguments, printed, tmp
 
 
 def test_every_experiment_is_run():
-    shared = {f"gcd_{name}.py" for name in ("problems", "competitors", "kernels", "search")}
+    shared = {f"gcd_{name}.py" for name in ("problems", "competitors", "kernels", "search")} | {
+        "fw_tables.py"
+    }
     assert {path.name for path in EXPERIMENTS.glob("*.py")} - shared == {
         "adult.py",
         "audit_false_alarms.py",
         "cd_balanced.py",
+        "fw_accuracy.py",
+        "fw_gap.py",
+        "fw_speed.py",
         "gcd_defaults.py",
         "gcd_paper.py",
         "gcd_share.py",
         "unequal_columns.py",
     }
+
+
+def test_drawn_tables_have_their_shape_and_depend_on_the_seed_alone(monkeypatch):
+    monkeypatch.syspath_prepend(EXPERIMENTS)
+    tables = importlib.import_module("fw_tables")
+    for shape in tables.SHAPES.values():
+        X, y = tables.make(shape, seed=3, rows=300)
+        assert X.shape == (300, shape.p) and X.dtype == np.float32 and X.indices.dtype == np.int32
+        assert X.has_canonical_format and X.indices.max() < shape.p
+        assert abs(X.nnz / 300 / shape.entries_a_row - 1) < 0.15
+        norms = as_block(X).row_norms
+        assert (norms <= 1).all() and np.allclose(norms, 1)
+        assert abs((y > 0).mean() - shape.positive) < 0.01
+        held = np.bincount(X.indices, minlength=shape.p)[shape.dense :].max() / 300
+        assert abs(held - shape.top_share) < 0.1
+        monkeypatch.setattr(tables, "CHUNK", 7)
+        again, labels = tables.make(shape, seed=3, rows=300)
+        assert np.array_equal(X.indices, again.indices) and np.array_equal(X.data, again.data)
+        assert np.array_equal(y, labels)
+        assert not np.array_equal(X.indices, tables.make(shape, seed=4, rows=300)[0].indices)

@@ -8,19 +8,14 @@ import numpy as np
 
 from .parts import PROCESSORS, in_ranges
 
-_ENTRIES_A_THREAD, _RANGES = 1 << 18, 4
+_ENTRIES_A_THREAD = 1 << 18
 _SAMPLE = 4096
 
 
 def converted(X: Any) -> Any:
-    """A scipy CSR table as CSC, a CSC table as CSR: indices ascending, entries in their own precision.
-
-    Beside the two tables it needs one index for each row (column) and thread.
-    """
+    """A scipy CSR table as CSC, a CSC table as CSR: indices ascending, entries in their own precision."""
     from .sparse_kernels import convert  # compiled code is loaded by those who use it
 
-    if not X.has_sorted_indices:
-        X = X.sorted_indices()
     majors, minors = len(X.indptr) - 1, X.shape[X.format == "csr"]
     result = type(X.T)(X.shape, dtype=X.dtype)
     # Set one by one: scipy would give long tables the same long type for both.
@@ -29,11 +24,8 @@ def converted(X: Any) -> Any:
     result.data = np.empty(X.nnz, dtype=X.dtype)
     source, target = unsigned(X), unsigned(result)
     threads = max(1, min(PROCESSORS, X.nnz // _ENTRIES_A_THREAD))
-    ranges = -(-_RANGES // threads)
-    edges = np.array(even_ranges(source[1], minors, threads * ranges), dtype=np.uint64)
     in_ranges(
-        lambda _, start, stop: convert(*source, edges[start : stop + 1], *target),
-        range(0, threads * ranges + 1, ranges),
+        lambda _, low, high: convert(*source, low, high, *target), even_ranges(source[1], minors, threads)
     )
     return result
 

@@ -17,42 +17,36 @@ _1 = np.uint64(1)
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def convert(
-    indptr: Any, indices: Any, entries: Any, edges: Any, out_indptr: Any, out_indices: Any, out_entries: Any
+    indptr: Any,
+    indices: Any,
+    entries: Any,
+    low: int,
+    high: int,
+    out_indptr: Any,
+    out_indices: Any,
+    out_entries: Any,
 ) -> None:
-    """Write the minor indices of some ranges, given by their edges, into a table stored by them.
-
-    Each major index keeps the place up to which its entries, which are sorted, have been written. A range
-    at a time: what it writes to stays in the cache longer.
-    """
-    majors = range(np.uint64(indptr.size - 1))
-    place = np.empty_like(indptr)
+    """Write a range of minor indices into a table stored by them; out_indptr is zero before."""
+    first, last = np.uint64(low), np.uint64(high)
     filled = np.uint64(0)
-    for m in majors:
-        e = indptr[m]
-        while e < indptr[m + _1] and indices[e] < edges[0]:
-            e += _1
-        place[m] = e
-        filled += e - indptr[m]
-    for part in range(edges.size - 1):
-        low, high = edges[part], edges[part + 1]
-        # While a range is written, out_indptr[k + 1] is where its next entry of k goes.
-        for m in majors:
-            e, stop = place[m], indptr[m + _1]
-            while e < stop and indices[e] < high:
-                out_indptr[indices[e] + _1] += _1
-                e += _1
-        for k in range(low, high):
-            count = out_indptr[k + _1]
-            out_indptr[k + _1] = filled
-            filled += count
-        for m in majors:
-            e, stop = place[m], indptr[m + _1]
-            while e < stop and indices[e] < high:
-                target = out_indptr[indices[e] + _1]
+    for e in range(indptr[indptr.size - 1]):
+        k = indices[e]
+        if k < first:
+            filled += _1
+        elif k < last:
+            out_indptr[k + _1] += _1
+    # Until all is written, out_indptr[k + 1] is where the next entry of k goes.
+    for k in range(first, last):
+        count = out_indptr[k + _1]
+        out_indptr[k + _1] = filled
+        filled += count
+    for m in range(np.uint64(indptr.size - 1)):
+        for e in range(indptr[m], indptr[m + _1]):
+            k = indices[e]
+            if first <= k and k < last:
+                target = out_indptr[k + _1]
                 out_indices[target], out_entries[target] = m, entries[e]
-                out_indptr[indices[e] + _1] = target + _1
-                e += _1
-            place[m] = e
+                out_indptr[k + _1] = target + _1
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
