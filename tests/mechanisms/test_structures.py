@@ -120,6 +120,7 @@ def test_the_linear_scan_is_what_release_does():
         index = rng.integers(FEW, size=20)
         scores[index] = UNIT * rng.standard_normal(20)
         kept.update(index, scores[index])
+        assert np.array_equal(kept.log_weights, kept_in("gumbel", scores).log_weights)
         assert kept.draw(ours) == MECHANISM.release(scores, SENSITIVITY, theirs)
 
 

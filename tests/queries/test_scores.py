@@ -10,6 +10,7 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 
 from dpglm import Bounds, Neighbours
+from dpglm.audit.transcript import Recorder, Replayer
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.losses import Logistic, SmoothedHinge, Squared
@@ -178,13 +179,25 @@ class KeptIn(Curator):
         return super()._keep(scores, sensitivity, mechanism, self._structure)
 
 
+def test_a_curator_keeps_scores_as_asked_and_an_audit_keeps_none():
+    data = as_data(np.eye(3), np.ones(3), Bounds(row_norm=1.0))
+    arguments = np.zeros(3), 1.0, Exponential(1.0), "grouped"
+    curator = Curator(data, Neighbours.REPLACE_ONE, Randomness(0))
+    recorder = Recorder(data, Neighbours.REPLACE_ONE, Randomness(0))
+    assert isinstance(curator._releaser.keep(*arguments), STRUCTURES["grouped"])
+    for other in (recorder, Replayer(data, recorder)):
+        assert other._releaser.keep(*arguments) is None
+    assert Exact().keep(*arguments) is None
+
+
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_scores_can_be_kept_in_any_structure(structure):
     n, p, noisy = 100, 60, STRUCTURES[structure].noisy
-    X, y = sp.random_array((n, p), density=0.05, format="csr", rng=rng), rng.choice([-1.0, 1.0], n)
+    X, y = sp.random_array((n, p), density=0.1, format="csr", rng=rng), rng.choice([-1.0, 1.0], n)
     data = as_data(X, y, Bounds(row_norm=1.0))
     curator = KeptIn(structure, data, Neighbours.REPLACE_ONE, Randomness(0))
-    query, w, mechanism = query_of(Logistic(), p), np.zeros(p), Exponential(1.0 if noisy else 0.0)
+    query = query_of(Logistic(), p, clip=0.2, form=(0.0, 0.0, -INF, INF))
+    w, mechanism = np.zeros(p), Exponential(1.0 if noisy else 0.0)
     state = curator.open(query, w)
     kept = None
     for _ in range(200):
@@ -194,11 +207,13 @@ def test_scores_can_be_kept_in_any_structure(structure):
         now = query(data, w)
         if not noisy:
             assert now[j] == pytest.approx(now.max(), rel=1e-12)
-        w[j] += rng.standard_normal()
-        state.move(j, w[j])
+        k = int(rng.integers(p))
+        w[k] += 3 * rng.standard_normal()
+        state.move(k, w[k])
     assert type(kept) is STRUCTURES[structure]
     if noisy:
         chances = mechanism.probabilities(query(data, w), state._largest * curator._rounding)
+        assert chances.max() > 3 * chances.min(), "selections are not nearly uniform"
         drawn = np.bincount([state.select(mechanism) for _ in range(20_000)], minlength=p)
         assert stats.chisquare(drawn, 20_000 * chances).pvalue > 1e-6
 

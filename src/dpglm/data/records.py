@@ -14,7 +14,7 @@ from .csc import CSC
 from .csr import CSR
 from .dense import Dense
 from .sparse import Sparse, canonical, is_sparse
-from .sums import ClippedSums, Vector
+from .sums import ClippedSums, Vector, cache_lines
 from .weighed import Weighed, weighed
 
 LARGEST_NORM = 1e100
@@ -136,6 +136,10 @@ class Records:
     def weighed(self, r: NDArray[np.float64], limit: float) -> Weighed:
         """Sums over the records of r_i times entry j, each term cut to [-limit, limit], and weights."""
         return weighed(self.block.by_columns, self.scale, r, limit)
+
+    def lines(self) -> NDArray[np.float64]:
+        """Eight zeros for each record, in one line of the processor's cache."""
+        return cache_lines(self.n_records)
 
     def with_target(self, y: NDArray[np.float64]) -> Records:
         """The same table with other targets."""

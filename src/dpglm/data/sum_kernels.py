@@ -116,7 +116,7 @@ def watch(state: Any, features: Any, slack: Any) -> None:
 @njit(cache=True, error_model="numpy", nogil=True, fastmath=_FINITE)
 def weighed(
     indptr: Any, indices: Any, entries: Any, factors: Any, top: float, rounding: float, start: int, stop: int,
-    sums: Any, weights: Any,
+    sums: Any,
 ) -> float:  # fmt: skip
     """For some columns, the sums of cut terms and of absolute entries; returns the largest of these.
 
@@ -131,5 +131,5 @@ def weighed(
             size = factors[i, 1] * abs(x)
             weight += size
             largest = max(largest, size)
-        sums[j], weights[j] = total, weight
+        sums[j, 0], sums[j, 1] = total, weight
     return largest

@@ -81,7 +81,7 @@ class KeptSums:
         self._kernels = sum_kernels
         self._table, self._scale, self._tail = table.unsigned, scale, tail
         grid = exact_grid(limit, table.shape[0])
-        self._state = _cache_lines(len(limit))
+        self._state = cache_lines(len(limit))
         with np.errstate(invalid="ignore", divide="ignore"):
             self._state[:, 1] = np.where(grid > 0, np.floor(limit / grid) * grid, limit)
         self._state[:, 2] = 1.5 * 2.0**52 * grid
@@ -110,7 +110,7 @@ class KeptSums:
         self._kernels.watch(self._state, features, slack)
 
 
-def _cache_lines(count: int) -> Vector:
+def cache_lines(count: int) -> Vector:
     """Rows of eight zeros, each in one line of 64 bytes of the processor's cache."""
     room = np.zeros(8 * count + 7)
     begin = -room.ctypes.data // 8 % 8

@@ -22,8 +22,8 @@ class Weighed:
 
     Attributes
     ----------
-    sums, weights : array of shape (columns,)
-        For each column the sum of its cut terms, and the sum of its absolute entries.
+    sums : array of shape (columns, 2)
+        For each column the sum of its cut terms, and its weight: the sum of its absolute entries.
     largest : float
         The largest absolute entry.
     limit, rounding : float
@@ -34,7 +34,6 @@ class Weighed:
     """
 
     sums: Vector
-    weights: Vector
     largest: float
     limit: float
     rounding: float
@@ -52,12 +51,12 @@ def weighed(table: Sparse, scale: Vector, r: Vector, limit: float) -> Weighed:
     grid = float(exact_grid(np.array(limit), n))
     limit, rounding = float(np.floor(limit / grid) * grid), 1.5 * 2.0**52 * grid
     factors = np.column_stack([r * scale, scale])
-    sums, weights = np.empty(p), np.empty(p)
+    sums = np.empty((p, 2))
     parts = max(1, min(_MOST_PARTS, p // _COLUMNS_A_PART))
     largest = np.zeros(parts)
 
     def work(part: int, start: int, stop: int) -> Any:
-        largest[part] = compiled(*table.unsigned, factors, limit, rounding, start, stop, sums, weights)
+        largest[part] = compiled(*table.unsigned, factors, limit, rounding, start, stop, sums)
 
     in_parts(work, p, parts)
-    return Weighed(sums, weights, float(largest.max()), limit, rounding, grid)
+    return Weighed(sums, float(largest.max()), limit, rounding, grid)

@@ -81,16 +81,13 @@ def _leaf(words: Any, at: int, tree: Any) -> Any:
 
 @njit(cache=True, error_model="numpy")
 def draw(words: Any, at: int, weights: Any, sums: Any) -> Any:
-    """The next word, and a candidate; or the first word and -1 if there are not enough of them."""
-    began = at
+    """The next word, and a candidate; -1 if there are not enough words."""
     at, group = _leaf(words, at, sums)
     if group < 0:
-        return began, -1
+        return at, -1
     size = weights.shape[1]
     tree = np.empty(2 * size)
     tree[size:] = weights[group]
     _add_up(tree)
     at, member = _leaf(words, at, tree)
-    if member < 0:
-        return began, -1
-    return at, group * size + member
+    return at, group * size + member if member >= 0 else -1

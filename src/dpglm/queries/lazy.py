@@ -49,8 +49,9 @@ class LazyVertices:
         self._query, self._data, self._radius = query, data, radius
         self._rows, self._columns = data.both_ways
         self._rest, self._base = rest, float(rest[np.abs(rest).argmax()])
-        self._state = np.column_stack([parts, parts, data.y, data.scale])
-        self._line = np.array([grid, 1 / scale, 0.0])
+        self._state = data.lines()
+        self._state[:, 0], self._state[:, 2], self._state[:, 3] = parts, data.y, data.scale
+        self._line = np.array([grid, 1 / scale, 0.0, 0.0])
         # Proposals, true sums, entries read for these, entries read to follow rows, rows moved.
         self.work = np.zeros(5, dtype=np.int64)
 
@@ -83,7 +84,7 @@ class LazyVertices:
         calendar = np.full(len(factors), -1, dtype=np.int32)
         return (
             kernels.run, len(choices), choices, factors, pushes, *self._rows, *self._columns,
-            self._state, self._sums, *self._bins, self._line, *self._heads, *self._due, calendar,
+            self._state, self._sums, *self._bins, self._line, *self._heads, calendar,
             self.work, np.empty(kernels.BINS), loss.form, loss.form_parameter, self._base,
             self._weighed.limit, self._weighed.rounding, self._slack, self._head_slack,
         )  # fmt: skip
@@ -91,54 +92,48 @@ class LazyVertices:
     def _settle(self, steps: int) -> None:
         """Let followed margins be the true ones, and choose how far they may lag in the coming steps."""
         n, p = self._data.n_records, self._query.n_features
-        self._state[:, 1] = self._state[:, 0]
-        z = self._state[:, 0] + self._rest
-        slopes = finite(self._query.loss.derivative(z, self._data.y))
+        loss, state = self._query.loss, self._state
+        state[:, 1], state[:, 5] = state[:, 0], 0.0
+        slopes = finite(loss.derivative(state[:, 0] + self._rest, self._data.y))
         self._weighed = weighed = self._data.weighed(slopes, self._query.clip)
+        self._sums = weighed.sums
         columns = self._choose_heads(weighed)
-        loss = self._query.loss
+        weights = self._sums[columns, 1]
         reach = self._radius * weighed.largest
-        entries = np.diff(self._columns[0].astype(np.int64))
         # What rounding can add: of terms to their grid and of slopes, for each entry; of margins, by weight.
-        rounding = entries * (2 * weighed.grid + 2.0**-45 * self._query.clip)
-        bend = loss.smoothness() * (self._slack + 2.0**-46 * reach)
-        self._sums = np.column_stack([weighed.sums, _SAFE * (weighed.weights * bend + rounding)])
+        entry = _SAFE * (2 * weighed.grid + 2.0**-45 * self._query.clip)
+        bend = _SAFE * loss.smoothness() * (self._slack + 2.0**-46 * reach)
+        self._kernels.widen(self._columns[0], bend, entry, self._sums)
         heads = np.zeros((len(columns), 4))
-        ends, which, sizes = np.zeros(1, dtype=np.uint64), np.empty(0, dtype=np.uint32), self._rows[2][:0]
-        led = np.empty(0)
+        led = np.zeros(1, dtype=np.uint64), np.empty(0, dtype=np.uint32), self._rows[2][:0]
         if columns.size:
-            first_order = 0.5 * loss.curvature_lipschitz() * (self._head_slack + 2.0**-46 * reach) ** 2
+            second_order = 0.5 * loss.curvature_lipschitz() * (self._head_slack + 2.0**-46 * reach) ** 2
             added_up = 4.0 * steps * n * 2.0**-52 * (loss.lipschitz() + 2 * loss.smoothness() * reach)
-            width = _SAFE * (weighed.weights[columns] * (first_order + added_up) + rounding[columns])
-            heads[:, 2] = width
+            heads[:, 2] = _SAFE * weights * (second_order + added_up) + n * entry
             self._sums[columns, 1] = -1.0 - np.arange(len(columns))
-            which_head = np.full(p, -1, dtype=np.int32)
-            which_head[columns] = np.arange(len(columns))
-            ends, which, sizes = self._kernels.some_columns(*self._rows, which_head)
-            led = self._state[:, 0].copy()
-            self._kernels.start_heads(
-                ends, which, sizes, self._state, heads, loss.form, loss.form_parameter, self._base
-            )
-        self._heads = (heads, columns.astype(np.uint32), ends, which, sizes, led)
+            which = np.full(p, -1, dtype=np.int32)
+            which[columns] = np.arange(len(columns))
+            led = self._kernels.some_columns(*self._rows, which)
+            self._kernels.start_heads(*led, state, heads, loss.form, loss.form_parameter, self._base)
+        self._heads = (heads, columns.astype(np.uint32), *led)
         perm, position = np.empty(p, dtype=np.uint32), np.empty(p, dtype=np.uint32)
         self._bins = (perm, position, np.empty(self._kernels.BINS + 1, dtype=np.int64))
-        self._due = tuple(np.zeros(n, dtype=np.int32) for _ in range(3))
         self._kernels.sort(self._sums, heads, *self._bins, self._line)
 
     def _choose_heads(self, weighed: Any) -> NDArray[Any]:
         """Set how far margins may lag, so that bounds are half a scale above scores; the columns led."""
-        loss, weights, inverse = self._query.loss, weighed.weights, self._line[1]
+        loss, weights, inverse = self._query.loss, weighed.sums[:, 1], self._line[1]
         heaviest = float(weights.max(initial=0.0)) * inverse
         columns = np.empty(0, dtype=np.int64)
+        self._head_slack = math.inf
         uncut = loss.lipschitz() * weighed.largest <= weighed.limit
         if uncut and heaviest > _LIGHT and math.isfinite(loss.curvature_lipschitz()):
-            least = _LIGHT / inverse
-            if len(weights) > _MOST_HEADS:
-                least = max(least, float(np.partition(weights, -_MOST_HEADS - 1)[-_MOST_HEADS - 1]))
-            columns = np.flatnonzero(weights > least)
             self._head_slack = math.sqrt(2 * _HEAD_WIDTH / (loss.curvature_lipschitz() * heaviest))
-            heaviest = least * inverse
-        else:
-            self._head_slack = math.inf
+            heaviest = _LIGHT
+            columns = np.flatnonzero(weights > _LIGHT / inverse)
+            if len(columns) > _MOST_HEADS:
+                columns = columns[np.argsort(weights[columns])]
+                heaviest = float(weights[columns[-_MOST_HEADS - 1]]) * inverse
+                columns = columns[-_MOST_HEADS:]
         self._slack = _TAIL_WIDTH / (loss.smoothness() * (heaviest or 1.0))
         return columns

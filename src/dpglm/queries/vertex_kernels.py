@@ -10,12 +10,14 @@ Proof: docs/proofs/vertex_scores.md, which gives the reasons of the constants be
 
 Arrays, of n rows and p columns
 -------------------------------
-rows : (n, 4) v_i, the followed part of the margin, target, factor of the row's entries.
+rows : (n, 8) a cache line for each row: v_i, the followed part of its margin, target, factor of its entries,
+    the part that heads have followed, the step at which it must be looked at again (0 for none), and the rows
+    after and before it in the list of that step (-1 for none).
+calendar : first row of the list of each step, -1 for none.
 sums : (p, 2) sum at the followed margins and its slack; a slack of -1 - k marks head k.
 heads : (h, 4) constant, part that the factor multiplies, slack, bound that its bin stands for.
 perm, position, start : members of the bins, as in the sampler of the exponential mechanism.
-due, after, before : for each row the step at which it must be looked at again (0 for none) and its
-    neighbours in the list of that step; ``calendar`` holds the first row of each list, -1 for none.
+line : grid and 1 / scale of the mechanism, reference of the bins, and a place for what is read ahead.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ _WORD = 2.0**64
 _EXACT = 2.0**53
 _COIN = 17
 _ALL = np.uint64((1 << 64) - 1)
-_1 = np.uint64(1)
+_1, _AHEAD = np.uint64(1), np.uint64(16)
 _ABOVE = 0.0625
 _SURE = 2.0**-40
 
@@ -189,21 +191,40 @@ def _line_of(form: int, parameter: float, part: float, shift: float, v: float, y
 
 @njit(forceinline=True, **_OPTIONS)
 def _lead(
-    i: Any, v: float, part: float, ends: Any, which: Any, sizes: Any, heads: Any, rows: Any, led: Any,
+    i: Any, v: float, part: float, ends: Any, which: Any, sizes: Any, heads: Any, rows: Any,
     form: int, parameter: float, base: float,
 ) -> None:  # fmt: skip
     """Let the heads follow row i, whose v becomes ``v`` and whose part of the margin is ``part``."""
     scale, y = rows[i, 3], rows[i, 2]
     shift = base if scale > 0 else 0.0
     constant, multiple = _line_of(form, parameter, part, shift, v, y)
-    old_constant, old_multiple = _line_of(form, parameter, led[i], shift, rows[i, 0], y)
+    old_constant, old_multiple = _line_of(form, parameter, rows[i, 4], shift, rows[i, 0], y)
     constant -= old_constant
     multiple -= old_multiple
     for e in range(ends[i], ends[i + _1]):
         k, x = which[e], np.float64(sizes[e]) * scale
         heads[k, 0] += constant * x
         heads[k, 1] += multiple * x
-    led[i] = part
+    rows[i, 4] = part
+
+
+@njit(cache=True, **_OPTIONS)
+def widen(indptr: Any, bend: float, rounding: float, sums: Any) -> None:
+    """Turn the weight beside each sum into its slack: so much by weight, so much for each entry."""
+    for j in range(np.uint64(sums.shape[0])):
+        sums[j, 1] = sums[j, 1] * bend + (indptr[j + _1] - indptr[j]) * rounding
+
+
+@njit(forceinline=True, **_OPTIONS)
+def _read_ahead(indices: Any, begin: Any, end: Any, rows: Any, head_ends: Any, head_which: Any) -> float:
+    """Load some rows: a loop so short has many loads under way at once, for the next to find them here."""
+    loaded = 0.0
+    for e in range(begin, end):
+        loaded += rows[indices[e], 0]
+    if head_which.size:
+        for e in range(begin, end):
+            loaded += head_which[min(head_ends[indices[e]], np.uint64(head_which.size - 1))]
+    return loaded
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
@@ -235,6 +256,7 @@ def start_heads(
     for i in range(np.uint64(rows.shape[0])):
         v, scale = rows[i, 0], rows[i, 3]
         constant, multiple = _line_of(form, parameter, v, base if scale > 0 else 0.0, v, rows[i, 2])
+        rows[i, 4] = v
         for e in range(ends[i], ends[i + _1]):
             x = np.float64(sizes[e]) * scale
             heads[which[e], 0] += constant * x
@@ -250,24 +272,23 @@ def _until(part: float, v: float, slack: float) -> float:
 
 
 @njit(forceinline=True, **_OPTIONS)
-def _schedule(
-    i: Any, least: float, step: int, factors: Any, due: Any, after: Any, before: Any, calendar: Any
-) -> None:
+def _schedule(i: Any, least: float, step: int, factors: Any, rows: Any, calendar: Any) -> None:
     """See that row i is looked at as soon as the factor, ``factors[step]`` now, is below ``least``."""
     last = factors.size - 1
     least *= 1 + _SURE
     if factors[last] >= least:
         return
-    old = due[i]
+    old = np.int64(rows[i, 5])
     if old > 0:
         if factors[old - 1] >= least:
             return
-        if before[i] < 0:
-            calendar[old] = after[i]
+        after, before = rows[i, 6], rows[i, 7]
+        if before < 0:
+            calendar[old] = np.int64(after)
         else:
-            after[before[i]] = after[i]
-        if after[i] >= 0:
-            before[after[i]] = before[i]
+            rows[np.uint64(before), 6] = after
+        if after >= 0:
+            rows[np.uint64(after), 7] = before
     low, high = step, last  # factors[low] >= least > factors[high], unless it is due at once
     while high - low > 1:
         middle = (low + high) // 2
@@ -276,9 +297,9 @@ def _schedule(
         else:
             low = middle
     first = calendar[high]
-    due[i], after[i], before[i] = high, first, -1
+    rows[i, 5], rows[i, 6], rows[i, 7] = high, first, -1.0
     if first >= 0:
-        before[first] = i
+        rows[np.uint64(first), 7] = i
     calendar[high] = i
 
 
@@ -375,9 +396,8 @@ def _select(
 def _visit(
     i: Any, v: float, now: int, factors: Any, row_ends: Any, row_indices: Any, row_entries: Any, rows: Any,
     sums: Any, perm: Any, position: Any, start: Any, line: Any, heads: Any, head_ends: Any, head_which: Any,
-    head_sizes: Any, led: Any, due: Any, after: Any, before: Any, calendar: Any, work: Any, form: int,
-    parameter: float, base: float, limit: float, rounding: float, slack: float, head_slack: float,
-    changed: int,
+    head_sizes: Any, calendar: Any, work: Any, form: int, parameter: float, base: float, limit: float,
+    rounding: float, slack: float, head_slack: float, changed: int,
 ) -> int:  # fmt: skip
     """Set v of row i, let heads and sums follow where they must, and plan when to look at it again.
 
@@ -385,11 +405,11 @@ def _visit(
     """
     factor = factors[now]
     part, least = factor * v, 0.0
-    if led.size:
-        if v != rows[i, 0] or abs(part - led[i]) > head_slack:
+    if heads.shape[0]:
+        if v != rows[i, 0] or abs(part - rows[i, 4]) > head_slack:
             work[3] += head_ends[i + _1] - head_ends[i]
-            _lead(i, v, part, head_ends, head_which, head_sizes, heads, rows, led, form, parameter, base)
-        least = _until(led[i], v, head_slack)
+            _lead(i, v, part, head_ends, head_which, head_sizes, heads, rows, form, parameter, base)
+        least = _until(rows[i, 4], v, head_slack)
     rows[i, 0] = v
     if abs(part - rows[i, 1]) > slack:
         work[3] += row_ends[i + _1] - row_ends[i]
@@ -399,7 +419,7 @@ def _visit(
         )  # fmt: skip
     least = max(least, _until(rows[i, 1], v, slack))
     if least > 0:
-        _schedule(i, least, now, factors, due, after, before, calendar)
+        _schedule(i, least, now, factors, rows, calendar)
     return changed
 
 
@@ -408,8 +428,8 @@ def run(
     words: Any, at: int, done: int, choices: Any, factors: Any, pushes: Any,
     row_ends: Any, row_indices: Any, row_entries: Any, ends: Any, indices: Any, entries: Any,
     rows: Any, sums: Any, perm: Any, position: Any, start: Any, line: Any,
-    heads: Any, head_columns: Any, head_ends: Any, head_which: Any, head_sizes: Any, led: Any,
-    due: Any, after: Any, before: Any, calendar: Any, work: Any, total: Any,
+    heads: Any, head_columns: Any, head_ends: Any, head_which: Any, head_sizes: Any,
+    calendar: Any, work: Any, total: Any,
     form: int, parameter: float, base: float, limit: float, rounding: float, slack: float, head_slack: float,
 ) -> Any:  # fmt: skip
     """Select and move until all choices are made or words run out; the next word and the next choice.
@@ -440,6 +460,8 @@ def run(
         e, last = np.uint64(ends[j]), np.uint64(ends[j + _1])
         while True:
             if e < last:
+                if (e - ends[j]) % _AHEAD == 0:
+                    line[3] += _read_ahead(indices, e, min(e + _AHEAD, last), rows, head_ends, head_which)
                 i = np.uint64(indices[e])
                 v = rows[i, 0] + push * (rows[i, 3] * np.float64(entries[e]))
                 e += _1
@@ -449,13 +471,12 @@ def run(
                     break
                 i = np.uint64(row)
                 v = rows[i, 0]
-                due[i], calendar[now] = 0, after[i]
-                if after[i] >= 0:
-                    before[after[i]] = -1
+                calendar[now] = np.int64(rows[i, 6])
+                rows[i, 5] = 0.0
             changed = _visit(
                 i, v, now, factors, row_ends, row_indices, row_entries, rows, sums, perm, position, start,
-                line, heads, head_ends, head_which, head_sizes, led, due, after, before, calendar, work,
-                form, parameter, base, limit, rounding, slack, head_slack, changed,
+                line, heads, head_ends, head_which, head_sizes, calendar, work, form,
+                 parameter, base, limit, rounding, slack, head_slack, changed,
             )  # fmt: skip
         for h in range(heads.shape[0]):
             bound = abs(heads[h, 0] + factors[now] * heads[h, 1]) + heads[h, 2]
