@@ -6,7 +6,15 @@ import pytest
 from dpglm import Bounds, Neighbours
 from dpglm.data import as_data
 from dpglm.losses import LOSSES, Logistic, Squared
-from dpglm.queries import QUERIES, ClippedGradient, CoordinateScores, CoordinateSums, SecondMoments
+from dpglm.queries import (
+    QUERIES,
+    ClippedGradient,
+    CoordinateScores,
+    CoordinateSums,
+    InterceptSlope,
+    SecondMoments,
+    VertexScores,
+)
 from dpglm.testing import check_query
 
 COUNTS = Bounds(row_norm=1.0, target=(0, 1))
@@ -34,9 +42,13 @@ CASES = [
     for query in (
         ClippedGradient(loss, clip=0.8),
         CoordinateSums(loss, clip=np.linspace(0.3, 0.8, 4 + bool(constant))),
+        VertexScores(loss, 0.3, 4, math.inf),
         *(scores(loss, rule, constant) for rule in (("gs-s", "gs-r") if constant else ("gs", "gs-q"))),
     )
-] + [(SecondMoments(radius=2.0), Bounds(row_norm=2.0), 0.0)]
+] + [
+    (SecondMoments(radius=2.0), Bounds(row_norm=2.0), 0.0),
+    *((InterceptSlope(cls(), 0.4), REALS if cls.kind != "count" else COUNTS, 0.5) for cls in LOSSES),
+]
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)

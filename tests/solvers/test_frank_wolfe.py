@@ -5,17 +5,19 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
-from dpglm import Bounds, Budget, LinearRegression, LogisticRegression, Neighbours, accounting
+from dpglm import Bounds, Budget, GLMRegressor, LogisticRegression, Neighbours
 from dpglm.audit import Claim, audit_function
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import LOSSES, Logistic, Squared
-from dpglm.mechanisms import Exponential, Gaussian, Randomness
+from dpglm.mechanisms import Randomness
 from dpglm.penalties import L1, L1Ball
 from dpglm.plan import Plan
 from dpglm.problem import Problem
+from dpglm.queries import VertexScores
 from dpglm.solvers import FrankWolfe, GradientDescent
 from dpglm.testing import check_solver
 
@@ -64,8 +66,7 @@ def test_the_contract_of_solvers_holds():
 @pytest.mark.parametrize("solver", SEVERAL, ids=repr)
 def test_layouts_give_the_same_model(solver):
     models = [solved(solver, PROBLEM, form(X), LABELS).w for form in (np.array, sp.csr_array, sp.csc_matrix)]
-    assert np.array_equal(models[1], models[2])
-    assert np.allclose(models[0], models[1], rtol=1e-9, atol=1e-12)
+    assert np.array_equal(models[0], models[1]) and np.array_equal(models[1], models[2])
 
 
 @pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.name)
@@ -97,7 +98,8 @@ def test_without_a_budget_it_returns_the_minimiser_over_the_ball(loss, fit_inter
 
 def test_the_gap_of_an_estimator_is_there_without_noise_only():
     settings = {"penalty": L1Ball(1.5), "solver": FrankWolfe(steps=200), "classes": [-1, 1]}
-    free = LogisticRegression(math.inf, **settings).fit(X, LABELS)
+    with pytest.warns(ConvergenceWarning):
+        free = LogisticRegression(math.inf, **settings).fit(X, LABELS)
     assert 0 < free.gap_ < 0.1
     assert not hasattr(LogisticRegression(1.0, **settings).fit(X, LABELS), "gap_")
 
@@ -112,8 +114,6 @@ def test_a_mean_of_iterates_is_what_it_says():
         solver = FrankWolfe(steps=8, step_size=0.3)
         plan = solver.plan(problem, N, P, BUDGET, REPLACE)
         curator = Curator(records, REPLACE, Randomness(3))
-        from dpglm.queries import VertexScores
-
         query = VertexScores(problem.loss, plan.clip, P, 1.0)
         choices = curator.open(query, np.zeros(P)).run(sizes[:8], 3.0, plan.releases[0].mechanism)
         w = np.zeros(P)
@@ -164,12 +164,19 @@ def test_an_intercept_is_found_that_no_feature_shows():
     """Labels that do not depend on the features, three quarters of them positive."""
     wide = np.random.default_rng(1).standard_normal((20_000, 5))
     y = np.where(np.arange(20_000) % 4, 1.0, -1.0)
-    model = LogisticRegression(1.0, penalty=L1Ball(1.0), solver=FrankWolfe(steps=20), random_state=0, classes=[-1, 1])
+    model = LogisticRegression(
+        1.0, penalty=L1Ball(1.0), solver=FrankWolfe(steps=20), random_state=0, classes=[-1, 1]
+    )
     assert model.fit(wide, y).intercept_[0] == pytest.approx(math.log(3), abs=0.25)
     target = 2.0 + 0.1 * wide[:, 0]
-    line = LinearRegression(1.0, bounds=Bounds(row_norm=2.0, target=(0, 5)), random_state=0)
-    line._penalty = lambda n_samples: L1Ball(1.0)
-    assert line.set_params(solver=FrankWolfe(steps=20)).fit(wide, target).intercept_ == pytest.approx(2, abs=0.2)
+    line = GLMRegressor(
+        1.0,
+        penalty=L1Ball(1.0),
+        solver=FrankWolfe(steps=20),
+        bounds=Bounds(row_norm=2.0, target=(0, 5)),
+        random_state=0,
+    )
+    assert line.fit(wide, target).intercept_ == pytest.approx(2, abs=0.2)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +196,8 @@ def test_what_it_cannot_do_is_refused(setting, problem, budget, match):
 @pytest.mark.parametrize(
     "setting",
     [
-        {"steps": 0}, {"steps": 2.5}, {"clip": math.inf}, {"clip": 0.0}, {"step_size": 1.0}, {"step_size": 0.0},
+        {"steps": 0}, {"steps": 2.5}, {"clip": math.inf}, {"clip": 0.0}, {"step_size": 1.0},
+        {"step_size": 0.0},
         {"selection": "best"}, {"refresh": -1.0}, {"refresh": math.nan}, {"intercept_share": 1.0},
     ],
     ids=str,
@@ -228,4 +236,4 @@ def test_the_sign_of_a_single_feature_is_private_and_as_printed_it_is_not(fit, v
     report = audit_function(run, claim, runs=50_000 if not violated else 5_000)
     assert report.violated == violated
     if not violated:
-        assert report.findings[0].lower > 0.9  # as much as the promise allows shows: nothing is wasted
+        assert report.findings[0].fitted > 0.9  # as much as the promise allows shows: nothing is wasted

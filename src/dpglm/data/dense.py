@@ -14,7 +14,6 @@ from .parts import in_parts, parts_of
 from .sums import FreshSums, Vector
 
 if TYPE_CHECKING:
-    from .csc import CSC
     from .csr import CSR
 
 _CHUNK_BYTES = 1 << 21
@@ -140,11 +139,6 @@ class Dense:
         from .csr import CSR
 
         return CSR(sp.csr_array(self.X))
-
-    @property
-    def by_columns(self) -> CSC:
-        """The same, stored by columns."""
-        return self.by_rows.by_columns
 
     def _chunks(self) -> Iterator[slice]:
         n, p = self.shape

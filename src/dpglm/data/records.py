@@ -46,8 +46,6 @@ class Block(Protocol):
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> ClippedSums: ...
     @property
     def by_rows(self) -> Sparse: ...
-    @property
-    def by_columns(self) -> Sparse: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,13 +127,23 @@ class Records:
         return self.block.sums(self.scale, tail, limit, reach)
 
     @property
+    def without_zeros(self) -> Records:
+        """The same records in a sparse table."""
+        return replace(self, block=self.block.by_rows) if isinstance(self.block, Dense) else self
+
+    @property
     def both_ways(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """(indptr, indices, entries) of the table by rows and by columns, before its rows are scaled."""
-        return self.block.by_rows.unsigned, self.block.by_columns.unsigned
+        return self.block.by_rows.unsigned, self._by_columns.unsigned
 
     def weighed(self, r: NDArray[np.float64], limit: float) -> Weighed:
         """Sums over the records of r_i times entry j, each term cut to [-limit, limit], and weights."""
-        return weighed(self.block.by_columns, self.scale, r, limit)
+        return weighed(self._by_columns, self.scale, r, limit)
+
+    @property
+    def _by_columns(self) -> Sparse:
+        assert isinstance(self.block, Sparse)
+        return self.block.by_columns
 
     def lines(self) -> NDArray[np.float64]:
         """Eight zeros for each record, in one line of the processor's cache."""

@@ -138,6 +138,11 @@ class PrivateGLM(BaseEstimator):
                 stacklevel=3,
             )
         self._fitted_problem = problem
+        gaps = [result.gap for result in results if result.gap is not None]
+        if gaps:
+            self.gap_ = max(gaps)
+        elif hasattr(self, "gap_"):
+            del self.gap_
         self.plan_ = plan
         self.privacy_ = _guarantee(plan, problem, randomness, public)
         return results

@@ -66,6 +66,9 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         The promise; print it.
     n_iter_ : array
         Steps of each fit.
+    gap_ : float
+        Where `FrankWolfe` took a given number of steps without noise: how far the mean loss is above its
+        minimum over the coefficients at most. Private fits have none.
 
     Guarantee
     ---------

@@ -60,6 +60,9 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         The promise; print it.
     n_iter_ : int
         Steps of the fit.
+    gap_ : float
+        Where `FrankWolfe` took a given number of steps without noise: how far the mean loss is above its
+        minimum over the coefficients at most. Private fits have none.
 
     Guarantee
     ---------

@@ -68,7 +68,9 @@ class VertexScores(Query):
 
     def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenVertices:
         """Start keeping the margins of every record at w."""
-        return OpenVertices(self, data, w, float(self.clip * neighbours.records_moved), releaser)
+        return OpenVertices(
+            self, data.without_zeros, w, float(self.clip * neighbours.records_moved), releaser
+        )
 
 
 class OpenVertices:
@@ -80,7 +82,7 @@ class OpenVertices:
         self._query, self._data, self._releaser, self._sensitivity = query, data, releaser, sensitivity
         p = data.n_features
         self._rest = data.intercept_column * w[p] if len(w) > p else np.zeros(data.n_records)
-        self._v = data.dot(np.append(w[:p], np.zeros(len(w) - p)))
+        self._v = data.dot(np.append(w[:p], np.zeros(len(w) - p))) if w[:p].any() else 0.0 * self._rest
         self._factor = self._refreshed = 1.0
         self._clipped: Any = None
         self._kept: Any = None

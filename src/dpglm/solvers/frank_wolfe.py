@@ -174,20 +174,17 @@ class FrankWolfe(Solver):
         t = np.arange(1.0, plan.steps + 1)
         sizes = 2 / (t + 2) if plan.step_size is None else np.full(plan.steps, plan.step_size)
         counted = (t > plan.steps - math.ceil(plan.steps / 4)).astype(np.float64)
-        w, mean, opened = problem.start(p), np.zeros(p), None
+        w, mean = problem.start(p), np.zeros(p)
         for stretch in _stretches(plan.steps, problem.fit_intercept):
             if stretch is None:
                 w[p] -= self._intercept_step(plan, problem, curator, w)
                 continue
-            opened = curator.open(query, w)
-            choices = opened.run(sizes[stretch], radius, mechanism)
+            choices = curator.open(query, w).run(sizes[stretch], radius, mechanism)
             w[:p], iterates = _walk(w[:p], sizes[stretch], choices, radius, counted[stretch])
             mean += iterates
-        gap = None
         if plan.average:
             w[:p] = mean / counted.sum()
-        if not plan.budget.private:
-            gap = curator.open(query, w).gap(radius, mechanism)
+        gap = None if plan.budget.private else curator.open(query, w).gap(radius, Gaussian(0.0))
         return Result(w, plan.steps, gap)
 
     @classmethod
