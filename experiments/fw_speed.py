@@ -91,7 +91,7 @@ def cell(folder: Path, epsilon: float) -> Row:
     fit, wall = fit + calibration, wall + waited
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     data = records(X, y)
-    sharp, steps = sharpness(data, scale), run(data, grid, scale)
+    steps = run(data, grid, scale)
     del data
     standard = StandardFrankWolfe(X, y, RADIUS, scale)
     for choice in steps.choices[: STEPS // 2]:
@@ -102,7 +102,7 @@ def cell(folder: Path, epsilon: float) -> Row:
         "p": p,
         "entries": int(X.nnz),
         "epsilon": epsilon,
-        "sharpness": sharp,
+        "sharpness": sharpness(X, scale),
         "step": steps.seconds / STEPS,
         "standard step": theirs,
         "steps faster": theirs * STEPS / steps.seconds,
@@ -145,15 +145,15 @@ def by_sharpness(data: Path, quick: bool) -> list[Row]:
     kdda = replace(kdda, n=1_000, p=5_000) if quick else replace(kdda, n=500_000)
     found = []
     for name, (X, y) in (("rcv1", table("rcv1", data, quick)), ("kdda, fewer rows", fw_tables.make(kdda))):
-        records_ = records(X, y)
+        kept = records(X, y)
         for epsilon in (1.0, 100.0) if quick else np.logspace(-1, 4, 11):
             grid, scale = law(*X.shape, float(epsilon))
-            steps = run(records_, grid, scale)
+            steps = run(kept, grid, scale)
             found.append(
                 {
                     "table": name,
                     "epsilon": float(epsilon),
-                    "sharpness": sharpness(records_, scale),
+                    "sharpness": sharpness(X, scale),
                     "microseconds": steps.seconds / STEPS * 1e6,
                     **worked(steps.work),
                 }
@@ -172,7 +172,7 @@ def by_columns(quick: bool) -> list[Row]:
         found.append(
             {
                 "p": p,
-                "sharpness": sharpness(data, scale),
+                "sharpness": sharpness(X, scale),
                 "microseconds": steps.seconds / STEPS * 1e6,
                 **worked(steps.work),
                 "root of p": float(np.sqrt(p)),
