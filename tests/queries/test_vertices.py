@@ -38,9 +38,10 @@ def lazy(loss, clip, scale, X=X, y=LABELS, w_intercept=0.0, constant=0.0, seed=0
     """Lazy steps over a table from w = 0, and the stream that they draw from."""
     records = as_data(X, y, Bounds(row_norm=1.0), constant)
     n, p = X.shape
-    query = VertexScores(loss, clip, p, math.inf)
-    rest = records.intercept_column * w_intercept
-    return LazyVertices(query, records, np.zeros(n), rest, RADIUS, 2.0**-20 * scale, scale), Randomness(seed)
+    query = VertexScores(loss, clip, p, 1.0)
+    return LazyVertices(
+        query, records, np.zeros(n), constant * w_intercept, RADIUS, 2.0**-20 * scale, scale
+    ), Randomness(seed)
 
 
 def sums(loss, clip, parts, rest, X=X, y=LABELS):
@@ -178,7 +179,7 @@ def test_a_block_of_choices_is_logged_and_the_same_for_every_layout(loss, layout
     for form in (sp.csr_array, layout):
         dense = X.toarray() if form is np.asarray else X
         curator = Curator(as_data(form(dense), y, Bounds(row_norm=1.0), 0.5), REPLACE, Randomness(2))
-        opened = curator.open(VertexScores(loss, 0.1, 150, math.inf), np.append(np.zeros(150), 0.3))
+        opened = curator.open(VertexScores(loss, 0.1, 150, 1.0), np.append(np.zeros(150), 0.3))
         models.append(opened.run(SIZES[:300], RADIUS, Exponential(5.0)))
         event = Exponential(5.0)
         assert curator.spent == {event.event: 300, event.imprecision: 300 * 300}
@@ -282,3 +283,11 @@ def test_tables_of_one_row_or_column_and_of_zeros(n, p):
         choices = opened.run(SIZES[:500], RADIUS, Exponential(1e3))
         counts = np.bincount(choices, minlength=2 * p)
         assert stats.chisquare(counts).pvalue > 1e-6  # so much noise hides all of it
+
+
+def test_margins_too_large_for_lazy_bounds_are_kept_in_full():
+    for radius in (1e9, 1e14, 1e60):
+        curator = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, Randomness(0))
+        opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150))
+        assert len(np.unique(opened.run(SIZES[:40], radius, Exponential(100.0)))) > 30
+        assert sum(curator.spent.values()) == 40 + 40 * 300

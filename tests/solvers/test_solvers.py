@@ -13,14 +13,15 @@ from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Zero
 from dpglm.problem import Problem
 from dpglm.queries import ClippedGradient, CoordinateRule, CoordinateSums
-from dpglm.solvers import SOLVERS, CoordinateDescent, GradientDescent, get
+from dpglm.solvers import SOLVERS, CoordinateDescent, FrankWolfe, GradientDescent, get
 from dpglm.testing import check_loss_form, check_solver
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((400, 6)) * np.linspace(0.2, 1.0, 6)
 LABELS = np.sign(X @ rng.standard_normal(6) + 0.5 * rng.standard_normal(400))
-SETTINGS = [*(cls() for cls in SOLVERS.values()), GradientDescent(batch_size=40, steps=10),
-            GradientDescent(average=False), CoordinateDescent(periods=3),
+# Frank-Wolfe needs a ball: the same tests are in test_frank_wolfe.py.
+SETTINGS = [*(cls() for cls in SOLVERS.values() if cls is not FrankWolfe),
+            GradientDescent(batch_size=40, steps=10), GradientDescent(average=False), CoordinateDescent(periods=3),
             CoordinateDescent(clip_rule="uniform", second_moments=np.full(6, 0.2))]  # fmt: skip
 
 

@@ -21,6 +21,11 @@ _SMALLEST_FACTOR = 2.0**-200
 _SAFE = 1 + 2.0**-20
 
 
+def rounding_of_margins(reach: float, base: float) -> float:
+    """How far rounding moves margins up to ``reach`` beside an intercept, or slopes over the smoothness."""
+    return 2.0**-46 * (reach + abs(base) + 1)
+
+
 class LazyVertices:
     """Private state of compiled Frank-Wolfe steps from given margins.
 
@@ -31,28 +36,29 @@ class LazyVertices:
     ----------
     query : VertexScores
     data : Table
-    parts, rest : array of shape (n_records,)
-        What the coefficients and the intercept add to each margin.
+    parts : array of shape (n_records,)
+        What the coefficients add to each margin.
+    base : float
+        What the intercept adds to the margins of records that count.
     radius : float
-        Radius of the ball that the coefficients stay in.
+        Radius of the ball.
     grid, scale : float
         Law of the selections.
     """
 
     def __init__(
-        self, query: VertexScores, data: Table, parts: Vector, rest: Vector, radius: float, grid: float,
+        self, query: VertexScores, data: Table, parts: Vector, base: float, radius: float, grid: float,
         scale: float,
     ) -> None:  # fmt: skip
         from . import vertex_kernels  # compiled code is loaded by those who use it
 
         self._kernels: Any = vertex_kernels
-        self._query, self._data, self._radius = query, data, radius
+        self._query, self._data, self._base, self._radius = query, data, base, radius
         self._rows, self._columns = data.both_ways
-        self._rest, self._base = rest, float(rest[np.abs(rest).argmax()])
         self._state = data.lines()
         self._state[:, 0], self._state[:, 2], self._state[:, 3] = parts, data.y, data.scale
         self._line = np.array([grid, 1 / scale, 0.0, 0.0])
-        # Proposals, true sums, entries read for these, entries read to follow rows, rows moved.
+        # Proposals, true sums, entries read for these and to follow rows, entries of features selected.
         self.work = np.zeros(5, dtype=np.int64)
 
     @property
@@ -94,22 +100,25 @@ class LazyVertices:
         n, p = self._data.n_records, self._query.n_features
         loss, state = self._query.loss, self._state
         state[:, 1], state[:, 5] = state[:, 0], 0.0
-        slopes = finite(loss.derivative(state[:, 0] + self._rest, self._data.y))
+        z = state[:, 0] + np.where(state[:, 3] > 0, self._base, 0.0)
+        slopes = finite(loss.derivative(z, self._data.y))
         self._weighed = weighed = self._data.weighed(slopes, self._query.clip)
         self._sums = weighed.sums
-        columns = self._choose_heads(weighed)
+        # What rounding can add: of margins and slopes by weight, of terms for each entry, of scores for all.
+        reach = max(self._radius * weighed.largest, float(np.abs(state[:, 0]).max()))
+        wobble = rounding_of_margins(reach, self._base)
+        added_up = 4.0 * steps * n * 2.0**-52 * (loss.lipschitz() + 2 * loss.smoothness() * reach)
+        columns = self._choose_heads(weighed, added_up)
         weights = self._sums[columns, 1]
-        reach = self._radius * weighed.largest
-        # What rounding can add: of terms to their grid and of slopes, for each entry; of margins, by weight.
         entry = _SAFE * (2 * weighed.grid + 2.0**-45 * self._query.clip)
-        bend = _SAFE * loss.smoothness() * (self._slack + 2.0**-46 * reach)
-        self._kernels.widen(self._columns[0], bend, entry, self._sums)
+        bend = _SAFE * loss.smoothness() * (self._slack + wobble)
+        self._kernels.widen(self._columns[0], bend, entry, self._line[0], self._sums)
         heads = np.zeros((len(columns), 4))
         led = np.zeros(1, dtype=np.uint64), np.empty(0, dtype=np.uint32), self._rows[2][:0]
         if columns.size:
-            second_order = 0.5 * loss.curvature_lipschitz() * (self._head_slack + 2.0**-46 * reach) ** 2
-            added_up = 4.0 * steps * n * 2.0**-52 * (loss.lipschitz() + 2 * loss.smoothness() * reach)
-            heads[:, 2] = _SAFE * weights * (second_order + added_up) + n * entry
+            second_order = 0.5 * loss.curvature_lipschitz() * (self._head_slack + wobble) ** 2
+            bend = _SAFE * (second_order + loss.smoothness() * wobble + added_up)
+            heads[:, 2] = weights * bend + n * entry + self._line[0]
             self._sums[columns, 1] = -1.0 - np.arange(len(columns))
             which = np.full(p, -1, dtype=np.int32)
             which[columns] = np.arange(len(columns))
@@ -120,14 +129,19 @@ class LazyVertices:
         self._bins = (perm, position, np.empty(self._kernels.BINS + 1, dtype=np.int64))
         self._kernels.sort(self._sums, heads, *self._bins, self._line)
 
-    def _choose_heads(self, weighed: Any) -> NDArray[Any]:
-        """Set how far margins may lag, so that bounds are half a scale above scores; the columns led."""
+    def _choose_heads(self, weighed: Any, added_up: float) -> NDArray[Any]:
+        """Set how far margins may lag, so that bounds are half a scale above scores; the columns led.
+
+        There are none where their error would not be small: if terms are cut, if the curvature jumps, or if
+        so many changes of their lines would add up too much rounding.
+        """
         loss, weights, inverse = self._query.loss, weighed.sums[:, 1], self._line[1]
         heaviest = float(weights.max(initial=0.0)) * inverse
         columns = np.empty(0, dtype=np.int64)
         self._head_slack = math.inf
         uncut = loss.lipschitz() * weighed.largest <= weighed.limit
-        if uncut and heaviest > _LIGHT and math.isfinite(loss.curvature_lipschitz()):
+        smooth = math.isfinite(loss.curvature_lipschitz()) and added_up * heaviest <= _HEAD_WIDTH / 2
+        if uncut and smooth and heaviest > _LIGHT:
             self._head_slack = math.sqrt(2 * _HEAD_WIDTH / (loss.curvature_lipschitz() * heaviest))
             heaviest = _LIGHT
             columns = np.flatnonzero(weights > _LIGHT / inverse)

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from ..losses import Loss
 from ..privacy import Neighbours
 from .base import Exact, Query, Releaser, Table, Vector, WorstCase, finite, opposed_records, require_moderate
+from .lazy import LazyVertices, rounding_of_margins
 
 _SMALLEST_FACTOR = 2.0**-200
+_LITTLE = 2.0**-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +39,8 @@ class VertexScores(Query):
     clip : float
         C.
     n_features : int
-    reach : float
-        Public bound on the size of a record's term before it is cut.
+    largest : float
+        Public bound on the absolute value of a feature.
     structure : str
         "lazy" computes few sums and has scores at the true margins; others, named in
         `dpglm.mechanisms.STRUCTURES`, keep all of them.
@@ -51,7 +53,7 @@ class VertexScores(Query):
     loss: Loss
     clip: float
     n_features: int
-    reach: float
+    largest: float
     structure: str = "lazy"
     refresh: float = 0.0
 
@@ -81,8 +83,10 @@ class OpenVertices:
     ) -> None:
         self._query, self._data, self._releaser, self._sensitivity = query, data, releaser, sensitivity
         p = data.n_features
-        self._rest = data.intercept_column * w[p] if len(w) > p else np.zeros(data.n_records)
-        self._v = data.dot(np.append(w[:p], np.zeros(len(w) - p))) if w[:p].any() else 0.0 * self._rest
+        self._size = float(np.abs(w[:p]).sum())
+        self._base = float(w[p] * data.constant) if len(w) > p else 0.0
+        self._rest = np.where(data.scale > 0, self._base, 0.0)
+        self._v = data.dot(np.append(w[:p], np.zeros(len(w) - p))) if self._size else 0.0 * self._rest
         self._factor = self._refreshed = 1.0
         self._clipped: Any = None
         self._kept: Any = None
@@ -130,8 +134,8 @@ class OpenVertices:
 
         Where the structure is lazy and the loss has a compiled form, compiled code takes all steps at once.
         """
-        loss, count = self._query.loss, len(steps)
-        if self._query.structure == "lazy" and loss.form is not None and mechanism.noise > 0:
+        count = len(steps)
+        if self._can_be_lazy(radius, mechanism):
             choices = self._releaser.choices(
                 partial(self._run_lazily, steps, radius),
                 count,
@@ -158,12 +162,19 @@ class OpenVertices:
         gap = float(slopes @ part + radius * np.abs(sums).max(initial=0.0)) / self._data.n_records
         return self._releaser(gap, 0.0, mechanism)
 
+    def _can_be_lazy(self, radius: float, mechanism: Any) -> bool:
+        """Whether bounds of sums can be much less than a scale above them, by what is public."""
+        loss, largest = self._query.loss, self._query.largest
+        if self._query.structure != "lazy" or loss.form is None or not mechanism.noise > 0:
+            return False
+        wobble = rounding_of_margins(max(radius, self._size) * largest, self._base)
+        widest = self._data.n_records * largest * loss.smoothness() * wobble
+        return widest <= _LITTLE * mechanism.noise * self._sensitivity
+
     def _run_lazily(
         self, steps: Vector, radius: float, run_on: Any, grid: float, scale: float
     ) -> NDArray[np.int64]:
-        from .lazy import LazyVertices
-
-        lazy = LazyVertices(self._query, self._data, self._factor * self._v, self._rest, radius, grid, scale)
+        lazy = LazyVertices(self._query, self._data, self._factor * self._v, self._base, radius, grid, scale)
         choices = lazy.run(steps, run_on)
         self._v, self._factor, self._refreshed, self._clipped = lazy.parts, 1.0, 1.0, None
         return choices
@@ -177,7 +188,7 @@ class OpenVertices:
         p = self._query.n_features
         tail = len(self._data.intercept_column) if self._data.constant else 0
         limit = np.append(np.full(p, self._query.clip), np.full(min(tail, 1), math.inf))
-        self._clipped = self._data.sums(limit, np.full(len(limit), self._query.reach))
+        self._clipped = self._data.sums(limit, np.full(len(limit), math.inf))
         self._slopes = np.zeros(self._data.n_records)
         self._stay = np.zeros(p)
         if self._linear:

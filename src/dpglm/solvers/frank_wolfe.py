@@ -131,7 +131,9 @@ class FrankWolfe(Solver):
         steps, clip, intercept_clip = 10_000, math.inf, math.inf
         if budget.private:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
-            steps, clip, intercept_clip = defaults.frank_wolfe(problem, p, noise, self.steps, self.clip)
+            steps, clip, intercept_clip = defaults.frank_wolfe(
+                problem, p, noise, self.clip, problem.penalty.radius
+            )
         steps, clip, moved = int(self.steps or steps), float(self.clip or clip), neighbours.records_moved
         share = self.intercept_share if problem.fit_intercept else 0.0
         releases = [
@@ -165,7 +167,7 @@ class FrankWolfe(Solver):
             problem.loss,
             plan.clip,
             p,
-            problem.loss.lipschitz(problem.bounds.target) * float(problem.features(p)[:p].max(initial=0.0)),
+            float(problem.bounds.features(p).max()),
             plan.selection,
             plan.refresh,
         )
@@ -247,5 +249,6 @@ def _minimiser(plan: FrankWolfePlan, problem: Problem, curator: Curator) -> Resu
 
 
 def _opposed(solver: FrankWolfe, fit_intercept: bool) -> AuditCase:
-    case = opposed(solver, 2)
+    # One feature: what lowers the score of one of its two vertices raises that of the other.
+    case = opposed(solver, 1)
     return replace(case, problem=replace(case.problem, penalty=L1Ball(1.0), fit_intercept=fit_intercept))
