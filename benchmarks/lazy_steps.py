@@ -98,7 +98,7 @@ def run(data: Records, grid: float, scale: float, seed: int = 0) -> Steps:
     start = time.process_time()
     n, p = data.n_records, data.n_features
     query = VertexScores(PROBLEM.loss, CLIP, p, 1.0)
-    lazy = LazyVertices(query, data, np.zeros(n), np.zeros(n), RADIUS, grid, scale)
+    lazy = LazyVertices(query, data, np.zeros(n), 0.0, RADIUS, grid, scale)
     choices = lazy.run(SIZES, timed)
     return Steps(taken, time.process_time() - start - taken, choices, lazy.work)
 
