@@ -4,8 +4,8 @@ Epsilon 0.1, 1 and 10, delta 1/n², replace-one, five seeds; gradient descent an
 descent with their defaults and the same bounds beside it. The radius is the same for all tables, and others
 are shown, so that nothing is tuned on the tables.
 
-    python experiments/fw_accuracy.py                    # 40 minutes
-    python experiments/fw_accuracy.py --tables rcv1,a9a  # some of the tables
+    python experiments/fw_accuracy.py                    # all tables
+    python experiments/fw_accuracy.py --tables rcv1,a9a  # minutes
     python experiments/fw_accuracy.py --quick            # seconds, too small to mean anything
 
 Tables (--data): imdb and news20 start from counts, as log(1 + count), which looks at one record at a time.

@@ -4,7 +4,7 @@ Reproduces Table 3 of Raff, Khanna and Lu, "Scaling Up Differentially Private LA
 Regression via Faster Frank-Wolfe Iterations": 4,000 steps of logistic regression over the L1 ball of radius
 50. RCV1 is real (--data); the other tables are random, of the published shapes (fw_tables.py).
 
-    python experiments/fw_speed.py                       # an hour, 20 GB of disk and 16 GB of memory
+    python experiments/fw_speed.py                       # all tables: webspam has 6 GB on disk
     python experiments/fw_speed.py --shapes rcv1,news20  # minutes; the sweeps are run too
     python experiments/fw_speed.py --no-sweeps           # Table 3 only
     python experiments/fw_speed.py --quick               # seconds, too small to mean anything
