@@ -182,8 +182,10 @@ class FrankWolfe(Solver):
                 w[p] -= self._intercept_step(plan, problem, curator, w)
                 continue
             choices = curator.open(query, w).run(sizes[stretch], radius, mechanism)
-            w[:p], iterates = _walk(w[:p], sizes[stretch], choices, radius, counted[stretch])
-            mean += iterates
+            walk = (w[:p], sizes[stretch], choices, radius)
+            if plan.average:
+                mean += _sum_of_iterates(*walk, counted[stretch])
+            w[:p] = _end(*walk)
         if plan.average:
             w[:p] = mean / counted.sum()
         gap = None if plan.budget.private else curator.open(query, w).gap(radius, Gaussian(0.0))
@@ -224,22 +226,30 @@ def _stretches(steps: int, fit_intercept: bool) -> Iterator[slice | None]:
     yield None
 
 
-def _walk(
-    w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float, counted: Vector
-) -> tuple[Vector, Vector]:
-    """Where steps towards the chosen vertices lead, and the sum of the iterates that are counted."""
+def _end(w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float) -> Vector:
+    """Where steps towards the chosen vertices lead."""
     left = np.cumprod(np.append(1.0, 1 - sizes[::-1]))[
         ::-1
     ]  # what is left of w, and of each move, at the end
-    total = np.empty(len(sizes) + 1)  # what each adds to the sum of iterates
-    total[-1] = 0.0
+    end = w * left[0]
+    np.add.at(end, choices // 2, _moves(sizes, choices, radius) * left[1:])
+    return end
+
+
+def _sum_of_iterates(
+    w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float, counted: Vector
+) -> Vector:
+    """The sum of the iterates on the way, each as often as it is counted."""
+    total = np.zeros(len(sizes) + 1)  # what each move adds to it, for a move of 1
     for k in reversed(range(len(sizes))):
         total[k] = counted[k] + (1 - sizes[k + 1] if k + 1 < len(sizes) else 0.0) * total[k + 1]
-    moves = np.where(choices % 2, radius, -radius) * sizes
-    end, sums = w * left[0], w * ((1 - sizes[0]) * total[0])
-    np.add.at(end, choices // 2, moves * left[1:])
-    np.add.at(sums, choices // 2, moves * total[:-1])
-    return end, sums
+    sums = w * ((1 - sizes[0]) * total[0])
+    np.add.at(sums, choices // 2, _moves(sizes, choices, radius) * total[:-1])
+    return sums
+
+
+def _moves(sizes: Vector, choices: NDArray[np.int64], radius: float) -> Vector:
+    return np.where(choices % 2, radius, -radius) * sizes
 
 
 def _minimiser(plan: FrankWolfePlan, problem: Problem, curator: Curator) -> Result:
