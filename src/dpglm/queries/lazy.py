@@ -88,10 +88,11 @@ class LazyVertices:
         """What ``run_on`` needs for a block: the kernel, the number of its draws, and its own arguments."""
         loss, kernels = self._query.loss, self._kernels
         calendar = np.full(len(factors), -1, dtype=np.int32)
-        kernels.schedule_all(factors, self._state, calendar, self._slack, self._head_slack)
+        links = self._state.view(np.int32)
+        kernels.schedule_all(factors, self._state, links, calendar, self._slack, self._head_slack)
         return (
             kernels.run, len(choices), choices, factors, pushes, *self._rows, *self._columns,
-            self._state, self._sums, *self._bins, self._line, *self._heads, calendar,
+            self._state, links, self._sums, *self._bins, self._line, *self._heads, calendar,
             self.work, np.empty(kernels.BINS), loss.form, loss.form_parameter, self._base,
             self._weighed.limit, self._weighed.rounding, self._slack, self._head_slack,
         )  # fmt: skip
@@ -115,7 +116,7 @@ class LazyVertices:
         bend = _SAFE * loss.smoothness() * (self._slack + wobble)
         self._kernels.widen(self._columns[0], bend, entry, self._line[0], self._sums)
         heads = np.zeros((len(columns), 4))
-        led = np.zeros(1, dtype=np.uint64), np.empty(0, dtype=np.uint32), self._rows[2][:0]
+        led = np.zeros(1, dtype=np.uint64), np.empty((0, 2), dtype=self._rows[2].dtype)
         if columns.size:
             second_order = 0.5 * loss.curvature_lipschitz() * (self._head_slack + wobble) ** 2
             bend = _SAFE * (second_order + loss.smoothness() * wobble + added_up)

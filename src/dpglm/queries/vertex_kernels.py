@@ -11,8 +11,9 @@ Proof: docs/proofs/vertex_scores.md, which gives the reasons of the constants be
 Arrays, of n rows and p columns
 -------------------------------
 rows : (n, 8) a cache line for each row: v_i, the followed part of its margin, target, factor of its entries,
-    the part that heads have followed, the step at which it must be looked at again (0 for none), and the rows
-    after and before it in the list of that step (-1 for none).
+    the part that heads have followed and the slope there; the last two are ``links``.
+links : (n, 16) the same memory as integers. From DUE on: the step at which a row must be looked at again (0
+    for none), the rows after and before it in the list of that step (-1 for none).
 calendar : first row of the list of each step, -1 for none.
 sums : (p, 2) sum at the followed margins and its slack; a slack of -1 - k marks head k.
 heads : (h, 4) constant, part that the factor multiplies, slack, bound that its bin stands for.
@@ -40,6 +41,7 @@ _EXACT = 2.0**53
 _COIN = 17
 _ALL = np.uint64((1 << 64) - 1)
 _1, _AHEAD = np.uint64(1), np.uint64(16)
+DUE = 12
 _ABOVE = 0.0625
 _SURE = 2.0**-40
 
@@ -181,31 +183,28 @@ def _follow(
 
 
 @njit(forceinline=True, **_OPTIONS)
-def _line_of(form: int, parameter: float, part: float, shift: float, v: float, y: float) -> Any:
-    """(constant, multiple of the factor) that a slope is to first order in the factor, at a margin."""
-    z = part + shift
-    here = slope(form, parameter, z, y)
+def _line_of(form: int, here: float, part: float, v: float) -> Any:
+    """(constant, multiple of the factor): a slope to first order in the factor, from where it is ``here``."""
     curvature = 1.0 if form == 0 else abs(here) * (1.0 - abs(here))
     return here - curvature * part, curvature * v
 
 
 @njit(forceinline=True, **_OPTIONS)
 def _lead(
-    i: Any, v: float, part: float, ends: Any, which: Any, sizes: Any, heads: Any, rows: Any,
+    i: Any, v: float, part: float, ends: Any, entries: Any, heads: Any, rows: Any,
     form: int, parameter: float, base: float,
 ) -> None:  # fmt: skip
     """Let the heads follow row i, whose v becomes ``v`` and whose part of the margin is ``part``."""
-    scale, y = rows[i, 3], rows[i, 2]
-    shift = base if scale > 0 else 0.0
-    constant, multiple = _line_of(form, parameter, part, shift, v, y)
-    old_constant, old_multiple = _line_of(form, parameter, rows[i, 4], shift, rows[i, 0], y)
+    scale = rows[i, 3]
+    old_constant, old_multiple = _line_of(form, rows[i, 5], rows[i, 4], rows[i, 0])
+    rows[i, 4], rows[i, 5] = part, slope(form, parameter, part + (base if scale > 0 else 0.0), rows[i, 2])
+    constant, multiple = _line_of(form, rows[i, 5], part, v)
     constant -= old_constant
     multiple -= old_multiple
     for e in range(ends[i], ends[i + _1]):
-        k, x = which[e], np.float64(sizes[e]) * scale
+        k, x = np.uint64(entries[e, 0]), np.float64(entries[e, 1]) * scale
         heads[k, 0] += constant * x
         heads[k, 1] += multiple * x
-    rows[i, 4] = part
 
 
 @njit(cache=True, **_OPTIONS)
@@ -216,20 +215,21 @@ def widen(indptr: Any, bend: float, rounding: float, grid: float, sums: Any) -> 
 
 
 @njit(forceinline=True, **_OPTIONS)
-def _read_ahead(indices: Any, begin: Any, end: Any, rows: Any, head_ends: Any, head_which: Any) -> float:
+def _read_ahead(indices: Any, begin: Any, end: Any, rows: Any, head_ends: Any, head_entries: Any) -> float:
     """Load some rows: a loop so short has many loads under way at once, for the next to find them here."""
     loaded = 0.0
     for e in range(begin, end):
         loaded += rows[indices[e], 0]
-    if head_which.size:
+    if head_entries.size:
+        last = np.uint64(head_entries.shape[0] - 1)
         for e in range(begin, end):
-            loaded += head_which[min(head_ends[indices[e]], np.uint64(head_which.size - 1))]
+            loaded += head_entries[min(head_ends[indices[e]], last), 0]
     return loaded
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def some_columns(indptr: Any, indices: Any, entries: Any, which: Any) -> Any:
-    """(ends, numbers, entries) by rows of the columns j with a number which[j] >= 0."""
+    """By rows, where each ends and (number, entry) of the columns j that have a number which[j] >= 0."""
     ends = np.empty(indptr.size, dtype=np.uint64)
     ends[0] = 0
     kept = np.uint64(0)
@@ -237,30 +237,30 @@ def some_columns(indptr: Any, indices: Any, entries: Any, which: Any) -> Any:
         for e in range(indptr[i], indptr[i + _1]):
             kept += np.uint64(which[indices[e]] >= 0)
         ends[i + _1] = kept
-    numbers, sizes = np.empty(kept, dtype=np.uint32), np.empty(kept, dtype=entries.dtype)
+    pairs = np.empty((kept, 2), dtype=entries.dtype)
     at = np.uint64(0)
     for i in range(np.uint64(indptr.size - 1)):
         for e in range(indptr[i], indptr[i + _1]):
             number = which[indices[e]]
             if number >= 0:
-                numbers[at], sizes[at] = number, entries[e]
+                pairs[at, 0], pairs[at, 1] = number, entries[e]
                 at += _1
-    return ends, numbers, sizes
+    return ends, pairs
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def start_heads(
-    ends: Any, which: Any, sizes: Any, rows: Any, heads: Any, form: int, parameter: float, base: float
+    ends: Any, entries: Any, rows: Any, heads: Any, form: int, parameter: float, base: float
 ) -> None:
     """Set the lines of the heads, at a factor of 1, and their bounds."""
     for i in range(np.uint64(rows.shape[0])):
         v, scale = rows[i, 0], rows[i, 3]
-        constant, multiple = _line_of(form, parameter, v, base if scale > 0 else 0.0, v, rows[i, 2])
-        rows[i, 4] = v
+        rows[i, 4], rows[i, 5] = v, slope(form, parameter, v + (base if scale > 0 else 0.0), rows[i, 2])
+        constant, multiple = _line_of(form, rows[i, 5], v, v)
         for e in range(ends[i], ends[i + _1]):
-            x = np.float64(sizes[e]) * scale
-            heads[which[e], 0] += constant * x
-            heads[which[e], 1] += multiple * x
+            k, x = np.uint64(entries[e, 0]), np.float64(entries[e, 1]) * scale
+            heads[k, 0] += constant * x
+            heads[k, 1] += multiple * x
     for h in range(heads.shape[0]):
         heads[h, 3] = abs(heads[h, 0] + heads[h, 1]) + heads[h, 2]
 
@@ -274,23 +274,23 @@ def _until(part: float, v: float, slack: float) -> float:
 
 
 @njit(forceinline=True, **_OPTIONS)
-def _schedule(i: Any, least: float, step: int, factors: Any, rows: Any, calendar: Any) -> None:
+def _schedule(i: Any, least: float, step: int, factors: Any, links: Any, calendar: Any) -> None:
     """See that row i is looked at as soon as the factor, ``factors[step]`` now, is below ``least``."""
     last = factors.size - 1
     least *= 1 + _SURE
     if step == last or factors[last] >= least:
         return
-    old = np.int64(rows[i, 5])
+    old = links[i, DUE]
     if old > 0:
         if factors[old - 1] >= least:
             return
-        after, before = rows[i, 6], rows[i, 7]
+        after, before = links[i, DUE + 1], links[i, DUE + 2]
         if before < 0:
-            calendar[old] = np.int64(after)
+            calendar[old] = after
         else:
-            rows[np.uint64(before), 6] = after
+            links[np.uint64(before), DUE + 1] = after
         if after >= 0:
-            rows[np.uint64(after), 7] = before
+            links[np.uint64(after), DUE + 2] = before
     low, high = step, last  # factors[low] >= least > factors[high], unless it is due at once
     while high - low > 1:
         middle = (low + high) // 2
@@ -299,21 +299,21 @@ def _schedule(i: Any, least: float, step: int, factors: Any, rows: Any, calendar
         else:
             low = middle
     first = calendar[high]
-    rows[i, 5], rows[i, 6], rows[i, 7] = high, first, -1.0
+    links[i, DUE], links[i, DUE + 1], links[i, DUE + 2] = high, first, -1
     if first >= 0:
-        rows[np.uint64(first), 7] = i
+        links[np.uint64(first), DUE + 2] = i
     calendar[high] = i
 
 
 @njit(cache=True, **_OPTIONS)
-def schedule_all(factors: Any, rows: Any, calendar: Any, slack: float, head_slack: float) -> None:
+def schedule_all(factors: Any, rows: Any, links: Any, calendar: Any, slack: float, head_slack: float) -> None:
     """Plan when to look at each row: those with a margin move with the factor from the first step on."""
     for i in range(np.uint64(rows.shape[0])):
-        rows[i, 5] = 0.0
+        links[i, DUE] = 0
         v = rows[i, 0]
         least = max(_until(rows[i, 1], v, slack), _until(rows[i, 4], v, head_slack))
         if least > 0:
-            _schedule(i, least, 0, factors, rows, calendar)
+            _schedule(i, least, 0, factors, links, calendar)
 
 
 @njit(forceinline=True, **_OPTIONS)
@@ -408,8 +408,8 @@ def _select(
 @njit(forceinline=True, **_OPTIONS)
 def _visit(
     i: Any, v: float, now: int, factors: Any, row_ends: Any, row_indices: Any, row_entries: Any, rows: Any,
-    sums: Any, perm: Any, position: Any, start: Any, line: Any, heads: Any, head_ends: Any, head_which: Any,
-    head_sizes: Any, calendar: Any, work: Any, form: int, parameter: float, base: float, limit: float,
+    links: Any, sums: Any, perm: Any, position: Any, start: Any, line: Any, heads: Any, head_ends: Any,
+    head_entries: Any, calendar: Any, work: Any, form: int, parameter: float, base: float, limit: float,
     rounding: float, slack: float, head_slack: float, changed: int,
 ) -> int:  # fmt: skip
     """Set v of row i, let heads and sums follow where they must, and plan when to look at it again.
@@ -421,7 +421,7 @@ def _visit(
     if heads.shape[0]:
         if v != rows[i, 0] or abs(part - rows[i, 4]) > head_slack:
             work[3] += head_ends[i + _1] - head_ends[i]
-            _lead(i, v, part, head_ends, head_which, head_sizes, heads, rows, form, parameter, base)
+            _lead(i, v, part, head_ends, head_entries, heads, rows, form, parameter, base)
         least = _until(rows[i, 4], v, head_slack)
     rows[i, 0] = v
     if abs(part - rows[i, 1]) > slack:
@@ -432,7 +432,7 @@ def _visit(
         )  # fmt: skip
     least = max(least, _until(rows[i, 1], v, slack))
     if least > 0:
-        _schedule(i, least, now, factors, rows, calendar)
+        _schedule(i, least, now, factors, links, calendar)
     return changed
 
 
@@ -440,8 +440,8 @@ def _visit(
 def run(
     words: Any, at: int, done: int, choices: Any, factors: Any, pushes: Any,
     row_ends: Any, row_indices: Any, row_entries: Any, ends: Any, indices: Any, entries: Any,
-    rows: Any, sums: Any, perm: Any, position: Any, start: Any, line: Any,
-    heads: Any, head_columns: Any, head_ends: Any, head_which: Any, head_sizes: Any,
+    rows: Any, links: Any, sums: Any, perm: Any, position: Any, start: Any, line: Any,
+    heads: Any, head_columns: Any, head_ends: Any, head_entries: Any,
     calendar: Any, work: Any, total: Any,
     form: int, parameter: float, base: float, limit: float, rounding: float, slack: float, head_slack: float,
 ) -> Any:  # fmt: skip
@@ -474,7 +474,7 @@ def run(
         while True:
             if e < last:
                 if (e - ends[j]) % _AHEAD == 0:
-                    line[3] += _read_ahead(indices, e, min(e + _AHEAD, last), rows, head_ends, head_which)
+                    line[3] += _read_ahead(indices, e, min(e + _AHEAD, last), rows, head_ends, head_entries)
                 i = np.uint64(indices[e])
                 v = rows[i, 0] + push * (rows[i, 3] * np.float64(entries[e]))
                 e += _1
@@ -484,12 +484,11 @@ def run(
                     break
                 i = np.uint64(row)
                 v = rows[i, 0]
-                calendar[now] = np.int64(rows[i, 6])
-                rows[i, 5] = 0.0
+                calendar[now], links[i, DUE] = links[i, DUE + 1], 0
             changed = _visit(
-                i, v, now, factors, row_ends, row_indices, row_entries, rows, sums, perm, position, start,
-                line, heads, head_ends, head_which, head_sizes, calendar, work, form,
-                 parameter, base, limit, rounding, slack, head_slack, changed,
+                i, v, now, factors, row_ends, row_indices, row_entries, rows, links, sums, perm, position,
+                start, line, heads, head_ends, head_entries, calendar, work, form, parameter, base, limit,
+                rounding, slack, head_slack, changed,
             )  # fmt: skip
         for h in range(heads.shape[0]):
             bound = abs(heads[h, 0] + factors[now] * heads[h, 1]) + heads[h, 2]
