@@ -87,12 +87,14 @@ class LazyVertices:
     def _arguments(self, choices: NDArray[np.int64], factors: Vector, pushes: Vector) -> tuple[Any, ...]:
         """What ``run_on`` needs for a block: the kernel, the number of its draws, and its own arguments."""
         loss, kernels = self._query.loss, self._kernels
-        calendar = np.full(len(factors), -1, dtype=np.int32)
         links = self._state.view(np.int32)
-        kernels.schedule_all(factors, self._state, links, calendar, self._slack, self._head_slack)
+        calendar = np.empty((len(factors), 3), dtype=np.int32)
+        chunks = 3 * len(links) // kernels.CHUNK + 2 * len(factors) + 16
+        notes = calendar, np.empty((chunks, 1 + kernels.CHUNK), dtype=np.int32), np.empty(2, dtype=np.int64)
+        kernels.schedule_all(factors, self._state, links, *notes, self._slack, self._head_slack)
         return (
             kernels.run, len(choices), choices, factors, pushes, *self._rows, *self._columns,
-            self._state, links, self._sums, *self._bins, self._line, *self._heads, calendar,
+            self._state, links, self._sums, *self._bins, self._line, *self._heads, *notes,
             self.work, np.empty(kernels.BINS), loss.form, loss.form_parameter, self._base,
             self._weighed.limit, self._weighed.rounding, self._slack, self._head_slack,
         )  # fmt: skip

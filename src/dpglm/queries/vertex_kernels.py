@@ -11,10 +11,13 @@ Proof: docs/proofs/vertex_scores.md, which gives the reasons of the constants be
 Arrays, of n rows and p columns
 -------------------------------
 rows : (n, 8) a cache line for each row: v_i, the followed part of its margin, target, factor of its entries,
-    the part that heads have followed and the slope there; the last two are ``links``.
-links : (n, 16) the same memory as integers. From DUE on: the step at which a row must be looked at again (0
-    for none), the rows after and before it in the list of that step (-1 for none).
-calendar : first row of the list of each step, -1 for none.
+    the part that heads have followed and the slope there.
+links : (n, 16) the same memory as integers. Number DUE is the step at which a row must be looked at again, 0
+    for none.
+calendar : (steps + 1, 3) for each step the first chunk of its list (-1 for none), how many rows that chunk
+    has, and how many there are in all. A list may hold rows that have become due at an earlier step since.
+pool : (chunks, 1 + CHUNK) the next chunk (-1 for none), and rows.
+spare : the first chunk that is free, and how many are.
 sums : (p, 2) sum at the followed margins and its slack; a slack of -1 - k marks head k.
 heads : (h, 4) constant, part that the factor multiplies, slack, bound that its bin stands for.
 perm, position, start : members of the bins, as in the sampler of the exponential mechanism.
@@ -41,7 +44,7 @@ _EXACT = 2.0**53
 _COIN = 17
 _ALL = np.uint64((1 << 64) - 1)
 _1, _AHEAD = np.uint64(1), np.uint64(16)
-DUE = 12
+DUE, CHUNK = 12, 15
 _ABOVE = 0.0625
 _SURE = 2.0**-40
 
@@ -202,7 +205,7 @@ def _lead(
     constant -= old_constant
     multiple -= old_multiple
     for e in range(ends[i], ends[i + _1]):
-        k, x = np.uint64(entries[e, 0]), np.float64(entries[e, 1]) * scale
+        k, x = np.uint64(np.int32(entries[e, 0])), np.float64(entries[e, 1]) * scale
         heads[k, 0] += constant * x
         heads[k, 1] += multiple * x
 
@@ -258,7 +261,7 @@ def start_heads(
         rows[i, 4], rows[i, 5] = v, slope(form, parameter, v + (base if scale > 0 else 0.0), rows[i, 2])
         constant, multiple = _line_of(form, rows[i, 5], v, v)
         for e in range(ends[i], ends[i + _1]):
-            k, x = np.uint64(entries[e, 0]), np.float64(entries[e, 1]) * scale
+            k, x = np.uint64(np.int32(entries[e, 0])), np.float64(entries[e, 1]) * scale
             heads[k, 0] += constant * x
             heads[k, 1] += multiple * x
     for h in range(heads.shape[0]):
@@ -274,23 +277,31 @@ def _until(part: float, v: float, slack: float) -> float:
 
 
 @njit(forceinline=True, **_OPTIONS)
-def _schedule(i: Any, least: float, step: int, factors: Any, links: Any, calendar: Any) -> None:
+def _note(i: Any, step: Any, links: Any, calendar: Any, pool: Any, spare: Any) -> None:
+    """Write row i into the list of a step. There must be a free chunk."""
+    if calendar[step, 0] < 0 or calendar[step, 1] == CHUNK:
+        chunk = spare[0]
+        spare[0] = pool[chunk, 0]
+        spare[1] -= 1
+        pool[chunk, 0] = calendar[step, 0]
+        calendar[step, 0], calendar[step, 1] = chunk, 0
+    calendar[step, 1] += 1
+    calendar[step, 2] += 1
+    pool[calendar[step, 0], calendar[step, 1]] = i
+    links[i, DUE] = step
+
+
+@njit(forceinline=True, **_OPTIONS)
+def _schedule(
+    i: Any, least: float, step: int, factors: Any, links: Any, calendar: Any, pool: Any, spare: Any
+) -> None:
     """See that row i is looked at as soon as the factor, ``factors[step]`` now, is below ``least``."""
     last = factors.size - 1
     least *= 1 + _SURE
     if step == last or factors[last] >= least:
         return
-    old = links[i, DUE]
-    if old > 0:
-        if factors[old - 1] >= least:
-            return
-        after, before = links[i, DUE + 1], links[i, DUE + 2]
-        if before < 0:
-            calendar[old] = after
-        else:
-            links[np.uint64(before), DUE + 1] = after
-        if after >= 0:
-            links[np.uint64(after), DUE + 2] = before
+    if links[i, DUE] > 0 and factors[links[i, DUE] - 1] >= least:
+        return
     low, high = step, last  # factors[low] >= least > factors[high], unless it is due at once
     while high - low > 1:
         middle = (low + high) // 2
@@ -298,22 +309,40 @@ def _schedule(i: Any, least: float, step: int, factors: Any, links: Any, calenda
             high = middle
         else:
             low = middle
-    first = calendar[high]
-    links[i, DUE], links[i, DUE + 1], links[i, DUE + 2] = high, first, -1
-    if first >= 0:
-        links[np.uint64(first), DUE + 2] = i
-    calendar[high] = i
+    _note(i, high, links, calendar, pool, spare)
 
 
 @njit(cache=True, **_OPTIONS)
-def schedule_all(factors: Any, rows: Any, links: Any, calendar: Any, slack: float, head_slack: float) -> None:
+def empty_calendar(calendar: Any, pool: Any, spare: Any) -> None:
+    """Make all lists empty and all chunks free."""
+    calendar[:, 0], calendar[:, 1], calendar[:, 2] = -1, 0, 0
+    for chunk in range(pool.shape[0]):
+        pool[chunk, 0] = chunk + 1
+    pool[pool.shape[0] - 1, 0] = -1
+    spare[0], spare[1] = 0, pool.shape[0]
+
+
+@njit(cache=True, **_OPTIONS)
+def schedule_all(
+    factors: Any, rows: Any, links: Any, calendar: Any, pool: Any, spare: Any, slack: float, head_slack: float
+) -> None:
     """Plan when to look at each row: those with a margin move with the factor from the first step on."""
+    empty_calendar(calendar, pool, spare)
     for i in range(np.uint64(rows.shape[0])):
         links[i, DUE] = 0
         v = rows[i, 0]
         least = max(_until(rows[i, 1], v, slack), _until(rows[i, 4], v, head_slack))
         if least > 0:
-            _schedule(i, least, 0, factors, links, calendar)
+            _schedule(i, least, 0, factors, links, calendar, pool, spare)
+
+
+@njit(cache=True, **_OPTIONS)
+def _write_anew(links: Any, calendar: Any, pool: Any, spare: Any) -> None:
+    """Write the calendar without rows that have become due at an earlier step."""
+    empty_calendar(calendar, pool, spare)
+    for i in range(np.uint64(links.shape[0])):
+        if links[i, DUE] > 0:
+            _note(i, links[i, DUE], links, calendar, pool, spare)
 
 
 @njit(forceinline=True, **_OPTIONS)
@@ -409,8 +438,8 @@ def _select(
 def _visit(
     i: Any, v: float, now: int, factors: Any, row_ends: Any, row_indices: Any, row_entries: Any, rows: Any,
     links: Any, sums: Any, perm: Any, position: Any, start: Any, line: Any, heads: Any, head_ends: Any,
-    head_entries: Any, calendar: Any, work: Any, form: int, parameter: float, base: float, limit: float,
-    rounding: float, slack: float, head_slack: float, changed: int,
+    head_entries: Any, calendar: Any, pool: Any, spare: Any, work: Any, form: int, parameter: float,
+    base: float, limit: float, rounding: float, slack: float, head_slack: float, changed: int,
 ) -> int:  # fmt: skip
     """Set v of row i, let heads and sums follow where they must, and plan when to look at it again.
 
@@ -432,7 +461,7 @@ def _visit(
         )  # fmt: skip
     least = max(least, _until(rows[i, 1], v, slack))
     if least > 0:
-        _schedule(i, least, now, factors, links, calendar)
+        _schedule(i, least, now, factors, links, calendar, pool, spare)
     return changed
 
 
@@ -442,7 +471,7 @@ def run(
     row_ends: Any, row_indices: Any, row_entries: Any, ends: Any, indices: Any, entries: Any,
     rows: Any, links: Any, sums: Any, perm: Any, position: Any, start: Any, line: Any,
     heads: Any, head_columns: Any, head_ends: Any, head_entries: Any,
-    calendar: Any, work: Any, total: Any,
+    calendar: Any, pool: Any, spare: Any, work: Any, total: Any,
     form: int, parameter: float, base: float, limit: float, rounding: float, slack: float, head_slack: float,
 ) -> Any:  # fmt: skip
     """Select and move until all choices are made or words run out; the next word and the next choice.
@@ -469,8 +498,12 @@ def run(
         j, now = np.uint64(vertex >> 1), t + 1
         push = pushes[t] if vertex & 1 else -pushes[t]
         work[4] += ends[j + _1] - ends[j]
-        # First the rows that hold the feature, then those that are due.
         e, last = np.uint64(ends[j]), np.uint64(ends[j + _1])
+        # Each row looked at takes a place in a chunk at most, and each list begins a chunk at most.
+        if spare[1] <= (np.int64(last - e) + calendar[now, 2]) // CHUNK + factors.size:
+            _write_anew(links, calendar, pool, spare)
+        chunk, place, filled = calendar[now, 0], np.int64(0), np.int64(calendar[now, 1])
+        # First the rows that hold the feature, then those that are due.
         while True:
             if e < last:
                 if (e - ends[j]) % _AHEAD == 0:
@@ -479,16 +512,27 @@ def run(
                 v = rows[i, 0] + push * (rows[i, 3] * np.float64(entries[e]))
                 e += _1
             else:
-                row = calendar[now]
-                if row < 0:
+                if place == filled and chunk >= 0 and place > 0:
+                    following = pool[chunk, 0]
+                    pool[chunk, 0] = spare[0]
+                    spare[0], spare[1] = chunk, spare[1] + 1
+                    chunk, place, filled = following, np.int64(0), np.int64(CHUNK)
+                if chunk < 0:
                     break
-                i = np.uint64(row)
+                if place == 0:
+                    line[3] += _read_ahead(
+                        pool[chunk], _1, np.uint64(filled) + _1, rows, head_ends, head_entries
+                    )
+                place += 1
+                i = np.uint64(pool[chunk, place])
+                if links[i, DUE] != now:
+                    continue
+                links[i, DUE] = 0
                 v = rows[i, 0]
-                calendar[now], links[i, DUE] = links[i, DUE + 1], 0
             changed = _visit(
                 i, v, now, factors, row_ends, row_indices, row_entries, rows, links, sums, perm, position,
-                start, line, heads, head_ends, head_entries, calendar, work, form, parameter, base, limit,
-                rounding, slack, head_slack, changed,
+                start, line, heads, head_ends, head_entries, calendar, pool, spare, work, form, parameter,
+                base, limit, rounding, slack, head_slack, changed,
             )  # fmt: skip
         for h in range(heads.shape[0]):
             bound = abs(heads[h, 0] + factors[now] * heads[h, 1]) + heads[h, 2]
