@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..losses import Loss
 from .base import Table, Vector, finite
 
 if TYPE_CHECKING:
@@ -19,6 +20,21 @@ _LIGHT = 4.0
 _MOST_HEADS = 1 << 12
 _SMALLEST_FACTOR = 2.0**-200
 _SAFE = 1 + 2.0**-20
+_OF_RESIDUALS = (0, 2)
+
+
+def largest_margin(loss: Loss, radius: float, largest: float, base: float) -> float:
+    """Bound on margins, and on the 1 from which all slopes but those of residuals are computed."""
+    return radius * largest + abs(base) + (loss.form not in _OF_RESIDUALS)
+
+
+def precise(loss: Loss, radius: float, norms: Vector, base: float, scale: float) -> bool:
+    """Whether bounds that allow for the rounding of margins are so near to scores that steps take no longer.
+
+    If not, most proposals would be refused. Time is all that it decides about.
+    """
+    reach = largest_margin(loss, radius, float(norms.max(initial=0.0)), base)
+    return 2.0**-46 * loss.smoothness() * reach * float(norms.sum()) <= scale
 
 
 class LazyVertices:
@@ -100,17 +116,18 @@ class LazyVertices:
         self._sums = weighed.sums
         columns = self._choose_heads(weighed)
         weights = self._sums[columns, 1]
-        reach = self._radius * weighed.largest
-        # What rounding can add: of terms to their grid and of slopes, for each entry; of margins, by weight.
+        reach = largest_margin(loss, self._radius, weighed.largest, self._base)
+        # What rounding can add: of terms to their grid and of slopes, for each entry; of margins, by weight;
+        # of the score, once.
         entry = _SAFE * (2 * weighed.grid + 2.0**-45 * self._query.clip)
         bend = _SAFE * loss.smoothness() * (self._slack + 2.0**-46 * reach)
-        self._kernels.widen(self._columns[0], bend, entry, self._sums)
+        self._kernels.widen(self._columns[0], bend, entry, self._line[0], self._sums)
         heads = np.zeros((len(columns), 4))
         led = np.zeros(1, dtype=np.uint64), np.empty(0, dtype=np.uint32), self._rows[2][:0]
         if columns.size:
             second_order = 0.5 * loss.curvature_lipschitz() * (self._head_slack + 2.0**-46 * reach) ** 2
             added_up = 4.0 * steps * n * 2.0**-52 * (loss.lipschitz() + 2 * loss.smoothness() * reach)
-            heads[:, 2] = _SAFE * weights * (second_order + added_up) + n * entry
+            heads[:, 2] = _SAFE * weights * (second_order + added_up) + n * entry + self._line[0]
             self._sums[columns, 1] = -1.0 - np.arange(len(columns))
             which = np.full(p, -1, dtype=np.int32)
             which[columns] = np.arange(len(columns))

@@ -209,10 +209,10 @@ def _lead(
 
 
 @njit(cache=True, **_OPTIONS)
-def widen(indptr: Any, bend: float, rounding: float, sums: Any) -> None:
-    """Turn the weight beside each sum into its slack: so much by weight, so much for each entry."""
+def widen(indptr: Any, bend: float, rounding: float, grid: float, sums: Any) -> None:
+    """Turn the weight beside each sum into its slack: by weight, for each entry, and for the score's grid."""
     for j in range(np.uint64(sums.shape[0])):
-        sums[j, 1] = sums[j, 1] * bend + (indptr[j + _1] - indptr[j]) * rounding
+        sums[j, 1] = sums[j, 1] * bend + (indptr[j + _1] - indptr[j]) * rounding + grid
 
 
 @njit(forceinline=True, **_OPTIONS)
@@ -383,7 +383,7 @@ def _select(
         work[0] += 1
         # The coin's first digits decide, if they do so for all scores that are possible.
         edge = k + 1 - ORIGIN
-        likely, width = (-sign * centre - reference) * inverse - edge, (width + grid) * inverse
+        likely, width = (-sign * centre - reference) * inverse - edge, width * inverse
         if words[at] < np.uint64(min(math.exp(likely - width), 1.0) * (1 - _SURE) * _WORD):
             return at + 1, vertex
         most = math.exp(likely + width) * (1 + _SURE)
