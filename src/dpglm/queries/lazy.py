@@ -23,18 +23,19 @@ _SAFE = 1 + 2.0**-20
 _OF_RESIDUALS = (0, 2)
 
 
-def largest_margin(loss: Loss, radius: float, largest: float, base: float) -> float:
+def precise(loss: Loss, n: int, radius: float, largest: float, base: float, scale: float) -> bool:
+    """Whether the rounding of margins can move no score of n records by more than the scale.
+
+    If it can, bounds are so far above scores that lazy steps may refuse most proposals. Scores of other
+    structures are rounded in another way, so a choice between them must rest on public bounds.
+    """
+    reach = _largest_margin(loss, radius, largest, base)
+    return 2.0**-46 * loss.smoothness() * reach * n * largest <= scale
+
+
+def _largest_margin(loss: Loss, radius: float, largest: float, base: float) -> float:
     """Bound on margins, and on the 1 from which all slopes but those of residuals are computed."""
     return radius * largest + abs(base) + (loss.form not in _OF_RESIDUALS)
-
-
-def precise(loss: Loss, radius: float, norms: Vector, base: float, scale: float) -> bool:
-    """Whether bounds that allow for the rounding of margins are so near to scores that steps take no longer.
-
-    If not, most proposals would be refused. Time is all that it decides about.
-    """
-    reach = largest_margin(loss, radius, float(norms.max(initial=0.0)), base)
-    return 2.0**-46 * loss.smoothness() * reach * float(norms.sum()) <= scale
 
 
 class LazyVertices:
@@ -116,7 +117,7 @@ class LazyVertices:
         self._sums = weighed.sums
         columns = self._choose_heads(weighed)
         weights = self._sums[columns, 1]
-        reach = largest_margin(loss, self._radius, weighed.largest, self._base)
+        reach = _largest_margin(loss, self._radius, weighed.largest, self._base)
         # What rounding can add: of terms to their grid and of slopes, for each entry; of margins, by weight;
         # of the score, once.
         entry = _SAFE * (2 * weighed.grid + 2.0**-45 * self._query.clip)

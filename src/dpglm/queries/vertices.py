@@ -40,8 +40,8 @@ class VertexScores(Query):
     reach : float
         Public bound on the size of a record's term before it is cut.
     structure : str
-        "lazy" computes few sums and has scores at the true margins; others, named in
-        `dpglm.mechanisms.STRUCTURES`, keep all of them.
+        "lazy" computes few sums and has scores at the true margins; "auto" and those named in
+        `dpglm.mechanisms.STRUCTURES` keep all of them.
     refresh : float
         Where scores are kept, the margins of all records follow a shrinking of the coefficients after it has
         changed them by this share; a selected feature brings its own records up to date at once.
@@ -128,12 +128,11 @@ class OpenVertices:
     def run(self, steps: Vector, radius: float, mechanism: Any) -> NDArray[np.int64]:
         """Select a vertex and move towards it by a share of the way, once for each of the steps; the choices.
 
-        Where the structure is lazy, the loss has a compiled form and margins are not so large that their
-        rounding shows, compiled code takes all steps at once.
+        Where the structure is lazy and the loss has a compiled form, compiled code takes all steps at once.
         """
         require_moderate(float(radius))
-        count = len(steps)
-        if self._query.structure == "lazy" and self._compiles(radius, mechanism):
+        loss, count = self._query.loss, len(steps)
+        if self._query.structure == "lazy" and loss.form is not None and mechanism.noise > 0:
             choices = self._releaser.choices(
                 partial(self._run_lazily, steps, radius),
                 count,
@@ -159,14 +158,6 @@ class OpenVertices:
         sums = self._data.t_dot(slopes)[: self._query.n_features]
         gap = float(slopes @ part + radius * np.abs(sums).max(initial=0.0)) / self._data.n_records
         return self._releaser(gap, 0.0, mechanism)
-
-    def _compiles(self, radius: float, mechanism: Any) -> bool:
-        from .lazy import precise
-
-        loss, base = self._query.loss, float(np.abs(self._rest).max(initial=0.0))
-        return loss.form is not None and mechanism.noise > 0 and precise(
-            loss, radius, self._data.row_norms, base, mechanism.noise * self._sensitivity
-        )  # fmt: skip
 
     def _run_lazily(
         self, steps: Vector, radius: float, run_on: Any, grid: float, scale: float

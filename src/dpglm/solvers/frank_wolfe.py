@@ -18,6 +18,7 @@ from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import InterceptSlope, VertexScores
+from ..queries.lazy import precise
 from . import defaults
 from .base import (
     AuditCase,
@@ -163,14 +164,9 @@ class FrankWolfe(Solver):
         p = plan.n_features
         if not plan.budget.private and self.steps is None:
             return _minimiser(plan, problem, curator)
-        query = VertexScores(
-            problem.loss,
-            plan.clip,
-            p,
-            problem.loss.lipschitz(problem.bounds.target) * float(problem.features(p)[:p].max(initial=0.0)),
-            plan.selection,
-            plan.refresh,
-        )
+        largest = float(problem.bounds.features(p).max())
+        reach = problem.loss.lipschitz(problem.bounds.target) * largest
+        query = VertexScores(problem.loss, plan.clip, p, reach, plan.selection, plan.refresh)
         assert isinstance(problem.penalty, L1Ball)
         radius, mechanism = problem.penalty.radius, plan.releases[0].mechanism
         t = np.arange(1.0, plan.steps + 1)
@@ -181,6 +177,12 @@ class FrankWolfe(Solver):
             if stretch is None:
                 w[p] -= self._intercept_step(plan, problem, curator, w)
                 continue
+            base = problem.constant(p) * w[p] if problem.fit_intercept else 0.0
+            scale = mechanism.noise * plan.neighbours.records_moved * plan.clip
+            if plan.selection == "lazy" and not precise(
+                problem.loss, plan.n_records, radius, largest, base, scale
+            ):
+                query = replace(query, structure="auto")
             choices = curator.open(query, w).run(sizes[stretch], radius, mechanism)
             w[:p], iterates = _walk(w[:p], sizes[stretch], choices, radius, counted[stretch])
             mean += iterates
