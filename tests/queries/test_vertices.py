@@ -114,6 +114,25 @@ def test_no_row_lags_behind_by_more_than_its_slack(case, started):
     assert max(head_lags) <= state._head_slack * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_a_run_is_the_same_in_one_call_and_in_one_for_each_step(case):
+    """A call sets out from the bins alone: what a run keeps beside them is never stale."""
+    loss, clip, scale = CASES[case]
+    steps, found = 300, []
+    factors = np.cumprod(np.append(1.0, 1 - SIZES[:steps]))
+    for stop in (range(1, steps + 1), [steps]):
+        state, randomness = lazy(loss, clip, scale, seed=1)
+        state._settle(steps)
+        choices, done = np.empty(steps, dtype=np.int64), 0
+        kernel, _, _, *rest = state._arguments(choices, factors, SIZES[:steps] * RADIUS / factors[1:])
+        randomness._extend(1 << 17)
+        for end in stop:
+            randomness._at, done = kernel(randomness._words, randomness._at, done, choices[:end], *rest)
+            assert done == end
+        found.append(choices)
+    assert np.array_equal(*found)
+
+
 def opposed_blocks(n):
     """Two features that share no record: only one of them can be on the rise."""
     X = sp.block_diag([np.ones((n, 1)), np.ones((n, 1))], format="csr")
