@@ -72,9 +72,10 @@ class FrankWolfe(Solver):
     average : bool
         Return the mean of the last quarter of the iterates instead of the last one.
     selection : {"lazy", "binned", "grouped", "gumbel", "heap"}, optional
-        How the vertex is found. The choice has the same law with all but "heap", which is the plain maximum
-        and for an infinite epsilon only, where it is the default. "lazy", the default elsewhere, computes few
-        sums; the others keep all of them.
+        How the vertex is found. If ``refresh`` is 0, the choice has the same law with all but "heap", which
+        is the plain maximum and for an infinite epsilon only, where it is the default. "lazy", the default
+        elsewhere, computes few sums; the others keep all of them, and so does "lazy" where bounds are so
+        wide that the rounding of margins could show beside the noise.
     refresh : float
         Where sums are kept, the slopes of all records follow the shrinking of the coefficients after it has
         changed them by this share, and those that hold the selected feature follow at once: a slope lags
