@@ -269,6 +269,32 @@ def test_a_lazy_selection_has_the_law_of_the_exponential_mechanism(case, steps):
     assert state.work[1] > 0  # true sums were computed on the way
 
 
+def test_the_law_is_the_same_where_sums_lag_behind_by_almost_their_slack():
+    """All margins of a feature have moved by 0.95 of what they may: coins that guess less are noticed."""
+    X, _ = opposed_blocks(50)
+    y = np.repeat([5.9, 0.1], 50)
+    state, randomness = lazy(Squared(), 100.0, 10.0, X, y)
+    state._state[:, 0] = X @ np.array([6.0, 0.0])
+    state._settle(1)
+    factor = 1 - 0.95 * state._slack / 6.0
+    draws = 100_000
+    chosen = run(state, randomness, np.full(draws + 1, factor), np.zeros(draws))
+    exact = sums(Squared(), 100.0, factor * state._state[:, 0], 0.0, X, y)
+    assert abs(exact[0] - state._sums[0, 0]) > 0.9 * state._sums[0, 1] > 4.0
+    assert misfit(chosen, exact, 10.0) > 1e-6
+    assert 0 < state.work[1] < state.work[0]  # coins of both kinds
+
+
+def test_scores_that_fall_far_are_sorted_anew():
+    """200 slopes shrink from 20 to almost 0: by thousands of scales, to the lowest bin of all."""
+    X, _ = opposed_blocks(200)
+    state, randomness = lazy(Huber(100.0), 100.0, 0.5, X, np.zeros(400))
+    state._state[:, 0] = X @ np.array([RADIUS, -RADIUS])
+    state._settle(10)
+    run(state, randomness, 0.5 ** np.arange(11.0), np.zeros(10))
+    assert state._bins[2][state._kernels.LOWEST] < 2
+
+
 def test_bounds_that_forget_their_slack_are_noticed():
     loss, clip, scale = SmoothedHinge(), 1.0, 8.0
     state, randomness = lazy(loss, clip, scale, seed=3)
