@@ -285,6 +285,18 @@ def test_the_law_is_the_same_where_sums_lag_behind_by_almost_their_slack():
     assert 0 < state.work[1] < state.work[0]  # coins of both kinds
 
 
+def test_scores_are_rounded_to_the_grid_of_the_mechanism():
+    X, y = opposed_blocks(50)
+    y[::10] *= -1
+    state, randomness = lazy(Logistic(), 1.0, 8.0, X, y)
+    state._line[0] = 16.0  # a grid so coarse that rounding shows: 20 becomes 16
+    draws = 100_000
+    state._settle(1)
+    chosen = run(state, randomness, np.ones(draws + 1), np.zeros(draws))
+    exact = sums(Logistic(), 1.0, np.zeros(100), 0.0, X, y)
+    assert misfit(chosen, np.rint(exact / 16) * 16, 8.0) > 1e-6 > misfit(chosen, exact, 8.0)
+
+
 def test_scores_that_fall_far_are_sorted_anew():
     """200 slopes shrink from 20 to almost 0: by thousands of scales, to the lowest bin of all."""
     X, _ = opposed_blocks(200)
