@@ -24,6 +24,7 @@ from .sampling import Everyone, Sampling
 Vector = NDArray[np.float64]
 Opened = TypeVar("Opened")
 _EVERYONE = Everyone()
+_FEWEST_STEPS = 8
 
 
 class Curator:
@@ -114,11 +115,13 @@ class Curator:
     ) -> Any:
         """So many choices among scores that live in compiled code, which draws them, logged.
 
-        None tells the query to make its choices one by one.
+        None tells the query to make its choices one by one: noise is so small that the grid shows.
         """
-        law = mechanism.law(sensitivity * self._rounding)
+        grid, scale = mechanism.law(sensitivity * self._rounding)
+        if scale < _FEWEST_STEPS * grid:
+            return None
         self._log(entries, sensitivity, mechanism, _EVERYONE, count=count)
-        return draw(self._randomness.run_on, *law)
+        return draw(self._randomness.run_on, grid, scale)
 
     def _log(
         self,

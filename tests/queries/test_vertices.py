@@ -93,6 +93,146 @@ def test_bins_hold_upper_bounds_of_all_scores(case, steps, constant, before):
     assert np.all(bound <= edges * (1 + 1e-12))
 
 
+@pytest.mark.parametrize("started", [False, True], ids=["from 0", "from within the ball"])
+@pytest.mark.parametrize("case", CASES)
+def test_no_row_lags_behind_by_more_than_its_slack(case, started):
+    """Also rows that hold no selected feature, whose margins shrink from the first step on."""
+    loss, clip, scale = CASES[case]
+    state, randomness = lazy(loss, clip, scale)
+    start = RADIUS * np.eye(150)[0] if started else np.zeros(150)
+    state._state[:, 0] = X @ start
+    factors = np.cumprod(np.append(1.0, np.full(40, 0.95)))
+    state._settle(40)
+    choices = np.empty(40, dtype=np.int64)
+    kernel, _, _, *rest = state._arguments(choices, factors, 0.05 * RADIUS / factors[1:])
+    randomness._extend(1 << 16)
+    lags, head_lags = [], []
+    for t in range(40):
+        randomness._at, done = kernel(randomness._words, randomness._at, t, choices[: t + 1], *rest)
+        assert done == t + 1
+        parts = factors[t + 1] * state._state[:, 0]
+        lags.append(np.abs(parts - state._state[:, 1]).max())
+        head_lags.append(np.abs(parts - state._state[:, 4]).max())
+    assert 0 < max(lags) <= state._slack * (1 + 1e-9)
+    assert max(head_lags) <= state._head_slack * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_run_is_the_same_in_one_call_and_in_one_for_each_step(case):
+    """A call sets out from the bins alone: what a run keeps beside them is never stale."""
+    loss, clip, scale = CASES[case]
+    steps, found = 300, []
+    factors = np.cumprod(np.append(1.0, 1 - SIZES[:steps]))
+    for stop in (range(1, steps + 1), [steps]):
+        state, randomness = lazy(loss, clip, scale, seed=1)
+        state._settle(steps)
+        choices, done = np.empty(steps, dtype=np.int64), 0
+        kernel, _, _, *rest = state._arguments(choices, factors, SIZES[:steps] * RADIUS / factors[1:])
+        randomness._extend(1 << 17)
+        for end in stop:
+            randomness._at, done = kernel(randomness._words, randomness._at, done, choices[:end], *rest)
+            assert done == end
+        found.append(choices)
+    assert np.array_equal(*found)
+
+
+def opposed_blocks(n):
+    """Two features that share no record: only one of them can be on the rise."""
+    X = sp.block_diag([np.ones((n, 1)), np.ones((n, 1))], format="csr")
+    return X, np.repeat([1.0, -1.0], n)
+
+
+def test_a_run_from_within_the_ball_has_the_law_of_the_exponential_mechanism():
+    """The margins of feature 0 shrink though only feature 1 is chosen: its sum must not be forgotten."""
+    X, y = opposed_blocks(200)
+    state, randomness = lazy(Logistic(), 1.0, 3.0, X, y)
+    state._state[:, 0] = X @ np.array([6.0, 0.0])
+    state._settle(60)
+    factors = np.cumprod(np.append(1.0, np.full(60, 0.95)))
+    run(state, randomness, factors, np.zeros(60))  # nothing is added: margins shrink, and no more
+    exact = sums(Logistic(), 1.0, factors[-1] * state._state[:, 0], 0.0, X, y)
+    centre, width = state._heads[0][:, 0] + factors[-1] * state._heads[0][:, 1], state._heads[0][:, 2]
+    assert len(centre) == 2 and abs(exact[0]) > 10
+    assert np.all(np.abs(exact - centre) <= width)
+
+
+def test_a_row_at_the_very_edge_of_its_slack_is_not_looked_at_for_ever():
+    kernels = lazy(Logistic(), 1.0, 1.0)[0]._kernels
+    factors, calendar = np.array([1.0, 0.5, 0.25]), np.full(3, -1, dtype=np.int32)
+    rows = np.zeros((1, 8))
+    rows[0, :2] = 4.0, 2.0  # behind by exactly 1 at the last factor, and by less than that before
+    kernels.schedule_all(factors, rows, calendar, 1.0, math.inf)
+    assert list(calendar) == [-1, -1, 0]
+    rows[0, 5] = 0.0
+    calendar[:] = -1
+    kernels._schedule(np.uint64(0), 0.25, 2, factors, rows, calendar)
+    assert list(calendar) == [-1, -1, -1]
+
+
+def test_margins_whose_products_underflow_are_in_the_calendar():
+    kernels = lazy(Logistic(), 1.0, 1.0)[0]._kernels
+    rows = np.zeros((3, 8))
+    rows[:, 0] = rows[:, 1] = 1e-170, -1e-170, 0.0
+    calendar = np.full(3, -1, dtype=np.int32)
+    kernels.schedule_all(np.array([1.0, 0.5, 0.25]), rows, calendar, 1e-180, math.inf)
+    assert list(rows[:, 5]) == [1.0, 1.0, 0.0]
+
+
+def edges(state, scale):
+    """The upper edge of the bin of each column."""
+    _, position, start = state._bins
+    bins = np.repeat(np.arange(state._kernels.BINS), np.diff(start))[position]
+    return (bins + 1 - state._kernels.ORIGIN) * scale + state._line[2]
+
+
+def test_rounding_to_the_grid_lifts_no_score_above_its_bin():
+    p, scale, grid = 4000, 1.0, 2.0**-8
+    sizes = np.random.default_rng(0).uniform(0, 10, p)
+    # A column so heavy that the others have almost no slack.
+    X = sp.diags_array(np.append(sizes, 2.0**30), format="csr")
+    records = as_data(X, np.ones(p + 1), Bounds(row_norm=2.0**30))
+    query = VertexScores(Huber(1.0), 16.003, p + 1, math.inf)  # so that no edge lies on the grid
+    state = LazyVertices(query, records, np.zeros(p + 1), np.zeros(p + 1), 1e-9, grid, scale)
+    state._settle(1)
+    rounded = np.rint(sizes / grid) * grid
+    assert np.all(rounded <= edges(state, scale)[:p])
+    assert np.any(sizes + grid / 2 > edges(state, scale)[:p] - grid)  # some are as near as that
+
+
+def test_bounds_allow_for_the_rounding_of_a_large_intercept():
+    base, n = 1e12, 50
+    records = as_data(sp.csr_array(np.ones((n, 1))), np.full(n, base + 0.5), Bounds(row_norm=1.0), 0.5)
+    query = VertexScores(Squared(), 10.0, 1, math.inf)
+    state = LazyVertices(query, records, np.ones(n), np.full(n, base), 1.0, 2.0**-20, 0.5)
+    state._settle(100)
+    factors = np.cumprod(np.append(1.0, np.full(100, 0.997)))
+    choices, randomness = np.empty(100, dtype=np.int64), Randomness(0)
+    kernel, _, _, *rest = state._arguments(choices, factors, np.zeros(100))
+    randomness._extend(1 << 16)
+    for t in range(100):
+        randomness._at, done = kernel(randomness._words, randomness._at, t, choices[: t + 1], *rest)
+        assert done == t + 1
+        exact = ((factors[done] * state._state[:, 0] + base) - records.y).sum()
+        assert abs(exact - state._sums[0, 0]) <= state._sums[0, 1]
+
+
+def test_steps_whose_grid_shows_are_taken_one_by_one():
+    curator = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, Randomness(0))
+    opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150))
+    event = Exponential(1e-9)
+    opened.run(SIZES[:20], RADIUS, event)
+    assert opened._clipped is not None
+    assert curator.spent == {event.event: 20, event.imprecision: 20 * 300}
+
+
+def test_a_radius_that_would_overflow_is_refused():
+    curator = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, Randomness(0))
+    opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150))
+    with pytest.raises(FloatingPointError):
+        opened.run(SIZES[:20], 1e300, Exponential(1.0))
+    assert not curator.spent
+
+
 def test_sums_of_followed_margins_are_exact_after_many_steps():
     state, randomness = lazy(Logistic(), 1.0, 50.0)
     state._settle(2000)
@@ -130,6 +270,44 @@ def test_a_lazy_selection_has_the_law_of_the_exponential_mechanism(case, steps):
     chosen = run(state, randomness, np.full(draws + 1, factors[-1]), np.zeros(draws))
     assert misfit(chosen, sums(loss, clip, factors[-1] * state._state[:, 0], 0.0), scale) > 1e-6
     assert state.work[1] > 0  # true sums were computed on the way
+
+
+def test_the_law_is_the_same_where_sums_lag_behind_by_almost_their_slack():
+    """All margins of a feature have moved by 0.95 of what they may: coins that guess less are noticed."""
+    X, _ = opposed_blocks(50)
+    y = np.repeat([5.9, 0.1], 50)
+    state, randomness = lazy(Squared(), 100.0, 10.0, X, y)
+    state._state[:, 0] = X @ np.array([6.0, 0.0])
+    state._settle(1)
+    factor = 1 - 0.95 * state._slack / 6.0
+    draws = 100_000
+    chosen = run(state, randomness, np.full(draws + 1, factor), np.zeros(draws))
+    exact = sums(Squared(), 100.0, factor * state._state[:, 0], 0.0, X, y)
+    assert abs(exact[0] - state._sums[0, 0]) > 0.9 * state._sums[0, 1] > 4.0
+    assert misfit(chosen, exact, 10.0) > 1e-6
+    assert 0 < state.work[1] < state.work[0]  # coins of both kinds
+
+
+def test_scores_are_rounded_to_the_grid_of_the_mechanism():
+    X, y = opposed_blocks(50)
+    y[::10] *= -1
+    state, randomness = lazy(Logistic(), 1.0, 8.0, X, y)
+    state._line[0] = 16.0  # a grid so coarse that rounding shows: 20 becomes 16
+    draws = 100_000
+    state._settle(1)
+    chosen = run(state, randomness, np.ones(draws + 1), np.zeros(draws))
+    exact = sums(Logistic(), 1.0, np.zeros(100), 0.0, X, y)
+    assert misfit(chosen, np.rint(exact / 16) * 16, 8.0) > 1e-6 > misfit(chosen, exact, 8.0)
+
+
+def test_scores_that_fall_far_are_sorted_anew():
+    """200 slopes shrink from 20 to almost 0: by thousands of scales, to the lowest bin of all."""
+    X, _ = opposed_blocks(200)
+    state, randomness = lazy(Huber(100.0), 100.0, 0.5, X, np.zeros(400))
+    state._state[:, 0] = X @ np.array([RADIUS, -RADIUS])
+    state._settle(10)
+    run(state, randomness, 0.5 ** np.arange(11.0), np.zeros(10))
+    assert state._bins[2][state._kernels.LOWEST] < 2
 
 
 def test_bounds_that_forget_their_slack_are_noticed():

@@ -193,6 +193,23 @@ def test_what_it_cannot_do_is_refused(setting, problem, budget, match):
         FrankWolfe(**setting).plan(problem, N, P, budget, REPLACE)
 
 
+@pytest.mark.parametrize("target", [None, (1.7e18, 1.7e18 + 4096)], ids=["radius", "intercept"])
+def test_margins_whose_rounding_shows_do_not_keep_it_from_ending(target):
+    bounds = Bounds(row_norm=1.0, target=target)
+    loss, radius = (Logistic(), 1e15) if target is None else (Squared(), 1.0)
+    problem = Problem(loss, L1Ball(radius), bounds, fit_intercept=target is not None)
+    assert np.isfinite(solved(FrankWolfe(steps=12), problem, X, LABELS).w).all()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_slopes_without_a_bound_need_a_clip_and_nothing_else(fit_intercept):
+    problem = Problem(Squared(), L1Ball(1.0), Bounds(row_norm=2.0), fit_intercept)
+    solver = FrankWolfe(clip=0.5)
+    plan = solver.plan(problem, N, P, BUDGET, REPLACE)
+    assert plan.clip == 0.5 and plan.intercept_clip == 0.25 * problem.constant(P)
+    assert np.isfinite(solved(solver, problem, X, TARGET).w).all()
+
+
 @pytest.mark.parametrize(
     "setting",
     [

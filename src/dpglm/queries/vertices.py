@@ -42,8 +42,8 @@ class VertexScores(Query):
     largest : float
         Public bound on the absolute value of a feature.
     structure : str
-        "lazy" computes few sums and has scores at the true margins; others, named in
-        `dpglm.mechanisms.STRUCTURES`, keep all of them.
+        "lazy" computes few sums and has scores at the true margins; "auto" and those named in
+        `dpglm.mechanisms.STRUCTURES` keep all of them.
     refresh : float
         Where scores are kept, the margins of all records follow a shrinking of the coefficients after it has
         changed them by this share; a selected feature brings its own records up to date at once.

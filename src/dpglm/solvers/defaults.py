@@ -101,11 +101,12 @@ def frank_wolfe(
     problem: Problem, p: int, noise: float, clip: float | None, radius: float
 ) -> tuple[int, float, float]:
     """(steps, clip, clip of the intercept) of Frank-Wolfe; a clip that is given is kept."""
-    require_bounded_slopes(problem)
-    slope = problem.slope_bound()
+    slope, largest = problem.slope_bound(), float(problem.bounds.features(p).max())
     if clip is None:
-        largest = float(problem.bounds.features(p).max())
+        require_bounded_slopes(problem)
         clip = slope * min(largest, problem.bounds.radius(p) * p**-0.25)
+    if not math.isfinite(slope):
+        slope = clip / largest  # beyond it the clip cuts the largest entry, too
     ease = problem.loss.smoothness() * radius * clip / (slope**2 * noise * math.log(2 * p))
     steps = min(max(math.ceil((0.45 * ease) ** (2 / 3)), 1), MOST_VERTICES)
     return steps, clip, slope * problem.constant(p)

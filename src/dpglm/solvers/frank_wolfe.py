@@ -18,6 +18,7 @@ from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import InterceptSlope, VertexScores
+from ..queries.lazy import precise
 from . import defaults
 from .base import (
     AuditCase,
@@ -71,9 +72,10 @@ class FrankWolfe(Solver):
     average : bool
         Return the mean of the last quarter of the iterates instead of the last one.
     selection : {"lazy", "binned", "grouped", "gumbel", "heap"}, optional
-        How the vertex is found. The choice has the same law with all but "heap", which is the plain maximum
-        and for an infinite epsilon only, where it is the default. "lazy", the default elsewhere, computes few
-        sums; the others keep all of them.
+        How the vertex is found. If ``refresh`` is 0, the choice has the same law with all but "heap", which
+        is the plain maximum and for an infinite epsilon only, where it is the default. "lazy", the default
+        elsewhere, computes few sums; the others keep all of them, and so does "lazy" where bounds are so
+        wide that the rounding of margins could show beside the noise.
     refresh : float
         Where sums are kept, the slopes of all records follow the shrinking of the coefficients after it has
         changed them by this share, and those that hold the selected feature follow at once: a slope lags
@@ -181,6 +183,12 @@ class FrankWolfe(Solver):
             if stretch is None:
                 w[p] -= self._intercept_step(plan, problem, curator, w)
                 continue
+            base = problem.constant(p) * w[p] if problem.fit_intercept else 0.0
+            scale = mechanism.noise * plan.neighbours.records_moved * plan.clip
+            if plan.selection == "lazy" and not precise(
+                problem.loss, plan.n_records, radius, largest, base, scale
+            ):
+                query = replace(query, structure="auto")
             choices = curator.open(query, w).run(sizes[stretch], radius, mechanism)
             walk = (w[:p], sizes[stretch], choices, radius)
             if plan.average:
