@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..losses import Loss
 from .base import Table, Vector, finite
 
 if TYPE_CHECKING:
@@ -20,22 +19,6 @@ _LIGHT = 4.0
 _MOST_HEADS = 1 << 12
 _SMALLEST_FACTOR = 2.0**-200
 _SAFE = 1 + 2.0**-20
-_OF_RESIDUALS = (0, 2)
-
-
-def precise(loss: Loss, n: int, radius: float, largest: float, base: float, scale: float) -> bool:
-    """Whether the rounding of margins can move no score of n records by more than the scale.
-
-    If it can, bounds are so far above scores that lazy steps may refuse most proposals. Scores of other
-    structures are rounded in another way, so a choice between them must rest on public bounds.
-    """
-    reach = _largest_margin(loss, radius, largest, base)
-    return 2.0**-46 * loss.smoothness() * reach * n * largest <= scale
-
-
-def _largest_margin(loss: Loss, radius: float, largest: float, base: float) -> float:
-    """Bound on margins, and on the 1 from which all slopes but those of residuals are computed."""
-    return radius * largest + abs(base) + (loss.form not in _OF_RESIDUALS)
 
 
 def rounding_of_margins(reach: float, base: float) -> float:

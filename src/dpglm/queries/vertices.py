@@ -42,8 +42,8 @@ class VertexScores(Query):
     largest : float
         Public bound on the absolute value of a feature.
     structure : str
-        "lazy" computes few sums and has scores at the true margins; "auto" and those named in
-        `dpglm.mechanisms.STRUCTURES` keep all of them.
+        "lazy" computes few sums and has scores at the true margins; others, named in
+        `dpglm.mechanisms.STRUCTURES`, keep all of them.
     refresh : float
         Where scores are kept, the margins of all records follow a shrinking of the coefficients after it has
         changed them by this share; a selected feature brings its own records up to date at once.
@@ -88,6 +88,7 @@ class OpenVertices:
         self._rest = np.where(data.scale > 0, self._base, 0.0)
         self._v = data.dot(np.append(w[:p], np.zeros(len(w) - p))) if self._size else 0.0 * self._rest
         self._factor = self._refreshed = 1.0
+        self._refresh = 0.0 if query.structure == "lazy" else query.refresh
         self._clipped: Any = None
         self._kept: Any = None
         self._kept_for: Any = None
@@ -117,7 +118,7 @@ class OpenVertices:
             return
         if self._linear:
             self._kept = None
-        elif abs(self._factor - self._refreshed) > self._query.refresh * self._refreshed:
+        elif abs(self._factor - self._refreshed) > self._refresh * self._refreshed:
             self._refreshed = self._factor
             self._set_margins(np.flatnonzero(self._v), 0)
 
@@ -134,6 +135,7 @@ class OpenVertices:
 
         Where the structure is lazy and the loss has a compiled form, compiled code takes all steps at once.
         """
+        require_moderate(float(radius))
         count = len(steps)
         if self._can_be_lazy(radius, mechanism):
             choices = self._releaser.choices(

@@ -18,7 +18,6 @@ from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import InterceptSlope, VertexScores
-from ..queries.lazy import precise
 from . import defaults
 from .base import (
     AuditCase,
@@ -183,12 +182,6 @@ class FrankWolfe(Solver):
             if stretch is None:
                 w[p] -= self._intercept_step(plan, problem, curator, w)
                 continue
-            base = problem.constant(p) * w[p] if problem.fit_intercept else 0.0
-            scale = mechanism.noise * plan.neighbours.records_moved * plan.clip
-            if plan.selection == "lazy" and not precise(
-                problem.loss, plan.n_records, radius, largest, base, scale
-            ):
-                query = replace(query, structure="auto")
             choices = curator.open(query, w).run(sizes[stretch], radius, mechanism)
             walk = (w[:p], sizes[stretch], choices, radius)
             if plan.average:
