@@ -156,26 +156,74 @@ def test_a_run_from_within_the_ball_has_the_law_of_the_exponential_mechanism():
     assert np.all(np.abs(exact - centre) <= width)
 
 
-def test_a_row_at_the_very_edge_of_its_slack_is_not_looked_at_for_ever():
+def planned(margins, followed, factors, slack):
+    """Rows with these margins, and a calendar of when they must be looked at."""
     kernels = lazy(Logistic(), 1.0, 1.0)[0]._kernels
-    factors, calendar = np.array([1.0, 0.5, 0.25]), np.full(3, -1, dtype=np.int32)
-    rows = np.zeros((1, 8))
-    rows[0, :2] = 4.0, 2.0  # behind by exactly 1 at the last factor, and by less than that before
-    kernels.schedule_all(factors, rows, calendar, 1.0, math.inf)
-    assert list(calendar) == [-1, -1, 0]
-    rows[0, 5] = 0.0
-    calendar[:] = -1
-    kernels._schedule(np.uint64(0), 0.25, 2, factors, rows, calendar)
-    assert list(calendar) == [-1, -1, -1]
+    rows = np.zeros((len(margins), 8))
+    rows[:, 0], rows[:, 1] = margins, followed
+    calendar = np.empty((len(factors), 3), dtype=np.int32)
+    pool, spare = np.empty((8, 1 + kernels.CHUNK), dtype=np.int32), np.empty(2, dtype=np.int64)
+    links = rows.view(np.int32)
+    kernels.schedule_all(np.array(factors), rows, links, calendar, pool, spare, slack, math.inf)
+    return kernels, links, calendar, pool, spare
+
+
+def test_a_row_at_the_very_edge_of_its_slack_is_not_looked_at_for_ever():
+    # Behind by exactly 1 at the last factor, and by less than that before.
+    kernels, links, calendar, pool, spare = planned([4.0], [2.0], [1.0, 0.5, 0.25], 1.0)
+    assert list(calendar[:, 2]) == [0, 0, 1] and links[0, kernels.DUE] == 2
+    links[0, kernels.DUE] = 0
+    kernels.empty_calendar(calendar, pool, spare)
+    kernels._schedule(np.uint64(0), 0.25, 2, np.array([1.0, 0.5, 0.25]), links, calendar, pool, spare)
+    assert not calendar[:, 2].any()
 
 
 def test_margins_whose_products_underflow_are_in_the_calendar():
-    kernels = lazy(Logistic(), 1.0, 1.0)[0]._kernels
-    rows = np.zeros((3, 8))
-    rows[:, 0] = rows[:, 1] = 1e-170, -1e-170, 0.0
-    calendar = np.full(3, -1, dtype=np.int32)
-    kernels.schedule_all(np.array([1.0, 0.5, 0.25]), rows, calendar, 1e-180, math.inf)
-    assert list(rows[:, 5]) == [1.0, 1.0, 0.0]
+    margins = [1e-170, -1e-170, 0.0]
+    kernels, links, *_ = planned(margins, margins, [1.0, 0.5, 0.25], 1e-180)
+    assert list(links[:, kernels.DUE]) == [1, 1, 0]
+
+
+def test_a_calendar_written_anew_forgets_no_row_and_frees_what_is_stale():
+    margins = np.linspace(1.0, 2.0, 40)
+    kernels, links, calendar, pool, spare = planned(margins, margins, [1.0, 0.9, 0.6, 0.2], 0.3)
+    due = links[:, kernels.DUE].copy()
+    assert sorted(set(due)) == [2] and calendar[2, 2] == 40 and spare[1] == 8 - 3
+    for i in range(20):  # now due earlier; their old places are stale
+        kernels._note(np.uint64(i), 1, links, calendar, pool, spare)
+    links[30, kernels.DUE] = 0
+    kernels._write_anew(links, calendar, pool, spare)
+    assert list(calendar[:, 2]) == [0, 20, 19, 0] and spare[1] == 8 - 4
+    for step, rows in ((1, range(20)), (2, [*range(20, 30), *range(31, 40)])):
+        chunk, filled, found = calendar[step, 0], calendar[step, 1], []
+        while chunk >= 0:
+            found += list(pool[chunk, 1 : 1 + filled])
+            chunk, filled = pool[chunk, 0], kernels.CHUNK
+        assert sorted(found) == list(rows)
+
+
+def test_a_calendar_that_fills_up_is_written_anew_on_the_way(monkeypatch):
+    def chosen():
+        state, randomness = lazy(Logistic(), 1.0, 2.0, seed=1)
+        return state.run(np.full(900, 0.02), randomness.run_on), state.work
+
+    roomy, work = chosen()
+    plain = LazyVertices._arguments
+
+    def cramped(self, choices, factors, pushes):
+        arguments = list(plain(self, choices, factors, pushes))
+        at = next(k for k, part in enumerate(arguments) if np.shape(part)[1:] == (16,) and k > 12)
+        links, calendar, pool, spare = arguments[12], arguments[at - 1], arguments[at], arguments[at + 1]
+        arguments[at] = pool = pool[: len(factors) + 3 * len(links) // 15].copy()
+        kernels = self._kernels
+        kernels.schedule_all(
+            factors, self._state, links, calendar, pool, spare, self._slack, self._head_slack
+        )
+        return tuple(arguments)
+
+    monkeypatch.setattr(LazyVertices, "_arguments", cramped)
+    again, same_work = chosen()
+    assert np.array_equal(roomy, again) and np.array_equal(work, same_work)
 
 
 def edges(state, scale):
@@ -191,8 +239,8 @@ def test_rounding_to_the_grid_lifts_no_score_above_its_bin():
     # A column so heavy that the others have almost no slack.
     X = sp.diags_array(np.append(sizes, 2.0**30), format="csr")
     records = as_data(X, np.ones(p + 1), Bounds(row_norm=2.0**30))
-    query = VertexScores(Huber(1.0), 16.003, p + 1, math.inf)  # so that no edge lies on the grid
-    state = LazyVertices(query, records, np.zeros(p + 1), np.zeros(p + 1), 1e-9, grid, scale)
+    query = VertexScores(Huber(1.0), 16.003, p + 1, 2.0**30)  # so that no edge lies on the grid
+    state = LazyVertices(query, records, np.zeros(p + 1), 0.0, 1e-9, grid, scale)
     state._settle(1)
     rounded = np.rint(sizes / grid) * grid
     assert np.all(rounded <= edges(state, scale)[:p])
@@ -202,8 +250,8 @@ def test_rounding_to_the_grid_lifts_no_score_above_its_bin():
 def test_bounds_allow_for_the_rounding_of_a_large_intercept():
     base, n = 1e12, 50
     records = as_data(sp.csr_array(np.ones((n, 1))), np.full(n, base + 0.5), Bounds(row_norm=1.0), 0.5)
-    query = VertexScores(Squared(), 10.0, 1, math.inf)
-    state = LazyVertices(query, records, np.ones(n), np.full(n, base), 1.0, 2.0**-20, 0.5)
+    query = VertexScores(Squared(), 10.0, 1, 1.0)
+    state = LazyVertices(query, records, np.ones(n), base, 1.0, 2.0**-20, 0.5)
     state._settle(100)
     factors = np.cumprod(np.append(1.0, np.full(100, 0.997)))
     choices, randomness = np.empty(100, dtype=np.int64), Randomness(0)
