@@ -14,6 +14,7 @@ from dpglm.data import as_data
 from dpglm.losses import LOSSES, Huber, Logistic, SmoothedHinge, Squared
 from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness
 from dpglm.queries import VertexScores
+from dpglm.queries.base import Exact
 from dpglm.queries.lazy import LazyVertices
 
 REPLACE = Neighbours.REPLACE_ONE
@@ -290,6 +291,8 @@ def test_sums_of_followed_margins_are_exact_after_many_steps():
     assert state.work[3] > 1e5
     followed = sums(Logistic(), 1.0, state._state[:, 1], 0.0)
     assert np.allclose(state._sums[:, 0], followed, rtol=0, atol=1e-9)
+    steps = state._sums[:, 0] / state._weighed.grid
+    assert np.array_equal(steps, np.rint(steps)) and np.abs(steps).max() <= 2.0**51
     lag = np.abs(factors[-1] * state._state[:, 0] - state._state[:, 1])
     assert 0.005 < lag.max() <= 0.01 * (1 + 1e-9)
 
@@ -501,6 +504,30 @@ def test_the_gap_bounds_what_is_left_to_gain_and_is_not_for_private_runs():
     with pytest.raises(ValueError, match="not private"):
         at.gap(RADIUS, Gaussian(1.0))
     assert not curator.spent.keys() - {Gaussian(0.0).event}
+
+
+class Told(Exact):
+    """Writes down the sensitivities that it is told, and chooses the first candidate."""
+
+    def __init__(self):
+        self.sensitivities = []
+
+    def __call__(self, answer, sensitivity, mechanism, follows=False):
+        self.sensitivities.append(sensitivity)
+        return 0
+
+    def choices(self, draw, count, entries, sensitivity, mechanism):
+        assert entries == 300
+        self.sensitivities.append(sensitivity)
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_every_choice_is_released_with_the_sensitivity_of_the_query(neighbours):
+    query, told = VertexScores(Logistic(), 0.3, 150, 1.0), Told()
+    opened = query.open(as_data(X, LABELS, Bounds(row_norm=1.0)), np.zeros(150), neighbours, told)
+    opened.run(SIZES[:3], RADIUS, Exponential(1.0))
+    assert told.sensitivities == 4 * [0.3 * neighbours.records_moved]  # of the block, and one by one
+    assert np.array_equal(query.sensitivity(neighbours), np.full(300, 0.3 * neighbours.records_moved))
 
 
 @pytest.mark.parametrize("n, p", [(1, 1), (1, 5), (5, 1), (3, 4)])
