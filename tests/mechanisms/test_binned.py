@@ -203,7 +203,7 @@ def test_draws_agree_in_law_with_gumbel_noise():
 
 def test_scores_are_rounded_to_the_grid_of_the_mechanism_and_weighted_by_its_scale():
     mechanism, scores = Exponential(5.0), np.random.default_rng(8).standard_normal(P)
-    grid, scale = mechanism._grid_and_scale(0.3)
+    grid, scale = mechanism.law(0.3)
     binned = mechanism.keep(scores, 0.3)
     assert np.array_equal(binned._values, on_grid(scores, grid))
     assert binned._line[0] == grid and binned._line[1] == 1 / scale

@@ -25,7 +25,7 @@ from .selections import GRID, SCALE, SPREADS, P, digits, drawn, drawn_from, fits
 
 PRIVATE = [name for name, kind in STRUCTURES.items() if kind.noisy]
 MECHANISM, SENSITIVITY, FEW = Exponential(3.0), 0.7, 640
-_, UNIT = MECHANISM._grid_and_scale(SENSITIVITY)
+_, UNIT = MECHANISM.law(SENSITIVITY)
 COINS = [binned_kernels, grouped_kernels]
 
 

@@ -159,7 +159,7 @@ def test_kept_scores_are_drawn_from_as_they_are_now_though_few_were_updated():
     assert 1 < np.mean(listed) < 100, "some are updated, and most are not"
     assert np.count_nonzero(stale > 1e-3 * state._largest) > p / 10
     assert (stale <= np.maximum(kept.room(state._all), 2e-6 * state._largest)).all()
-    _, scale = mechanism._grid_and_scale(state._largest * curator._rounding)
+    _, scale = mechanism.law(state._largest * curator._rounding)
     assert now.max() > 3 * scale, "selections are not nearly uniform"
     chances = mechanism.probabilities(now, state._largest * curator._rounding)
     drawn = np.bincount([state.select(mechanism) for _ in range(20_000)], minlength=p)
@@ -334,7 +334,7 @@ def test_kept_scores_have_the_sensitivity_that_covers_rounding():
     curator._rounding = 1.25
     state = curator.open(query_of(Logistic(), p), np.zeros(p))
     state.select(Exponential(3.0))
-    _, scale = Exponential(3.0)._grid_and_scale(1.25 * state._largest)
+    _, scale = Exponential(3.0).law(1.25 * state._largest)
     assert state._kept._line[1] == 1 / scale
 
 
