@@ -118,16 +118,9 @@ class FrankWolfe(Solver):
             raise UnsupportedProblem(
                 f"FrankWolfe needs the penalty L1Ball(radius), not {type(problem.penalty).__name__}"
             )
-        if (self.selection == "heap") == budget.private and self.selection is not None:
-            found = "finds the plain maximum: it needs an infinite epsilon"
-            raise UnsupportedProblem(
-                f"selection {self.selection!r} "
-                + (
-                    found
-                    if budget.private
-                    else "adds noise, which an infinite epsilon has none of: use 'heap'"
-                )
-            )
+        if self.selection is not None and (self.selection == "heap") == budget.private:
+            why = "is without noise, for an infinite epsilon" if budget.private else "adds noise: use 'heap'"
+            raise UnsupportedProblem(f"selection {self.selection!r} {why}")
         selection = self.selection or ("lazy" if budget.private else "heap")
         steps, clip, intercept_clip = 10_000, math.inf, math.inf
         if budget.private:
@@ -229,9 +222,8 @@ def _stretches(steps: int, fit_intercept: bool) -> Iterator[slice | None]:
 
 def _end(w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float) -> Vector:
     """Where steps towards the chosen vertices lead."""
-    left = np.cumprod(np.append(1.0, 1 - sizes[::-1]))[
-        ::-1
-    ]  # what is left of w, and of each move, at the end
+    # What is left of w, and of each move, at the end.
+    left = np.cumprod(np.append(1.0, 1 - sizes[::-1]))[::-1]
     end = w * left[0]
     np.add.at(end, choices // 2, _moves(sizes, choices, radius) * left[1:])
     return end
