@@ -124,9 +124,7 @@ class LazyVertices:
             bend = _SAFE * (second_order + loss.smoothness() * wobble + added_up)
             heads[:, 2] = weights * bend + n * entry + self._line[0]
             self._sums[columns, 1] = -1.0 - np.arange(len(columns))
-            which = np.full(p, -1, dtype=np.int32)
-            which[columns] = np.arange(len(columns))
-            led = self._kernels.some_columns(*self._rows, which)
+            led = self._kernels.some_columns(*self._columns, columns.astype(np.uint64), n)
             self._kernels.start_heads(*led, state, heads, loss.form, loss.form_parameter, self._base)
         self._heads = (heads, columns.astype(np.uint32), *led)
         perm, position = np.empty(p, dtype=np.uint32), np.empty(p, dtype=np.uint32)

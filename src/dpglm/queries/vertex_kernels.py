@@ -231,24 +231,26 @@ def _read_ahead(indices: Any, begin: Any, end: Any, rows: Any, head_ends: Any, h
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def some_columns(indptr: Any, indices: Any, entries: Any, which: Any) -> Any:
-    """By rows, where each ends and (number, entry) of the columns j that have a number which[j] >= 0."""
-    ends = np.empty(indptr.size, dtype=np.uint64)
-    ends[0] = 0
-    kept = np.uint64(0)
-    for i in range(np.uint64(indptr.size - 1)):
-        for e in range(indptr[i], indptr[i + _1]):
-            kept += np.uint64(which[indices[e]] >= 0)
-        ends[i + _1] = kept
-    pairs = np.empty((kept, 2), dtype=entries.dtype)
-    at = np.uint64(0)
-    for i in range(np.uint64(indptr.size - 1)):
-        for e in range(indptr[i], indptr[i + _1]):
-            number = which[indices[e]]
-            if number >= 0:
-                pairs[at, 0], pairs[at, 1] = number, entries[e]
-                at += _1
-    return ends, pairs
+def some_columns(indptr: Any, indices: Any, entries: Any, columns: Any, n: int) -> Any:
+    """By rows, where each begins and (number, entry) of some columns of a table that is stored by columns."""
+    begin = np.zeros(n + 1, dtype=np.uint64)
+    for j in columns:
+        for e in range(indptr[j], indptr[j + _1]):
+            begin[indices[e] + _1] += _1
+    for i in range(np.uint64(n)):
+        begin[i + _1] += begin[i]
+    pairs = np.empty((begin[n], 2), dtype=entries.dtype)
+    # Each beginning moves to the end of its row, and back.
+    for number in range(columns.size):
+        j = columns[number]
+        for e in range(indptr[j], indptr[j + _1]):
+            at = begin[indices[e]]
+            pairs[at, 0], pairs[at, 1] = number, entries[e]
+            begin[indices[e]] = at + _1
+    for i in range(n, 0, -1):
+        begin[i] = begin[i - 1]
+    begin[0] = 0
+    return begin, pairs
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
