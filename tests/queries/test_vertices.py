@@ -86,6 +86,7 @@ def test_bins_hold_upper_bounds_of_all_scores(case, steps, constant, before):
     centre, width = state._sums.T.copy()
     centre[columns], width[columns] = heads[:, 0] + factors[-1] * heads[:, 1], heads[:, 2]
     assert np.all(np.abs(exact - centre) <= width + 1e-12)
+    assert np.all(width >= state._line[0])  # scores are rounded to that grid
     bound = np.abs(centre) + width
     perm, position, start = state._bins
     assert np.array_equal(np.sort(perm), np.arange(150)) and np.array_equal(perm[position], np.arange(150))

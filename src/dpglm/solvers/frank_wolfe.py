@@ -34,6 +34,7 @@ from .gradient_descent import GradientDescent
 
 SELECTIONS = ("lazy", *STRUCTURES)
 _INTERCEPT_RELEASES = 8
+_LEAST_CLIP = 1e-100  # far from where products with numbers of records leave the range of doubles
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ class FrankWolfe(Solver):
 
     def __post_init__(self) -> None:
         positive(clip=self.clip)
+        if self.clip is not None and not _LEAST_CLIP <= self.clip <= 1 / _LEAST_CLIP:
+            raise ValueError(f"clip must be from {_LEAST_CLIP:g} to {1 / _LEAST_CLIP:g}, got {self.clip!r}")
         positive_count(steps=self.steps)
         proper_share(intercept_share=self.intercept_share)
         if self.step_size is not None:
