@@ -213,7 +213,8 @@ def test_slopes_without_a_bound_need_a_clip_and_nothing_else(fit_intercept):
 @pytest.mark.parametrize(
     "setting",
     [
-        {"steps": 0}, {"steps": 2.5}, {"clip": math.inf}, {"clip": 0.0}, {"clip": 1e-101}, {"clip": 1e200}, {"step_size": 1.0},
+        {"steps": 0}, {"steps": 2.5}, {"clip": math.inf}, {"clip": 0.0}, {"clip": 1e-101},
+        {"clip": 1e200}, {"step_size": 1.0},
         {"step_size": 0.0},
         {"selection": "best"}, {"refresh": -1.0}, {"refresh": math.nan}, {"intercept_share": 1.0},
     ],
