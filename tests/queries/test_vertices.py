@@ -11,7 +11,7 @@ from scipy.special import softmax
 from dpglm import Bounds, Neighbours
 from dpglm.curator import Curator
 from dpglm.data import as_data
-from dpglm.losses import LOSSES, Huber, Logistic, SmoothedHinge, Squared
+from dpglm.losses import LOSSES, Huber, Logistic, Poisson, SmoothedHinge, Squared
 from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness
 from dpglm.queries import VertexScores
 from dpglm.queries.base import Exact
@@ -66,6 +66,7 @@ CASES = {
     "squared": (Squared(), 0.2, 2.0),
     "huber": (Huber(0.5), 0.1, 1.0),
     "hinge": (SmoothedHinge(), 1.0, 3.0),
+    "poisson": (Poisson(5.0), 0.5, 8.0),
 }
 
 

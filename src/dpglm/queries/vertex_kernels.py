@@ -182,7 +182,7 @@ def _follow(
             else:
                 _carry(j, was, now, perm, position, start)
                 changed = 1
-    return changed if loaded < math.inf else 2
+    return changed if loaded < math.inf else 2  # always the first: loads that nothing uses would be left out
 
 
 @njit(forceinline=True, **_OPTIONS)
