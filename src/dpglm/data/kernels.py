@@ -25,6 +25,8 @@ def _slope(form: int, parameter: float, z: float, y: float) -> float:
         return min(max(z - y, -parameter), parameter)
     if form == 3:
         return -y * min(max((1.0 - y * z) / parameter, 0.0), 1.0)
+    if form == 5:
+        return -y if y * z < 1.0 else 0.0
     return math.exp(min(z, parameter)) - y
 
 

@@ -6,15 +6,16 @@ A new loss is one file here and its place in `LOSSES`; the contract tests then r
 from __future__ import annotations
 
 from .base import Loss
+from .hinge import Hinge
 from .huber import Huber
 from .logistic import Logistic
 from .poisson import Poisson
 from .smoothed_hinge import SmoothedHinge
 from .squared import Squared
 
-LOSSES: tuple[type[Loss], ...] = (Logistic, Squared, Huber, SmoothedHinge, Poisson)
+LOSSES: tuple[type[Loss], ...] = (Logistic, Squared, Huber, SmoothedHinge, Hinge, Poisson)
 
-__all__ = ["LOSSES", "Huber", "Logistic", "Loss", "Poisson", "SmoothedHinge", "Squared", "get"]
+__all__ = ["LOSSES", "Hinge", "Huber", "Logistic", "Loss", "Poisson", "SmoothedHinge", "Squared", "get"]
 
 
 def get(loss: str | Loss, target: tuple[float, float] | None = None) -> Loss:

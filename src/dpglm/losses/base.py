@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Loss(ABC):
-    """A loss l(z, y), convex and continuously differentiable in z = x·w.
+    """A loss l(z, y), convex in z = x·w, and differentiable but for kinks that make its smoothness infinite.
 
     Losses are elementwise: they take arrays of predictions and targets of one shape and return
     an array of that shape. They never see records, so one loss serves every kind of table.
@@ -27,8 +27,8 @@ class Loss(ABC):
     kind : {"classification", "regression", "count"}
         What a target is: -1 or 1, a real number, or a number that is at least 0.
     form : int or None
-        Code of the slope in the compiled kernels: 0 for z - y, 1 logistic, 2 Huber, 3 smoothed
-        hinge, 4 Poisson; None if the kernels do not know the loss.
+        Code of the loss in the compiled kernels: 0 for the slope z - y, 1 logistic, 2 Huber, 3 smoothed
+        hinge, 4 Poisson, 5 hinge; None if the kernels do not know the loss.
     """
 
     name: ClassVar[str]
@@ -80,6 +80,35 @@ class Loss(ABC):
         """Return how fast the curvature changes with z at most, `math.inf` where it jumps."""
         return math.inf
 
+    def largest_curvature(self, z: Array, other: Array) -> Array | float:
+        """Return a bound on the curvature between two predictions."""
+        return self.smoothness()
+
+    def conjugate(self, u: Array, y: Array) -> Array:
+        """Return the supremum of u z - l(z, y) over z: the convex conjugate, infinite outside its domain."""
+        raise NotImplementedError(f"{self.name} does not tell its conjugate")
+
+    def dual_step(self, alpha: Array, z: Array, y: Array, weight: Array) -> Array:
+        """Return the step d that lowers conjugate(-(alpha + d), y) + z d + weight d² / 2 the most.
+
+        By default that is a Newton step from -derivative(z, y), with the largest curvature it may meet on
+        its way: exact where the curvature is constant, and never beyond the minimum elsewhere.
+
+        Parameters
+        ----------
+        alpha, z, y : ndarray
+            Dual variables, predictions and targets.
+        weight : ndarray
+            At least 0: how much of a step a prediction will answer with.
+
+        Returns
+        -------
+        ndarray
+            The steps; they keep alpha in the domain of the conjugate.
+        """
+        full = -self.derivative(z, y) - alpha
+        return full / (1 + weight * self.largest_curvature(z, z + weight * full))
+
     def link(self, mean: float) -> float:
         """Return the z that fits targets of this mean best; for regression and count losses."""
         return mean
@@ -87,6 +116,17 @@ class Loss(ABC):
     def mean(self, z: Array) -> Array:
         """Return the target that z predicts, the inverse of `link`."""
         return z
+
+
+def inside(values: Array, low: Array | float, high: Array | float) -> NDArray[np.bool_]:
+    """Whether values lie in an interval, up to what rounding may have added."""
+    slack = _ROUNDING * (1 + np.abs(values))
+    return (values >= low - slack) & (values <= high + slack)
+
+
+_ROUNDING = 1e-12
+SMALLEST = 1e-300
+"""What stands for a weight of 0 where steps are divided by it."""
 
 
 def positive(name: str, value: float) -> None:

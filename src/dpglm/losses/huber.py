@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from .base import Array, Loss, positive
+from .base import Array, Loss, inside, positive
 
 
 @dataclass(frozen=True)
@@ -58,3 +59,10 @@ class Huber(Loss):
 
     def smoothness(self) -> float:
         return 1.0
+
+    def conjugate(self, u: Array, y: Array) -> Array:
+        return np.where(inside(u, -self.threshold, self.threshold), u * (u / 2 + y), math.inf)
+
+    def dual_step(self, alpha: Array, z: Array, y: Array, weight: Array) -> Array:
+        free = (y - z + weight * alpha) / (1 + weight)
+        return np.clip(free, -self.threshold, self.threshold) - alpha

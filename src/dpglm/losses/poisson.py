@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
+from scipy.special import xlogy
 
-from .base import Array, Loss, positive
+from .base import Array, Loss, inside, positive
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,14 @@ class Poisson(Loss):
 
     def smoothness(self) -> float:
         return self.max_rate
+
+    def largest_curvature(self, z: Array, other: Array) -> Array:
+        return self.mean(np.maximum(z, other))
+
+    def conjugate(self, u: Array, y: Array) -> Array:
+        rate = u + y
+        kept = np.clip(rate, 0, self.max_rate)
+        return np.where(inside(rate, 0.0, self.max_rate), xlogy(kept, kept) - kept, math.inf)
 
     def link(self, mean: float) -> float:
         """Return log(mean), with the mean kept between a millionth of `max_rate` and `max_rate`."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from .base import Array, Loss, positive
+from .base import Array, Loss, inside, positive
 
 
 @dataclass(frozen=True)
@@ -60,3 +61,11 @@ class SmoothedHinge(Loss):
 
     def smoothness(self) -> float:
         return 1 / self.width
+
+    def conjugate(self, u: Array, y: Array) -> Array:
+        value = y * u + self.width / 2 * np.square(u)
+        return np.where(inside(y * u, -1.0, 0.0), value, math.inf)
+
+    def dual_step(self, alpha: Array, z: Array, y: Array, weight: Array) -> Array:
+        free = (1 - y * z + weight * y * alpha) / (self.width + weight)
+        return y * np.clip(free, 0, 1) - alpha

@@ -45,3 +45,6 @@ class Squared(Loss):
 
     def curvature_lipschitz(self) -> float:
         return 0.0
+
+    def conjugate(self, u: Array, y: Array) -> Array:
+        return u * (u / 2 + y)
