@@ -81,6 +81,21 @@ class Curator:
         self._log(np.size(answer), sensitivity, mechanism, sampling, follows)
         return mechanism.release(answer, sensitivity * self._rounding, self._randomness)
 
+    def _sampled(
+        self,
+        answer: Callable[..., Any],
+        keep: Callable[..., None],
+        sensitivity: Any,
+        mechanism: Mechanism,
+        sampling: Sampling,
+    ) -> Any:
+        """An answer on a batch that is drawn here, released; private state keeps what the batch changes."""
+        batch = sampling.draw(self._records.n_records, self._randomness)
+        exact, changes = answer(batch)
+        released = self._noisy(exact, sensitivity, mechanism, sampling)
+        keep(batch, changes)
+        return released
+
     def _noise(self, sensitivity: Vector, mechanism: Mechanism) -> tuple[Vector, Vector] | None:
         """The noise of a block of releases, logged, and the grids that the exact answers are rounded to.
 
@@ -163,6 +178,16 @@ class _Releases:
 
     def __call__(self, answer: Any, sensitivity: Any, mechanism: Any, follows: bool = False) -> Any:
         return self._curator._noisy(answer, sensitivity, mechanism, _EVERYONE, follows)
+
+    def sampled(
+        self,
+        answer: Callable[..., Any],
+        keep: Callable[..., None],
+        sensitivity: Any,
+        mechanism: Any,
+        sampling: Any,
+    ) -> Any:
+        return self._curator._sampled(answer, keep, sensitivity, mechanism, sampling)
 
     def noise(self, sensitivity: Vector, mechanism: Any) -> tuple[Vector, Vector] | None:
         return self._curator._noise(sensitivity, mechanism)

@@ -71,6 +71,14 @@ class Recorder(Curator):
         self.transcript.picked.append(super().pick(stop, count))
         return self.transcript.picked[-1]
 
+    def _sampled(
+        self, answer: Any, keep: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling
+    ) -> Any:
+        everyone, _ = answer(None)
+        released = super()._sampled(answer, keep, sensitivity, mechanism, sampling)
+        self.answers[-1] = replace(self.answers[-1], exact=everyone)
+        return released
+
     def _noise(self, sensitivity: Any, mechanism: Mechanism) -> None:
         return None
 
@@ -111,6 +119,15 @@ class Replayer(Curator):
             return next(self._picked)
         except StopIteration:
             raise TranscriptMismatch from None
+
+    def _sampled(
+        self, answer: Any, keep: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling
+    ) -> Any:
+        exact, changes = answer(None)
+        if not isinstance(sampling, Poisson):
+            keep(None, changes)
+        # Whose state a secret batch changed is nobody's to know: here it changes nobody's.
+        return self._noisy(exact, sensitivity, mechanism, sampling)
 
     def _noise(self, sensitivity: Any, mechanism: Mechanism) -> None:
         return None

@@ -133,6 +133,16 @@ class Dense:
         """Sums of cut terms (see ``sums.ClippedSums``); limits that nothing can reach are not looked at."""
         return FreshSums(self, scale, tail, np.where(reach <= limit, np.inf, limit))
 
+    def ascend(self, *steps: Any) -> int:
+        """Run compiled dual steps (see ``dual_kernels.ascend_dense``)."""
+        from .dual_kernels import ascend_dense
+
+        return ascend_dense(self._contiguous_rows, *steps)
+
+    @cached_property
+    def _contiguous_rows(self) -> NDArray[Any]:
+        return np.ascontiguousarray(self.X)
+
     @cached_property
     def by_rows(self) -> CSR:
         """The table without its zeros, for methods that read few columns."""

@@ -44,6 +44,7 @@ class Block(Protocol):
     def without(self, dropped: NDArray[np.bool_]) -> Block: ...
     def scaled_columns(self, scale: NDArray[np.float64]) -> Columns: ...
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> ClippedSums: ...
+    def ascend(self, *steps: Any) -> int: ...
     @property
     def by_rows(self) -> Sparse: ...
 
@@ -125,6 +126,11 @@ class Records:
         """
         tail = self.intercept_column[: self.n_records if self.constant else 0]
         return self.block.sums(self.scale, tail, limit, reach)
+
+    def ascend(self, *steps: Any) -> int:
+        """Dual steps of some records, one after the other; how many moved (see ``dual_kernels``)."""
+        tail = self.intercept_column[: self.n_records if self.constant else 0]
+        return self.block.ascend(self.scale, tail, *steps)
 
     @property
     def without_zeros(self) -> Records:

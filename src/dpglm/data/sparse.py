@@ -68,6 +68,12 @@ class Sparse:
         """Sums of cut terms (see ``sums.ClippedSums``)."""
         return KeptSums(self.by_rows, scale, tail, limit)
 
+    def ascend(self, *steps: Any) -> int:
+        """Run compiled dual steps (see ``dual_kernels.ascend_sparse``)."""
+        from .dual_kernels import ascend_sparse
+
+        return ascend_sparse(*self.by_rows.unsigned, *steps)
+
     @property
     def by_rows(self) -> Sparse:
         """The table stored by rows."""

@@ -2,6 +2,7 @@
 
 from .base import Query, WorstCase
 from .coordinate import CoordinateRule, CoordinateSums
+from .dual_step import DualForm, DualStep
 from .gradient import ClippedGradient
 from .intercept import InterceptSlope
 from .scores import RULES, CoordinateScores
@@ -12,6 +13,7 @@ QUERIES: tuple[type[Query], ...] = (
     ClippedGradient,
     CoordinateScores,
     CoordinateSums,
+    DualStep,
     InterceptSlope,
     SecondMoments,
     VertexScores,
@@ -24,6 +26,8 @@ __all__ = [
     "CoordinateRule",
     "CoordinateScores",
     "CoordinateSums",
+    "DualForm",
+    "DualStep",
     "InterceptSlope",
     "Query",
     "SecondMoments",

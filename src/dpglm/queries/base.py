@@ -28,12 +28,16 @@ class Table(Protocol):
     @property
     def n_features(self) -> int: ...
     @property
+    def norms(self) -> Vector: ...
+    @property
     def row_norms(self) -> Vector: ...
     @property
     def intercept_column(self) -> Vector: ...
     def dot(self, w: Vector) -> Vector: ...
     def t_dot(self, r: Vector) -> Vector: ...
     def second_moments(self) -> Vector: ...
+    def rows(self, index: NDArray[np.intp]) -> Table: ...
+    def ascend(self, *steps: Any) -> int: ...
     def column(self, j: int) -> tuple[Any, Vector]: ...
     def sums(self, limit: Vector, reach: Vector) -> Any: ...
     def weighed(self, r: Vector, limit: float) -> Any: ...
@@ -67,6 +71,21 @@ class Releaser(Protocol):
 
     def __call__(self, answer: Any, sensitivity: Any, mechanism: Any, follows: bool = False) -> Any:
         """The released answer; ``follows`` makes one round of it and the release just before it."""
+        ...
+
+    def sampled(
+        self,
+        answer: Callable[..., Any],
+        keep: Callable[..., None],
+        sensitivity: Any,
+        mechanism: Any,
+        sampling: Any,
+    ) -> Any:
+        """The released answer of a batch that is drawn here, with what a batch changes in the private state.
+
+        ``answer(batch)`` is the exact answer and the changes, and changes nothing; ``keep(batch, changes)``
+        makes them. A batch of None is all records.
+        """
         ...
 
     def noise(self, sensitivity: Vector, mechanism: Any) -> tuple[Vector, Vector] | None:
@@ -105,6 +124,18 @@ class Exact:
 
     def __call__(self, answer: Any, sensitivity: Any, mechanism: Any, follows: bool = False) -> Any:
         return answer
+
+    def sampled(
+        self,
+        answer: Callable[..., Any],
+        keep: Callable[..., None],
+        sensitivity: Any,
+        mechanism: Any,
+        sampling: Any,
+    ) -> Any:
+        exact, changes = answer(None)
+        keep(None, changes)
+        return exact
 
     def noise(self, sensitivity: Vector, mechanism: Any) -> None:
         return None

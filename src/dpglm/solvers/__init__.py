@@ -3,6 +3,7 @@
 from .auto import SOLVERS, get
 from .base import AuditCase, Result, Solver
 from .coordinate_descent import CoordinateDescent
+from .dual_coordinate_descent import DualCoordinateDescent
 from .frank_wolfe import FrankWolfe
 from .gradient_descent import GradientDescent
 from .greedy_coordinate_descent import GreedyCoordinateDescent
@@ -11,6 +12,7 @@ __all__ = [
     "SOLVERS",
     "AuditCase",
     "CoordinateDescent",
+    "DualCoordinateDescent",
     "FrankWolfe",
     "GradientDescent",
     "GreedyCoordinateDescent",

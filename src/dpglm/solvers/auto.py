@@ -9,6 +9,7 @@ from ..penalties import Separable
 from ..problem import Problem
 from .base import Solver
 from .coordinate_descent import CoordinateDescent
+from .dual_coordinate_descent import DualCoordinateDescent
 from .frank_wolfe import FrankWolfe
 from .gradient_descent import GradientDescent
 from .greedy_coordinate_descent import GreedyCoordinateDescent
@@ -18,6 +19,7 @@ SOLVERS: dict[str, type[Solver]] = {
     "coordinate-descent": CoordinateDescent,
     "greedy-coordinate-descent": GreedyCoordinateDescent,
     "frank-wolfe": FrankWolfe,
+    "dual-coordinate-descent": DualCoordinateDescent,
 }
 
 UNEQUAL = 4.0

@@ -112,6 +112,19 @@ def frank_wolfe(
     return steps, clip, slope * problem.constant(p)
 
 
+def dual_coordinate_descent(
+    problem: Problem,
+    n: int,
+    p: int,
+    noise: float,
+    batch_size: int | None,
+    clip: float | None,
+    steps: int | None,
+) -> tuple[int, float, int]:
+    """(batch_size, clip, steps) of dual coordinate descent; those that are given are kept."""
+    return batch_size or n, clip or 1.0, steps or 100
+
+
 def _clip(problem: Problem, p: int, noise: float, given: float | None) -> tuple[float, float]:
     """The clip, and its share of the largest gradient norm."""
     if given is not None:

@@ -1,0 +1,175 @@
+"""The step of dual coordinate ascent, with dual variables that stay secret."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..losses import Loss
+from ..privacy import Neighbours
+from .base import Exact, Query, Releaser, Table, Vector, WorstCase, finite, opposed_records, require_moderate
+
+
+@dataclass(frozen=True)
+class DualForm:
+    """How coefficients follow from the sum of all dual variables times their rows: a public function.
+
+    Coefficient j minimises l1 abs(u) + l2/2 u² - u v_j / n over u in [low, high]; the last one is ``centre``
+    more if there is an intercept.
+    """
+
+    n: int
+    l1: Vector
+    l2: Vector
+    low: Vector
+    high: Vector
+    centre: float = 0.0
+    intercept: bool = False
+
+    def point(self, v: Vector) -> Vector:
+        """The coefficients at v."""
+        mean = v / self.n
+        w = np.clip(np.copysign(np.maximum(np.abs(mean) - self.l1, 0.0), mean) / self.l2, self.low, self.high)
+        if self.intercept:
+            w[-1] += self.centre
+        return w
+
+    def conjugate(self, v: Vector) -> float:
+        """The largest value of u·v/n less the penalty of u, over all coefficients u."""
+        w = self.point(v)
+        free = np.append(w[:-1], w[-1] - self.centre) if self.intercept else w
+        return float(w @ v / self.n - self.penalty(free))
+
+    def penalty(self, free: Vector) -> float:
+        """The penalty of coefficients, the intercept without its centre."""
+        return float((self.l1 * np.abs(free) + self.l2 / 2 * np.square(free)).sum())
+
+
+@dataclass(frozen=True)
+class DualStep(Query):
+    """Sum over the records of dual step times row, each scaled down to L2 norm at most ``clip``.
+
+    Every record keeps a dual variable, 0 at first, that no release ever shows. Its step is the loss's
+    ``dual_step`` from there, and is added to it only if the record is in the batch.
+
+    Parameters
+    ----------
+    loss : Loss
+    clip : float
+        Largest norm of what a record adds.
+    weight, constant_weight : float
+        How far the prediction of a record answers to its own step: the first times the squared norm of its
+        row plus the second times the square of the constant feature.
+
+    Guarantee
+    ---------
+    Whatever its dual variable is, a record adds a vector of norm at most C, so the sum moves by at most C
+    if the record is zeroed out, 2C if it is replaced. The variables of all other records are functions of
+    what was released and of their own coins, so they are the same for neighbours.
+    """
+
+    name: ClassVar[str] = "dual step"
+    loss: Loss
+    clip: float
+    weight: float
+    constant_weight: float
+
+    def __call__(self, data: Table, *public: Any) -> Vector:
+        (w,) = public
+        return OpenDual(self, data, 0.0, Exact()).step(w, None, None)
+
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        return self.clip * neighbours.records_moved
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        return opposed_records(n_features, radius, constant)
+
+    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenDual:
+        """Start with dual variables of 0."""
+        return OpenDual(self, data, self.sensitivity(neighbours), releaser)
+
+
+class OpenDual:
+    """Private state (the dual variables) behind ``step``, and behind ``ascend`` and ``gap`` without noise."""
+
+    def __init__(self, query: DualStep, data: Table, sensitivity: float, releaser: Releaser) -> None:
+        self._query, self._data, self._sensitivity, self._releaser = query, data, sensitivity, releaser
+        self._alpha = np.zeros(data.n_records)
+        self._weight = query.weight * np.square(data.norms) + query.constant_weight * np.square(
+            data.intercept_column
+        )
+
+    def step(self, w: Vector, mechanism: Any, sampling: Any) -> Vector:
+        """The steps of a batch times their rows, made private: costs one event."""
+        require_moderate(w)
+        return self._releaser.sampled(
+            lambda batch: self._answer(w, batch), self._keep, self._sensitivity, mechanism, sampling
+        )
+
+    def _answer(self, w: Vector, batch: NDArray[np.intp] | None) -> tuple[Vector, Vector]:
+        """The exact sum over a batch, and the steps of its records, which are not taken yet."""
+        here: Any = slice(None) if batch is None else batch
+        data = self._data if batch is None else self._data.rows(batch)
+        moves = finite(self._query.loss.dual_step(self._alpha[here], data.dot(w), data.y, self._weight[here]))
+        if math.isfinite(self._query.clip):
+            cut = np.abs(moves) * data.row_norms
+            moves = moves * (self._query.clip / np.maximum(cut, self._query.clip))
+        return data.t_dot(moves), moves
+
+    def _keep(self, batch: NDArray[np.intp] | None, moves: Vector) -> None:
+        self._alpha[slice(None) if batch is None else batch] += moves
+
+    def ascend(
+        self, v: Vector, form: DualForm, order: NDArray[np.int64], passes: int, mechanism: Any
+    ) -> tuple[Vector, NDArray[np.int64], int]:
+        """Steps of one record after the other, in ``order``, then of those that moved, and so on.
+
+        Returns the sum v, those that moved in the last pass, and the number of steps. Not private: noise
+        must be 0.
+        """
+        _require_no_noise(mechanism)
+        v, w, order, steps = v.copy(), form.point(v), order.copy(), 0
+        for _ in range(passes):
+            steps += len(order)
+            order = order[: self._pass(v, w, form, order)]
+        return self._releaser(v, 0.0, mechanism), order, steps
+
+    def _pass(self, v: Vector, w: Vector, form: DualForm, order: NDArray[np.int64]) -> int:
+        """A step of each record of ``order``, those that moved being put first; their number."""
+        loss, data = self._query.loss, self._data
+        if loss.form is None:
+            for i in order:
+                moved, moves = self._answer(w, np.array([i]))
+                self._keep(np.array([i]), moves)
+                v += moved
+                w[:] = form.point(v)
+            return len(order)
+        with np.errstate(divide="ignore"):
+            limit = self._query.clip / data.row_norms
+        return data.ascend(
+            loss.form, loss.form_parameter, data.y, self._weight, limit, self._alpha, v, w,
+            form.centre, form.l1, form.l2, form.low, form.high, order,
+        )  # fmt: skip
+
+    def gap(self, w: Vector, form: DualForm, mechanism: Any) -> float:
+        """How far the objective at w is above its minimum at most; noise must be 0.
+
+        An intercept is held near its centre by its share of the form, which costs nothing at the centre.
+        """
+        _require_no_noise(mechanism)
+        loss, y = self._query.loss, self._data.y
+        primal = loss.value(self._data.dot(w), y).mean()
+        dual = -loss.conjugate(-self._alpha, y).mean() - form.conjugate(self._data.t_dot(self._alpha))
+        free = np.append(w[:-1], w[-1] - form.centre) if form.intercept else w
+        return self._releaser(float(primal + form.penalty(free) - dual), 0.0, mechanism)
+
+
+def _require_no_noise(mechanism: Any) -> None:
+    if mechanism.noise > 0:
+        raise ValueError(
+            "steps one by one and the duality gap are not private: they are for fits without noise"
+        )

@@ -1,0 +1,186 @@
+"""Private dual coordinate descent: stochastic dual coordinate ascent on batches, with secret variables."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from ..curator import Curator
+from ..errors import UnsupportedProblem
+from ..mechanisms import Gaussian
+from ..penalties import L2, Separable
+from ..plan import Plan, Release
+from ..privacy import Budget, Neighbours
+from ..problem import Problem
+from ..queries import DualForm, DualStep
+from ..sampling import Everyone, Poisson
+from . import defaults
+from .base import AuditCase, Result, Solver, noise_of_one_pass, opposed, positive, positive_count
+
+_MOST_EPOCHS = 10_000
+_TOLERANCE = 1e-11
+_PASSES_A_ROUND = 5
+_PASSES_IN_ONE_ORDER = 20
+_FREEDOM = 50.0
+
+
+@dataclass(frozen=True)
+class DualCoordinateDescentPlan(Plan):
+    """Plan of `DualCoordinateDescent`."""
+
+    solver: ClassVar[str] = "dual coordinate descent"
+
+    steps: int
+    batch_size: int
+    clip: float
+    average: bool
+
+
+@dataclass(frozen=True)
+class DualCoordinateDescent(Solver):
+    """Every record of a batch takes its best dual step; the sum of steps times rows is released.
+
+    For penalties with an L2 part. There is no learning rate: a step is the exact minimiser of the record's
+    part of the dual problem for squared, Huber and hinge losses, and a safeguarded Newton step for others.
+    Dual variables belong to the records and stay secret, so noise goes to the released sums only.
+
+    Parameters
+    ----------
+    batch_size : int, optional
+        Expected size of a Poisson batch; as large as the table or larger, every step reads all records.
+    clip : float, optional
+        Largest L2 norm of what one record adds to a step: its dual step is scaled down to it. What is cut is
+        not lost, because the record goes on from where it came to.
+    steps : int, optional
+        Number of steps.
+    average : bool
+        Return the mean of the last quarter of the iterates instead of the last one.
+
+    Notes
+    -----
+    With an infinite epsilon the solver returns the exact minimiser, by steps of one record after the other
+    until the duality gap vanishes; with ``steps`` it takes so many steps of batches without noise. The
+    intercept has no L2 part of its own and gets a small one around its start, which vanishes without noise.
+    """
+
+    name: ClassVar[str] = "dual coordinate descent"
+
+    batch_size: int | None = None
+    clip: float | None = None
+    steps: int | None = None
+    average: bool = True
+
+    def __post_init__(self) -> None:
+        positive(clip=self.clip)
+        positive_count(batch_size=self.batch_size, steps=self.steps)
+
+    def plan(
+        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
+    ) -> DualCoordinateDescentPlan:
+        if not (isinstance(problem.penalty, Separable) and problem.penalty.strong_convexity > 0):
+            raise UnsupportedProblem(
+                f"{type(self).__name__} needs a penalty with an L2 part, such as L2 or ElasticNet, "
+                f"not {problem.penalty!r}"
+            )
+        batch_size, clip, steps = self.batch_size or 1, self.clip or math.inf, self.steps or n * _MOST_EPOCHS
+        if budget.private:
+            noise = noise_of_one_pass(n, budget, neighbours, fits)
+            batch_size, clip, steps = defaults.dual_coordinate_descent(
+                problem, n, p, noise, self.batch_size, self.clip, self.steps
+            )
+        batch_size, clip, steps = min(int(batch_size), n), float(clip), int(steps)
+        release = Release(
+            query=DualStep.name,
+            mechanism=Gaussian(math.sqrt(steps)),
+            count=steps,
+            sensitivity=f"{neighbours.records_moved * clip:.4g}",
+            sampling=Everyone() if batch_size == n else Poisson(batch_size / n),
+            entries=problem.dimension(p),
+        )
+        return DualCoordinateDescentPlan(
+            n, p, budget, neighbours, fits, (release,), steps, batch_size, clip, self.average
+        ).calibrated()
+
+    def run(self, plan: DualCoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
+        form = _form(problem, plan)
+        query = _query(problem, plan, form)
+        v = np.zeros(len(form.l2))
+        if not plan.budget.private and self.steps is None:
+            return _minimise(plan, form, query, curator)
+        w = form.point(v)
+        opened = curator.open(query, w)
+        (release,) = plan.releases
+        kept, first_kept = np.zeros_like(w), plan.steps - math.ceil(plan.steps / 4)
+        for step in range(plan.steps):
+            v += opened.step(w, release.mechanism, release.sampling)
+            w = form.point(v)
+            if step >= first_kept:
+                kept += w
+        if plan.average:
+            w = kept / (plan.steps - first_kept)
+        gap = None if plan.budget.private else opened.gap(w, form, release.mechanism)
+        return Result(w, plan.steps, gap)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        # The dual variable is never as far as a slope: every step is cut, as the first.
+        return tuple(
+            replace(case, problem=replace(case.problem, penalty=L2(1.0)))
+            for case in (
+                opposed(cls(steps=2, clip=0.1, batch_size=8), 2),
+                opposed(cls(steps=2, clip=0.1, batch_size=2), 1),
+            )
+        )
+
+
+def intercept_strength(problem: Problem, p: int) -> float:
+    """Strength of the L2 part of the intercept: that of the others, or little beside the curvature."""
+    smoothness = problem.loss.smoothness()
+    curvature = (smoothness if math.isfinite(smoothness) else 1.0) * problem.constant(p) ** 2
+    return min(problem.penalty.strong_convexity, curvature / _FREEDOM)
+
+
+def _form(problem: Problem, plan: DualCoordinateDescentPlan) -> DualForm:
+    p = plan.n_features
+    l1, l2, low, high = problem.coordinate_form(p)
+    centre = 0.0
+    if problem.fit_intercept:
+        l2[-1] = intercept_strength(problem, p)
+        centre = float(problem.start(p)[-1])
+    return DualForm(plan.n_records, l1, l2, low, high, centre, problem.fit_intercept)
+
+
+def _query(problem: Problem, plan: DualCoordinateDescentPlan, form: DualForm) -> DualStep:
+    share = plan.batch_size / plan.n_records
+    constant_weight = share / form.l2[-1] if form.intercept else 0.0
+    return DualStep(problem.loss, plan.clip, share / problem.penalty.strong_convexity, constant_weight)
+
+
+def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, curator: Curator) -> Result:
+    """Passes over the records in random order until the duality gap vanishes.
+
+    Records that a pass leaves where they are, at an end of their range, rest until the next round. After
+    each round the intercept is held around where it came to: what holds it vanishes.
+    """
+    n, nothing = plan.n_records, plan.releases[0].mechanism
+    v = np.zeros(len(form.l2))
+    opened = curator.open(query, form.point(v))
+    steps, first = 0, 0.0
+    while True:
+        moving, visits = np.arange(n), 0
+        while len(moving) and visits < _PASSES_A_ROUND * n:
+            order = moving[np.argsort(curator.pick(1 << 62, len(moving)))]
+            passes = min(n // len(moving), _PASSES_IN_ONE_ORDER)
+            v, moving, taken = opened.ascend(v, form, order, passes, nothing)
+            visits += taken
+        steps += visits
+        w = form.point(v)
+        if form.intercept:
+            form = replace(form, centre=float(w[-1]))
+        gap = opened.gap(w, form, nothing)
+        first = first or abs(gap)
+        if gap <= _TOLERANCE * first or steps >= plan.steps:
+            return Result(w, steps, gap)
