@@ -8,6 +8,8 @@ from .estimators import (
     GLMRegressor,
     Lasso,
     LinearRegression,
+    LinearSVC,
+    LinearSVR,
     LogisticRegression,
     Ridge,
 )
@@ -25,6 +27,8 @@ __all__ = [
     "Guarantee",
     "Lasso",
     "LinearRegression",
+    "LinearSVC",
+    "LinearSVR",
     "LogisticRegression",
     "Neighbours",
     "Ridge",

@@ -30,7 +30,12 @@ def _step(form: int, parameter: float, alpha: float, z: float, y: float, weight:
     if form == 4:
         full = y - math.exp(min(z, parameter)) - alpha
         return full / (1.0 + weight * math.exp(min(max(z, z + weight * full), parameter)))
-    return y * min(max(y * alpha + (1.0 - y * z) / max(weight, 1e-300), 0.0), 1.0) - alpha
+    weight = max(weight, 1e-300)
+    if form == 5:
+        return y * min(max((1.0 - y * z + weight * y * alpha) / weight, 0.0), 1.0) - alpha
+    pull = weight * alpha + y - z
+    free = math.copysign(max(abs(pull) - parameter, 0.0), pull)
+    return min(max(free / weight, -1.0), 1.0) - alpha
 
 
 @njit(cache=True, error_model="numpy")

@@ -4,8 +4,9 @@ from .classifiers import GLMClassifier, LogisticRegression
 from .linear import ElasticNet, Lasso, LinearRegression, Ridge
 from .regressors import GLMRegressor
 from .scaler import BoundsScaler
+from .svm import LinearSVC, LinearSVR
 
 __all__ = [
     "BoundsScaler", "ElasticNet", "GLMClassifier", "GLMRegressor", "Lasso", "LinearRegression",
-    "LogisticRegression", "Ridge",
+    "LinearSVC", "LinearSVR", "LogisticRegression", "Ridge",
 ]  # fmt: skip

@@ -35,11 +35,13 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
     delta : float, optional
         Probability of a worse loss; by default 1/n² (n is public).
     loss : str or Loss
-        "logistic", "smoothed_hinge" or an object of `dpglm.losses`.
+        "logistic", "hinge", "smoothed_hinge" or an object of `dpglm.losses`.
     penalty : Penalty, optional
         An object of `dpglm.penalties`; none by default.
-    solver : "auto", "gradient-descent", "coordinate-descent" or Solver
-        The algorithm, or an object of `dpglm.solvers` with its settings.
+    solver : str or Solver
+        "auto", the name of an algorithm ("gradient-descent", "coordinate-descent", "frank-wolfe",
+        "greedy-coordinate-descent", "dual-coordinate-descent"), or an object of `dpglm.solvers` with its
+        settings.
     bounds : Bounds, optional
         What is known of every record; by default ``Bounds(row_norm=1.0)``. Rows outside are clipped.
     neighbours : "replace-one" or "zero-out"
@@ -67,8 +69,9 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
     n_iter_ : array
         Steps of each fit.
     gap_ : float
-        Where `FrankWolfe` took a given number of steps without noise: how far the mean loss is above its
-        minimum over the coefficients at most. Private fits have none.
+        Without noise, where the solver knows it: how far the objective is above its minimum at most. It is
+        set by `DualCoordinateDescent`, and by `FrankWolfe` with a given number of steps, for the coefficients
+        at the fitted intercept. Private fits have none.
 
     Guarantee
     ---------
@@ -306,6 +309,11 @@ class LogisticRegression(GLMClassifier):
     def _penalty(self, n_samples: int) -> Penalty:
         if self.penalty is not None:
             return self.penalty
-        if not self.C > 0:
-            raise ValueError(f"C must be positive, got {self.C!r}")
-        return L2(1.0 / (self.C * n_samples))
+        return inverse_strength(self.C, n_samples)
+
+
+def inverse_strength(C: float, n_samples: int) -> Penalty:
+    """The L2 penalty of scikit-learn's C, which weighs the sum of losses, beside their mean."""
+    if not C > 0:
+        raise ValueError(f"C must be positive, got {C!r}")
+    return L2(1.0 / (C * n_samples))

@@ -32,11 +32,13 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
     delta : float, optional
         Probability of a worse loss; by default 1/n² (n is public).
     loss : str or Loss
-        "squared", "huber", "poisson" or an object of `dpglm.losses`.
+        "squared", "huber", "epsilon_insensitive", "poisson" or an object of `dpglm.losses`.
     penalty : Penalty, optional
         An object of `dpglm.penalties`; none by default.
-    solver : "auto", "gradient-descent", "coordinate-descent" or Solver
-        The algorithm, or an object of `dpglm.solvers` with its settings.
+    solver : str or Solver
+        "auto", the name of an algorithm ("gradient-descent", "coordinate-descent", "frank-wolfe",
+        "greedy-coordinate-descent", "dual-coordinate-descent"), or an object of `dpglm.solvers` with its
+        settings.
     bounds : Bounds, optional
         What is known of every record; by default ``Bounds(row_norm=1.0, target=(-1, 1))``, with
         targets from 0 to 1 for counts. Records outside are clipped.
@@ -61,8 +63,9 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
     n_iter_ : int
         Steps of the fit.
     gap_ : float
-        Where `FrankWolfe` took a given number of steps without noise: how far the mean loss is above its
-        minimum over the coefficients at most. Private fits have none.
+        Without noise, where the solver knows it: how far the objective is above its minimum at most. It is
+        set by `DualCoordinateDescent`, and by `FrankWolfe` with a given number of steps, for the coefficients
+        at the fitted intercept. Private fits have none.
 
     Guarantee
     ---------

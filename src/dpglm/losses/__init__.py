@@ -6,6 +6,7 @@ A new loss is one file here and its place in `LOSSES`; the contract tests then r
 from __future__ import annotations
 
 from .base import Loss
+from .epsilon_insensitive import EpsilonInsensitive
 from .hinge import Hinge
 from .huber import Huber
 from .logistic import Logistic
@@ -13,9 +14,20 @@ from .poisson import Poisson
 from .smoothed_hinge import SmoothedHinge
 from .squared import Squared
 
-LOSSES: tuple[type[Loss], ...] = (Logistic, Squared, Huber, SmoothedHinge, Hinge, Poisson)
+LOSSES: tuple[type[Loss], ...] = (Logistic, Squared, Huber, SmoothedHinge, Hinge, EpsilonInsensitive, Poisson)
 
-__all__ = ["LOSSES", "Hinge", "Huber", "Logistic", "Loss", "Poisson", "SmoothedHinge", "Squared", "get"]
+__all__ = [
+    "LOSSES",
+    "EpsilonInsensitive",
+    "Hinge",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "Poisson",
+    "SmoothedHinge",
+    "Squared",
+    "get",
+]
 
 
 def get(loss: str | Loss, target: tuple[float, float] | None = None) -> Loss:

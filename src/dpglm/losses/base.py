@@ -28,7 +28,7 @@ class Loss(ABC):
         What a target is: -1 or 1, a real number, or a number that is at least 0.
     form : int or None
         Code of the loss in the compiled kernels: 0 for the slope z - y, 1 logistic, 2 Huber, 3 smoothed
-        hinge, 4 Poisson, 5 hinge; None if the kernels do not know the loss.
+        hinge, 4 Poisson, 5 hinge, 6 epsilon-insensitive; None if the kernels do not know the loss.
     """
 
     name: ClassVar[str]

@@ -49,5 +49,5 @@ class Hinge(Loss):
 
     def dual_step(self, alpha: Array, z: Array, y: Array, weight: Array) -> Array:
         with np.errstate(over="ignore"):
-            free = y * alpha + (1 - y * z) / np.maximum(weight, SMALLEST)
+            free = (1 - y * z + weight * y * alpha) / np.maximum(weight, SMALLEST)
         return y * np.clip(free, 0, 1) - alpha

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..errors import UnsupportedProblem
@@ -31,11 +33,14 @@ def get(solver: str | Solver, problem: Problem, n_features: int) -> Solver:
 
     Gradient descent gives every feature the same step and the same noise, so small columns drown in
     what large ones need. Where the declared bounds say that columns are unequal, "auto" is coordinate
-    descent, which scales both to each column; elsewhere it is gradient descent.
+    descent, which scales both to each column; elsewhere it is gradient descent. A loss whose slope jumps,
+    as the hinge, is for dual coordinate descent.
     """
     if isinstance(solver, Solver):
         return solver
     if solver == "auto":
+        if not math.isfinite(problem.loss.smoothness()):
+            return DualCoordinateDescent()
         return CoordinateDescent() if _unequal(problem, n_features) else GradientDescent()
     if solver not in SOLVERS:
         raise UnsupportedProblem(

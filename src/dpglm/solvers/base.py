@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..accounting import gaussian_mu
 from ..bounds import Bounds
 from ..curator import Curator
+from ..errors import UnsupportedProblem
 from ..losses import Logistic
 from ..penalties import Zero
 from ..plan import Plan
@@ -98,6 +99,15 @@ def noise_of_one_pass(n: int, budget: Budget, neighbours: Neighbours, fits: int)
     each, so this number alone says how far the budget reaches.
     """
     return neighbours.records_moved * fits**0.5 / (n * gaussian_mu(budget.epsilon, budget.delta))
+
+
+def require_smooth(problem: Problem, solver: str) -> None:
+    """Refuse a loss whose slope jumps."""
+    if not math.isfinite(problem.loss.smoothness()):
+        raise UnsupportedProblem(
+            f"{solver} needs a loss of bounded curvature, {problem.loss.name} has none: use "
+            "DualCoordinateDescent, or GradientDescent with a step_size, steps and noise"
+        )
 
 
 def positive(**settings: float | None) -> None:

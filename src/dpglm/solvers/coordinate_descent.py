@@ -26,6 +26,7 @@ from .base import (
     positive,
     positive_count,
     proper_share,
+    require_smooth,
 )
 from .moments import Moments, require_separable
 
@@ -96,6 +97,7 @@ class CoordinateDescent(Solver):
         self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
     ) -> CoordinateDescentPlan:
         require_separable(problem, type(self).__name__)
+        require_smooth(problem, type(self).__name__)
         moments = Moments(self.second_moments, self.share)
         source = moments.source(problem, p)
         if budget.private:

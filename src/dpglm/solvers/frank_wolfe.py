@@ -29,6 +29,7 @@ from .base import (
     positive,
     positive_count,
     proper_share,
+    require_smooth,
 )
 from .gradient_descent import GradientDescent
 
@@ -121,6 +122,7 @@ class FrankWolfe(Solver):
             raise UnsupportedProblem(
                 f"FrankWolfe needs the penalty L1Ball(radius), not {type(problem.penalty).__name__}"
             )
+        require_smooth(problem, type(self).__name__)
         if self.selection is not None and (self.selection == "heap") == budget.private:
             why = "is without noise, for an infinite epsilon" if budget.private else "adds noise: use 'heap'"
             raise UnsupportedProblem(f"selection {self.selection!r} {why}")

@@ -17,7 +17,16 @@ from ..problem import Problem
 from ..queries import ClippedGradient
 from ..sampling import Everyone, Poisson
 from . import defaults
-from .base import AuditCase, Result, Solver, noise_of_one_pass, opposed, positive, positive_count
+from .base import (
+    AuditCase,
+    Result,
+    Solver,
+    noise_of_one_pass,
+    opposed,
+    positive,
+    positive_count,
+    require_smooth,
+)
 from .noise_free import largest_curvature, minimise
 
 
@@ -71,6 +80,8 @@ class GradientDescent(Solver):
     def plan(
         self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
     ) -> GradientDescentPlan:
+        if self.step_size is None or not budget.private:
+            require_smooth(problem, type(self).__name__)
         if budget.private:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             usual = defaults.gradient_descent(problem, p, noise, self.clip)

@@ -29,6 +29,7 @@ from .base import (
     positive,
     positive_count,
     proper_share,
+    require_smooth,
 )
 from .moments import Moments, require_separable
 
@@ -122,6 +123,7 @@ class GreedyCoordinateDescent(Solver):
         self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
     ) -> GreedyCoordinateDescentPlan:
         require_separable(problem, type(self).__name__)
+        require_smooth(problem, type(self).__name__)
         l1, _, low, high = _form(problem)
         if self.rule == "gs" and (l1 > 0 or low > -math.inf or high < math.inf):
             raise UnsupportedProblem(
