@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
 from scipy.special import expit, huber
 from sklearn._loss.loss import HalfBinomialLoss, HalfPoissonLoss, HalfSquaredError, HuberLoss
+from sklearn.metrics import hinge_loss
 
 from dpglm import losses
-from dpglm.losses import LOSSES, Huber, Logistic, Poisson, SmoothedHinge, Squared
+from dpglm.losses import LOSSES, Hinge, Huber, Logistic, Poisson, SmoothedHinge, Squared
 
 INSTANCES = [cls() for cls in LOSSES] + [
     Huber(threshold=0.3),
@@ -25,6 +27,10 @@ INSTANCES = [cls() for cls in LOSSES] + [
     Poisson(max_rate=2000.0),
 ]
 EVERY_LOSS = pytest.mark.parametrize("loss", INSTANCES, ids=repr)
+SMOOTH = [loss for loss in INSTANCES if math.isfinite(loss.smoothness())]
+EVERY_SMOOTH_LOSS = pytest.mark.parametrize("loss", SMOOTH, ids=repr)
+EVERY_LOSS_WITH_A_KINK = pytest.mark.parametrize("loss", [i for i in INSTANCES if i not in SMOOTH], ids=repr)
+EXACT_STEPS = (Squared, Huber, SmoothedHinge, Hinge)
 TARGETS = {"classification": (-1.0, 1.0), "regression": (-3.0, 5.0), "count": (0.0, 20.0)}
 FINITE = st.floats(-30, 30)
 
@@ -40,11 +46,13 @@ def grid(loss, z):
 
 
 def kinks(loss, y):
-    """Where the curvature jumps, as values of z."""
+    """Where the curvature or the derivative jumps, as values of z."""
     if isinstance(loss, Huber):
         return np.stack([y - loss.threshold, y + loss.threshold])
     if isinstance(loss, SmoothedHinge):
         return np.stack([y * 1.0, y * (1 - loss.width)])
+    if isinstance(loss, Hinge):
+        return y[None] * 1.0
     if isinstance(loss, Poisson):
         return np.full((1, y.size), math.log(loss.max_rate))
     return np.full((1, y.size), math.inf)
@@ -74,7 +82,7 @@ def test_curvature_is_the_slope_of_the_derivative(loss):
     assert np.all(np.abs(loss.curvature(z, y) - slope) <= 1e-8 * scale)
 
 
-@EVERY_LOSS
+@EVERY_SMOOTH_LOSS
 def test_derivative_is_continuous_across_kinks(loss):
     y = targets(loss)
     for z in kinks(loss, y):
@@ -118,7 +126,15 @@ def test_derivative_stays_within_the_lipschitz_constant(loss, z, pick):
     assert abs(loss.derivative(np.float64(z), y)) <= loss.lipschitz(TARGETS[loss.kind])
 
 
-@EVERY_LOSS
+@EVERY_LOSS_WITH_A_KINK
+def test_a_loss_whose_smoothness_is_infinite_has_a_derivative_that_jumps(loss):
+    y = targets(loss)
+    for z in kinks(loss, y):
+        for h in (1e-3, 1e-6, 1e-9):
+            assert np.all(loss.derivative(z + h, y) - loss.derivative(z - h, y) >= 0.5)
+
+
+@EVERY_SMOOTH_LOSS
 def test_smoothness_bounds_the_curvature_and_is_approached(loss):
     centre = math.log(loss.max_rate) if isinstance(loss, Poisson) else 0.0
     z, y = grid(loss, np.concatenate([centre + np.linspace(-8, 8, 8001), [centre]]))
@@ -159,6 +175,7 @@ def test_compiled_form_is_the_derivative(loss):
         2: lambda z, y: min(max(z - y, -t), t),
         3: lambda z, y: -y * min(max(1 - y * z, 0.0), t) / t,
         4: lambda z, y: math.exp(min(z, t)) - y,
+        5: lambda z, y: -y if y * z < 1 else 0.0,
     }
     for z, y in zip(*grid(loss, np.linspace(-9, 9, 61)), strict=True):
         expected = slopes[loss.form](z, y)
@@ -214,8 +231,13 @@ def test_poisson_agrees_with_sklearn_below_its_largest_rate():
 def test_narrow_smoothed_hinge_tends_to_the_hinge():
     z, y = grid(SmoothedHinge(), np.linspace(-5, 5, 101))
     for width in (0.1, 0.001):
-        gap = np.maximum(0, 1 - y * z) - SmoothedHinge(width).value(z, y)
+        gap = Hinge().value(z, y) - SmoothedHinge(width).value(z, y)
         assert np.all(gap >= -1e-12) and np.all(gap <= width / 2 + 1e-12)
+
+
+def test_hinge_agrees_with_sklearn():
+    z, y = grid(Hinge(), np.linspace(-5, 5, 101))
+    assert Hinge().value(z, y).mean() == pytest.approx(hinge_loss(y, z), rel=1e-13)
 
 
 def test_poisson_without_bounded_targets_has_no_lipschitz_constant():
@@ -229,7 +251,7 @@ def test_every_built_in_is_found_by_its_name():
     assert losses.get(own) is own
 
 
-@pytest.mark.parametrize("wrong", ["hinge", 3, None, Logistic])
+@pytest.mark.parametrize("wrong", ["absolute", 3, None, Logistic])
 def test_unknown_losses_are_refused_with_the_names_that_exist(wrong):
     with pytest.raises(ValueError, match=r"loss must be .*logistic.*squared"):
         losses.get(wrong)
@@ -249,3 +271,178 @@ def test_losses_are_frozen_values():
     assert hash(Huber(2.0)) == hash(Huber(2.0))
     with pytest.raises(FrozenInstanceError):
         Huber(2.0).threshold = 3.0
+
+
+def slopes(loss, y):
+    """The slopes the loss takes at target y, from the lowest to the highest; the domain of its conjugate."""
+    ends = loss.derivative(np.array([-1e6, 1e6]), np.array([y, y]))
+    return np.clip(ends, -40, 40) if math.isinf(loss.lipschitz(TARGETS[loss.kind])) else ends
+
+
+@EVERY_LOSS
+def test_conjugate_and_value_add_up_at_the_slope(loss):
+    z, y = smooth_points(loss)
+    slope, value = loss.derivative(z, y), loss.value(z, y)
+    size = 1 + np.abs(z * slope) + np.abs(value)
+    assert np.all(np.abs(loss.conjugate(slope, y) + value - z * slope) <= 1e-11 * size)
+
+
+@EVERY_LOSS
+def test_conjugate_and_value_are_never_below_the_product(loss):
+    z = np.linspace(-12, 12, 121)
+    for y in targets(loss):
+        u = np.linspace(*slopes(loss, y), 83)[:, None]
+        product = u * z
+        total = loss.conjugate(u, np.full_like(u, y)) + loss.value(z, np.full_like(z, y))
+        assert np.all(total >= product - 1e-11 * (1 + np.abs(product)))
+
+
+@EVERY_LOSS
+def test_conjugate_is_the_supremum_over_all_predictions(loss):
+    for y in targets(loss):
+        low, high = slopes(loss, y)
+        for share in (0.02, 0.3, 0.5, 0.9):
+            u = low + share * (high - low)
+            found = minimize_scalar(
+                lambda z, u=u, y=y: loss.value(np.float64(z), y) - u * z,
+                bounds=(-60, 60),
+                options={"xatol": 1e-9},
+            )
+            assert loss.conjugate(np.float64(u), y) == pytest.approx(-found.fun, rel=1e-7, abs=1e-7)
+
+
+@EVERY_LOSS
+def test_conjugate_is_finite_for_slopes_of_the_loss_and_infinite_elsewhere(loss):
+    for y in targets(loss):
+        low, high = slopes(loss, y)
+        within = loss.conjugate(np.linspace(low, high, 21), np.full(21, y))
+        beyond = loss.conjugate(np.array([low - 0.01, low - 50, high + 0.01, high + 50]), np.full(4, y))
+        assert np.all(np.isfinite(within))
+        assert np.all(np.isposinf(beyond)) or isinstance(loss, Squared)
+
+
+def dual_points(loss, weights=(0.05, 1.0, 20.0)):
+    """Dual variables from end to end of their domain, predictions, targets and weights, as columns."""
+    rows = [
+        (-(low + share * (high - low)), z, y, weight)
+        for y in targets(loss)[:: 1 if loss.kind == "classification" else 4]
+        for low, high in [slopes(loss, y)]
+        for share in (0.0, 0.37, 1.0)
+        for z in (-9.0, -0.7, 0.2, 1.0, 4.0)
+        for weight in weights
+    ]
+    return np.array(rows).T
+
+
+def subproblem(loss, alpha, z, y, weight, step):
+    return loss.conjugate(-(alpha + step), y) + z * step + weight * np.square(step) / 2
+
+
+def best_steps(loss, alpha, z, y, weight):
+    found = []
+    for a, b, c, w in zip(alpha, z, y, weight, strict=True):
+        low, high = (-60.0, 60.0) if isinstance(loss, Squared) else -slopes(loss, c)[::-1] - a
+        found.append(
+            minimize_scalar(
+                lambda d, a=a, b=b, c=c, w=w: subproblem(loss, a, b, c, w, np.float64(d)),
+                bounds=(low, high),
+                options={"xatol": 1e-11},
+            ).x
+        )
+    return np.array(found)
+
+
+@EVERY_LOSS
+def test_dual_steps_go_towards_the_best_step_and_not_beyond_it(loss):
+    alpha, z, y, weight = dual_points(loss)
+    step, best = loss.dual_step(alpha, z, y, weight), best_steps(loss, alpha, z, y, weight)
+    slack = 1e-6 * (1 + np.abs(best))
+    assert np.all(step * np.sign(best) >= -slack)
+    assert np.all(np.abs(step) <= np.abs(best) + slack)
+    assert np.any(np.abs(step) > 0.01)
+
+
+@EVERY_LOSS
+def test_dual_steps_never_raise_the_subproblem(loss):
+    alpha, z, y, weight = dual_points(loss)
+    step = loss.dual_step(alpha, z, y, weight)
+    before, after = (subproblem(loss, alpha, z, y, weight, d) for d in (np.zeros_like(step), step))
+    assert np.all(after <= before + 1e-12 * (1 + np.abs(before)))
+    assert np.any(after < before - 0.01)
+
+
+@EVERY_LOSS
+def test_dual_steps_keep_the_dual_variable_in_the_domain(loss):
+    rng = np.random.default_rng(1)
+    for y in targets(loss):
+        low, high = slopes(loss, y)
+        alpha = -rng.uniform(low, high, 2000)
+        z, weight = rng.normal(size=2000) * 10.0 ** rng.uniform(-2, 4, 2000), 10.0 ** rng.uniform(-4, 4, 2000)
+        for _ in range(5):
+            alpha = alpha + loss.dual_step(alpha, z, np.full(2000, y), weight)
+            assert np.all(np.isfinite(loss.conjugate(-alpha, np.full(2000, y))))
+
+
+@pytest.mark.parametrize("loss", [i for i in INSTANCES if isinstance(i, EXACT_STEPS)], ids=repr)
+def test_dual_steps_of_piecewise_quadratic_losses_are_exact(loss):
+    alpha, z, y, weight = dual_points(loss)
+    step, best = loss.dual_step(alpha, z, y, weight), best_steps(loss, alpha, z, y, weight)
+    np.testing.assert_allclose(step, best, rtol=1e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Poisson(max_rate=0.5), Poisson(max_rate=20.0)], ids=repr)
+def test_repeated_dual_steps_converge_to_the_best_step(loss):
+    alpha, z, y, weight = dual_points(loss, weights=(0.05, 1.0, 5.0))
+    best = best_steps(loss, alpha, z, y, weight)
+    total = np.zeros_like(alpha)
+    for _ in range(3000):
+        total += loss.dual_step(alpha + total, z + weight * total, y, weight)
+    np.testing.assert_allclose(total, best, rtol=1e-6, atol=2e-6)
+    # The condition of a minimum: the dual variable is minus the slope where the prediction ends.
+    np.testing.assert_allclose(alpha + total, -loss.derivative(z + weight * total, y), atol=1e-9)
+
+
+@EVERY_LOSS
+def test_a_dual_step_of_no_weight_goes_to_minus_the_slope(loss):
+    z, y = smooth_points(loss)
+    alpha = np.linspace(-0.5, 0.5, z.size)
+    step = loss.dual_step(alpha, z, y, np.zeros_like(z))
+    np.testing.assert_allclose(step, -loss.derivative(z, y) - alpha, rtol=1e-12, atol=1e-12)
+
+
+@EVERY_LOSS
+def test_huge_values_give_dual_steps_without_nan_and_warnings(loss):
+    size = np.array([-1e100, -1e6, -1.0, 0.0, 1.0, 1e6, 1e100])
+    z, y, weight = (a.ravel() for a in np.meshgrid(size, targets(loss), [0.0, 1e-300, 1e-6, 1.0, 1e6, 1e100]))
+    ends = np.array([slopes(loss, t) for t in targets(loss)])
+    low, high = (ends[np.searchsorted(targets(loss), y), k] for k in (0, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for alpha in (-low, -high, -(low + high) / 2):
+            assert np.all(np.isfinite(loss.dual_step(alpha, z, y, weight)))
+            assert not np.any(np.isnan(loss.conjugate(-alpha + z, y)))
+        assert not np.any(np.isnan(loss.largest_curvature(z, np.flip(z))))
+
+
+@EVERY_LOSS
+def test_largest_curvature_bounds_the_curvature_between_two_predictions(loss):
+    rng = np.random.default_rng(2)
+    one, other = rng.normal(size=(2, 500)) * 5
+    bound = np.broadcast_to(loss.largest_curvature(one, other), one.shape)
+    for y in targets(loss):
+        for share in np.linspace(0, 1, 41):
+            between = one + share * (other - one)
+            assert np.all(loss.curvature(between, np.full_like(one, y)) <= bound * (1 + 1e-12))
+    if isinstance(loss, Logistic):
+        nearest = np.where(one * other <= 0, 0.0, np.minimum(np.abs(one), np.abs(other)))
+        np.testing.assert_allclose(bound, loss.curvature(nearest, np.ones(500)), rtol=1e-12)
+
+
+@EVERY_LOSS
+def test_dual_functions_are_elementwise(loss):
+    alpha, z, y, weight = dual_points(loss)
+    whole = loss.dual_step(alpha, z, y, weight), loss.conjugate(-alpha, y)
+    for i in range(z.size):
+        part = slice(i, i + 1)
+        assert loss.dual_step(alpha[part], z[part], y[part], weight[part]) == whole[0][i]
+        assert loss.conjugate(-alpha[part], y[part]) == whole[1][i]
