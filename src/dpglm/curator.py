@@ -53,7 +53,7 @@ class Curator:
         for value in public:
             require_moderate(value)
         sampling = sampling or _EVERYONE
-        batch = sampling.draw(self._records.n_records, self._randomness)
+        batch = self._batch(sampling)
         data = self._records if batch is None else self._records.rows(batch)
         return self._noisy(query(data, *public), query.sensitivity(self._neighbours), mechanism, sampling)
 
@@ -70,6 +70,11 @@ class Curator:
     def _releaser(self) -> Releaser:
         """What opened queries release through."""
         return _Releases(self)
+
+    def _batch(self, sampling: Sampling) -> NDArray[np.intp] | None:
+        """The records that take part, or None for all; those that add nothing to any sum are left out."""
+        batch = sampling.draw(self._records.n_records, self._randomness)
+        return None if batch is None else batch[self._records.scale[batch] > 0]
 
     def _noisy(
         self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling, follows: bool = False
@@ -90,7 +95,7 @@ class Curator:
         sampling: Sampling,
     ) -> Any:
         """An answer on a batch that is drawn here, released; private state keeps what the batch changes."""
-        batch = sampling.draw(self._records.n_records, self._randomness)
+        batch = self._batch(sampling)
         exact, changes = answer(batch)
         released = self._noisy(exact, sensitivity, mechanism, sampling)
         keep(batch, changes)

@@ -352,7 +352,9 @@ def test_uniform_integers_reject_the_words_that_would_favour_some():
 
 
 def test_a_subset_takes_an_index_with_exactly_its_rate():
-    source, rate = Randomness(0), 3 / 2**53
-    source._words = np.array([2 << 11, (3 << 11) - 1, 3 << 11, LARGEST], dtype=np.uint64)
-    assert np.array_equal(source.subset(4, rate), [0, 1])
+    source, rate = Randomness(0), 5 / 2**8 + 3 / 2**53
+    digits = np.array([4, 5, 5, 6, 5, 0, 255, 5], dtype=np.uint8)
+    more = np.array([2 << 19, 3 << 19, (3 << 19) - 1, LARGEST], dtype=np.uint64)
+    source._words = np.concatenate([digits.view(np.uint64), more])
+    assert np.array_equal(source.subset(8, rate), [0, 1, 4, 5])
     assert len(Randomness(0).subset(1000, 1.0)) == 1000

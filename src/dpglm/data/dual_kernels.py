@@ -17,11 +17,7 @@ def _step(form: int, parameter: float, alpha: float, z: float, y: float, weight:
     if form == 0:
         return (y - z - alpha) / (1.0 + weight)
     if form == 1:
-        full = y / (1.0 + math.exp(min(y * z, 700.0))) - alpha
-        far = z + weight * full
-        nearest = min(abs(z), abs(far)) if (z > 0.0) == (far > 0.0) else 0.0
-        tail = math.exp(-nearest)
-        return full / (1.0 + weight * tail / (1.0 + tail) ** 2)
+        return (y / (1.0 + math.exp(min(y * z, 700.0))) - alpha) / (1.0 + weight / 4.0)
     if form == 2:
         return min(max((y - z + weight * alpha) / (1.0 + weight), -parameter), parameter) - alpha
     if form == 3:

@@ -45,10 +45,6 @@ class Logistic(Loss):
     def curvature_lipschitz(self) -> float:
         return 1 / math.sqrt(108)
 
-    def largest_curvature(self, z: Array, other: Array) -> Array:
-        nearest = np.where((z > 0) == (other > 0), np.minimum(np.abs(z), np.abs(other)), 0.0)
-        return expit(nearest) * expit(-nearest)
-
     def conjugate(self, u: Array, y: Array) -> Array:
         share = np.clip(-y * u, 0, 1)
         return np.where(inside(-y * u, 0.0, 1.0), -entr(share) - entr(1 - share), math.inf)

@@ -91,7 +91,13 @@ class Randomness:
 
     def subset(self, size: int, rate: float) -> NDArray[np.intp]:
         """Indices below ``size``, each taken with probability ``rate``, a multiple of 2**-53."""
-        return np.flatnonzero(self._take(size) >> np.uint64(11) < np.uint64(int(rate * 2**53)))
+        first, rest = divmod(int(rate * 2**53), 1 << 45)
+        digits = self._take(-(-size // 8)).view(np.uint8)[:size]
+        taken = digits < first
+        # A coin whose first eight digits are those of the rate is decided by 45 more.
+        ties = np.flatnonzero(digits == first)
+        taken[ties] = self._take(len(ties)) >> np.uint64(19) < np.uint64(rest)
+        return np.flatnonzero(taken)
 
     def run(self, compiled: Callable[..., tuple[int, int]], *arguments: Any) -> int:
         """What ``compiled(words, at, *arguments)`` makes of the words from ``at`` on.

@@ -89,7 +89,7 @@ class DualCoordinateDescent(Solver):
         if budget.private:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             batch_size, clip, steps = defaults.dual_coordinate_descent(
-                problem, n, p, noise, self.batch_size, self.clip, self.steps
+                problem, n, p, noise, self.batch_size, self.clip, self.steps, intercept_strength(problem, p)
             )
         batch_size, clip, steps = min(int(batch_size), n), float(clip), int(steps)
         release = Release(
