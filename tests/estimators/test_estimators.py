@@ -23,7 +23,7 @@ LABELS = np.where(X[:, 0] - X[:, 1] + 0.2 * rng.standard_normal(N) > 0, 1, -1)
 CLASSES3 = np.array(["high", "low", "middle"])[np.digitize(X[:, 0], [-0.3, 0.3])]
 TARGET = X[:, 0] - 0.5 * X[:, 1]
 BOUNDS = Bounds(row_norm=1.5, target=(-2, 2))
-SOLVERS = ["gradient-descent", "coordinate-descent", "greedy-coordinate-descent",
+SOLVERS = ["gradient-descent", "coordinate-descent", "greedy-coordinate-descent", "dual-coordinate-descent",
            GradientDescent(batch_size=300, steps=60)]  # fmt: skip
 
 

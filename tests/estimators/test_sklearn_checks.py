@@ -5,8 +5,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpglm
 
-CLASSIFIERS = (dpglm.LogisticRegression, dpglm.GLMClassifier)
-REGRESSORS = (dpglm.LinearRegression, dpglm.Ridge, dpglm.Lasso, dpglm.ElasticNet, dpglm.GLMRegressor)
+CLASSIFIERS = (dpglm.LogisticRegression, dpglm.GLMClassifier, dpglm.LinearSVC)
+REGRESSORS = (
+    dpglm.LinearRegression,
+    dpglm.Ridge,
+    dpglm.Lasso,
+    dpglm.ElasticNet,
+    dpglm.LinearSVR,
+    dpglm.GLMRegressor,
+)
 
 # Classes that a line separates, as in most checks, have a minimiser only with a penalty.
 MINIMISER = {dpglm.GLMClassifier: {"penalty": dpglm.penalties.L2(0.01)}}

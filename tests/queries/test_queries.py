@@ -11,6 +11,7 @@ from dpglm.queries import (
     ClippedGradient,
     CoordinateScores,
     CoordinateSums,
+    DualStep,
     InterceptSlope,
     SecondMoments,
     VertexScores,
@@ -41,6 +42,7 @@ CASES = [
     for constant in (0.0, 1.0)
     for query in (
         ClippedGradient(loss, clip=0.8),
+        DualStep(loss, 0.4, 0.2, 0.1),
         CoordinateSums(loss, clip=np.linspace(0.3, 0.8, 4 + bool(constant))),
         VertexScores(loss, 0.3, 4, math.inf),
         *(scores(loss, rule, constant) for rule in (("gs-s", "gs-r") if constant else ("gs", "gs-q"))),

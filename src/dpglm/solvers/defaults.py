@@ -133,16 +133,16 @@ def dual_coordinate_descent(
     batch_size: int | None,
     clip: float | None,
     steps: int | None,
-    strength: float,
+    intercept: float,
 ) -> tuple[int, float, int]:
     """(batch_size, clip, steps) of dual coordinate descent; those that are given are kept.
 
-    ``strength`` is that of the L2 part of the intercept.
+    ``intercept`` is the squared constant feature over the strength of the intercept's L2 part.
     """
     batch_size = min(batch_size or max(math.ceil(n * USUAL_RATE), p), n)
     smoothness = problem.loss.smoothness() if math.isfinite(problem.loss.smoothness()) else 1.0
     weakest, rate = problem.penalty.strong_convexity, batch_size / n
-    weight = rate * (problem.bounds.radius(p) ** 2 / weakest + problem.constant(p) ** 2 / strength)
+    weight = rate * (problem.bounds.radius(p) ** 2 / weakest + intercept)
     if clip is None:
         require_bounded_slopes(problem)
     whole = problem.slope_bound() * problem.radius(p)

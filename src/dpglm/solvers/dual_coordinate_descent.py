@@ -89,7 +89,7 @@ class DualCoordinateDescent(Solver):
         if budget.private:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             batch_size, clip, steps = defaults.dual_coordinate_descent(
-                problem, n, p, noise, self.batch_size, self.clip, self.steps, intercept_strength(problem, p)
+                problem, n, p, noise, self.batch_size, self.clip, self.steps, _intercept(problem, p)[1]
             )
         batch_size, clip, steps = min(int(batch_size), n), float(clip), int(steps)
         release = Release(
@@ -106,7 +106,7 @@ class DualCoordinateDescent(Solver):
 
     def run(self, plan: DualCoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
         form = _form(problem, plan)
-        query = _query(problem, plan, form)
+        query = _query(problem, plan)
         v = np.zeros(len(form.l2))
         if not plan.budget.private and self.steps is None:
             return _minimise(plan, form, query, curator)
@@ -136,11 +136,17 @@ class DualCoordinateDescent(Solver):
         )
 
 
-def intercept_strength(problem: Problem, p: int) -> float:
-    """Strength of the L2 part of the intercept: that of the others, or little beside the curvature."""
-    smoothness = problem.loss.smoothness()
-    curvature = (smoothness if math.isfinite(smoothness) else 1.0) * problem.constant(p) ** 2
-    return min(problem.penalty.strong_convexity, curvature / _FREEDOM)
+def _intercept(problem: Problem, p: int) -> tuple[float, float]:
+    """Strength of the L2 part of the intercept, and the squared constant feature over it.
+
+    The strength is that of the other coefficients, or little beside the curvature along the intercept.
+    """
+    if not problem.fit_intercept:
+        return 1.0, 0.0
+    smoothness, square = problem.loss.smoothness(), problem.constant(p) ** 2
+    curvature = (smoothness if math.isfinite(smoothness) else 1.0) * square
+    strength = min(problem.penalty.strong_convexity, curvature / _FREEDOM)
+    return strength, square / strength
 
 
 def _form(problem: Problem, plan: DualCoordinateDescentPlan) -> DualForm:
@@ -148,15 +154,14 @@ def _form(problem: Problem, plan: DualCoordinateDescentPlan) -> DualForm:
     l1, l2, low, high = problem.coordinate_form(p)
     centre = 0.0
     if problem.fit_intercept:
-        l2[-1] = intercept_strength(problem, p)
-        centre = float(problem.start(p)[-1])
+        l2[-1], centre = _intercept(problem, p)[0], float(problem.start(p)[-1])
     return DualForm(plan.n_records, l1, l2, low, high, centre, problem.fit_intercept)
 
 
-def _query(problem: Problem, plan: DualCoordinateDescentPlan, form: DualForm) -> DualStep:
-    share = plan.batch_size / plan.n_records
-    constant_weight = share / form.l2[-1] if form.intercept else 0.0
-    return DualStep(problem.loss, plan.clip, share / problem.penalty.strong_convexity, constant_weight)
+def _query(problem: Problem, plan: DualCoordinateDescentPlan) -> DualStep:
+    rate = plan.batch_size / plan.n_records
+    strength = problem.penalty.strong_convexity
+    return DualStep(problem.loss, plan.clip, rate / strength, rate / _intercept(problem, plan.n_features)[0])
 
 
 def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, curator: Curator) -> Result:

@@ -1,0 +1,312 @@
+"""Dual coordinate descent: its plan, its price, its minimum without noise, and what stays secret."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn import linear_model, svm
+from sklearn.exceptions import ConvergenceWarning
+
+import dpglm
+from dpglm import Bounds, Budget, Neighbours
+from dpglm.curator import Curator
+from dpglm.data import as_data
+from dpglm.errors import UnsupportedProblem
+from dpglm.losses import LOSSES, EpsilonInsensitive, Hinge, Logistic, Squared
+from dpglm.mechanisms import Gaussian, Randomness
+from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Zero
+from dpglm.problem import Problem
+from dpglm.queries import DualForm, DualStep
+from dpglm.sampling import Everyone, Poisson
+from dpglm.solvers import (
+    CoordinateDescent,
+    DualCoordinateDescent,
+    FrankWolfe,
+    GradientDescent,
+    GreedyCoordinateDescent,
+    get,
+)
+from dpglm.testing import check_solver
+
+rng = np.random.default_rng(0)
+N, P = 400, 6
+X = rng.standard_normal((N, P)) * (rng.random((N, P)) < 0.6) * np.linspace(0.2, 1.0, P)
+SIGNAL = X @ rng.standard_normal(P)
+LABELS = np.where(SIGNAL + 0.5 * rng.standard_normal(N) > 0.2, 1.0, -1.0)
+TARGET = SIGNAL + 2.0 + 0.3 * rng.standard_normal(N)
+BUDGET, INFINITE = Budget(1.0, 1e-6), Budget(math.inf, 0.5)
+REPLACE = Neighbours.REPLACE_ONE
+FORMS = (np.array, np.asfortranarray, sp.csr_array, sp.csc_matrix, np.float32)
+SETTINGS = [
+    DualCoordinateDescent(),
+    DualCoordinateDescent(batch_size=N, average=False),
+    DualCoordinateDescent(batch_size=15, clip=0.1, steps=40),
+]
+
+
+def solved(solver, problem, table, y, budget=BUDGET, seed=0):
+    plan = solver.plan(problem, *table.shape, budget, REPLACE)
+    records = as_data(table, y, problem.bounds, problem.constant(table.shape[1]))
+    return solver.run(plan, problem, Curator(records, REPLACE, Randomness(seed)))
+
+
+def targets(loss):
+    return {"classification": LABELS, "regression": TARGET, "count": np.abs(np.round(3 * X[:, 0]))}[loss.kind]
+
+
+@pytest.mark.parametrize("solver", SETTINGS, ids=repr)
+@pytest.mark.parametrize("penalty", [L2(0.01), ElasticNet(0.005, 0.02)], ids=repr)
+def test_it_spends_exactly_its_plan(solver, penalty):
+    plan = check_solver(solver, Problem(Logistic(), penalty, Bounds(row_norm=1.0)), X, LABELS)
+    assert isinstance(plan.releases[0].sampling, Everyone if solver.batch_size == N else Poisson)
+
+
+@pytest.mark.parametrize("solver", SETTINGS, ids=repr)
+@pytest.mark.parametrize("loss", [Logistic(), Hinge()], ids=repr)
+def test_layouts_give_the_same_model(solver, loss):
+    problem = Problem(loss, L2(0.01), Bounds(row_norm=1.0))
+    models = [solved(solver, problem, form(X), LABELS).w for form in FORMS]
+    for other in models[1:-1]:
+        assert np.allclose(models[0], other, rtol=1e-9, atol=1e-12)
+    assert np.allclose(models[0], models[-1], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 100.0])
+def test_every_loss_can_be_fitted(kind, epsilon):
+    loss = kind()
+    bounds = Bounds(row_norm=1.0, target=None if loss.kind == "classification" else (0, 4))
+    w = solved(
+        DualCoordinateDescent(), Problem(loss, L2(0.01), bounds), X, targets(loss), Budget(epsilon, 1e-6)
+    ).w
+    assert np.isfinite(w).all()
+
+
+def objective(problem, table, y, w):
+    rows = as_data(table, y, problem.bounds, problem.constant(table.shape[1]))
+    return problem.loss.value(rows.dot(w), rows.y).mean() + problem.penalty.value(w[: table.shape[1]])
+
+
+@pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("penalty", [L2(0.01), L2(3.0), ElasticNet(0.02, 0.01)], ids=repr)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "CSR"])
+def test_without_noise_nothing_near_is_better(kind, penalty, fit_intercept, form):
+    problem = Problem(kind(), penalty, Bounds(row_norm=math.inf), fit_intercept)
+    y = targets(problem.loss)
+    result = solved(DualCoordinateDescent(), problem, form(X), y, INFINITE)
+    best = objective(problem, X, y, result.w)
+    assert result.gap <= 1e-8 * max(1.0, best)
+    for scale in (1e-1, 1e-2, 1e-3, 1e-4):
+        for _ in range(30):
+            rival = result.w + scale * rng.standard_normal(len(result.w))
+            assert objective(problem, X, y, rival) >= best - 1e-8 * max(1.0, best)
+
+
+def test_a_loss_that_kernels_do_not_know_is_minimised_too():
+    uncompiled = type("Uncompiled", (Hinge,), {"form": None})
+    problem = Problem(Hinge(), L2(0.05), Bounds(row_norm=1.0))
+    known = solved(DualCoordinateDescent(), problem, X[:60], LABELS[:60], INFINITE)
+    other = solved(
+        DualCoordinateDescent(), replace(problem, loss=uncompiled()), X[:60], LABELS[:60], INFINITE
+    )
+    assert np.allclose(known.w, other.w, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "CSR"])
+@pytest.mark.parametrize("loss", [cls() for cls in LOSSES], ids=lambda loss: loss.name)
+def test_compiled_passes_and_single_steps_agree(loss, form):
+    table, y = form(X[:50]), targets(loss)[:50]
+    uncompiled = type("Uncompiled", (type(loss),), {"form": None})()
+    shape = DualForm(
+        50, *np.array([[0.01, 0.3, -1.0, 1.0]] * P + [[0.0, 0.1, -math.inf, math.inf]]).T, 0.5, True
+    )
+    records = as_data(table, y, Bounds(row_norm=1.0), 0.5)
+    order, ends = rng.permutation(50), []
+    for one in (loss, uncompiled):
+        opened = Curator(records, REPLACE, Randomness(0)).open(DualStep(one, 0.4, 2.0, 6.0), np.zeros(P + 1))
+        v, moved, steps = opened.ascend(np.zeros(P + 1), shape, order, 1, Gaussian(0.0))
+        assert steps == 50 and set(moved) <= set(order)
+        ends.append(opened.ascend(v, shape, order, 1, Gaussian(0.0))[0])
+    assert np.allclose(*ends, rtol=1e-10, atol=1e-12)
+
+
+OPTIMA = {
+    "ridge": (
+        lambda **k: dpglm.Ridge(math.inf, alpha=2.0, **k),
+        linear_model.Ridge(alpha=2.0, solver="svd"),
+        lambda z, y, w: 0.5 * np.square(z - y).mean() + w @ w / N,
+        TARGET,
+    ),
+    "elastic net": (
+        lambda **k: dpglm.ElasticNet(math.inf, alpha=0.1, l1_ratio=0.5, **k),
+        linear_model.ElasticNet(alpha=0.1, l1_ratio=0.5, tol=1e-12, max_iter=100_000),
+        lambda z, y, w: 0.5 * np.square(z - y).mean() + 0.05 * np.abs(w).sum() + 0.025 * w @ w,
+        TARGET,
+    ),
+    "logistic": (
+        lambda **k: dpglm.LogisticRegression(math.inf, C=3.0, classes=[-1, 1], **k),
+        linear_model.LogisticRegression(C=3.0, tol=1e-12, max_iter=100_000),
+        lambda z, y, w: np.logaddexp(0, -y * z).mean() + w @ w / (6 * N),
+        LABELS,
+    ),
+    "SVC": (
+        lambda **k: dpglm.LinearSVC(math.inf, C=0.5, classes=[-1, 1], **k),
+        svm.LinearSVC(C=0.5, loss="hinge", dual=True, tol=1e-12, max_iter=10_000_000),
+        lambda z, y, w: np.maximum(1 - y * z, 0).mean() + w @ w / N,
+        LABELS,
+    ),
+    "SVR": (
+        lambda **k: dpglm.LinearSVR(math.inf, C=0.5, tube=0.2, **k),
+        svm.LinearSVR(C=0.5, epsilon=0.2, dual=True, tol=1e-12, max_iter=10_000_000),
+        lambda z, y, w: np.maximum(np.abs(z - y) - 0.2, 0).mean() + w @ w / N,
+        TARGET,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMA)
+@pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "CSR"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_it_reaches_the_optimum_of_scikit_learn_and_its_duality_gap_says_so(name, form, fit_intercept):
+    make, reference, value, y = OPTIMA[name]
+    reference = type(reference)(**{**reference.get_params(), "fit_intercept": fit_intercept})
+    if fit_intercept and name.startswith("SV"):
+        # liblinear penalises the intercept, libsvm does not.
+        common = {"kernel": "linear", "C": 0.5, "tol": 1e-10}
+        reference = svm.SVC(**common) if name == "SVC" else svm.SVR(epsilon=0.2, **common)
+    reference.fit(X, y)
+    model = make(solver="dual-coordinate-descent", fit_intercept=fit_intercept).fit(form(X), y)
+    ends = []
+    for one in (model, reference):
+        w, b = np.ravel(one.coef_), float(np.ravel(one.intercept_)[0]) if fit_intercept else 0.0
+        ends.append(value(X @ w + b, y, w))
+    assert ends[0] <= ends[1] + 1e-6 * ends[1]
+    assert ends[0] >= ends[1] * (1 - 1e-5)  # a reference that is not that exact itself
+    assert 0 <= model.gap_ + 1e-12 <= 1e-8
+
+
+def test_steps_of_batches_without_noise_are_the_algorithm_as_it_is_written():
+    problem = Problem(Squared(), L2(0.05), Bounds(row_norm=1.0), fit_intercept=False)
+    solver = DualCoordinateDescent(batch_size=N, clip=0.02, steps=30, average=False)
+    result = solved(solver, problem, X, TARGET, INFINITE)
+    rows = Bounds(row_norm=1.0).clip(X)
+    alpha, v = np.zeros(N), np.zeros(P)
+    squares = np.square(rows).sum(axis=1)
+    for _ in range(30):
+        moves = (TARGET - rows @ v / (0.05 * N) - alpha) / (1 + squares / 0.05)
+        size = np.abs(moves) * np.sqrt(squares)
+        moves /= np.maximum(1, size / 0.02)
+        alpha += moves
+        v += rows.T @ moves
+    assert np.allclose(result.w, v / (0.05 * N), rtol=1e-10)
+    w = result.w
+    gap = (
+        0.5 * np.square(rows @ w - TARGET).mean() + 0.025 * w @ w
+        + (0.5 * alpha**2 - alpha * TARGET).mean() + v @ v / (2 * 0.05 * N**2)
+    )  # fmt: skip
+    assert result.gap == pytest.approx(gap, rel=1e-9)
+
+
+def test_batches_come_to_the_same_minimum_however_much_is_clipped():
+    problem = Problem(Logistic(), L2(0.1), Bounds(row_norm=1.0), fit_intercept=False)
+    best = solved(DualCoordinateDescent(), problem, X, LABELS, INFINITE).w
+    for clip, steps in ((1.0, 2000), (0.01, 4000)):
+        solver = DualCoordinateDescent(batch_size=40, clip=clip, steps=steps, average=False)
+        assert np.allclose(solved(solver, problem, X, LABELS, INFINITE).w, best, atol=1e-6)
+
+
+def test_the_sum_of_all_noise_is_a_linear_term_of_the_objective():
+    problem = Problem(Logistic(), L2(0.1), Bounds(row_norm=1.0), fit_intercept=False)
+    records = as_data(X, LABELS, problem.bounds)
+    curator = Curator(records, REPLACE, Randomness(0))
+    form = DualForm(N, *problem.coordinate_form(P))
+    opened = curator.open(DualStep(Logistic(), 1.0, 0.1 / 0.1, 0.0), np.zeros(P))
+    noise, v = rng.standard_normal(P), np.zeros(P)
+    v += noise
+    for _ in range(3000):
+        v += opened.step(form.point(v), Gaussian(0.0), Poisson(0.1))
+    w = form.point(v)
+    gradient = records.t_dot(Logistic().derivative(records.dot(w), LABELS)) / N + 0.1 * w
+    assert np.allclose(gradient, noise / N, atol=1e-9)
+
+
+def test_a_private_fit_shows_nothing_of_the_dual_variables():
+    problem = Problem(Hinge(), L2(0.1), Bounds(row_norm=1.0))
+    records = as_data(X, LABELS, problem.bounds, 0.5)
+    opened = Curator(records, REPLACE, Randomness(0)).open(DualStep(Hinge(), 1.0, 1.0, 1.0), np.zeros(P + 1))
+    form = DualForm(N, *problem.coordinate_form(P), 0.0, True)
+    with pytest.raises(ValueError, match="not private"):
+        opened.ascend(np.zeros(P + 1), form, np.arange(N), 1, Gaussian(1.0))
+    with pytest.raises(ValueError, match="not private"):
+        opened.gap(np.zeros(P + 1), form, Gaussian(1.0))
+    assert [name for name in vars(type(opened)) if not name.startswith("_")] == ["step", "ascend", "gap"]
+
+
+def test_more_noise_moves_the_model_further_from_the_optimum():
+    problem = Problem(Logistic(), L2(0.02), Bounds(row_norm=1.0))
+    best = solved(DualCoordinateDescent(), problem, X, LABELS, INFINITE).w
+    solver = DualCoordinateDescent(batch_size=40, clip=0.1, steps=100)
+
+    def distance(epsilon):
+        budget = Budget(epsilon, 1e-6)
+        return np.mean(
+            [np.linalg.norm(solved(solver, problem, X, LABELS, budget, s).w - best) for s in range(5)]
+        )
+
+    means = [distance(epsilon) for epsilon in (0.01, 0.1, 1.0, 10.0)]
+    assert means == sorted(means, reverse=True)
+
+
+@pytest.mark.parametrize("penalty", [Zero(), L1(0.1), Box(-1.0, 1.0), L1Ball(1.0)], ids=repr)
+def test_a_penalty_without_an_l2_part_is_refused_with_the_way_out(penalty):
+    problem = Problem(Logistic(), penalty, Bounds(row_norm=1.0))
+    with pytest.raises(UnsupportedProblem, match="L2 part.*ElasticNet"):
+        DualCoordinateDescent().plan(problem, N, P, BUDGET, REPLACE)
+
+
+def test_slopes_without_a_bound_need_a_clip():
+    problem = Problem(Squared(), L2(0.1), Bounds(row_norm=1.0))
+    with pytest.raises(UnsupportedProblem, match="clip"):
+        DualCoordinateDescent().plan(problem, N, P, BUDGET, REPLACE)
+    assert DualCoordinateDescent(clip=0.1, steps=5).plan(problem, N, P, BUDGET, REPLACE).clip == 0.1
+
+
+@pytest.mark.parametrize("name", ["steps", "clip", "batch_size"])
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
+def test_impossible_settings_are_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=name):
+        DualCoordinateDescent(**{name: value})
+
+
+@pytest.mark.parametrize("loss", [Hinge(), EpsilonInsensitive()], ids=repr)
+def test_a_loss_whose_slope_jumps_is_for_dual_coordinate_descent(loss):
+    bounds = Bounds(row_norm=1.0, target=None if loss.kind == "classification" else (0, 4))
+    problem = Problem(loss, L2(0.01), bounds)
+    assert isinstance(get("auto", problem, P), DualCoordinateDescent)
+    for solver in (GradientDescent(), CoordinateDescent(), GreedyCoordinateDescent()):
+        with pytest.raises(UnsupportedProblem, match="curvature.*DualCoordinateDescent"):
+            solver.plan(problem, N, P, BUDGET, REPLACE)
+    with pytest.raises(UnsupportedProblem, match="curvature"):
+        GradientDescent(step_size=0.1).plan(problem, N, P, INFINITE, REPLACE)
+    with pytest.raises(UnsupportedProblem, match="curvature"):
+        FrankWolfe().plan(replace(problem, penalty=L1Ball(1.0)), N, P, BUDGET, REPLACE)
+    assert np.isfinite(solved(GradientDescent(step_size=0.1, steps=5), problem, X, targets(loss)).w).all()
+
+
+def test_too_few_passes_without_noise_are_told():
+    model = dpglm.LogisticRegression(
+        math.inf, C=1e6, classes=[-1, 1], solver=DualCoordinateDescent(batch_size=1, steps=50)
+    )
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, LABELS)
+    assert model.gap_ > 1e-3
+
+
+@pytest.mark.parametrize("table", [np.zeros((5, 3)), np.ones((1, 2)), rng.standard_normal((4, 30))], ids=str)
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, math.inf])
+def test_small_wide_and_empty_tables_are_fitted_without_fuss(table, epsilon):
+    model = dpglm.LinearSVC(epsilon, classes=[-1, 1]).fit(table, np.resize([1, -1], len(table)))
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
