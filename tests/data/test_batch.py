@@ -1,0 +1,76 @@
+"""Batches: rows that are read in place, and of which no rounding tells who is beside them."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dpglm import Bounds, Neighbours
+from dpglm.curator import Curator
+from dpglm.data import as_data
+from dpglm.losses import Logistic
+from dpglm.mechanisms import Gaussian, Randomness
+from dpglm.queries import ClippedGradient, DualStep
+from dpglm.sampling import Poisson
+
+rng = np.random.default_rng(0)
+N, P = 60, 37
+X = rng.standard_normal((N, P)) * (rng.random((N, P)) < 0.7)
+Y = rng.choice([-1.0, 1.0], N)
+FORMS = [np.array, np.asfortranarray, sp.csr_array, sp.csc_matrix, np.float32]
+EVERY_FORM = pytest.mark.parametrize("form", FORMS, ids=["C", "F", "CSR", "CSC", "float32"])
+
+
+@EVERY_FORM
+@pytest.mark.parametrize("constant", [0.0, 0.5])
+def test_products_are_those_of_the_rows(form, constant):
+    records = as_data(form(X), Y, Bounds(row_norm=1.0), constant)
+    index = np.sort(rng.choice(N, 23, replace=False))
+    batch, w, r = records.rows(index), rng.standard_normal(P + bool(constant)), rng.standard_normal(23)
+    assert np.allclose(batch.dot(w), records.dot(w)[index], rtol=1e-12, atol=1e-12)
+    spread = np.zeros(N)
+    spread[index] = r
+    assert np.allclose(batch.t_dot(r), records.t_dot(spread), rtol=1e-12, atol=1e-12)
+    assert np.allclose(batch.second_moments(), records.rows(index).second_moments())
+    assert batch.block.shape == (23, P) and np.array_equal(batch.row_norms, records.row_norms[index])
+
+
+@EVERY_FORM
+def test_a_margin_does_not_depend_on_the_rows_beside_it(form):
+    records = as_data(form(X), Y, Bounds(row_norm=1.0), 0.5)
+    w = rng.standard_normal(P + 1)
+    alone = np.array([records.rows(np.array([i])).dot(w)[0] for i in range(N)])
+    for _ in range(50):
+        index = np.sort(rng.choice(N, rng.integers(2, N), replace=False))
+        assert np.array_equal(records.rows(index).dot(w), alone[index])
+
+
+@EVERY_FORM
+def test_rows_of_zeros_change_no_bit_of_a_sum(form):
+    table = X.copy()
+    table[::3] = 0.0
+    records = as_data(form(table), Y, Bounds(row_norm=1.0))
+    r = rng.standard_normal(N)
+    some = np.flatnonzero(np.arange(N) % 3)
+    assert np.array_equal(records.rows(np.arange(N)).t_dot(r), records.rows(some).t_dot(r[some]))
+
+
+@EVERY_FORM
+@pytest.mark.parametrize("stateful", [False, True], ids=["gradient", "dual step"])
+def test_a_null_record_leaves_no_trace_in_a_batch(form, stateful):
+    """Tables with and without a null record, and coins that fall alike for all others, give the same bits."""
+    table = np.vstack([X, np.full(P, np.nan)])
+    with_null = as_data(form(table), np.append(Y, 1.0), Bounds(row_norm=1.0), 0.5)
+    released = []
+    for seen in (with_null, as_data(form(X), Y, Bounds(row_norm=1.0), 0.5)):
+        curator = Curator(seen, Neighbours.ZERO_OUT, Randomness(0))
+        curator._randomness.subset = lambda size, rate, n=seen.n_records: np.append(
+            np.arange(0, N, 2), [N] if n > N else []
+        ).astype(np.intp)
+        w = np.linspace(-1, 1, P + 1)
+        if stateful:
+            opened = curator.open(DualStep(Logistic(), 0.1, 0.5, 0.5), w)
+            released.append([opened.step(w, Gaussian(0.0), Poisson(0.5)) for _ in range(3)])
+        else:
+            query = ClippedGradient(Logistic(), 0.1)
+            released.append([curator.release(query, Gaussian(0.0), w, sampling=Poisson(0.5))])
+    assert np.array_equal(released[0], released[1])
