@@ -44,9 +44,8 @@ def steps(form: int, parameter: float, alpha: Any, z: Any, y: Any, weight: Any) 
 
 
 @njit(cache=True, error_model="numpy")
-def _point(v: float, n: int, l1: float, l2: float, low: float, high: float) -> float:
-    mean = v / n
-    return min(max(math.copysign(max(abs(mean) - l1, 0.0), mean) / l2, low), high)
+def _point(v: float, inverse: float, threshold: float, low: float, high: float) -> float:
+    return min(max(math.copysign(max(abs(v) - threshold, 0.0), v) * inverse, low), high)
 
 
 @njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -68,13 +67,17 @@ def _sparse_dot(indices: Any, entries: Any, start: int, stop: int, w: Any) -> fl
 @njit(cache=True, error_model="numpy")
 def ascend_dense(
     X: Any, scale: Any, tail: Any, form: int, parameter: float, y: Any, weight: Any, limit: Any,
-    alpha: Any, v: Any, w: Any, centre: float, l1: Any, l2: Any, low: Any, high: Any, order: Any,
+    alpha: Any, v: Any, w: Any, centre: float, inverse: Any, threshold: Any, low: Any, high: Any, plain: bool,
+    order: Any,
 ) -> int:  # fmt: skip
     """A step for each record of ``order``, which updates alpha, v and w.
 
+    Coefficient j is v_j beyond the threshold times the inverse, kept in [low, high]; where it is ``plain``,
+    there is neither threshold nor interval. An intercept is the last one and has none of both.
+
     Those that moved are put first in ``order``; their number is returned.
     """
-    n, p = X.shape
+    p = X.shape[1]
     moved = 0
     for k in range(order.size):
         i = order[k]
@@ -90,23 +93,24 @@ def ascend_dense(
         move = step * scale[i]
         for j in range(p):
             v[j] += move * X[i, j]
-            w[j] = _point(v[j], n, l1[j], l2[j], low[j], high[j])
+            if plain:
+                w[j] = v[j] * inverse[j]
+            else:
+                w[j] = _point(v[j], inverse[j], threshold[j], low[j], high[j])
         if w.size > p:
             v[p] += step * tail[i]
-            w[p] = centre + _point(v[p], n, l1[p], l2[p], low[p], high[p])
+            w[p] = centre + v[p] * inverse[p]
     return moved
 
 
 @njit(cache=True, error_model="numpy")
 def ascend_sparse(
     indptr: Any, indices: Any, entries: Any, scale: Any, tail: Any, form: int, parameter: float, y: Any,
-    weight: Any, limit: Any, alpha: Any, v: Any, w: Any, centre: float, l1: Any, l2: Any, low: Any,
-    high: Any, order: Any,
+    weight: Any, limit: Any, alpha: Any, v: Any, w: Any, centre: float, inverse: Any, threshold: Any,
+    low: Any, high: Any, plain: bool, order: Any,
 ) -> int:  # fmt: skip
     """The same for a table stored by rows without its zeros."""
-    n, p = scale.size, w.size
-    if tail.size > 0:
-        p -= 1
+    p = w.size - min(tail.size, 1)
     moved = 0
     for k in range(order.size):
         i = order[k]
@@ -123,8 +127,11 @@ def ascend_sparse(
         for t in range(indptr[i], indptr[i + 1]):
             j = indices[t]
             v[j] += move * entries[t]
-            w[j] = _point(v[j], n, l1[j], l2[j], low[j], high[j])
+            if plain:
+                w[j] = v[j] * inverse[j]
+            else:
+                w[j] = _point(v[j], inverse[j], threshold[j], low[j], high[j])
         if w.size > p:
             v[p] += step * tail[i]
-            w[p] = centre + _point(v[p], n, l1[p], l2[p], low[p], high[p])
+            w[p] = centre + v[p] * inverse[p]
     return moved
