@@ -128,7 +128,8 @@ class Task:
         return (
             f"{self.name}: {self.loss.name}, {n:,} x {p} for training, "
             f"{len(self.validation.y):,} for validation, {len(self.test.y):,} for testing; "
-            f"strength {self.strength:g}; test {self.metric} {self.score(self.optimum, self.test):.4f} without noise, {plain}"
+            f"strength {self.strength:g}; test {self.metric} {self.score(self.optimum, self.test):.4f} "
+            f"without noise, {plain}"
         )
 
 
