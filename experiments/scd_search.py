@@ -157,6 +157,18 @@ def tune(task: Task, method: str, epsilon: float, settings: Sequence[Setting]) -
     return rows
 
 
+def more_runs(task: Task, method: str, epsilon: float, rows: Sequence[Row], runs: int) -> list[Row]:
+    """The same settings with the mean score of so many runs, the first being that of ``rows``."""
+    means = []
+    for row in rows:
+        seeds = range(TUNING_SEED + 1, TUNING_SEED + runs)
+        others = [
+            task.score(fit(task, method, row.setting, epsilon, seed), task.validation) for seed in seeds
+        ]
+        means.append(replace(row, validation=float(np.mean([row.validation, *others]))))
+    return means
+
+
 def best(task: Task, rows: Sequence[Row]) -> Row:
     choose = min if task.regression else max
     return choose(rows, key=lambda row: row.validation)
