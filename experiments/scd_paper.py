@@ -69,7 +69,7 @@ PREAMBLE = """\
 Test MSE, or test accuracy in percent, mean and deviation over {seeds} seeds; delta {delta:g}, zero-out.
 
 - Tuning is NOT paid for, as in the paper: settings are those with the best validation score in one run.
-  One run is luck where noise is strong; in a second table the best {finalists} settings have {runs} runs each.
+  One run is luck where noise is strong: in a second table the best {finalists} settings have {runs} each.
 - {equal} settings each. Those of {sgd} are drawn at random from its {whole:,}, with a fixed seed.
 - {scd} and {sgd} are dpglm's solvers, priced by its accountant as Poisson-sampled Gaussian releases.
 - {scd} keeps the dual variables secret and has the weight that is safe for any batch; "{bold}" has
