@@ -26,6 +26,7 @@ EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
         ("fw_gap.py", ["--quick", "--out", "."], "| 50 |"),
         ("fw_speed.py", ["--quick", "--out", "."], "| rcv1 | 1,000 | 0.1 |"),
         ("gcd_paper.py", ["--quick", "--out", "."], "| square_small | 2 | 0.75 | DP-GCD |"),
+        ("scd_paper.py", ["--quick", "--data", ".", "--out", "."], "| ridge_small, MSE | 1 |"),
     ],
 )
 def test_an_experiment_runs_and_prints_its_table(script, arguments, printed, tmp_path):
@@ -36,9 +37,8 @@ def test_an_experiment_runs_and_prints_its_table(script, arguments, printed, tmp
 
 
 def test_every_experiment_is_run():
-    shared = {f"gcd_{name}.py" for name in ("problems", "competitors", "kernels", "search")} | {
-        "fw_tables.py"
-    }
+    shared = {f"gcd_{name}.py" for name in ("problems", "competitors", "kernels", "search")}
+    shared |= {f"scd_{name}.py" for name in ("problems", "published", "search")} | {"fw_tables.py"}
     assert {path.name for path in EXPERIMENTS.glob("*.py")} - shared == {
         "adult.py",
         "audit_false_alarms.py",
@@ -49,6 +49,7 @@ def test_every_experiment_is_run():
         "gcd_defaults.py",
         "gcd_paper.py",
         "gcd_share.py",
+        "scd_paper.py",
         "unequal_columns.py",
     }
 
