@@ -37,8 +37,8 @@ import numpy as np
 from scd_problems import DATA, DELTA, PROBLEMS, QUICK, Task
 from scd_published import without_noise
 from scd_search import (
-    BOLD,
     FIRST_FRESH_SEED,
+    OVERLAP,
     PUBLISHED,
     SCD,
     SEQUENTIAL,
@@ -55,7 +55,7 @@ from scd_search import (
     tune,
 )
 
-METHODS = (SCD, BOLD, SGD, PUBLISHED, SEQUENTIAL)
+METHODS = (SCD, OVERLAP, SGD, PUBLISHED, SEQUENTIAL)
 EPSILONS = (1.0, 0.1, 0.3, 3.0, 10.0)
 WHOLE_SGD = f"{SGD}, whole grid"
 CURVES = (0.1, 1.0)
@@ -73,8 +73,8 @@ Test MSE, or test accuracy in percent, mean and deviation over {seeds} seeds; de
   settings have {runs} each.
 - {equal} settings each. Those of {sgd} are drawn at random from its {whole:,}, with a fixed seed.
 - {scd} and {sgd} are dpglm's solvers, priced by its accountant as Poisson-sampled Gaussian releases.
-- {scd} keeps the dual variables secret and has the weight that is safe for any batch; "{bold}" has
-  {bold_pairs} pairs of share and epochs with weights times {boldness}.
+- {scd} keeps the dual variables secret, with the overlap 1 of the paper, safe for any batch; "{overlap}" has
+  {overlap_pairs} pairs of share and epochs and overlaps {overlaps}.
 - "{published}" and {sequential} show the dual variables, and so the batch: priced without sampling.
 - Grids: share of the rows and epochs {batches};
   {count} clips c from {low:.3g} to {high:.3g}; {steps} step sizes of {sgd} from {first:g} to {last:g}.
@@ -96,16 +96,16 @@ WHOLE = Scale(
         (0.003, 1),
         (0.003, 2),
     ),
-    bold_batches=((1.0, 20), (0.1, 10), (0.03, 3), (0.03, 10)),
-    boldness=(1.0, 0.3, 0.1),
+    overlap_batches=((1.0, 20), (0.1, 10), (0.03, 3), (0.03, 10)),
+    overlaps=(1.0, 0.3, 0.1),
     clips=tuple(np.logspace(-2, 0.5, 13).tolist()),
     steps=tuple(np.logspace(-1, 2, 13).tolist()),
     seeds=10,
 )
 TINY = Scale(
     batches=((1.0, 5), (0.1, 1)),
-    bold_batches=((0.1, 1),),
-    boldness=(1.0, 0.3),
+    overlap_batches=((0.1, 1),),
+    overlaps=(1.0, 0.3),
     clips=(0.3, 1.0),
     steps=(0.3, 3.0),
     seeds=2,
@@ -127,12 +127,12 @@ class Figure:
     epochs: int
     clip: float
     step: float
-    boldness: float
+    overlap: float
     seconds: float
 
     @property
     def setting(self) -> Setting:
-        return Setting(self.share, self.epochs, self.clip, self.step, self.boldness)
+        return Setting(self.share, self.epochs, self.clip, self.step, self.overlap)
 
 
 def path_of(task: Task, method: str, epsilon: float, folder: Path, end: str) -> Path:
@@ -185,7 +185,7 @@ def scored(
 ) -> Figure:
     scores = fresh(task, SGD if method in ("SGD", WHOLE_SGD) else method, row.setting, epsilon, seeds)
     found = (settings, row.validation, float(scores.mean()), float(scores.std(ddof=1)))
-    values = (row.share, row.epochs, row.clip, row.step, row.boldness, time.perf_counter() - start)
+    values = (row.share, row.epochs, row.clip, row.step, row.overlap, time.perf_counter() - start)
     return Figure(task.name, method, epsilon, *found, *values)
 
 
@@ -230,7 +230,7 @@ def references(tasks: Sequence[Task], figures: Sequence[Figure]) -> str:
 
 def tuned_settings(tasks: Sequence[Task], figures: Sequence[Figure]) -> str:
     """What the tuned settings are, as Markdown."""
-    lines = ["| | method | epsilon | L/n | epochs | c | C | step | boldness |", "|---" * 9 + "|"]
+    lines = ["| | method | epsilon | L/n | epochs | c | C | step | overlap |", "|---" * 9 + "|"]
     for task in tasks:
         for f in figures:
             if f.problem == task.name and f.epsilon < math.inf:
@@ -238,7 +238,7 @@ def tuned_settings(tasks: Sequence[Task], figures: Sequence[Figure]) -> str:
                 step = "-" if math.isnan(f.step) else f"{f.step:.3g}"
                 lines.append(
                     f"| {f.problem} | {f.method} | {f.epsilon:g} | {f.share:g} | {f.epochs} | {f.clip:.3g} "
-                    f"| {clip:.3g} | {step} | {f.boldness:g} |"
+                    f"| {clip:.3g} | {step} | {f.overlap:g} |"
                 )
     return "\n".join(lines)
 
@@ -251,7 +251,7 @@ def verdicts(tasks: Sequence[Task], figures: Sequence[Figure], seeds: int) -> li
             {f.epsilon for f in figures if f.problem == task.name and f.epsilon < math.inf}
         ):
             found = {f.method: f for f in figures if (f.problem, f.epsilon) == (task.name, epsilon)}
-            for ours in (SCD, BOLD):
+            for ours in (SCD, OVERLAP):
                 for other in (SGD, WHOLE_SGD, PUBLISHED):
                     if ours in found and other in found:
                         one, two = found[ours], found[other]
@@ -448,8 +448,8 @@ def main() -> int:
     print(
         PREAMBLE.format(
             delta=DELTA, seeds=scale.seeds, equal=len(scale.settings(SCD)), whole=len(scale.settings(SGD)),
-            scd=SCD, sgd=SGD, bold=BOLD, published=PUBLISHED, sequential=SEQUENTIAL,
-            bold_pairs=len(scale.bold_batches), boldness=scale.boldness, batches=scale.batches,
+            scd=SCD, sgd=SGD, overlap=OVERLAP, published=PUBLISHED, sequential=SEQUENTIAL,
+            overlap_pairs=len(scale.overlap_batches), overlaps=scale.overlaps, batches=scale.batches,
             count=len(scale.clips), low=min(scale.clips), high=max(scale.clips), steps=len(scale.steps),
             first=min(scale.steps), last=max(scale.steps), finalists=FINALISTS, runs=TUNING_RUNS, noisy=NOISY,
         )

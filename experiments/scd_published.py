@@ -18,6 +18,7 @@ import numpy as np
 
 from dpglm.accounting import gaussian_mu
 from dpglm.losses import Squared
+from dpglm.queries import DualForm
 
 if TYPE_CHECKING:
     from scd_problems import Task, Vector
@@ -67,7 +68,7 @@ class _State:
         n, p = task.shape
         self.task, self.records = task, task.records
         self.alpha, self.v, self.w = np.zeros(n), np.zeros(p), np.zeros(p)
-        self.unit, self.nothing, self.open = np.full(p, task.strength), np.zeros(p), np.full(p, math.inf)
+        self.form = DualForm(n, *task.problem.coordinate_form(p))
         self.single = np.full(n, 1 / (n * task.strength))
 
     def together(self, batch: Vector, clip: float) -> None:
@@ -83,7 +84,7 @@ class _State:
         limit = np.full(records.n_records, clip)
         records.ascend(
             loss.form, loss.form_parameter, records.y, self.single, limit, self.alpha, self.v, self.w,
-            0.0, self.nothing, self.unit, -self.open, self.open, batch.copy(),
+            0.0, *self.form.compiled, batch.copy(),
         )  # fmt: skip
 
     def perturb(self, batch: Vector, deviation: float, rng: np.random.Generator) -> None:

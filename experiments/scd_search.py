@@ -17,7 +17,7 @@ from dpglm import Budget
 from dpglm.plan import Plan
 from dpglm.solvers import DualCoordinateDescent, GradientDescent, Solver
 
-SCD, BOLD, SGD = "DP-SCD", "DP-SCD, bold", "DP-SGD"
+SCD, OVERLAP, SGD = "DP-SCD", "DP-SCD, overlap", "DP-SGD"
 PUBLISHED, SEQUENTIAL = "DP-SCD as published", "SEQ DP-SCD"
 TUNING_SEED, FIRST_FRESH_SEED = 0, 100
 GRID_SEED = 0
@@ -35,20 +35,19 @@ class Setting:
         Steps times share.
     clip : float
         Of DP-SGD the clip of a gradient; of DP-SCD that of a dual step, in units of
-        1 / (1 + boldness share / strength), how far a slope of 1 carries where the loss has curvature 1;
+        1 / (1 + overlap share / strength), how far a slope of 1 carries where the loss has curvature 1;
         of SEQ DP-SCD in units of 1 / L, because its noise grows with L.
     step : float
         Step size of DP-SGD.
-    boldness : float
-        The weight by which a record expects its prediction to answer, over the weight share / strength that
-        is safe even if all rows of a batch are the same.
+    overlap : float
+        How far the rows of a batch are taken to point the same way, 1 being safe for all tables.
     """
 
     share: float
     epochs: int
     clip: float
     step: float = math.nan
-    boldness: float = 1.0
+    overlap: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -56,17 +55,17 @@ class Scale:
     """The grids, and how many seeds score the tuned setting."""
 
     batches: tuple[tuple[float, int], ...]
-    bold_batches: tuple[tuple[float, int], ...]
-    boldness: tuple[float, ...]
+    overlap_batches: tuple[tuple[float, int], ...]
+    overlaps: tuple[float, ...]
     clips: tuple[float, ...]
     steps: tuple[float, ...]
     seeds: int
 
     def settings(self, method: str) -> list[Setting]:
         """The grid of a method; that of DP-SGD in a random order."""
-        if method == BOLD:
-            chosen = itertools.product(self.bold_batches, self.clips, self.boldness)
-            return [Setting(*batch, clip, boldness=bold) for batch, clip, bold in chosen]
+        if method == OVERLAP:
+            chosen = itertools.product(self.overlap_batches, self.clips, self.overlaps)
+            return [Setting(*batch, clip, overlap=overlap) for batch, clip, overlap in chosen]
         if method != SGD:
             return [Setting(*batch, clip) for batch, clip in itertools.product(self.batches, self.clips)]
         grid = itertools.product(self.batches, self.clips, self.steps)
@@ -80,7 +79,7 @@ def clip_of(task: Task, method: str, setting: Setting) -> float:
         return setting.clip
     if method == SEQUENTIAL:
         return setting.clip / max(1.0, setting.share * task.shape[0])
-    return setting.clip / (1 + setting.boldness * setting.share / task.strength)
+    return setting.clip / (1 + setting.overlap * setting.share / task.strength)
 
 
 def solver_of(task: Task, method: str, setting: Setting) -> Solver:
@@ -89,7 +88,7 @@ def solver_of(task: Task, method: str, setting: Setting) -> Solver:
     steps = max(1, round(setting.epochs * n / batch))
     if method == SGD:
         return GradientDescent(steps, clip, setting.step, None if batch >= n else batch)
-    return DualCoordinateDescent(batch, clip, steps)
+    return DualCoordinateDescent(batch, clip, steps, setting.overlap)
 
 
 @cache
@@ -106,8 +105,7 @@ def plan_of(task: Task, method: str, setting: Setting, epsilon: float) -> Plan:
     if method == SGD:
         given["step_size"] = setting.step
     else:
-        # The weight of a record follows from the batch size of the plan, the price from its sampling.
-        given["batch_size"] = setting.boldness * plan.batch_size
+        given["overlap"] = setting.overlap
     if epsilon == math.inf:
         given["releases"] = tuple(release.scaled(0.0) for release in plan.releases)
     return replace(plan, **given)
@@ -139,12 +137,12 @@ class Row:
     epochs: int
     clip: float
     step: float
-    boldness: float
+    overlap: float
     validation: float
 
     @property
     def setting(self) -> Setting:
-        return Setting(self.share, self.epochs, self.clip, self.step, self.boldness)
+        return Setting(self.share, self.epochs, self.clip, self.step, self.overlap)
 
 
 def tune(task: Task, method: str, epsilon: float, settings: Sequence[Setting]) -> list[Row]:
@@ -152,7 +150,7 @@ def tune(task: Task, method: str, epsilon: float, settings: Sequence[Setting]) -
     rows = []
     for setting in settings:
         w = fit(task, method, setting, epsilon, TUNING_SEED)
-        values = setting.share, setting.epochs, setting.clip, setting.step, setting.boldness
+        values = setting.share, setting.epochs, setting.clip, setting.step, setting.overlap
         rows.append(Row(*values, task.score(w, task.validation)))
     return rows
 

@@ -26,6 +26,7 @@ EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
         ("fw_gap.py", ["--quick", "--out", "."], "| 50 |"),
         ("fw_speed.py", ["--quick", "--out", "."], "| rcv1 | 1,000 | 0.1 |"),
         ("gcd_paper.py", ["--quick", "--out", "."], "| square_small | 2 | 0.75 | DP-GCD |"),
+        ("scd_noise.py", ["--quick"], "| 1 | 1,000 | 100 | 200 |"),
         ("scd_paper.py", ["--quick", "--data", ".", "--out", "."], "| ridge_small, MSE | 1 |"),
     ],
 )
@@ -49,6 +50,7 @@ def test_every_experiment_is_run():
         "gcd_defaults.py",
         "gcd_paper.py",
         "gcd_share.py",
+        "scd_noise.py",
         "scd_paper.py",
         "unequal_columns.py",
     }

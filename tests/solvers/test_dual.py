@@ -190,15 +190,14 @@ def test_it_reaches_the_optimum_of_scikit_learn_and_its_duality_gap_says_so(name
 
 def test_steps_of_batches_without_noise_are_the_algorithm_as_it_is_written():
     problem = Problem(Squared(), L2(0.05), Bounds(row_norm=1.0), fit_intercept=False)
-    solver = DualCoordinateDescent(batch_size=N, clip=0.02, steps=30, average=False)
-    result = solved(solver, problem, X, TARGET, INFINITE)
-    rows = Bounds(row_norm=1.0).clip(X)
+    solver = DualCoordinateDescent(batch_size=N, clip=0.02, steps=30, overlap=1.0, average=False)
+    rows = X + 1e-3
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    result = solved(solver, problem, rows, TARGET, INFINITE)
     alpha, v = np.zeros(N), np.zeros(P)
-    squares = np.square(rows).sum(axis=1)
     for _ in range(30):
-        moves = (TARGET - rows @ v / (0.05 * N) - alpha) / (1 + squares / 0.05)
-        size = np.abs(moves) * np.sqrt(squares)
-        moves /= np.maximum(1, size / 0.02)
+        moves = (TARGET - rows @ v / (0.05 * N) - alpha) / (1 + 1 / 0.05)
+        moves /= np.maximum(1, np.abs(moves) / 0.02)
         alpha += moves
         v += rows.T @ moves
     assert np.allclose(result.w, v / (0.05 * N), rtol=1e-10)
@@ -208,6 +207,14 @@ def test_steps_of_batches_without_noise_are_the_algorithm_as_it_is_written():
         + (0.5 * alpha**2 - alpha * TARGET).mean() + v @ v / (2 * 0.05 * N**2)
     )  # fmt: skip
     assert result.gap == pytest.approx(gap, rel=1e-9)
+
+
+@pytest.mark.parametrize("overlap", [0.5, 2 / 3, 1.0])
+def test_batches_of_parallel_rows_do_not_run_away(overlap):
+    problem = Problem(Squared(), L2(0.01), Bounds(row_norm=1.0), fit_intercept=False)
+    solver = DualCoordinateDescent(batch_size=N, steps=500, overlap=overlap, average=False)
+    w = solved(solver, problem, np.ones((N, 1)), TARGET, INFINITE).w
+    assert w == pytest.approx(TARGET.mean() / 1.01, rel=1e-3)
 
 
 def test_batches_come_to_the_same_minimum_however_much_is_clipped():
@@ -274,7 +281,7 @@ def test_slopes_without_a_bound_need_a_clip():
     assert DualCoordinateDescent(clip=0.1, steps=5).plan(problem, N, P, BUDGET, REPLACE).clip == 0.1
 
 
-@pytest.mark.parametrize("name", ["steps", "clip", "batch_size"])
+@pytest.mark.parametrize("name", ["steps", "clip", "batch_size", "overlap"])
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
 def test_impossible_settings_are_refused_by_name(name, value):
     with pytest.raises(ValueError, match=name):

@@ -71,6 +71,8 @@ class DualStep(Query):
     weight, constant_weight : float
         How far the prediction of a record answers to its own step: the first times the squared norm of its
         row plus the second times the square of the constant feature.
+    shared_weight : float
+        How far it answers to the steps of others in the batch, taken to be as long as its own.
 
     Guarantee
     ---------
@@ -84,6 +86,7 @@ class DualStep(Query):
     clip: float
     weight: float
     constant_weight: float
+    shared_weight: float = 0.0
 
     def __call__(self, data: Table, *public: Any) -> Vector:
         (w,) = public
@@ -106,9 +109,8 @@ class OpenDual:
     def __init__(self, query: DualStep, data: Table, sensitivity: float, releaser: Releaser) -> None:
         self._query, self._data, self._sensitivity, self._releaser = query, data, sensitivity, releaser
         self._alpha = np.zeros(data.n_records)
-        self._weight = query.weight * np.square(data.norms) + query.constant_weight * np.square(
-            data.intercept_column
-        )
+        own = query.weight * np.square(data.norms)
+        self._weight = own + query.constant_weight * np.square(data.intercept_column) + query.shared_weight
 
     def step(self, w: Vector, mechanism: Any, sampling: Any) -> Vector:
         """The steps of a batch times their rows, made private: costs one event."""

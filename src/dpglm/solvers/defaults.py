@@ -33,10 +33,11 @@ fewer and those of dense tables more, but what is cut still votes for its featur
 objective, and is proportional to the clip times the number of passes. That product is also how far a dual
 variable can go, and none needs to go farther than the largest slope: 0.8 of it is enough. If the penalty is
 weak, predictions are right long before dual variables are, and the way is the one that gives the noise in
-predictions that gradient descent allows itself. What the clip cuts is not lost, since a record goes on from
-where it came to: so the clip is 0.3 of the largest step, and steps make up for it. Batches of a fifth of the
-records lose nothing against all of them, in a fifth of the time; batches smaller than the number of features
-would spend more time on noise than on records.
+predictions that gradient descent allows itself, a slope that jumps counting as a smoothness of 0.4. The clip
+is a share of the largest step. Over a long way what it cuts is not lost, since a record goes on from where it
+came to, and a share of 0.3 serves best; over a short one it is the share of gradient descent. Batches of a
+fifth of the records lose nothing against all of them, in a fifth of the time; batches smaller than the number
+of features would spend more time on noise than on records.
 
 The constants were chosen on real tables at epsilon 0.01 to 10 (for the greedy method on synthetic ones); the
 optimum is flat. ``docs/defaults.md`` shows what they give.
@@ -55,8 +56,9 @@ LONGEST_STEP = 1.5
 MOST_VERTICES = 10_000
 MOST_DUAL_STEPS = 1000
 USUAL_RATE = 0.2
-USUAL_FRACTION = 0.3
+LEAST_FRACTION = 0.3
 LONGEST_WAY = 0.8
+JUMP = 0.4
 
 
 def require_bounded_slopes(problem: Problem) -> None:
@@ -133,6 +135,7 @@ def dual_coordinate_descent(
     batch_size: int | None,
     clip: float | None,
     steps: int | None,
+    overlap: float,
     intercept: float,
 ) -> tuple[int, float, int]:
     """(batch_size, clip, steps) of dual coordinate descent; those that are given are kept.
@@ -140,18 +143,25 @@ def dual_coordinate_descent(
     ``intercept`` is the squared constant feature over the strength of the intercept's L2 part.
     """
     batch_size = min(batch_size or max(math.ceil(n * USUAL_RATE), p), n)
-    smoothness = problem.loss.smoothness() if math.isfinite(problem.loss.smoothness()) else 1.0
+    smooth = math.isfinite(problem.loss.smoothness())
+    smoothness, bend = (problem.loss.smoothness(),) * 2 if smooth else (1.0, JUMP)
     weakest, rate = problem.penalty.strong_convexity, batch_size / n
-    weight = rate * (problem.bounds.radius(p) ** 2 / weakest + intercept)
-    if clip is None:
-        require_bounded_slopes(problem)
+    answered = (
+        1 + overlap * (batch_size - 1)
+    ) / n  # of the steps of a batch, in units of n steps of one record
+    weight = answered * (problem.bounds.radius(p) ** 2 / weakest + intercept)
     whole = problem.slope_bound() * problem.radius(p)
-    largest = whole / (1 + weight * smoothness)
-    way = min(PREDICTION_NOISE * weakest / (noise * smoothness * problem.radius(p) ** 2), LONGEST_WAY) * whole
+    way = min(PREDICTION_NOISE * weakest / (noise * bend * problem.radius(p) ** 2), LONGEST_WAY)
+    if clip is None:
+        most = clip_fraction(problem, noise)
+        least = way * (1 + weight * smoothness) / (rate * MOST_DUAL_STEPS)
+        fraction = min(
+            max(most + (LEAST_FRACTION - most) * way / LONGEST_WAY, least), max(most, LEAST_FRACTION)
+        )
+        clip = fraction * whole / (1 + weight * smoothness)
     if steps is None:
-        usual = USUAL_FRACTION * largest if clip is None else clip
-        steps = math.ceil(min(max(way / (rate * usual), 1), MOST_DUAL_STEPS))
-    return batch_size, clip or min(max(way / (rate * steps), USUAL_FRACTION * largest), largest), steps
+        steps = math.ceil(min(max(way * whole / (rate * clip), 1), MOST_DUAL_STEPS))
+    return batch_size, clip, steps
 
 
 def _clip(problem: Problem, p: int, noise: float, given: float | None) -> tuple[float, float]:
