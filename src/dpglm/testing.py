@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .bounds import Bounds
 from .curator import Curator
 from .data import as_data
+from .data.dual_kernels import steps
 from .data.kernels import slopes
 from .losses import Loss
 from .mechanisms import Mechanism, Randomness
@@ -147,7 +148,7 @@ def check_mechanism(mechanism: type[Mechanism]) -> None:
 
 
 def check_loss_form(loss: Loss) -> None:
-    """The compiled slope of a loss is its derivative."""
+    """The compiled slope of a loss is its derivative, and its compiled dual step the one of NumPy."""
     if loss.form is None:
         return
     rng = np.random.default_rng(0)
@@ -158,6 +159,11 @@ def check_loss_form(loss: Loss) -> None:
         assert np.allclose(compiled, loss.derivative(z, y), rtol=1e-12, atol=1e-12), (
             f"{loss.name}: compiled slope differs"
         )
+    alpha, weight = -loss.derivative(rng.permutation(z), y), rng.permutation(np.append(0.0, np.abs(z[1:])))
+    compiled = steps(loss.form, loss.form_parameter, alpha, z, y, weight)
+    assert np.allclose(compiled, loss.dual_step(alpha, z, y, weight), rtol=1e-12, atol=1e-12), (
+        f"{loss.name}: compiled dual step differs"
+    )
 
 
 def check_solver(solver: Solver, problem: Problem, X: Any, y: NDArray[np.float64], seed: int = 0) -> Plan:
