@@ -14,7 +14,7 @@ from dpglm import Bounds, Budget, Neighbours
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
-from dpglm.losses import LOSSES, EpsilonInsensitive, Hinge, Logistic, Squared
+from dpglm.losses import LOSSES, EpsilonInsensitive, Hinge, Logistic, Loss, Squared
 from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Zero
 from dpglm.problem import Problem
@@ -36,6 +36,7 @@ X = rng.standard_normal((N, P)) * (rng.random((N, P)) < 0.6) * np.linspace(0.2, 
 SIGNAL = X @ rng.standard_normal(P)
 LABELS = np.where(SIGNAL + 0.5 * rng.standard_normal(N) > 0.2, 1.0, -1.0)
 TARGET = SIGNAL + 2.0 + 0.3 * rng.standard_normal(N)
+BALL = Bounds(row_norm=1.0)
 BUDGET, INFINITE = Budget(1.0, 1e-6), Budget(math.inf, 0.5)
 REPLACE = Neighbours.REPLACE_ONE
 FORMS = (np.array, np.asfortranarray, sp.csr_array, sp.csc_matrix, np.float32)
@@ -106,13 +107,12 @@ def test_without_noise_nothing_near_is_better(kind, penalty, fit_intercept, form
 
 
 def test_a_loss_that_kernels_do_not_know_is_minimised_too():
-    uncompiled = type("Uncompiled", (Hinge,), {"form": None})
-    problem = Problem(Hinge(), L2(0.05), Bounds(row_norm=1.0))
-    known = solved(DualCoordinateDescent(), problem, X[:60], LABELS[:60], INFINITE)
-    other = solved(
-        DualCoordinateDescent(), replace(problem, loss=uncompiled()), X[:60], LABELS[:60], INFINITE
+    uncompiled = type("Uncompiled", (Squared,), {"form": None})
+    known, other = (
+        solved(DualCoordinateDescent(), Problem(loss, L2(0.5), BALL), X[:30], TARGET[:30], INFINITE)
+        for loss in (Squared(), uncompiled())
     )
-    assert np.allclose(known.w, other.w, atol=1e-6)
+    assert np.allclose(known.w, other.w, atol=1e-6) and other.gap <= 1e-8
 
 
 @pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "CSR"])
@@ -154,13 +154,13 @@ OPTIMA = {
     ),
     "SVC": (
         lambda **k: dpglm.LinearSVC(math.inf, C=0.5, classes=[-1, 1], **k),
-        svm.LinearSVC(C=0.5, loss="hinge", dual=True, tol=1e-12, max_iter=10_000_000),
+        svm.LinearSVC(C=0.5, loss="hinge", dual=True, tol=1e-12, max_iter=1_000_000, random_state=0),
         lambda z, y, w: np.maximum(1 - y * z, 0).mean() + w @ w / N,
         LABELS,
     ),
     "SVR": (
         lambda **k: dpglm.LinearSVR(math.inf, C=0.5, tube=0.2, **k),
-        svm.LinearSVR(C=0.5, epsilon=0.2, dual=True, tol=1e-12, max_iter=10_000_000),
+        svm.LinearSVR(C=0.5, epsilon=0.2, dual=True, tol=1e-12, max_iter=1_000_000, random_state=0),
         lambda z, y, w: np.maximum(np.abs(z - y) - 0.2, 0).mean() + w @ w / N,
         TARGET,
     ),
@@ -184,7 +184,7 @@ def test_it_reaches_the_optimum_of_scikit_learn_and_its_duality_gap_says_so(name
         w, b = np.ravel(one.coef_), float(np.ravel(one.intercept_)[0]) if fit_intercept else 0.0
         ends.append(value(X @ w + b, y, w))
     assert ends[0] <= ends[1] + 1e-6 * ends[1]
-    assert ends[0] >= ends[1] * (1 - 1e-5)  # a reference that is not that exact itself
+    assert ends[0] >= ends[1] * (1 - 1e-4)  # liblinear is not that exact itself
     assert 0 <= model.gap_ + 1e-12 <= 1e-8
 
 
@@ -272,6 +272,26 @@ def test_a_penalty_without_an_l2_part_is_refused_with_the_way_out(penalty):
     problem = Problem(Logistic(), penalty, Bounds(row_norm=1.0))
     with pytest.raises(UnsupportedProblem, match="L2 part.*ElasticNet"):
         DualCoordinateDescent().plan(problem, N, P, BUDGET, REPLACE)
+
+
+def test_a_loss_without_a_conjugate_is_fitted_with_noise_only():
+    untold = type("Untold", (Hinge,), {"conjugate": Loss.conjugate})()
+    problem = Problem(untold, L2(0.1), Bounds(row_norm=1.0))
+    assert np.isfinite(solved(DualCoordinateDescent(), problem, X, LABELS).w).all()
+    with pytest.raises(UnsupportedProblem, match="conjugate"):
+        DualCoordinateDescent().plan(problem, N, P, INFINITE, REPLACE)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_gap_of_unfinished_steps_is_an_upper_bound(fit_intercept):
+    problem = Problem(Logistic(), L2(0.02), Bounds(row_norm=1.0), fit_intercept)
+    best = objective(problem, X, LABELS, solved(DualCoordinateDescent(), problem, X, LABELS, INFINITE).w)
+    for steps in (1, 10, 100, 1000):
+        result = solved(DualCoordinateDescent(20, steps=steps), problem, X, LABELS, INFINITE)
+        excess = objective(problem, X, LABELS, result.w) - best
+        # With an intercept, the bound is for those around its own, where the best one comes to lie.
+        assert result.gap >= (0.0 if fit_intercept and steps < 100 else excess) - 1e-12
+        assert steps < 1000 or result.gap < 1e-3
 
 
 def test_slopes_without_a_bound_need_a_clip():

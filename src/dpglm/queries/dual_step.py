@@ -157,12 +157,16 @@ class OpenDual:
                 v += moved
                 w[:] = form.point(v)
             return len(order)
-        with np.errstate(divide="ignore"):
-            limit = self._query.clip / data.row_norms
         return data.ascend(
-            loss.form, loss.form_parameter, data.y, self._weight, limit, self._alpha, v, w,
+            loss.form, loss.form_parameter, data.y, self._weight, self._limit, self._alpha, v, w,
             form.centre, *form.compiled, order,
         )  # fmt: skip
+
+    @cached_property
+    def _limit(self) -> Vector:
+        """The largest step of each record."""
+        with np.errstate(divide="ignore"):
+            return self._query.clip / self._data.row_norms
 
     def gap(self, w: Vector, form: DualForm, mechanism: Any) -> float:
         """How far the objective at w is above its minimum at most; noise must be 0.

@@ -146,18 +146,15 @@ def dual_coordinate_descent(
     smooth = math.isfinite(problem.loss.smoothness())
     smoothness, bend = (problem.loss.smoothness(),) * 2 if smooth else (1.0, JUMP)
     weakest, rate = problem.penalty.strong_convexity, batch_size / n
-    answered = (
-        1 + overlap * (batch_size - 1)
-    ) / n  # of the steps of a batch, in units of n steps of one record
+    answered = (1 + overlap * (batch_size - 1)) / n
     weight = answered * (problem.bounds.radius(p) ** 2 / weakest + intercept)
     whole = problem.slope_bound() * problem.radius(p)
     way = min(PREDICTION_NOISE * weakest / (noise * bend * problem.radius(p) ** 2), LONGEST_WAY)
     if clip is None:
         most = clip_fraction(problem, noise)
         least = way * (1 + weight * smoothness) / (rate * MOST_DUAL_STEPS)
-        fraction = min(
-            max(most + (LEAST_FRACTION - most) * way / LONGEST_WAY, least), max(most, LEAST_FRACTION)
-        )
+        fraction = max(most + (LEAST_FRACTION - most) * way / LONGEST_WAY, least)
+        fraction = min(fraction, max(most, LEAST_FRACTION))
         clip = fraction * whole / (1 + weight * smoothness)
     if steps is None:
         steps = math.ceil(min(max(way * whole / (rate * clip), 1), MOST_DUAL_STEPS))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..curator import Curator
 from ..errors import UnsupportedProblem
+from ..losses import Loss
 from ..mechanisms import Gaussian
 from ..penalties import L2, Separable
 from ..plan import Plan, Release
@@ -18,7 +19,7 @@ from ..problem import Problem
 from ..queries import DualForm, DualStep
 from ..sampling import Everyone, Poisson
 from . import defaults
-from .base import AuditCase, Result, Solver, noise_of_one_pass, opposed, positive, positive_count
+from .base import AuditCase, Result, Solver, Vector, noise_of_one_pass, opposed, positive, positive_count
 
 _MOST_EPOCHS = 10_000
 _TOLERANCE = 1e-11
@@ -95,8 +96,15 @@ class DualCoordinateDescent(Solver):
                 f"{type(self).__name__} needs a penalty with an L2 part, such as L2 or ElasticNet, "
                 f"not {problem.penalty!r}"
             )
-        batch_size, clip, steps = self.batch_size or 1, self.clip or math.inf, self.steps or n * _MOST_EPOCHS
-        if budget.private:
+        if not budget.private:
+            if type(problem.loss).conjugate is Loss.conjugate:
+                raise UnsupportedProblem(
+                    f"{type(self).__name__} without noise needs the conjugate of the loss, which "
+                    f"{problem.loss.name} does not tell"
+                )
+            batch_size = self.batch_size or 1 if self.steps else 1
+            clip, steps = self.clip or math.inf, self.steps or n * _MOST_EPOCHS
+        else:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             batch_size, clip, steps = defaults.dual_coordinate_descent(
                 problem,
@@ -149,7 +157,7 @@ class DualCoordinateDescent(Solver):
                 kept += w
         if plan.average:
             w = kept / (plan.steps - first_kept)
-        gap = None if plan.budget.private else opened.gap(w, form, release.mechanism)
+        gap = None if plan.budget.private else opened.gap(w, _around(form, w), release.mechanism)
         return Result(w, plan.steps, gap)
 
     @classmethod
@@ -194,6 +202,11 @@ def _query(problem: Problem, plan: DualCoordinateDescentPlan) -> DualStep:
     return DualStep(problem.loss, plan.clip, 1 / (n * strength), 1 / (n * intercept), shared)
 
 
+def _around(form: DualForm, w: Vector) -> DualForm:
+    """The form that holds the intercept around where it is at w."""
+    return replace(form, centre=float(w[-1])) if form.intercept else form
+
+
 def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, curator: Curator) -> Result:
     """Passes over the records in random order until the duality gap vanishes.
 
@@ -213,8 +226,7 @@ def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, 
             visits += taken
         steps += visits
         w = form.point(v)
-        if form.intercept:
-            form = replace(form, centre=float(w[-1]))
+        form = _around(form, w)
         gap = opened.gap(w, form, nothing)
         first = min(first, gap / _TOLERANCE) if math.isinf(first) else first
         if gap <= _TOLERANCE * first or steps >= plan.steps:
