@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scd_problems import DATA, DELTA, PROBLEMS, QUICK, Task
+from scd_problems import DATA, DELTA, NEIGHBOURS, PROBLEMS, QUICK, Task
 from scd_published import without_noise
 from scd_search import (
     FIRST_FRESH_SEED,
@@ -55,6 +55,10 @@ from scd_search import (
     tune,
 )
 
+from dpglm import Budget
+from dpglm.errors import UnsupportedProblem
+from dpglm.solvers import DualCoordinateDescent, GradientDescent
+
 METHODS = (SCD, OVERLAP, SGD, PUBLISHED, SEQUENTIAL)
 EPSILONS = (1.0, 0.1, 0.3, 3.0, 10.0)
 WHOLE_SGD = f"{SGD}, whole grid"
@@ -64,6 +68,7 @@ SWEEP_CLIPS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 SWEEP_SHARES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 SWEEP_EPOCHS, SWEEP_RUNS = 10, 3
 FINALISTS, TUNING_RUNS, NOISY = 8, 5, 1.0
+TRIES = (1, 3, 10, 30, 156)
 
 PREAMBLE = """\
 Test MSE, or test accuracy in percent, mean and deviation over {seeds} seeds; delta {delta:g}, zero-out.
@@ -240,6 +245,55 @@ def tuned_settings(tasks: Sequence[Task], figures: Sequence[Figure]) -> str:
                     f"| {f.problem} | {f.method} | {f.epsilon:g} | {f.share:g} | {f.epochs} | {f.clip:.3g} "
                     f"| {clip:.3g} | {step} | {f.overlap:g} |"
                 )
+    return "\n".join(lines)
+
+
+def by_tries(tasks: Sequence[Task], epsilons: Sequence[float], folder: Path) -> str:
+    """Validation score that the best of so many settings, drawn at random from the grid, has in the mean."""
+    shown = (SCD, OVERLAP, SGD)
+    lines = ["| | epsilon | method | " + " | ".join(map(str, TRIES)) + " |", "|---" * (3 + len(TRIES)) + "|"]
+    for task in tasks:
+        for epsilon in sorted(epsilons):
+            for method in shown:
+                rows = read_csv(path_of(task, method, epsilon, folder, "_grid"), Row)
+                scores = np.sort([row.validation for row in rows])
+                scores = scores if task.regression else scores[::-1]
+                cells = [_mean_of_best(scores, tries) for tries in TRIES]
+                text = (f"{cell:.4f}" if task.regression else f"{cell:.2f}" for cell in cells)
+                lines.append(
+                    f"| {task.name}, {task.metric} | {epsilon:g} | {method} | " + " | ".join(text) + " |"
+                )
+    return "\n".join(lines)
+
+
+def _mean_of_best(scores: Any, tries: int) -> float:
+    """Mean of the first of so many scores drawn without replacement; they are in order, the best first."""
+    n, tries = len(scores), min(tries, len(scores))
+    chances = np.array([math.comb(n - 1 - k, tries - 1) / math.comb(n, tries) for k in range(n)])
+    worst = scores[0] if not np.isfinite(scores).any() else scores[np.isfinite(scores)].max()
+    return float(chances @ np.where(np.isfinite(scores), scores, worst))
+
+
+def defaults(tasks: Sequence[Task], epsilons: Sequence[float], seeds: int) -> str:
+    """Test scores of dpglm's solvers as they are, as Markdown."""
+    solvers = (DualCoordinateDescent(), GradientDescent())
+    lines = ["| | epsilon | DP-SCD, defaults | DP-GD, defaults |", "|---|---|---|---|"]
+    for task in tasks:
+        for epsilon in sorted(epsilons):
+            cells = []
+            for solver in solvers:
+                try:
+                    plan = solver.plan(task.problem, *task.shape, Budget(epsilon, DELTA), NEIGHBOURS)
+                except UnsupportedProblem:
+                    cells.append("-")
+                    continue
+                runs = (
+                    solver.run(plan, task.problem, task.curator(FIRST_FRESH_SEED + k)) for k in range(seeds)
+                )
+                scores = np.array([task.score(result.w, task.test) for result in runs])
+                digits = 4 if task.regression else 2
+                cells.append(f"{scores.mean():.{digits}f} ± {scores.std(ddof=1):.{digits}f}")
+            lines.append(f"| {task.name}, {task.metric} | {epsilon:g} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -470,6 +524,8 @@ def main() -> int:
             f"The best {FINALISTS} settings with {TUNING_RUNS} tuning runs each:\n\n{table(tasks, finals)}",
             tuned_settings(tasks, finals),
             "\n".join(verdicts(tasks, finals, scale.seeds)),
+            f"Validation score of the best of so many random settings:\n\n{by_tries(tasks, epsilons, folder)}",
+            f"Without any tuning:\n\n{defaults(tasks, epsilons, scale.seeds)}",
         ]
     )
     print(f"\n{report}")
