@@ -524,7 +524,7 @@ def main() -> int:
             f"The best {FINALISTS} settings with {TUNING_RUNS} tuning runs each:\n\n{table(tasks, finals)}",
             tuned_settings(tasks, finals),
             "\n".join(verdicts(tasks, finals, scale.seeds)),
-            f"Validation score of the best of so many random settings:\n\n{by_tries(tasks, epsilons, folder)}",
+            f"Validation score of the best of so many settings:\n\n{by_tries(tasks, epsilons, folder)}",
             f"Without any tuning:\n\n{defaults(tasks, epsilons, scale.seeds)}",
         ]
     )
