@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from dpglm import Bounds, Neighbours
 from dpglm.curator import Curator
 from dpglm.data import as_data
-from dpglm.losses import Logistic
+from dpglm.losses import Logistic, Squared
 from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.queries import ClippedGradient, DualStep
 from dpglm.sampling import Poisson
@@ -74,3 +74,40 @@ def test_a_null_record_leaves_no_trace_in_a_batch(form, stateful):
             query = ClippedGradient(Logistic(), 0.1)
             released.append([curator.release(query, Gaussian(0.0), w, sampling=Poisson(0.5))])
     assert np.array_equal(released[0], released[1])
+
+
+VIEWS = {
+    "some columns": lambda table: np.hstack([table, table])[:, :P],
+    "every other row": lambda table: np.repeat(table, 2, axis=0)[::2],
+    "every other column": lambda table: np.repeat(table, 2, axis=1)[:, ::2],
+    "rows of columns": lambda table: np.asfortranarray(np.repeat(table, 2, axis=0))[::2],
+    "backwards": lambda table: table[::-1].copy()[::-1],
+    "float32": lambda table: np.hstack([table, table]).astype(np.float32)[:, :P],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@pytest.mark.parametrize("entry", [np.nan, 100.0], ids=["null", "cut"])
+def test_no_margin_tells_that_another_record_had_the_table_copied(view, entry):
+    """A record that is null or outside its bounds has the table copied, and a copy may round otherwise."""
+    touched = X.copy()
+    touched[7, 3] = entry
+    others, w = np.setdiff1d(np.arange(N), [7]), rng.standard_normal(P)
+    one, two = (as_data(view(table), Y, Bounds(feature=10.0)) for table in (X, touched))
+    assert np.array_equal(one.dot(w)[others], two.dot(w)[others])
+    assert np.array_equal(one.rows(others).dot(w), two.rows(others).dot(w))
+    r = rng.standard_normal(N - 1)
+    assert np.array_equal(one.rows(others).t_dot(r), two.rows(others).t_dot(r))
+
+
+@pytest.mark.parametrize(
+    "query", [ClippedGradient(Squared(), 1.0), DualStep(Squared(), 1.0, 1.0, 1.0)], ids=repr
+)
+@pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "CSR"])
+@pytest.mark.parametrize("entry", [1e-170, 1e-160, 1.0])
+@pytest.mark.parametrize("target", [1e99, 1e200, 2.3e303, 1.7e308])
+def test_no_target_is_so_large_that_a_record_adds_more_than_the_clip(query, form, entry, target):
+    """Norms of rows below 1e-154 underflow, and no clip sees what their entries add times a huge target."""
+    records = as_data(form([[entry, entry]]), [target], Bounds(row_norm=5.0))
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        assert np.linalg.norm(query(records, np.zeros(2))) <= 1.0 + 1e-15
