@@ -26,8 +26,11 @@ from dpglm.solvers import (
     FrankWolfe,
     GradientDescent,
     GreedyCoordinateDescent,
+    defaults,
     get,
 )
+from dpglm.solvers.base import noise_of_one_pass
+from dpglm.solvers.dual_coordinate_descent import _intercept
 from dpglm.testing import check_solver
 
 rng = np.random.default_rng(0)
@@ -310,3 +313,19 @@ def test_too_few_passes_without_noise_are_told():
 def test_small_wide_and_empty_tables_are_fitted_without_fuss(table, epsilon):
     model = dpglm.LinearSVC(epsilon, classes=[-1, 1]).fit(table, np.resize([1, -1], len(table)))
     assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
+
+
+@pytest.mark.parametrize("radius", [1e-50, 1.0, 1e50])
+@pytest.mark.parametrize("strength", [1e-300, 1e-12, 1.0, 1e300])
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e4])
+@pytest.mark.parametrize("given", [(None, None), (0.1, None), (None, 10**6)], ids=str)
+def test_usual_settings_are_usable_however_extreme_the_problem_is(radius, strength, epsilon, given):
+    clip, steps = given
+    for loss in (Logistic(), Hinge()):
+        problem = Problem(loss, L2(strength), Bounds(row_norm=radius))
+        for n, p in ((1, 1), (1, 10**7), (10**9, 1)):
+            noise = noise_of_one_pass(n, Budget(epsilon, 1e-6), REPLACE, 1)
+            size, cut, count = defaults.dual_coordinate_descent(
+                problem, n, p, noise, None, clip, steps, _intercept(problem, p)[1]
+            )
+            assert 1 <= size <= n and 0 < cut < math.inf and 1 <= count <= (steps or 1000)

@@ -57,6 +57,7 @@ MOST_DUAL_STEPS = 1000
 USUAL_RATE = 0.2
 USUAL_FRACTION = 0.3
 LONGEST_WAY = 0.8
+LARGEST_WEIGHT = 1e100
 
 
 def require_bounded_slopes(problem: Problem) -> None:
@@ -142,7 +143,7 @@ def dual_coordinate_descent(
     batch_size = min(batch_size or max(math.ceil(n * USUAL_RATE), p), n)
     smoothness = problem.loss.smoothness() if math.isfinite(problem.loss.smoothness()) else 1.0
     weakest, rate = problem.penalty.strong_convexity, batch_size / n
-    weight = rate * (problem.bounds.radius(p) ** 2 / weakest + intercept)
+    weight = min(rate * (problem.bounds.radius(p) ** 2 / weakest + intercept), LARGEST_WEIGHT)
     if clip is None:
         require_bounded_slopes(problem)
     whole = problem.slope_bound() * problem.radius(p)
