@@ -1,6 +1,7 @@
 """Dual coordinate descent: its plan, its price, its minimum without noise, and what stays secret."""
 
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +31,7 @@ from dpglm.solvers import (
     get,
 )
 from dpglm.solvers.base import noise_of_one_pass
-from dpglm.solvers.dual_coordinate_descent import _intercept
+from dpglm.solvers.dual_coordinate_descent import _intercept, _query
 from dpglm.testing import check_solver
 
 rng = np.random.default_rng(0)
@@ -329,3 +330,83 @@ def test_usual_settings_are_usable_however_extreme_the_problem_is(radius, streng
                 problem, n, p, noise, None, clip, steps, _intercept(problem, p)[1]
             )
             assert 1 <= size <= n and 0 < cut < math.inf and 1 <= count <= (steps or 1000)
+
+
+def test_a_prediction_answers_to_its_own_step_by_the_weights_of_row_and_constant_feature():
+    records = as_data([[0.3, 0.4]], [2.0], Bounds(row_norm=1.0), 0.7)
+    answer = DualStep(Squared(), math.inf, 3.0, 5.0)(records, np.zeros(3))
+    assert np.allclose(answer, 2.0 / (1 + 3.0 * 0.25 + 5.0 * 0.49) * np.array([0.3, 0.4, 0.7]))
+
+
+def test_weights_are_those_of_a_batch_and_of_each_strength():
+    problem = Problem(Logistic(), L2(0.05), Bounds(row_norm=1.0))
+    plan = DualCoordinateDescent(batch_size=N // 4).plan(problem, N, P, BUDGET, REPLACE)
+    query, (strength, ratio) = _query(problem, plan), _intercept(problem, P)
+    assert (query.clip, query.weight, query.constant_weight) == (plan.clip, 0.25 / 0.05, 0.25 / strength)
+    assert strength == 0.25 * 0.5**2 / 50 and ratio == 0.5**2 / strength
+
+
+def test_the_mean_of_the_last_quarter_of_the_iterates_is_returned():
+    problem = Problem(Logistic(), L2(0.05), Bounds(row_norm=1.0))
+    ends = [
+        solved(
+            DualCoordinateDescent(batch_size=N, clip=0.02, steps=steps, average=False),
+            problem, X, LABELS, INFINITE,
+        ).w
+        for steps in (8, 9, 10)
+    ]  # fmt: skip
+    mean = solved(DualCoordinateDescent(batch_size=N, clip=0.02, steps=10), problem, X, LABELS, INFINITE).w
+    assert np.allclose(mean, np.mean(ends, axis=0), rtol=1e-12)
+
+
+def test_the_gap_is_that_of_an_intercept_held_around_its_centre():
+    strength, centre, w = 0.3, 1.5, np.linspace(-1, 1, P + 1)
+    l2 = np.append(np.full(P, 0.1), strength)
+    form = DualForm(N, 0 * l2, l2, 0 * l2 - math.inf, 0 * l2 + math.inf, centre, True)
+    records = as_data(X, TARGET, Bounds(row_norm=1.0), 0.5)
+    opened = Curator(records, REPLACE, Randomness(0)).open(DualStep(Squared(), 1.0, 1.0, 1.0), w)
+    v = opened.step(w, Gaussian(0.0), Everyone())
+    rows = np.column_stack([Bounds(row_norm=1.0).clip(X), np.full(N, 0.5)])
+    alpha = opened._alpha
+    held = w - centre * (np.arange(P + 1) == P)
+    primal = 0.5 * np.square(rows @ w - TARGET).mean() + (l2 / 2 * held**2).sum()
+    dual = (alpha * TARGET - alpha**2 / 2).mean() - (v**2 / (2 * l2)).sum() / N**2 - centre * v[-1] / N
+    assert opened.gap(w, form, Gaussian(0.0)) == pytest.approx(primal - dual, rel=1e-9)
+
+
+class Overflowing(Squared):
+    """A loss that overflows."""
+
+    def dual_step(self, alpha, z, y, weight):
+        return np.where(y > 0, np.inf, np.nan)
+
+
+def test_steps_that_overflow_add_no_more_than_the_clip():
+    records = as_data([[0.6, 0.8], [0.0, 0.0]], [1.0, -1.0], Bounds(row_norm=1.0))
+    assert np.allclose(DualStep(Overflowing(), 0.1, 1.0, 1.0)(records, np.zeros(2)), [0.06, 0.08])
+
+
+def test_a_step_at_a_point_that_diverged_is_refused():
+    opened = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, Randomness(0)).open(
+        DualStep(Hinge(), 1.0, 1.0, 1.0), np.zeros(P)
+    )
+    with pytest.raises(FloatingPointError, match="diverged"):
+        opened.step(np.full(P, 1e101), Gaussian(1.0), Everyone())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [dpglm.Ridge(math.inf, alpha=3e3, fit_intercept=False), dpglm.LinearSVR(math.inf, C=1e-4)],
+    ids=repr,
+)
+def test_a_minimum_that_is_reached_at_once_is_seen_at_once(model):
+    """A gap that is nothing but rounding does not fall any more, and is 0."""
+    draws = np.random.default_rng(5)
+    for n in range(20, 40):
+        table = draws.standard_normal((n, 3))
+        if isinstance(model, dpglm.Ridge):
+            model.set_params(solver="dual-coordinate-descent")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ConvergenceWarning)
+            assert np.max(model.fit(table, table[:, 0] + 3).n_iter_) < 1000 * n
+        assert model.gap_ >= 0

@@ -163,16 +163,22 @@ class OpenDual:
         )  # fmt: skip
 
     def gap(self, w: Vector, form: DualForm, mechanism: Any) -> float:
-        """How far the objective at w is above its minimum at most; noise must be 0.
+        """How far the objective at w is above its minimum at most, 0 if rounding hides it; noise must be 0.
 
-        An intercept is held near its centre by its share of the form, which costs nothing at the centre.
+        An intercept is held near its centre by its share of the form, which costs nothing at the centre: the
+        bound is for the minimum over the coefficients at the intercept of w.
         """
         _require_no_noise(mechanism)
         loss, y = self._query.loss, self._data.y
-        primal = loss.value(self._data.dot(w), y).mean()
-        dual = -loss.conjugate(-self._alpha, y).mean() - form.conjugate(self._data.t_dot(self._alpha))
         free = np.append(w[:-1], w[-1] - form.centre) if form.intercept else w
-        return self._releaser(float(primal + form.penalty(free) - dual), 0.0, mechanism)
+        primal = loss.value(self._data.dot(w), y).mean() + form.penalty(free)
+        conjugates, other = loss.conjugate(-self._alpha, y), form.conjugate(self._data.t_dot(self._alpha))
+        gap = primal + conjugates.mean() + other
+        hidden = _ROUNDING * (abs(primal) + np.abs(conjugates).mean() + abs(other))
+        return self._releaser(0.0 if abs(gap) <= hidden else float(gap), 0.0, mechanism)
+
+
+_ROUNDING = 2.0**-50
 
 
 def _require_no_noise(mechanism: Any) -> None:
