@@ -20,6 +20,7 @@ from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Zero
 from dpglm.problem import Problem
 from dpglm.queries import DualForm, DualStep
+from dpglm.queries.base import Exact
 from dpglm.sampling import Everyone, Poisson
 from dpglm.solvers import (
     CoordinateDescent,
@@ -410,3 +411,27 @@ def test_a_minimum_that_is_reached_at_once_is_seen_at_once(model):
             warnings.simplefilter("error", ConvergenceWarning)
             assert np.max(model.fit(table, table[:, 0] + 3).n_iter_) < 1000 * n
         assert model.gap_ >= 0
+
+
+@pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.name)
+def test_weights_that_overflow_neither_warn_of_a_record_nor_let_it_add_more_than_the_clip(kind):
+    for entry in (0.0, 1e-160, 1.0, 1e40, 1e99):
+        for target in (1.0,) if kind.kind == "classification" else (0.0, 1.0, 1e99):
+            records = as_data([[entry, entry]], [target], Bounds(row_norm=1e50), 5e49)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                opened = DualStep(kind(), 1.0, 1e300, 1e300).open(records, np.zeros(3), REPLACE, Exact())
+                for size in (0.0, 1.0, -1e50, 0.0):
+                    moved = opened.step(np.full(3, size), Gaussian(0.0), Everyone())
+                    assert np.linalg.norm(moved) <= 1.0 + 1e-15
+
+
+def test_usual_clip_and_steps_let_a_dual_variable_go_its_way():
+    problem = Problem(Logistic(), L2(1.0), Bounds(row_norm=1.0), fit_intercept=False)
+    largest, way = 1 / (1 + 0.2 / 4), 0.8
+    batch, clip, steps = defaults.dual_coordinate_descent(problem, 10_000, 5, 1e-6, None, None, None, 0.0)
+    assert batch == 2000 and clip == pytest.approx(0.3 * largest)
+    assert way <= 0.2 * steps * clip < way + 0.2 * clip
+    _, clip, _ = defaults.dual_coordinate_descent(problem, 10_000, 5, 1e-6, None, None, 6, 0.0)
+    assert 0.2 * 6 * clip == pytest.approx(way)
+    assert defaults.dual_coordinate_descent(problem, 10_000, 5, 1e-6, None, 0.01, None, 0.0)[2] == 400

@@ -106,9 +106,10 @@ class OpenDual:
     def __init__(self, query: DualStep, data: Table, sensitivity: float, releaser: Releaser) -> None:
         self._query, self._data, self._sensitivity, self._releaser = query, data, sensitivity, releaser
         self._alpha = np.zeros(data.n_records)
-        self._weight = query.weight * np.square(data.norms) + query.constant_weight * np.square(
-            data.intercept_column
-        )
+        with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a record
+            self._weight = query.weight * np.square(data.norms) + query.constant_weight * np.square(
+                data.intercept_column
+            )
 
     def step(self, w: Vector, mechanism: Any, sampling: Any) -> Vector:
         """The steps of a batch times their rows, made private: costs one event."""
@@ -121,7 +122,9 @@ class OpenDual:
         """The exact sum over a batch, and the steps of its records, which are not taken yet."""
         here: Any = slice(None) if batch is None else batch
         data = self._data if batch is None else self._data.rows(batch)
-        moves = finite(self._query.loss.dual_step(self._alpha[here], data.dot(w), data.y, self._weight[here]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            moves = self._query.loss.dual_step(self._alpha[here], data.dot(w), data.y, self._weight[here])
+        moves = finite(moves)
         if math.isfinite(self._query.clip):
             cut = np.abs(moves) * data.row_norms
             moves = moves * (self._query.clip / np.maximum(cut, self._query.clip))
