@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import dpglm
 from dpglm import Bounds, Budget, Neighbours
+from dpglm.audit.transcript import Recorder, Replayer
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
@@ -435,3 +436,19 @@ def test_usual_clip_and_steps_let_a_dual_variable_go_its_way():
     _, clip, _ = defaults.dual_coordinate_descent(problem, 10_000, 5, 1e-6, None, None, 6, 0.0)
     assert 0.2 * 6 * clip == pytest.approx(way)
     assert defaults.dual_coordinate_descent(problem, 10_000, 5, 1e-6, None, 0.01, None, 0.0)[2] == 400
+
+
+@pytest.mark.parametrize("batch_size", [N, N // 4])
+def test_a_replay_over_the_same_records_has_the_exact_answers_of_all_records(batch_size):
+    problem = Problem(Logistic(), L2(0.05), Bounds(row_norm=1.0))
+    solver = DualCoordinateDescent(batch_size=batch_size, clip=1.0, steps=4)
+    plan = solver.plan(problem, N, P, BUDGET, REPLACE)
+    records = as_data(X, LABELS, problem.bounds, problem.constant(P))
+    recorder = Recorder(records, REPLACE, Randomness(0))
+    model = solver.run(plan, problem, recorder).w
+    replayer = Replayer(records, recorder)
+    assert np.array_equal(solver.run(plan, problem, replayer).w, model)
+    same = [np.array_equal(a.exact, b.exact) for a, b in zip(recorder.answers, replayer.answers, strict=True)]
+    # A secret batch has moved states of the recorder's records, so only the first answer is the same.
+    assert same == ([True] * 4 if batch_size == N else [True] + [False] * 3)
+    assert np.allclose(recorder.answers[0].exact, _query(problem, plan)(records, 0 * model))
