@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from dpglm import Bounds, Neighbours
 from dpglm.curator import Curator
 from dpglm.data import as_data
-from dpglm.losses import Logistic
+from dpglm.losses import Logistic, Squared
 from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.queries import ClippedGradient, DualStep
 from dpglm.sampling import Poisson
@@ -58,14 +58,15 @@ def test_rows_of_zeros_change_no_bit_of_a_sum(form):
 @pytest.mark.parametrize("stateful", [False, True], ids=["gradient", "dual step"])
 def test_a_null_record_leaves_no_trace_in_a_batch(form, stateful):
     """Tables with and without a null record, and coins that fall alike for all others, give the same bits."""
-    table = np.vstack([X, np.full(P, np.nan)])
-    with_null = as_data(form(table), np.append(Y, 1.0), Bounds(row_norm=1.0), 0.5)
+    table = np.insert(X, 4, np.nan, axis=0)
+    with_null = as_data(form(table), np.insert(Y, 4, 1.0), Bounds(row_norm=1.0), 0.5)
     released = []
     for seen in (with_null, as_data(form(X), Y, Bounds(row_norm=1.0), 0.5)):
         curator = Curator(seen, Neighbours.ZERO_OUT, Randomness(0))
-        curator._randomness.subset = lambda size, rate, n=seen.n_records: np.append(
-            np.arange(0, N, 2), [N] if n > N else []
-        ).astype(np.intp)
+        drawn = np.delete(np.arange(N), [1, 7])
+        if seen is with_null:
+            drawn = np.insert(drawn + (drawn >= 4), 3, 4)
+        curator._randomness.subset = lambda size, rate, drawn=drawn: drawn
         w = np.linspace(-1, 1, P + 1)
         if stateful:
             opened = curator.open(DualStep(Logistic(), 0.1, 0.5, 0.5), w)
@@ -74,3 +75,40 @@ def test_a_null_record_leaves_no_trace_in_a_batch(form, stateful):
             query = ClippedGradient(Logistic(), 0.1)
             released.append([curator.release(query, Gaussian(0.0), w, sampling=Poisson(0.5))])
     assert np.array_equal(released[0], released[1])
+
+
+VIEWS = {
+    "some columns": lambda table: np.hstack([table, table])[:, :P],
+    "every other row": lambda table: np.repeat(table, 2, axis=0)[::2],
+    "every other column": lambda table: np.repeat(table, 2, axis=1)[:, ::2],
+    "rows of columns": lambda table: np.asfortranarray(np.repeat(table, 2, axis=0))[::2],
+    "backwards": lambda table: table[::-1].copy()[::-1],
+    "float32": lambda table: np.hstack([table, table]).astype(np.float32)[:, :P],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@pytest.mark.parametrize("entry", [np.nan, 100.0], ids=["null", "cut"])
+def test_no_margin_tells_that_another_record_had_the_table_copied(view, entry):
+    """A record that is null or outside its bounds has the table copied, and a copy may round otherwise."""
+    touched = X.copy()
+    touched[7, 3] = entry
+    others, w = np.setdiff1d(np.arange(N), [7]), rng.standard_normal(P)
+    one, two = (as_data(view(table), Y, Bounds(feature=10.0)) for table in (X, touched))
+    assert np.array_equal(one.dot(w)[others], two.dot(w)[others])
+    assert np.array_equal(one.rows(others).dot(w), two.rows(others).dot(w))
+    r = rng.standard_normal(N - 1)
+    assert np.array_equal(one.rows(others).t_dot(r), two.rows(others).t_dot(r))
+
+
+@pytest.mark.parametrize(
+    "query", [ClippedGradient(Squared(), 1.0), DualStep(Squared(), 1.0, 1.0, 1.0)], ids=repr
+)
+@pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "CSR"])
+@pytest.mark.parametrize("entry", [1e-170, 1e-160, 1.0])
+@pytest.mark.parametrize("target", [1e99, 1e200, 2.3e303, 1.7e308])
+def test_no_target_is_so_large_that_a_record_adds_more_than_the_clip(query, form, entry, target):
+    """Norms of rows below 1e-154 underflow, and no clip sees what their entries add times a huge target."""
+    records = as_data(form([[entry, entry]]), [target], Bounds(row_norm=5.0))
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        assert np.linalg.norm(query(records, np.zeros(2))) <= 1.0 + 1e-15

@@ -358,3 +358,10 @@ def test_a_subset_takes_an_index_with_exactly_its_rate():
     source._words = np.concatenate([digits.view(np.uint64), more])
     assert np.array_equal(source.subset(8, rate), [0, 1, 4, 5])
     assert len(Randomness(0).subset(1000, 1.0)) == 1000
+
+
+def test_every_coin_of_a_subset_has_digits_of_its_own():
+    for count in range(1, 25):
+        source = Randomness(0)
+        source._words = np.arange(24, dtype=np.uint8).view(np.uint64)
+        assert np.array_equal(source.subset(20, count / 2**8), np.arange(min(count, 20)))

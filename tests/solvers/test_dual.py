@@ -1,7 +1,9 @@
 """Dual coordinate descent: its plan, its price, its minimum without noise, and what stays secret."""
 
 import math
+import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import dpglm
 from dpglm import Bounds, Budget, Neighbours
+from dpglm.audit.transcript import Recorder, Replayer
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
@@ -19,6 +22,7 @@ from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Zero
 from dpglm.problem import Problem
 from dpglm.queries import DualForm, DualStep
+from dpglm.queries.base import Exact
 from dpglm.sampling import Everyone, Poisson
 from dpglm.solvers import (
     CoordinateDescent,
@@ -26,8 +30,11 @@ from dpglm.solvers import (
     FrankWolfe,
     GradientDescent,
     GreedyCoordinateDescent,
+    defaults,
     get,
 )
+from dpglm.solvers.base import noise_of_one_pass
+from dpglm.solvers.dual_coordinate_descent import _intercept, _query
 from dpglm.testing import check_solver
 
 rng = np.random.default_rng(0)
@@ -188,6 +195,16 @@ def test_it_reaches_the_optimum_of_scikit_learn_and_its_duality_gap_says_so(name
     assert 0 <= model.gap_ + 1e-12 <= 1e-8
 
 
+@pytest.mark.parametrize("shift", [1e3, 1e6, -1e6])
+@pytest.mark.parametrize("make", [dpglm.Ridge, dpglm.LinearSVR])
+def test_an_intercept_far_from_its_start_is_found(make, shift):
+    near, far = (
+        make(math.inf, solver="dual-coordinate-descent").fit(X, TARGET + offset) for offset in (0.0, shift)
+    )
+    assert np.allclose(near.coef_, far.coef_, atol=1e-3)
+    assert far.intercept_ - shift == pytest.approx(near.intercept_, abs=1e-3)
+
+
 def test_steps_of_batches_without_noise_are_the_algorithm_as_it_is_written():
     problem = Problem(Squared(), L2(0.05), Bounds(row_norm=1.0), fit_intercept=False)
     solver = DualCoordinateDescent(batch_size=N, clip=0.02, steps=30, overlap=1.0, average=False)
@@ -337,3 +354,146 @@ def test_too_few_passes_without_noise_are_told():
 def test_small_wide_and_empty_tables_are_fitted_without_fuss(table, epsilon):
     model = dpglm.LinearSVC(epsilon, classes=[-1, 1]).fit(table, np.resize([1, -1], len(table)))
     assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
+
+
+@pytest.mark.parametrize("radius", [1e-50, 1.0, 1e50])
+@pytest.mark.parametrize("strength", [1e-300, 1e-12, 1.0, 1e300])
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e4])
+@pytest.mark.parametrize("given", [(None, None), (0.1, None), (None, 10**6)], ids=str)
+def test_usual_settings_are_usable_however_extreme_the_problem_is(radius, strength, epsilon, given):
+    clip, steps = given
+    for loss in (Logistic(), Hinge()):
+        problem = Problem(loss, L2(strength), Bounds(row_norm=radius))
+        for n, p in ((1, 1), (1, 10**7), (10**9, 1)):
+            noise = noise_of_one_pass(n, Budget(epsilon, 1e-6), REPLACE, 1)
+            size, cut, count = defaults.dual_coordinate_descent(
+                problem, n, p, noise, None, clip, steps, 1.0, _intercept(problem, p)[1]
+            )
+            assert 1 <= size <= n and 0 < cut < math.inf and 1 <= count <= (steps or 1000)
+
+
+def test_a_prediction_answers_to_its_own_step_by_the_weights_of_row_and_constant_feature():
+    records = as_data([[0.3, 0.4]], [2.0], Bounds(row_norm=1.0), 0.7)
+    answer = DualStep(Squared(), math.inf, 3.0, 5.0)(records, np.zeros(3))
+    assert np.allclose(answer, 2.0 / (1 + 3.0 * 0.25 + 5.0 * 0.49) * np.array([0.3, 0.4, 0.7]))
+
+
+def test_weights_are_those_of_a_batch_and_of_each_strength():
+    problem = Problem(Logistic(), L2(0.05), Bounds(row_norm=1.0))
+    plan = DualCoordinateDescent(batch_size=N // 4).plan(problem, N, P, BUDGET, REPLACE)
+    query, (strength, ratio) = _query(problem, plan), _intercept(problem, P)
+    assert (query.clip, query.weight, query.constant_weight) == (
+        plan.clip,
+        1 / (0.05 * N),
+        1 / (strength * N),
+    )
+    assert query.shared_weight == pytest.approx(2 / 3 * (N // 4 - 1) / N * (1 / 0.05 + ratio))
+    assert strength == 0.25 * 0.5**2 / 50 and ratio == 0.5**2 / strength
+
+
+def test_the_mean_of_the_last_quarter_of_the_iterates_is_returned():
+    problem = Problem(Logistic(), L2(0.05), Bounds(row_norm=1.0))
+    ends = [
+        solved(
+            DualCoordinateDescent(batch_size=N, clip=0.02, steps=steps, average=False),
+            problem, X, LABELS, INFINITE,
+        ).w
+        for steps in (8, 9, 10)
+    ]  # fmt: skip
+    mean = solved(DualCoordinateDescent(batch_size=N, clip=0.02, steps=10), problem, X, LABELS, INFINITE).w
+    assert np.allclose(mean, np.mean(ends, axis=0), rtol=1e-12)
+
+
+def test_the_gap_is_that_of_an_intercept_held_around_its_centre():
+    strength, centre, w = 0.3, 1.5, np.linspace(-1, 1, P + 1)
+    l2 = np.append(np.full(P, 0.1), strength)
+    form = DualForm(N, 0 * l2, l2, 0 * l2 - math.inf, 0 * l2 + math.inf, centre, True)
+    records = as_data(X, TARGET, Bounds(row_norm=1.0), 0.5)
+    opened = Curator(records, REPLACE, Randomness(0)).open(DualStep(Squared(), 1.0, 1.0, 1.0), w)
+    v = opened.step(w, Gaussian(0.0), Everyone())
+    rows = np.column_stack([Bounds(row_norm=1.0).clip(X), np.full(N, 0.5)])
+    alpha = opened._alpha
+    held = w - centre * (np.arange(P + 1) == P)
+    primal = 0.5 * np.square(rows @ w - TARGET).mean() + (l2 / 2 * held**2).sum()
+    dual = (alpha * TARGET - alpha**2 / 2).mean() - (v**2 / (2 * l2)).sum() / N**2 - centre * v[-1] / N
+    assert opened.gap(w, form, Gaussian(0.0)) == pytest.approx((primal - dual, primal), rel=1e-9)
+
+
+class Overflowing(Squared):
+    """A loss that overflows."""
+
+    def dual_step(self, alpha, z, y, weight):
+        return np.where(y > 0, np.inf, np.nan)
+
+
+def test_steps_that_overflow_add_no_more_than_the_clip():
+    records = as_data([[0.6, 0.8], [0.0, 0.0]], [1.0, -1.0], Bounds(row_norm=1.0))
+    assert np.allclose(DualStep(Overflowing(), 0.1, 1.0, 1.0)(records, np.zeros(2)), [0.06, 0.08])
+
+
+def test_a_step_at_a_point_that_diverged_is_refused():
+    opened = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, Randomness(0)).open(
+        DualStep(Hinge(), 1.0, 1.0, 1.0), np.zeros(P)
+    )
+    with pytest.raises(FloatingPointError, match="diverged"):
+        opened.step(np.full(P, 1e101), Gaussian(1.0), Everyone())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [dpglm.Ridge(math.inf, alpha=3e3, fit_intercept=False), dpglm.LinearSVR(math.inf, C=1e-4)],
+    ids=repr,
+)
+def test_a_minimum_that_is_reached_at_once_is_seen_at_once(model):
+    """A gap that is nothing but rounding does not fall any more, and is 0."""
+    draws = np.random.default_rng(5)
+    for n in range(20, 40):
+        table = draws.standard_normal((n, 3))
+        if isinstance(model, dpglm.Ridge):
+            model.set_params(solver="dual-coordinate-descent")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ConvergenceWarning)
+            assert np.max(model.fit(table, table[:, 0] + 3).n_iter_) < 1000 * n
+        assert model.gap_ >= 0
+
+
+@pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.name)
+def test_weights_that_overflow_neither_warn_of_a_record_nor_let_it_add_more_than_the_clip(kind):
+    for entry in (0.0, 1e-160, 1.0, 1e40, 1e99):
+        for target in (1.0,) if kind.kind == "classification" else (0.0, 1.0, 1e99):
+            records = as_data([[entry, entry]], [target], Bounds(row_norm=1e50), 5e49)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                opened = DualStep(kind(), 1.0, 1e300, 1e300).open(records, np.zeros(3), REPLACE, Exact())
+                for size in (0.0, 1.0, -1e50, 0.0):
+                    moved = opened.step(np.full(3, size), Gaussian(0.0), Everyone())
+                    assert np.linalg.norm(moved) <= 1.0 + 1e-15
+
+
+def test_usual_clip_and_steps_let_a_dual_variable_go_its_way():
+    problem = Problem(Logistic(), L2(1.0), Bounds(row_norm=1.0), fit_intercept=False)
+    way, usual = 0.8, partial(defaults.dual_coordinate_descent, problem, 10_000, 5, 1e-6, None)
+    largest = 1 / (1 + (1 + 0.5 * 1999) / 10_000 / 4)
+    batch, clip, steps = usual(None, None, 0.5, 0.0)
+    assert batch == 2000 and clip == pytest.approx(0.3 * largest)
+    assert way <= 0.2 * steps * clip < way + 0.2 * clip
+    _, clip, _ = usual(None, 6, 0.5, 0.0)
+    assert 0.2 * 6 * clip == pytest.approx(way)
+    assert usual(None, 2, 0.5, 0.0)[1] == pytest.approx(largest)
+    assert usual(0.01, None, 0.5, 0.0)[2] == 400
+
+
+@pytest.mark.parametrize("batch_size", [N, N // 4])
+def test_a_replay_over_the_same_records_has_the_exact_answers_of_all_records(batch_size):
+    problem = Problem(Logistic(), L2(0.05), Bounds(row_norm=1.0))
+    solver = DualCoordinateDescent(batch_size=batch_size, clip=1.0, steps=4)
+    plan = solver.plan(problem, N, P, BUDGET, REPLACE)
+    records = as_data(X, LABELS, problem.bounds, problem.constant(P))
+    recorder = Recorder(records, REPLACE, Randomness(0))
+    model = solver.run(plan, problem, recorder).w
+    replayer = Replayer(records, recorder)
+    assert np.array_equal(solver.run(plan, problem, replayer).w, model)
+    same = [np.array_equal(a.exact, b.exact) for a, b in zip(recorder.answers, replayer.answers, strict=True)]
+    # A secret batch has moved states of the recorder's records, so only the first answer is the same.
+    assert same == ([True] * 4 if batch_size == N else [True] + [False] * 3)
+    assert np.allclose(recorder.answers[0].exact, _query(problem, plan)(records, 0 * model))

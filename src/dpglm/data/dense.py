@@ -31,6 +31,9 @@ class Dense:
     def __init__(self, X: Any) -> None:
         array = np.asarray(X)
         self.X = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+        if not (self.X.flags.c_contiguous or self.X.flags.f_contiguous):
+            # A later copy, made for the sake of one record, must not change how products of others round.
+            self.X = np.ascontiguousarray(self.X)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -19,7 +19,10 @@ from .sums import ClippedSums, Vector, cache_lines
 from .weighed import Weighed, weighed
 
 LARGEST_NORM = 1e100
-"""Longer rows count as not finite, so that no product with them overflows or loses its precision."""
+"""Longer rows count as not finite, so that no product with them overflows or loses its precision.
+
+So do larger targets: times a row whose norm underflows they would add something that no clip sees.
+"""
 
 
 class Columns(Protocol):
@@ -185,7 +188,7 @@ def as_data(X: Any, y: ArrayLike, bounds: Bounds, constant: float = 0.0) -> Reco
     block = as_block(X)
     with np.errstate(over="ignore"):
         target = np.array(y, dtype=np.float64)
-    dropped = ~((block.row_norms < LARGEST_NORM) & np.isfinite(target))
+    dropped = ~((block.row_norms < LARGEST_NORM) & (np.abs(target) < LARGEST_NORM))
     if dropped.any():
         block = block.without(dropped)
         target[dropped] = 0.0

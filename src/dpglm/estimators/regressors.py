@@ -63,9 +63,9 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
     n_iter_ : int
         Steps of the fit.
     gap_ : float
-        Without noise, where the solver knows it: how far the objective is above its minimum at most. It is
-        set by `DualCoordinateDescent`, and by `FrankWolfe` with a given number of steps, for the coefficients
-        at the fitted intercept. Private fits have none.
+        Without noise, where the solver knows it: how far the objective is above its minimum over the
+        coefficients, at the fitted intercept, at most. It is set by `DualCoordinateDescent`, and by
+        `FrankWolfe` with a given number of steps. Private fits have none.
 
     Guarantee
     ---------

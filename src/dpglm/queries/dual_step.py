@@ -109,8 +109,10 @@ class OpenDual:
     def __init__(self, query: DualStep, data: Table, sensitivity: float, releaser: Releaser) -> None:
         self._query, self._data, self._sensitivity, self._releaser = query, data, sensitivity, releaser
         self._alpha = np.zeros(data.n_records)
-        own = query.weight * np.square(data.norms)
-        self._weight = own + query.constant_weight * np.square(data.intercept_column) + query.shared_weight
+        with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a record
+            own = query.weight * np.square(data.norms)
+            own += query.constant_weight * np.square(data.intercept_column)
+        self._weight = own + query.shared_weight
 
     def step(self, w: Vector, mechanism: Any, sampling: Any) -> Vector:
         """The steps of a batch times their rows, made private: costs one event."""
@@ -123,7 +125,9 @@ class OpenDual:
         """The exact sum over a batch, and the steps of its records, which are not taken yet."""
         here: Any = slice(None) if batch is None else batch
         data = self._data if batch is None else self._data.rows(batch)
-        moves = finite(self._query.loss.dual_step(self._alpha[here], data.dot(w), data.y, self._weight[here]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            moves = self._query.loss.dual_step(self._alpha[here], data.dot(w), data.y, self._weight[here])
+        moves = finite(moves)
         if math.isfinite(self._query.clip):
             cut = np.abs(moves) * data.row_norms
             moves = moves * (self._query.clip / np.maximum(cut, self._query.clip))
@@ -168,17 +172,24 @@ class OpenDual:
         with np.errstate(divide="ignore"):
             return self._query.clip / self._data.row_norms
 
-    def gap(self, w: Vector, form: DualForm, mechanism: Any) -> float:
-        """How far the objective at w is above its minimum at most; noise must be 0.
+    def gap(self, w: Vector, form: DualForm, mechanism: Any) -> tuple[float, float]:
+        """How far the objective at w is above its minimum at most, 0 if rounding hides it, and the objective.
 
-        An intercept is held near its centre by its share of the form, which costs nothing at the centre.
+        Not private: noise must be 0. An intercept is held near its centre by its share of the form, which
+        costs nothing at the centre: the bound is for the minimum over the coefficients at the intercept of w.
         """
         _require_no_noise(mechanism)
         loss, y = self._query.loss, self._data.y
-        primal = loss.value(self._data.dot(w), y).mean()
-        dual = -loss.conjugate(-self._alpha, y).mean() - form.conjugate(self._data.t_dot(self._alpha))
         free = np.append(w[:-1], w[-1] - form.centre) if form.intercept else w
-        return self._releaser(float(primal + form.penalty(free) - dual), 0.0, mechanism)
+        primal = loss.value(self._data.dot(w), y).mean() + form.penalty(free)
+        conjugates, other = loss.conjugate(-self._alpha, y), form.conjugate(self._data.t_dot(self._alpha))
+        gap = primal + conjugates.mean() + other
+        hidden = _ROUNDING * (abs(primal) + np.abs(conjugates).mean() + abs(other))
+        gap = 0.0 if abs(gap) <= hidden else float(gap)
+        return self._releaser(gap, 0.0, mechanism), self._releaser(float(primal), 0.0, mechanism)
+
+
+_ROUNDING = 2.0**-50
 
 
 def _require_no_noise(mechanism: Any) -> None:

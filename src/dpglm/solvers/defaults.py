@@ -59,6 +59,7 @@ USUAL_RATE = 0.2
 LEAST_FRACTION = 0.3
 LONGEST_WAY = 0.8
 JUMP = 0.4
+LARGEST_WEIGHT = 1e100
 
 
 def require_bounded_slopes(problem: Problem) -> None:
@@ -147,12 +148,12 @@ def dual_coordinate_descent(
     smoothness, bend = (problem.loss.smoothness(),) * 2 if smooth else (1.0, JUMP)
     weakest, rate = problem.penalty.strong_convexity, batch_size / n
     answered = (1 + overlap * (batch_size - 1)) / n
-    weight = answered * (problem.bounds.radius(p) ** 2 / weakest + intercept)
+    weight = min(answered * (problem.bounds.radius(p) ** 2 / weakest + intercept), LARGEST_WEIGHT)
     whole = problem.slope_bound() * problem.radius(p)
     way = min(PREDICTION_NOISE * weakest / (noise * bend * problem.radius(p) ** 2), LONGEST_WAY)
     if clip is None:
         most = clip_fraction(problem, noise)
-        least = way * (1 + weight * smoothness) / (rate * MOST_DUAL_STEPS)
+        least = way * (1 + weight * smoothness) / (rate * (steps or MOST_DUAL_STEPS))
         fraction = max(most + (LEAST_FRACTION - most) * way / LONGEST_WAY, least)
         fraction = min(fraction, max(most, LEAST_FRACTION))
         clip = fraction * whole / (1 + weight * smoothness)

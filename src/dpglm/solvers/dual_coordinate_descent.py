@@ -157,7 +157,7 @@ class DualCoordinateDescent(Solver):
                 kept += w
         if plan.average:
             w = kept / (plan.steps - first_kept)
-        gap = None if plan.budget.private else opened.gap(w, _around(form, w), release.mechanism)
+        gap = None if plan.budget.private else opened.gap(w, _around(form, w), release.mechanism)[0]
         return Result(w, plan.steps, gap)
 
     @classmethod
@@ -211,12 +211,13 @@ def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, 
     """Passes over the records in random order until the duality gap vanishes.
 
     Records that a pass leaves where they are, at an end of their range, rest until the next round. After
-    each round the intercept is held around where it came to: what holds it vanishes.
+    each round the intercept is held around where it came to, or farther on if it keeps going: what holds it
+    vanishes.
     """
     n, nothing = plan.n_records, plan.releases[0].mechanism
     v = np.zeros(len(form.l2))
     opened = curator.open(query, form.point(v))
-    steps, first = 0, opened.gap(form.point(v), form, nothing)
+    steps, stride, before = 0, 1.0, 0.0
     while True:
         moving, visits = np.arange(n), 0
         while len(moving) and visits < _PASSES_A_ROUND * n:
@@ -226,8 +227,10 @@ def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, 
             visits += taken
         steps += visits
         w = form.point(v)
-        form = _around(form, w)
-        gap = opened.gap(w, form, nothing)
-        first = min(first, gap / _TOLERANCE) if math.isinf(first) else first
-        if gap <= _TOLERANCE * first or steps >= plan.steps:
+        gap, objective = opened.gap(w, _around(form, w), nothing)
+        if gap <= _TOLERANCE * abs(objective) or steps >= plan.steps:
             return Result(w, steps, gap)
+        if form.intercept:
+            move = float(w[-1]) - form.centre
+            stride = 2 * stride if move * before > 0 and abs(move) > abs(before) / 2 else 1.0
+            form, before = replace(form, centre=form.centre + stride * move), move
