@@ -213,6 +213,19 @@ def test_proximal_steps_of_well_known_norms():
         np.testing.assert_allclose(groups.prox(w, step), np.concatenate(parts), atol=1e-12)
 
 
+def test_nested_and_disjoint_groups_need_no_search_over_sets(monkeypatch):
+    monkeypatch.setattr(SetFunction, "minimiser", None)
+    w = np.arange(1.0, 7.0)
+    for groups in (
+        [[0, 1], [2, 3, 4, 5]],
+        [[3], range(6), [0, 1], [2, 3], [4, 5], [0, 1, 2, 3]],
+        [[0] * 6, range(6)],
+    ):
+        assert np.any(GroupCover(groups).prox(w, 0.1) < w) and GroupCover(groups).dual_norm(w) > 0
+    with pytest.raises(TypeError):
+        GroupCover([[0, 1, 2, 3], [3, 4, 5]]).prox(w, 0.1)
+
+
 def test_the_range_leaves_intervals():
     rng = np.random.default_rng(9)
     lengths = set()
