@@ -12,7 +12,29 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize_scalar
 
-from dpglm.penalties import L1, L2, PENALTIES, Ball, Box, ElasticNet, L1Ball, Separable, Zero
+from dpglm.penalties import (
+    L1,
+    L2,
+    PENALTIES,
+    AnyFeature,
+    Ball,
+    Box,
+    Cardinality,
+    Custom,
+    ElasticNet,
+    GroupCover,
+    L1Ball,
+    Ordered,
+    Range,
+    Separable,
+    Submodular,
+    Zero,
+)
+
+
+def root(features):
+    return len(features) ** 0.5
+
 
 EXAMPLES = [
     Zero(),
@@ -28,6 +50,13 @@ EXAMPLES = [
     Box(1.0, 1.0),
     L1Ball(1.0),
     L1Ball(30.0),
+    Submodular(0.0, Cardinality()),
+    Submodular(0.7, AnyFeature()),
+    Submodular(0.7, Ordered((3.0, 2.0, 2.0, 1.0, 0.5, 0.0))),
+    Submodular(0.7, GroupCover([[0, 1], [2, 3, 4], [5]])),
+    Submodular(0.7, GroupCover([[0, 1, 2], [1, 2, 3], [3, 4], [4, 5, 0]])),
+    Submodular(0.2, Range(6)),
+    Submodular(0.7, Custom(root, 6)),
 ]
 EVERY = pytest.mark.parametrize("penalty", EXAMPLES, ids=repr)
 SEPARABLE = pytest.mark.parametrize("penalty", [p for p in EXAMPLES if isinstance(p, Separable)], ids=repr)

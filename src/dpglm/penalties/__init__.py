@@ -11,8 +11,41 @@ from .elastic_net import ElasticNet
 from .l1 import L1
 from .l1_ball import L1Ball
 from .l2 import L2
+from .set_functions import (
+    AnyFeature,
+    Cardinality,
+    Custom,
+    GroupCover,
+    Ordered,
+    Range,
+    SetFunction,
+    check_set_function,
+    gaussian_width,
+)
+from .submodular import Submodular
 from .zero import Zero
 
-PENALTIES: tuple[type[Penalty], ...] = (Zero, L1, L2, ElasticNet, Box, L1Ball)
+PENALTIES: tuple[type[Penalty], ...] = (Zero, L1, L2, ElasticNet, Box, L1Ball, Submodular)
 
-__all__ = ["L1", "L2", "PENALTIES", "Ball", "Box", "ElasticNet", "L1Ball", "Penalty", "Separable", "Zero"]
+__all__ = [
+    "L1",
+    "L2",
+    "PENALTIES",
+    "AnyFeature",
+    "Ball",
+    "Box",
+    "Cardinality",
+    "Custom",
+    "ElasticNet",
+    "GroupCover",
+    "L1Ball",
+    "Ordered",
+    "Penalty",
+    "Range",
+    "Separable",
+    "SetFunction",
+    "Submodular",
+    "Zero",
+    "check_set_function",
+    "gaussian_width",
+]

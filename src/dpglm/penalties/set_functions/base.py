@@ -1,0 +1,168 @@
+"""What a set function is, and the norm that it gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base import Array
+from .min_norm_point import minimising_set
+
+Features = NDArray[np.intp]
+
+NONE: Features = np.empty(0, dtype=np.intp)
+ROUNDING = 1e-15  # relative; a set must be better than another by more than this
+
+
+@dataclass(frozen=True)
+class SetFunction(ABC):
+    """A price F(A) of using the features A: non-decreasing and submodular, 0 for no feature.
+
+    Submodular means that a feature costs no more beside others than alone: F(A + j) - F(A) never grows
+    with A. Every single feature has a positive price. Then
+
+        norm(w) = max of w · s over the s with abs(s)(A) <= F(A) for all A
+
+    is a norm, and the largest convex function that is at most F(support of w) wherever all
+    abs(w_j) <= 1. See Bach, "Structured sparsity-inducing norms through submodular functions".
+
+    A subclass says `gains`; the rest follows from them, and a subclass with a closed form replaces it.
+    """
+
+    @property
+    def n_features(self) -> int | None:
+        """How many features there are; None for a function that takes any number."""
+        return None
+
+    @abstractmethod
+    def gains(self, order: Features) -> Array:
+        """Return F(order[:k + 1]) - F(order[:k]) for every k and an order of some or all features."""
+
+    def value(self, subset: Features) -> float:
+        """Return F(subset)."""
+        return float(np.sum(self.gains(np.asarray(subset, dtype=np.intp))))
+
+    def norm(self, w: Array) -> float:
+        """Return max of w · s over abs(s)(A) <= F(A), by the greedy algorithm."""
+        size = self._sizes(w)
+        order = np.argsort(-size, kind="stable")
+        return float(size[order] @ self.gains(order))
+
+    def linear_minimiser(self, g: Array) -> Array:
+        """Return an s with abs(s)(A) <= F(A) for all A at which g · s is least: -norm(g)."""
+        order = np.argsort(-self._sizes(g), kind="stable")
+        vertex = np.empty(g.shape)
+        vertex[order] = self.gains(order)
+        return np.where(g > 0, -vertex, vertex)
+
+    def dual_norm(self, g: Array) -> float:
+        """Return max of abs(g)(A) / F(A) over the nonempty A.
+
+        Discrete Newton steps: the best set at the price of one ratio has the next ratio. They end after
+        finitely many sets.
+        """
+        size = self._sizes(g)
+        ratio, subset = 0.0, np.flatnonzero(size)
+        while subset.size and (better := float(size[subset].sum()) / self.value(subset)) > ratio:
+            ratio, subset = better, self.support(size, better)
+        return ratio
+
+    def prox(self, w: Array, step: float) -> Array:
+        """Return the u that minimises norm(u - w)² / 2 + step * norm(u), the first norm being Euclidean."""
+        size = self._sizes(w)
+        return np.copysign(self.shrink(size, step), w) if step > 0 else np.array(w, dtype=np.float64)
+
+    def shrink(self, size: Array, step: float) -> Array:
+        """Return the proximal step of coefficients that are at least 0, for a positive step.
+
+        The set where the result is above a level minimises step * F(A) - sum over A of (size - level).
+        Features of one block are equal to its level unless a part of it is above; then it is split. See
+        Groenevelt, "Two algorithms for maximizing a separable concave function over a polymatroid feasible
+        region", and Bach, "Learning with submodular functions", section 9.1.
+        """
+        result = np.zeros(size.shape)
+        blocks = [(NONE, self.support(size, step))]
+        while blocks:
+            above, block = blocks.pop()
+            if not block.size:
+                continue
+            price = step * np.sum(self.gains(np.append(above, block))[above.size :])
+            level = (np.sum(size[block]) - price) / block.size
+            upper = self.minimiser(size - level, step, above, block) if block.size > 1 else NONE
+            if 0 < upper.size < block.size:
+                lower = np.setdiff1d(block, upper, assume_unique=True)
+                blocks += [(above, upper), (np.append(above, upper), lower)]
+            else:
+                result[block] = max(level, 0.0)
+        return result
+
+    def support(self, size: Array, step: float) -> Features:
+        """Return where `shrink` is positive: the A that minimises step * F(A) - size(A)."""
+        return self.minimiser(size, step, NONE, np.arange(size.size))
+
+    def minimiser(self, worth: Array, step: float, taken: Features, free: Features) -> Features:
+        """Return the A within `free` that minimises step * F(taken and A) - worth(A).
+
+        The minimum-norm point of the base polytope tells it for any F; a subclass may have a faster way.
+        """
+
+        def gains(order: Features) -> Array:
+            features = free[order]
+            return step * self.gains(np.append(taken, features))[taken.size :] - worth[features]
+
+        rounding = ROUNDING * float(np.sum(np.abs(worth)))
+        return free[minimising_set(gains, free.size, rounding)] if free.size else free
+
+    def mean_value(self, rate: Array, n_features: int) -> Array | None:
+        """Return the mean of F(A) if every feature is in A with probability `rate`; None if unknown."""
+        return None
+
+    def _sizes(self, w: Array) -> Array:
+        """Absolute values, of as many coefficients as there are features."""
+        if self.n_features not in (None, len(w)):
+            raise ValueError(f"{type(self).__name__} is for {self.n_features} features, got {len(w)}")
+        return np.abs(w)
+
+
+def check_set_function(
+    function: SetFunction, n_features: int, trials: int = 1000, seed: int = 0, tolerance: float = 1e-9
+) -> None:
+    """Refuse a set function that is not what its norm needs, as far as random sets can tell.
+
+    Parameters
+    ----------
+    function : SetFunction
+    n_features : int
+        How many features there are.
+    trials : int
+        Number of random sets, to which two more features are added.
+    seed : int
+        Seed of the random sets.
+    tolerance : float
+        What may be missing for rounding, relative to the price of all features.
+
+    Raises
+    ------
+    ValueError
+        It names the property that fails and features that show it.
+    """
+    empty = function.value(NONE)
+    if empty != 0:
+        raise ValueError(f"the value of no features must be 0, got {empty!r}")
+    for j in range(n_features):
+        if not 0 < (single := function.value(np.array([j]))) < np.inf:
+            raise ValueError(f"the value of a single feature must be positive, got {single!r} for [{j}]")
+    rounding = tolerance * abs(function.value(np.arange(n_features)))
+    rng = np.random.default_rng(seed)
+    for _ in range(trials if n_features > 1 else 0):
+        i, j, *rest = rng.permutation(n_features)[: rng.integers(2, n_features, endpoint=True)].tolist()
+        none, with_i, with_j, both = (
+            function.value(np.array(rest + more, dtype=np.intp)) for more in ([], [i], [j], [i, j])
+        )
+        if not with_i >= none - rounding:
+            raise ValueError(f"the value must not decrease, but does when {i} is added to {sorted(rest)}")
+        if not with_i - none >= both - with_j - rounding:
+            raise ValueError(f"not submodular: {i} adds more to {sorted([*rest, j])} than to {sorted(rest)}")

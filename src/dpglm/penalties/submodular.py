@@ -1,0 +1,62 @@
+"""Norms that induce structure, from a price of sets of features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .base import Array, Penalty, nonnegative
+from .set_functions import SetFunction
+
+
+@dataclass(frozen=True)
+class Submodular(Penalty):
+    """strength * the norm of a non-decreasing submodular function F of sets of features.
+
+    The norm is the convex stand-in for F(support of w): the function prices the patterns of coefficients that
+    differ from 0, and coefficients are drawn to cheap ones.
+
+    Parameters
+    ----------
+    strength : float
+        Weight of the penalty beside the mean loss.
+    function : SetFunction
+        One of `Cardinality`, `AnyFeature`, `Ordered`, `GroupCover`, `Range` and `Custom`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpglm import Bounds, GLMRegressor
+    >>> from dpglm.penalties import GroupCover
+    >>> penalty = Submodular(0.1, GroupCover([[0, 1], [2, 3]]))
+    >>> penalty.prox(np.array([3.0, -2.0, 0.4, 0.5]), step=10.0)
+    array([ 2., -2.,  0.,  0.])
+    >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (5000, 4))
+    >>> bounds = Bounds(row_norm=1.0, target=(-1, 1))
+    >>> model = GLMRegressor(epsilon=1.0, penalty=penalty, bounds=bounds).fit(X, X[:, 0] - X[:, 1])
+    >>> model.coef_.shape
+    (4,)
+    """
+
+    strength: float
+    function: SetFunction
+
+    def __post_init__(self) -> None:
+        nonnegative("strength", self.strength)
+
+    def value(self, w: Array) -> float:
+        return self.strength * self.function.norm(w)
+
+    def prox(self, w: Array, step: float | Array) -> Array:
+        if np.ndim(step):
+            raise ValueError("Submodular needs one step for all coordinates, got several")
+        return self.function.prox(w, self.strength * float(step))
+
+    def dual_norm(self, g: Array) -> float:
+        """Return max of abs(g)(A) / F(A) over the nonempty A; the strength has no part in it."""
+        return self.function.dual_norm(g)
+
+    def linear_minimiser(self, g: Array) -> Array:
+        """Return a point of the unit ball of the dual norm at which the inner product with g is least."""
+        return self.function.linear_minimiser(g)
