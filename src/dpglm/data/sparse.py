@@ -36,11 +36,11 @@ class Sparse:
 
     def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """X @ w."""
-        return self.X @ w
+        return self._product(w, self._row_major)
 
     def t_dot(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
         """X.T @ r."""
-        return self.X.T @ r
+        return self._product(r, not self._row_major)
 
     @cached_property
     def row_norms(self) -> NDArray[np.float64]:
@@ -105,6 +105,17 @@ class Sparse:
             lambda _, low, high: squares_by_minor(indptr, indices, entries, scale, low, high, out),
             even_ranges(indices, len(out), min(PROCESSORS, parts_of(len(entries)))),
         )
+        return out
+
+    def _product(self, vector: NDArray[np.float64], along: bool) -> NDArray[np.float64]:
+        """Products of the stored lines with a vector, or the sum of the lines, each times its entry of it."""
+        from .sparse_kernels import add_lines, dots
+
+        if along:
+            return self._pass(dots, vector, out=np.empty(len(self.X.indptr) - 1))
+        indptr, indices, entries = self.unsigned
+        out = np.zeros(self.shape[self._row_major])
+        add_lines(indptr, indices, entries, vector, out)
         return out
 
     def _pass(self, kernel: Any, *arguments: Any, out: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Compiled passes over compressed tables: conversion between the two orders, squares, scaling, cutting.
+"""Compiled passes over compressed tables: conversion between the two orders, products, squares, scaling.
 
 *Major* is the index by which a table is stored, rows for CSR and columns for CSC, *minor* the other one.
 Threads share the work by ranges of either, so that each number is made by one thread, in the order of
@@ -99,3 +99,22 @@ def cut(
         for e in range(indptr[m], indptr[m + _1]):
             top = limit[m] if by_major else limit[indices[e]]
             out[e] = min(max(entries[e], -top), top)
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def dots(indptr: Any, indices: Any, entries: Any, vector: Any, start: int, stop: int, out: Any) -> None:
+    """Product of each line with a vector, its terms added in their order."""
+    for i in range(start, stop):
+        total = 0.0
+        for t in range(indptr[i], indptr[i + 1]):
+            total += entries[t] * vector[indices[t]]
+        out[i] = total
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def add_lines(indptr: Any, indices: Any, entries: Any, vector: Any, out: Any) -> None:
+    """Add the lines, each times its entry of a vector, one after the other."""
+    for i in range(indptr.size - 1):
+        factor = vector[i]
+        for t in range(indptr[i], indptr[i + 1]):
+            out[indices[t]] += factor * entries[t]
