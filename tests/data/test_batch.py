@@ -1,5 +1,7 @@
 """Batches: rows that are read in place, and of which no rounding tells who is beside them."""
 
+import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -32,6 +34,11 @@ def test_products_are_those_of_the_rows(form, constant):
     assert np.allclose(batch.t_dot(r), records.t_dot(spread), rtol=1e-12, atol=1e-12)
     assert np.allclose(batch.second_moments(), records.rows(index).second_moments())
     assert batch.block.shape == (23, P) and np.array_equal(batch.row_norms, records.row_norms[index])
+
+
+def test_a_batch_can_be_copied():
+    batch = as_data(X, Y, Bounds(row_norm=1.0)).rows(np.array([1, 4])).block
+    assert np.array_equal(copy.copy(batch).dot(np.ones(P)), batch.dot(np.ones(P)))
 
 
 @EVERY_FORM

@@ -470,6 +470,31 @@ def test_weights_that_overflow_neither_warn_of_a_record_nor_let_it_add_more_than
                     assert np.linalg.norm(moved) <= 1.0 + 1e-15
 
 
+@pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_neighbours_in_any_states_move_the_answer_by_at_most_the_sensitivity(kind, neighbours):
+    draws, query = np.random.default_rng(6), DualStep(kind(), 0.3, 0.4, 0.2, 0.1)
+    largest = 0.0
+    for _ in range(300):
+        table, w = draws.standard_normal((2, 4, P)), 10 ** draws.uniform(-2, 2) * draws.standard_normal(P + 1)
+        y = (
+            np.abs(draws.choice([-1.0, 1.0], (2, 4)))
+            if kind.kind == "count"
+            else draws.choice([-1.0, 1.0], (2, 4))
+        )
+        states = 10 ** draws.uniform(-3, 3) * draws.standard_normal((2, 4))
+        table[1, 1:], y[1, 1:], states[1, 1:] = table[0, 1:], y[0, 1:], states[0, 1:]
+        if neighbours is Neighbours.ZERO_OUT:
+            table[1, 0] = math.nan
+        answers = []
+        for rows, target, alpha in zip(table, y, states, strict=True):
+            opened = query.open(as_data(rows, target, BALL, 0.5), w, neighbours, Exact())
+            opened._alpha[:] = alpha
+            answers.append(opened.step(w, Gaussian(0.0), Everyone()))
+        largest = max(largest, np.linalg.norm(answers[0] - answers[1]) / query.sensitivity(neighbours))
+    assert 0.8 <= largest <= 1 + 1e-12
+
+
 def test_usual_clip_and_steps_let_a_dual_variable_go_its_way():
     problem = Problem(Logistic(), L2(1.0), Bounds(row_norm=1.0), fit_intercept=False)
     way, usual = 0.8, partial(defaults.dual_coordinate_descent, problem, 10_000, 5, 1e-6, None)

@@ -54,4 +54,6 @@ class Batch:
         return self._block.rows(self._index)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # of an object that is being copied, which has no rows yet
+            raise AttributeError(name)
         return getattr(self._taken, name)

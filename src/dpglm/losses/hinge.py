@@ -15,7 +15,7 @@ from .base import SMALLEST, Array, Loss, inside
 class Hinge(Loss):
     """max(0, 1 - y z) for y in {-1, 1}; 1-Lipschitz and not smooth: its slope jumps at y z = 1.
 
-    The derivative is that of the side where the loss rises. Solvers that rest on a bounded curvature refuse
+    The derivative at the kink is 0. Solvers that rest on a bounded curvature refuse
     this loss; dual coordinate descent needs none.
 
     Examples

@@ -106,7 +106,7 @@ def require_smooth(problem: Problem, solver: str) -> None:
     if not math.isfinite(problem.loss.smoothness()):
         raise UnsupportedProblem(
             f"{solver} needs a loss of bounded curvature, {problem.loss.name} has none: use "
-            "DualCoordinateDescent, or GradientDescent with a step_size, steps and noise"
+            "DualCoordinateDescent or, in a private fit, GradientDescent with a step_size"
         )
 
 
