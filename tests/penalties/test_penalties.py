@@ -56,6 +56,7 @@ EXAMPLES = [
     Submodular(0.7, GroupCover([[0, 1], [2, 3, 4], [5]])),
     Submodular(0.7, GroupCover([[0, 1, 2], [1, 2, 3], [3, 4], [4, 5, 0]])),
     Submodular(0.2, Range(6)),
+    Submodular(0.3, GroupCover([[0, 1], [2, 3, 4], [5]]), l2=0.5),
     Submodular(0.7, Custom(root, 6)),
 ]
 EVERY = pytest.mark.parametrize("penalty", EXAMPLES, ids=repr)

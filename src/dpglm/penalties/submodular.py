@@ -12,7 +12,7 @@ from .set_functions import SetFunction
 
 @dataclass(frozen=True)
 class Submodular(Penalty):
-    """strength * the norm of a non-decreasing submodular function F of sets of features.
+    """strength * the norm of a non-decreasing submodular function F of sets of features, + l2 / 2 * norm(w)².
 
     The norm is the convex stand-in for F(support of w): the function prices the patterns of coefficients that
     differ from 0, and coefficients are drawn to cheap ones.
@@ -23,6 +23,8 @@ class Submodular(Penalty):
         Weight of the penalty beside the mean loss.
     function : SetFunction
         One of `Cardinality`, `AnyFeature`, `Ordered`, `GroupCover`, `Range` and `Custom`.
+    l2 : float
+        Weight of the L2 part, with the Euclidean norm. Output perturbation and dual Frank-Wolfe need one.
 
     Examples
     --------
@@ -41,20 +43,27 @@ class Submodular(Penalty):
 
     strength: float
     function: SetFunction
+    l2: float = 0.0
 
     def __post_init__(self) -> None:
         nonnegative("strength", self.strength)
+        nonnegative("l2", self.l2)
+
+    @property
+    def strong_convexity(self) -> float:
+        return self.l2
 
     def value(self, w: Array) -> float:
-        return self.strength * self.function.norm(w)
+        return self.strength * self.function.norm(w) + self.l2 / 2 * float(np.sum(np.square(w)))
 
     def prox(self, w: Array, step: float | Array) -> Array:
         if np.ndim(step):
             raise ValueError("Submodular needs one step for all coordinates, got several")
-        return self.function.prox(w, self.strength * float(step))
+        shrink = 1 + float(step) * self.l2
+        return self.function.prox(w / shrink, self.strength * float(step) / shrink)
 
     def dual_norm(self, g: Array) -> float:
-        """Return max of abs(g)(A) / F(A) over the nonempty A; the strength has no part in it."""
+        """Return max of abs(g)(A) / F(A) over the nonempty A; strength and l2 have no part in it."""
         return self.function.dual_norm(g)
 
     def linear_minimiser(self, g: Array) -> Array:

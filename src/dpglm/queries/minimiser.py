@@ -1,0 +1,212 @@
+"""The minimiser of a strongly convex objective: what output and objective perturbation release."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import UnsupportedProblem
+from ..losses import Loss
+from ..penalties import Penalty
+from ..privacy import Neighbours
+from .base import Query, Releaser, Table, Vector, WorstCase, finite, require_moderate
+from .certified import Composite, certified_minimiser
+
+TOLERANCE = 1e-4
+"""Norm of the subgradient that is asked for, over what one record adds to the gradient at most."""
+
+_ROUNDING = 2.0**-52
+
+
+@dataclass(frozen=True)
+class Minimiser(Query):
+    """The w that minimises mean loss + penalty + quadratic and linear terms.
+
+    The objective is (1/n) sum of loss(x_i · w, y_i) + penalty(w) + quadratic / 2 norm(w)² + linear · w. The
+    slope of a record's loss is clipped so that its gradient has norm at most ``clip``: that is the slope of
+    a convex loss which goes on in a straight line. The intercept is the last coefficient, has no part in the
+    penalty and in ``quadratic``, and is held around its start by ``hold`` / 2 (w - start)².
+
+    Parameters
+    ----------
+    loss : Loss
+        Of finite smoothness.
+    clip : float
+        Largest norm of a record's gradient.
+    penalty : Penalty
+    n_records, n_features : int
+        The public size of the table.
+    radius : float
+        Largest norm of a row, the constant feature included.
+    quadratic : float
+        Strength of the quadratic term of the features.
+    hold : float, optional
+        Strength of what holds the intercept; None without one.
+    push : float
+        Largest norm of the public linear term, and of the start times the strength.
+
+    Guarantee
+    ---------
+    The objective is strongly convex with the least strength m of any coefficient. At the minimiser for one
+    table the gradient for a neighbour has norm at most G / n if a record is zeroed out, 2G / n if it is
+    replaced, so the minimisers are at most that over m apart. The answer is certified to be within ``error``
+    of the minimiser, for each of the two tables: twice that is added.
+    """
+
+    name: ClassVar[str] = "minimiser"
+    loss: Loss
+    clip: float
+    penalty: Penalty
+    n_records: int
+    n_features: int
+    radius: float
+    quadratic: float = 0.0
+    hold: float | None = None
+    push: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.strength > 0:
+            raise UnsupportedProblem(
+                "a minimiser without an L2 part can move any distance when one record changes, so no noise "
+                "hides a record: use a penalty with one, such as L2, ElasticNet or Submodular(..., l2=...)"
+            )
+
+    @property
+    def strength(self) -> float:
+        """The least strong convexity in any coordinate."""
+        features = self.penalty.strong_convexity + self.quadratic
+        return features if self.hold is None else min(features, self.hold)
+
+    @property
+    def smoothness(self) -> float:
+        """The largest curvature of the mean loss."""
+        return self.loss.smoothness() * self.radius**2
+
+    def error(self, push: float) -> float:
+        """How far from the exact minimiser the answer may be, for a linear term of that norm at most."""
+        condition = 1 + self.smoothness / self.strength
+        # A sum of n terms rounds, and so do the p products in a margin and the proximal step.
+        rounding = _ROUNDING * self.n_records * (self.n_records + (self.n_features + 8) * condition)
+        relative = TOLERANCE + rounding * (1 + push / self.clip)
+        if not relative < 1:
+            raise UnsupportedProblem(
+                "double precision does not find this minimiser closely enough: use a stronger L2 part"
+            )
+        return relative * self.clip / (self.n_records * self.strength)
+
+    def __call__(self, data: Table, *public: Any) -> Vector:
+        linear, start = public
+        return Objective(self, data, linear, start).minimiser()
+
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        moved = neighbours.records_moved * self.clip / (self.n_records * self.strength)
+        return moved + 2 * self.error(self.push)
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        """Two records of opposite gradients, the linear term pulling to where the slopes of both are full."""
+        lean = 0.1 * radius
+        shared = math.sqrt(radius**2 - lean**2)
+        low, high = np.zeros(n_features), np.zeros(n_features)
+        low[:2], high[:2] = (shared, -lean), (shared, lean)
+        linear = np.zeros(n_features + bool(constant))
+        linear[1] = -self.push
+        return WorstCase((low, 1.0), (high, -1.0), (linear, np.zeros_like(linear)))
+
+    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenMinimiser:
+        """The objective with its start at w, to be minimised with a random linear term."""
+        return OpenMinimiser(Objective(self, data, np.zeros_like(w), w), neighbours, releaser)
+
+
+class Objective:
+    """The objective of a `Minimiser` over a table: for the curator's eyes only."""
+
+    def __init__(self, query: Minimiser, data: Table, linear: Vector, start: Vector) -> None:
+        if (data.n_records, data.n_features) != (query.n_records, query.n_features):
+            raise ValueError("the minimiser is asked of a table of another size than planned")
+        if not max(np.linalg.norm(linear), query.strength * np.linalg.norm(start)) <= query.push * (1 + 1e-12):
+            raise ValueError("the linear term or the start is larger than planned")
+        self._query, self._data, self._linear, self._start = query, data, linear, start
+        with np.errstate(divide="ignore"):
+            self._limit = query.clip / data.row_norms
+
+    @property
+    def dimension(self) -> int:
+        return len(self._start)
+
+    @property
+    def size(self) -> int:
+        """How many numbers are drawn for a release: those of a random linear term, and of noise after it."""
+        return 2 * self.dimension
+
+    def minimiser(self, pushed: Vector | float = 0.0) -> Vector:
+        """The minimiser with one more linear term, divided by n, in the objective."""
+        query = self._query
+        linear = self._linear + pushed / query.n_records
+        push = query.clip + query.push + float(np.linalg.norm(linear))
+        return certified_minimiser(
+            Composite(
+                lambda w: self._slope(w) + linear,
+                self._prox,
+                self._curve,
+                query.smoothness,
+                query.strength,
+            ),
+            self._start,
+            TOLERANCE * query.clip / query.n_records,
+            push / query.strength,
+        )
+
+    def error(self, pushed: float) -> float:
+        """How far the minimiser may be from the exact one if the linear term times n has that norm at most."""
+        return self._query.error(self._query.push + pushed / self._query.n_records)
+
+    def implied(self, w: Vector) -> tuple[Vector, float]:
+        """The linear term times n that has its minimiser at w, and the log-determinant of the Hessian there.
+
+        For penalties that are an L2 part alone.
+        """
+        query, data, n = self._query, self._data, self._query.n_records
+        strengths = np.full(self.dimension, query.penalty.strong_convexity + query.quadratic)
+        centre = np.zeros(self.dimension)
+        if query.hold is not None:
+            strengths[-1], centre[-1] = query.hold, self._start[-1]
+        z = data.dot(w)
+        curvature = query.loss.curvature(z, data.y) * (np.abs(query.loss.derivative(z, data.y)) < self._limit)
+        hessian = np.array([data.t_dot(curvature * data.dot(unit)) for unit in np.eye(self.dimension)])
+        gradient = self._slope(w) + self._linear + strengths * (w - centre)
+        return -n * gradient, float(np.linalg.slogdet(hessian + n * np.diag(strengths))[1])
+
+    def _slope(self, w: Vector) -> Vector:
+        """Mean of the clipped gradients."""
+        slopes = finite(self._query.loss.derivative(self._data.dot(w), self._data.y))
+        return self._data.t_dot(np.clip(slopes, -self._limit, self._limit)) / self._query.n_records
+
+    def _curve(self, v: Vector) -> Vector:
+        """The largest curvature along v."""
+        return self._query.loss.smoothness() * self._data.t_dot(self._data.dot(v)) / self._query.n_records
+
+    def _prox(self, w: Vector, step: float) -> Vector:
+        query, p = self._query, self._query.n_features
+        shrink = 1 + step * query.quadratic
+        features = query.penalty.prox(w[:p] / shrink, step / shrink)
+        if query.hold is None:
+            return features
+        return np.append(features, (w[p] + step * query.hold * self._start[p]) / (1 + step * query.hold))
+
+
+class OpenMinimiser:
+    """An objective behind ``release``."""
+
+    def __init__(self, objective: Objective, neighbours: Neighbours, releaser: Releaser) -> None:
+        self._objective, self._releaser = objective, releaser
+        self._sensitivity = neighbours.records_moved * objective._query.clip
+
+    def release(self, mechanism: Any) -> Vector:
+        """The minimiser with a random linear term: costs one event.
+
+        The sensitivity in whose units that term is drawn is that of the sum of gradients.
+        """
+        return self._releaser(self._objective, self._sensitivity, mechanism)
