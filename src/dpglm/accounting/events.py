@@ -143,8 +143,8 @@ class PoissonGaussian:
 class ObjectivePerturbation:
     """Release of the minimiser of an objective with a quadratic term and a random linear one.
 
-    The objective is sum_i loss(x_i . w, y_i) + r(w) + (lambda/2) |w|^2 + b . w with convex losses of one
-    margin, a convex r and Gaussian b. It is the exact minimiser that is priced.
+    The objective is ``sum_i loss(x_i . w, y_i) + r(w) + (lambda/2) ||w||^2 + b . w`` with convex losses, a
+    convex r and Gaussian b. It is the exact minimiser that is priced.
 
     Parameters
     ----------

@@ -30,11 +30,15 @@ def objective_profile(event: ObjectivePerturbation) -> Profile:
     if event.neighbours == "zero-out":
         return _zero_out(event, mu)
     stretch = math.log1p(largest_curvature(event))
-    curve = _two_sided_corners if event.slopes == "any" else _corners
-    # the table with a null record lies between two neighbours
-    start = min(1.0, 2 * float(_zero_out(event, mu).forward(np.zeros(1))[0]))
-    half, _ = _joined(*[lambda x: _stretched(curve, mu, x - stretch)] * 2, start)
-    return symmetric(half)
+    corners = _two_sided_corners if event.slopes == "any" else _corners
+
+    def bound(x: Array) -> Array:
+        return _continued(corners, mu, x - stretch)
+
+    # a table with a null record lies between two neighbours
+    between = min(1.0, 2 * float(_zero_out(event, mu).forward(np.zeros(1))[0]))
+    start = min(between, float(bound(np.zeros(1))[0]))
+    return symmetric(_joined(bound, bound, start)[0])
 
 
 def largest_curvature(event: ObjectivePerturbation) -> float:
@@ -47,7 +51,7 @@ def largest_curvature(event: ObjectivePerturbation) -> float:
 
 @dataclass(frozen=True)
 class LinesCurve:
-    """E[(1 - e^{x - f(Z)})_+] for standard normal Z and f a maximum of lines, one level and the others rising.
+    """E[(1 - e^{x - f(Z)})_+] for standard normal Z and f a maximum of lines, the first of them level.
 
     By parts this is the integral of f' e^{x-f} Phi(-z) from f(z) = x on. With R Mills' ratio, a line of slope
     m from z on has phi(z) (R(z) - R(z + m)), and every later corner, where the slope rises from m to m',
@@ -152,7 +156,7 @@ def _two_sided_corners(mu: float, x: Array) -> Array:
     return _two_sided(2 * mu, x) + _two_sided(math.sqrt(2) * mu, x)
 
 
-def _stretched(curve: Callable[[float, Array], Array], mu: float, x: Array) -> Array:
+def _continued(curve: Callable[[float, Array], Array], mu: float, x: Array) -> Array:
     """Continue the bound of a loss that is never negative to x < 0: 1 - e^x + e^x curve(0)."""
     short = np.minimum(x, 0.0)
     inside = np.minimum(curve(mu, np.maximum(x, 0.0)), 1.0)
@@ -191,13 +195,21 @@ def _joined(
     lowered = bend(start) < 0
     if lowered:
         start = brentq(bend, 0.0, start)
-    i, j = int(np.argmin((up - start) / gap)), int(np.argmin((down - start) / gap))
+    right, high = _touching(forward, start)
+    left, low = _touching(backward, start)
     if lowered:
-        # the chord through the two points on the bounds, at 1: e^x is 1 + gap[i] and 1 / (1 + gap[j]) there
-        left = 1 / (1 + gap[j])
-        low = (1 - left) + left * down[j]
-        start = float((up[i] * (1 - left) + low * gap[i]) / (1 - left + gap[i]))
-    return (
-        Bridged(forward, start, float(_SAMPLES[i]), float(up[i])),
-        Bridged(backward, start, float(_SAMPLES[j]), float(down[j])),
-    )
+        # the chord through both points, at e^x = 1; the left one is (e^-left, 1 - e^-left + e^-left low)
+        before, after = -math.expm1(-left), math.expm1(right)
+        start = (high * before + (before + math.exp(-left) * low) * after) / (before + after)
+    return Bridged(forward, start, right, high), Bridged(backward, start, left, low)
+
+
+def _touching(curve: Callable[[Array], Array], start: float) -> tuple[float, float]:
+    """Return the point of a bound, nearly, that the line of least slope from the start goes through."""
+    x = _SAMPLES
+    for _ in range(3):
+        value = curve(x)
+        k = int(np.argmin((value - start) / np.expm1(x)))
+        found = float(x[k]), float(value[k])
+        x = np.linspace(x[max(k - 1, 0)], x[min(k + 1, len(x) - 1)], 65)
+    return found
