@@ -3,6 +3,7 @@
 import json
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -90,7 +91,6 @@ def test_the_bound_for_a_record_that_is_in_is_the_integral_it_stands_for(noise, 
 
 
 def test_maxima_of_lines_keep_their_relative_precision_in_the_tail():
-    mpmath = pytest.importorskip("mpmath")
     slopes, heights = np.array([0.0, 0.05, 0.13, 0.2]), np.array([0.1, 0.12, 0.09, 0.02])
     curve = lines_curve(slopes, heights)
 
