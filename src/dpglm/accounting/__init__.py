@@ -1,8 +1,9 @@
 """Prices of mechanisms: describe a mechanism as an event, compose, calibrate.
 
 Knows no data, loss or solver. Every rounding goes against us: a reported epsilon or delta is never below the
-true one, and calibrated noise never below the least that is enough. Proofs: docs/proofs/composition.md and
-docs/proofs/poisson_sampling.md.
+true one, and calibrated noise never below the least that is enough. Proofs: docs/proofs/composition.md,
+docs/proofs/poisson_sampling.md and, for fits that release the minimiser of a perturbed objective,
+docs/proofs/objective_perturbation.md.
 """
 
 from .calibrate import calibrate
@@ -14,6 +15,7 @@ from .events import (
     Gaussian,
     Imprecision,
     Laplace,
+    ObjectivePerturbation,
     PoissonGaussian,
     Pure,
     Repeated,
@@ -29,6 +31,7 @@ __all__ = [
     "Gaussian",
     "Imprecision",
     "Laplace",
+    "ObjectivePerturbation",
     "PoissonGaussian",
     "Pure",
     "Repeated",

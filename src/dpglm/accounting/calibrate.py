@@ -6,14 +6,17 @@ import math
 from functools import lru_cache
 
 from .compose import LARGEST_EPSILON, SMALLEST_DELTA, compose, imprecise_delta
-from .events import Event
+from .events import Event, ObjectivePerturbation
 from .gaussian import check_budget, gaussian_mu
 from .normal_form import NormalForm, normal_form
+from .objective import largest_curvature
 
 _TOLERANCE = 1e-4
 _AIM = 0.3 * _TOLERANCE
 # Sampling alone may meet a large delta without noise; the search then ends at this share of its first guess.
 _FLOOR = 1e-2
+# Objectives whose curvature would take more than this multiple of the noise of a Gaussian are refused.
+_MOST_NOISE = 100.0
 
 
 def calibrate(event: Event, epsilon: float, delta: float) -> float:
@@ -32,6 +35,12 @@ def calibrate(event: Event, epsilon: float, delta: float) -> float:
         A factor with ``compose(event.scaled(factor)).delta(epsilon) <= delta``, verified, while some factor
         smaller by 1e-4 of itself (1e-12 for Gaussians alone) is priced above. Where sampling alone meets the
         budget, without any noise, a small positive factor.
+
+    Raises
+    ------
+    ValueError
+        If there is no such factor, or if the curvature of an `ObjectivePerturbation` is so large that only
+        absurd noise, of the order of 1/delta, would be enough.
 
     Examples
     --------
@@ -71,7 +80,18 @@ def _calibrate(event: Event, epsilon: float, delta: float) -> float:
         return _verified(event, epsilon, delta, form.mu / target)
     if rest < SMALLEST_DELTA:
         raise ValueError(f"delta must be 0 or at least {SMALLEST_DELTA:g} for this event, got {delta!r}")
-    return _search(event, epsilon, delta, min(_first_guess(event, target), ceiling), ceiling)
+    guess = min(_first_guess(event, target), ceiling)
+    _refuse_curvature(event, form, epsilon, delta, guess)
+    return _search(event, epsilon, delta, guess, ceiling)
+
+
+def _refuse_curvature(event: Event, form: NormalForm, epsilon: float, delta: float, guess: float) -> None:
+    curvatures = [largest_curvature(e) for e in form.singles if isinstance(e, ObjectivePerturbation)]
+    if curvatures and compose(event.scaled(_MOST_NOISE * guess)).delta(epsilon) > delta:
+        raise ValueError(
+            f"no reasonable noise is enough for epsilon = {epsilon:g}: a record's curvature is up to "
+            f"{max(curvatures):.3g} times that of the quadratic term; a stronger quadratic term is needed"
+        )
 
 
 def _verified(event: Event, epsilon: float, delta: float, factor: float) -> float:

@@ -1,18 +1,20 @@
 """Mechanisms as values: what was run and how noisy it was, nothing else.
 
 Every noise level is relative to the sensitivity, so an event knows neither data nor neighbours (but for
-Poisson sampling, whose price is a different curve for each relation).
+Poisson sampling and objective perturbation, whose price is a different curve for each relation).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, cast, runtime_checkable
 
 Neighbours = Literal["zero-out", "replace-one"]
 RELATIONS: tuple[Neighbours, ...] = ("zero-out", "replace-one")
+Slopes = Literal["any", "signed", "logistic"]
+SLOPES: tuple[Slopes, ...] = ("any", "signed", "logistic")
 
 
 @runtime_checkable
@@ -128,14 +130,68 @@ class PoissonGaussian:
         if not 0 < self.rate <= 1:
             raise ValueError(f"rate must be in (0, 1], got {self.rate!r}")
         _in_double_precision(self, "rate")
-        if self.neighbours not in RELATIONS:
-            raise ValueError(f"neighbours must be one of {RELATIONS}, got {self.neighbours!r}")
+        _require_relation(self.neighbours)
 
     def scaled(self, factor: float) -> PoissonGaussian:
         return PoissonGaussian(self.noise * _factor(factor), self.rate, self.neighbours)
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "noise": self.noise, "rate": self.rate, "neighbours": self.neighbours}
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation:
+    """Release of the minimiser of an objective with a quadratic term and a random linear one.
+
+    The objective is ``sum_i loss(x_i . w, y_i) + r(w) + (lambda/2) ||w||^2 + b . w`` with convex losses, a
+    convex r and Gaussian b. It is the exact minimiser that is priced.
+
+    Parameters
+    ----------
+    noise : float
+        Standard deviation of b over the largest gradient norm G of *one* record, for either relation. 0 means
+        an infinite price.
+    curvature : float
+        Largest second derivative of a record's loss times its squared row norm, before any clipping, over
+        lambda.
+    slopes : {"any", "signed", "logistic"}
+        What is known of the derivative of a record's loss. Nothing; its sign, from the target; or that it is
+        the logistic loss, whose curvature is small where its slope is steep.
+    reach : float
+        Largest gradient norm of a record over G: 1 unless slopes are clipped. Only "logistic" needs it.
+    neighbours : {"zero-out", "replace-one"}
+        The relation the price is for.
+    """
+
+    noise: float
+    curvature: float
+    slopes: Slopes
+    reach: float
+    neighbours: Neighbours
+    kind: ClassVar[str] = "objective-perturbation"
+
+    def __post_init__(self) -> None:
+        _require_level(self, "noise")
+        _require_level(self, "curvature")
+        if self.slopes not in SLOPES:
+            raise ValueError(f"slopes must be one of {SLOPES}, got {self.slopes!r}")
+        if not (self.reach >= 1 and math.isfinite(self.reach)):
+            raise ValueError(f"reach must be finite and >= 1, got {self.reach!r}")
+        _in_double_precision(self, "reach")
+        _require_relation(self.neighbours)
+
+    def scaled(self, factor: float) -> ObjectivePerturbation:
+        return replace(self, noise=self.noise * _factor(factor))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "noise": self.noise,
+            "curvature": self.curvature,
+            "slopes": self.slopes,
+            "reach": self.reach,
+            "neighbours": self.neighbours,
+        }
 
 
 @dataclass(frozen=True)
@@ -255,7 +311,17 @@ def event_from_dict(description: Mapping[str, Any]) -> Event:
 
 _KINDS: dict[str, type] = {
     cls.kind: cls
-    for cls in (Gaussian, Laplace, Exponential, PoissonGaussian, Pure, Imprecision, Repeated, Composed)
+    for cls in (
+        Gaussian,
+        Laplace,
+        Exponential,
+        PoissonGaussian,
+        ObjectivePerturbation,
+        Pure,
+        Imprecision,
+        Repeated,
+        Composed,
+    )
 }
 
 
@@ -264,6 +330,11 @@ def _require_level(event: object, name: str) -> None:
     if not (value >= 0 and math.isfinite(value)):
         raise ValueError(f"{name} must be finite and >= 0, got {value!r}")
     _in_double_precision(event, name)
+
+
+def _require_relation(neighbours: str) -> None:
+    if neighbours not in RELATIONS:
+        raise ValueError(f"neighbours must be one of {RELATIONS}, got {neighbours!r}")
 
 
 def _in_double_precision(event: object, name: str) -> None:

@@ -109,20 +109,35 @@ def hockey_stick(mu: float, x: Array) -> Array:
     return tail_difference(x / mu - mu / 2, mu)
 
 
-def tail_difference(a: Array, width: float) -> Array:
-    """Return phi(a) (R(a) - R(a + width)), where a + width >= 0."""
+def tail_difference(a: Array, width: float | Array) -> Array:
+    """Return Phi(-a) - e^{a w + w^2/2} Phi(-a - w) = phi(a) (R(a) - R(a + w)) for a width w > 0."""
     near = np.clip(a, _FAR_LEFT, _FAR_RIGHT)
     value = density(near) * mills_difference(near, width)
     far = a < _FAR_LEFT
     if far.any():
-        value[far] = ndtr(-a[far]) - density(a[far]) * mills(a[far] + width)
+        left, w = a[far], np.broadcast_to(width, a.shape)[far]
+        right = left + w
+        lower = np.where(
+            right > _FAR_LEFT,
+            density(left) * mills(np.maximum(right, _FAR_LEFT)),
+            np.exp(np.minimum(w * (left + w / 2), 0.0)) * ndtr(-right),
+        )
+        value[far] = ndtr(-left) - lower
     return value
 
 
-def mills_difference(a: Array, width: float) -> Array:
+def mills_difference(a: Array, width: float | Array) -> Array:
     """Return R(a) - R(a + width) > 0; by quadrature of -R'(t) = 1 - t R(t) where it would cancel."""
-    if width > 0.1:
-        return mills(a) - mills(a + width)
+    narrow = np.broadcast_to(np.asarray(width) <= 0.1, a.shape)
+    if narrow.all():
+        return _narrow_difference(a, width)
+    value = mills(a) - mills(a + width)
+    if narrow.any():
+        value[narrow] = _narrow_difference(a[narrow], np.broadcast_to(width, a.shape)[narrow])
+    return value
+
+
+def _narrow_difference(a: Array, width: float | Array) -> Array:
     total = np.zeros_like(a)
     for node, weight in zip(_NODES, _WEIGHTS, strict=True):
         t = a + width * (1 + node) / 2

@@ -24,12 +24,14 @@ from .events import (
     Gaussian,
     Imprecision,
     Laplace,
+    ObjectivePerturbation,
     PoissonGaussian,
     Pure,
     Repeated,
 )
+from .objective import objective_profile
 
-Single = Laplace | Pure | PoissonGaussian
+Single = Laplace | Pure | PoissonGaussian | ObjectivePerturbation
 
 
 @dataclass(frozen=True)
@@ -100,9 +102,9 @@ def normal_form(event: Event) -> NormalForm:
     """Sort an event tree; an unknown kind of event, or two relations in one tree, is refused."""
     form = NormalForm()
     _collect(event, 1, form)
-    relations = {e.neighbours for e in form.singles if isinstance(e, PoissonGaussian)}
+    relations = {e.neighbours for e in form.singles if isinstance(e, PoissonGaussian | ObjectivePerturbation)}
     if len(relations) > 1:
-        raise ValueError("event mixes Poisson sampling priced for zero-out and for replace-one neighbours")
+        raise ValueError("event mixes parts priced for zero-out and for replace-one neighbours")
     return form
 
 
@@ -112,6 +114,8 @@ def single_profile(event: Single) -> Profile:
         return laplace_profile(1 / event.scale)
     if isinstance(event, Pure):
         return pure_profile(event.epsilon)
+    if isinstance(event, ObjectivePerturbation):
+        return objective_profile(event)
     return poisson_profile(event.noise, event.rate, event.neighbours)
 
 
@@ -128,6 +132,8 @@ def pure_epsilon(event: Event | None) -> float:
 
 def _loss_variance(event: Single) -> float:
     """Return the variance of a weak privacy loss (for Poisson sampling the chi-square divergence)."""
+    if isinstance(event, ObjectivePerturbation):
+        return (1 if event.neighbours == "zero-out" else 4) / event.noise**2
     if not isinstance(event, PoissonGaussian):
         return pure_epsilon(event) ** 2
     square = min(1 / event.noise**2, 100.0)
@@ -141,6 +147,8 @@ def _collect(event: Event, count: int, form: NormalForm) -> None:
         case Repeated(inner, times):
             _collect(inner, count * times, form)
         case Gaussian(noise=0) | Laplace(scale=0) | Exponential(scale=0) | PoissonGaussian(noise=0):
+            form.mu = math.inf
+        case ObjectivePerturbation(noise=0):
             form.mu = math.inf
         case Pure(epsilon) if math.isinf(epsilon):
             form.mu = math.inf
@@ -156,13 +164,15 @@ def _collect(event: Event, count: int, form: NormalForm) -> None:
         case PoissonGaussian(noise, 1, neighbours):
             whole = noise if neighbours == "zero-out" else noise / 2
             _collect(Gaussian(whole), count, form)
+        case ObjectivePerturbation(noise, 0, "signed" | "logistic", _, "zero-out"):
+            _collect(Gaussian(noise), count, form)
         case Exponential():
             form.rounds[Round(event)] += count
         case Pure(epsilon=0):
             pass
         case Imprecision(distance):
             form.distance += count * distance
-        case Laplace() | Pure() | PoissonGaussian():
+        case Laplace() | Pure() | PoissonGaussian() | ObjectivePerturbation():
             form.singles[event] += count
         case _:
             raise ValueError(f"no price is known for an event of type {type(event).__name__}")

@@ -11,15 +11,15 @@ import math
 
 from scipy.optimize import minimize_scalar
 
-from .events import Gaussian, PoissonGaussian
+from .events import Gaussian
 from .normal_form import NormalForm, pure_epsilon
 
 
 def zcdp_rho(form: NormalForm) -> float:
-    """Return rho of a composition; infinite with Poisson sampling, which no useful rho describes."""
+    """Return rho of a composition; infinite for Poisson samples and perturbed objectives, which have none."""
     rho = form.mu**2 / 2
     for event, count in form.singles.items():
-        rho += math.inf if isinstance(event, PoissonGaussian) else count * pure_epsilon(event) ** 2 / 2
+        rho += count * pure_epsilon(event) ** 2 / 2
     for item, count in form.rounds.items():
         rho += count * item.eta**2 / 8
         if isinstance(item.release, Gaussian):

@@ -1,0 +1,215 @@
+"""The price of objective perturbation (docs/proofs/objective_perturbation.md).
+
+The privacy loss of a record is at most a convex function of one standard normal variable. For a record that
+is in against one that is not, the logarithm of the determinant is part of it; in the other order it helps.
+The two bounds are joined to one curve that is convex in e^x, as composition needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+
+from .curves import Profile, symmetric
+from .events import ObjectivePerturbation
+from .gaussian import Array, hockey_stick, mills_difference, tail_difference
+
+# Cells of [0, 1] on which the concave log-determinant is replaced by a tangent.
+_CELLS = 512
+_SAMPLES = np.geomspace(1e-6, 60.0, 1500)
+_FAR_LEFT = -5.0
+
+
+def objective_profile(event: ObjectivePerturbation) -> Profile:
+    """Return the curve of one objective perturbation."""
+    mu = 1 / event.noise
+    if event.neighbours == "zero-out":
+        return _zero_out(event, mu)
+    stretch = math.log1p(largest_curvature(event))
+    corners = _two_sided_corners if event.slopes == "any" else _corners
+
+    def bound(x: Array) -> Array:
+        return _continued(corners, mu, x - stretch)
+
+    # a table with a null record lies between two neighbours
+    between = min(1.0, 2 * float(_zero_out(event, mu).forward(np.zeros(1))[0]))
+    start = min(between, float(bound(np.zeros(1))[0]))
+    return symmetric(_joined(bound, bound, start)[0])
+
+
+def largest_curvature(event: ObjectivePerturbation) -> float:
+    """Return the largest curvature of a record over that of the quadratic term."""
+    if event.slopes != "logistic":
+        return event.curvature
+    t = min(0.5, 1 / event.reach)
+    return 4 * event.curvature * t * (1 - t)
+
+
+@dataclass(frozen=True)
+class LinesCurve:
+    """E[(1 - e^{x - f(Z)})_+] for standard normal Z and f a maximum of lines, the first of them level.
+
+    By parts this is the integral of f' e^{x-f} Phi(-z) from f(z) = x on. With R Mills' ratio, a line of slope
+    m from z on has phi(z) (R(z) - R(z + m)), and every later corner, where the slope rises from m to m',
+    adds e^{x-f} phi(z) (R(z + m) - R(z + m')): a sum of positive terms.
+
+    Attributes
+    ----------
+    slopes, heights : array
+        f(z) = max_k heights[k] + slopes[k] z; the slopes rise from 0, and no line lies below the others.
+    levels : array
+        Values of f at its corners.
+    log_rest : array
+        ``log_rest[k]`` is the logarithm of what all corners after line k add, over e^x.
+    """
+
+    slopes: Array
+    heights: Array
+    levels: Array
+    log_rest: Array
+
+    def __call__(self, x: Array) -> Array:
+        above = np.maximum(x, self.levels[0])
+        line = np.searchsorted(self.levels, above, side="right")
+        slope = self.slopes[line]
+        value = tail_difference((above - self.heights[line]) / slope, slope)
+        value += np.exp(above + self.log_rest[line])
+        # below its least value f is never reached: 1 - e^x E e^-f
+        short = np.minimum(x - self.levels[0], 0.0)
+        return np.minimum(-np.expm1(short) + np.exp(short) * value, 1.0)
+
+
+def lines_curve(slopes: Array, heights: Array) -> LinesCurve:
+    """Return the curve of the maximum of some lines whose slopes rise from 0."""
+    kept: list[int] = []
+    for k in range(len(slopes)):
+        while len(kept) > 1 and _is_below(slopes, heights, kept[-2], kept[-1], k):
+            kept.pop()
+        kept.append(k)
+    slopes, heights = slopes[kept], heights[kept]
+    rise = np.diff(slopes)
+    corner = -np.diff(heights) / rise
+    levels = np.maximum.accumulate(heights[1:] + slopes[1:] * corner)
+    near = np.clip(corner, _FAR_LEFT, 1e6)
+    with np.errstate(divide="ignore"):
+        log_gain = np.log(mills_difference(near + slopes[:-1], rise))
+        log_gain -= near**2 / 2 + math.log(2 * math.pi) / 2
+        far = corner < _FAR_LEFT
+        log_gain[far] = np.log(_gain(corner[far], slopes[:-1][far], slopes[1:][far]))
+    rest = np.logaddexp.accumulate((log_gain - levels)[::-1])[::-1]
+    return LinesCurve(slopes, heights, levels, np.append(rest, -math.inf))
+
+
+def _is_below(slopes: Array, heights: Array, i: int, j: int, k: int) -> bool:
+    """Whether line j nowhere exceeds the maximum of lines i and k."""
+    share = (slopes[j] - slopes[i]) / (slopes[k] - slopes[i])
+    return bool(heights[j] <= (1 - share) * heights[i] + share * heights[k])
+
+
+def _gain(z: Array, before: Array, after: Array) -> Array:
+    return np.maximum(tail_difference(z, after) - tail_difference(z, before), 0.0)
+
+
+def _zero_out(event: ObjectivePerturbation, mu: float) -> Profile:
+    forward = _with_record(event, mu)
+
+    def backward(x: Array) -> Array:
+        return _two_sided(mu, x) if event.slopes == "any" else hockey_stick(mu, x)
+
+    start = min(float(half(np.zeros(1))[0]) for half in (forward, backward))
+    return Profile(*_joined(forward, backward, start))
+
+
+def _with_record(event: ObjectivePerturbation, mu: float) -> LinesCurve:
+    """Return the bound for a record that is in: the loss is max_t log(1 + c(t)) + (t mu)^2/2 + t mu z."""
+    if event.slopes != "logistic":
+        ends = np.array([0.0, mu])
+        return lines_curve(ends, math.log1p(event.curvature) + ends**2 / 2)
+    # knots are dense at both ends, where the logarithm bends most
+    t = np.sin(np.linspace(0.0, math.pi / 2, _CELLS + 1)) ** 2
+    middle = (t[1:] + t[:-1]) / 2
+    share = middle / event.reach
+    inside = 1 + 4 * event.curvature * share * (1 - share)
+    tangent = 4 * event.curvature * (1 - 2 * share) / event.reach / inside
+    half = tangent * np.diff(t) / 2
+    height = np.full(_CELLS + 1, -math.inf)
+    height[:-1] = np.log(inside) - half
+    height[1:] = np.maximum(height[1:], np.log(inside) + half)
+    return lines_curve(mu * t, height + (mu * t) ** 2 / 2)
+
+
+def _two_sided(mu: float, x: Array) -> Array:
+    """E[(1 - e^{x - mu^2/2 - mu |Z|})_+]: 2 E_{e^x}(N(mu, 1) || N(0, 1)) from x = mu^2/2 on."""
+    short = np.minimum(x - mu * mu / 2, 0.0)
+    return -np.expm1(short) + 2 * np.exp(short) * hockey_stick(mu, np.maximum(x, mu * mu / 2))
+
+
+def _corners(mu: float, x: Array) -> Array:
+    return hockey_stick(2 * mu, x) + 2 * hockey_stick(mu, x)
+
+
+def _two_sided_corners(mu: float, x: Array) -> Array:
+    return _two_sided(2 * mu, x) + _two_sided(math.sqrt(2) * mu, x)
+
+
+def _continued(curve: Callable[[float, Array], Array], mu: float, x: Array) -> Array:
+    """Continue the bound of a loss that is never negative to x < 0: 1 - e^x + e^x curve(0)."""
+    short = np.minimum(x, 0.0)
+    inside = np.minimum(curve(mu, np.maximum(x, 0.0)), 1.0)
+    return -np.expm1(short) + np.exp(short) * inside
+
+
+@dataclass(frozen=True)
+class Bridged:
+    """Half of a curve, from ``start`` at x = 0 on a straight line in e^x to the bound at x = ``end``."""
+
+    curve: Callable[[Array], Array]
+    start: float
+    end: float
+    value: float
+
+    def __call__(self, x: Array) -> Array:
+        share = np.expm1(np.minimum(x, self.end)) / math.expm1(self.end)
+        line = self.start + share * (self.value - self.start)
+        return np.where(x < self.end, line, self.curve(x))
+
+
+def _joined(
+    forward: Callable[[Array], Array], backward: Callable[[Array], Array], start: float
+) -> tuple[Bridged, Bridged]:
+    """Return both halves of a convex curve below two bounds and below ``start`` at x = 0.
+
+    The lines from the start touch the bounds where their slope is least. If they do not make a convex corner,
+    the start is lowered to the line that touches both bounds.
+    """
+    gap = np.expm1(_SAMPLES)
+    up, down = forward(_SAMPLES), backward(_SAMPLES)
+
+    def bend(value: float) -> float:
+        return float(np.min((up - value) / gap) + np.min((down - value) / gap)) + 1 - value
+
+    lowered = bend(start) < 0
+    if lowered:
+        start = brentq(bend, 0.0, start)
+    right, high = _touching(forward, start)
+    left, low = _touching(backward, start)
+    if lowered:
+        # the chord through both points, at e^x = 1; the left one is (e^-left, 1 - e^-left + e^-left low)
+        before, after = -math.expm1(-left), math.expm1(right)
+        start = (high * before + (before + math.exp(-left) * low) * after) / (before + after)
+    return Bridged(forward, start, right, high), Bridged(backward, start, left, low)
+
+
+def _touching(curve: Callable[[Array], Array], start: float) -> tuple[float, float]:
+    """Return the point of a bound, nearly, that the line of least slope from the start goes through."""
+    x = _SAMPLES
+    for _ in range(3):
+        value = curve(x)
+        k = int(np.argmin((value - start) / np.expm1(x)))
+        found = float(x[k]), float(value[k])
+        x = np.linspace(x[max(k - 1, 0)], x[min(k + 1, len(x) - 1)], 65)
+    return found
