@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "penalties": set(),
     "privacy": {"accounting"},
     "data": {"bounds"},
-    "queries": {"losses", "privacy"},
+    "queries": {"losses", "penalties", "privacy"},
     "mechanisms": {"accounting"},
     "sampling": {"accounting", "mechanisms", "privacy"},
     "problem": {"losses", "penalties", "bounds"},

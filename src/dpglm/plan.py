@@ -57,6 +57,11 @@ class Release:
             "query": self.query,
             "mechanism": type(self.mechanism).__name__,
             "noise": self.mechanism.noise,
+            "parameters": {
+                item.name: getattr(self.mechanism, item.name)
+                for item in fields(self.mechanism)
+                if item.name != "noise"
+            },
             "count": self.count,
             "sensitivity": self.sensitivity,
             "sampling": {"kind": type(self.sampling).__name__, **vars(self.sampling)},
@@ -71,7 +76,7 @@ class Release:
         kind = arguments.pop("kind")
         return cls(
             values["query"],
-            getattr(mechanisms, values["mechanism"])(values["noise"]),
+            getattr(mechanisms, values["mechanism"])(values["noise"], **values["parameters"]),
             values["count"],
             values["sensitivity"],
             getattr(sampling, kind)(**arguments),

@@ -7,6 +7,7 @@ releases were for these records.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -91,7 +92,7 @@ class Recorder(Curator):
     def _noisy(
         self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling, follows: bool = False
     ) -> Any:
-        self.answers.append(Answer(np.copy(answer), sensitivity, mechanism, sampling))
+        self.answers.append(Answer(copy.copy(answer), sensitivity, mechanism, sampling))
         released = super()._noisy(answer, sensitivity, mechanism, sampling, follows)
         self.transcript.released.append(released)
         return self.transcript.released[-1]
@@ -142,7 +143,7 @@ class Replayer(Curator):
         self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling, follows: bool = False
     ) -> Any:
         self._log(np.size(answer), sensitivity, mechanism, sampling, follows)
-        self.answers.append(Answer(np.copy(answer), sensitivity, mechanism, sampling))
+        self.answers.append(Answer(copy.copy(answer), sensitivity, mechanism, sampling))
         try:
             return next(self._released)
         except StopIteration:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,15 @@ class Loss(ABC):
     form : int or None
         Code of the loss in the compiled kernels: 0 for the slope z - y, 1 logistic, 2 Huber, 3 smoothed
         hinge, 4 Poisson, 5 hinge, 6 epsilon-insensitive; None if the kernels do not know the loss.
+    slopes : {"any", "signed", "logistic"}
+        What is known of the derivative a for a given target: nothing; its sign; or its sign and that
+        the curvature is at most abs(a) (1 - abs(a)).
     """
 
     name: ClassVar[str]
     kind: ClassVar[str]
     form: ClassVar[int | None] = None
+    slopes: ClassVar[Literal["any", "signed", "logistic"]] = "any"
 
     @classmethod
     def for_target(cls, target: tuple[float, float] | None) -> Self:

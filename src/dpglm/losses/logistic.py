@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.special import entr, expit
@@ -26,6 +26,7 @@ class Logistic(Loss):
     name: ClassVar[str] = "logistic"
     kind: ClassVar[str] = "classification"
     form: ClassVar[int | None] = 1
+    slopes: ClassVar[Literal["any", "signed", "logistic"]] = "logistic"
 
     def value(self, z: Array, y: Array) -> Array:
         return np.logaddexp(0, -y * z)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class SmoothedHinge(Loss):
     name: ClassVar[str] = "smoothed_hinge"
     kind: ClassVar[str] = "classification"
     form: ClassVar[int | None] = 3
+    slopes: ClassVar[Literal["any", "signed", "logistic"]] = "signed"
 
     width: float = 1.0
 

@@ -4,6 +4,7 @@ from .base import Mechanism
 from .exponential import STRUCTURES, Exponential
 from .gaussian import Gaussian
 from .laplace import Laplace
+from .linear_term import LinearTerm
 from .noisy_max import LaplaceNoisyMax
 from .randomness import Randomness
 
@@ -16,6 +17,7 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "LaplaceNoisyMax",
+    "LinearTerm",
     "Mechanism",
     "Randomness",
 ]

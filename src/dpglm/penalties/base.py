@@ -31,6 +31,13 @@ class Penalty(ABC):
     def prox(self, w: Array, step: float | Array) -> Array:
         """Return the u that minimises norm(u - w)² / 2 + step * penalty(u)."""
 
+    def support(self, w: Array, noise: float) -> NDArray[np.bool_]:
+        """Return which coefficients are to differ from 0 if w carries noise of that deviation.
+
+        A penalty that induces no zeros keeps all.
+        """
+        return np.ones(w.shape, dtype=bool)
+
 
 @dataclass(frozen=True)
 class Separable(Penalty):
@@ -77,6 +84,15 @@ class Separable(Penalty):
         l1, l2, low, high = self.coordinate_form()
         shrunk = np.sign(w) * np.maximum(np.abs(w) - step * l1, 0)
         return np.clip(shrunk / (1 + step * l2), low, high)
+
+    def support(self, w: Array, noise: float) -> NDArray[np.bool_]:
+        """Return which coefficients are to differ from 0 if w carries noise of that deviation.
+
+        With an L1 part, those that the largest of so many normal deviates does not explain.
+        """
+        if self.coordinate_form()[0] == 0:
+            return super().support(w, noise)
+        return np.abs(w) > noise * math.sqrt(2 * math.log(max(w.size, 2)))
 
     def prox_one(self, w_j: float, step: float) -> float:
         """Return the proximal step of a single coordinate."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .base import Array, Penalty, nonnegative
 from .set_functions import SetFunction
+
+_DRAWS = 30
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,17 @@ class Submodular(Penalty):
             raise ValueError("Submodular needs one step for all coordinates, got several")
         shrink = 1 + float(step) * self.l2
         return self.function.prox(w / shrink, self.strength * float(step) / shrink)
+
+    def support(self, w: Array, noise: float) -> NDArray[np.bool_]:
+        """Return which coefficients are to differ from 0 if w carries noise of that deviation.
+
+        Those that stay after a proximal step of the norm that takes everything from noise alone, on average.
+        """
+        if self.strength == 0 or noise == 0:
+            return super().support(w, noise)
+        rng = np.random.default_rng(0)
+        level = np.mean([self.function.dual_norm(rng.standard_normal(w.shape)) for _ in range(_DRAWS)])
+        return self.function.prox(w, float(level) * noise) != 0
 
     def dual_norm(self, g: Array) -> float:
         """Return max of abs(g)(A) / F(A) over the nonempty A; strength and l2 have no part in it."""

@@ -3,8 +3,10 @@
 from .base import Query, WorstCase
 from .coordinate import CoordinateRule, CoordinateSums
 from .dual_step import DualForm, DualStep
+from .dual_vertices import DualVertices
 from .gradient import ClippedGradient
 from .intercept import InterceptSlope
+from .minimiser import Minimiser
 from .scores import RULES, CoordinateScores
 from .second_moments import SecondMoments
 from .vertices import VertexScores
@@ -14,7 +16,9 @@ QUERIES: tuple[type[Query], ...] = (
     CoordinateScores,
     CoordinateSums,
     DualStep,
+    DualVertices,
     InterceptSlope,
+    Minimiser,
     SecondMoments,
     VertexScores,
 )
@@ -28,7 +32,9 @@ __all__ = [
     "CoordinateSums",
     "DualForm",
     "DualStep",
+    "DualVertices",
     "InterceptSlope",
+    "Minimiser",
     "Query",
     "SecondMoments",
     "VertexScores",

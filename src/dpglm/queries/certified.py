@@ -148,7 +148,8 @@ def _extrapolated(steps: _Steps, w: Vector, goal: float) -> tuple[Vector, float]
 
     The next point is the mixture of the last ends at which, if steps were linear, the step would be least.
     """
-    ends, moves = [], []  # differences of ends and of steps
+    ends: list[Vector] = []  # differences of successive ends
+    moves: list[Vector] = []  # and of the steps to them
     end = steps(w)
     move = end - w
     best, residual, mark, waited = end, _norm(move), _norm(move), 0
@@ -179,7 +180,7 @@ def _mixture(moves: Vector, move: Vector) -> Vector:
     """The weights with which differences of steps make up a step, as nearly as they can."""
     square = moves @ moves.T
     square[np.diag_indices_from(square)] += 1e-14 * np.trace(square) + 1e-300
-    return np.linalg.solve(square, moves @ move)
+    return np.asarray(np.linalg.solve(square, moves @ move))
 
 
 def _norm(v: Vector) -> float:

@@ -12,7 +12,7 @@ from ..errors import UnsupportedProblem
 from ..losses import Loss
 from ..penalties import Penalty
 from ..privacy import Neighbours
-from .base import Query, Releaser, Table, Vector, WorstCase, finite, require_moderate
+from .base import Query, Releaser, Table, Vector, WorstCase, finite
 from .certified import Composite, certified_minimiser
 
 TOLERANCE = 1e-4
@@ -126,7 +126,9 @@ class Objective:
     def __init__(self, query: Minimiser, data: Table, linear: Vector, start: Vector) -> None:
         if (data.n_records, data.n_features) != (query.n_records, query.n_features):
             raise ValueError("the minimiser is asked of a table of another size than planned")
-        if not max(np.linalg.norm(linear), query.strength * np.linalg.norm(start)) <= query.push * (1 + 1e-12):
+        if not max(np.linalg.norm(linear), query.strength * np.linalg.norm(start)) <= query.push * (
+            1 + 1e-12
+        ):
             raise ValueError("the linear term or the start is larger than planned")
         self._query, self._data, self._linear, self._start = query, data, linear, start
         with np.errstate(divide="ignore"):
@@ -160,8 +162,12 @@ class Objective:
         )
 
     def error(self, pushed: float) -> float:
-        """How far the minimiser may be from the exact one if the linear term times n has that norm at most."""
+        """How far from the exact minimiser it may be, if the linear term times n has that norm at most."""
         return self._query.error(self._query.push + pushed / self._query.n_records)
+
+    def moved(self, length: float) -> float:
+        """How far the minimiser moves at most if the linear term times n changes by that length."""
+        return length / (self._query.n_records * self._query.strength)
 
     def implied(self, w: Vector) -> tuple[Vector, float]:
         """The linear term times n that has its minimiser at w, and the log-determinant of the Hessian there.

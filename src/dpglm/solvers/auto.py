@@ -12,9 +12,12 @@ from ..problem import Problem
 from .base import Solver
 from .coordinate_descent import CoordinateDescent
 from .dual_coordinate_descent import DualCoordinateDescent
+from .dual_frank_wolfe import DualFrankWolfe
 from .frank_wolfe import FrankWolfe
 from .gradient_descent import GradientDescent
 from .greedy_coordinate_descent import GreedyCoordinateDescent
+from .objective_perturbation import ObjectivePerturbation
+from .output_perturbation import OutputPerturbation
 
 SOLVERS: dict[str, type[Solver]] = {
     "gradient-descent": GradientDescent,
@@ -22,6 +25,9 @@ SOLVERS: dict[str, type[Solver]] = {
     "greedy-coordinate-descent": GreedyCoordinateDescent,
     "frank-wolfe": FrankWolfe,
     "dual-coordinate-descent": DualCoordinateDescent,
+    "dual-frank-wolfe": DualFrankWolfe,
+    "output-perturbation": OutputPerturbation,
+    "objective-perturbation": ObjectivePerturbation,
 }
 
 UNEQUAL = 4.0

@@ -162,6 +162,23 @@ def dual_coordinate_descent(
     return batch_size, clip, steps
 
 
+def output_perturbation(problem: Problem, p: int, noise: float, clip: float | None) -> float:
+    """The clip of output perturbation; one that is given is kept, but is no more than any gradient."""
+    largest = problem.loss.lipschitz(problem.bounds.target) * problem.radius(p)
+    return min(_clip(problem, p, noise, clip)[0], largest)
+
+
+def objective_perturbation(
+    problem: Problem, p: int, noise: float, clip: float | None, quadratic: float | None
+) -> tuple[float, float]:
+    """(clip, quadratic) of objective perturbation; those that are given are kept."""
+    clip, fraction = output_perturbation(problem, p, noise, clip), _clip(problem, p, noise, clip)[1]
+    if quadratic is None:
+        wanted = problem.smoothness(p) * noise * fraction / PREDICTION_NOISE
+        quadratic = max(wanted - problem.penalty.strong_convexity, 0.0)
+    return clip, quadratic
+
+
 def _clip(problem: Problem, p: int, noise: float, given: float | None) -> tuple[float, float]:
     """The clip, and its share of the largest gradient norm."""
     if given is not None:

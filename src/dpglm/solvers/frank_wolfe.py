@@ -31,7 +31,7 @@ from .base import (
     proper_share,
     require_smooth,
 )
-from .gradient_descent import GradientDescent
+from .gradient_descent import MOST_STEPS, exact_minimiser
 
 SELECTIONS = ("lazy", *STRUCTURES)
 _INTERCEPT_RELEASES = 8
@@ -127,7 +127,7 @@ class FrankWolfe(Solver):
             why = "is without noise, for an infinite epsilon" if budget.private else "adds noise: use 'heap'"
             raise UnsupportedProblem(f"selection {self.selection!r} {why}")
         selection = self.selection or ("lazy" if budget.private else "heap")
-        steps, clip, intercept_clip = 10_000, math.inf, math.inf
+        steps, clip, intercept_clip = MOST_STEPS, math.inf, math.inf
         if budget.private:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             steps, clip, intercept_clip = defaults.frank_wolfe(
@@ -161,7 +161,7 @@ class FrankWolfe(Solver):
     def run(self, plan: FrankWolfePlan, problem: Problem, curator: Curator) -> Result:
         p = plan.n_features
         if not plan.budget.private and self.steps is None:
-            return _minimiser(plan, problem, curator)
+            return exact_minimiser(plan, problem, curator)
         query = VertexScores(
             problem.loss,
             plan.clip,
@@ -248,12 +248,6 @@ def _sum_of_iterates(
 
 def _moves(sizes: Vector, choices: NDArray[np.int64], radius: float) -> Vector:
     return np.where(choices % 2, radius, -radius) * sizes
-
-
-def _minimiser(plan: FrankWolfePlan, problem: Problem, curator: Curator) -> Result:
-    solver = GradientDescent()
-    exact = solver.plan(problem, plan.n_records, plan.n_features, plan.budget, plan.neighbours, plan.fits)
-    return solver.run(exact, problem, curator)
 
 
 def _opposed(solver: FrankWolfe, fit_intercept: bool) -> AuditCase:

@@ -29,6 +29,9 @@ from .base import (
 )
 from .noise_free import largest_curvature, minimise
 
+MOST_STEPS = 10_000
+"""Limit of the steps without noise."""
+
 
 @dataclass(frozen=True)
 class GradientDescentPlan(Plan):
@@ -87,7 +90,7 @@ class GradientDescent(Solver):
             usual = defaults.gradient_descent(problem, p, noise, self.clip)
             steps, clip, step_size = self.steps or usual[0], usual[1], self.step_size or usual[2]
         else:
-            steps, clip, step_size = self.steps or 10_000, self.clip or math.inf, 0.0
+            steps, clip, step_size = self.steps or MOST_STEPS, self.clip or math.inf, 0.0
         steps, clip, step_size = int(steps), float(clip), float(step_size)
         rate = 1.0 if self.batch_size is None else min(1.0, self.batch_size / n)
         release = Release(
@@ -142,3 +145,10 @@ class GradientDescent(Solver):
             start,
             plan.steps,
         )
+
+
+def exact_minimiser(plan: Plan, problem: Problem, curator: Curator) -> Result:
+    """What a plan without a budget is to return, for solvers that have no better way to it."""
+    solver = GradientDescent()
+    exact = solver.plan(problem, plan.n_records, plan.n_features, plan.budget, plan.neighbours, plan.fits)
+    return solver.run(exact, problem, curator)

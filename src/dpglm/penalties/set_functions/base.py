@@ -37,6 +37,11 @@ class SetFunction(ABC):
         """How many features there are; None for a function that takes any number."""
         return None
 
+    @property
+    def few_vertices(self) -> bool:
+        """Whether the s with abs(s)(A) <= F(A) for all A are the L1 ball, with two vertices a feature."""
+        return False
+
     @abstractmethod
     def gains(self, order: Features) -> Array:
         """Return F(order[:k + 1]) - F(order[:k]) for every k and an order of some or all features."""

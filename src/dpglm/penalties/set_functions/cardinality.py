@@ -79,6 +79,10 @@ class AnyFeature(OfCardinality):
     array([ 1.5, -1.5])
     """
 
+    @property
+    def few_vertices(self) -> bool:
+        return True
+
     def increments(self, n_features: int) -> Array:
         return np.eye(1, n_features)[0]
 

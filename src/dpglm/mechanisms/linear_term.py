@@ -1,0 +1,101 @@
+"""Objective perturbation: a random linear term in what is minimised."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import accounting
+from .base import Mechanism
+from .gaussian import Gaussian
+from .randomness import GAUSSIAN_DISTANCE, Randomness
+
+Vector = NDArray[np.float64]
+
+_FARTHEST = 40.0  # deviations: the probability of a normal number beyond is below the distance of a draw
+
+
+class Perturbable(Protocol):
+    """An objective over records that a sum of gradients and public terms make up."""
+
+    @property
+    def dimension(self) -> int: ...
+
+    def minimiser(self, linear: Vector) -> Vector:
+        """Nearly the minimiser of the objective with that linear term in the sum."""
+        ...
+
+    def error(self, length: float) -> float:
+        """How far from the exact minimiser it may be, for a linear term of at most that norm."""
+        ...
+
+    def moved(self, length: float) -> float:
+        """How far the minimiser moves at most if the linear term changes by that length."""
+        ...
+
+    def implied(self, w: Vector) -> tuple[Vector, float]:
+        """The linear term that has its minimiser at w, and the log-determinant of the Hessian there."""
+        ...
+
+
+@dataclass(frozen=True)
+class LinearTerm(Mechanism):
+    """Adds b · w with b ~ N(0, (noise * sensitivity)²) to an objective and releases its minimiser.
+
+    The sensitivity is that of the sum of gradients. The minimiser is found up to a small distance that is
+    known beforehand, and noise of its own hides what that could tell: it is ``finish`` times as large beside
+    that distance as the linear term is beside its sensitivity, and as much cheaper.
+
+    Parameters
+    ----------
+    noise : float
+        Deviation of the linear term over the sensitivity.
+    curvature, slopes, reach, neighbours
+        As in `dpglm.accounting.ObjectivePerturbation`.
+    finish : float
+        How many times more noise than necessary hides that the minimiser is not exact.
+
+    Guarantee
+    ---------
+    The linear term lies on a grid, so it is a normal one moved by a bounded length; that and the inexact
+    minimisation put the result within a known distance of the exact minimiser for a normal term. Its release
+    with noise for twice that distance is priced after the release of the exact one.
+    """
+
+    name: ClassVar[str] = "linear term"
+    distance: ClassVar[float] = GAUSSIAN_DISTANCE
+    curvature: float
+    slopes: Literal["any", "signed", "logistic"]
+    reach: float
+    neighbours: Literal["zero-out", "replace-one"]
+    finish: float = 30.0
+
+    @property
+    def event(self) -> accounting.Event:
+        moved = 2 if self.neighbours == "replace-one" else 1
+        objective = accounting.ObjectivePerturbation(
+            self.noise * moved, self.curvature, self.slopes, self.reach, self.neighbours
+        )
+        return accounting.Composed((objective, accounting.Gaussian(self.noise * self.finish)))
+
+    def release(self, answer: Perturbable, sensitivity: Any, randomness: Randomness) -> Vector:
+        if self.noise == 0:
+            return answer.minimiser(np.zeros(answer.dimension))
+        linear, grid = Gaussian(self.noise).draw(sensitivity, (answer.dimension,), randomness)
+        root = math.sqrt(answer.dimension)
+        length = _FARTHEST * self.noise * sensitivity * root
+        error = answer.error(length) + answer.moved(grid * root)
+        nearly = answer.minimiser(linear)
+        return Gaussian(self.noise * self.finish).release(nearly, 2 * error, randomness)
+
+    def log_likelihood(self, released: Any, answer: Perturbable, sensitivity: Any) -> float:
+        linear, log_determinant = answer.implied(released)
+        return log_determinant - 0.5 * float(np.sum((linear / (self.noise * sensitivity)) ** 2))
+
+    def worst_cases(self) -> dict[str, tuple[Any, Any]]:
+        # Its answers are objectives over records: the solver that uses it is audited instead.
+        return {}

@@ -1,0 +1,37 @@
+"""Scores of the vertices of a dual ball that has two for each feature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..privacy import Neighbours
+from .base import Query, Table, Vector, WorstCase
+from .minimiser import Minimiser
+
+
+@dataclass(frozen=True)
+class DualVertices(Query):
+    """The inner product of the minimiser with each vertex, +radius along every feature, then -radius.
+
+    Guarantee
+    ---------
+    An entry of a vector moves by no more than the vector in the L2 norm, so each score moves by at most the
+    radius times the sensitivity of the minimiser.
+    """
+
+    name: ClassVar[str] = "dual vertex scores"
+    minimiser: Minimiser
+    radius: float
+
+    def __call__(self, data: Table, *public: Any) -> Vector:
+        features = self.radius * self.minimiser(data, *public)[: self.minimiser.n_features]
+        return np.concatenate([features, -features])
+
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        return self.radius * self.minimiser.sensitivity(neighbours)
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        return self.minimiser.worst_case(n_features, radius, constant)

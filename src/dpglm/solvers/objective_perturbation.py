@@ -1,0 +1,120 @@
+"""Objective perturbation: the minimiser of an objective with a random linear term."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..curator import Curator
+from ..errors import UnsupportedProblem
+from ..mechanisms import LinearTerm
+from ..plan import Plan, Release
+from ..privacy import Budget, Neighbours
+from ..problem import Problem
+from ..queries import Minimiser
+from . import defaults
+from .base import AuditCase, Result, Solver, noise_of_one_pass, opposed, positive, require_smooth
+from .gradient_descent import MOST_STEPS, exact_minimiser
+from .output_perturbation import minimiser, with_l2
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbationPlan(Plan):
+    """Plan of `ObjectivePerturbation`."""
+
+    solver: ClassVar[str] = "objective perturbation"
+
+    steps: int
+    clip: float
+    quadratic: float
+
+    @property
+    def deviation(self) -> float:
+        """Deviation of each entry of the linear term beside the mean loss; 0 without noise.
+
+        A norm in the penalty makes coefficients 0 where its strength exceeds what that term and the records
+        pull with, so the strength to try first is this times the dual norm of normal deviates.
+        """
+        moved = self.neighbours.records_moved
+        return sum(release.mechanism.noise for release in self.releases) * moved * self.clip / self.n_records
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation(Solver):
+    """The minimiser of loss + penalty + a quadratic term + a random linear term.
+
+    For any convex penalty, of which the zeros show in the result: the noise is inside the problem. It is
+    hardly more than that of one release of a sum of gradients.
+
+    Parameters
+    ----------
+    clip : float, optional
+        Largest L2 norm of one record's gradient. The loss of a record goes on in a straight line from where
+        its gradient is as long as that.
+    quadratic : float, optional
+        Strength of the quadratic term, quadratic / 2 norm(w)², beside the mean loss. The price needs some:
+        with an L2 part of the penalty that is strong enough it may be 0.
+
+    Notes
+    -----
+    The intercept has no L2 part of its own and gets that of the other coefficients, around its start. With
+    an infinite epsilon the solver returns the exact minimiser, without that, clipping and ``quadratic``.
+    """
+
+    name: ClassVar[str] = "objective perturbation"
+
+    clip: float | None = None
+    quadratic: float | None = None
+
+    def __post_init__(self) -> None:
+        positive(clip=self.clip)
+        if self.quadratic is not None and not 0 <= self.quadratic < math.inf:
+            raise ValueError(f"quadratic must be at least 0 and finite, got {self.quadratic!r}")
+
+    def plan(
+        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
+    ) -> ObjectivePerturbationPlan:
+        require_smooth(problem, type(self).__name__)
+        releases: tuple[Release, ...] = ()
+        steps, clip, quadratic = MOST_STEPS, 0.0, 0.0
+        if budget.private:
+            noise = noise_of_one_pass(n, budget, neighbours, fits)
+            clip, quadratic = defaults.objective_perturbation(problem, p, noise, self.clip, self.quadratic)
+            steps, clip, quadratic = 1, float(clip), float(quadratic)
+            query = minimiser(problem, n, p, clip, quadratic)
+            largest = problem.loss.lipschitz(problem.bounds.target) * problem.radius(p)
+            mechanism = LinearTerm(
+                1.0,
+                curvature=query.smoothness / (n * query.strength),
+                slopes=problem.loss.slopes,
+                reach=largest / clip if math.isfinite(largest) else 1.0,
+                neighbours=neighbours.value,
+            )
+            release = Release(
+                query=Minimiser.name,
+                mechanism=mechanism,
+                count=1,
+                sensitivity=f"{neighbours.records_moved * clip:.4g}",
+                entries=2 * problem.dimension(p),
+            )
+            releases = (release,)
+        plan = ObjectivePerturbationPlan(n, p, budget, neighbours, fits, releases, steps, clip, quadratic)
+        try:
+            return plan.calibrated()
+        except ValueError as error:
+            raise UnsupportedProblem(
+                f"{type(self).__name__} cannot keep to this budget with a quadratic term of {quadratic:g}: "
+                f"{error}"
+            ) from None
+
+    def run(self, plan: ObjectivePerturbationPlan, problem: Problem, curator: Curator) -> Result:
+        if not plan.budget.private:
+            return exact_minimiser(plan, problem, curator)
+        query = minimiser(problem, plan.n_records, plan.n_features, plan.clip, plan.quadratic)
+        opened = curator.open(query, problem.start(plan.n_features))
+        return Result(opened.release(plan.releases[0].mechanism), plan.steps)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        return (with_l2(opposed(cls(clip=0.1, quadratic=0.0), 2)),)
