@@ -40,6 +40,10 @@ class Additive(Mechanism):
         grid, steps = public_grid(sensitivity, self.noise, self._rounding(entries))
         return self._integers(steps, shape, randomness) * grid, grid
 
+    def grid(self, sensitivity: float, entries: int) -> float:
+        """The grid of a release of so many numbers."""
+        return float(public_grid(sensitivity, self.noise, self._rounding(entries))[0])
+
     def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> Any:
         if self.noise == 0:
             return answer

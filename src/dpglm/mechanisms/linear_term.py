@@ -19,22 +19,28 @@ Vector = NDArray[np.float64]
 _FARTHEST = 40.0  # deviations: the probability of a normal number beyond is below the distance of a draw
 
 
-class Perturbable(Protocol):
-    """An objective over records that a sum of gradients and public terms make up."""
+class Problem(Protocol):
+    """What is public about an objective that is a sum over records and of public terms."""
 
     @property
     def dimension(self) -> int: ...
 
+    def perturbed_error(self, length: float, moved: float) -> float:
+        """How far from the exact minimiser what is found may be.
+
+        The linear term has at most a certain length, and may have been moved from the exact one.
+        """
+        ...
+
+
+class Perturbable(Protocol):
+    """Such an objective over records."""
+
+    @property
+    def query(self) -> Problem: ...
+
     def minimiser(self, linear: Vector) -> Vector:
         """Nearly the minimiser of the objective with that linear term in the sum."""
-        ...
-
-    def error(self, length: float) -> float:
-        """How far from the exact minimiser it may be, for a linear term of at most that norm."""
-        ...
-
-    def moved(self, length: float) -> float:
-        """How far the minimiser moves at most if the linear term changes by that length."""
         ...
 
     def implied(self, w: Vector) -> tuple[Vector, float]:
@@ -83,14 +89,22 @@ class LinearTerm(Mechanism):
         return accounting.Composed((objective, accounting.Gaussian(self.noise * self.finish)))
 
     def release(self, answer: Perturbable, sensitivity: Any, randomness: Randomness) -> Vector:
+        dimension = answer.query.dimension
         if self.noise == 0:
-            return answer.minimiser(np.zeros(answer.dimension))
-        linear, grid = Gaussian(self.noise).draw(sensitivity, (answer.dimension,), randomness)
-        root = math.sqrt(answer.dimension)
-        length = _FARTHEST * self.noise * sensitivity * root
-        error = answer.error(length) + answer.moved(grid * root)
-        nearly = answer.minimiser(linear)
-        return Gaussian(self.noise * self.finish).release(nearly, 2 * error, randomness)
+            return answer.minimiser(np.zeros(dimension))
+        linear, _ = Gaussian(self.noise).draw(sensitivity, (dimension,), randomness)
+        error = self._error(answer.query, sensitivity)
+        return Gaussian(self.noise * self.finish).release(answer.minimiser(linear), 2 * error, randomness)
+
+    def deviation(self, problem: Problem, sensitivity: float) -> float:
+        """Deviation of the noise that hides that the minimiser is not exact."""
+        return self.noise * self.finish * 2 * self._error(problem, sensitivity) if self.noise else 0.0
+
+    def _error(self, problem: Problem, sensitivity: float) -> float:
+        """How far what is minimised by may be from the exact minimiser for a normal linear term."""
+        root = math.sqrt(problem.dimension)
+        grid = Gaussian(self.noise).grid(sensitivity, problem.dimension)
+        return problem.perturbed_error(_FARTHEST * self.noise * sensitivity * root, grid * root)
 
     def log_likelihood(self, released: Any, answer: Perturbable, sensitivity: Any) -> float:
         linear, log_determinant = answer.implied(released)

@@ -97,6 +97,18 @@ class Minimiser(Query):
             )
         return relative * self.clip / (self.n_records * self.strength)
 
+    @property
+    def dimension(self) -> int:
+        """Length of the answer."""
+        return self.n_features + (self.hold is not None)
+
+    def perturbed_error(self, length: float, moved: float) -> float:
+        """How far from the exact minimiser the answer may be with a linear term in the sum over the records.
+
+        The term has at most that length, and was moved by at most ``moved`` from the one that is meant.
+        """
+        return self.error(self.push + length / self.n_records) + moved / (self.n_records * self.strength)
+
     def __call__(self, data: Table, *public: Any) -> Vector:
         linear, start = public
         return Objective(self, data, linear, start).minimiser()
@@ -135,13 +147,13 @@ class Objective:
             self._limit = query.clip / data.row_norms
 
     @property
-    def dimension(self) -> int:
-        return len(self._start)
+    def query(self) -> Minimiser:
+        return self._query
 
     @property
     def size(self) -> int:
         """How many numbers are drawn for a release: those of a random linear term, and of noise after it."""
-        return 2 * self.dimension
+        return 2 * self._query.dimension
 
     def minimiser(self, pushed: Vector | float = 0.0) -> Vector:
         """The minimiser with one more linear term, divided by n, in the objective."""
@@ -161,27 +173,19 @@ class Objective:
             push / query.strength,
         )
 
-    def error(self, pushed: float) -> float:
-        """How far from the exact minimiser it may be, if the linear term times n has that norm at most."""
-        return self._query.error(self._query.push + pushed / self._query.n_records)
-
-    def moved(self, length: float) -> float:
-        """How far the minimiser moves at most if the linear term times n changes by that length."""
-        return length / (self._query.n_records * self._query.strength)
-
     def implied(self, w: Vector) -> tuple[Vector, float]:
         """The linear term times n that has its minimiser at w, and the log-determinant of the Hessian there.
 
         For penalties that are an L2 part alone.
         """
         query, data, n = self._query, self._data, self._query.n_records
-        strengths = np.full(self.dimension, query.penalty.strong_convexity + query.quadratic)
-        centre = np.zeros(self.dimension)
+        strengths = np.full(query.dimension, query.penalty.strong_convexity + query.quadratic)
+        centre = np.zeros(query.dimension)
         if query.hold is not None:
             strengths[-1], centre[-1] = query.hold, self._start[-1]
         z = data.dot(w)
         curvature = query.loss.curvature(z, data.y) * (np.abs(query.loss.derivative(z, data.y)) < self._limit)
-        hessian = np.array([data.t_dot(curvature * data.dot(unit)) for unit in np.eye(self.dimension)])
+        hessian = np.array([data.t_dot(curvature * data.dot(unit)) for unit in np.eye(query.dimension)])
         gradient = self._slope(w) + self._linear + strengths * (w - centre)
         return -n * gradient, float(np.linalg.slogdet(hessian + n * np.diag(strengths))[1])
 
@@ -208,7 +212,7 @@ class OpenMinimiser:
 
     def __init__(self, objective: Objective, neighbours: Neighbours, releaser: Releaser) -> None:
         self._objective, self._releaser = objective, releaser
-        self._sensitivity = neighbours.records_moved * objective._query.clip
+        self._sensitivity = neighbours.records_moved * objective.query.clip
 
     def release(self, mechanism: Any) -> Vector:
         """The minimiser with a random linear term: costs one event.

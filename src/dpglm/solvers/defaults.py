@@ -39,6 +39,11 @@ came to, and a share of 0.3 serves best; over a short one it is the share of gra
 fifth of the records lose nothing against all of them, in a fifth of the time; batches smaller than the number
 of features would spend more time on noise than on records.
 
+*Objective perturbation* adds a random linear term once. Its quadratic term does what stopping early does for
+gradient descent: it has the strength, smoothness over steps times step size, that leaves as much noise in
+predictions. It is never so weak that the curvature of a record alone takes more than a quarter of epsilon.
+*Output perturbation* and *dual Frank-Wolfe* have the L2 part of the penalty for that, and the same clip.
+
 The constants were chosen on real tables at epsilon 0.01 to 10 (for the greedy method on synthetic ones); the
 optimum is flat. ``docs/defaults.md`` shows what they give.
 """
@@ -59,6 +64,7 @@ USUAL_RATE = 0.2
 LEAST_FRACTION = 0.3
 LONGEST_WAY = 0.8
 JUMP = 0.4
+CURVATURE_SHARE = 0.25
 LARGEST_WEIGHT = 1e100
 
 
@@ -169,13 +175,23 @@ def output_perturbation(problem: Problem, p: int, noise: float, clip: float | No
 
 
 def objective_perturbation(
-    problem: Problem, p: int, noise: float, clip: float | None, quadratic: float | None
+    problem: Problem,
+    n: int,
+    p: int,
+    noise: float,
+    epsilon: float,
+    clip: float | None,
+    quadratic: float | None,
 ) -> tuple[float, float]:
-    """(clip, quadratic) of objective perturbation; those that are given are kept."""
+    """(clip, quadratic) of objective perturbation; those that are given are kept.
+
+    ``epsilon`` is that of one fit.
+    """
     clip, fraction = output_perturbation(problem, p, noise, clip), _clip(problem, p, noise, clip)[1]
     if quadratic is None:
         wanted = problem.smoothness(p) * noise * fraction / PREDICTION_NOISE
-        quadratic = max(wanted - problem.penalty.strong_convexity, 0.0)
+        least = problem.smoothness(p) / (n * math.expm1(min(CURVATURE_SHARE * epsilon, 100.0)))
+        quadratic = max(max(wanted, least) - problem.penalty.strong_convexity, 0.0)
     return clip, quadratic
 
 

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import LinearTerm
@@ -80,7 +82,9 @@ class ObjectivePerturbation(Solver):
         steps, clip, quadratic = MOST_STEPS, 0.0, 0.0
         if budget.private:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
-            clip, quadratic = defaults.objective_perturbation(problem, p, noise, self.clip, self.quadratic)
+            clip, quadratic = defaults.objective_perturbation(
+                problem, n, p, noise, budget.epsilon / fits, self.clip, self.quadratic
+            )
             steps, clip, quadratic = 1, float(clip), float(quadratic)
             query = minimiser(problem, n, p, clip, quadratic)
             largest = problem.loss.lipschitz(problem.bounds.target) * problem.radius(p)
@@ -112,8 +116,13 @@ class ObjectivePerturbation(Solver):
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator)
         query = minimiser(problem, plan.n_records, plan.n_features, plan.clip, plan.quadratic)
-        opened = curator.open(query, problem.start(plan.n_features))
-        return Result(opened.release(plan.releases[0].mechanism), plan.steps)
+        mechanism, p = plan.releases[0].mechanism, plan.n_features
+        assert isinstance(mechanism, LinearTerm)
+        w = curator.open(query, problem.start(p)).release(mechanism)
+        # What noise after the minimisation made of zeros becomes 0 again.
+        noise = mechanism.deviation(query, plan.neighbours.records_moved * plan.clip)
+        w[:p] = np.where(problem.penalty.support(w[:p], 2 * noise), w[:p], 0.0)
+        return Result(w, plan.steps)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
