@@ -15,10 +15,12 @@ Map = Callable[[Vector], Vector]
 _POWER_STEPS = 20
 _SAFETY = 1.05
 _PRECISION = 1e-11
-_MOST_STEPS = 20_000
+_MOST_STEPS = 100_000
 _FIRST_BLOCK = 30
 _MEMORY = 20
+_MOST_NUMBERS = 50_000_000
 _PATIENCE = 40
+_DIVERGED = 10.0  # a step so many times longer than the first one is a sign of it
 _SURE_STEP = 1.9  # below 2: a gradient step of that over the smoothness brings no two points apart
 
 
@@ -68,10 +70,14 @@ def certified_minimiser(function: Composite, start: Vector, tolerance: float, fa
     farthest : float
         How far the minimiser may be from the start, at most.
     """
-    found = _fast(function, start, tolerance)
-    if found is not None:
-        return found
-    w, step = start, _SURE_STEP / function.smoothness
+    with np.errstate(all="ignore"):  # a warning would tell of a record
+        found = _fast(function, start, tolerance)
+        return _sure(function, start, tolerance, farthest) if found is None else found
+
+
+def _sure(function: Composite, w: Vector, tolerance: float, farthest: float) -> Vector:
+    """As many proximal steps as are enough for any table, each of a length that is safe for any table."""
+    step = _SURE_STEP / function.smoothness
     nearness = max(farthest * function.strength / tolerance, 1.0)
     for _ in range(math.ceil(math.log(nearness) / math.log1p(step * function.strength))):
         w = function.prox(w - step * function.gradient(w), step)
@@ -85,10 +91,10 @@ def _fast(function: Composite, start: Vector, tolerance: float) -> Vector | None
     w, first, before = start, _norm(steps(start) - start), math.inf
     # As precise as is cheap, so that the way to the minimiser hardly shows in the last digits.
     goal = min(max(_PRECISION * first, 1e-4 * step * tolerance), step * tolerance / 4)
-    block = _FIRST_BLOCK
+    block, limit = _FIRST_BLOCK, _DIVERGED * first + goal
     while steps.taken < _MOST_STEPS:
-        w, residual = _accelerated(steps, w, goal, block)
-        if not residual <= 10 * first:
+        w, residual = _accelerated(steps, w, goal, block, limit)
+        if not residual <= limit:
             step /= 2
             steps, w = _Steps(function, step, steps.taken), start
             continue
@@ -127,13 +133,16 @@ class _Steps:
         return self.function.prox(w - self.length * self.function.gradient(w), self.length)
 
 
-def _accelerated(steps: _Steps, w: Vector, goal: float, count: int) -> tuple[Vector, float]:
-    """Steps with momentum that restarts (O'Donoghue and Candes, 2015), and the length of the last one."""
+def _accelerated(steps: _Steps, w: Vector, goal: float, count: int, limit: float) -> tuple[Vector, float]:
+    """Steps with momentum that restarts (O'Donoghue and Candes, 2015), and the length of the last one.
+
+    They end when one is no longer than the goal, or longer than a limit.
+    """
     ahead, momentum, residual = w, 1.0, math.inf
     for _ in range(count):
         new = steps(ahead)
         residual = _norm(new - ahead)
-        if not residual > goal:
+        if not goal < residual <= limit:
             return new, residual
         if np.dot(ahead - new, new - w) > 0:
             momentum = 1.0
@@ -148,8 +157,7 @@ def _extrapolated(steps: _Steps, w: Vector, goal: float) -> tuple[Vector, float]
 
     The next point is the mixture of the last ends at which, if steps were linear, the step would be least.
     """
-    ends: list[Vector] = []  # differences of successive ends
-    moves: list[Vector] = []  # and of the steps to them
+    past = _Past(max(3, min(_MEMORY, _MOST_NUMBERS // len(w))))
     end = steps(w)
     move = end - w
     best, residual, mark, waited = end, _norm(move), _norm(move), 0
@@ -159,28 +167,47 @@ def _extrapolated(steps: _Steps, w: Vector, goal: float) -> tuple[Vector, float]
             if residual > mark / 10:
                 break
             mark, waited = residual, 0
-        point = end - _mixture(np.array(moves), move) @ np.array(ends) if moves else end
+        point = end - past.share(move)
         following = steps(point)
-        if moves and not _norm(following - point) <= 2 * _norm(move):
-            ends.clear()
-            moves.clear()
+        if past.moves and not _norm(following - point) <= 2 * _norm(move):
+            past = _Past(past.most)
             point, following = end, steps(end)
-        ends.append(following - end)
-        moves.append(following - point - move)
-        if len(moves) > _MEMORY:
-            ends.pop(0)
-            moves.pop(0)
+        past.add(following - end, following - point - move)
         end, move = following, following - point
         if _norm(move) < residual:
             best, residual = end, _norm(move)
     return best, residual
 
 
-def _mixture(moves: Vector, move: Vector) -> Vector:
-    """The weights with which differences of steps make up a step, as nearly as they can."""
-    square = moves @ moves.T
-    square[np.diag_indices_from(square)] += 1e-14 * np.trace(square) + 1e-300
-    return np.asarray(np.linalg.solve(square, moves @ move))
+@dataclass
+class _Past:
+    """Differences of the last ends and of the steps to them, and the inner products of the latter."""
+
+    most: int
+    ends: list[Vector] = field(default_factory=list)
+    moves: list[Vector] = field(default_factory=list)
+    products: Vector = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def add(self, end: Vector, move: Vector) -> None:
+        self.ends.append(end)
+        self.moves.append(move)
+        row = np.array([[other @ move for other in self.moves]])
+        self.products = np.block([[self.products, row[:, :-1].T], [row]])
+        if len(self.moves) > self.most:
+            self.ends.pop(0)
+            self.moves.pop(0)
+            self.products = self.products[1:, 1:]
+
+    def share(self, move: Vector) -> Vector | float:
+        """What differences of ends add up to where those of steps add up to this one, as nearly as they can."""
+        if not self.moves:
+            return 0.0
+        ridge = 1e-14 * np.trace(self.products) * np.eye(len(self.moves))
+        try:
+            weights = np.linalg.solve(self.products + ridge, [other @ move for other in self.moves])
+        except np.linalg.LinAlgError:
+            return 0.0
+        return np.sum([weight * end for weight, end in zip(weights, self.ends, strict=True)], axis=0)
 
 
 def _norm(v: Vector) -> float:
