@@ -199,7 +199,7 @@ class _Past:
             self.products = self.products[1:, 1:]
 
     def share(self, move: Vector) -> Vector | float:
-        """What differences of ends add up to where those of steps add up to this one, as nearly as they can."""
+        """What differences of ends add up to where those of steps add up to this one, or nearly so."""
         if not self.moves:
             return 0.0
         ridge = 1e-14 * np.trace(self.products) * np.eye(len(self.moves))
