@@ -69,6 +69,7 @@ class PrivateGLM(BaseEstimator):
         problem = self._problem(n_samples)
         if budget.private and not math.isfinite(problem.radius(n_features)):
             raise ValueError("bounds must limit the norm of a row unless epsilon is infinite")
+        problem.start(n_features)  # refuses a penalty that is for another number of features
         solver = solvers.get(self.solver, problem, n_features)
         return solver.plan(problem, n_samples, n_features, budget, neighbours, fits)
 
