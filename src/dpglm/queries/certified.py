@@ -144,7 +144,7 @@ def _accelerated(steps: _Steps, w: Vector, goal: float, count: int, limit: float
         residual = _norm(new - ahead)
         if not goal < residual <= limit:
             return new, residual
-        if np.dot(ahead - new, new - w) > 0:
+        if _inner(ahead - new, new - w) > 0:
             momentum = 1.0
         following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
         ahead = new + (momentum - 1) / following * (new - w)
@@ -191,7 +191,7 @@ class _Past:
     def add(self, end: Vector, move: Vector) -> None:
         self.ends.append(end)
         self.moves.append(move)
-        row = np.array([[other @ move for other in self.moves]])
+        row = np.array([[_inner(other, move) for other in self.moves]])
         self.products = np.block([[self.products, row[:, :-1].T], [row]])
         if len(self.moves) > self.most:
             self.ends.pop(0)
@@ -204,11 +204,16 @@ class _Past:
             return 0.0
         ridge = 1e-14 * np.trace(self.products) * np.eye(len(self.moves))
         try:
-            weights = np.linalg.solve(self.products + ridge, [other @ move for other in self.moves])
+            weights = np.linalg.solve(self.products + ridge, [_inner(other, move) for other in self.moves])
         except np.linalg.LinAlgError:
             return 0.0
         return np.sum([weight * end for weight, end in zip(weights, self.ends, strict=True)], axis=0)
 
 
 def _norm(v: Vector) -> float:
-    return float(np.linalg.norm(v))
+    return math.sqrt(_inner(v, v))
+
+
+def _inner(v: Vector, w: Vector) -> float:
+    """The inner product; not by BLAS, which would start threads for it."""
+    return float(np.einsum("i,i->", v, w))
