@@ -80,7 +80,9 @@ def certified_minimiser(function: Composite, start: Vector, tolerance: float, fa
 
 def _fast(function: Composite, start: Vector, tolerance: float) -> Vector | None:
     """Accelerated and extrapolated steps in turn; None if they do not lead to a certificate."""
-    step = 1 / largest_curvature(function.curve, len(start))
+    # The certificate divides by the step: one that is lost beside the point would certify anything.
+    shortest = 1 / function.smoothness
+    step = max(shortest, 1 / largest_curvature(function.curve, len(start)))
     steps = _Steps(function, step)
     w, first, before = start, _norm(steps(start) - start), math.inf
     # As precise as is cheap, so that the way to the minimiser hardly shows in the last digits.
@@ -89,7 +91,9 @@ def _fast(function: Composite, start: Vector, tolerance: float) -> Vector | None
     while steps.taken < _MOST_STEPS:
         w, residual = _accelerated(steps, w, goal, block)
         if not residual <= 10 * first:
-            step /= 2
+            if step <= shortest:
+                return None
+            step = max(shortest, step / 2)
             steps, w = _Steps(function, step, steps.taken), start
             continue
         if residual > goal:
