@@ -94,8 +94,9 @@ class Recorder(Curator):
     ) -> Any:
         self.answers.append(Answer(copy.copy(answer), sensitivity, mechanism, sampling))
         released = super()._noisy(answer, sensitivity, mechanism, sampling, follows)
-        self.transcript.released.append(released)
-        return self.transcript.released[-1]
+        # A copy: a solver may go on to change what it was given.
+        self.transcript.released.append(copy.copy(released))
+        return released
 
 
 class Replayer(Curator):
@@ -145,7 +146,7 @@ class Replayer(Curator):
         self._log(np.size(answer), sensitivity, mechanism, sampling, follows)
         self.answers.append(Answer(copy.copy(answer), sensitivity, mechanism, sampling))
         try:
-            return next(self._released)
+            return copy.copy(next(self._released))
         except StopIteration:
             raise TranscriptMismatch from None
 

@@ -13,7 +13,8 @@ Vector = NDArray[np.float64]
 Map = Callable[[Vector], Vector]
 
 _POWER_STEPS = 20
-_SAFETY = 1.05
+_NEARLY = 1e-2
+_SAFETY = 1.1
 _PRECISION = 1e-11
 _MOST_STEPS = 100_000
 _FIRST_BLOCK = 30
@@ -86,7 +87,9 @@ def _sure(function: Composite, w: Vector, tolerance: float, farthest: float) -> 
 
 def _fast(function: Composite, start: Vector, tolerance: float) -> Vector | None:
     """Accelerated and extrapolated steps in turn; None if they do not lead to a certificate."""
-    step = 1 / largest_curvature(function.curve, len(start))
+    # The certificate divides by the step: one that is lost beside the point would certify anything.
+    shortest = 1 / function.smoothness
+    step = max(shortest, 1 / largest_curvature(function.curve, len(start)))
     steps = _Steps(function, step)
     w, first, before = start, _norm(steps(start) - start), math.inf
     # As precise as is cheap, so that the way to the minimiser hardly shows in the last digits.
@@ -95,7 +98,9 @@ def _fast(function: Composite, start: Vector, tolerance: float) -> Vector | None
     while steps.taken < _MOST_STEPS:
         w, residual = _accelerated(steps, w, goal, block, limit)
         if not residual <= limit:
-            step /= 2
+            if step <= shortest:
+                return None
+            step = max(shortest, step / 2)
             steps, w = _Steps(function, step, steps.taken), start
             continue
         if residual > goal:
@@ -114,9 +119,11 @@ def largest_curvature(curve: Map, dimension: int) -> float:
     value = 0.0
     for _ in range(_POWER_STEPS):
         v = curve(v / _norm(v))
-        value = _norm(v)
+        before, value = value, _norm(v)
         if not value > 0:
             return 1.0
+        if abs(value - before) <= _NEARLY * value:
+            break
     return _SAFETY * value
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..privacy import Neighbours
-from .base import Query, Table, Vector, WorstCase
+from .base import Query, Releaser, Table, Vector, WorstCase, require_moderate
 from .minimiser import Minimiser
 
 
@@ -30,8 +30,27 @@ class DualVertices(Query):
         features = self.radius * self.minimiser(data, *public)[: self.minimiser.n_features]
         return np.concatenate([features, -features])
 
-    def sensitivity(self, neighbours: Neighbours) -> float:
-        return self.radius * self.minimiser.sensitivity(neighbours)
+    def sensitivity(self, neighbours: Neighbours) -> Vector:
+        return np.full(2 * self.minimiser.n_features, self.radius * self.minimiser.sensitivity(neighbours))
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return self.minimiser.worst_case(n_features, radius, constant)
+
+    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenDualVertices:
+        """The scores for minimisers with the start w."""
+        return OpenDualVertices(self, data, w, float(self.sensitivity(neighbours)[0]), releaser)
+
+
+class OpenDualVertices:
+    """Scores behind ``select``."""
+
+    def __init__(
+        self, query: DualVertices, data: Table, start: Vector, sensitivity: float, releaser: Releaser
+    ) -> None:
+        self._query, self._data, self._start = query, data, start
+        self._sensitivity, self._releaser = sensitivity, releaser
+
+    def select(self, linear: Vector, mechanism: Any) -> int:
+        """A vertex whose score for a linear term is nearly the largest: costs one event."""
+        require_moderate(linear)
+        return self._releaser(self._query(self._data, linear, self._start), self._sensitivity, mechanism)

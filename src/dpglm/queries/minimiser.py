@@ -68,6 +68,10 @@ class Minimiser(Query):
     push: float = 0.0
 
     def __post_init__(self) -> None:
+        if not math.isfinite(self.radius):
+            raise UnsupportedProblem(
+                "no minimiser is private if rows have no bound: Bounds must limit their norm"
+            )
         if not self.strength > 0:
             raise UnsupportedProblem(
                 "a minimiser without an L2 part can move any distance when one record changes, so no noise "
@@ -138,9 +142,9 @@ class Objective:
     def __init__(self, query: Minimiser, data: Table, linear: Vector, start: Vector) -> None:
         if (data.n_records, data.n_features) != (query.n_records, query.n_features):
             raise ValueError("the minimiser is asked of a table of another size than planned")
-        if not max(np.linalg.norm(linear), query.strength * np.linalg.norm(start)) <= query.push * (
-            1 + 1e-12
-        ):
+        # Not max(), which passes over a NaN in its second place.
+        longest = np.maximum(np.linalg.norm(linear), query.strength * np.linalg.norm(start))
+        if not longest <= query.push * (1 + 1e-12):
             raise ValueError("the linear term or the start is larger than planned")
         self._query, self._data, self._linear, self._start = query, data, linear, start
         with np.errstate(divide="ignore"):

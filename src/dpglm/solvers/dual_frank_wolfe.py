@@ -121,9 +121,9 @@ class DualFrankWolfe(Solver):
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         return (
-            _structured(opposed(cls(steps=2, clip=0.1), 2), Cardinality()),
+            _structured(opposed(cls(steps=2, clip=0.1, sparse=False), 2), Cardinality()),
             # One feature: what lowers the score of one of its two vertices raises that of the other.
-            _structured(opposed(cls(steps=2, clip=0.1, share=0.9), 1), AnyFeature()),
+            _structured(opposed(cls(steps=2, clip=0.1, sparse=False), 1), AnyFeature()),
         )
 
     def _releases(
@@ -151,7 +151,7 @@ class DualFrankWolfe(Solver):
             query=DualVertices.name,
             mechanism=Exponential(math.sqrt(steps / self.share)),
             count=steps,
-            sensitivity=f"{scores.sensitivity(neighbours):.4g}",
+            sensitivity=f"{scores.sensitivity(neighbours)[0]:.4g}",
             entries=2 * p,
         )
         return choices, replace(theta, mechanism=Gaussian((1 - self.share) ** -0.5), count=1)
@@ -198,9 +198,9 @@ def _by_vertices(
 ) -> tuple[Vector, float]:
     """theta(s) after steps to selected vertices."""
     p, (choices, theta) = plan.n_features, plan.releases
-    scores, s = DualVertices(query, norm.strength), np.zeros_like(start)
+    scores, s = curator.open(DualVertices(query, norm.strength), start), np.zeros_like(start)
     for t in range(1, plan.steps + 1):
-        chosen = curator.release(scores, choices.mechanism, s, start)
+        chosen = scores.select(s, choices.mechanism)
         vertex = np.zeros_like(s)
         vertex[chosen % p] = norm.strength if chosen < p else -norm.strength
         s += 2 / (t + 1) * (vertex - s)

@@ -91,7 +91,7 @@ class ObjectivePerturbation(Solver):
             mechanism = LinearTerm(
                 1.0,
                 curvature=query.smoothness / (n * query.strength),
-                slopes=problem.loss.slopes,
+                slopes=problem.loss.slopes if math.isfinite(largest) else "any",
                 reach=largest / clip if math.isfinite(largest) else 1.0,
                 neighbours=neighbours.value,
             )
