@@ -1,9 +1,10 @@
 """Excess risk of output perturbation against the Gaussian width of the dual ball of its norm.
 
 The risk is mean loss + strength * norm(w) + mu / 2 norm(w)², its excess that of the released coefficients
-over the exact minimiser: logistic loss (L = 1), rows of norm R = 1, epsilon 1. Theorem 1 of the paper on
-sparse private risk minimisation by submodular norms has strength = L R / (width sqrt(n)) and an excess of
-order L R width / (epsilon sqrt(n)): slopes of at most -1/2 in n and 1 in the width.
+over the exact minimiser: logistic loss (L = 1), rows of norm R = 1, epsilon 1. Kumar and Deisenroth,
+"Differentially Private Empirical Risk Minimization with Sparsity-Inducing Norms", Theorem 1, have
+strength = L R / (width sqrt(n)) and an excess of at most the order of L R width / (epsilon sqrt(n)): slopes
+-1/2 in n and 1 in the width.
 
     python experiments/structured_width.py           # 3 minutes
     python experiments/structured_width.py --quick   # seconds, too small to mean anything
