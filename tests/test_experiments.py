@@ -29,6 +29,8 @@ EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
         ("scd_defaults.py", ["--quick", "--runs", "1", "--data", "."], "| Adult, hinge | 1 | 0.1 | - |"),
         ("scd_noise.py", ["--quick"], "| 1 | 1,000 | 100 | 200 |"),
         ("scd_paper.py", ["--quick", "--data", ".", "--out", "."], "| ridge_small, MSE | 1 |"),
+        ("structured_recovery.py", ["--quick", "--out", "."], "| groups | objective perturbation | 500 |"),
+        ("structured_width.py", ["--quick"], "| any feature | 2.6 |"),
     ],
 )
 def test_an_experiment_runs_and_prints_its_table(script, arguments, printed, tmp_path):
@@ -54,6 +56,8 @@ def test_every_experiment_is_run():
         "scd_defaults.py",
         "scd_noise.py",
         "scd_paper.py",
+        "structured_recovery.py",
+        "structured_width.py",
         "unequal_columns.py",
     }
 
