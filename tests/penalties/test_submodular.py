@@ -352,7 +352,7 @@ def test_penalties_are_frozen_values_that_can_be_pickled(function):
     penalty = Submodular(0.5, function)
     assert pickle.loads(pickle.dumps(penalty)) == penalty
     assert hash(penalty) == hash(replace(penalty)) and penalty != replace(penalty, strength=1.0)
-    assert repr(penalty) == f"Submodular(strength=0.5, function={function!r})"
+    assert repr(penalty) == f"Submodular(strength=0.5, function={function!r}, l2=0.0)"
     assert " at 0x" not in repr(penalty)
     with pytest.raises(FrozenInstanceError):
         function.weights = (1.0,)

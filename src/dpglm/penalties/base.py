@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 Array = NDArray[np.float64]
 
 TOLERANCE = 1e-9  # relative; a projected point may miss its set by rounding
+SURE = 0.95  # how likely noise alone is to leave no coefficient that differs from 0
 
 
 @dataclass(frozen=True)
@@ -88,11 +90,11 @@ class Separable(Penalty):
     def support(self, w: Array, noise: float) -> NDArray[np.bool_]:
         """Return which coefficients are to differ from 0 if w carries noise of that deviation.
 
-        With an L1 part, those that the largest of so many normal deviates does not explain.
+        With an L1 part, those that are larger than noise alone would be in all but a twentieth of cases.
         """
         if self.coordinate_form()[0] == 0:
             return super().support(w, noise)
-        return np.abs(w) > noise * math.sqrt(2 * math.log(max(w.size, 2)))
+        return np.abs(w) > noise * float(ndtri((1 + SURE ** (1 / max(w.size, 1))) / 2))
 
     def prox_one(self, w_j: float, step: float) -> float:
         """Return the proximal step of a single coordinate."""

@@ -15,7 +15,7 @@ from ..privacy import Neighbours
 from .base import Query, Releaser, Table, Vector, WorstCase, finite
 from .certified import Composite, certified_minimiser
 
-TOLERANCE = 1e-4
+TOLERANCE = 1e-6
 """Norm of the subgradient that is asked for, over what one record adds to the gradient at most."""
 
 _ROUNDING = 2.0**-52
@@ -89,17 +89,25 @@ class Minimiser(Query):
         """The largest curvature of the mean loss."""
         return self.loss.smoothness() * self.radius**2
 
+    def tolerance(self, push: float) -> float:
+        """Norm of the subgradient that certifies an answer, for a linear term of at most that norm."""
+        return (TOLERANCE + self._rounding(push)) * self.clip / self.n_records
+
     def error(self, push: float) -> float:
-        """How far from the exact minimiser the answer may be, for a linear term of that norm at most."""
-        condition = 1 + self.smoothness / self.strength
-        # A sum of n terms rounds, and so do the p products in a margin and the proximal step.
-        rounding = _ROUNDING * self.n_records * (self.n_records + (self.n_features + 8) * condition)
-        relative = TOLERANCE + rounding * (1 + push / self.clip)
+        """How far from the exact minimiser the answer may be, for a linear term of at most that norm."""
+        relative = TOLERANCE + 2 * self._rounding(push)
         if not relative < 1:
             raise UnsupportedProblem(
                 "double precision does not find this minimiser closely enough: use a stronger L2 part"
             )
         return relative * self.clip / (self.n_records * self.strength)
+
+    def _rounding(self, push: float) -> float:
+        """How far a computed subgradient may be off, over what one record adds to it at most."""
+        condition = 1 + self.smoothness / self.strength
+        # A sum of n terms rounds, and so do the p products in a margin and the proximal step.
+        terms = self.n_records + (self.n_features + 8) * condition
+        return _ROUNDING * self.n_records * terms * (1 + push / self.clip)
 
     @property
     def dimension(self) -> int:
@@ -163,7 +171,7 @@ class Objective:
         """The minimiser with one more linear term, divided by n, in the objective."""
         query = self._query
         linear = self._linear + pushed / query.n_records
-        push = query.clip + query.push + float(np.linalg.norm(linear))
+        push = query.push + float(np.linalg.norm(linear))
         return certified_minimiser(
             Composite(
                 lambda w: self._slope(w) + linear,
@@ -173,8 +181,8 @@ class Objective:
                 query.strength,
             ),
             self._start,
-            TOLERANCE * query.clip / query.n_records,
-            push / query.strength,
+            query.tolerance(push),
+            (query.clip + push) / query.strength,
         )
 
     def implied(self, w: Vector) -> tuple[Vector, float]:

@@ -20,6 +20,8 @@ from .base import AuditCase, Result, Solver, noise_of_one_pass, opposed, positiv
 from .gradient_descent import MOST_STEPS, exact_minimiser
 from .output_perturbation import minimiser, with_l2
 
+_HIDDEN = 4.0  # deviations that hide a zero
+
 
 @dataclass(frozen=True)
 class ObjectivePerturbationPlan(Plan):
@@ -119,10 +121,10 @@ class ObjectivePerturbation(Solver):
         mechanism, p = plan.releases[0].mechanism, plan.n_features
         assert isinstance(mechanism, LinearTerm)
         w = curator.open(query, problem.start(p)).release(mechanism)
-        # What noise after the minimisation made of zeros becomes 0 again.
+        # What noise after the minimisation made of zeros becomes 0 again, and what it put outside goes back.
         noise = mechanism.deviation(query, plan.neighbours.records_moved * plan.clip)
-        w[:p] = np.where(problem.penalty.support(w[:p], 2 * noise), w[:p], 0.0)
-        return Result(w, plan.steps)
+        w[:p] = np.where(np.abs(w[:p]) > _HIDDEN * noise, w[:p], 0.0)
+        return Result(problem.prox(w, 0.0), plan.steps)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:

@@ -103,7 +103,7 @@ class OutputPerturbation(Solver):
         if plan.sparse:
             noise = release.mechanism.noise * float(query.sensitivity(plan.neighbours))
             w[:p] = np.where(problem.penalty.support(w[:p], noise), w[:p], 0.0)
-        return Result(w, plan.steps)
+        return Result(problem.prox(w, 0.0), plan.steps)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
