@@ -27,7 +27,7 @@ from dpglm.audit.registry import exact_findings, mechanism_targets, solver_targe
 from dpglm.audit.targets import TranscriptTarget
 from dpglm.cli import app
 from dpglm.curator import Curator
-from dpglm.mechanisms import MECHANISMS, Exponential, LaplaceNoisyMax, Randomness
+from dpglm.mechanisms import MECHANISMS, Exponential, LaplaceNoisyMax, LinearTerm, Randomness
 from dpglm.plan import Plan
 from dpglm.queries import QUERIES, ClippedGradient, Minimiser
 from dpglm.sampling import Everyone, Poisson
@@ -42,10 +42,26 @@ def named(target):
     return f"{target.subject}, {target.neighbours}"
 
 
+@pytest.fixture(autouse=True, scope="module")
+def minimisers_are_found_once():
+    """An answer is a function of the table and of public values: what was found is not sought again."""
+    found, find = {}, Minimiser.__call__
+
+    def kept(query, data, *public):
+        key = query, id(data), *(value.tobytes() for value in public)
+        if key not in found:
+            found[key] = data, find(query, data, *public)  # the table with it, so that its id stays its own
+        return found[key][1].copy()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Minimiser, "__call__", kept)
+        yield
+
+
 def affordable(target, usual):
-    """A run that finds minimisers takes milliseconds: a third of the runs will do."""
+    """A random linear term has a minimiser of its own in every run: half of the runs will do."""
     releases = target.plan.releases if isinstance(target, TranscriptTarget) else ()
-    return usual // 3 if any(release.query == Minimiser.name for release in releases) else usual
+    return usual // 2 if any(isinstance(release.mechanism, LinearTerm) for release in releases) else usual
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=named)
