@@ -432,3 +432,24 @@ def test_two_relations_in_one_price_are_refused():
     ):
         with pytest.raises(ValueError, match="mixes"):
             compose(Composed((zero_out, other)))
+
+
+@pytest.mark.parametrize("noise", [0.8, 3.0])
+def test_a_replaced_record_is_priced_by_the_corners_of_its_slopes(noise):
+    mu, x = 1 / noise, np.linspace(0.5, 12, 40)
+    above = x + math.log1p(0.2)
+
+    def one(m):
+        return np.array([gaussian_delta(m, value) for value in x])
+
+    def two(m):
+        short = np.minimum(x - m * m / 2, 0)
+        far = np.array([gaussian_delta(m, max(value, m * m / 2)) for value in x])
+        return 1 - np.exp(short) + 2 * np.exp(short) * far
+
+    signed = objective_profile(ObjectivePerturbation(noise, 0.2, "signed", 1.0, "replace-one")).forward(above)
+    either = objective_profile(ObjectivePerturbation(noise, 0.2, "any", 1.0, "replace-one")).forward(above)
+    expected = {"signed": one(2 * mu) + 2 * one(mu), "any": two(2 * mu) + two(math.sqrt(2) * mu)}
+    for found, known in ((signed, expected["signed"]), (either, expected["any"])):
+        tail = known < 0.05  # below, a chord to smaller x may be lower
+        assert tail.any() and np.allclose(found[tail], known[tail], rtol=1e-6)

@@ -11,7 +11,7 @@ from dpglm import Bounds, Neighbours
 from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import Huber, Logistic, Poisson, SmoothedHinge, Squared
-from dpglm.mechanisms import Gaussian
+from dpglm.mechanisms import Gaussian, LinearTerm
 from dpglm.penalties import (
     L1,
     L2,
@@ -395,4 +395,45 @@ def test_an_opened_minimiser_tells_nothing_but_what_it_releases():
         Neighbours.REPLACE_ONE,
         lambda answer, sensitivity, mechanism: seen.append(sensitivity) or "released",
     )
-    assert opened.release(Gaussian(1.0)) == "released" and seen == [2 * 0.5]
+    facts = query.perturbation(Neighbours.REPLACE_ONE)
+    assert opened.release(LinearTerm(1.0, **facts)) == "released" and seen == [2 * 0.5]
+    wrong = {
+        "curvature": 0.5 * facts["curvature"],
+        "slopes": "signed",
+        "reach": 1.0,
+        "neighbours": "zero-out",
+    }
+    for name, value in wrong.items():
+        with pytest.raises(ValueError, match="another objective"):
+            opened.release(LinearTerm(1.0, **facts | {name: value}))
+    with pytest.raises(ValueError, match="another objective"):
+        opened.release(Gaussian(1.0))
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_the_sensitivity_is_that_of_the_exact_minimiser_and_twice_the_error(neighbours):
+    query = Minimiser(Squared(), 0.5, L2(0.1), N, P, 2.0, quadratic=0.3, hold=0.2, push=7.0)
+    rounding = 2.0**-52 * N * (N + (P + 8) * (1 + 4 / 0.2)) * (1 + 7.0 / 0.5)
+    assert query.error(7.0) == pytest.approx((TOLERANCE + 2 * rounding) * 0.5 / (N * 0.2), rel=1e-12)
+    exact = neighbours.records_moved * 0.5 / (N * 0.2)
+    assert query.sensitivity(neighbours) == pytest.approx(exact + 2 * query.error(7.0), rel=1e-14)
+
+
+def test_clips_whose_squares_leave_the_range_of_doubles_are_refused():
+    for clip in (1e-120, 1e120, math.inf, math.nan):
+        with pytest.raises(UnsupportedProblem, match="clip"):
+            Minimiser(Logistic(), clip, L2(0.1), 10, 3, 1.0)
+    with pytest.raises(UnsupportedProblem, match="Bounds"):
+        Minimiser(Logistic(), 0.5, L2(0.1), 10, 3, math.inf)
+
+
+def test_momentum_against_a_wall_leads_to_a_certificate_by_the_fast_way(monkeypatch):
+    """Clipped slopes make the objective flat, then steep: steps grow more than tenfold on the way."""
+    monkeypatch.setattr(certified, "_sure", lambda *arguments: pytest.fail("the sure way was taken"))
+    problem = Problem(Huber(0.01), L2(1e-7), Bounds(row_norm=1.0, target=(-1, 1)), fit_intercept=False)
+    y = np.where(np.arange(200) < 101, 1.0, -1.0)
+    query, start = minimiser(problem, 200, 1, 0.01), problem.start(1)
+    w = query(as_data(np.ones((200, 1)), y, problem.bounds), np.zeros(1), start)
+    # 101 records pull up by 0.01 each, 99 down, until the former are within 0.01 of their target.
+    assert w == pytest.approx(1 - 0.01 * 99 / 101, abs=1e-4)

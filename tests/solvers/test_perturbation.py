@@ -463,3 +463,61 @@ def test_the_dual_optimum_with_the_linear_term_is_not_the_one_without_it_plus_no
         assert abs((s + b) - (without + b))[0] == pytest.approx(min(b, 0.1))
         as_noise_after = -(without + b)
         assert abs(as_noise_after - theta)[0] == pytest.approx(min(b, 0.1))
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(("clip", "reach"), [(0.25, 4.0), (None, None), (50.0, 1.0)])
+@pytest.mark.parametrize(
+    ("loss", "smoothness", "slopes"),
+    [(Logistic(), 0.25, "logistic"), (SmoothedHinge(0.5), 2.0, "signed"), (Squared(), 1.0, "any")],
+    ids=lambda value: str(value),
+)
+def test_the_linear_term_is_priced_for_the_objective(
+    loss, smoothness, slopes, clip, reach, fit_intercept, neighbours
+):
+    bounds = Bounds(row_norm=1.0, target=(-3, 3)) if slopes == "any" else BALL
+    problem = Problem(loss, L2(0.05), bounds, fit_intercept)
+    plan = ObjectivePerturbation(clip=clip, quadratic=0.2).plan(problem, N, P, BUDGET, neighbours)
+    mechanism, square = plan.releases[0].mechanism, 1.25 if fit_intercept else 1.0  # the constant is a half
+    assert mechanism.curvature == pytest.approx(smoothness * square / (N * 0.25))
+    assert (mechanism.slopes, mechanism.neighbours) == (slopes, neighbours.value)
+    if slopes != "any" and clip is not None:
+        assert mechanism.reach == pytest.approx(max(reach * math.sqrt(square), 1.0) if clip < 1 else 1.0)
+        assert plan.clip == pytest.approx(min(clip, math.sqrt(square)))
+
+
+def test_a_plan_for_another_objective_is_refused_at_the_run():
+    weak, strong = (Problem(Logistic(), L2(l2), BALL, fit_intercept=False) for l2 in (0.02, 50.0))
+    solver = ObjectivePerturbation(quadratic=0.0)
+    plan = solver.plan(strong, N, P, BUDGET, ZERO)
+    with pytest.raises(ValueError, match="another objective"):
+        solver.run(plan, weak, Curator(as_data(X, LABELS, BALL), ZERO, Randomness(0)))
+
+
+def test_a_plan_whose_minimiser_cannot_be_found_is_refused_before_any_record_is_read():
+    far = Problem(Squared(), L2(0.1), Bounds(row_norm=1.0, target=(1e12, 1e12 + 1)))
+    with pytest.raises(UnsupportedProblem, match="double precision"):
+        ObjectivePerturbation().plan(far, N, P, BUDGET, REPLACE)
+
+
+def test_the_share_of_selections_is_what_is_left_of_the_other():
+    problem = Problem(Logistic(), ANY, BALL)
+    for share in (0.2, 0.8):
+        choices, theta = DualFrankWolfe(steps=9, share=share).plan(problem, N, P, BUDGET, ZERO).releases
+        ratio = choices.mechanism.noise / theta.mechanism.noise
+        assert ratio == pytest.approx(math.sqrt(9 * (1 - share) / share))
+
+
+@pytest.mark.parametrize(("penalty", "deviations"), [(COVER, None), (ANY, 1.0)], ids=["groups", "any"])
+def test_what_noise_could_have_made_is_judged_by_the_noise_that_is_there(penalty, deviations, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        Submodular, "support", lambda self, w, noise: seen.append(noise) or np.ones(len(w), dtype=bool)
+    )
+    solver, problem = DualFrankWolfe(steps=7), Problem(Logistic(), penalty, BALL)
+    plan = solver.plan(problem, N, P, BUDGET, REPLACE)
+    solver.run(plan, problem, Curator(as_data(X, LABELS, BALL, 0.5), REPLACE, Randomness(0)))
+    one = plan.releases[-1].mechanism.noise * 2 * plan.clip / (N * 0.05)
+    weights = 2 * np.arange(1, 8) / (7 * 8)
+    assert seen == [pytest.approx(one * (deviations or np.linalg.norm(weights)), rel=1e-3)]

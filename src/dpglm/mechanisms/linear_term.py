@@ -78,7 +78,7 @@ class LinearTerm(Mechanism):
     slopes: Literal["any", "signed", "logistic"]
     reach: float
     neighbours: Literal["zero-out", "replace-one"]
-    finish: float = 30.0
+    finish: float = 10.0
 
     @property
     def event(self) -> accounting.Event:

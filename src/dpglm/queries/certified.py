@@ -22,7 +22,6 @@ _MEMORY = 20
 _MOST_NUMBERS = 50_000_000
 _PATIENCE = 40
 _DIVERGED = 10.0  # a step so many times longer than the first one is a sign of it
-_SURE_STEP = 1.9  # below 2: a gradient step of that over the smoothness brings no two points apart
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def certified_minimiser(function: Composite, start: Vector, tolerance: float, fa
     """A point that is at most tolerance / strength from the minimiser.
 
     Fast steps come first, and their end counts if it has a subgradient of norm at most ``tolerance``. If it
-    has not, as many plain proximal steps follow, from the start, as are enough for any table.
+    has not, as many steps follow, from the start, as are enough for any table.
 
     Parameters
     ----------
@@ -76,12 +75,32 @@ def certified_minimiser(function: Composite, start: Vector, tolerance: float, fa
         return _sure(function, start, tolerance, farthest) if found is None else found
 
 
+def sure_steps(condition: float, nearness: float) -> int:
+    """How many steps of the sure way are enough for any table.
+
+    Parameters
+    ----------
+    condition : float
+        1 + smoothness over strength.
+    nearness : float
+        How many times nearer than the start the end must be.
+    """
+    fall = -math.log1p(-1 / math.sqrt(condition))
+    return 1 + math.ceil((math.log(condition) + 2 * math.log(max(nearness, 1.0))) / fall)
+
+
 def _sure(function: Composite, w: Vector, tolerance: float, farthest: float) -> Vector:
-    """As many proximal steps as are enough for any table, each of a length that is safe for any table."""
-    step = _SURE_STEP / function.smoothness
-    nearness = max(farthest * function.strength / tolerance, 1.0)
-    for _ in range(math.ceil(math.log(nearness) / math.log1p(step * function.strength))):
-        w = function.prox(w - step * function.gradient(w), step)
+    """As many accelerated steps as are enough for any table, each of a length that is safe for any table.
+
+    One plain step, then the method of constant momentum (Beck, First-order methods in optimization, 10.7.7).
+    """
+    condition = 1 + function.smoothness / function.strength
+    momentum = (math.sqrt(condition) - 1) / (math.sqrt(condition) + 1)
+    steps = _Steps(function, 1 / function.smoothness)
+    w = ahead = steps(w)
+    for _ in range(sure_steps(condition, farthest * function.strength / tolerance)):
+        before, w = w, steps(ahead)
+        ahead = w + momentum * (w - before)
     return w
 
 
@@ -89,27 +108,28 @@ def _fast(function: Composite, start: Vector, tolerance: float) -> Vector | None
     """Accelerated and extrapolated steps in turn; None if they do not lead to a certificate."""
     # The certificate divides by the step: one that is lost beside the point would certify anything.
     shortest = 1 / function.smoothness
-    step = max(shortest, 1 / largest_curvature(function.curve, len(start)))
-    steps = _Steps(function, step)
-    w, first, before = start, _norm(steps(start) - start), math.inf
+    steps = _Steps(function, max(shortest, 1 / largest_curvature(function.curve, len(start))))
+    w, first = start, _norm(steps(start) - start) / steps.length
     # As precise as is cheap, so that the way to the minimiser hardly shows in the last digits.
-    goal = min(max(_PRECISION * first, 1e-4 * step * tolerance), step * tolerance / 4)
-    block, limit = _FIRST_BLOCK, _DIVERGED * first + goal
+    goal = min(max(_PRECISION * first, 1e-4 * tolerance), tolerance / 4)
+    limit, before, block = _DIVERGED * first + goal, math.inf, _FIRST_BLOCK
     while steps.taken < _MOST_STEPS:
-        w, residual = _accelerated(steps, w, goal, block, limit)
-        if not residual <= limit:
-            if step <= shortest:
-                return None
-            step = max(shortest, step / 2)
-            steps, w = _Steps(function, step, steps.taken), start
-            continue
-        if residual > goal:
-            w, residual = _extrapolated(steps, w, goal)
-        if residual <= goal or residual > before / 2:
-            w, norm = function.subgradient(w, step)
+        w, residual = _accelerated(steps, w, goal * steps.length, block, limit * steps.length)
+        diverged = not residual <= limit * steps.length
+        if diverged:
+            # A step this short leads no point astray: momentum may, for a while.
+            w, limit = start, math.inf if steps.length <= shortest else limit
+        elif residual > goal * steps.length:
+            w, residual = _extrapolated(steps, w, goal * steps.length)
+        slow = residual > before * steps.length / 2
+        if not diverged and (slow or residual <= goal * steps.length):
+            found, norm = function.subgradient(w, steps.length)
             if norm <= tolerance:
-                return w
-        before, block = residual, 2 * block
+                return found
+        before = math.inf if diverged else residual / steps.length
+        if diverged or slow:
+            steps = _Steps(function, max(shortest, steps.length / 2), steps.taken)
+        block = block if diverged else 2 * block
     return None
 
 

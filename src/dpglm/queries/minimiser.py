@@ -13,12 +13,14 @@ from ..losses import Loss
 from ..penalties import Penalty
 from ..privacy import Neighbours
 from .base import Query, Releaser, Table, Vector, WorstCase, finite
-from .certified import Composite, certified_minimiser
+from .certified import Composite, certified_minimiser, sure_steps
 
-TOLERANCE = 1e-6
+TOLERANCE = 1e-8
 """Norm of the subgradient that is asked for, over what one record adds to the gradient at most."""
 
 _ROUNDING = 2.0**-52
+_MOST_SURE_STEPS = 10_000_000
+_LEAST_CLIP = 1e-100  # far from where squares of gradients leave the range of doubles
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Minimiser(Query):
             raise UnsupportedProblem(
                 "no minimiser is private if rows have no bound: Bounds must limit their norm"
             )
+        if not _LEAST_CLIP <= self.clip <= 1 / _LEAST_CLIP:
+            raise UnsupportedProblem(f"clip must be from {_LEAST_CLIP:g} to {1 / _LEAST_CLIP:g}")
         if not self.strength > 0:
             raise UnsupportedProblem(
                 "a minimiser without an L2 part can move any distance when one record changes, so no noise "
@@ -96,7 +100,8 @@ class Minimiser(Query):
     def error(self, push: float) -> float:
         """How far from the exact minimiser the answer may be, for a linear term of at most that norm."""
         relative = TOLERANCE + 2 * self._rounding(push)
-        if not relative < 1:
+        nearness = (self.clip + 2 * push) / self.tolerance(push)
+        if not (relative < 1 and sure_steps(self._condition, nearness) <= _MOST_SURE_STEPS):
             raise UnsupportedProblem(
                 "double precision does not find this minimiser closely enough: use a stronger L2 part"
             )
@@ -104,10 +109,27 @@ class Minimiser(Query):
 
     def _rounding(self, push: float) -> float:
         """How far a computed subgradient may be off, over what one record adds to it at most."""
-        condition = 1 + self.smoothness / self.strength
         # A sum of n terms rounds, and so do the p products in a margin and the proximal step.
-        terms = self.n_records + (self.n_features + 8) * condition
+        terms = self.n_records + (self.n_features + 8) * self._condition
         return _ROUNDING * self.n_records * terms * (1 + push / self.clip)
+
+    @property
+    def _condition(self) -> float:
+        return 1 + self.smoothness / self.strength
+
+    def perturbation(self, neighbours: Neighbours) -> dict[str, Any]:
+        """What the price of a random linear term depends on besides its size.
+
+        These are the parameters of `dpglm.accounting.ObjectivePerturbation`. Where nothing bounds the slope,
+        nothing is known of how the curvature follows from it.
+        """
+        largest = self.loss.lipschitz() * self.radius
+        return {
+            "curvature": self.smoothness / (self.n_records * self.strength),
+            "slopes": self.loss.slopes if math.isfinite(largest) else "any",
+            "reach": max(largest / self.clip, 1.0) if math.isfinite(largest) else 1.0,
+            "neighbours": neighbours.value,
+        }
 
     @property
     def dimension(self) -> int:
@@ -155,7 +177,7 @@ class Objective:
         if not longest <= query.push * (1 + 1e-12):
             raise ValueError("the linear term or the start is larger than planned")
         self._query, self._data, self._linear, self._start = query, data, linear, start
-        with np.errstate(divide="ignore"):
+        with np.errstate(all="ignore"):  # a warning would tell of a record
             self._limit = query.clip / data.row_norms
 
     @property
@@ -188,7 +210,7 @@ class Objective:
     def implied(self, w: Vector) -> tuple[Vector, float]:
         """The linear term times n that has its minimiser at w, and the log-determinant of the Hessian there.
 
-        For penalties that are an L2 part alone.
+        Only the L2 part of the penalty is looked at: with others this is no density, but still a statistic.
         """
         query, data, n = self._query, self._data, self._query.n_records
         strengths = np.full(query.dimension, query.penalty.strong_convexity + query.quadratic)
@@ -224,11 +246,15 @@ class OpenMinimiser:
 
     def __init__(self, objective: Objective, neighbours: Neighbours, releaser: Releaser) -> None:
         self._objective, self._releaser = objective, releaser
+        self._facts = objective.query.perturbation(neighbours)
         self._sensitivity = neighbours.records_moved * objective.query.clip
 
     def release(self, mechanism: Any) -> Vector:
         """The minimiser with a random linear term: costs one event.
 
-        The sensitivity in whose units that term is drawn is that of the sum of gradients.
+        The sensitivity in whose units that term is drawn is that of the sum of gradients. A mechanism that is
+        priced for another objective is refused.
         """
+        if any(getattr(mechanism, name, None) != fact for name, fact in self._facts.items()):
+            raise ValueError("the linear term is priced for another objective")
         return self._releaser(self._objective, self._sensitivity, mechanism)

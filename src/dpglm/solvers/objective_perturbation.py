@@ -89,17 +89,9 @@ class ObjectivePerturbation(Solver):
             )
             steps, clip, quadratic = 1, float(clip), float(quadratic)
             query = minimiser(problem, n, p, clip, quadratic)
-            largest = problem.loss.lipschitz(problem.bounds.target) * problem.radius(p)
-            mechanism = LinearTerm(
-                1.0,
-                curvature=query.smoothness / (n * query.strength),
-                slopes=problem.loss.slopes if math.isfinite(largest) else "any",
-                reach=largest / clip if math.isfinite(largest) else 1.0,
-                neighbours=neighbours.value,
-            )
             release = Release(
                 query=Minimiser.name,
-                mechanism=mechanism,
+                mechanism=LinearTerm(1.0, **query.perturbation(neighbours)),
                 count=1,
                 sensitivity=f"{neighbours.records_moved * clip:.4g}",
                 entries=2 * problem.dimension(p),
@@ -107,25 +99,34 @@ class ObjectivePerturbation(Solver):
             releases = (release,)
         plan = ObjectivePerturbationPlan(n, p, budget, neighbours, fits, releases, steps, clip, quadratic)
         try:
-            return plan.calibrated()
+            plan = plan.calibrated()
         except ValueError as error:
             raise UnsupportedProblem(
                 f"{type(self).__name__} cannot keep to this budget with a quadratic term of {quadratic:g}: "
                 f"{error}"
             ) from None
+        if budget.private:
+            _finishing(plan, query)  # refuses what cannot be found closely enough
+        return plan
 
     def run(self, plan: ObjectivePerturbationPlan, problem: Problem, curator: Curator) -> Result:
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator)
-        query = minimiser(problem, plan.n_records, plan.n_features, plan.clip, plan.quadratic)
-        mechanism, p = plan.releases[0].mechanism, plan.n_features
-        assert isinstance(mechanism, LinearTerm)
-        w = curator.open(query, problem.start(p)).release(mechanism)
+        p = plan.n_features
+        query = minimiser(problem, plan.n_records, p, plan.clip, plan.quadratic)
+        w = curator.open(query, problem.start(p)).release(plan.releases[0].mechanism)
         # What noise after the minimisation made of zeros becomes 0 again, and what it put outside goes back.
-        noise = mechanism.deviation(query, plan.neighbours.records_moved * plan.clip)
+        noise = _finishing(plan, query)
         w[:p] = np.where(np.abs(w[:p]) > _HIDDEN * noise, w[:p], 0.0)
         return Result(problem.prox(w, 0.0), plan.steps)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         return (with_l2(opposed(cls(clip=0.1, quadratic=0.0), 2)),)
+
+
+def _finishing(plan: ObjectivePerturbationPlan, query: Minimiser) -> float:
+    """Deviation of the noise that hides that the minimiser is not exact."""
+    mechanism = plan.releases[0].mechanism
+    assert isinstance(mechanism, LinearTerm)
+    return mechanism.deviation(query, plan.neighbours.records_moved * plan.clip)
