@@ -2,7 +2,7 @@
 
 Both minimise the logistic loss with the same L2 part, the quadratic term that the private plan asks for,
 without an intercept. The private fit knows the noise for its budget from an earlier one, draws it and
-certifies its minimiser to a ten thousandth of what one record can add to the gradient. scikit-learn stops at
+certifies its minimiser to a small part of what one record can add to the gradient. scikit-learn stops at
 its default tolerance, and in a second line at one that is near to that precision.
 """
 

@@ -437,3 +437,11 @@ def test_momentum_against_a_wall_leads_to_a_certificate_by_the_fast_way(monkeypa
     w = query(as_data(np.ones((200, 1)), y, problem.bounds), np.zeros(1), start)
     # 101 records pull up by 0.01 each, 99 down, until the former are within 0.01 of their target.
     assert w == pytest.approx(1 - 0.01 * 99 / 101, abs=1e-4)
+
+
+def test_records_that_were_clipped_into_other_bounds_are_refused():
+    query = Minimiser(Logistic(), 0.5, L2(0.1), N, P, 1.0)
+    X, y = table(13, Logistic())
+    with pytest.raises(ValueError, match="not clipped into the bounds"):
+        query(as_data(5 * X, y, Bounds(row_norm=2.0)), np.zeros(P), np.zeros(P))
+    assert query(as_data(5 * X, y, Bounds(row_norm=1.0)), np.zeros(P), np.zeros(P)).shape == (P,)

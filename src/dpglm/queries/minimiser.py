@@ -172,6 +172,8 @@ class Objective:
     def __init__(self, query: Minimiser, data: Table, linear: Vector, start: Vector) -> None:
         if (data.n_records, data.n_features) != (query.n_records, query.n_features):
             raise ValueError("the minimiser is asked of a table of another size than planned")
+        if not (data.row_norms <= query.radius * (1 + 1e-9)).all():
+            raise ValueError("the records were not clipped into the bounds that the minimiser is planned for")
         # Not max(), which passes over a NaN in its second place.
         longest = np.maximum(np.linalg.norm(linear), query.strength * np.linalg.norm(start))
         if not longest <= query.push * (1 + 1e-12):
