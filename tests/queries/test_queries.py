@@ -65,7 +65,7 @@ CASES = [
     (DualVertices(minimiser(Squared(), 0.0), 2.0), REALS, 0.0),
 ]
 # A minimiser takes some milliseconds: test_minimiser.py has a thousand pairs more, made for it.
-FEWER = {Minimiser: (150, 1_000), DualVertices: (150, 1_000)}
+FEWER = {Minimiser: (100, 400), DualVertices: (100, 400)}
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)
