@@ -521,3 +521,26 @@ def test_what_noise_could_have_made_is_judged_by_the_noise_that_is_there(penalty
     one = plan.releases[-1].mechanism.noise * 2 * plan.clip / (N * 0.05)
     weights = 2 * np.arange(1, 8) / (7 * 8)
     assert seen == [pytest.approx(one * (deviations or np.linalg.norm(weights)), rel=1e-3)]
+
+
+@pytest.mark.parametrize("penalty", [COVER, ANY], ids=["groups", "any"])
+def test_the_steps_of_dual_frank_wolfe_are_those_of_its_proof(penalty):
+    problem = Problem(Logistic(), penalty, BALL, fit_intercept=False)
+    solver = DualFrankWolfe(steps=3, sparse=False)
+    plan = solver.plan(problem, N, P, BUDGET, ZERO)
+    plan = replace(plan, releases=tuple(release.scaled(0.0) for release in plan.releases))
+    records = as_data(X, LABELS, BALL)
+    found = solver.run(plan, problem, Curator(records, ZERO, Randomness(0))).w
+
+    query = replace(minimiser(replace(problem, penalty=L2(0.05)), N, P, plan.clip), push=10.0)
+    points, slopes = [np.zeros(P)], []
+    for size in (1.0, 2 / 3, 1 / 2):
+        slopes.append(query(records, points[-1], np.zeros(P)))
+        vertex = -0.01 * penalty.linear_minimiser(slopes[-1])
+        points.append((1 - size) * points[-1] + size * vertex)
+    if penalty is ANY:
+        theta, s = query(records, points[3], np.zeros(P)), points[3]
+    else:
+        theta, s = (np.average(values, axis=0, weights=[1, 2, 3]) for values in (slopes, points[:3]))
+    assert np.allclose(found, penalty.function.prox(theta + s / 0.05, 0.01 / 0.05), atol=1e-7)
+    assert np.count_nonzero(found) > 1
