@@ -29,6 +29,7 @@ from dpglm.penalties import (
 )
 from dpglm.problem import Problem
 from dpglm.queries import DualVertices, Minimiser, certified
+from dpglm.queries import minimiser as minimiser_module
 from dpglm.queries.minimiser import TOLERANCE
 from dpglm.solvers.output_perturbation import minimiser
 
@@ -445,3 +446,28 @@ def test_records_that_were_clipped_into_other_bounds_are_refused():
     with pytest.raises(ValueError, match="not clipped into the bounds"):
         query(as_data(5 * X, y, Bounds(row_norm=2.0)), np.zeros(P), np.zeros(P))
     assert query(as_data(5 * X, y, Bounds(row_norm=1.0)), np.zeros(P), np.zeros(P)).shape == (P,)
+
+
+def test_the_certificate_asks_for_what_the_sensitivity_is_made_of(monkeypatch):
+    """A public linear term is part of the push already, and a random one comes on top of it."""
+    asked_for = []
+    keep = minimiser_module.certified_minimiser
+    monkeypatch.setattr(
+        minimiser_module, "certified_minimiser", lambda *rest: asked_for.append(rest[2]) or keep(*rest)
+    )
+    query = Minimiser(Logistic(), 0.5, L2(0.1), N, P, 1.0, push=0.3)
+    data, linear = as_data(*table(14, Logistic()), Bounds(row_norm=1.0)), np.array([0.3, 0.0, 0.0, 0.0])
+    query(data, linear, np.zeros(P))
+    minimiser_module.Objective(query, data, np.zeros(P), np.zeros(P)).minimiser(N * linear)
+    assert asked_for == [query.tolerance(0.3), query.tolerance(0.6)]
+
+
+@pytest.mark.parametrize("row_norm", [1e-9, 1e-3])
+def test_rows_so_short_that_the_penalty_is_all_are_no_trouble(row_norm, monkeypatch):
+    problem = Problem(Logistic(), L2(1.0), Bounds(row_norm=row_norm))
+    X, y = table(15, Logistic())
+    query, linear, start = asked(problem, N, P, row_norm / 2, 0.0)
+    ends = [query(as_data(X, y, problem.bounds, row_norm / 2), linear, start)]
+    no_fast_path(monkeypatch)
+    ends.append(query(as_data(X, y, problem.bounds, row_norm / 2), linear, start))
+    assert np.linalg.norm(ends[0] - ends[1]) <= 2 * query.error(query.push)

@@ -19,7 +19,7 @@ Vector = NDArray[np.float64]
 _FARTHEST = 40.0  # deviations: the probability of a normal number beyond is below the distance of a draw
 
 
-class Problem(Protocol):
+class PublicPart(Protocol):
     """What is public about an objective that is a sum over records and of public terms."""
 
     @property
@@ -37,7 +37,7 @@ class Perturbable(Protocol):
     """Such an objective over records."""
 
     @property
-    def query(self) -> Problem: ...
+    def query(self) -> PublicPart: ...
 
     def minimiser(self, linear: Vector) -> Vector:
         """Nearly the minimiser of the objective with that linear term in the sum."""
@@ -96,11 +96,11 @@ class LinearTerm(Mechanism):
         error = self._error(answer.query, sensitivity)
         return Gaussian(self.noise * self.finish).release(answer.minimiser(linear), 2 * error, randomness)
 
-    def deviation(self, problem: Problem, sensitivity: float) -> float:
+    def deviation(self, problem: PublicPart, sensitivity: float) -> float:
         """Deviation of the noise that hides that the minimiser is not exact."""
         return self.noise * self.finish * 2 * self._error(problem, sensitivity) if self.noise else 0.0
 
-    def _error(self, problem: Problem, sensitivity: float) -> float:
+    def _error(self, problem: PublicPart, sensitivity: float) -> float:
         """How far what is minimised by may be from the exact minimiser for a normal linear term."""
         root = math.sqrt(problem.dimension)
         grid = Gaussian(self.noise).grid(sensitivity, problem.dimension)

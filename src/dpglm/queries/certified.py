@@ -85,7 +85,7 @@ def sure_steps(condition: float, nearness: float) -> int:
     nearness : float
         How many times nearer than the start the end must be.
     """
-    fall = -math.log1p(-1 / math.sqrt(condition))
+    fall = -math.log1p(-1 / math.sqrt(max(condition, 2.0)))
     return 1 + math.ceil((math.log(condition) + 2 * math.log(max(nearness, 1.0))) / fall)
 
 

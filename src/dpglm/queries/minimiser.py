@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from ..errors import UnsupportedProblem
 from ..losses import Loss
 from ..penalties import Penalty
 from ..privacy import Neighbours
-from .base import Query, Releaser, Table, Vector, WorstCase, finite
+from .base import Query, Releaser, Table, Vector, WorstCase, finite, opposed_records
 from .certified import Composite, certified_minimiser, sure_steps
 
 TOLERANCE = 1e-8
@@ -153,13 +153,10 @@ class Minimiser(Query):
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         """Two records of opposite gradients, the linear term pulling to where the slopes of both are full."""
-        lean = 0.1 * radius
-        shared = math.sqrt(radius**2 - lean**2)
-        low, high = np.zeros(n_features), np.zeros(n_features)
-        low[:2], high[:2] = (shared, -lean), (shared, lean)
+        case = opposed_records(n_features, radius, constant)
         linear = np.zeros(n_features + bool(constant))
         linear[1] = -self.push
-        return WorstCase((low, 1.0), (high, -1.0), (linear, np.zeros_like(linear)))
+        return replace(case, public=(linear, np.zeros_like(linear)))
 
     def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenMinimiser:
         """The objective with its start at w, to be minimised with a random linear term."""
@@ -172,6 +169,7 @@ class Objective:
     def __init__(self, query: Minimiser, data: Table, linear: Vector, start: Vector) -> None:
         if (data.n_records, data.n_features) != (query.n_records, query.n_features):
             raise ValueError("the minimiser is asked of a table of another size than planned")
+        # True of every table that was made with the bounds of the problem, whatever its records are.
         if not (data.row_norms <= query.radius * (1 + 1e-9)).all():
             raise ValueError("the records were not clipped into the bounds that the minimiser is planned for")
         # Not max(), which passes over a NaN in its second place.
@@ -194,8 +192,10 @@ class Objective:
     def minimiser(self, pushed: Vector | float = 0.0) -> Vector:
         """The minimiser with one more linear term, divided by n, in the objective."""
         query = self._query
-        linear = self._linear + pushed / query.n_records
-        push = query.push + float(np.linalg.norm(linear))
+        more = np.asarray(pushed) / query.n_records
+        linear = self._linear + more
+        # As in `error`, which the sensitivity is made of, and in `perturbed_error`.
+        push = query.push + float(np.linalg.norm(more))
         return certified_minimiser(
             Composite(
                 lambda w: self._slope(w) + linear,
@@ -206,7 +206,7 @@ class Objective:
             ),
             self._start,
             query.tolerance(push),
-            (query.clip + push) / query.strength,
+            (query.clip + query.push + push) / query.strength,
         )
 
     def implied(self, w: Vector) -> tuple[Vector, float]:
