@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 SMALLEST, LARGEST = 1e-50, 1e50
 """Bounds outside this range would let squares and products of bounded numbers underflow or overflow."""
@@ -44,10 +46,14 @@ class Bounds:
 
     def __post_init__(self) -> None:
         if self.row_norm is None and self.feature is None:
-            raise ValueError("Bounds needs row_norm, feature or both: without them no sensitivity is finite")
+            raise ValueError(
+                "Bounds needs row_norm, feature or both, since no sensitivity is finite without them: for "
+                "example Bounds(row_norm=1.0, target=(low, high))"
+            )
         if self.row_norm is not None:
-            limit = float(self.row_norm)
-            object.__setattr__(self, "row_norm", limit if limit == math.inf else _positive("row_norm", limit))
+            unlimited = isinstance(self.row_norm, Real) and self.row_norm == math.inf
+            limit = math.inf if unlimited else _positive("row_norm", self.row_norm)
+            object.__setattr__(self, "row_norm", limit)
         feature = self.feature
         if feature is not None and np.ndim(feature) == 0:
             feature = _positive("feature", feature)
@@ -55,10 +61,7 @@ class Bounds:
             feature = _positive_vector(feature)
         object.__setattr__(self, "feature", feature)
         if self.target is not None:
-            low, high = (float(end) for end in self.target)
-            if not -LARGEST <= low < high <= LARGEST:
-                raise ValueError(f"target must be two numbers (low, high) with low < high, got {self.target}")
-            object.__setattr__(self, "target", (low, high))
+            object.__setattr__(self, "target", _range(self.target))
         shown = feature.tobytes() if isinstance(feature, np.ndarray) else feature
         object.__setattr__(self, "_key", (self.row_norm, shown, self.target))
 
@@ -86,8 +89,22 @@ class Bounds:
         reach = float(np.linalg.norm(self.features(n_features)))
         return reach if self.row_norm is None else min(reach, self.row_norm)
 
-    def clip(self, X: ArrayLike) -> NDArray[np.float64]:
-        """A dense copy of ``X`` with every row inside the bounds, as a prediction sees it.
+    @property
+    def limits_rows(self) -> bool:
+        """Whether there is a row that lies outside."""
+        return self.feature is not None or self.row_norm != math.inf
+
+    def clip(self, X: Any) -> Any:
+        """A copy of ``X`` with every row inside the bounds, as a prediction sees it.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse table of shape (n, n_features)
+
+        Returns
+        -------
+        array or CSR table
+            In double precision; sparse if X is.
 
         Examples
         --------
@@ -96,11 +113,25 @@ class Bounds:
         array([[0.6, 0.8],
                [0.3, 0.4]])
         """
-        rows = np.array(X, dtype=np.float64, ndmin=2)
+        if sp.issparse(X):
+            rows = sp.csr_array(X, copy=True)
+            rows.sum_duplicates()
+            rows.data = self._cut(rows.data, rows.indices, rows.shape[1])
+            factors = self.shrink(np.sqrt(rows.multiply(rows).sum(axis=1)))
+            return sp.csr_array(sp.diags_array(factors) @ rows)
+        rows = np.atleast_2d(_floats(X))
+        if rows.ndim != 2:
+            raise ValueError(f"X must have two dimensions, a row for each record, got shape {rows.shape}")
+        rows = self._cut(rows, slice(None), rows.shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            return rows * self.shrink(np.linalg.norm(rows, axis=1))[:, None]
+
+    def _cut(self, entries: NDArray[Any], columns: Any, n_features: int) -> NDArray[np.float64]:
+        """Entries of these columns, each cut to its feature bound in the precision that it has."""
         if self.feature is not None:
-            limit = self.features(rows.shape[1])
-            np.clip(rows, -limit, limit, out=rows)
-        return rows * self.shrink(np.linalg.norm(rows, axis=1))[:, None]
+            limit = rounded_down(self.features(n_features), entries.dtype)[columns]
+            entries = np.clip(entries, -limit, limit)
+        return entries.astype(np.float64)
 
     def shrink(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         """Factor at most 1 that brings rows of these norms inside ``row_norm``."""
@@ -108,7 +139,9 @@ class Bounds:
             return np.ones_like(norms)
         return self.row_norm / np.maximum(norms, self.row_norm)
 
-    def __str__(self) -> str:
+    @property
+    def rows_in_words(self) -> str:
+        """The bounds of a row, in words."""
         parts = []
         if self.row_norm is not None:
             parts.append(f"row norm <= {self.row_norm:g}")
@@ -117,21 +150,58 @@ class Bounds:
             parts.append(f"|feature j| <= b_j with b_j between {low:g} and {high:g}")
         elif self.feature is not None:
             parts.append(f"|feature| <= {self.feature:g}")
-        if self.target is not None:
-            parts.append(f"target in [{self.target[0]:g}, {self.target[1]:g}]")
         return ", ".join(parts)
+
+    def __str__(self) -> str:
+        if self.target is None:
+            return self.rows_in_words
+        return f"{self.rows_in_words}, target in [{self.target[0]:g}, {self.target[1]:g}]"
+
+
+def rounded_down(limit: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+    """The limits in the precision of a table, never above their true value."""
+    with np.errstate(
+        over="ignore"
+    ):  # a limit beyond the range of the type is infinite, then its largest number
+        edge = limit.astype(dtype)
+    return np.where(edge > limit, np.nextafter(edge, np.zeros_like(edge)), edge)
+
+
+def _floats(X: Any) -> NDArray[Any]:
+    """X in single or double precision."""
+    try:
+        array = np.asarray(X)
+        return array if array.dtype == np.float32 else array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass  # the message would quote an entry
+    raise ValueError("X must be numeric, it holds something else")
 
 
 def _positive(name: str, value: Any) -> float:
-    number = float(value)
-    if not SMALLEST <= number <= LARGEST:
-        raise ValueError(f"{name} must be a positive number from {SMALLEST:g} to {LARGEST:g}, got {value}")
-    return number
+    if not (isinstance(value, Real) and SMALLEST <= float(value) <= LARGEST):
+        raise ValueError(f"{name} must be a positive number from {SMALLEST:g} to {LARGEST:g}, got {value!r}")
+    return float(value)
 
 
 def _positive_vector(values: Any) -> NDArray[np.float64]:
-    vector = np.array(values, dtype=np.float64)
+    try:
+        vector = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        vector = np.zeros((0, 0))
     if vector.ndim != 1 or not ((vector >= SMALLEST) & (vector <= LARGEST)).all():
-        raise ValueError("feature must be a positive number or a vector of them, one for each feature")
+        raise ValueError(
+            f"feature must be a positive number from {SMALLEST:g} to {LARGEST:g}, or a vector of them, one "
+            "for each feature"
+        )
     vector.flags.writeable = False
     return vector
+
+
+def _range(target: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in target)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not -LARGEST <= low < high <= LARGEST:
+        raise ValueError(f"target must be two numbers (low, high) with low < high, got {target!r}")
+    return low, high

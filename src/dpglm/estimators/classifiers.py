@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any, Self
 
@@ -11,18 +12,22 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
 from .. import losses
 from ..bounds import Bounds
 from ..errors import PrivacyWarning
 from ..losses import Logistic, Loss
-from ..penalties import L2, Penalty, Zero
+from ..penalties import L1, L2, ElasticNet, Penalty
 from ..plan import Plan
 from ..solvers import Solver
-from .base import PrivateGLM
+from ..solvers.base import positive_count
+from .base import PrivateGLM, given, inverse_strength, share
+from .docs import documented
+from .inputs import labels_of
 
 
+@documented
 class GLMClassifier(ClassifierMixin, PrivateGLM):
     """Classifier for any loss of a margin and a label in {-1, 1}, with any penalty.
 
@@ -30,53 +35,27 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
 
     Parameters
     ----------
-    epsilon : float
-        Privacy to be spent; ``float("inf")`` fits without noise.
-    delta : float, optional
-        Probability of a worse loss; by default 1/n² (n is public).
+    {epsilon}
+    {delta}
     loss : str or Loss
         "logistic", "hinge", "smoothed_hinge" or an object of `dpglm.losses`.
-    penalty : Penalty, optional
-        An object of `dpglm.penalties`; none by default.
-    solver : str or Solver
-        "auto", the name of an algorithm ("gradient-descent", "coordinate-descent", "frank-wolfe",
-        "greedy-coordinate-descent", "dual-coordinate-descent"), or an object of `dpglm.solvers` with its
-        settings.
-    bounds : Bounds, optional
-        What is known of every record; by default ``Bounds(row_norm=1.0)``. Rows outside are clipped.
-    neighbours : "replace-one" or "zero-out"
-        The relation that the promise is for.
-    fit_intercept : bool
-        Whether to learn an intercept, as the coefficient of a constant feature.
-    classes : array, optional
-        The labels. If they are not given they are read off y, which makes the label set public.
-        A record with a label that is not among them contributes nothing.
-    random_state : int, optional
-        None draws noise from a cryptographic generator keyed by the operating system. An integer is
-        for tests and studies: the fit can be repeated, and is *not private*.
-    verbose : int
-        Print the plan before the fit if positive.
+    {penalty}
+    {solver}
+    {bounds_of_rows}
+    {neighbours}
+    {fit_intercept}
+    {classes}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
-    coef_ : array of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : array of shape (1,) or (n_classes,)
-    classes_ : array of shape (n_classes,)
-    plan_ : Plan
-        What was released and how it was priced.
-    privacy_ : Guarantee
-        The promise; print it.
-    n_iter_ : array
-        Steps of each fit.
-    gap_ : float
-        Without noise, where the solver knows it: how far the objective is above its minimum over the
-        coefficients, at the fitted intercept, at most. It is set by `DualCoordinateDescent`, and by
-        `FrankWolfe` with a given number of steps. Private fits have none.
+    {coefficients_of_classes}
+    {promise}
 
-    Guarantee
-    ---------
-    Everything that ``fit`` stores satisfies ``privacy_`` for the declared neighbours, unless
-    ``random_state`` is given or epsilon is infinite.
+    Notes
+    -----
+    {guarantee}
 
     Examples
     --------
@@ -122,7 +101,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         return loss
 
     def _penalty(self, n_samples: int) -> Penalty:
-        return self.penalty or Zero()
+        return given(self.penalty)
 
     def _bounds(self) -> Bounds:
         bounds = super()._bounds()
@@ -141,6 +120,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         """
         if n_classes is None:
             n_classes = 2 if self.classes is None else len(np.unique(self.classes))
+        positive_count(n_classes=n_classes)
         return self._plan(n_samples, n_features, 1 if n_classes <= 2 else n_classes)
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -152,7 +132,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         y : array of shape (n_samples,)
         """
         X = self._table(X, y)
-        labels = column_or_1d(y, warn=True)
+        labels = labels_of(y, self.classes)
         classes = self._label_set(labels)
         codes = _codes(labels, classes)
         ones = range(1, 2) if len(classes) == 2 else range(len(classes))
@@ -177,7 +157,10 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
                 PrivacyWarning,
                 stacklevel=3,
             )
-            classes = np.unique(labels)
+            try:
+                classes = np.unique(labels)
+            except TypeError:
+                raise ValueError("the labels in y have no order: declare classes") from None
         if len(classes) < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 classes, got 1 class")
         return classes
@@ -206,16 +189,19 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         total = positive.sum(axis=1, keepdims=True)
         return np.where(total > 0, positive / np.where(total > 0, total, 1), 1 / margins.shape[1])
 
-    def to_sklearn(self) -> Any:
-        """A plain scikit-learn classifier with the same coefficients.
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows whose label is predicted; not private. Labels of no class count as wrong."""
+        predicted = _codes(self.predict(X), self.classes_)
+        labels = labels_of(y, self.classes_)
+        check_consistent_length(predicted, labels, sample_weight)
+        right = predicted == _codes(labels, self.classes_)
+        return float(np.average(right, weights=sample_weight))
 
-        It does not clip rows: apply ``Bounds.clip`` first where rows may lie outside the bounds.
-        """
+    def _plain(self, clip: bool) -> Any:
         from sklearn import linear_model  # slow to import, and seldom needed
         from sklearn.multiclass import OneVsRestClassifier
         from sklearn.svm import LinearSVC
 
-        check_is_fitted(self)
         plain = linear_model.LogisticRegression() if self._has_probabilities() else LinearSVC()
         several = len(self.classes_) > 2
         whole = OneVsRestClassifier(plain) if several else plain
@@ -237,13 +223,21 @@ def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
     """Index of each label among the classes; NaN for a label that is not one of them."""
     if labels.dtype == object:
         place = {label: k for k, label in enumerate(classes.tolist())}
-        return np.array([np.nan if _missing(label) else place.get(label, np.nan) for label in labels])
+        return np.array([_code(label, place) for label in labels], dtype=np.float64)
     codes = np.full(len(labels), np.nan)
     for k, label in enumerate(classes):
         codes[labels == label] = k
     return codes
 
 
+def _code(label: Any, place: dict[Any, int]) -> float:
+    try:
+        return math.nan if _missing(label) else place.get(label, math.nan)
+    except Exception:  # an object may refuse to be compared or hashed; whatever it is, it is no class
+        return math.nan
+
+
+@documented
 class LogisticRegression(GLMClassifier):
     """Logistic regression under differential privacy.
 
@@ -251,21 +245,30 @@ class LogisticRegression(GLMClassifier):
 
     Parameters
     ----------
-    C : float
-        Inverse strength of the L2 penalty, as in scikit-learn: the penalty is norm(w)² / (2 C n).
-    penalty : Penalty, optional
-        An object of `dpglm.penalties` to be used instead of C.
-    epsilon, delta, solver, bounds, neighbours, fit_intercept, classes, random_state, verbose
-        As in `GLMClassifier`.
+    {epsilon}
+    {delta}
+    {inverse_strength}
+    penalty : "l2", "l1", "elasticnet", Penalty or None
+        The kind of penalty, of strength 1 / (C n); or an object of `dpglm.penalties` to be used instead of C;
+        or None for no penalty.
+    l1_ratio : float
+        Share of L1 in "elasticnet", from 0 to 1.
+    {solver}
+    {bounds_of_rows}
+    {neighbours}
+    {fit_intercept}
+    {classes}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
-    coef_, intercept_, classes_, plan_, privacy_, n_iter_
-        As in `GLMClassifier`.
+    {coefficients_of_classes}
+    {promise}
 
-    Guarantee
-    ---------
-    As in `GLMClassifier`.
+    Notes
+    -----
+    {guarantee}
 
     Examples
     --------
@@ -283,7 +286,8 @@ class LogisticRegression(GLMClassifier):
         *,
         delta: float | None = None,
         C: float = 1.0,
-        penalty: Penalty | None = None,
+        penalty: str | Penalty | None = "l2",
+        l1_ratio: float = 0.5,
         solver: str | Solver = "auto",
         bounds: Bounds | None = None,
         neighbours: str = "replace-one",
@@ -295,7 +299,6 @@ class LogisticRegression(GLMClassifier):
         super().__init__(
             epsilon,
             delta=delta,
-            penalty=penalty,
             solver=solver,
             bounds=bounds,
             neighbours=neighbours,
@@ -305,15 +308,20 @@ class LogisticRegression(GLMClassifier):
             verbose=verbose,
         )
         self.C = C
+        self.penalty = penalty
+        self.l1_ratio = l1_ratio
 
     def _penalty(self, n_samples: int) -> Penalty:
-        if self.penalty is not None:
-            return self.penalty
-        return inverse_strength(self.C, n_samples)
-
-
-def inverse_strength(C: float, n_samples: int) -> Penalty:
-    """The L2 penalty of scikit-learn's C, which weighs the sum of losses, beside their mean."""
-    if not C > 0:
-        raise ValueError(f"C must be positive, got {C!r}")
-    return L2(1.0 / (C * n_samples))
+        if not isinstance(self.penalty, str):
+            return given(self.penalty)
+        kinds = {"l2": 0.0, "l1": 1.0, "elasticnet": self.l1_ratio}
+        if self.penalty not in kinds:
+            raise ValueError(
+                f"penalty must be one of {list(kinds)}, an object of dpglm.penalties or None, got "
+                f"{self.penalty!r}"
+            )
+        share(l1_ratio=self.l1_ratio)
+        strength, l1 = inverse_strength(self.C, n_samples), kinds[self.penalty]
+        if l1 == 0:
+            return L2(strength)
+        return L1(strength) if l1 == 1 else ElasticNet(l1=l1 * strength, l2=(1 - l1) * strength)

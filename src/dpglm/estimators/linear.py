@@ -8,25 +8,34 @@ from .. import penalties
 from ..bounds import Bounds
 from ..penalties import L1, L2, Penalty
 from ..solvers import Solver
+from .base import nonnegative, share
+from .docs import documented
 from .regressors import GLMRegressor
 
 
+@documented
 class LinearRegression(GLMRegressor):
     """Least squares under differential privacy.
 
     Parameters
     ----------
-    epsilon, delta, solver, bounds, neighbours, fit_intercept, random_state, verbose
-        As in `GLMRegressor`.
+    {epsilon}
+    {delta}
+    {solver}
+    {bounds}
+    {neighbours}
+    {fit_intercept}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
-    coef_, intercept_, plan_, privacy_, n_iter_
-        As in `GLMRegressor`.
+    {coefficients}
+    {promise}
 
-    Guarantee
-    ---------
-    As in `GLMRegressor`.
+    Notes
+    -----
+    {guarantee}
 
     Examples
     --------
@@ -63,24 +72,31 @@ class LinearRegression(GLMRegressor):
         )
 
 
+@documented
 class Ridge(GLMRegressor):
     """Least squares with an L2 penalty under differential privacy.
 
     Parameters
     ----------
+    {epsilon}
+    {delta}
     alpha : float
         Strength of the penalty as in scikit-learn: norm(Xw - y)² + alpha norm(w)².
-    epsilon, delta, solver, bounds, neighbours, fit_intercept, random_state, verbose
-        As in `GLMRegressor`.
+    {solver}
+    {bounds}
+    {neighbours}
+    {fit_intercept}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
-    coef_, intercept_, plan_, privacy_, n_iter_
-        As in `GLMRegressor`.
+    {coefficients}
+    {promise}
 
-    Guarantee
-    ---------
-    As in `GLMRegressor`.
+    Notes
+    -----
+    {guarantee}
 
     Examples
     --------
@@ -119,30 +135,38 @@ class Ridge(GLMRegressor):
         self.alpha = alpha
 
     def _penalty(self, n_samples: int) -> Penalty:
+        nonnegative(alpha=self.alpha)
         return L2(self.alpha / n_samples)
 
-    def _plain(self, linear_model: Any) -> Any:
+    def _plain_model(self, linear_model: Any) -> Any:
         return linear_model.Ridge(alpha=self.alpha)
 
 
+@documented
 class Lasso(GLMRegressor):
     """Least squares with an L1 penalty under differential privacy.
 
     Parameters
     ----------
+    {epsilon}
+    {delta}
     alpha : float
         Strength of the penalty as in scikit-learn: norm(Xw - y)² / (2n) + alpha sum of abs(w_j).
-    epsilon, delta, solver, bounds, neighbours, fit_intercept, random_state, verbose
-        As in `GLMRegressor`.
+    {solver}
+    {bounds}
+    {neighbours}
+    {fit_intercept}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
-    coef_, intercept_, plan_, privacy_, n_iter_
-        As in `GLMRegressor`.
+    {coefficients}
+    {promise}
 
-    Guarantee
-    ---------
-    As in `GLMRegressor`.
+    Notes
+    -----
+    {guarantee}
 
     Examples
     --------
@@ -181,32 +205,40 @@ class Lasso(GLMRegressor):
         self.alpha = alpha
 
     def _penalty(self, n_samples: int) -> Penalty:
+        nonnegative(alpha=self.alpha)
         return L1(self.alpha)
 
-    def _plain(self, linear_model: Any) -> Any:
+    def _plain_model(self, linear_model: Any) -> Any:
         return linear_model.Lasso(alpha=self.alpha)
 
 
+@documented
 class ElasticNet(GLMRegressor):
     """Least squares with L1 and L2 penalties under differential privacy.
 
     Parameters
     ----------
+    {epsilon}
+    {delta}
     alpha : float
         Strength of the penalty as in scikit-learn.
     l1_ratio : float
         Share of L1: the penalty is alpha (l1_ratio sum of abs(w_j) + (1 - l1_ratio) norm(w)² / 2).
-    epsilon, delta, solver, bounds, neighbours, fit_intercept, random_state, verbose
-        As in `GLMRegressor`.
+    {solver}
+    {bounds}
+    {neighbours}
+    {fit_intercept}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
-    coef_, intercept_, plan_, privacy_, n_iter_
-        As in `GLMRegressor`.
+    {coefficients}
+    {promise}
 
-    Guarantee
-    ---------
-    As in `GLMRegressor`.
+    Notes
+    -----
+    {guarantee}
 
     Examples
     --------
@@ -247,7 +279,9 @@ class ElasticNet(GLMRegressor):
         self.l1_ratio = l1_ratio
 
     def _penalty(self, n_samples: int) -> Penalty:
+        nonnegative(alpha=self.alpha)
+        share(l1_ratio=self.l1_ratio)
         return penalties.ElasticNet(l1=self.alpha * self.l1_ratio, l2=self.alpha * (1 - self.l1_ratio))
 
-    def _plain(self, linear_model: Any) -> Any:
+    def _plain_model(self, linear_model: Any) -> Any:
         return linear_model.ElasticNet(alpha=self.alpha, l1_ratio=self.l1_ratio)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import replace
 from typing import Any, Self
@@ -10,67 +9,46 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .. import losses
 from ..bounds import Bounds
 from ..errors import PrivacyWarning
 from ..losses import Loss
-from ..penalties import Penalty, Zero
+from ..penalties import Penalty
 from ..plan import Plan
 from ..solvers import Solver
-from .base import PrivateGLM
+from .base import PrivateGLM, given
+from .docs import documented
+from .inputs import numeric_target
 
 
+@documented
 class GLMRegressor(RegressorMixin, PrivateGLM):
     """Regressor for any loss of a prediction and a real or count target, with any penalty.
 
     Parameters
     ----------
-    epsilon : float
-        Privacy to be spent; ``float("inf")`` fits without noise.
-    delta : float, optional
-        Probability of a worse loss; by default 1/n² (n is public).
+    {epsilon}
+    {delta}
     loss : str or Loss
-        "squared", "huber", "epsilon_insensitive", "poisson" or an object of `dpglm.losses`.
-    penalty : Penalty, optional
-        An object of `dpglm.penalties`; none by default.
-    solver : str or Solver
-        "auto", the name of an algorithm ("gradient-descent", "coordinate-descent", "frank-wolfe",
-        "greedy-coordinate-descent", "dual-coordinate-descent"), or an object of `dpglm.solvers` with its
-        settings.
-    bounds : Bounds, optional
-        What is known of every record; by default ``Bounds(row_norm=1.0, target=(-1, 1))``, with
-        targets from 0 to 1 for counts. Records outside are clipped.
-    neighbours : "replace-one" or "zero-out"
-        The relation that the promise is for.
-    fit_intercept : bool
-        Whether to learn an intercept, as the coefficient of a constant feature.
-    random_state : int, optional
-        None draws noise from a cryptographic generator keyed by the operating system. An integer is
-        for tests and studies: the fit can be repeated, and is *not private*.
-    verbose : int
-        Print the plan before the fit if positive.
+        "squared", "huber", "epsilon_insensitive", "poisson" or an object of `dpglm.losses`. The scale of a
+        loss that is given by its name follows the declared range of targets.
+    {penalty}
+    {solver}
+    {bounds}
+    {neighbours}
+    {fit_intercept}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
-    coef_ : array of shape (n_features,)
-    intercept_ : float
-    plan_ : Plan
-        What was released and how it was priced.
-    privacy_ : Guarantee
-        The promise; print it.
-    n_iter_ : int
-        Steps of the fit.
-    gap_ : float
-        Without noise, where the solver knows it: how far the objective is above its minimum over the
-        coefficients, at the fitted intercept, at most. It is set by `DualCoordinateDescent`, and by
-        `FrankWolfe` with a given number of steps. Private fits have none.
+    {coefficients}
+    {promise}
 
-    Guarantee
-    ---------
-    Everything that ``fit`` stores satisfies ``privacy_`` for the declared neighbours, unless
-    ``random_state`` is given or epsilon is infinite.
+    Notes
+    -----
+    {guarantee}
 
     Examples
     --------
@@ -115,11 +93,11 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         return loss
 
     def _penalty(self, n_samples: int) -> Penalty:
-        return self.penalty or Zero()
+        return given(self.penalty)
 
     def _bounds(self) -> Bounds:
         bounds = super()._bounds()
-        if bounds.target is None and math.isfinite(self.epsilon):
+        if bounds.target is None and self._is_private():
             return replace(
                 bounds, target=(0.0, 1.0) if losses.get(self.loss).kind == "count" else (-1.0, 1.0)
             )
@@ -138,14 +116,9 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         y : array of shape (n_samples,)
         """
         X = self._table(X, y)
-        target = _numbers(column_or_1d(y, warn=True))
-        if math.isfinite(self.epsilon) and (self.bounds is None or self.bounds.target is None):
-            low, high = self._bounds().target  # type: ignore[misc]
-            warnings.warn(
-                f"targets are clipped to [{low:g}, {high:g}]: declare Bounds(target=(low, high))",
-                PrivacyWarning,
-                stacklevel=2,
-            )
+        target = numeric_target(y)
+        if super()._bounds().target is None and self._is_private():
+            self._warn_of_the_default_range()
         (result,) = self._solve(X, target, [lambda values: values], {})
         self.coef_, self.intercept_ = self._split(result.w, X.shape[1])
         self.n_iter_ = result.steps
@@ -156,31 +129,41 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         margins = self._margins(X)[:, 0]
         return self._fitted_problem.loss.mean(margins)
 
-    def to_sklearn(self) -> Any:
-        """A plain scikit-learn regressor with the same coefficients.
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Coefficient of determination R² of the predictions; not private."""
+        return super().score(X, numeric_target(y), sample_weight)
 
-        It does not clip rows: apply ``Bounds.clip`` first where rows may lie outside the bounds.
-        """
-        check_is_fitted(self)
-        from sklearn import linear_model  # slow to import, and seldom needed
-
-        # A fit to an empty table fills in all that scikit-learn expects.
-        plain = self._plain(linear_model).fit(np.zeros((2, self.n_features_in_)), np.ones(2))
-        plain.coef_, plain.intercept_ = self._rows_of_coef()[0].copy(), self.intercept_
-        return plain
-
-    def _plain(self, linear_model: Any) -> Any:
-        return (
-            linear_model.PoissonRegressor()
-            if self._loss().kind == "count"
-            else linear_model.LinearRegression()
+    def _warn_of_the_default_range(self) -> None:
+        low, high = self._bounds().target  # type: ignore[misc]
+        declared = (
+            "bounds=Bounds(row_norm=1.0, target=(low, high)), where 1.0 is the norm that rows now have"
+            if self.bounds is None
+            else "target=(low, high) in the bounds"
+        )
+        warnings.warn(
+            f"no range of targets is declared, so they are clipped to [{low:g}, {high:g}]: give {declared}",
+            PrivacyWarning,
+            stacklevel=3,
         )
 
+    def _plain(self, clip: bool) -> Any:
+        from sklearn import compose, linear_model  # slow to import, and seldom needed
 
-def _numbers(y: NDArray[Any]) -> NDArray[np.float64]:
-    try:
-        with np.errstate(over="ignore"):
-            return y.astype(np.float64, casting="unsafe" if y.dtype == object else "same_kind")
-    except (ValueError, TypeError, OverflowError):
-        # NumPy's message would quote the target of a record.
-        raise ValueError("y must be numeric, it holds something else") from None
+        loss = self._fitted_problem.loss
+        if type(loss).mean is Loss.mean:
+            plain = inner = self._plain_model(linear_model)
+        elif clip:
+            inner = linear_model.LinearRegression()
+            plain = compose.TransformedTargetRegressor(
+                inner, func=loss.mean, inverse_func=loss.mean, check_inverse=False
+            )
+        else:
+            plain = inner = linear_model.PoissonRegressor()
+        # A fit to an empty table fills in all that scikit-learn expects.
+        plain.fit(np.zeros((2, self.n_features_in_)), np.ones(2))
+        inner = getattr(plain, "regressor_", inner)
+        inner.coef_, inner.intercept_ = self._rows_of_coef()[0].copy(), self.intercept_
+        return plain
+
+    def _plain_model(self, linear_model: Any) -> Any:
+        return linear_model.LinearRegression()

@@ -7,7 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
+
+from .inputs import numeric_table
 
 
 class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -34,13 +36,13 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the declared ranges against the shape of X; no entry of X is used."""
-        X = validate_data(self, X, dtype=(np.float64, np.float32), ensure_all_finite=False)
+        X = numeric_table(self, X, reset=True, missing=True, sparse=False)
         shape = X.shape[1:]
         try:
             low, high = (
                 np.broadcast_to(np.asarray(end, dtype=np.float64), shape) for end in (self.low, self.high)
             )
-        except ValueError:
+        except (TypeError, ValueError):
             raise ValueError(
                 f"low and high must be numbers or have one entry for each of {shape[0]} features"
             ) from None
@@ -52,8 +54,9 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> NDArray[np.float64]:
         """The table with every feature in [-1, 1]."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=(np.float64, np.float32), ensure_all_finite=False, reset=False)
-        return np.clip((X - self.middle_) / self.half_range_, -1.0, 1.0).astype(X.dtype, copy=False)
+        X = numeric_table(self, X, reset=False, missing=True, sparse=False)
+        with np.errstate(all="ignore"):  # a warning about a number would tell of a record
+            return np.clip((X - self.middle_) / self.half_range_, -1.0, 1.0).astype(X.dtype, copy=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,12 +8,15 @@ from numpy.typing import ArrayLike
 
 from ..bounds import Bounds
 from ..losses import EpsilonInsensitive, Loss
-from ..penalties import Penalty
+from ..penalties import L2, Penalty
 from ..solvers import Solver
-from .classifiers import GLMClassifier, inverse_strength
+from .base import inverse_strength
+from .classifiers import GLMClassifier
+from .docs import documented
 from .regressors import GLMRegressor
 
 
+@documented
 class LinearSVC(GLMClassifier):
     """Linear support vector classification under differential privacy.
 
@@ -22,22 +25,28 @@ class LinearSVC(GLMClassifier):
 
     Parameters
     ----------
-    C : float
-        Inverse strength of the L2 penalty, as in scikit-learn.
+    {epsilon}
+    {delta}
+    {inverse_strength}
     loss : str or Loss
         "hinge", "smoothed_hinge" or an object of `dpglm.losses`. The squared hinge is not offered: its slopes
         have no bound.
-    epsilon, delta, solver, bounds, neighbours, fit_intercept, classes, random_state, verbose
-        As in `GLMClassifier`.
+    {solver}
+    {bounds_of_rows}
+    {neighbours}
+    {fit_intercept}
+    {classes}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
-    coef_, intercept_, classes_, plan_, privacy_, n_iter_, gap_
-        As in `GLMClassifier`.
+    {coefficients_of_classes}
+    {promise}
 
-    Guarantee
-    ---------
-    As in `GLMClassifier`.
+    Notes
+    -----
+    {guarantee}
 
     Examples
     --------
@@ -79,9 +88,10 @@ class LinearSVC(GLMClassifier):
         self.C = C
 
     def _penalty(self, n_samples: int) -> Penalty:
-        return inverse_strength(self.C, n_samples)
+        return L2(inverse_strength(self.C, n_samples))
 
 
+@documented
 class LinearSVR(GLMRegressor):
     """Linear support vector regression under differential privacy.
 
@@ -90,21 +100,26 @@ class LinearSVR(GLMRegressor):
 
     Parameters
     ----------
-    C : float
-        Inverse strength of the L2 penalty, as in scikit-learn.
+    {epsilon}
+    {delta}
+    {inverse_strength}
     tube : float
         Errors up to this size cost nothing; with 0 the loss is the absolute error.
-    epsilon, delta, solver, bounds, neighbours, fit_intercept, random_state, verbose
-        As in `GLMRegressor`.
+    {solver}
+    {bounds}
+    {neighbours}
+    {fit_intercept}
+    {random_state}
+    {verbose}
 
     Attributes
     ----------
-    coef_, intercept_, plan_, privacy_, n_iter_, gap_
-        As in `GLMRegressor`.
+    {coefficients}
+    {promise}
 
-    Guarantee
-    ---------
-    As in `GLMRegressor`.
+    Notes
+    -----
+    {guarantee}
 
     Examples
     --------
@@ -148,9 +163,9 @@ class LinearSVR(GLMRegressor):
         return EpsilonInsensitive(self.tube)
 
     def _penalty(self, n_samples: int) -> Penalty:
-        return inverse_strength(self.C, n_samples)
+        return L2(inverse_strength(self.C, n_samples))
 
-    def _plain(self, linear_model: Any) -> Any:
+    def _plain_model(self, linear_model: Any) -> Any:
         from sklearn.svm import LinearSVR as Plain  # slow to import, and seldom needed
 
         return Plain(epsilon=self.tube, C=self.C)

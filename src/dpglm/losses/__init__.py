@@ -48,6 +48,6 @@ def get(loss: str | Loss, target: tuple[float, float] | None = None) -> Loss:
     if isinstance(loss, Loss):
         return loss
     named = {cls.name: cls for cls in LOSSES}
-    if loss not in named:
+    if not isinstance(loss, str) or loss not in named:
         raise ValueError(f"loss must be a Loss or one of {sorted(named)}, got {loss!r}")
     return named[loss].for_target(target)

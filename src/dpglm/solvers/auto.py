@@ -48,7 +48,7 @@ def get(solver: str | Solver, problem: Problem, n_features: int) -> Solver:
         if not math.isfinite(problem.loss.smoothness()):
             return DualCoordinateDescent()
         return CoordinateDescent() if _unequal(problem, n_features) else GradientDescent()
-    if solver not in SOLVERS:
+    if not isinstance(solver, str) or solver not in SOLVERS:
         raise UnsupportedProblem(
             f"solver must be a Solver, 'auto' or one of {sorted(SOLVERS)}, got {solver!r}"
         )

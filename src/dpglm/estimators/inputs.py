@@ -1,0 +1,302 @@
+"""Tables and targets as users give them, turned into numbers by rules that tell nothing of a record.
+
+An error depends on the type and the shape of a container, never on one of its entries, and quotes none. A
+container without a type of its own (a list, an array of objects) is read entry by entry: what is no number
+becomes NaN, which makes its own record a null record and leaves every other record as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.validation import check_array, validate_data
+
+from ..errors import PrivacyWarning
+
+_NUMERIC = "biuf"
+_NUMBERS = re.compile(r"(u?int\d|float|double|halffloat|bool|decimal)", re.IGNORECASE)
+_ANYTHING = re.compile(r"(null|object)", re.IGNORECASE)
+_TEXT = re.compile(r"(large_)?(str|utf8)", re.IGNORECASE)
+_RESHAPE = (
+    "Reshape your data with array.reshape(-1, 1) if it has one feature, with array.reshape(1, -1) if it is "
+    "one record."
+)
+
+
+def numeric_table(estimator: Any, X: Any, *, reset: bool, missing: bool, sparse: bool = True) -> Any:
+    """X as an array, CSR or CSC table of floats; the estimator remembers, or checks, its columns.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array, list of rows, sparse table or data frame
+    reset : bool
+        Whether to remember the number and the names of the columns, as in a fit, or to check them.
+    missing : bool
+        Whether NaN and infinite entries are accepted.
+    sparse : bool
+        Whether sparse tables are accepted.
+    """
+    columns = _columns(X)
+    if sp.issparse(X):
+        table = _well_formed(X)
+    elif columns is not None:
+        table = _frame(X, columns)
+    elif isinstance(X, list | tuple):
+        table = _rows(X)
+    else:
+        table = _array(X)
+        if table.dtype == object and table.ndim == 2:
+            _warn_of_objects("X")
+            table = _numbers(table.ravel()).reshape(table.shape)
+    _require_numbers("X", table.dtype)
+    if table.ndim != 2:
+        raise ValueError(
+            f"X must have two dimensions, a row for each record, got shape {table.shape}. {_RESHAPE}"
+        )
+    validate_data(estimator, table if columns is None else X, reset=reset, skip_check_array=True)
+    with np.errstate(all="ignore"):
+        return check_array(
+            table,
+            accept_sparse=("csr", "csc") if sparse else False,
+            dtype=(np.float64, np.float32),
+            ensure_all_finite=not missing,
+            estimator=estimator,
+            input_name="X",
+        )
+
+
+def numeric_target(y: Any) -> NDArray[np.float64]:
+    """The targets of a regression; NaN for those that are no numbers."""
+    values, dtype = _column(y)
+    _require_numbers("y", dtype)
+    if values.dtype == object:
+        if dtype is not None:
+            _warn_of_objects("y")
+        return _numbers(values)
+    with np.errstate(all="ignore"):
+        return values.astype(np.float64)
+
+
+def labels_of(y: Any, classes: Any) -> NDArray[Any]:
+    """The labels of a classification: each one as it is, whatever the others are.
+
+    Declared classes that no label of this type can equal are refused. Without declared classes a list gets
+    the type that NumPy finds for all of its labels.
+    """
+    values, dtype = _column(y)
+    if dtype is not None and getattr(dtype, "kind", "") == "c":
+        raise ValueError("Complex data not supported in y")
+    if classes is None:
+        return _of_one_type(values) if dtype is None else values
+    declared = np.asarray(classes).dtype
+    kinds = {_kind(values.dtype if dtype is None else dtype), _kind(declared)}
+    if len(kinds - {"anything"}) > 1:
+        raise ValueError(
+            f"y holds labels of type {dtype}, which never equal classes of type {declared}: declare classes "
+            "of the type that the labels have"
+        )
+    return values
+
+
+def _kind(dtype: Any) -> str:
+    """What values of a type are: values of two types can be equal if that is the same, or "anything"."""
+    if isinstance(dtype, np.dtype):
+        return {"O": "anything", "U": "text", "T": "text"}.get(
+            dtype.kind, "number" if dtype.kind in _NUMERIC else dtype.kind
+        )
+    if hasattr(dtype, "categories"):
+        inner = getattr(dtype.categories, "dtype", None)
+        return "text" if inner is None else _kind(inner)
+    name = str(dtype)
+    return "number" if _NUMBERS.match(name) else "text" if _TEXT.match(name) else "anything"
+
+
+def _of_one_type(values: NDArray[Any]) -> NDArray[Any]:
+    try:
+        common = np.array(values.tolist())
+    except ValueError:
+        return values
+    return common if common.shape == values.shape else values
+
+
+def _column(y: Any) -> tuple[NDArray[Any], Any]:
+    """Targets as an array of one dimension, and their type: None for a list, which has none."""
+    if sp.issparse(y):
+        raise ValueError(f"y must be a dense array of one dimension, got a {type(y).__name__}")
+    if isinstance(y, list | tuple):
+        values = np.empty(len(y), dtype=object)
+        for k, entry in enumerate(y):
+            values[k] = _alone(entry)
+        return values, None
+    columns = _columns(y)
+    if columns is not None and len(columns) == 1:
+        _warn_of_a_column()
+        y = columns[0][2]
+    values = _array(y)
+    if values.ndim == 2 and values.size == len(values):
+        _warn_of_a_column()
+        values = values.ravel()
+    if values.ndim != 1:
+        raise ValueError(f"y should be a 1d array, got an array of shape {values.shape} instead.")
+    return values, getattr(y, "dtype", values.dtype)
+
+
+def _alone(entry: Any) -> Any:
+    """The target in a row of its own: judged row by row, so that one odd row is odd alone."""
+    is_row = isinstance(entry, list | tuple) or (isinstance(entry, np.ndarray) and entry.ndim == 1)
+    return list(entry)[0] if is_row and len(entry) == 1 else entry
+
+
+def _array(X: Any) -> NDArray[Any]:
+    if isinstance(X, np.ma.MaskedArray):
+        # The value under a mask is nobody's: it is missing.
+        return np.ma.filled(X.astype(np.float64), np.nan) if X.dtype.kind in _NUMERIC else np.ma.filled(X)
+    return np.asarray(X)
+
+
+def _rows(X: Iterable[Any]) -> NDArray[np.float64]:
+    """A list of rows as an array, each entry judged alone."""
+    rows = list(X)
+    if not all(isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1 for row in rows):
+        raise ValueError(
+            f"X must have two dimensions, a row for each record, its items are no rows. {_RESHAPE}"
+        )
+    lengths = {len(row) for row in rows}
+    if len(lengths) > 1:
+        raise ValueError("X must have rows of one length, it has rows of different lengths")
+    table = np.empty((len(rows), *lengths) if rows else (0, 0))
+    for k, row in enumerate(rows):
+        table[k] = _as_floats(row) if isinstance(row, np.ndarray) else _numbers(row)
+    return table
+
+
+def _as_floats(row: NDArray[Any]) -> NDArray[np.float64]:
+    with np.errstate(all="ignore"):
+        return row.astype(np.float64) if row.dtype.kind in _NUMERIC else _numbers(row)
+
+
+def _columns(X: Any) -> list[tuple[Any, Any, Any]] | None:
+    """(name, type, entries) of each column of a data frame; None if X is none."""
+    pandas, polars, arrow = (sys.modules.get(name) for name in ("pandas", "polars", "pyarrow"))
+    if pandas is not None and isinstance(X, pandas.DataFrame):
+        return [(name, X.dtypes.iloc[j], X.iloc[:, j]) for j, name in enumerate(X.columns)]
+    if polars is not None and isinstance(X, polars.LazyFrame):
+        raise ValueError("a polars LazyFrame holds no records yet: give the result of its collect()")
+    if polars is not None and isinstance(X, polars.DataFrame):
+        return list(zip(X.columns, X.dtypes, X.get_columns(), strict=True))
+    if arrow is not None and isinstance(X, arrow.Table):
+        return list(zip(X.column_names, X.schema.types, X.columns, strict=True))
+    return None
+
+
+def _frame(X: Any, columns: list[tuple[Any, Any, Any]]) -> Any:
+    """A data frame as an array, or as a sparse table if all of its columns are sparse."""
+    if columns and all(type(dtype).__name__ == "SparseDtype" for _, dtype, _ in columns):
+        return X.sparse.to_coo()
+    for name, dtype, _ in columns:
+        _require_numbers(f"column {name!r} of X", dtype)
+    if all(isinstance(dtype, np.dtype) and dtype.kind in _NUMERIC for _, dtype, _ in columns):
+        return np.asarray(X)
+    if any(isinstance(dtype, np.dtype) and dtype.kind == "O" for _, dtype, _ in columns):
+        _warn_of_objects("X")
+    parts = [np.asarray(entries) for _, _, entries in columns]
+    precision = np.float32 if all(part.dtype == np.float32 for part in parts) else np.float64
+    table = np.empty((len(X), len(parts)), dtype=precision, order="F")
+    for j, part in enumerate(parts):
+        with np.errstate(all="ignore"):
+            table[:, j] = part if part.dtype.kind in _NUMERIC else _numbers(part)
+    return table
+
+
+def _numbers(entries: Iterable[Any]) -> NDArray[np.float64]:
+    """Each entry as a float; NaN for one that is missing, too large, or no real number."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return np.array([_number(entry) for entry in entries], dtype=np.float64)
+
+
+def _number(entry: Any) -> float:
+    if isinstance(entry, np.ndarray):
+        return np.nan
+    try:
+        return float(entry)
+    except Exception:  # an object may raise anything; whatever it is, its record is null
+        return np.nan
+
+
+def _require_numbers(name: str, dtype: Any) -> None:
+    """Refuse a type whose values are never real numbers; no type at all may hold any."""
+    if getattr(dtype, "kind", None) == "c":
+        raise ValueError(f"Complex data not supported in {name}")
+    kind = "anything" if dtype is None else _kind(dtype)
+    if kind == "anything" and not (dtype is None or _ANYTHING.match(str(dtype))):
+        kind = "something else"
+    if kind not in ("number", "anything"):
+        raise ValueError(f"{name} must be numeric, its type is {dtype}: turn it into numbers first")
+
+
+def _well_formed(X: Any) -> Any:
+    """A sparse table whose every entry has a place in it: compiled code does not look."""
+    if X.ndim != 2:
+        return np.empty(X.shape)
+    if X.format not in ("csr", "csc", "coo", "bsr"):
+        X = X.tocoo()
+    if X.format != "coo":
+        lines, width = (X.shape[0], X.shape[1]) if X.format != "csc" else (X.shape[1], X.shape[0])
+        if X.format == "bsr":
+            lines, width = lines // X.blocksize[0], width // X.blocksize[1]
+        ends = X.indptr
+        good = (
+            ends.ndim == X.indices.ndim == 1
+            and _whole(ends)
+            and len(ends) == lines + 1
+            and ends[0] == 0
+            and bool((ends[1:] >= ends[:-1]).all())
+            and ends[-1] <= min(len(X.indices), len(X.data))
+            and _inside(X.indices, width)
+        )
+    else:
+        good = len(X.row) == len(X.col) == len(X.data) and all(
+            _inside(index, length) for index, length in zip((X.row, X.col), X.shape, strict=True)
+        )
+    if not good:
+        raise ValueError("X is a malformed sparse table: its indices do not fit its shape")
+    return X
+
+
+def _whole(index: NDArray[Any]) -> bool:
+    return index.dtype.kind in "iu"
+
+
+def _inside(index: NDArray[Any], length: int) -> bool:
+    """Whether all indices are at least 0 and below a length; as unsigned numbers, negative ones are huge."""
+    if not _whole(index):
+        return False
+    return int(index.view(f"u{index.dtype.itemsize}").max(initial=0)) < max(length, 1)
+
+
+def _warn_of_objects(name: str) -> None:
+    warnings.warn(
+        f"{name} holds Python objects: a record with an entry that is no number contributes nothing. Convert "
+        f"{name} to a numeric type to rule that out",
+        PrivacyWarning,
+        stacklevel=4,
+    )
+
+
+def _warn_of_a_column() -> None:
+    warnings.warn(
+        "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+        "(n_samples,), for example using ravel().",
+        DataConversionWarning,
+        stacklevel=5,
+    )

@@ -1,0 +1,252 @@
+"""What is read from tables and targets: each record is judged alone, and no error or warning tells of one."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from dpglm import Bounds, BoundsScaler, LogisticRegression, Ridge
+from dpglm.errors import PrivacyWarning
+from dpglm.penalties import L1Ball
+from dpglm.solvers import GradientDescent
+
+from . import fuzzing
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
+
+rng = np.random.default_rng(0)
+N, P = 60, 3
+X = rng.uniform(-1, 1, (N, P))
+LABELS = np.where(X[:, 0] > 0, 1, 0)
+TARGET = 0.5 * X[:, 0]
+BOUNDS = Bounds(row_norm=1.5, target=(-1, 1))
+DECLARED = {"classes": [0, 1], "random_state": 3, "solver": GradientDescent(steps=3)}
+REGRESSION = {"bounds": BOUNDS, "random_state": 3, "solver": GradientDescent(steps=3)}
+STRANGERS = ["x", "1", b"x", None, math.nan, pd.NA, 2**70, 10**400, 0.5, [1], {"a": 1}, {1}, 1j,
+             np.array([1, 2]), object(), fuzzing.Rude()]  # fmt: skip
+
+
+def nulled(table, k=7):
+    table = np.array(table, dtype=np.float64)
+    table[k] = np.nan
+    return table
+
+
+def without_record(y=LABELS):
+    return LogisticRegression(**DECLARED).fit(nulled(X), y).coef_
+
+
+@pytest.mark.parametrize("stranger", STRANGERS, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "wrap", [list, tuple, lambda y: pd.Series(y, dtype=object)], ids=["list", "tuple", "series"]
+)
+def test_a_label_of_another_type_nulls_its_own_record_only(stranger, wrap):
+    labels = [int(label) for label in LABELS]
+    labels[7] = stranger
+    if wrap in (list, tuple) and isinstance(stranger, list):
+        labels[7] = [stranger]  # a list of one label is that label
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(X, wrap(labels)).coef_, without_record())
+
+
+def test_one_text_among_listed_numbers_leaves_other_labels_as_they_are():
+    labels = [1] * 1000
+    plain, odd = (
+        LogisticRegression(1.0, classes=[0, 1], fit_intercept=False, random_state=0)
+        .fit(np.ones((1000, 1)), y).coef_[0, 0]
+        for y in (labels, ["x", *labels[1:]])
+    )  # fmt: skip
+    assert abs(plain - odd) < 0.1 < 3 < plain
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [value for value in STRANGERS if not isinstance(value, str | int | float)],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("wrap", ["list", "objects", "frame"])
+def test_an_entry_that_is_no_number_nulls_its_own_record_only(stranger, wrap):
+    rows = X.tolist()
+    rows[7][1] = stranger
+    wrapped = {"list": lambda: rows, "objects": lambda: fuzzing._objects(rows),
+               "frame": lambda: pd.DataFrame(fuzzing._objects(rows), dtype=object)}[wrap]()  # fmt: skip
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(wrapped, LABELS).coef_, without_record())
+
+
+@pytest.mark.parametrize("stranger", [None, math.nan, pd.NA, 10**400, "text", 1j, {"a": 1}, math.inf],
+                         ids=lambda value: type(value).__name__)  # fmt: skip
+@pytest.mark.parametrize("wrap", [list, lambda y: pd.Series(y, dtype=object)], ids=["list", "series"])
+def test_a_target_that_is_no_number_nulls_its_own_record_only(stranger, wrap):
+    target = TARGET.tolist()
+    target[7] = stranger
+    expected = Ridge(**REGRESSION).fit(nulled(X), TARGET).coef_
+    assert np.array_equal(Ridge(**REGRESSION).fit(X, wrap(target)).coef_, expected)
+
+
+def test_a_target_in_a_row_of_its_own_is_that_target_whatever_the_other_rows_are():
+    rows = [[int(label)] for label in LABELS]
+    expected = LogisticRegression(**DECLARED).fit(X, LABELS).coef_
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(X, rows).coef_, expected)
+    rows[7] = [0, 1]
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(X, rows).coef_, without_record())
+
+
+def test_what_is_under_a_mask_is_missing():
+    masked = np.ma.array(X, mask=np.zeros_like(X, dtype=bool))
+    masked.mask[7, 1] = True
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(masked, LABELS).coef_, without_record())
+    labels = np.ma.array(LABELS, mask=np.arange(N) == 7)
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(X, labels).coef_, without_record())
+
+
+@pytest.mark.parametrize("frame", [
+    pd.DataFrame({"a": X[:, 0], "b": np.round(X[:, 1]), "c": X[:, 2] > 0}).astype(
+        {"b": "Int64", "c": "boolean"}),
+    pl.DataFrame({"a": X[:, 0], "b": np.round(X[:, 1]).astype(int), "c": X[:, 2] > 0}),
+    pd.DataFrame({"a": X[:, 0], "b": np.round(X[:, 1]), "c": X[:, 2] > 0}).astype({"b": "category"}),
+    pd.DataFrame({"a": X[:, 0].astype(object), "b": np.round(X[:, 1]), "c": (X[:, 2] > 0).astype("int8")}),
+], ids=["nullable", "polars", "category", "objects"])  # fmt: skip
+def test_columns_of_any_numeric_type_are_read_as_their_numbers(frame):
+    plain = np.column_stack([X[:, 0], np.round(X[:, 1]), X[:, 2] > 0])
+    expected = LogisticRegression(**DECLARED).fit(plain, LABELS)
+    model = LogisticRegression(**DECLARED).fit(frame, LABELS)
+    assert np.array_equal(model.coef_, expected.coef_)
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    assert np.array_equal(model.predict(frame), expected.predict(plain))
+
+
+@pytest.mark.parametrize("column", [
+    pd.Series(["secret"] * N, dtype="string"),
+    pd.Series(["secret"] * N).astype("category"),
+    pd.Series(pd.to_datetime(["2020-01-01"] * N)),
+], ids=["text", "category", "date"])  # fmt: skip
+def test_a_column_whose_type_is_not_numeric_is_refused_by_its_name(column):
+    with pytest.raises(ValueError, match="column 'job' of X must be numeric") as caught:
+        LogisticRegression(**DECLARED).fit(pd.DataFrame({"a": X[:, 0], "job": column}), LABELS)
+    assert "secret" not in str(caught.value)
+    if column.dtype == "string":
+        with pytest.raises(ValueError, match="column 'job' of X must be numeric"):
+            BoundsScaler(0, 1).fit(pl.DataFrame({"job": ["secret"] * N}))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        np.array(["secret"] * N),
+        np.array([b"secret"] * N),
+        X[:, 0] + 1j,
+        np.array(["2020-01-01"] * N, dtype="datetime64[D]"),
+    ],
+    ids=lambda y: str(y.dtype),
+)
+def test_targets_and_tables_of_a_type_without_numbers_are_refused_by_type(wrong):
+    for X_, y_ in ((X, wrong), (wrong[:, None], TARGET)):
+        with pytest.raises(ValueError, match="numeric|Complex data not supported") as caught:
+            Ridge(**REGRESSION).fit(X_, y_)
+        assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("classes", "y"), [
+    ([0, 1], np.where(LABELS, "yes", "no")), (["no", "yes"], LABELS), (["no", "yes"], LABELS.astype(float)),
+    (["a", "b"], np.array([b"a", b"b"])[LABELS]),
+    ([0, 1], pd.Series(np.where(LABELS, "1", "0"), dtype="string")),
+    ([0, 1], pd.Series(np.where(LABELS, "1", "0")).astype("category")),
+    ([0, 1], pl.Series(["0", "1"] * (N // 2))),
+], ids=range(7))  # fmt: skip
+def test_labels_whose_type_cannot_match_the_classes_are_refused(classes, y):
+    with pytest.raises(ValueError, match="never equal classes of type"):
+        LogisticRegression(classes=classes).fit(X, y)
+
+
+@pytest.mark.parametrize("y", [
+    LABELS.astype(bool), LABELS.astype(float), LABELS.astype(np.int8), list(LABELS), pl.Series(LABELS),
+    pd.Series(LABELS, dtype="Int64"), pd.Series(LABELS).astype("category"),
+], ids=range(7))  # fmt: skip
+def test_labels_that_equal_the_classes_in_another_type_count(y):
+    expected = LogisticRegression(**DECLARED).fit(X, LABELS).coef_
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(X, y).coef_, expected)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [LogisticRegression(**DECLARED), Ridge(**REGRESSION), BoundsScaler(0, 120)],
+    ids=lambda estimator: type(estimator).__name__,
+)
+@pytest.mark.parametrize("table", [
+    np.array([34.5, 51.25]), [34.5, 51.25], np.array(34.5), np.full((2, 1, 1), 34.5), [[34.5, 1.0], [51.25]],
+    pd.Series([34.5, 51.25]), ["34.5", "51.25"],
+], ids=range(7))  # fmt: skip
+def test_a_table_of_the_wrong_shape_is_refused_without_its_values(estimator, table):
+    with pytest.raises(ValueError) as caught:
+        estimator.fit(table, [0, 1])
+    assert "34.5" not in str(caught.value) and "51.25" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_predictions_and_scores_quote_nothing():
+    model = LogisticRegression(**DECLARED).fit(X, LABELS)
+    for table in (np.full(P, 867.5309), [["secret"] * P], [[867.5309] * (P + 1)], [["secret", None, 1.0]]):
+        with pytest.raises(ValueError) as caught:
+            model.predict(table)
+        assert "867" not in str(caught.value) and "secret" not in str(caught.value)
+    assert model.score(X, ["secret"] * N) == 0
+    with pytest.raises(ValueError) as caught:
+        Ridge(**REGRESSION).fit(X, TARGET).score(X, np.array(["secret"] * N))
+    assert "secret" not in str(caught.value)
+    with pytest.raises(ValueError) as caught:
+        Bounds(row_norm=1.0).clip([["secret"]])
+    assert "secret" not in str(caught.value) and caught.value.__context__ is None
+
+
+def broken(layout, part, place, value):
+    table = layout(np.ones((4, 3)))
+    getattr(table, part)[place] = value
+    return table
+
+
+MALFORMED = [
+    *((layout, "indices", 2, value) for layout in (sp.csr_array, sp.csc_matrix, sp.bsr_array)
+      for value in (4, -1)),
+    *((layout, "indptr", place, value) for layout in (sp.csr_array, sp.csc_array)
+      for place, value in ((0, 1), (1, 100), (2, -1), (-1, 100))),
+    *((sp.coo_array, part, 1, value) for part in ("row", "col") for value in (4, -1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("layout", "part", "place", "value"), MALFORMED, ids=str)
+def test_a_malformed_sparse_table_is_refused_before_a_kernel_reads_it(layout, part, place, value):
+    table = broken(layout, part, place, value)
+    sparse = LogisticRegression(classes=[0, 1], solver="frank-wolfe", penalty=L1Ball(1.0))
+    for estimator in (LogisticRegression(**DECLARED), sparse):
+        with pytest.raises(ValueError, match="malformed sparse table"):
+            estimator.fit(table, [0, 1, 0, 1])
+    model = LogisticRegression(**DECLARED).fit(np.ones((4, 3)), [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="malformed sparse table"):
+        model.predict(broken(layout, part, place, value))
+
+
+def test_a_sparse_table_whose_indices_are_no_integers_is_refused():
+    table = sp.csr_array(np.ones((4, 3)))
+    table.indices = table.indices.astype(float)
+    with pytest.raises(ValueError, match="malformed sparse table"):
+        LogisticRegression(**DECLARED).fit(table, [0, 1, 0, 1])
+
+
+def test_solvers_run_without_warnings_about_numbers(monkeypatch):
+    class Careless(GradientDescent):
+        def run(self, plan, problem, curator):
+            np.array([1.0, 0.0]) / np.zeros(2)
+            np.exp(np.array([1e4]))
+            return super().run(plan, problem, curator)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", PrivacyWarning)
+        LogisticRegression(classes=[0, 1], solver=Careless(steps=2)).fit(X, LABELS)
+
+
+def test_fuzzed_tables_give_nothing_away():
+    assert not fuzzing.main(600, seed=12)
