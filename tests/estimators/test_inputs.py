@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -106,9 +107,10 @@ def test_what_is_under_a_mask_is_missing():
     pd.DataFrame({"a": X[:, 0], "b": np.round(X[:, 1]), "c": X[:, 2] > 0}).astype(
         {"b": "Int64", "c": "boolean"}),
     pl.DataFrame({"a": X[:, 0], "b": np.round(X[:, 1]).astype(int), "c": X[:, 2] > 0}),
+    pa.table({"a": X[:, 0], "b": np.round(X[:, 1]).astype(int), "c": X[:, 2] > 0}),
     pd.DataFrame({"a": X[:, 0], "b": np.round(X[:, 1]), "c": X[:, 2] > 0}).astype({"b": "category"}),
     pd.DataFrame({"a": X[:, 0].astype(object), "b": np.round(X[:, 1]), "c": (X[:, 2] > 0).astype("int8")}),
-], ids=["nullable", "polars", "category", "objects"])  # fmt: skip
+], ids=["nullable", "polars", "arrow", "category", "objects"])  # fmt: skip
 def test_columns_of_any_numeric_type_are_read_as_their_numbers(frame):
     plain = np.column_stack([X[:, 0], np.round(X[:, 1]), X[:, 2] > 0])
     expected = LogisticRegression(**DECLARED).fit(plain, LABELS)
@@ -130,6 +132,8 @@ def test_a_column_whose_type_is_not_numeric_is_refused_by_its_name(column):
     if column.dtype == "string":
         with pytest.raises(ValueError, match="column 'job' of X must be numeric"):
             BoundsScaler(0, 1).fit(pl.DataFrame({"job": ["secret"] * N}))
+        with pytest.raises(ValueError, match="column 'job' of X must be numeric"):
+            BoundsScaler(0, 1).fit(pa.table({"job": ["secret"] * N}))
 
 
 @pytest.mark.parametrize(

@@ -157,10 +157,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
                 PrivacyWarning,
                 stacklevel=3,
             )
-            try:
-                classes = np.unique(labels)
-            except TypeError:
-                raise ValueError("the labels in y have no order: declare classes") from None
+            classes = _distinct(labels)
         if len(classes) < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 classes, got 1 class")
         return classes
@@ -214,9 +211,20 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         return whole
 
 
+def _distinct(labels: NDArray[Any]) -> NDArray[Any]:
+    try:
+        return np.unique(labels)
+    except Exception:  # objects may refuse to be compared in any way, and quote themselves
+        pass
+    raise ValueError("the labels in y have no order: declare classes")
+
+
 def _missing(label: Any) -> bool:
-    """Whether a label is None, NaN or one of pandas' marks, which refuse to be compared."""
-    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
+    """Whether a label is None, NaN, or an object that refuses to be compared, as pandas' marks do."""
+    try:
+        return label is None or type(label).__name__ == "NaTType" or bool(label != label)
+    except Exception:  # an object may raise anything
+        return True
 
 
 def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
@@ -233,7 +241,7 @@ def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
 def _code(label: Any, place: dict[Any, int]) -> float:
     try:
         return math.nan if _missing(label) else place.get(label, math.nan)
-    except Exception:  # an object may refuse to be compared or hashed; whatever it is, it is no class
+    except Exception:  # an object that cannot be hashed, or that raises anything else, is no class
         return math.nan
 
 

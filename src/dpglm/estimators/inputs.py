@@ -152,8 +152,7 @@ def _column(y: Any) -> tuple[NDArray[Any], Any]:
 
 def _alone(entry: Any) -> Any:
     """The target in a row of its own: judged row by row, so that one odd row is odd alone."""
-    is_row = isinstance(entry, list | tuple) or (isinstance(entry, np.ndarray) and entry.ndim == 1)
-    return list(entry)[0] if is_row and len(entry) == 1 else entry
+    return list(entry)[0] if _is_row(entry) and len(entry) == 1 else entry
 
 
 def _array(X: Any) -> NDArray[Any]:
@@ -166,7 +165,7 @@ def _array(X: Any) -> NDArray[Any]:
 def _rows(X: Iterable[Any]) -> NDArray[np.float64]:
     """A list of rows as an array, each entry judged alone."""
     rows = list(X)
-    if not all(isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1 for row in rows):
+    if not all(_is_row(row) for row in rows):
         raise ValueError(
             f"X must have two dimensions, a row for each record, its items are no rows. {_RESHAPE}"
         )
@@ -177,6 +176,11 @@ def _rows(X: Iterable[Any]) -> NDArray[np.float64]:
     for k, row in enumerate(rows):
         table[k] = _as_floats(row) if isinstance(row, np.ndarray) else _numbers(row)
     return table
+
+
+def _is_row(entry: Any) -> bool:
+    """Whether an object holds entries in order, by its type: an object itself may answer anything."""
+    return issubclass(type(entry), list | tuple) or (issubclass(type(entry), np.ndarray) and entry.ndim == 1)
 
 
 def _as_floats(row: NDArray[Any]) -> NDArray[np.float64]:
@@ -225,7 +229,7 @@ def _numbers(entries: Iterable[Any]) -> NDArray[np.float64]:
 
 
 def _number(entry: Any) -> float:
-    if isinstance(entry, np.ndarray):
+    if issubclass(type(entry), np.ndarray):
         return np.nan
     try:
         return float(entry)
@@ -246,6 +250,8 @@ def _require_numbers(name: str, dtype: Any) -> None:
 
 def _well_formed(X: Any) -> Any:
     """A sparse table whose every entry has a place in it: compiled code does not look."""
+    if X.dtype == object:
+        raise ValueError("X must be numeric, it is a sparse table of objects: turn it into numbers first")
     if X.ndim != 2:
         return np.empty(X.shape)
     if X.format not in ("csr", "csc", "coo", "bsr"):
