@@ -76,7 +76,7 @@ class Plan:
             raise strict.wrong("releases", self.releases, "a tuple of Release")
         if self.budget.private and not self.releases:
             raise strict.wrong("releases", self.releases, "at least one, unless epsilon is infinite")
-        hints = get_type_hints(type(self))
+        hints = _hints(type(self))
         strict.store(
             self,
             n_records=strict.whole("n_records", self.n_records),
@@ -193,7 +193,7 @@ class Plan:
         kind = Plan.kinds[strict.one_of("solver", found.pop("solver"), Plan.kinds)]
         own = [name for name in names(kind) if name not in names(Plan)]
         settings = strict.mapping("settings", found.pop("settings"), own)
-        hints = get_type_hints(kind)
+        hints = _hints(kind)
         for name in own:
             if float in (hints[name], *get_args(hints[name])):
                 settings[name] = strict.numeric(settings[name])
@@ -286,6 +286,16 @@ def _spent_epsilon(event: Event, budget: Budget) -> float:
     epsilon = curve.epsilon(budget.delta)
     # The search for epsilon rounds up; that the budget's own epsilon holds is checked directly.
     return min(epsilon, budget.epsilon) if curve.delta(budget.epsilon) <= budget.delta else epsilon
+
+
+_HINTS: dict[type[Plan], dict[str, Any]] = {}
+
+
+def _hints(kind: type[Plan]) -> dict[str, Any]:
+    """Types of the fields of a plan, looked up once for each kind: that takes longer than to check them."""
+    if kind not in _HINTS:
+        _HINTS[kind] = get_type_hints(kind)
+    return _HINTS[kind]
 
 
 def _shown(value: Any) -> str:

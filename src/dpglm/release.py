@@ -38,7 +38,7 @@ class Release:
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, Mechanism):
             raise strict.wrong("mechanism", self.mechanism, "a Mechanism")
-        if not isinstance(self.sampling, Sampling) or isinstance(self.sampling, type):
+        if not hasattr(type(self.sampling), "price"):
             raise strict.wrong("sampling", self.sampling, "a Sampling")
         strict.store(
             self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from .mechanisms import Gaussian, Mechanism, Randomness
 from .privacy import Neighbours
 
 
-@runtime_checkable
 class Sampling(Protocol):
     """Draws a batch and prices a release made on it."""
 

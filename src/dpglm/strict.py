@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
 
@@ -22,12 +21,15 @@ MOST = 2**63 - 1
 
 def number(name: str, value: Any, needed: str, holds: Callable[[float], bool]) -> float:
     """The value as a float, if it is a real number for which the condition holds."""
-    if isinstance(value, Real) and not isinstance(value, bool):
-        with suppress(OverflowError):
-            found = float(value)
-            if holds(found):
-                return found
-    raise wrong(name, value, needed)
+    if type(value) is not float and (not isinstance(value, Real) or isinstance(value, bool)):
+        raise wrong(name, value, needed)
+    try:
+        found = float(value)
+    except OverflowError:
+        raise wrong(name, value, needed) from None
+    if not holds(found):
+        raise wrong(name, value, needed)
+    return found
 
 
 def level(name: str, value: Any) -> float:
@@ -42,7 +44,9 @@ def positive(name: str, value: Any) -> float:
 
 def whole(name: str, value: Any, least: int = 1) -> int:
     """The value as an int that is at least so large."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) <= MOST:
+    if type(value) is not int and (not isinstance(value, Integral) or isinstance(value, bool)):
+        raise wrong(name, value, f"a whole number from {least} on")
+    if not least <= int(value) <= MOST:
         raise wrong(name, value, f"a whole number from {least} on")
     return int(value)
 
