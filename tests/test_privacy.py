@@ -1,11 +1,14 @@
+import copy
 import json
 import math
+import pickle
 from dataclasses import replace
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
-from dpglm import Bounds, Budget, Guarantee, LogisticRegression, Ridge
+from dpglm import Bounds, Budget, Guarantee, LogisticRegression, Neighbours, Ridge
 from dpglm.accounting import Imprecision, compose, gaussian_delta, gaussian_mu
 from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE
 from dpglm.plan import Plan
@@ -32,8 +35,188 @@ def test_the_printed_promise_names_everything_a_reader_needs(model):
         assert needed in text.replace("\n             ", " "), needed
 
 
-def test_the_promise_survives_json(model):
-    assert Guarantee.from_dict(json.loads(model.privacy_.to_json())) == model.privacy_
+@pytest.fixture(scope="module")
+def unprotected():
+    return LogisticRegression(float("inf"), classes=[-1, 1]).fit(X, Y)
+
+
+@pytest.mark.parametrize("which", ["model", "unprotected"])
+def test_the_promise_survives_strict_json_and_reads_the_same(which, request):
+    promise = request.getfixturevalue(which).privacy_
+    json.loads(promise.to_json(), parse_constant=pytest.fail)
+    for again in (Guarantee.from_json(promise.to_json()), Guarantee.from_dict(promise.to_dict())):
+        assert again == promise and str(again) == str(promise)
+    assert pickle.loads(pickle.dumps(promise)) == promise == copy.deepcopy(promise)
+
+
+LIES = [
+    ("epsilon", -3, "epsilon"), ("epsilon", 0, "epsilon"), ("epsilon", math.nan, "epsilon"),
+    ("epsilon", "0.7", "epsilon"), ("epsilon", True, "epsilon"), ("epsilon", None, "epsilon"),
+    ("delta", 0, "delta"), ("delta", 1, "delta"), ("delta", -1e-6, "delta"), ("delta", "1e-6", "delta"),
+    ("neighbours", "add-remove", "neighbours"), ("neighbours", None, "neighbours"),
+    ("public", "n = 300", "public"), ("public", {1: 2}, "public"), ("public", {"n": math.nan}, "n must"),
+    ("releases", [], "epsilon"), ("releases", "none", "releases"), ("releases", [{}], "release"),
+    ("composition", 1, "composition"), ("composition", "", "composition"),
+    ("randomness", None, "randomness"), ("randomness", ["secret"], "randomness"),
+    ("secure", "false", "secure"), ("secure", 1, "secure"), ("secure", None, "secure"),
+    ("not_covered", [], "not_covered"), ("not_covered", "nothing", "not_covered"),
+    ("not_covered", [None], "not_covered"), ("surely", True, "surely"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "value", "word"), LIES)
+def test_a_stored_promise_that_lies_is_refused_by_name(model, field, value, word):
+    with pytest.raises(ValueError, match=word):
+        Guarantee.from_dict(model.privacy_.to_dict() | {field: value})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("count", 0), ("count", -5), ("count", 2.5), ("count", True), ("noise", -1.0), ("noise", math.nan),
+     ("noise", "3"), ("noise", math.inf), ("query", 3), ("mechanism", None), ("sensitivity", 2.0),
+     ("sampling", {"kind": "Everyone"}), ("entries", 0), ("follows", "no"), ("parameters", []),
+     ("parameters", {"neighbours": "zero-out"}), ("unknown", 1)],
+)  # fmt: skip
+def test_a_stored_promise_with_a_release_that_lies_is_refused_by_name(model, field, value):
+    values = model.privacy_.to_dict()
+    values["releases"][0][field] = value
+    with pytest.raises(ValueError, match="neighbours" if field == "parameters" and value else field):
+        Guarantee.from_dict(values)
+
+
+def test_a_promise_about_a_release_without_noise_is_refused(model):
+    values = model.privacy_.to_dict()
+    values["releases"][0]["noise"] = 0.0
+    with pytest.raises(ValueError, match="epsilon must be infinite"):
+        Guarantee.from_dict(values)
+
+
+@pytest.mark.parametrize("part", ["epsilon", "secure", "not_covered", "releases"])
+def test_a_stored_promise_without_one_of_its_parts_is_refused(model, part):
+    values = model.privacy_.to_dict()
+    del values[part]
+    with pytest.raises(ValueError, match=part):
+        Guarantee.from_dict(values)
+
+
+@pytest.mark.parametrize("token", ["NaN", "Infinity", "1e999"])
+def test_a_promise_with_numbers_that_json_does_not_have_is_refused(model, token):
+    content = model.privacy_.to_json().replace('"delta": 1e-05', f'"delta": {token}')
+    with pytest.raises(ValueError, match=token):
+        Guarantee.from_json(content)
+
+
+def test_public_facts_and_secrecy_may_be_numpy_scalars(model):
+    promise = replace(
+        model.privacy_,
+        secure=np.True_,
+        public={"n": np.int64(3), "limit": np.inf, "range": (0, np.float64(1))},
+    )
+    assert promise.secure is True
+    assert Guarantee.from_json(promise.to_json()) == promise
+    assert promise.public == {"n": 3, "limit": "inf", "range": [0, 1.0]}
+
+
+def best_guess(epsilon, delta):
+    """Share of right guesses about the worst mechanism that (epsilon, delta) allows."""
+    low, high = (1 - delta) / (1 + math.exp(epsilon)), (1 - delta) / (1 + math.exp(-epsilon))
+    here, there = [delta, high, low, 0.0], [0.0, low, high, delta]
+    assert sum(here) == pytest.approx(1) and sum(there) == pytest.approx(1)
+    return sum(max(pair) for pair in zip(here, there, strict=True)) / 2
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.3])
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 8.0])
+@pytest.mark.parametrize("neighbours", ["replace-one", "zero-out"])
+def test_the_meaning_of_a_promise_is_what_the_worst_mechanism_lets_one_guess(
+    model, neighbours, epsilon, delta
+):
+    promise = replace(model.privacy_, epsilon=epsilon, delta=delta, neighbours=neighbours)
+    share = float(promise.meaning.split("at most ")[1].split(" %")[0]) / 100
+    best = best_guess(epsilon, delta)
+    assert best <= share <= best + 0.01 * (1 - best)
+    assert ("null record" in promise.meaning) == (neighbours == "zero-out")
+    assert ("two candidates" in promise.meaning) == (neighbours == "replace-one")
+
+
+def test_epsilon_one_lets_one_be_right_in_at_most_73_of_100_guesses(model):
+    assert "at most 73.2 % of the time" in str(replace(model.privacy_, epsilon=1.0)).replace(
+        "\n" + 13 * " ", " "
+    )
+    assert "hides little" in replace(model.privacy_, epsilon=50.0).meaning
+    assert "hides little" in replace(model.privacy_, epsilon=1e6).meaning
+
+
+def test_a_promise_of_nothing_has_no_meaning(model, unprotected):
+    for promise in (unprotected.privacy_, replace(model.privacy_, secure=False)):
+        assert promise.meaning == "" and "in words" not in str(promise)
+        assert "In words" not in promise._repr_html_() and "not private" in promise._repr_html_()
+
+
+def test_promise_and_plan_show_themselves_at_a_prompt(model):
+    assert repr(model.privacy_) == str(model.privacy_) and "epsilon = 0.7" in repr(model.privacy_)
+    assert repr(model.plan_) == str(model.plan_) and repr(model.plan_).startswith("gradient descent: 300")
+    assert repr(model.plan_.budget) == "Budget(epsilon=0.7, delta=1e-05)"
+
+
+class Page(HTMLParser):
+    """Text of a page; refuses what is not closed, or needs something from elsewhere."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.words = [], []
+
+    def handle_starttag(self, tag, attrs):
+        assert tag in {"div", "span", "b", "table", "tr", "th", "td", "details", "summary", "ul", "li"}, tag
+        assert {name for name, _ in attrs} <= {"style", "scope"}
+        assert not any("url" in value or "http" in value for _, value in attrs)
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def read(shown):
+    page = Page()
+    page.feed(shown._repr_html_())
+    page.close()
+    assert not page.open
+    return page.words
+
+
+def test_a_notebook_shows_the_whole_promise_and_needs_nothing_else(model, unprotected):
+    promise = model.privacy_
+    words = read(promise)
+    for needed in ("private", promise.headline, f"In words: {promise.meaning}.", promise.composition,
+                   promise.randomness, *promise.not_covered, "Gaussian", "clipped gradient",
+                   *(str(value) for value in promise.public.values())):  # fmt: skip
+        assert needed in words, needed
+    assert "not private" in read(unprotected.privacy_)
+
+
+@pytest.mark.parametrize("epsilon", [0.7, math.inf])
+def test_a_notebook_shows_the_plan(epsilon):
+    plan = LogisticRegression(epsilon).plan(300, 4, n_classes=3)
+    words = read(plan)
+    assert plan.settings_in_words in words and "300 records x 4 features" in words
+    assert ("not private" in words) == math.isinf(epsilon)
+    assert f"{plan.releases[0].mechanism.noise:.4g}" in words and "clipped gradient" in words
+
+
+def test_what_a_stored_promise_says_is_text_and_never_part_of_the_page(model):
+    attack = "<script>alert('x')</script><img src=x onerror=1>\"&amp;"
+    promise = replace(model.privacy_, public={attack: attack}, composition=attack, not_covered=(attack,))
+    assert "<script" not in promise._repr_html_() and "<img" not in promise._repr_html_()
+    words = read(promise)
+    assert words.count(attack) == 3 and f"public: {attack}" in words
+
+
+def test_every_relation_has_a_meaning(model):
+    meanings = {replace(model.privacy_, neighbours=relation.value).meaning for relation in Neighbours}
+    assert len(meanings) == len(Neighbours)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +280,8 @@ def test_a_fit_without_noise_says_that_it_is_not_private():
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [((0.0, 1e-6), "epsilon"), ((-1.0, 1e-6), "epsilon"), ((float("nan"), 1e-6), "epsilon"),
-     (("1", 1e-6), "epsilon"), ((1.0, 0.0), "delta"), ((1.0, 1.0), "delta")],
+     (("1", 1e-6), "epsilon"), ((True, 1e-6), "epsilon"), ((1.0, 0.0), "delta"), ((1.0, 1.0), "delta"),
+     ((1.0, "1e-6"), "delta"), ((1.0, None), "delta"), ((1.0, math.nan), "delta")],
 )  # fmt: skip
 def test_an_impossible_budget_is_refused_by_name(arguments, named):
     with pytest.raises(ValueError, match=named):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Self
+from types import NoneType
+from typing import Any, ClassVar, Self, get_args, get_type_hints
 
-from . import mechanisms, sampling
+from . import display, strict
 from .accounting import (
     Composed,
     Event,
@@ -21,73 +21,22 @@ from .accounting import (
     compose,
     imprecise_delta,
 )
-from .mechanisms import Mechanism
 from .privacy import Budget, Neighbours, rounded_up
-from .sampling import Everyone, Sampling
+from .release import Release, names
 
+__all__ = ["Plan", "Release"]
 
-@dataclass(frozen=True)
-class Release:
-    """One kind of release: which query, by which mechanism, how often, on which records.
-
-    ``entries`` is how many numbers are drawn for one release: the entries of a vector, or the
-    candidates of a selection. A release that ``follows`` is made right after each of those before it in the
-    plan, and priced as one round with it.
-    """
-
-    query: str
-    mechanism: Mechanism
-    count: int
-    sensitivity: str
-    sampling: Sampling = Everyone()
-    entries: int = 1
-    follows: bool = False
-
-    def event(self, neighbours: Neighbours) -> Event:
-        """What one such release costs, its noise being exactly that of its law."""
-        return self.sampling.price(self.mechanism, neighbours)
-
-    def scaled(self, factor: float) -> Release:
-        """The same release with all noise multiplied."""
-        return replace(self, mechanism=replace(self.mechanism, noise=self.mechanism.noise * factor))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The release as JSON-able values."""
-        return {
-            "query": self.query,
-            "mechanism": type(self.mechanism).__name__,
-            "noise": self.mechanism.noise,
-            "parameters": {
-                item.name: getattr(self.mechanism, item.name)
-                for item in fields(self.mechanism)
-                if item.name != "noise"
-            },
-            "count": self.count,
-            "sensitivity": self.sensitivity,
-            "sampling": {"kind": type(self.sampling).__name__, **vars(self.sampling)},
-            "entries": self.entries,
-            "follows": self.follows,
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Release:
-        """The inverse of ``to_dict``."""
-        arguments = dict(values["sampling"])
-        kind = arguments.pop("kind")
-        return cls(
-            values["query"],
-            getattr(mechanisms, values["mechanism"])(values["noise"], **values["parameters"]),
-            values["count"],
-            values["sensitivity"],
-            getattr(sampling, kind)(**arguments),
-            values["entries"],
-            values["follows"],
-        )
+_ROUNDING = 1e-9
+"""Another machine may round the price in its last digits otherwise."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """What a solver will release, and what that costs. Solvers add their own public settings.
+
+    A setting is a bool, a count, a number that is not negative, text, or None where its annotation says so;
+    text that must be one of a few names has them in ``choices``. A plan that contradicts itself is refused,
+    and one that is read from a file must also keep to its budget.
 
     Attributes
     ----------
@@ -105,6 +54,7 @@ class Plan:
 
     solver: ClassVar[str]
     kinds: ClassVar[dict[str, type[Plan]]] = {}
+    choices: ClassVar[Mapping[str, Collection[str]]] = {}
 
     n_records: int
     n_features: int
@@ -115,20 +65,66 @@ class Plan:
 
     def __init_subclass__(cls) -> None:
         Plan.kinds[cls.solver] = cls
+        cls.__repr__ = Plan.__repr__  # type: ignore[method-assign]  # or ``dataclass`` makes another
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.budget, Budget):
+            raise strict.wrong("budget", self.budget, "a Budget")
+        if not isinstance(self.neighbours, Neighbours):
+            raise strict.wrong("neighbours", self.neighbours, "a Neighbours")
+        if not isinstance(self.releases, tuple) or not all(isinstance(r, Release) for r in self.releases):
+            raise strict.wrong("releases", self.releases, "a tuple of Release")
+        if self.budget.private and not self.releases:
+            raise strict.wrong("releases", self.releases, "at least one, unless epsilon is infinite")
+        hints = _hints(type(self))
+        strict.store(
+            self,
+            n_records=strict.whole("n_records", self.n_records),
+            n_features=strict.whole("n_features", self.n_features),
+            fits=strict.whole("fits", self.fits),
+            **{name: self._setting(name, hints[name], value) for name, value in self.settings().items()},
+        )
+        _ = self.price  # refuses releases that have none
+
+    def _setting(self, name: str, kind: Any, value: Any) -> Any:
+        """The setting as a plain value of the type that its annotation names."""
+        if NoneType in get_args(kind):
+            if value is None:
+                return None
+            (kind,) = set(get_args(kind)) - {NoneType}
+        if kind is bool:
+            return strict.flag(name, value)
+        if kind is int:
+            return strict.whole(name, value, least=int(name == "steps"))
+        if kind is float:
+            return (
+                strict.level(name, value)
+                if self.budget.private
+                else strict.number(name, value, ">= 0", lambda found: found >= 0)
+            )
+        if kind is str:
+            known = self.choices.get(name)
+            return strict.text(name, value) if known is None else strict.one_of(name, value, known)
+        raise TypeError(f"a setting of a plan is a bool, int, float, str or None, but {name} is a {kind}")
 
     @cached_property
     def price(self) -> Counter[Event]:
         """Every event of the plan with its count: what the curator's log must equal."""
         price: Counter[Event] = Counter()
         event: Event | None = None
+        possible = 0
         for release in self.releases:
             before, event = event, release.event(self.neighbours)
             count = release.count * self.fits
             if release.follows:
-                assert before is not None, "the first release follows none"
+                if before is None or release.count > possible:
+                    raise ValueError(
+                        f"follows must be False, got True: {release.count} releases cannot follow {possible}"
+                    )
                 price[before] -= count
                 event = Composed((before, event))
             price[event] += count
+            possible = release.count
             if release.mechanism.imprecision is not None:
                 price[release.mechanism.imprecision] += count * release.entries
         return +price
@@ -174,37 +170,63 @@ class Plan:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in shared}
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON-able values."""
+        """The plan as JSON-able values; an infinite number is the text "inf"."""
         return {
             "solver": self.solver,
             "n_records": self.n_records,
             "n_features": self.n_features,
-            "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
+            "budget": self.budget.to_dict(),
             "neighbours": self.neighbours.value,
             "fits": self.fits,
             "releases": [release.to_dict() for release in self.releases],
-            "settings": self.settings(),
+            "settings": strict.plain("settings", self.settings()),
         }
 
     def to_json(self) -> str:
-        """The plan as JSON text."""
-        return json.dumps(self.to_dict(), indent=2)
+        """The plan as strict JSON text."""
+        return strict.to_json(self.to_dict())
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Plan:
-        """The inverse of ``to_dict``."""
-        kind = Plan.kinds.get(values["solver"])
-        if kind is None:
-            raise ValueError(f"no solver is called {values['solver']!r}: known are {sorted(Plan.kinds)}")
-        return kind(
-            n_records=values["n_records"],
-            n_features=values["n_features"],
-            budget=Budget(**values["budget"]),
-            neighbours=Neighbours(values["neighbours"]),
-            fits=values["fits"],
-            releases=tuple(Release.from_dict(release) for release in values["releases"]),
-            **values["settings"],
-        )
+        """The inverse of ``to_dict``; refuses what contradicts itself or spends more than its budget."""
+        found = strict.mapping("a plan", values, ("solver", "settings", *names(Plan)))
+        kind = Plan.kinds[strict.one_of("solver", found.pop("solver"), Plan.kinds)]
+        own = [name for name in names(kind) if name not in names(Plan)]
+        settings = strict.mapping("settings", found.pop("settings"), own)
+        hints = _hints(kind)
+        for name in own:
+            if float in (hints[name], *get_args(hints[name])):
+                settings[name] = strict.numeric(settings[name])
+        found["budget"] = Budget.from_dict(found["budget"])
+        relations = [relation.value for relation in Neighbours]
+        found["neighbours"] = Neighbours(strict.one_of("neighbours", found["neighbours"], relations))
+        found["releases"] = tuple(map(Release.from_dict, strict.sequence("releases", found["releases"])))
+        plan = kind(**found, **settings)
+        plan._refuse_lies()
+        return plan
+
+    @staticmethod
+    def from_json(content: str) -> Plan:
+        """The inverse of ``to_json``."""
+        return Plan.from_dict(strict.from_json(content))
+
+    def _refuse_lies(self) -> None:
+        """Refuse a stored plan that spends more than its budget, or makes another number of steps."""
+        if not self.budget.private:
+            return
+        try:
+            epsilon = self.epsilon
+        except ArithmeticError:
+            raise ValueError("noise and counts must be such that a price can be computed") from None
+        if epsilon > self.budget.epsilon * (1 + _ROUNDING):
+            raise ValueError(
+                f"epsilon must be at most {self.budget.epsilon!r}, the budget, got {epsilon!r} "
+                f"from the releases of the plan"
+            )
+        steps = self.settings().get("steps")
+        counts = [release.count for release in self.releases]
+        if steps is not None and steps not in counts:
+            raise strict.wrong("steps", steps, f"the count of a release, which are {counts}")
 
     def __str__(self) -> str:
         lines = [
@@ -222,6 +244,41 @@ class Plan:
             )
         return "\n".join(lines)
 
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The plan as a notebook shows it."""
+        private = self.budget.private
+        spends = rounded_up(self.epsilon, 6) if private else "inf"
+        return display.card(
+            "plan" if private else "not private",
+            private,
+            f"{self.solver}: spends epsilon {spends} at delta {rounded_up(self.budget.delta, 3)}",
+            display.releases(
+                (
+                    (
+                        f"{release.count * self.fits}",
+                        f"{'then ' if release.follows else ''}{release.query}",
+                        release.mechanism.name,
+                        f"{release.mechanism.noise:.4g}",
+                        release.sensitivity,
+                        release.sampling.words,
+                    )
+                    for release in self.releases
+                ),
+            ),
+            display.facts(
+                [
+                    ("table", f"{self.n_records} records x {self.n_features} features"),
+                    *([("fits", f"{self.fits}, one for each class")] if self.fits > 1 else []),
+                    ("budget", f"epsilon {self.budget.epsilon:g}, delta {rounded_up(self.budget.delta, 3)}"),
+                    ("neighbours", f"{self.neighbours.value} ({self.neighbours.words})"),
+                    ("settings", self.settings_in_words),
+                    ("composed", self.composition),
+                ]
+            ),
+        )
+
 
 @lru_cache(maxsize=256)
 def _spent_epsilon(event: Event, budget: Budget) -> float:
@@ -229,6 +286,16 @@ def _spent_epsilon(event: Event, budget: Budget) -> float:
     epsilon = curve.epsilon(budget.delta)
     # The search for epsilon rounds up; that the budget's own epsilon holds is checked directly.
     return min(epsilon, budget.epsilon) if curve.delta(budget.epsilon) <= budget.delta else epsilon
+
+
+_HINTS: dict[type[Plan], dict[str, Any]] = {}
+
+
+def _hints(kind: type[Plan]) -> dict[str, Any]:
+    """Types of the fields of a plan, looked up once for each kind: that takes longer than to check them."""
+    if kind not in _HINTS:
+        _HINTS[kind] = get_type_hints(kind)
+    return _HINTS[kind]
 
 
 def _shown(value: Any) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from decimal import ROUND_CEILING, Context
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from enum import Enum
-from numbers import Real
 from typing import Any
+
+from . import display, strict
 
 
 class Neighbours(Enum):
@@ -46,22 +46,38 @@ class Budget:
     delta: float
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.epsilon, Real) and self.epsilon > 0):
-            raise ValueError(f"epsilon must be a positive number (or infinity), got {self.epsilon!r}")
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta must lie strictly between 0 and 1, got {self.delta!r}")
-        object.__setattr__(self, "epsilon", float(self.epsilon))
-        object.__setattr__(self, "delta", float(self.delta))
+        _store_promise(self)
 
     @classmethod
     def for_records(cls, epsilon: float, delta: float | None, n_records: int) -> Budget:
         """The budget of a fit to n records: delta defaults to 1/n², and to 1/100 below ten records."""
         return cls(epsilon, 1.0 / max(n_records, 10) ** 2 if delta is None else delta)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The budget as JSON-able values; an infinite epsilon is the text "inf"."""
+        return {"epsilon": strict.plain("epsilon", self.epsilon), "delta": self.delta}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Budget:
+        """The inverse of ``to_dict``."""
+        found = strict.mapping("budget", values, ("epsilon", "delta"))
+        return cls(strict.numeric(found["epsilon"]), found["delta"])
+
     @property
     def private(self) -> bool:
         """Whether anything is promised at all."""
         return math.isfinite(self.epsilon)
+
+
+def _store_promise(holder: Budget | Guarantee) -> None:
+    """Check epsilon and delta, and keep them as floats."""
+    strict.store(
+        holder,
+        epsilon=strict.number(
+            "epsilon", holder.epsilon, "a positive number (or infinity)", lambda epsilon: epsilon > 0
+        ),
+        delta=strict.number("delta", holder.delta, "strictly between 0 and 1", lambda delta: 0 < delta < 1),
+    )
 
 
 def rounded_up(number: float, digits: int) -> str:
@@ -79,9 +95,29 @@ NOT_COVERED = (
 )
 
 
+_RELEASE: dict[str, Callable[[str, Any], Any]] = {
+    "query": strict.text,
+    "mechanism": strict.text,
+    "noise": strict.level,
+    "parameters": strict.mapping,
+    "count": strict.whole,
+    "sensitivity": strict.text,
+    "sampling": strict.text,
+    "entries": strict.whole,
+    "follows": strict.flag,
+}
+"""What a promise tells of each kind of release."""
+
+_HARDLY_ANY_DOUBT = 1e-4
+
+
 @dataclass(frozen=True)
 class Guarantee:
     """What a fit promises, to be printed and kept.
+
+    A promise that contradicts itself is refused, but one that was read from a file is a statement, not a
+    proof: how records were sampled is kept in words, so the price of the releases is not computed again. The
+    plan is the proof: `dpglm.plan.Plan` computes its epsilon whenever it is read.
 
     Attributes
     ----------
@@ -113,21 +149,58 @@ class Guarantee:
     secure: bool
     not_covered: tuple[str, ...] = NOT_COVERED
 
+    def __post_init__(self) -> None:
+        _store_promise(self)
+        not_covered = strict.sequence("not_covered", self.not_covered)
+        strict.store(
+            self,
+            neighbours=strict.one_of("neighbours", self.neighbours, [kind.value for kind in Neighbours]),
+            public=strict.plain("public", strict.mapping("public", self.public)),
+            releases=tuple(self._release(told) for told in strict.sequence("releases", self.releases)),
+            composition=strict.text("composition", self.composition),
+            randomness=strict.text("randomness", self.randomness),
+            secure=strict.flag("secure", self.secure),
+            not_covered=tuple(strict.text("not_covered", item) for item in not_covered),
+        )
+        if not not_covered:
+            raise strict.wrong("not_covered", self.not_covered, "a list with at least one entry")
+        if math.isfinite(self.epsilon) and not (self.releases and all(r["noise"] > 0 for r in self.releases)):
+            raise strict.wrong(
+                "epsilon", self.epsilon, "infinite if nothing, or something without noise, was released"
+            )
+
+    def _release(self, told: Any) -> dict[str, Any]:
+        values = strict.mapping("a release", told, _RELEASE)
+        checked = {name: check(name, values[name]) for name, check in _RELEASE.items()}
+        if checked["parameters"].get("neighbours", self.neighbours) != self.neighbours:
+            raise strict.wrong(
+                "neighbours of a release", checked["parameters"]["neighbours"], repr(self.neighbours)
+            )
+        return strict.plain("a release", checked)
+
     def to_dict(self) -> dict[str, Any]:
-        """The promise as JSON-able values."""
-        return asdict(self)
+        """The promise as JSON-able values; an infinite epsilon is the text "inf"."""
+        return {field.name: strict.plain(field.name, getattr(self, field.name)) for field in fields(self)}
 
     def to_json(self) -> str:
-        """The promise as JSON text."""
-        return json.dumps(self.to_dict(), indent=2)
+        """The promise as strict JSON text."""
+        return strict.to_json(self.to_dict())
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Guarantee:
-        """The inverse of ``to_dict``."""
-        fields = dict(values)
-        return cls(
-            **fields | {"releases": tuple(fields["releases"]), "not_covered": tuple(fields["not_covered"])}
-        )
+        """The inverse of ``to_dict``; refuses what contradicts itself."""
+        found = strict.mapping("a guarantee", values, [field.name for field in fields(cls)])
+        return cls(**found | {"epsilon": strict.numeric(found["epsilon"])})
+
+    @classmethod
+    def from_json(cls, content: str) -> Guarantee:
+        """The inverse of ``to_json``."""
+        return cls.from_dict(strict.from_json(content))
+
+    @property
+    def private(self) -> bool:
+        """Whether anything is promised at all."""
+        return self.secure and math.isfinite(self.epsilon)
 
     @property
     def headline(self) -> str:
@@ -140,11 +213,34 @@ class Guarantee:
             return f"NOT PRIVATE: the noise can be predicted. With secret noise this would be {promise}."
         return f"{promise}: epsilon = {epsilon}, delta = {delta}."
 
+    @property
+    def meaning(self) -> str:
+        """What the promise means for one record; empty if nothing is promised.
+
+        Of two tables that are equally likely, any rule names the right one with a probability of at most
+        (e^epsilon + delta) / (1 + e^epsilon): the sum of the inequalities of the definition, one for each.
+        """
+        if not self.private:
+            return ""
+        doubt = (
+            "every record but one, and finds two candidates for that one equally likely"
+            if self.neighbours == Neighbours.REPLACE_ONE.value
+            else "every record, and finds it equally likely that a null record stands in place of one or not"
+        )
+        wrong = (1 - self.delta) / (1 + math.exp(min(self.epsilon, 700.0)))
+        often = f"at most {_complement(wrong)} % of the time"
+        if wrong < _HARDLY_ANY_DOUBT:
+            often = "perhaps almost always, since an epsilon this large hides little"
+        return (
+            f"someone who knows {doubt}, guesses from the result which is true and is right {often}"
+            " (without the result: 50 %)"
+        )
+
     def __str__(self) -> str:
-        relation = Neighbours(self.neighbours).words
         lines = [
             self.headline,
-            f"neighbours : {self.neighbours} ({relation})",
+            *([f"in words   : {self.meaning}"] if self.private else []),
+            f"neighbours : {self._relation}",
             "public     : " + "; ".join(f"{name} = {value}" for name, value in self.public.items()),
             *(
                 "releases   : "
@@ -160,3 +256,46 @@ class Guarantee:
             textwrap.fill(line, width=100, subsequent_indent=" " * 13, break_on_hyphens=False)
             for line in lines
         )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The promise as a notebook shows it."""
+        return display.card(
+            "private" if self.private else "not private",
+            self.private,
+            self.headline,
+            display.paragraph(f"In words: {self.meaning}." if self.private else ""),
+            display.releases(
+                (
+                    (
+                        str(r["count"]),
+                        r["query"],
+                        r["mechanism"],
+                        f"{r['noise']:.4g}",
+                        r["sensitivity"],
+                        r["sampling"],
+                    )
+                    for r in self.releases
+                ),
+            ),
+            display.facts(
+                [
+                    ("neighbours", self._relation),
+                    *((f"public: {name}", str(value)) for name, value in self.public.items()),
+                    ("composed", self.composition),
+                    ("randomness", self.randomness),
+                ]
+            ),
+            display.folded("What this does not cover", self.not_covered),
+        )
+
+    @property
+    def _relation(self) -> str:
+        return f"{self.neighbours} ({Neighbours(self.neighbours).words})"
+
+
+def _complement(share: float) -> str:
+    """100 % less the share in percent, never below it: digits of the share are cut off after the third."""
+    context = Context(prec=3, rounding=ROUND_FLOOR)
+    return f"{(100 - 100 * context.create_decimal(repr(share))).normalize():f}"

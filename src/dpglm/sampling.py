@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from . import accounting
+from . import accounting, strict
 from .mechanisms import Gaussian, Mechanism, Randomness
 from .privacy import Neighbours
 
@@ -37,6 +37,11 @@ class Everyone:
         return None
 
     def price(self, mechanism: Mechanism, neighbours: Neighbours) -> accounting.Event:
+        if mechanism.relation not in (None, neighbours.value):
+            raise ValueError(
+                f"neighbours must be {mechanism.relation!r}, which the {mechanism.name} is priced for, "
+                f"got {neighbours.value!r}"
+            )
         return mechanism.event
 
 
@@ -50,9 +55,8 @@ class Poisson:
     rate: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.rate <= 1:
-            raise ValueError(f"rate must lie in (0, 1], got {self.rate!r}")
-        object.__setattr__(self, "rate", math.ceil(float(self.rate) * 2**53) / 2**53)
+        rate = strict.number("rate", self.rate, "in (0, 1]", lambda rate: 0 < rate <= 1)
+        strict.store(self, rate=math.ceil(rate * 2**53) / 2**53)
 
     @property
     def words(self) -> str:
@@ -69,3 +73,7 @@ class Poisson:
         # The mechanism's noise is in units of the sensitivity, the event's in units of one contribution.
         contributions = mechanism.noise * neighbours.records_moved
         return accounting.PoissonGaussian(contributions, self.rate, neighbours.value)
+
+
+BY_NAME: dict[str, type[Sampling]] = {kind.__name__: kind for kind in (Everyone, Poisson)}
+"""What a stored plan may name."""

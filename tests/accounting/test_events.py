@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from dpglm.accounting import (
@@ -12,6 +13,7 @@ from dpglm.accounting import (
     Gaussian,
     Imprecision,
     Laplace,
+    ObjectivePerturbation,
     PoissonGaussian,
     Pure,
     Repeated,
@@ -52,6 +54,24 @@ def test_json_round_trip_is_exact(event):
         ({"kind": "gaussian", "scale": 1.0}, "scale"),
         ({"kind": "gaussian"}, "gaussian"),
         ({"kind": "repeated", "event": {"kind": "no"}, "count": 1}, "no"),
+        ({"kind": "gaussian", "noise": 1.0, "extra": 2}, "extra"),
+        ({"kind": "gaussian", "noise": "1.0"}, "noise"),
+        ({"kind": "gaussian", "noise": "inf"}, "noise"),
+        ({"kind": "gaussian", "noise": None}, "noise"),
+        ({"kind": "gaussian", "noise": True}, "noise"),
+        ({"kind": "gaussian", "noise": 10**400}, "noise"),
+        ({"kind": ["gaussian"], "noise": 1.0}, "kind"),
+        ({"kind": "pure", "epsilon": "infinite"}, "epsilon"),
+        ({"kind": "poisson-gaussian", "noise": 1.0, "rate": "0.1", "neighbours": "zero-out"}, "rate"),
+        ({"kind": "poisson-gaussian", "noise": 1.0, "rate": 0.1, "neighbours": ["zero-out"]}, "neighbours"),
+        ({"kind": "repeated", "event": 3, "count": 1}, "event"),
+        ({"kind": "repeated", "event": {"kind": "pure", "epsilon": 1.0}, "count": True}, "count"),
+        ({"kind": "repeated", "event": {"kind": "pure", "epsilon": 1.0}, "count": 1.0}, "count"),
+        ({"kind": "repeated", "event": {"kind": "pure", "epsilon": 1.0}, "count": 10**400}, "count"),
+        ({"kind": "composed", "events": {"kind": "pure", "epsilon": 1.0}}, "events"),
+        ({"kind": "composed", "events": [1.0]}, "event"),
+        ([("kind", "gaussian")], "event"),
+        ("gaussian", "event"),
     ],
 )
 def test_unknown_descriptions_are_refused(description, word):
@@ -75,6 +95,14 @@ def test_unknown_descriptions_are_refused(description, word):
         (lambda: Repeated(Gaussian(1.0), 0), "count"),
         (lambda: Repeated(Gaussian(1.0), 1.5), "count"),
         (lambda: Repeated("gaussian", 1), "event"),
+        (lambda: Gaussian("1"), "noise"),
+        (lambda: Gaussian(True), "noise"),
+        (lambda: Imprecision(None), "distance"),
+        (lambda: Pure("0.1"), "epsilon"),
+        (lambda: ObjectivePerturbation(1.0, -1.0, "any", 1.0, "zero-out"), "curvature"),
+        (lambda: ObjectivePerturbation(1.0, 0.1, "steep", 1.0, "zero-out"), "slopes"),
+        (lambda: ObjectivePerturbation(1.0, 0.1, "any", "1", "zero-out"), "reach"),
+        (lambda: Gaussian(1.0).scaled("2"), "factor"),
         (lambda: Composed([Gaussian(1.0)]), "events"),
         (lambda: Gaussian(1.0).scaled(-1.0), "factor"),
     ],
@@ -82,6 +110,13 @@ def test_unknown_descriptions_are_refused(description, word):
 def test_a_wrong_argument_is_named(build, name):
     with pytest.raises(ValueError, match=name):
         build()
+
+
+def test_numpy_scalars_become_python_values():
+    events = [Gaussian(np.float32(0.5)), Pure(np.int64(2)), Repeated(Laplace(np.float64(1.0)), np.int64(3))]
+    again = [event_from_dict(json.loads(json.dumps(event.to_dict()))) for event in events]
+    assert again == events and type(events[0].noise) is type(events[1].epsilon) is float
+    assert type(events[2].count) is int
 
 
 def test_scaling_multiplies_all_noise():

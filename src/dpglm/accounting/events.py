@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Protocol, cast, runtime_checkable
+
+from .. import strict
 
 Neighbours = Literal["zero-out", "replace-one"]
 RELATIONS: tuple[Neighbours, ...] = ("zero-out", "replace-one")
@@ -34,8 +36,17 @@ class Event(Protocol):
         ...
 
 
+class _Leaf:
+    """An event of numbers and names only."""
+
+    kind: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, **strict.plain(self.kind, vars(self))}
+
+
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Leaf):
     """Gaussian release.
 
     Parameters
@@ -48,17 +59,14 @@ class Gaussian:
     kind: ClassVar[str] = "gaussian"
 
     def __post_init__(self) -> None:
-        _require_level(self, "noise")
+        strict.store(self, noise=strict.level("noise", self.noise))
 
     def scaled(self, factor: float) -> Gaussian:
         return Gaussian(self.noise * _factor(factor))
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "noise": self.noise}
-
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(_Leaf):
     """Laplace release.
 
     Parameters
@@ -71,17 +79,14 @@ class Laplace:
     kind: ClassVar[str] = "laplace"
 
     def __post_init__(self) -> None:
-        _require_level(self, "scale")
+        strict.store(self, scale=strict.level("scale", self.scale))
 
     def scaled(self, factor: float) -> Laplace:
         return Laplace(self.scale * _factor(factor))
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "scale": self.scale}
-
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(_Leaf):
     """Exponential mechanism: add Gumbel noise to every score, choose the largest.
 
     Its privacy loss has bounded range 2/scale. Laplace noisy-max and permute-and-flip do not: they are
@@ -97,17 +102,14 @@ class Exponential:
     kind: ClassVar[str] = "exponential"
 
     def __post_init__(self) -> None:
-        _require_level(self, "scale")
+        strict.store(self, scale=strict.level("scale", self.scale))
 
     def scaled(self, factor: float) -> Exponential:
         return Exponential(self.scale * _factor(factor))
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "scale": self.scale}
-
 
 @dataclass(frozen=True)
-class PoissonGaussian:
+class PoissonGaussian(_Leaf):
     """Gaussian release of a sum over a Poisson sample: every record is in with probability ``rate``.
 
     Parameters
@@ -126,21 +128,19 @@ class PoissonGaussian:
     kind: ClassVar[str] = "poisson-gaussian"
 
     def __post_init__(self) -> None:
-        _require_level(self, "noise")
-        if not 0 < self.rate <= 1:
-            raise ValueError(f"rate must be in (0, 1], got {self.rate!r}")
-        _in_double_precision(self, "rate")
-        _require_relation(self.neighbours)
+        strict.store(
+            self,
+            noise=strict.level("noise", self.noise),
+            rate=strict.number("rate", self.rate, "in (0, 1]", lambda rate: 0 < rate <= 1),
+            neighbours=strict.one_of("neighbours", self.neighbours, RELATIONS),
+        )
 
     def scaled(self, factor: float) -> PoissonGaussian:
         return PoissonGaussian(self.noise * _factor(factor), self.rate, self.neighbours)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "noise": self.noise, "rate": self.rate, "neighbours": self.neighbours}
-
 
 @dataclass(frozen=True)
-class ObjectivePerturbation:
+class ObjectivePerturbation(_Leaf):
     """Release of the minimiser of an objective with a quadratic term and a random linear one.
 
     The objective is ``sum_i loss(x_i . w, y_i) + r(w) + (lambda/2) ||w||^2 + b . w`` with convex losses, a
@@ -171,31 +171,21 @@ class ObjectivePerturbation:
     kind: ClassVar[str] = "objective-perturbation"
 
     def __post_init__(self) -> None:
-        _require_level(self, "noise")
-        _require_level(self, "curvature")
-        if self.slopes not in SLOPES:
-            raise ValueError(f"slopes must be one of {SLOPES}, got {self.slopes!r}")
-        if not (self.reach >= 1 and math.isfinite(self.reach)):
-            raise ValueError(f"reach must be finite and >= 1, got {self.reach!r}")
-        _in_double_precision(self, "reach")
-        _require_relation(self.neighbours)
+        strict.store(
+            self,
+            noise=strict.level("noise", self.noise),
+            curvature=strict.level("curvature", self.curvature),
+            slopes=strict.one_of("slopes", self.slopes, SLOPES),
+            reach=strict.number("reach", self.reach, "finite and >= 1", lambda reach: 1 <= reach < math.inf),
+            neighbours=strict.one_of("neighbours", self.neighbours, RELATIONS),
+        )
 
     def scaled(self, factor: float) -> ObjectivePerturbation:
         return replace(self, noise=self.noise * _factor(factor))
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "noise": self.noise,
-            "curvature": self.curvature,
-            "slopes": self.slopes,
-            "reach": self.reach,
-            "neighbours": self.neighbours,
-        }
-
 
 @dataclass(frozen=True)
-class Pure:
+class Pure(_Leaf):
     """Any epsilon-DP mechanism, charged as randomized response.
 
     Parameters
@@ -208,21 +198,16 @@ class Pure:
     kind: ClassVar[str] = "pure"
 
     def __post_init__(self) -> None:
-        if not self.epsilon >= 0:
-            raise ValueError(f"epsilon must be >= 0, got {self.epsilon!r}")
-        _in_double_precision(self, "epsilon")
+        strict.store(self, epsilon=strict.number("epsilon", self.epsilon, ">= 0", lambda value: value >= 0))
 
     def scaled(self, factor: float) -> Pure:
         if _factor(factor) == 0:
             return Pure(math.inf if self.epsilon else 0.0)
         return Pure(self.epsilon / factor)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon}
-
 
 @dataclass(frozen=True)
-class Imprecision:
+class Imprecision(_Leaf):
     """A sampler whose output is not exactly, but nearly, that of the mechanism priced beside it.
 
     It adds (1 + e^epsilon) * distance to delta, however much noise there is.
@@ -237,14 +222,11 @@ class Imprecision:
     kind: ClassVar[str] = "imprecision"
 
     def __post_init__(self) -> None:
-        _require_level(self, "distance")
+        strict.store(self, distance=strict.level("distance", self.distance))
 
     def scaled(self, factor: float) -> Imprecision:
         _factor(factor)
         return self
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "distance": self.distance}
 
 
 @dataclass(frozen=True)
@@ -257,8 +239,7 @@ class Repeated:
 
     def __post_init__(self) -> None:
         _require_event("event", self.event)
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
-            raise ValueError(f"count must be an integer >= 1, got {self.count!r}")
+        strict.store(self, count=strict.whole("count", self.count))
 
     def scaled(self, factor: float) -> Repeated:
         return Repeated(self.event.scaled(factor), self.count)
@@ -292,24 +273,20 @@ class Composed:
 
 
 def event_from_dict(description: Mapping[str, Any]) -> Event:
-    """Rebuild an event from `Event.to_dict`; an unknown kind or field is refused."""
-    fields = dict(description)
-    kind = fields.pop("kind", None)
-    if kind not in _KINDS:
-        raise ValueError(f"unknown kind of event {kind!r}; known: {sorted(_KINDS)}")
-    if "event" in fields:
-        fields["event"] = event_from_dict(fields["event"])
-    if "events" in fields:
-        fields["events"] = tuple(event_from_dict(event) for event in fields["events"])
-    if fields.get("epsilon") == "inf":
-        fields["epsilon"] = math.inf
-    try:
-        return cast(Event, _KINDS[kind](**fields))
-    except TypeError as error:
-        raise ValueError(f"wrong fields for an event of kind {kind!r}: {sorted(fields)}") from error
+    """Rebuild an event from `Event.to_dict`; an unknown kind, and missing or unknown fields, are refused."""
+    values = strict.mapping("an event", description)
+    kind = _KINDS[strict.one_of("kind of event", values.get("kind"), _KINDS)]
+    names = ["kind", *(field.name for field in fields(kind))]
+    values = strict.mapping(f"an event of kind {kind.kind!r}", values, names)
+    del values["kind"]
+    if "event" in values:
+        values["event"] = event_from_dict(values["event"])
+    if "events" in values:
+        values["events"] = tuple(map(event_from_dict, strict.sequence("events", values["events"])))
+    return cast(Event, kind(**{name: strict.numeric(value) for name, value in values.items()}))
 
 
-_KINDS: dict[str, type] = {
+_KINDS: dict[str, Any] = {
     cls.kind: cls
     for cls in (
         Gaussian,
@@ -325,29 +302,10 @@ _KINDS: dict[str, type] = {
 }
 
 
-def _require_level(event: object, name: str) -> None:
-    value = getattr(event, name)
-    if not (value >= 0 and math.isfinite(value)):
-        raise ValueError(f"{name} must be finite and >= 0, got {value!r}")
-    _in_double_precision(event, name)
-
-
-def _require_relation(neighbours: str) -> None:
-    if neighbours not in RELATIONS:
-        raise ValueError(f"neighbours must be one of {RELATIONS}, got {neighbours!r}")
-
-
-def _in_double_precision(event: object, name: str) -> None:
-    """Store a number as a float: single precision would spread into the price."""
-    object.__setattr__(event, name, float(getattr(event, name)))
-
-
 def _require_event(name: str, value: object) -> None:
     if not isinstance(value, Event):
         raise ValueError(f"{name} must hold accounting events, got {type(value).__name__}")
 
 
 def _factor(value: float) -> float:
-    if not (value >= 0 and math.isfinite(value)):
-        raise ValueError(f"factor must be finite and >= 0, got {value!r}")
-    return value
+    return strict.level("factor", value)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
+
+from .. import display, strict
 
 COLUMNS = (
     "subject",
@@ -20,6 +21,9 @@ COLUMNS = (
     "runs",
     "verdict",
 )
+
+_ROUNDING = 1e-6
+"""A bound above the claim by less than this share may be due to rounding."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,23 @@ class Finding:
     runs: int
     violated: bool
     how: str
+
+    def __post_init__(self) -> None:
+        texts, numbers = ("subject", "seen", "neighbours", "how"), ("epsilon", "lower", "fitted")
+        strict.store(
+            self,
+            **{name: strict.text(name, getattr(self, name)) for name in texts},
+            **{
+                name: strict.number(name, getattr(self, name), "at least 0", lambda value: value >= 0)
+                for name in numbers
+            },
+            delta=strict.number("delta", self.delta, "from 0 to 1", lambda value: 0 <= value <= 1),
+            runs=strict.whole("runs", self.runs, least=0),
+            violated=strict.flag("violated", self.violated),
+        )
+        if self.lower > self.epsilon * (1 + _ROUNDING) + _ROUNDING and not self.violated:
+            needed = f"True: epsilon is at least {self.lower!r}, not {self.epsilon!r}"
+            raise strict.wrong("violated", self.violated, needed)
 
     @property
     def ratio(self) -> float:
@@ -109,6 +130,13 @@ class Report:
     findings: tuple[Finding, ...]
     confidence: float
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.findings, tuple) or not all(isinstance(f, Finding) for f in self.findings):
+            raise strict.wrong("findings", self.findings, "a tuple of Finding")
+        needed = "above 0 and at most 1"
+        confidence = strict.number("confidence", self.confidence, needed, lambda value: 0 < value <= 1)
+        strict.store(self, confidence=confidence)
+
     @property
     def violated(self) -> bool:
         """Whether any claim was refuted."""
@@ -119,26 +147,29 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-able values; an infinite bound is the text "inf"."""
-        findings = []
-        for finding in self.findings:
-            values = asdict(finding) | {"ratio": finding.ratio, "verdict": finding.verdict}
-            findings.append({name: "inf" if value == math.inf else value for name, value in values.items()})
+        findings = [
+            strict.plain("finding", asdict(finding) | {name: getattr(finding, name) for name in _DERIVED})
+            for finding in self.findings
+        ]
         return {"confidence": self.confidence, "violated": self.violated, "findings": findings}
 
     def to_json(self) -> str:
-        """The report as JSON text."""
-        return json.dumps(self.to_dict(), indent=2)
+        """The report as strict JSON text."""
+        return strict.to_json(self.to_dict())
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Report:
-        """The inverse of ``to_dict``."""
-        findings = []
-        for row in values["findings"]:
-            fields: dict[str, Any] = {
-                name: math.inf if value == "inf" else value for name, value in row.items()
-            }
-            findings.append(Finding(**{n: v for n, v in fields.items() if n not in ("ratio", "verdict")}))
-        return cls(tuple(findings), values["confidence"])
+        """The inverse of ``to_dict``; refuses what contradicts itself."""
+        found = strict.mapping("a report", values, ("confidence", "violated", "findings"))
+        findings = tuple(map(_finding, strict.sequence("findings", found["findings"])))
+        report = cls(findings, found["confidence"])
+        _same("violated", found["violated"], report.violated)
+        return report
+
+    @classmethod
+    def from_json(cls, content: str) -> Report:
+        """The inverse of ``to_json``."""
+        return cls.from_dict(strict.from_json(content))
 
     def __str__(self) -> str:
         rows = [COLUMNS, *(finding.cells for finding in self.findings)]
@@ -147,3 +178,34 @@ class Report:
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in rows
         )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The report as a notebook shows it."""
+        count = len(self.findings)
+        return display.card(
+            "violated" if self.violated else "holds",
+            not self.violated,
+            f"{count} finding{'s' * (count != 1)}, each with confidence {self.confidence:g}",
+            display.table(COLUMNS, (finding.cells for finding in self.findings)),
+        )
+
+
+_DERIVED = ("ratio", "verdict")
+
+
+def _finding(values: Any) -> Finding:
+    names = [field.name for field in fields(Finding)]
+    row = strict.mapping("a finding", values, (*names, *_DERIVED))
+    row = {name: strict.numeric(value) for name, value in row.items()}
+    finding = Finding(**{name: row[name] for name in names})
+    for name in _DERIVED:
+        _same(name, row[name], getattr(finding, name))
+    return finding
+
+
+def _same(name: str, told: Any, found: Any) -> None:
+    """Refuse a number or word that says otherwise than what it follows from."""
+    if type(told) is not type(found) or told != found:
+        raise strict.wrong(name, told, f"{found!r}, which follows from the rest")

@@ -10,7 +10,13 @@ from .randomness import Randomness
 
 MECHANISMS: tuple[type[Mechanism], ...] = (Gaussian, Laplace, Exponential, LaplaceNoisyMax)
 
+BY_NAME: dict[str, type[Mechanism]] = {kind.__name__: kind for kind in MECHANISMS} | {
+    LinearTerm.__name__: LinearTerm
+}
+"""What a stored plan may name."""
+
 __all__ = [
+    "BY_NAME",
     "MECHANISMS",
     "STRUCTURES",
     "Exponential",

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import strict
 from ..accounting import Event, Imprecision
 from .randomness import Randomness
 
@@ -41,13 +42,17 @@ class Mechanism(ABC):
     noise: float
 
     def __post_init__(self) -> None:
-        if not self.noise >= 0:
-            raise ValueError(f"noise must be at least 0, got {self.noise!r}")
+        strict.store(self, noise=strict.level("noise", self.noise))
 
     @property
     @abstractmethod
     def event(self) -> Event:
         """What one release costs."""
+
+    @property
+    def relation(self) -> str | None:
+        """The relation that the event is a price for; None if the price is the same for all."""
+        return None
 
     @property
     def imprecision(self) -> Event | None:

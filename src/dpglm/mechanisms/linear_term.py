@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import accounting
+from .. import accounting, strict
 from .base import Mechanism
 from .gaussian import Gaussian
 from .randomness import GAUSSIAN_DISTANCE, Randomness
@@ -79,6 +79,19 @@ class LinearTerm(Mechanism):
     reach: float
     neighbours: Literal["zero-out", "replace-one"]
     finish: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # The event refuses what has no price.
+        priced = accounting.ObjectivePerturbation(
+            self.noise, self.curvature, self.slopes, self.reach, self.neighbours
+        )
+        finish = strict.positive("finish", self.finish)
+        strict.store(self, curvature=priced.curvature, reach=priced.reach, finish=finish)
+
+    @property
+    def relation(self) -> str:
+        return self.neighbours
 
     @property
     def event(self) -> accounting.Event:

@@ -28,8 +28,9 @@ from .base import (
     proper_share,
     require_smooth,
 )
-from .moments import Moments, require_separable
+from .moments import SOURCES, Moments, require_separable
 
+CLIP_RULES = ("smoothness", "uniform")
 _SETTLED = 1e-7
 _MEMORY = 5
 
@@ -39,6 +40,7 @@ class CoordinateDescentPlan(Plan):
     """Plan of `CoordinateDescent`."""
 
     solver: ClassVar[str] = "coordinate descent"
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"clip_rule": CLIP_RULES, "second_moments": SOURCES}
 
     steps: int
     clip: float
@@ -88,7 +90,7 @@ class CoordinateDescent(Solver):
     def __post_init__(self) -> None:
         positive(clip=self.clip, step_size=self.step_size)
         positive_count(steps=self.steps, periods=self.periods)
-        if self.clip_rule not in ("smoothness", "uniform"):
+        if self.clip_rule not in CLIP_RULES:
             raise ValueError(f"clip_rule must be 'smoothness' or 'uniform', got {self.clip_rule!r}")
         proper_share(share=self.share)
         Moments(self.second_moments, self.share)

@@ -43,6 +43,7 @@ class FrankWolfePlan(Plan):
     """Plan of `FrankWolfe`."""
 
     solver: ClassVar[str] = "Frank-Wolfe"
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"selection": SELECTIONS}
 
     steps: int
     clip: float

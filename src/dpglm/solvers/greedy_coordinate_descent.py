@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ from .base import (
     proper_share,
     require_smooth,
 )
-from .moments import Moments, require_separable
+from .moments import SOURCES, Moments, require_separable
 
 SELECTIONS: dict[str, type[Mechanism]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
 RELEASES = ("auto", "gaussian", "laplace")
@@ -47,6 +47,11 @@ class GreedyCoordinateDescentPlan(Plan):
     """Plan of `GreedyCoordinateDescent`."""
 
     solver: ClassVar[str] = "greedy coordinate descent"
+    choices: ClassVar[dict[str, Collection[str]]] = {
+        "rule": RULES,
+        "second_moments": SOURCES,
+        "start": ("zero", "given"),
+    }
 
     steps: int
     clip: float

@@ -21,6 +21,9 @@ from ..queries import SecondMoments
 Vector = NDArray[np.float64]
 
 _SOURCES = ("bounds", "private", "even")
+SOURCES = (*_SOURCES, "declared")
+"""What `Moments.source` may be."""
+
 _MOST_NOISE = 0.3
 _FILL = 0.4
 

@@ -1,0 +1,151 @@
+"""Values that are kept in files: checked when they are made, and strict JSON both ways.
+
+JSON has no infinity and no NaN. Infinity is written as the text "inf" wherever a number may be infinite, and
+read back from it; NaN is neither written nor read. A check returns the value as plain Python, or raises a
+``ValueError`` that says which field is wrong, what it needs and what it got.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Collection, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+MOST = 2**63 - 1
+"""No count is larger."""
+
+
+def number(name: str, value: Any, needed: str, holds: Callable[[float], bool]) -> float:
+    """The value as a float, if it is a real number for which the condition holds."""
+    if type(value) is not float and (not isinstance(value, Real) or isinstance(value, bool)):
+        raise wrong(name, value, needed)
+    try:
+        found = float(value)
+    except OverflowError:
+        raise wrong(name, value, needed) from None
+    if not holds(found):
+        raise wrong(name, value, needed)
+    return found
+
+
+def level(name: str, value: Any) -> float:
+    """The value as a float, finite and at least 0."""
+    return number(name, value, "finite and >= 0", lambda found: 0 <= found < math.inf)
+
+
+def positive(name: str, value: Any) -> float:
+    """The value as a float, finite and above 0."""
+    return number(name, value, "positive and finite", lambda found: 0 < found < math.inf)
+
+
+def whole(name: str, value: Any, least: int = 1) -> int:
+    """The value as an int that is at least so large."""
+    if type(value) is not int and (not isinstance(value, Integral) or isinstance(value, bool)):
+        raise wrong(name, value, f"a whole number from {least} on")
+    if not least <= int(value) <= MOST:
+        raise wrong(name, value, f"a whole number from {least} on")
+    return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """The value as a bool."""
+    if not isinstance(value, bool | np.bool_):
+        raise wrong(name, value, "True or False")
+    return bool(value)
+
+
+def text(name: str, value: Any) -> str:
+    """The value as text that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise wrong(name, value, "text that is not empty")
+    return str(value)
+
+
+def one_of(name: str, value: Any, known: Collection[str]) -> str:
+    """The value as one of the known names."""
+    if not isinstance(value, str) or value not in known:
+        raise wrong(name, value, f"one of {sorted(known)}")
+    return str(value)
+
+
+def mapping(name: str, value: Any, keys: Collection[str] | None = None) -> dict[str, Any]:
+    """The value as a dict whose keys are text; if keys are given, exactly these."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise wrong(name, value, "a mapping with names as keys")
+    if keys is not None and set(value) != set(keys):
+        lacks, extra = sorted(set(keys) - set(value)), sorted(set(value) - set(keys))
+        raise ValueError(f"{name} must have the keys {sorted(keys)}: missing {lacks}, unknown {extra}")
+    return dict(value)
+
+
+def sequence(name: str, value: Any) -> tuple[Any, ...]:
+    """The value as a tuple, if it is a list or a tuple."""
+    if not isinstance(value, list | tuple):
+        raise wrong(name, value, "a list")
+    return tuple(value)
+
+
+def plain(name: str, value: Any) -> Any:
+    """The value as what JSON holds: NumPy scalars as Python ones, tuples as lists, infinity as "inf"."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float) and not math.isnan(value):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, list | tuple):
+        return [plain(name, item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: plain(key, item) for key, item in mapping(name, value).items()}
+    raise wrong(
+        name, value, "a number other than NaN, text, True, False, None, or a list or mapping of these"
+    )
+
+
+def numeric(value: Any) -> Any:
+    """Infinity for its text, any other value as it is: for fields that hold a number."""
+    return math.inf if isinstance(value, str) and value == "inf" else value
+
+
+def to_json(values: Any) -> str:
+    """The values as JSON text that every strict reader accepts."""
+    return json.dumps(values, indent=2, allow_nan=False)
+
+
+def from_json(content: str) -> Any:
+    """The values of JSON text; NaN, Infinity, numbers beyond doubles and doubled keys are refused."""
+    return json.loads(content, parse_constant=_refused, parse_float=_finite, object_pairs_hook=_unique)
+
+
+def store(value: object, **fields: Any) -> None:
+    """Set fields of a frozen dataclass, while it is made, to their checked values."""
+    for name, field in fields.items():
+        object.__setattr__(value, name, field)
+
+
+def wrong(name: str, value: Any, needed: str) -> ValueError:
+    """The error for a value that is not what is needed."""
+    return ValueError(f"{name} must be {needed}, got {value!r}")
+
+
+def _refused(token: str) -> Any:
+    raise ValueError(f"{token} is no JSON: infinity is written as the text 'inf', and NaN is never written")
+
+
+def _finite(token: str) -> float:
+    value = float(token)
+    if math.isinf(value):
+        raise ValueError(f"{token} is larger than any double")
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"a key occurs twice: {sorted({n for n in names if names.count(n) > 1})}")
+    return values
