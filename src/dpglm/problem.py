@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bounds import Bounds
+from .errors import UnsupportedProblem
 from .losses import Loss
 from .penalties import Penalty, Separable
 
 Vector = NDArray[np.float64]
+
+_LEAST_SLOPE, _LARGEST_SLOPE = 1e-100, 1e100
 
 
 @dataclass(frozen=True)
@@ -59,11 +62,16 @@ class Problem:
         That is the Lipschitz constant of the loss or half the declared range of targets, whichever is
         less: a regression starts from the middle of the range.
         """
-        constant = self.loss.lipschitz(self.bounds.target)
-        if self.bounds.target is None:
-            return constant
-        low, high = self.bounds.target
-        return min(constant, (high - low) / 2)
+        largest = self.loss.lipschitz(self.bounds.target)
+        if self.bounds.target is not None:
+            low, high = self.bounds.target
+            largest = min(largest, (high - low) / 2)
+        if not (_LEAST_SLOPE <= largest <= _LARGEST_SLOPE or largest == math.inf):
+            raise UnsupportedProblem(
+                f"the largest slope of {self.loss.name} must be from {_LEAST_SLOPE:g} to {_LARGEST_SLOPE:g}, "
+                f"or have no bound, got {largest!r}: give targets and parameters of the loss in other units"
+            )
+        return largest
 
     def start(self, n_features: int) -> Vector:
         """Public starting point: zero, or what is nearest to it in a constraint set.

@@ -26,7 +26,7 @@ from .plan import Plan
 from .privacy import Budget, Neighbours
 from .problem import Problem
 from .queries import Query
-from .queries.vertex_kernels import slope
+from .queries.vertex_kernels import curvature, slope
 from .solvers import Solver
 
 LAYOUTS: tuple[Callable[[Any], Any], ...] = (
@@ -148,22 +148,63 @@ def check_mechanism(mechanism: type[Mechanism]) -> None:
 
 
 def check_loss_form(loss: Loss) -> None:
-    """The compiled slope of a loss is its derivative, and its compiled dual step the one of NumPy."""
+    """What a loss says of itself holds at sampled points, and its compiled form, if any, is the loss.
+
+    Compared are the slope in the kernels of coordinate descent and of Frank-Wolfe, the curvature in the
+    latter, and the dual step. Checked are ``lipschitz``, ``smoothness``, ``curvature_lipschitz``,
+    ``largest_curvature`` and ``slopes``.
+    """
+    rng = np.random.default_rng(0)
+    y = rng.choice([-1.0, 1.0], 2000) if loss.kind == "classification" else rng.standard_normal(2000)
+    if loss.kind == "count":
+        y = np.abs(y)
+    z = rng.standard_normal(2000) * 10 ** rng.uniform(-3, 4, 2000)
+    z[::2] = y[::2] + rng.uniform(-4, 4, 1000)  # where slopes change most
+    near = z + rng.normal(0, 0.1, 2000)
+    _check_facts(loss, z, np.where(rng.random(2000) < 0.5, near, rng.permutation(z)), y)
     if loss.form is None:
         return
-    rng = np.random.default_rng(0)
-    z = rng.standard_normal(2000) * 10 ** rng.uniform(-3, 4, 2000)
-    y = rng.choice([-1.0, 1.0], 2000) if loss.kind == "classification" else rng.standard_normal(2000)
-    one_by_one = [slope(loss.form, loss.form_parameter, *pair) for pair in zip(z, y, strict=True)]
-    for compiled in (slopes(loss.form, loss.form_parameter, z, y), np.array(one_by_one)):
-        assert np.allclose(compiled, loss.derivative(z, y), rtol=1e-12, atol=1e-12), (
-            f"{loss.name}: compiled slope differs"
-        )
+    code = loss.form, loss.form_parameter
+    pairs = list(zip(z, y, strict=True))
+    here = np.array([slope(*code, *pair) for pair in pairs])
+    _same(loss, "slope", slopes(*code, z, y), loss.derivative(z, y))
+    _same(loss, "slope in Frank-Wolfe", here, loss.derivative(z, y))
+    bends = np.array([curvature(*code, *pair, at) for pair, at in zip(pairs, here, strict=True)])
+    _same(loss, "curvature", bends, loss.curvature(z, y))
     alpha, weight = -loss.derivative(rng.permutation(z), y), rng.permutation(np.append(0.0, np.abs(z[1:])))
-    compiled = steps(loss.form, loss.form_parameter, alpha, z, y, weight)
-    assert np.allclose(compiled, loss.dual_step(alpha, z, y, weight), rtol=1e-12, atol=1e-12), (
-        f"{loss.name}: compiled dual step differs"
-    )
+    _same(loss, "dual step", steps(*code, alpha, z, y, weight), loss.dual_step(alpha, z, y, weight))
+
+
+def _same(loss: Loss, what: str, compiled: Any, expected: Any) -> None:
+    assert np.allclose(compiled, expected, rtol=1e-12, atol=1e-12), f"{loss.name}: compiled {what} differs"
+
+
+def _check_facts(loss: Loss, z: Any, other: Any, y: Any) -> None:
+    """What a loss says of itself, at pairs of predictions z and ``other`` with targets y."""
+
+    def holds(name: str, values: Any, bound: Any, rounding: Any = 0.0) -> None:
+        assert np.all(values <= bound * (1 + 1e-9) + rounding), (
+            f"{loss.name}: what it says of its {name} is false"
+        )
+
+    here, there = loss.derivative(z, y), loss.derivative(other, y)
+    bend, far_bend = loss.curvature(z, y), loss.curvature(other, y)
+    apart = np.abs(z - other)
+    rounding = 1e-13 * (1 + np.abs(here) + np.abs(there) + np.abs(z) + np.abs(y))
+    ends = None if loss.kind == "classification" else (float(y.min()), float(y.max()))
+    for target in {None, ends}:
+        holds("lipschitz", np.maximum(np.abs(here), np.abs(there)), loss.lipschitz(target), rounding)
+    holds("smoothness", bend, loss.smoothness())
+    if math.isfinite(loss.smoothness()):
+        holds("smoothness", np.abs(here - there), loss.smoothness() * apart, rounding)
+    if math.isfinite(loss.curvature_lipschitz()):
+        holds("curvature_lipschitz", np.abs(bend - far_bend), loss.curvature_lipschitz() * apart, rounding)
+    holds("largest_curvature", np.maximum(bend, far_bend), loss.largest_curvature(z, other))
+    if loss.slopes != "any":
+        holds("slopes", -here * there, 0.0, rounding)
+    if loss.slopes == "logistic":
+        holds("slopes", bend, np.abs(here) * (1 - np.abs(here)), rounding)
+        holds("slopes", loss.smoothness(), 0.25)
 
 
 def check_solver(solver: Solver, problem: Problem, X: Any, y: NDArray[np.float64], seed: int = 0) -> Plan:

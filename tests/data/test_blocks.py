@@ -4,6 +4,7 @@ import scipy.sparse as sp
 
 from dpglm import Bounds
 from dpglm.data import as_block, as_data
+from dpglm.data.dense import rounded_down
 from dpglm.data.kernels import _on_grid
 
 rng = np.random.default_rng(0)
@@ -113,6 +114,29 @@ def test_the_squares_of_a_row_stay_below_its_bound_whatever_its_size(wrap, norm,
     records = as_data(wrap([[norm * 0.6, norm * 0.8]]), [0.0], Bounds(row_norm=limit))
     assert records.second_moments().sum() <= limit**2 * (1 + 1e-14)
     assert records.row_norms[0] <= limit * (1 + 1e-15)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("wrap", [np.array, sp.csr_array, sp.csc_array])
+def test_bounds_beyond_single_precision_are_those_of_its_largest_number(wrap):
+    limit = np.array([1e50, 1e-50, 1.0, 3.4e38, 1e39])
+    largest = np.finfo(np.float32).max
+    edge = rounded_down(limit, np.dtype(np.float32))
+    assert edge.dtype == np.float32 and np.array_equal(edge[[0, 1, 2, 4]], [largest, 0.0, 1.0, largest])
+    assert edge[3] <= 3.4e38 < np.nextafter(edge[3], np.float32(np.inf))
+    X = np.array([[1e38, 1e-40, 2.0, -largest, -largest]], dtype=np.float32)
+    cut = as_block(wrap(X)).clipped(limit).X
+    assert np.array_equal(
+        cut.toarray() if sp.issparse(cut) else cut, [[X[0, 0], 0.0, 1.0, -edge[3], -largest]]
+    )
+
+
+@pytest.mark.parametrize("wrap", [np.array, sp.csr_array, sp.csc_array])
+def test_a_row_is_never_said_to_be_shorter_than_it_is(wrap):
+    sizes = np.array([0.0, 5e-324, 1e-170, 1e-163, 1e-160, 1e-156, 1e-152, 1e-150, 1e-149, 1.0])
+    norms = as_block(wrap(sizes[:, None])).row_norms
+    assert np.all(norms >= sizes * (1 - 1e-15))
+    assert np.allclose(norms, np.maximum(sizes, 1e-150), rtol=1e-15, atol=0)
 
 
 def test_a_sparse_table_that_wrongly_believes_to_be_canonical_is_summed_all_the_same():

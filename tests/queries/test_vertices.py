@@ -96,6 +96,19 @@ def test_bins_hold_upper_bounds_of_all_scores(case, steps, constant, before):
     assert np.all(bound <= edges * (1 + 1e-12))
 
 
+def test_heads_have_the_curvature_of_their_own_loss():
+    """A Huber loss that is quadratic wherever margins go: its lines are exact."""
+    quadratic = type("Quadratic", (Huber,), {"curvature_lipschitz": lambda self: 0.0})
+    state, randomness = lazy(quadratic(threshold=200.0), 1000.0, 2.0)
+    state._settle(60)
+    factors = np.cumprod(np.append(1.0, 1 - SIZES[:60]))
+    run(state, randomness, factors, SIZES[:60] * RADIUS / factors[1:])
+    heads, columns = state._heads[0], state._heads[1].astype(np.int64)
+    exact = sums(Huber(200.0), 1000.0, factors[-1] * state._state[:, 0], 0.0)[columns]
+    assert len(columns) > 20 and np.abs(state._state[:, 0]).max() > 1
+    assert np.all(np.abs(exact - heads[:, 0] - factors[-1] * heads[:, 1]) <= heads[:, 2])
+
+
 @pytest.mark.parametrize("started", [False, True], ids=["from 0", "from within the ball"])
 @pytest.mark.parametrize("case", CASES)
 def test_no_row_lags_behind_by_more_than_its_slack(case, started):
@@ -540,6 +553,56 @@ def test_tables_of_one_row_or_column_and_of_zeros(n, p):
         choices = opened.run(SIZES[:500], RADIUS, Exponential(1e3))
         counts = np.bincount(choices, minlength=2 * p)
         assert stats.chisquare(counts).pvalue > 1e-6  # so much noise hides all of it
+
+
+TINY = [0.0, 5e-324, 1e-309, 3e-308, 1e-200]
+SCALED = [(1.0, 1.0), (1e100, 1.0), (1e-40, 1e-50), (1e100, 1e50)]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("entry", TINY)
+@pytest.mark.parametrize(
+    "loss", [Logistic(), Squared(), SmoothedHinge(), Poisson(5.0)], ids=lambda loss: loss.name
+)
+def test_a_tiny_entry_changes_no_probability(loss, entry):
+    """All vertices are equally likely; 2,000 draws of one of four are 9 deviations within 175 of 500."""
+    X = np.zeros((50, 2))
+    X[0, 0] = entry
+    for (clip, bound), layout in zip(SCALED, 2 * (np.asarray, sp.csr_array), strict=True):
+        data = as_data(layout(X), np.ones(50), Bounds(row_norm=bound)).without_zeros
+        state = LazyVertices(
+            VertexScores(loss, clip, 2, bound), data, np.zeros(50), 0.0, 1.0, 2.0**-20 * clip, 3.0 * clip
+        )
+        randomness = Randomness(5)
+        state.run(np.full(3, 0.5), randomness.run_on)
+        state._settle(1)
+        assert all(np.isfinite(part).all() for part in (state._sums, state._line, state._slack))
+        draws = run(state, randomness, np.ones(2001), np.zeros(2000))
+        assert np.abs(np.bincount(draws, minlength=4) - 500).max() < 175
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("structure", ["lazy", *(name for name in STRUCTURES if name != "heap")])
+def test_tables_of_extreme_entries_give_finite_scores_and_no_warning(structure):
+    sizes = [0.0, 5e-324, 1e-309, 1e-200, 1e-163, 1e-50, 1.0, 1e50, 1e99, 1e160, math.inf, math.nan]
+    losses = [Logistic(), Squared(), Huber(1e-40), Huber(1e40), SmoothedHinge(1e-30), SmoothedHinge(1e30),
+              Poisson(1e50)]  # fmt: skip
+    rng, lazily = np.random.default_rng(8), 0
+    for case in range(150):
+        loss, bound = losses[case % len(losses)], 10.0 ** rng.choice([-50, 0, 50])
+        X = np.where(
+            rng.random((4, 3)) < 0.3, 0.0, rng.choice(sizes, (4, 3)) * rng.choice([-1.0, 1.0], (4, 3))
+        )
+        y = rng.choice([-1.0, 1.0], 4) if loss.kind == "classification" else rng.choice(sizes[:8], 4)
+        data = as_data((np.asarray, sp.csr_array)[case % 2](X), y, Bounds(row_norm=bound))
+        clip = min(max(bound * 10.0 ** rng.choice([-3, 0, 50]), 1e-100), 1e100)
+        curator = Curator(data, REPLACE, Randomness(case))
+        opened = curator.open(VertexScores(loss, clip, 3, bound, structure), np.zeros(3))
+        radius, event = 10.0 ** rng.choice([-40, 0, 5]), Exponential(10.0 ** rng.choice([-3, 0, 3]))
+        assert set(opened.run(np.full(4, 0.4), radius, event)) <= set(range(6))
+        assert np.isfinite(opened._factor * opened._v).all()
+        lazily += opened._clipped is None
+    assert (lazily > 50) if structure == "lazy" else (lazily == 0)
 
 
 def test_margins_too_large_for_lazy_bounds_are_kept_in_full():

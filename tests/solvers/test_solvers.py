@@ -266,16 +266,49 @@ def test_the_curator_refuses_noise_for_an_infinite_sensitivity():
 class Overflowing(Logistic):
     """A loss whose derivative overflows."""
 
-    form = None
-
     def derivative(self, z, y):
         return np.full_like(z, math.inf)
+
+    def lipschitz(self, target=None):
+        return math.inf
+
+    def smoothness(self):
+        return 1.0
 
 
 def test_a_slope_that_overflows_is_clipped_like_any_other():
     data = as_data(np.array([[0.0, 1.0]]), [1.0], Bounds(row_norm=1.0))
     assert np.array_equal(ClippedGradient(Overflowing(), 0.5)(data, np.zeros(2)), [0.0, 0.5])
     assert np.array_equal(CoordinateSums(Overflowing(), np.full(2, 0.5))(data, np.zeros(2)), [0.0, 0.5])
+
+
+class Skewed(Logistic):
+    """Errors on the one class count four times as much."""
+
+    def value(self, z, y):
+        return np.where(y > 0, 4.0, 1.0) * super().value(z, y)
+
+    def derivative(self, z, y):
+        return np.where(y > 0, 4.0, 1.0) * super().derivative(z, y)
+
+    def curvature(self, z, y):
+        return np.where(y > 0, 4.0, 1.0) * super().curvature(z, y)
+
+    def lipschitz(self, target=None):
+        return 4.0
+
+    def smoothness(self):
+        return 1.0
+
+
+def test_a_loss_that_changes_another_is_the_one_that_is_fitted():
+    problem = Problem(Skewed(), L2(0.01), Bounds(row_norm=1.0))
+    ends = []
+    for solver in (GradientDescent(), CoordinateDescent()):
+        plan = solver.plan(problem, 400, 6, Budget(math.inf, 0.5), Neighbours.REPLACE_ONE)
+        curator = Curator(as_data(X, LABELS, problem.bounds, 0.5), plan.neighbours, Randomness(0))
+        ends.append(solver.run(plan, problem, curator).w)
+    assert np.allclose(*ends, atol=1e-4)
 
 
 class OneByOne(Curator):

@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 1 << 21
 
+LEAST_NORM = 1e-150
+"""What shorter rows count as. Their squares underflow; a norm too large only clips them more."""
+
 
 def rounded_down(limit: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The limits in a table's own precision, never above their true value."""
-    edge = limit.astype(dtype)
-    return np.where(edge > limit, np.nextafter(edge, np.zeros_like(edge)), edge)
+    """The limits in a table's own precision, never above their true value, nor above its largest number."""
+    with np.errstate(all="ignore"):  # limits may be beyond that precision
+        edge = limit.astype(dtype)
+        return np.where(edge > limit, np.nextafter(edge, np.zeros_like(edge)), edge)
 
 
 class Dense:
@@ -67,12 +71,12 @@ class Dense:
 
     @cached_property
     def row_norms(self) -> NDArray[np.float64]:
-        """Euclidean norm of each row; infinite or NaN where an entry is."""
+        """Euclidean norm of each row, or LEAST_NORM if that is more; infinite or NaN where an entry is."""
         norms = np.empty(self.shape[0])
         with np.errstate(over="ignore", invalid="ignore"):
             for rows in self._chunks():
                 norms[rows] = np.linalg.norm(self.X[rows].astype(np.float64, copy=False), axis=1)
-        return norms
+        return np.maximum(norms, LEAST_NORM)
 
     def second_moments(self, scale: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum over the rows of the squared scaled entry, for each column."""
@@ -106,7 +110,7 @@ class Dense:
         """Run a compiled block of coordinate steps (see ``kernels.descend_dense``)."""
         from .kernels import descend_dense  # compiled code is loaded by those who use it
 
-        return descend_dense(self.X, tail.astype(self.X.dtype, copy=False), *steps)
+        return descend_dense(self.X, tail, *steps)
 
     def clipped_sums(self, r: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum over the rows of r_i times entry j, each term cut to [-limit_j, limit_j], for all columns."""

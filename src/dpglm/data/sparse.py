@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .conversion import even_ranges, unsigned
-from .dense import rounded_down
+from .dense import LEAST_NORM, rounded_down
 from .parts import PROCESSORS, in_ranges, parts_of
 from .sums import KeptSums, Vector
 
@@ -44,8 +44,8 @@ class Sparse:
 
     @cached_property
     def row_norms(self) -> NDArray[np.float64]:
-        """Euclidean norm of each row; infinite or NaN where an entry is."""
-        return np.sqrt(self._squares(np.empty(0), of_rows=True))
+        """Euclidean norm of each row, or LEAST_NORM if that is more; infinite or NaN where an entry is."""
+        return np.maximum(np.sqrt(self._squares(np.empty(0), of_rows=True)), LEAST_NORM)
 
     def second_moments(self, scale: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum over the rows of the squared scaled entry, for each column."""

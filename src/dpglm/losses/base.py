@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,12 @@ class Loss(ABC):
 
     Losses are elementwise: they take arrays of predictions and targets of one shape and return
     an array of that shape. They never see records, so one loss serves every kind of table.
+
+    Prices and laws rest on what a loss says of itself: ``form``, ``slopes``, ``lipschitz``, ``smoothness``,
+    ``curvature_lipschitz``, ``largest_curvature``, ``conjugate`` and ``dual_step``. A class does not inherit
+    these from a loss that it changes. It changes a loss if it defines anything else than these, ``name``,
+    ``kind``, ``for_target``, ``link`` and the default of a field. It then says ``lipschitz`` and
+    ``smoothness`` itself, and what else it does not say is as in `Loss`.
 
     Attributes
     ----------
@@ -38,6 +44,16 @@ class Loss(ABC):
     kind: ClassVar[str]
     form: ClassVar[int | None] = None
     slopes: ClassVar[Literal["any", "signed", "logistic"]] = "any"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for fact in _FACTS:
+            owner = next(k for k, base in enumerate(cls.__mro__) if fact in vars(base))
+            more = {"dual_step"} if fact == "form" else set()  # the kernels have that step, too
+            if cls.__mro__[owner] is not Loss and any(
+                _changes(cls, base, more) for base in cls.__mro__[:owner]
+            ):
+                setattr(cls, fact, vars(Loss)[fact])
 
     @classmethod
     def for_target(cls, target: tuple[float, float] | None) -> Self:
@@ -120,6 +136,34 @@ class Loss(ABC):
     def mean(self, z: Array) -> Array:
         """Return the target that z predicts, the inverse of `link`."""
         return z
+
+
+_FACTS = (
+    "form",
+    "slopes",
+    "lipschitz",
+    "smoothness",
+    "curvature_lipschitz",
+    "largest_curvature",
+    "conjugate",
+    "dual_step",
+)
+_HARMLESS = {"name", "kind", "for_target", "link"}
+
+
+def _changes(cls: type[Loss], base: type, more: set[str]) -> bool:
+    """Whether one of the classes that a loss is made of defines what changes others, or any of ``more``."""
+    fields = getattr(cls, "__dataclass_fields__", {})  # while the class is being made, those of its bases
+    return any(
+        name in more
+        or not (
+            name in _HARMLESS.union(_FACTS)
+            or (name.startswith("__") and name.endswith("__"))
+            or name.startswith("_abc_")
+            or (name in fields and not hasattr(value, "__get__"))
+        )
+        for name, value in vars(base).items()
+    )
 
 
 def inside(values: Array, low: Array | float, high: Array | float) -> NDArray[np.bool_]:

@@ -17,6 +17,15 @@ Vector = NDArray[np.float64]
 LARGEST_COEFFICIENT = 1e100
 """Public points stay below this, so that no product with a bounded record overflows."""
 
+LEAST_CLIP, LARGEST_CLIP = 1e-100, 1e100
+"""Range of clips. Slopes are at most 1e150 (see ``finite``), and norms of rows from 1e-150 to about 1e50: no
+factor that scales a gradient down to its clip leaves the range of doubles."""
+
+LEAST_LIMIT, LARGEST_LIMIT = 1e-200, 1e200
+"""Range of the clips of single coordinates, which are cut and not scaled."""
+
+_LARGEST_SLOPE = 1e150
+
 
 class Table(Protocol):
     """What a query may ask of the records: products, columns and targets."""
@@ -191,11 +200,21 @@ def require_moderate(point: Any) -> None:
         raise FloatingPointError("the coefficients diverged: use a smaller step_size")
 
 
+def require_enforceable(
+    name: str, clip: Any, least: float = LEAST_CLIP, largest: float = LARGEST_CLIP
+) -> None:
+    """Refuse a clip that double precision cannot enforce. An infinite one cuts nothing, and has no price."""
+    clips = np.ravel(clip)
+    wrong = clips[~((clips >= least) & (clips <= largest) | (clips == np.inf))]
+    if wrong.size:
+        raise ValueError(f"{name} must be from {least:g} to {largest:g}, got {float(wrong[0])!r}")
+
+
 def finite(slopes: Vector) -> Vector:
-    """Slopes that can be multiplied by 0: a loss that overflows must not turn a bounded record into NaN."""
-    if np.isfinite(slopes).all():
+    """Slopes of at most 1e150: a loss that overflows must not turn a bounded record into NaN."""
+    if max(slopes.max(initial=0.0), -slopes.min(initial=0.0)) <= _LARGEST_SLOPE:
         return slopes
-    return np.nan_to_num(slopes, nan=0.0, posinf=1e150, neginf=-1e150)
+    return np.clip(np.nan_to_num(slopes), -_LARGEST_SLOPE, _LARGEST_SLOPE)
 
 
 def opposed_records(n_features: int, radius: float, constant: float) -> WorstCase:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ..losses import Loss
 from ..privacy import Neighbours
 from .base import (
+    LARGEST_LIMIT,
+    LEAST_LIMIT,
     Exact,
     Query,
     Releaser,
@@ -19,6 +21,7 @@ from .base import (
     WorstCase,
     finite,
     opposed_records,
+    require_enforceable,
     require_moderate,
 )
 
@@ -58,6 +61,9 @@ class CoordinateSums(Query):
     name: ClassVar[str] = "clipped partial derivative"
     loss: Loss
     clip: Vector
+
+    def __post_init__(self) -> None:
+        require_enforceable("clip of a coordinate", self.clip, LEAST_LIMIT, LARGEST_LIMIT)
 
     def __call__(self, data: Table, *public: Any) -> Vector:
         (w,) = public

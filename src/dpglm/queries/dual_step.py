@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 
 from ..losses import Loss
 from ..privacy import Neighbours
-from .base import Exact, Query, Releaser, Table, Vector, WorstCase, finite, opposed_records, require_moderate
+from .base import (
+    Exact,
+    Query,
+    Releaser,
+    Table,
+    Vector,
+    WorstCase,
+    finite,
+    opposed_records,
+    require_enforceable,
+    require_moderate,
+)
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,9 @@ class DualStep(Query):
     weight: float
     constant_weight: float
     shared_weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_enforceable("clip", self.clip)
 
     def __call__(self, data: Table, *public: Any) -> Vector:
         (w,) = public

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..losses import Loss
 from ..privacy import Neighbours
-from .base import Query, Table, Vector, WorstCase, finite, opposed_records
+from .base import Query, Table, Vector, WorstCase, finite, opposed_records, require_enforceable
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,9 @@ class ClippedGradient(Query):
     name: ClassVar[str] = "clipped gradient"
     loss: Loss
     clip: float
+
+    def __post_init__(self) -> None:
+        require_enforceable("clip", self.clip)
 
     def __call__(self, data: Table, *public: Any) -> Vector:
         (w,) = public

@@ -9,7 +9,17 @@ import numpy as np
 
 from ..losses import Loss
 from ..privacy import Neighbours
-from .base import Query, Table, Vector, WorstCase, finite, opposed_records
+from .base import (
+    LARGEST_LIMIT,
+    LEAST_LIMIT,
+    Query,
+    Table,
+    Vector,
+    WorstCase,
+    finite,
+    opposed_records,
+    require_enforceable,
+)
 
 
 @dataclass(frozen=True)
@@ -25,6 +35,9 @@ class InterceptSlope(Query):
     name: ClassVar[str] = "intercept slope"
     loss: Loss
     clip: float
+
+    def __post_init__(self) -> None:
+        require_enforceable("clip", self.clip, LEAST_LIMIT, LARGEST_LIMIT)
 
     def __call__(self, data: Table, *public: Any) -> Vector:
         (w,) = public

@@ -112,7 +112,7 @@ class LazyVertices:
         reach = max(self._radius * weighed.largest, float(np.abs(state[:, 0]).max()))
         wobble = rounding_of_margins(reach, self._base)
         added_up = 4.0 * steps * n * 2.0**-52 * (loss.lipschitz() + 2 * loss.smoothness() * reach)
-        columns = self._choose_heads(weighed, added_up)
+        columns = self._choose_heads(weighed, added_up, 2 * reach)
         weights = self._sums[columns, 1]
         entry = _SAFE * (2 * weighed.grid + 2.0**-45 * self._query.clip)
         bend = _SAFE * loss.smoothness() * (self._slack + wobble)
@@ -131,25 +131,32 @@ class LazyVertices:
         self._bins = (perm, position, np.empty(self._kernels.BINS + 1, dtype=np.int64))
         self._kernels.sort(self._sums, heads, *self._bins, self._line)
 
-    def _choose_heads(self, weighed: Any, added_up: float) -> NDArray[Any]:
+    def _choose_heads(self, weighed: Any, added_up: float, farthest: float) -> NDArray[Any]:
         """Set how far margins may lag, so that bounds are half a scale above scores; the columns led.
 
         There are none where their error would not be small: if terms are cut, if the curvature jumps, or if
-        so many changes of their lines would add up too much rounding.
+        so many changes of their lines would add up too much rounding. No margin lags by more than
+        ``farthest``, so no more is allowed for, however little a table weighs.
         """
-        loss, weights, inverse = self._query.loss, weighed.sums[:, 1], self._line[1]
+        loss, weights, inverse = self._query.loss, weighed.sums[:, 1], float(self._line[1])
         heaviest = float(weights.max(initial=0.0)) * inverse
         columns = np.empty(0, dtype=np.int64)
         self._head_slack = math.inf
-        uncut = loss.lipschitz() * weighed.largest <= weighed.limit
-        smooth = math.isfinite(loss.curvature_lipschitz()) and added_up * heaviest <= _HEAD_WIDTH / 2
-        if uncut and smooth and heaviest > _LIGHT:
-            self._head_slack = math.sqrt(2 * _HEAD_WIDTH / (loss.curvature_lipschitz() * heaviest))
+        bounded = math.isfinite(loss.lipschitz()) and math.isfinite(loss.curvature_lipschitz())
+        uncut = bounded and loss.lipschitz() * weighed.largest <= weighed.limit
+        if uncut and added_up * heaviest <= _HEAD_WIDTH / 2 and heaviest > _LIGHT:
+            square = _least_of(2 * _HEAD_WIDTH, loss.curvature_lipschitz() * heaviest, farthest * farthest)
+            self._head_slack = math.sqrt(square)
             heaviest = _LIGHT
             columns = np.flatnonzero(weights > _LIGHT / inverse)
             if len(columns) > _MOST_HEADS:
                 columns = columns[np.argsort(weights[columns])]
                 heaviest = float(weights[columns[-_MOST_HEADS - 1]]) * inverse
                 columns = columns[-_MOST_HEADS:]
-        self._slack = _TAIL_WIDTH / (loss.smoothness() * (heaviest or 1.0))
+        self._slack = _least_of(_TAIL_WIDTH, loss.smoothness() * heaviest, farthest)
         return columns
+
+
+def _least_of(width: float, rate: float, farthest: float) -> float:
+    """The lesser of width / rate, which may be infinite, and ``farthest``."""
+    return width / rate if rate * farthest > width else farthest

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ..losses import Loss
 from ..privacy import Neighbours
 from .base import (
+    LARGEST_LIMIT,
+    LEAST_LIMIT,
     Exact,
     Query,
     Releaser,
@@ -19,6 +21,7 @@ from .base import (
     WorstCase,
     finite,
     opposed_records,
+    require_enforceable,
     require_moderate,
 )
 
@@ -26,6 +29,8 @@ RULES = {"gs": 0, "gs-s": 0, "gs-r": 1, "gs-q": 2}
 """Greedy rules; GS is GS-s of a penalty without kinks."""
 
 _ROUNDING = 2.0**-12
+_LEAST_CURVATURE, _LARGEST_CURVATURE = 1e-220, 1e220
+_LEAST_RATIO, _LARGEST_RATIO = 1e-130, 1e130  # squares of scores are normal numbers, also over n
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +68,12 @@ class CoordinateScores(Query):
     rule: str
     form: tuple[float, float, float, float]
     reach: Vector
+
+    def __post_init__(self) -> None:
+        require_enforceable("clip of a coordinate", self.clip, LEAST_LIMIT, LARGEST_LIMIT)
+        require_enforceable("curvature of a coordinate", self.curvature, _LEAST_CURVATURE, _LARGEST_CURVATURE)
+        ratio = self.clip / np.sqrt(self.curvature)
+        require_enforceable("clip over the root of the curvature", ratio, _LEAST_RATIO, _LARGEST_RATIO)
 
     def __call__(self, data: Table, *public: Any) -> Vector:
         (w,) = public

@@ -68,6 +68,22 @@ def slope(form: int, parameter: float, z: float, y: float) -> float:
 
 
 @njit(forceinline=True, **_OPTIONS)
+def curvature(form: int, parameter: float, z: float, y: float, here: float) -> float:
+    """The second derivative of the loss with that form, whose slope at z is ``here``."""
+    if form == 1:
+        return abs(here) * (1.0 - abs(here))
+    if form == 0:
+        return 1.0
+    if form == 2:
+        return 1.0 if abs(z - y) <= parameter else 0.0
+    if form == 3:
+        return 1.0 / parameter if 0.0 <= 1.0 - y * z <= parameter else 0.0
+    if form == 4:
+        return math.exp(z) if z <= parameter else 0.0
+    return 0.0
+
+
+@njit(forceinline=True, **_OPTIONS)
 def _term(slope: float, x: float, limit: float, rounding: float) -> float:
     """What a record adds to a column's sum: cut to the limit, then rounded to a grid of exact sums."""
     return (min(max(slope * x, -limit), limit) + rounding) - rounding
@@ -190,10 +206,10 @@ def _follow(
 
 
 @njit(forceinline=True, **_OPTIONS)
-def _line_of(form: int, here: float, part: float, v: float) -> Any:
+def _line_of(form: int, parameter: float, here: float, part: float, shift: float, y: float, v: float) -> Any:
     """(constant, multiple of the factor): a slope to first order in the factor, from where it is ``here``."""
-    curvature = 1.0 if form == 0 else abs(here) * (1.0 - abs(here))
-    return here - curvature * part, curvature * v
+    bend = curvature(form, parameter, part + shift, y, here)
+    return here - bend * part, bend * v
 
 
 @njit(forceinline=True, **_OPTIONS)
@@ -202,10 +218,11 @@ def _lead(
     form: int, parameter: float, base: float,
 ) -> None:  # fmt: skip
     """Let the heads follow row i, whose v becomes ``v`` and whose part of the margin is ``part``."""
-    scale = rows[i, 3]
-    old_constant, old_multiple = _line_of(form, rows[i, 5], rows[i, 4], rows[i, 0])
-    rows[i, 4], rows[i, 5] = part, slope(form, parameter, part + (base if scale > 0 else 0.0), rows[i, 2])
-    constant, multiple = _line_of(form, rows[i, 5], part, v)
+    y, scale = rows[i, 2], rows[i, 3]
+    shift = base if scale > 0 else 0.0
+    old_constant, old_multiple = _line_of(form, parameter, rows[i, 5], rows[i, 4], shift, y, rows[i, 0])
+    rows[i, 4], rows[i, 5] = part, slope(form, parameter, part + shift, y)
+    constant, multiple = _line_of(form, parameter, rows[i, 5], part, shift, y, v)
     constant -= old_constant
     multiple -= old_multiple
     for e in range(ends[i], ends[i + _1]):
@@ -263,9 +280,10 @@ def start_heads(
 ) -> None:
     """Set the lines of the heads, at a factor of 1, and their bounds."""
     for i in range(np.uint64(rows.shape[0])):
-        v, scale = rows[i, 0], rows[i, 3]
-        rows[i, 4], rows[i, 5] = v, slope(form, parameter, v + (base if scale > 0 else 0.0), rows[i, 2])
-        constant, multiple = _line_of(form, rows[i, 5], v, v)
+        v, y, scale = rows[i, 0], rows[i, 2], rows[i, 3]
+        shift = base if scale > 0 else 0.0
+        rows[i, 4], rows[i, 5] = v, slope(form, parameter, v + shift, y)
+        constant, multiple = _line_of(form, parameter, rows[i, 5], v, shift, y, v)
         for e in range(ends[i], ends[i + _1]):
             k, x = np.uint64(np.int32(entries[e, 0])), np.float64(entries[e, 1]) * scale
             heads[k, 0] += constant * x

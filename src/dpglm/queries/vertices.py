@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 
 from ..losses import Loss
 from ..privacy import Neighbours
-from .base import Exact, Query, Releaser, Table, Vector, WorstCase, finite, opposed_records, require_moderate
+from .base import (
+    Exact,
+    Query,
+    Releaser,
+    Table,
+    Vector,
+    WorstCase,
+    finite,
+    opposed_records,
+    require_enforceable,
+    require_moderate,
+)
 from .lazy import LazyVertices, rounding_of_margins
 
 _SMALLEST_FACTOR = 2.0**-200
@@ -56,6 +67,9 @@ class VertexScores(Query):
     largest: float
     structure: str = "lazy"
     refresh: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_enforceable("clip", self.clip)
 
     def __call__(self, data: Table, *public: Any) -> Vector:
         (w,) = public

@@ -20,6 +20,7 @@ from ..penalties import Zero
 from ..plan import Plan
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
+from ..queries.base import LARGEST_CLIP, LEAST_CLIP, require_enforceable
 
 Vector = NDArray[np.float64]
 
@@ -115,6 +116,22 @@ def positive(**settings: float | None) -> None:
     for name, value in settings.items():
         if value is not None and not 0 < value < math.inf:
             raise ValueError(f"{name} must be positive and finite, got {value!r}")
+
+
+def proper_clip(clip: float | None) -> None:
+    """Refuse a clip that is given but cannot be enforced, and one that clips nothing."""
+    positive(clip=clip)
+    if clip is not None:
+        require_enforceable("clip", clip)
+
+
+def require_usual_clip(clip: float, name: str = "clip") -> None:
+    """Refuse a problem whose usual clip, which follows from its loss and bounds, cannot be enforced."""
+    if not LEAST_CLIP <= clip <= LARGEST_CLIP:
+        raise UnsupportedProblem(
+            f"the {name} that follows from the loss and the bounds must be from {LEAST_CLIP:g} to "
+            f"{LARGEST_CLIP:g}, got {clip!r}: give data and bounds in other units"
+        )
 
 
 def positive_count(**settings: int | None) -> None:

@@ -25,8 +25,10 @@ from .base import (
     opposed,
     positive,
     positive_count,
+    proper_clip,
     proper_share,
     require_smooth,
+    require_usual_clip,
 )
 from .moments import SOURCES, Moments, require_separable
 
@@ -88,7 +90,8 @@ class CoordinateDescent(Solver):
     periods: int | None = None
 
     def __post_init__(self) -> None:
-        positive(clip=self.clip, step_size=self.step_size)
+        proper_clip(self.clip)
+        positive(step_size=self.step_size)
         positive_count(steps=self.steps, periods=self.periods)
         if self.clip_rule not in CLIP_RULES:
             raise ValueError(f"clip_rule must be 'smoothness' or 'uniform', got {self.clip_rule!r}")
@@ -106,6 +109,7 @@ class CoordinateDescent(Solver):
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             usual = defaults.coordinate_descent(problem, p, noise, self.clip)
             steps, clip = self.steps or usual[0], usual[1]
+            require_usual_clip(clip)
         else:
             clip, steps = self.clip or math.inf, self.steps or 20_000 * problem.dimension(p)
         steps, clip = int(steps), float(clip)

@@ -19,7 +19,17 @@ from ..problem import Problem
 from ..queries import DualForm, DualStep
 from ..sampling import Everyone, Poisson
 from . import defaults
-from .base import AuditCase, Result, Solver, Vector, noise_of_one_pass, opposed, positive, positive_count
+from .base import (
+    AuditCase,
+    Result,
+    Solver,
+    Vector,
+    noise_of_one_pass,
+    opposed,
+    positive_count,
+    proper_clip,
+    require_usual_clip,
+)
 
 _MOST_EPOCHS = 10_000
 _TOLERANCE = 1e-11
@@ -83,7 +93,7 @@ class DualCoordinateDescent(Solver):
     average: bool = True
 
     def __post_init__(self) -> None:
-        positive(clip=self.clip)
+        proper_clip(self.clip)
         positive_count(batch_size=self.batch_size, steps=self.steps)
         if not 0 < self.overlap <= 1:
             raise ValueError(f"overlap must be above 0 and at most 1, got {self.overlap!r}")
@@ -117,6 +127,7 @@ class DualCoordinateDescent(Solver):
                 self.overlap,
                 _intercept(problem, p)[1],
             )
+            require_usual_clip(clip)
         batch_size, clip, steps = min(int(batch_size), n), float(clip), int(steps)
         release = Release(
             query=DualStep.name,

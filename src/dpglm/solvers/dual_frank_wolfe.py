@@ -24,10 +24,11 @@ from .base import (
     Vector,
     noise_of_one_pass,
     opposed,
-    positive,
     positive_count,
+    proper_clip,
     proper_share,
     require_smooth,
+    require_usual_clip,
 )
 from .gradient_descent import MOST_STEPS, exact_minimiser
 from .output_perturbation import minimiser
@@ -87,7 +88,7 @@ class DualFrankWolfe(Solver):
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        positive(clip=self.clip)
+        proper_clip(self.clip)
         positive_count(steps=self.steps)
         proper_share(share=self.share)
 
@@ -102,6 +103,7 @@ class DualFrankWolfe(Solver):
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             steps = int(self.steps or _USUAL_STEPS)
             clip = float(defaults.output_perturbation(problem, p, noise, self.clip))
+            require_usual_clip(clip)
             releases = self._releases(problem, norm, n, p, neighbours, clip, steps)
         return DualFrankWolfePlan(
             n, p, budget, neighbours, fits, releases, steps, clip, norm.l2, self.sparse

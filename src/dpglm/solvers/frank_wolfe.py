@@ -26,16 +26,16 @@ from .base import (
     Vector,
     noise_of_one_pass,
     opposed,
-    positive,
     positive_count,
+    proper_clip,
     proper_share,
     require_smooth,
+    require_usual_clip,
 )
 from .gradient_descent import MOST_STEPS, exact_minimiser
 
 SELECTIONS = ("lazy", *STRUCTURES)
 _INTERCEPT_RELEASES = 8
-_LEAST_CLIP = 1e-100  # far from where products with numbers of records leave the range of doubles
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,7 @@ class FrankWolfe(Solver):
     intercept_share: float = 0.1
 
     def __post_init__(self) -> None:
-        positive(clip=self.clip)
-        if self.clip is not None and not _LEAST_CLIP <= self.clip <= 1 / _LEAST_CLIP:
-            raise ValueError(f"clip must be from {_LEAST_CLIP:g} to {1 / _LEAST_CLIP:g}, got {self.clip!r}")
+        proper_clip(self.clip)
         positive_count(steps=self.steps)
         proper_share(intercept_share=self.intercept_share)
         if self.step_size is not None:
@@ -134,6 +132,9 @@ class FrankWolfe(Solver):
             steps, clip, intercept_clip = defaults.frank_wolfe(
                 problem, p, noise, self.clip, problem.penalty.radius
             )
+            require_usual_clip(clip)
+            if problem.fit_intercept:
+                require_usual_clip(intercept_clip, "clip of the intercept")
         steps, clip, moved = int(self.steps or steps), float(self.clip or clip), neighbours.records_moved
         share = self.intercept_share if problem.fit_intercept else 0.0
         releases = [

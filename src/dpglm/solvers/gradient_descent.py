@@ -25,7 +25,9 @@ from .base import (
     opposed,
     positive,
     positive_count,
+    proper_clip,
     require_smooth,
+    require_usual_clip,
 )
 from .noise_free import largest_curvature, minimise
 
@@ -77,7 +79,8 @@ class GradientDescent(Solver):
     average: bool = True
 
     def __post_init__(self) -> None:
-        positive(clip=self.clip, step_size=self.step_size)
+        proper_clip(self.clip)
+        positive(step_size=self.step_size)
         positive_count(steps=self.steps, batch_size=self.batch_size)
 
     def plan(
@@ -89,6 +92,7 @@ class GradientDescent(Solver):
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             usual = defaults.gradient_descent(problem, p, noise, self.clip)
             steps, clip, step_size = self.steps or usual[0], usual[1], self.step_size or usual[2]
+            require_usual_clip(clip)
         else:
             steps, clip, step_size = self.steps or MOST_STEPS, self.clip or math.inf, 0.0
         steps, clip, step_size = int(steps), float(clip), float(step_size)

@@ -28,8 +28,10 @@ from .base import (
     opposed,
     positive,
     positive_count,
+    proper_clip,
     proper_share,
     require_smooth,
+    require_usual_clip,
 )
 from .moments import SOURCES, Moments, require_separable
 
@@ -116,7 +118,8 @@ class GreedyCoordinateDescent(Solver):
     warm_start: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        positive(clip=self.clip, step_size=self.step_size)
+        proper_clip(self.clip)
+        positive(step_size=self.step_size)
         positive_count(steps=self.steps)
         proper_share(selection_share=self.selection_share, moments_share=self.moments_share)
         for name, known in (("rule", RULES), ("selection", SELECTIONS), ("release", RELEASES)):
@@ -146,6 +149,8 @@ class GreedyCoordinateDescent(Solver):
             )
         steps, moved = int(self.steps or steps), neighbours.records_moved
         clip, step_size = float(self.clip or clip), float(self.step_size or step_size)
+        if budget.private:
+            require_usual_clip(clip)
         rest = (1 - self.moments_share * (source == "private")) / steps
         first = moments.releases(source, problem, p, neighbours)
         selection = Release(

@@ -16,7 +16,16 @@ from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import Minimiser
 from . import defaults
-from .base import AuditCase, Result, Solver, noise_of_one_pass, opposed, positive, require_smooth
+from .base import (
+    AuditCase,
+    Result,
+    Solver,
+    noise_of_one_pass,
+    opposed,
+    proper_clip,
+    require_smooth,
+    require_usual_clip,
+)
 from .gradient_descent import MOST_STEPS, exact_minimiser
 from .output_perturbation import minimiser, with_l2
 
@@ -72,7 +81,7 @@ class ObjectivePerturbation(Solver):
     quadratic: float | None = None
 
     def __post_init__(self) -> None:
-        positive(clip=self.clip)
+        proper_clip(self.clip)
         if self.quadratic is not None and not 0 <= self.quadratic < math.inf:
             raise ValueError(f"quadratic must be at least 0 and finite, got {self.quadratic!r}")
 
@@ -88,6 +97,7 @@ class ObjectivePerturbation(Solver):
                 problem, n, p, noise, budget.epsilon / fits, self.clip, self.quadratic
             )
             steps, clip, quadratic = 1, float(clip), float(quadratic)
+            require_usual_clip(clip)
             query = minimiser(problem, n, p, clip, quadratic)
             release = Release(
                 query=Minimiser.name,

@@ -21,8 +21,9 @@ from .base import (
     Solver,
     noise_of_one_pass,
     opposed,
-    positive,
+    proper_clip,
     require_smooth,
+    require_usual_clip,
 )
 from .gradient_descent import MOST_STEPS, exact_minimiser
 
@@ -68,7 +69,7 @@ class OutputPerturbation(Solver):
     sparse: bool = True
 
     def __post_init__(self) -> None:
-        positive(clip=self.clip)
+        proper_clip(self.clip)
 
     def plan(
         self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
@@ -79,6 +80,7 @@ class OutputPerturbation(Solver):
         if budget.private:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             steps, clip = 1, float(defaults.output_perturbation(problem, p, noise, self.clip))
+            require_usual_clip(clip)
             query = minimiser(problem, n, p, clip)
             release = Release(
                 query=Minimiser.name,
