@@ -33,6 +33,17 @@ class Penalty(ABC):
     def prox(self, w: Array, step: float | Array) -> Array:
         """Return the u that minimises norm(u - w)² / 2 + step * penalty(u)."""
 
+    def prox_rounding(self, n_features: int, given: float = 0.0) -> float:
+        """Return how far from the exact proximal step the computed one may be.
+
+        In units of 2**-53 norm(w) / (1 + step * strong_convexity), with Euclidean norms; ``given`` says how
+        far w and the step are off already, relative and in units of 2**-53.
+
+        Without ``given`` this one is measured, not proven: more than twice the largest error that was found
+        against exact arithmetic.
+        """
+        return 8.0 * n_features + 16.0 + 3.0 * given
+
     def support(self, w: Array, noise: float) -> NDArray[np.bool_]:
         """Return which coefficients are to differ from 0 if w carries noise of that deviation.
 
@@ -86,6 +97,11 @@ class Separable(Penalty):
         l1, l2, low, high = self.coordinate_form()
         shrunk = np.sign(w) * np.maximum(np.abs(w) - step * l1, 0)
         return np.clip(shrunk / (1 + step * l2), low, high)
+
+    def prox_rounding(self, n_features: int, given: float = 0.0) -> float:
+        # A product and a difference round, then a product, a sum and a quotient; clipping is exact.
+        l1, l2, _, _ = self.coordinate_form()
+        return given + (2.0 + given if l1 else 0.0) + (3.0 + given if l2 else 0.0)
 
     def support(self, w: Array, noise: float) -> NDArray[np.bool_]:
         """Return which coefficients are to differ from 0 if w carries noise of that deviation.

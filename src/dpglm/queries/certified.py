@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 Map = Callable[[Vector], Vector]
 
+FARTHER = 17 / 16
+"""How much farther from the start than the minimiser may be a certified point may be."""
+
 _POWER_STEPS = 20
 _NEARLY = 1e-2
 _SAFETY = 1.1
 _PRECISION = 1e-11
-_MOST_STEPS = 100_000
+_FEWEST_STEPS = 1_000
 _FIRST_BLOCK = 30
 _MEMORY = 20
 _MOST_NUMBERS = 50_000_000
@@ -48,6 +51,11 @@ class Composite:
     smoothness: float
     strength: float
 
+    @property
+    def condition(self) -> float:
+        """1 + smoothness over strength."""
+        return 1 + self.smoothness / self.strength
+
     def subgradient(self, w: Vector, step: float) -> tuple[Vector, float]:
         """Where a proximal step leads, and the norm of a subgradient of the sum there."""
         slope = self.gradient(w)
@@ -58,8 +66,9 @@ class Composite:
 def certified_minimiser(function: Composite, start: Vector, tolerance: float, farthest: float) -> Vector:
     """A point that is at most tolerance / strength from the minimiser.
 
-    Fast steps come first, and their end counts if it has a subgradient of norm at most ``tolerance``. If it
-    has not, as many steps follow, from the start, as are enough for any table.
+    Fast steps come first, and their end counts if it has a subgradient of norm at most ``tolerance`` and is
+    where a minimiser may be. If they do not end there in about as many steps as are enough for any table,
+    these follow, from the start.
 
     Parameters
     ----------
@@ -71,7 +80,7 @@ def certified_minimiser(function: Composite, start: Vector, tolerance: float, fa
         How far the minimiser may be from the start, at most.
     """
     with np.errstate(all="ignore"):  # a warning would tell of a record
-        found = _fast(function, start, tolerance)
+        found = _fast(function, start, tolerance, farthest)
         return _sure(function, start, tolerance, farthest) if found is None else found
 
 
@@ -94,18 +103,19 @@ def _sure(function: Composite, w: Vector, tolerance: float, farthest: float) -> 
 
     One plain step, then the method of constant momentum (Beck, First-order methods in optimization, 10.7.7).
     """
-    condition = 1 + function.smoothness / function.strength
-    momentum = (math.sqrt(condition) - 1) / (math.sqrt(condition) + 1)
+    root = math.sqrt(function.condition)
+    momentum = (root - 1) / (root + 1)
     steps = _Steps(function, 1 / function.smoothness)
     w = ahead = steps(w)
-    for _ in range(sure_steps(condition, farthest * function.strength / tolerance)):
+    for _ in range(sure_steps(function.condition, farthest * function.strength / tolerance)):
         before, w = w, steps(ahead)
         ahead = w + momentum * (w - before)
     return w
 
 
-def _fast(function: Composite, start: Vector, tolerance: float) -> Vector | None:
+def _fast(function: Composite, start: Vector, tolerance: float, farthest: float) -> Vector | None:
     """Accelerated and extrapolated steps in turn; None if they do not lead to a certificate."""
+    most = max(_FEWEST_STEPS, sure_steps(function.condition, farthest * function.strength / tolerance))
     # The certificate divides by the step: one that is lost beside the point would certify anything.
     shortest = 1 / function.smoothness
     steps = _Steps(function, max(shortest, 1 / largest_curvature(function.curve, len(start))))
@@ -113,7 +123,7 @@ def _fast(function: Composite, start: Vector, tolerance: float) -> Vector | None
     # As precise as is cheap, so that the way to the minimiser hardly shows in the last digits.
     goal = min(max(_PRECISION * first, 1e-4 * tolerance), tolerance / 4)
     limit, before, block = _DIVERGED * first + goal, math.inf, _FIRST_BLOCK
-    while steps.taken < _MOST_STEPS:
+    while steps.taken < most:
         w, residual = _accelerated(steps, w, goal * steps.length, block, limit * steps.length)
         diverged = not residual <= limit * steps.length
         if diverged:
@@ -124,7 +134,8 @@ def _fast(function: Composite, start: Vector, tolerance: float) -> Vector | None
         slow = residual > before * steps.length / 2
         if not diverged and (slow or residual <= goal * steps.length):
             found, norm = function.subgradient(w, steps.length)
-            if norm <= tolerance:
+            # The rounding that the tolerance allows for is that of points which are no farther out.
+            if norm <= tolerance and max(_norm(w - start), _norm(found - start)) <= FARTHER * farthest:
                 return found
         before = math.inf if diverged else residual / steps.length
         if diverged or slow:

@@ -13,13 +13,16 @@ from ..losses import Loss
 from ..penalties import Penalty
 from ..privacy import Neighbours
 from .base import Query, Releaser, Table, Vector, WorstCase, finite, opposed_records
-from .certified import Composite, certified_minimiser, sure_steps
+from .certified import FARTHER, Composite, certified_minimiser, sure_steps
 
 TOLERANCE = 1e-8
 """Norm of the subgradient that is asked for, over what one record adds to the gradient at most."""
 
-_ROUNDING = 2.0**-52
-_MOST_SURE_STEPS = 10_000_000
+_UNIT = 2.0**-53
+_SHRINKING = 3.0  # roundings where the quadratic term shrinks the argument and the length of a proximal step
+_HOLDING = 6.0  # those of the proximal step of the intercept
+_MOST_SURE_STEPS = 50_000
+_MOST_SURE_STEPS_A_ROOT = 200  # of n: the default penalties have a condition of about n
 _LEAST_CLIP = 1e-100  # far from where squares of gradients leave the range of doubles
 
 
@@ -48,7 +51,7 @@ class Minimiser(Query):
     hold : float, optional
         Strength of what holds the intercept; None without one.
     push : float
-        Largest norm of the public linear term, and of the start times the strength.
+        Largest norm of the public linear term plus that of the start times the strength.
 
     Guarantee
     ---------
@@ -76,6 +79,8 @@ class Minimiser(Query):
             )
         if not _LEAST_CLIP <= self.clip <= 1 / _LEAST_CLIP:
             raise UnsupportedProblem(f"clip must be from {_LEAST_CLIP:g} to {1 / _LEAST_CLIP:g}")
+        # No gradient is longer, and the price of a random linear term is for a clip that some may reach.
+        object.__setattr__(self, "clip", min(self.clip, self._largest_gradient))
         if not self.strength > 0:
             raise UnsupportedProblem(
                 "a minimiser without an L2 part can move any distance when one record changes, so no noise "
@@ -100,18 +105,28 @@ class Minimiser(Query):
     def error(self, push: float) -> float:
         """How far from the exact minimiser the answer may be, for a linear term of at most that norm."""
         relative = TOLERANCE + 2 * self._rounding(push)
-        nearness = (self.clip + 2 * push) / self.tolerance(push)
-        if not (relative < 1 and sure_steps(self._condition, nearness) <= _MOST_SURE_STEPS):
+        if not relative < 1:
             raise UnsupportedProblem(
                 "double precision does not find this minimiser closely enough: use a stronger L2 part"
+            )
+        steps = sure_steps(self._condition, (self.clip + push) / self.tolerance(push))
+        most = max(_MOST_SURE_STEPS, _MOST_SURE_STEPS_A_ROOT * math.isqrt(self.n_records))
+        if steps > most:
+            raise UnsupportedProblem(
+                f"this minimiser takes up to {steps:.2g} steps, {most:.2g} are allowed: use a stronger L2 "
+                "part of the penalty, or a stronger quadratic term where the solver has one"
             )
         return relative * self.clip / (self.n_records * self.strength)
 
     def _rounding(self, push: float) -> float:
         """How far a computed subgradient may be off, over what one record adds to it at most."""
-        # A sum of n terms rounds, and so do the p products in a margin and the proximal step.
-        terms = self.n_records + (self.n_features + 8) * self._condition
-        return _ROUNDING * self.n_records * terms * (1 + push / self.clip)
+        # Sums of n terms round, and so do margins of p, the proximal step and the difference it leaves.
+        prox = self.penalty.prox_rounding(self.n_features, _SHRINKING if self.quadratic else 0.0)
+        if self.hold is not None:
+            prox = max(prox, _HOLDING)
+        products = FARTHER * (self.n_features + 4 + 2 * prox) * self._condition
+        terms = self.n_records + self.n_features + 24 + products
+        return _UNIT * self.n_records * terms * (1 + push / self.clip)
 
     @property
     def _condition(self) -> float:
@@ -123,13 +138,18 @@ class Minimiser(Query):
         These are the parameters of `dpglm.accounting.ObjectivePerturbation`. Where nothing bounds the slope,
         nothing is known of how the curvature follows from it.
         """
-        largest = self.loss.lipschitz() * self.radius
+        largest = self._largest_gradient
         return {
             "curvature": self.smoothness / (self.n_records * self.strength),
             "slopes": self.loss.slopes if math.isfinite(largest) else "any",
-            "reach": max(largest / self.clip, 1.0) if math.isfinite(largest) else 1.0,
+            "reach": largest / self.clip if math.isfinite(largest) else 1.0,
             "neighbours": neighbours.value,
         }
+
+    @property
+    def _largest_gradient(self) -> float:
+        """Largest norm of a record's gradient before it is clipped."""
+        return self.loss.lipschitz() * self.radius
 
     @property
     def dimension(self) -> int:
@@ -172,8 +192,7 @@ class Objective:
         # True of every table that was made with the bounds of the problem, whatever its records are.
         if not (data.row_norms <= query.radius * (1 + 1e-9)).all():
             raise ValueError("the records were not clipped into the bounds that the minimiser is planned for")
-        # Not max(), which passes over a NaN in its second place.
-        longest = np.maximum(np.linalg.norm(linear), query.strength * np.linalg.norm(start))
+        longest = np.linalg.norm(linear) + query.strength * np.linalg.norm(start)
         if not longest <= query.push * (1 + 1e-12):
             raise ValueError("the linear term or the start is larger than planned")
         self._query, self._data, self._linear, self._start = query, data, linear, start
@@ -206,7 +225,7 @@ class Objective:
             ),
             self._start,
             query.tolerance(push),
-            (query.clip + query.push + push) / query.strength,
+            (query.clip + push) / query.strength,
         )
 
     def implied(self, w: Vector) -> tuple[Vector, float]:

@@ -181,7 +181,7 @@ def _gradient(problem: Problem, norm: Submodular, n: int, p: int, clip: float) -
     # A vertex has entries of one sign after flipping, which add up to the price of all features.
     longest = norm.strength * norm.function.value(np.arange(p))
     query = minimiser(replace(problem, penalty=L2(norm.l2)), n, p, clip)
-    return replace(query, push=max(query.push, longest))
+    return replace(query, push=query.push + longest)
 
 
 def _by_gradients(
