@@ -159,12 +159,10 @@ class Bounds:
 
 
 def rounded_down(limit: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
-    """The limits in the precision of a table, never above their true value."""
-    with np.errstate(
-        over="ignore"
-    ):  # a limit beyond the range of the type is infinite, then its largest number
+    """The limits in the precision of a table, never above their true value, nor above its largest number."""
+    with np.errstate(all="ignore"):  # limits may be beyond that precision
         edge = limit.astype(dtype)
-    return np.where(edge > limit, np.nextafter(edge, np.zeros_like(edge)), edge)
+        return np.where(edge > limit, np.nextafter(edge, np.zeros_like(edge)), edge)
 
 
 def _floats(X: Any) -> NDArray[Any]:

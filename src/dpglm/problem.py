@@ -59,19 +59,44 @@ class Problem:
     def slope_bound(self) -> float:
         """Largest slope that a record can have at the start.
 
-        That is the Lipschitz constant of the loss or half the declared range of targets, whichever is
-        less: a regression starts from the middle of the range.
+        A regression starts from the middle of the declared range, so that is the Lipschitz constant of the
+        loss, or its smoothness times half the range if that is less. The slope of a count is mean - target,
+        and is at most half the range.
         """
-        largest = self.loss.lipschitz(self.bounds.target)
-        if self.bounds.target is not None:
-            low, high = self.bounds.target
-            largest = min(largest, (high - low) / 2)
+        largest, half = self.loss.lipschitz(self.bounds.target), self._half_range()
+        if half is not None:
+            largest = min(largest, half if self.loss.kind == "count" else self.loss.smoothness() * half)
         if not (_LEAST_SLOPE <= largest <= _LARGEST_SLOPE or largest == math.inf):
             raise UnsupportedProblem(
                 f"the largest slope of {self.loss.name} must be from {_LEAST_SLOPE:g} to {_LARGEST_SLOPE:g}, "
                 f"or have no bound, got {largest!r}: give targets and parameters of the loss in other units"
             )
         return largest
+
+    def bend(self) -> float:
+        """Curvature of the loss on the scale of predictions, which settings follow.
+
+        It is the smoothness, unless a regression loss turns linear inside the range of targets: then it is
+        the slope over half the range. For a margin whose slope jumps it is 1.
+        """
+        half, smoothness = self._half_range(), self.loss.smoothness()
+        if self.loss.kind == "regression" and half is not None:
+            return min(smoothness, self.slope_bound() / half)
+        return smoothness if math.isfinite(smoothness) else 1.0
+
+    def stretch(self) -> float:
+        """Smoothness over bend, at least 1: how many steps of 1 / smoothness half the range of targets takes.
+
+        It is 1 for a loss whose slope jumps, for which no such step exists.
+        """
+        smoothness = self.loss.smoothness()
+        return smoothness / self.bend() if math.isfinite(smoothness) else 1.0
+
+    def _half_range(self) -> float | None:
+        if self.bounds.target is None:
+            return None
+        low, high = self.bounds.target
+        return (high - low) / 2
 
     def start(self, n_features: int) -> Vector:
         """Public starting point: zero, or what is nearest to it in a constraint set.

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..bounds import rounded_down
 from .parts import in_parts, parts_of
 from .sums import FreshSums, Vector
 
@@ -20,13 +21,6 @@ _CHUNK_BYTES = 1 << 21
 
 LEAST_NORM = 1e-150
 """What shorter rows count as. Their squares underflow; a norm too large only clips them more."""
-
-
-def rounded_down(limit: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The limits in a table's own precision, never above their true value, nor above its largest number."""
-    with np.errstate(all="ignore"):  # limits may be beyond that precision
-        edge = limit.astype(dtype)
-        return np.where(edge > limit, np.nextafter(edge, np.zeros_like(edge)), edge)
 
 
 class Dense:

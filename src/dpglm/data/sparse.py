@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..bounds import rounded_down
 from .conversion import even_ranges, unsigned
-from .dense import LEAST_NORM, rounded_down
+from .dense import LEAST_NORM
 from .parts import PROCESSORS, in_ranges, parts_of
 from .sums import KeptSums, Vector
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -40,6 +40,11 @@ class EpsilonInsensitive(Loss):
     def __post_init__(self) -> None:
         if not 0 <= self.tube < math.inf:
             raise ValueError(f"tube must be at least 0 and finite, got {self.tube!r}")
+
+    @classmethod
+    def for_target(cls, target: tuple[float, float] | None) -> Self:
+        """Return the loss whose tube is a tenth of half the declared range."""
+        return cls() if target is None else cls(tube=0.1 * ((target[1] - target[0]) / 2))
 
     @property
     def form_parameter(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -38,6 +38,11 @@ class Huber(Loss):
     def __post_init__(self) -> None:
         positive("threshold", self.threshold)
 
+    @classmethod
+    def for_target(cls, target: tuple[float, float] | None) -> Self:
+        """Return the loss that turns linear at half the declared range."""
+        return cls() if target is None else cls(threshold=(target[1] - target[0]) / 2)
+
     @property
     def form_parameter(self) -> float:
         return self.threshold
@@ -61,7 +66,7 @@ class Huber(Loss):
         return 1.0
 
     def conjugate(self, u: Array, y: Array) -> Array:
-        return np.where(inside(u, -self.threshold, self.threshold), u * (u / 2 + y), math.inf)
+        return np.where(inside(u / self.threshold, -1.0, 1.0), u * (u / 2 + y), math.inf)
 
     def dual_step(self, alpha: Array, z: Array, y: Array, weight: Array) -> Array:
         free = (y - z + weight * alpha) / (1 + weight)

@@ -66,8 +66,9 @@ class CoordinateDescent(Solver):
     clip : float, optional
         C in C_j = C sqrt(M_j / tr M) ("smoothness") or C_j = C / sqrt(p) ("uniform").
     clip_rule : {"smoothness", "uniform"}
-    step_size : float
-        Step in units of 1 / M_j.
+    step_size : float, optional
+        Step in units of 1 / M_j; by default 1, or longer if the loss turns linear well inside the range of
+        targets.
     second_moments : "bounds", "private", "even" or array of shape (n_features,), optional
         Where M_j comes from: the declared feature bounds, a private release that takes ``share`` of the
         budget, an even share of the largest row norm, or declared values. By default the bounds if features
@@ -84,7 +85,7 @@ class CoordinateDescent(Solver):
     steps: int | None = None
     clip: float | None = None
     clip_rule: str = "smoothness"
-    step_size: float = 1.0
+    step_size: float | None = None
     second_moments: str | ArrayLike | None = None
     share: float = 0.05
     periods: int | None = None
@@ -108,11 +109,12 @@ class CoordinateDescent(Solver):
         if budget.private:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             usual = defaults.coordinate_descent(problem, p, noise, self.clip)
-            steps, clip = self.steps or usual[0], usual[1]
+            steps, clip, step_size = self.steps or usual[0], usual[1], self.step_size or usual[2]
             require_usual_clip(clip)
         else:
             clip, steps = self.clip or math.inf, self.steps or 20_000 * problem.dimension(p)
-        steps, clip = int(steps), float(clip)
+            step_size = self.step_size or 1.0
+        steps, clip, step_size = int(steps), float(clip), float(step_size)
         descent = Release(
             query=CoordinateSums.name,
             mechanism=Gaussian(math.sqrt(steps / (1 - self.share * (source == "private")))),
@@ -121,8 +123,8 @@ class CoordinateDescent(Solver):
         )
         releases = (*moments.releases(source, problem, p, neighbours), descent)
         plan = CoordinateDescentPlan(
-            n, p, budget, neighbours, fits, releases, steps, clip, self.clip_rule, float(self.step_size),
-            source, int(self.periods or 0),
+            n, p, budget, neighbours, fits, releases, steps, clip, self.clip_rule, step_size, source,
+            int(self.periods or 0),
         )  # fmt: skip
         return plan.calibrated()
 

@@ -17,6 +17,12 @@ smoothness: 1.2 logits, or 0.3 times half the range of targets. With a step of 1
 taken, because they cost time; the step then grows to at most 1.5 / smoothness. Beyond five times the
 smoothness over the strength of an L2 penalty the iterates only wander, so no more are planned.
 
+*Losses that turn linear.* Where a regression loss turns linear inside the declared range of targets, as
+Huber's with a small threshold, half the range is ``stretch`` times as far as a step of 1 / smoothness goes.
+The time is so many times longer, up to 500 steps (50 passes of coordinate descent), and a step may then cross
+0.08 of half the range. A slope that jumps allows no step of 1 / smoothness: it counts as bending by the
+largest slope over half the range, or by 1 for margins. So no setting depends on the unit of the targets.
+
 *Coordinate descent* forgets the noise of earlier passes, because each update along a coordinate undoes
 the last one; its optimum in passes is flat, about 10 and rising slowly as noise vanishes.
 
@@ -33,7 +39,7 @@ fewer and those of dense tables more, but what is cut still votes for its featur
 objective, and is proportional to the clip times the number of passes. That product is also how far a dual
 variable can go, and none needs to go farther than the largest slope: 0.8 of it is enough. If the penalty is
 weak, predictions are right long before dual variables are, and the way is the one that gives the noise in
-predictions that gradient descent allows itself, a slope that jumps counting as a smoothness of 0.4. The clip
+predictions that gradient descent allows itself, a slope that jumps counting as 0.4 times its bend. The clip
 is a share of the largest step. Over a long way what it cuts is not lost, since a record goes on from where it
 came to, and a share of 0.3 serves best; over a short one it is the share of gradient descent. Batches of a
 fifth of the records lose nothing against all of them, in a fifth of the time; batches smaller than the number
@@ -58,6 +64,7 @@ from ..problem import Problem
 PREDICTION_NOISE = 0.3
 MOST_STEPS = 500
 LONGEST_STEP = 1.5
+CROSSING_STEP = 0.08
 MOST_VERTICES = 10_000
 MOST_DUAL_STEPS = 1000
 USUAL_RATE = 0.2
@@ -87,18 +94,22 @@ def clip_fraction(problem: Problem, noise: float) -> float:
 def gradient_descent(problem: Problem, p: int, noise: float, clip: float | None) -> tuple[int, float, float]:
     """(steps, clip, step_size) of gradient descent; a clip that is given is kept."""
     clip, fraction = _clip(problem, p, noise, clip)
-    smoothness = problem.smoothness(p)
-    time = PREDICTION_NOISE / (noise * fraction)
+    smoothness, stretch = problem.smoothness(p), problem.stretch()
+    time = PREDICTION_NOISE * stretch / (noise * fraction)
     if problem.penalty.strong_convexity > 0:
         time = min(time, max(1.0, 5 * smoothness / problem.penalty.strong_convexity))
     steps = min(max(math.ceil(time), 1), MOST_STEPS)
-    return steps, clip, min(time / steps, LONGEST_STEP) / smoothness
+    return steps, clip, min(time / steps, max(LONGEST_STEP, CROSSING_STEP * stretch)) / smoothness
 
 
-def coordinate_descent(problem: Problem, p: int, noise: float, clip: float | None) -> tuple[int, float]:
-    """(steps, clip) of coordinate descent; a clip that is given is kept."""
-    passes = min(max(10 * (2e-3 / noise) ** 0.25, 1.0), 50.0)
-    return math.ceil(passes * problem.dimension(p)), _clip(problem, p, noise, clip)[0]
+def coordinate_descent(
+    problem: Problem, p: int, noise: float, clip: float | None
+) -> tuple[int, float, float]:
+    """(steps, clip, step_size) of coordinate descent; a clip that is given is kept."""
+    stretch = problem.stretch()
+    passes = min(max(10 * (2e-3 / noise) ** 0.25, 1.0) * stretch, 50.0)
+    steps = math.ceil(passes * problem.dimension(p))
+    return steps, _clip(problem, p, noise, clip)[0], max(1.0, CROSSING_STEP * stretch)
 
 
 def greedy_coordinate_descent(
@@ -116,7 +127,7 @@ def greedy_coordinate_descent(
         usual, most = (0.25, 1.0) if bounded else (0.08, 2.0)
         clip = min(ease * usual, most / fill) * problem.slope_bound() * norm
     steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), MOST_STEPS))
-    return steps, clip, max(4.0 / ease, 1.0) / fill**2
+    return steps, clip, max(4.0 / ease, 1.0) * problem.stretch() / fill**2
 
 
 def frank_wolfe(
@@ -129,7 +140,7 @@ def frank_wolfe(
         clip = slope * min(largest, problem.bounds.radius(p) * p**-0.25)
     if not math.isfinite(slope):
         slope = clip / largest  # beyond it the clip cuts the largest entry, too
-    ease = problem.loss.smoothness() * radius * clip / (slope**2 * noise * math.log(2 * p))
+    ease = problem.bend() * radius * clip / (slope**2 * noise * math.log(2 * p))
     steps = min(max(math.ceil((0.45 * ease) ** (2 / 3)), 1), MOST_VERTICES)
     return steps, clip, slope * problem.constant(p)
 
@@ -150,8 +161,8 @@ def dual_coordinate_descent(
     ``intercept`` is the squared constant feature over the strength of the intercept's L2 part.
     """
     batch_size = min(batch_size or max(math.ceil(n * USUAL_RATE), p), n)
-    smooth = math.isfinite(problem.loss.smoothness())
-    smoothness, bend = (problem.loss.smoothness(),) * 2 if smooth else (1.0, JUMP)
+    smoothness = problem.bend()
+    bend = smoothness if math.isfinite(problem.loss.smoothness()) else JUMP * smoothness
     weakest, rate = problem.penalty.strong_convexity, batch_size / n
     answered = (1 + overlap * (batch_size - 1)) / n
     weight = min(answered * (problem.bounds.radius(p) ** 2 / weakest + intercept), LARGEST_WEIGHT)
@@ -189,7 +200,7 @@ def objective_perturbation(
     """
     clip, fraction = output_perturbation(problem, p, noise, clip), _clip(problem, p, noise, clip)[1]
     if quadratic is None:
-        wanted = problem.smoothness(p) * noise * fraction / PREDICTION_NOISE
+        wanted = problem.smoothness(p) / problem.stretch() * noise * fraction / PREDICTION_NOISE
         least = problem.smoothness(p) / (n * math.expm1(min(CURVATURE_SHARE * epsilon, 100.0)))
         quadratic = max(max(wanted, least) - problem.penalty.strong_convexity, 0.0)
     return clip, quadratic

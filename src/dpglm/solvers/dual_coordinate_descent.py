@@ -190,9 +190,8 @@ def _intercept(problem: Problem, p: int) -> tuple[float, float]:
     """
     if not problem.fit_intercept:
         return 1.0, 0.0
-    smoothness, square = problem.loss.smoothness(), problem.constant(p) ** 2
-    curvature = (smoothness if math.isfinite(smoothness) else 1.0) * square
-    strength = min(problem.penalty.strong_convexity, curvature / _FREEDOM)
+    square = problem.constant(p) ** 2
+    strength = min(problem.penalty.strong_convexity, problem.bend() * square / _FREEDOM)
     return strength, square / strength
 
 

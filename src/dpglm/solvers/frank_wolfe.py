@@ -177,10 +177,11 @@ class FrankWolfe(Solver):
         t = np.arange(1.0, plan.steps + 1)
         sizes = 2 / (t + 2) if plan.step_size is None else np.full(plan.steps, plan.step_size)
         counted = (t > plan.steps - math.ceil(plan.steps / 4)).astype(np.float64)
-        w, mean = problem.start(p), np.zeros(p)
+        w, mean, moved = problem.start(p), np.zeros(p), 0
         for stretch in _stretches(plan.steps, problem.fit_intercept):
             if stretch is None:
-                w[p] -= self._intercept_step(plan, problem, curator, w)
+                w[p] -= self._intercept_step(plan, problem, curator, w, moved)
+                moved += 1
                 continue
             choices = curator.open(query, w).run(sizes[stretch], radius, mechanism)
             walk = (w[:p], sizes[stretch], choices, radius)
@@ -200,12 +201,19 @@ class FrankWolfe(Solver):
             _opposed(cls(steps=1, clip=0.1, intercept_share=0.5), fit_intercept=True),
         )
 
-    def _intercept_step(self, plan: FrankWolfePlan, problem: Problem, curator: Curator, w: Vector) -> float:
-        """A step down the released slope of the intercept, as long as the curvature along it allows."""
+    def _intercept_step(
+        self, plan: FrankWolfePlan, problem: Problem, curator: Curator, w: Vector, before: int
+    ) -> float:
+        """A step down the released slope of the intercept, as long as the curvature along it allows.
+
+        If the loss turns linear inside the range of targets, the first step may cross half of the range, and
+        each of the following half as much as the one before.
+        """
         release = plan.releases[1]
         query = InterceptSlope(problem.loss, plan.intercept_clip)
         curvature = problem.loss.smoothness() * problem.constant(plan.n_features) ** 2
-        return float(curator.release(query, release.mechanism, w)[0]) / (plan.n_records * curvature)
+        length = max(1.0, problem.stretch() / 2**before)
+        return length * float(curator.release(query, release.mechanism, w)[0]) / (plan.n_records * curvature)
 
 
 def _stretches(steps: int, fit_intercept: bool) -> Iterator[slice | None]:

@@ -195,7 +195,7 @@ class GreedyCoordinateDescent(Solver):
         )
         step = plan.step_size / curvature
         # The curvature along the constant feature is known: a longer step would pass by the minimum.
-        step[p:] = min(plan.step_size, 1.0) / curvature[p:]
+        step[p:] = min(plan.step_size, problem.stretch()) / curvature[p:]
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
         selection, release = plan.releases[-2].mechanism, plan.releases[-1].mechanism
         w = self._start(problem, p)

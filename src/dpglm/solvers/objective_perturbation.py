@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -98,6 +99,8 @@ class ObjectivePerturbation(Solver):
             )
             steps, clip, quadratic = 1, float(clip), float(quadratic)
             require_usual_clip(clip)
+            if self.quadratic is None:
+                _tell_of_short_reach(problem, p, quadratic)
             query = minimiser(problem, n, p, clip, quadratic)
             release = Release(
                 query=Minimiser.name,
@@ -133,6 +136,22 @@ class ObjectivePerturbation(Solver):
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         return (with_l2(opposed(cls(clip=0.1, quadratic=0.0), 2)),)
+
+
+def _tell_of_short_reach(problem: Problem, p: int, quadratic: float) -> None:
+    """Warn if the quadratic term that the price asks for keeps predictions from crossing the range."""
+    if problem.bounds.target is None or problem.stretch() == 1.0:
+        return
+    width = problem.bounds.target[1] - problem.bounds.target[0]
+    reach = problem.slope_bound() * problem.radius(p) ** 2 / quadratic if quadratic > 0 else math.inf
+    if reach < width:
+        warnings.warn(
+            f"the quadratic term that the budget asks for keeps predictions within {reach:.2g} of where "
+            f"they start, and targets have a range of {width:.2g}: a loss that turns linear at a larger "
+            "residual, or another solver, reaches farther",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _finishing(plan: ObjectivePerturbationPlan, query: Minimiser) -> float:
