@@ -196,11 +196,8 @@ def run_case(rng: np.random.Generator) -> tuple[str, str | None]:
         pool = (*IMPOSSIBLE, *HOSTILE_NUMBERS, *ODD_NUMBERS)
         k = int(rng.integers(len(pool)))
         # In a list, a row of one target is that target.
-        alone = (
-            labels in ("list", "tuple")
-            and isinstance(pool[k], list | np.ndarray)
-            and len(np.atleast_1d(np.asarray(pool[k], dtype=object))) == 1
-        )
+        alone = labels in ("list", "tuple") and type(pool[k]) in (list, np.ndarray)
+        alone = alone and k < len(IMPOSSIBLE) and len(pool[k]) == 1
         other_targets[here], null = pool[k], k < len(IMPOSSIBLE) and not alone
     elif container in CONTAINERS:
         pool = (*IMPOSSIBLE, *HOSTILE_NUMBERS, *ODD_NUMBERS)

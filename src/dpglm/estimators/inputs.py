@@ -123,7 +123,7 @@ def _kind(dtype: Any) -> str:
 def _of_one_type(values: NDArray[Any]) -> NDArray[Any]:
     try:
         common = np.array(values.tolist())
-    except ValueError:
+    except Exception:  # labels of different lengths, or objects that raise anything
         return values
     return common if common.shape == values.shape else values
 
