@@ -93,10 +93,12 @@ def labels_of(y: Any, classes: Any) -> NDArray[Any]:
     the type that NumPy finds for all of its labels.
     """
     values, dtype = _column(y)
-    if dtype is not None and getattr(dtype, "kind", "") == "c":
+    if classes is None and dtype is None:
+        values = _of_one_type(values)
+    if values.dtype.kind == "c":
         raise ValueError("Complex data not supported in y")
     if classes is None:
-        return _of_one_type(values) if dtype is None else values
+        return values
     declared = np.asarray(classes).dtype
     kinds = {_kind(values.dtype if dtype is None else dtype), _kind(declared)}
     if len(kinds - {"anything"}) > 1:
