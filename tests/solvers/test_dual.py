@@ -266,7 +266,11 @@ def test_a_private_fit_shows_nothing_of_the_dual_variables():
         opened.ascend(np.zeros(P + 1), form, np.arange(N), 1, Gaussian(1.0))
     with pytest.raises(ValueError, match="not private"):
         opened.gap(np.zeros(P + 1), form, Gaussian(1.0))
-    assert [name for name in vars(type(opened)) if not name.startswith("_")] == ["step", "ascend", "gap"]
+    with pytest.raises(ValueError, match="not private"):
+        opened.polish(np.zeros(P + 1), form, 1e-11, Gaussian(1.0))
+    assert [name for name in vars(type(opened)) if not name.startswith("_")] == [
+        "step", "ascend", "polish", "gap",
+    ]  # fmt: skip
 
 
 def test_more_noise_moves_the_model_further_from_the_optimum():
@@ -522,3 +526,89 @@ def test_a_replay_over_the_same_records_has_the_exact_answers_of_all_records(bat
     # A secret batch has moved states of the recorder's records, so only the first answer is the same.
     assert same == ([True] * 4 if batch_size == N else [True] + [False] * 3)
     assert np.allclose(recorder.answers[0].exact, _query(problem, plan)(records, 0 * model))
+
+
+FREE = (-math.inf, math.inf)
+JUMPS = pytest.mark.parametrize("loss", [Hinge(), EpsilonInsensitive(0.0), EpsilonInsensitive(0.3)], ids=repr)
+
+
+def opened_at_zero(loss, table, part, intercept):
+    """An opened query at zero with a form of (l1, l2, low, high) for each coefficient."""
+    n, p = table.shape
+    parts = np.array([part] * p + [(0.0, 1e-3, *FREE)] * intercept).T
+    form = DualForm(n, *parts, 0.0, intercept)
+    records = as_data(table, targets(loss)[:n], Bounds(row_norm=math.inf), 1.0 if intercept else 0.0)
+    opened = Curator(records, REPLACE, Randomness(0)).open(
+        DualStep(loss, math.inf, 1 / (n * part[1]), 1e3 / n), np.zeros(p + intercept)
+    )
+    return opened, form
+
+
+@JUMPS
+@pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "CSR"])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(
+    "part",
+    [(0.0, 1e-4, *FREE), (0.05, 1e-3, *FREE), (0.0, 1e-3, -0.2, 0.1), (0.01, 1e-2, -0.5, 0.0)],
+    ids=["L2", "elastic net", "box", "all"],
+)
+@pytest.mark.parametrize("n", [N, 4])
+def test_newton_steps_alone_close_the_gap_where_slopes_jump(loss, form, intercept, part, n):
+    opened, shape = opened_at_zero(loss, form(X[:n]), part, intercept)
+    w, v, steps = opened.polish(np.zeros(P + intercept), shape, 1e-11, Gaussian(0.0))
+    held = replace(shape, centre=float(w[-1])) if intercept else shape
+    gap, value = opened.gap(w, held, Gaussian(0.0))
+    assert gap <= 1e-11 * value + 1e-15 and 0 < steps < 300 * n
+    assert ((w[:P] >= part[2]) & (w[:P] <= part[3])).all()
+    assert np.allclose(v, opened._data.t_dot(opened._alpha))
+
+
+class Stuck(Hinge):
+    """A loss whose dual steps lead nowhere."""
+
+    form = None
+
+    def dual_step(self, alpha, z, y, weight):
+        return np.zeros_like(z)
+
+
+def test_newton_steps_that_do_not_help_leave_everything_where_it_was():
+    opened, shape = opened_at_zero(Stuck(), X, (0.0, 1e-3, *FREE), True)
+    before = opened.gap(np.zeros(P + 1), shape, Gaussian(0.0))
+    w, v, _ = opened.polish(np.zeros(P + 1), shape, 1e-11, Gaussian(0.0))
+    assert not w.any() and not v.any() and not opened._alpha.any()
+    assert opened.gap(w, shape, Gaussian(0.0)) == before
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("unit", [1.0, 1e5])
+def test_support_vector_regression_without_noise_ends_soon_on_many_records(C, unit):
+    draws = np.random.default_rng(2)
+    x = draws.uniform(-1, 1, (5000, 2))
+    y = unit * (0.5 + x @ [0.3, -0.2] + draws.normal(0, 0.05, 5000))
+    model = dpglm.LinearSVR(math.inf, C=C * unit).fit(x, y)
+    value = np.abs(x @ model.coef_ + model.intercept_ - y).mean() + model.coef_ @ model.coef_ / (
+        1e4 * C * unit
+    )
+    assert model.gap_ <= 1e-11 * value and model.n_iter_ < 300 * 5000
+    # The mean loss cannot fall along any coefficient, nor along the intercept.
+    for direction in (*np.eye(2), np.zeros(2)):
+        for step in (-1e-6 * unit, 1e-6 * unit):
+            w, b = model.coef_ + step * direction, model.intercept_ + (0.0 if direction.any() else step)
+            rival = np.abs(x @ w + b - y).mean() + w @ w / (1e4 * C * unit)
+            assert rival >= value * (1 - 1e-11)
+
+
+@pytest.mark.parametrize("C", [1.0, 30.0])
+def test_support_vector_machines_with_weak_penalties_reach_the_optimum_of_libsvm(C):
+    draws = np.random.default_rng(3)
+    x = draws.standard_normal((300, 3))
+    y = x @ [1.0, -0.5, 0.0] + 2.0 + 0.3 * draws.standard_normal(300)
+    ours = dpglm.LinearSVR(math.inf, C=C, tube=0.1).fit(x, y)
+    theirs = svm.SVR(kernel="linear", C=C, epsilon=0.1, tol=1e-8).fit(x, y)
+    ends = [
+        np.maximum(np.abs(x @ np.ravel(one.coef_) + one.intercept_ - y) - 0.1, 0).mean()
+        + np.square(one.coef_).sum() / (600 * C)
+        for one in (ours, theirs)
+    ]
+    assert ends[0] <= ends[1] * (1 + 1e-11) and ends[0] >= ends[1] * (1 - 1e-5)

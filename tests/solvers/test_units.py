@@ -24,7 +24,7 @@ X = np.round(rng.uniform(-1, 1, (N, P)) * 2**20) / 2**20
 Y = np.round((0.5 + X @ [0.3, -0.2, 0.0] + rng.normal(0, 0.05, N)) * 2**20) / 2**20
 BUDGET, INFINITE = Budget(10.0, 1e-6), Budget(math.inf, 0.5)
 # In units far below 2**-12 Frank-Wolfe draws from the same law in another way.
-UNITS = [2.0**-12, 2.0**10, 2.0**40]
+UNITS = [2.0**-12, 2.0**40]
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def test_a_fit_follows_the_unit_of_the_features(case):
 @EVERY_CASE
 def test_a_shift_of_the_targets_and_their_range_is_taken_up_by_the_intercept(case):
     _, coef, intercept = case.fitted()
-    for shift in (-1.0, 2.0, 64.0):
+    for shift in (-1.0, 64.0):
         _, shifted, moved = case.fitted(shift=shift)
         # A minimiser is known up to a tolerance that allows for the length of the start.
         exact = case.solver.endswith(("perturbation", "dual-frank-wolfe"))
@@ -143,7 +143,7 @@ def test_without_noise_a_fit_follows_the_unit_of_the_targets(case):
 
 
 @pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
-@pytest.mark.parametrize("unit", [1.0, 1e3, 1e5])
+@pytest.mark.parametrize("unit", [1.0, 1e5])
 @pytest.mark.parametrize(
     "make",
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -24,6 +24,7 @@ from .base import (
     require_enforceable,
     require_moderate,
 )
+from .dual_newton import DualNewton
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class DualStep(Query):
 
 
 class OpenDual:
-    """Private state (the dual variables) behind ``step``, and behind ``ascend`` and ``gap`` without noise."""
+    """Dual variables behind ``step``, and without noise behind ``ascend``, ``polish`` and ``gap``."""
 
     def __init__(self, query: DualStep, data: Table, sensitivity: float, releaser: Releaser) -> None:
         self._query, self._data, self._sensitivity, self._releaser = query, data, sensitivity, releaser
@@ -186,6 +187,35 @@ class OpenDual:
         with np.errstate(divide="ignore"):
             return self._query.clip / self._data.row_norms
 
+    def polish(
+        self, w: Vector, form: DualForm, tolerance: float, mechanism: Any
+    ) -> tuple[Vector, Vector, int]:
+        """Newton steps from w until the gap is at most ``tolerance`` times the objective.
+
+        Returns where the gap was least, the sum v there, and the number of records read. It is w itself, and
+        dual variables stay where they are, if no step made the gap less. Not private: noise must be 0.
+        """
+        _require_no_noise(mechanism)
+        loss, data = self._query.loss, self._data
+        gap, objective = self._gap(w, form, self._alpha)
+        best, newton, steps = (gap, w, self._alpha), DualNewton(loss, data, form, self._alpha, w), 0
+        unit, waited = loss.lipschitz() ** 2, 0
+        width, least = (min(objective, _WIDTH * gap) or gap) / unit, _LEAST_WIDTH * objective / unit
+        with np.errstate(all="ignore"):
+            for _ in range(_MOST_ROUNDS):
+                steps += data.n_records * newton.round(width)
+                held = replace(form, centre=float(newton.point[-1])) if form.intercept else form
+                gap, objective = self._gap(newton.point, held, newton.alpha)
+                waited += 1
+                if gap < best[0]:
+                    best, waited = (gap, newton.point, newton.alpha), 0
+                if waited == _VAIN_ROUNDS or not gap > tolerance * abs(objective):
+                    break
+                width = max(width / _NARROWER, least)
+        _, w, self._alpha = best
+        answer = self._releaser(w, 0.0, mechanism), self._releaser(data.t_dot(self._alpha), 0.0, mechanism)
+        return *answer, steps
+
     def gap(self, w: Vector, form: DualForm, mechanism: Any) -> tuple[float, float]:
         """How far the objective at w is above its minimum at most, 0 if rounding hides it, and the objective.
 
@@ -193,21 +223,29 @@ class OpenDual:
         costs nothing at the centre: the bound is for the minimum over the coefficients at the intercept of w.
         """
         _require_no_noise(mechanism)
+        gap, primal = self._gap(w, form, self._alpha)
+        return self._releaser(gap, 0.0, mechanism), self._releaser(primal, 0.0, mechanism)
+
+    def _gap(self, w: Vector, form: DualForm, alpha: Vector) -> tuple[float, float]:
         loss, y = self._query.loss, self._data.y
         free = np.append(w[:-1], w[-1] - form.centre) if form.intercept else w
         primal = loss.value(self._data.dot(w), y).mean() + form.penalty(free)
-        conjugates, other = loss.conjugate(-self._alpha, y), form.conjugate(self._data.t_dot(self._alpha))
+        conjugates, other = loss.conjugate(-alpha, y), form.conjugate(self._data.t_dot(alpha))
         gap = primal + conjugates.mean() + other
         hidden = _ROUNDING * (abs(primal) + np.abs(conjugates).mean() + abs(other))
-        gap = 0.0 if abs(gap) <= hidden else float(gap)
-        return self._releaser(gap, 0.0, mechanism), self._releaser(float(primal), 0.0, mechanism)
+        return 0.0 if abs(gap) <= hidden else float(gap), float(primal)
 
 
 _ROUNDING = 2.0**-50
+_WIDTH = 100.0
+_NARROWER = 5.0
+_LEAST_WIDTH = 1e-7
+_MOST_ROUNDS = 40
+_VAIN_ROUNDS = 4
 
 
 def _require_no_noise(mechanism: Any) -> None:
     if mechanism.noise > 0:
         raise ValueError(
-            "steps one by one and the duality gap are not private: they are for fits without noise"
+            "steps one by one, Newton steps and the duality gap are not private: for fits without noise only"
         )

@@ -36,6 +36,10 @@ _TOLERANCE = 1e-11
 _PASSES_A_ROUND = 5
 _PASSES_IN_ONE_ORDER = 20
 _FREEDOM = 50.0
+_PATIENCE = 200
+_MORE_PATIENCE = 4
+_MOST_COEFFICIENTS = 500
+_LEAST_WORK = 5000  # of a call, however few steps it takes
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,9 @@ class DualCoordinateDescent(Solver):
     Notes
     -----
     With an infinite epsilon the solver returns the exact minimiser, by steps of one record after the other
-    until the duality gap vanishes; with ``steps`` it takes so many steps of batches without noise. The
-    intercept has no L2 part of its own and gets a small one around its start, which vanishes without noise.
+    until the duality gap vanishes, with Newton steps in between if the slope of the loss jumps and there are
+    at most 500 coefficients; with ``steps`` it takes so many steps of batches without noise. The intercept
+    has no L2 part of its own and gets a small one around its start, which vanishes without noise.
     """
 
     name: ClassVar[str] = "dual coordinate descent"
@@ -218,16 +223,18 @@ def _around(form: DualForm, w: Vector) -> DualForm:
 
 
 def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, curator: Curator) -> Result:
-    """Passes over the records in random order until the duality gap vanishes.
+    """Passes over the records in random order, and Newton steps if these are slow, until the gap vanishes.
 
     Records that a pass leaves where they are, at an end of their range, rest until the next round. After
     each round the intercept is held around where it came to, or farther on if it keeps going: what holds it
-    vanishes.
+    vanishes. Newton steps are for slopes that jump, where passes are slow, and for few features.
     """
     n, nothing = plan.n_records, plan.releases[0].mechanism
     v = np.zeros(len(form.l2))
     opened = curator.open(query, form.point(v))
     steps, stride, before = 0, 1.0, 0.0
+    jumps = not math.isfinite(query.loss.smoothness())
+    work, patience = 0, _PATIENCE * n if jumps and len(v) <= _MOST_COEFFICIENTS else math.inf
     while True:
         moving, visits = np.arange(n), 0
         while len(moving) and visits < _PASSES_A_ROUND * n:
@@ -235,9 +242,14 @@ def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, 
             passes = min(n // len(moving), _PASSES_IN_ONE_ORDER)
             v, moving, taken = opened.ascend(v, form, order, passes, nothing)
             visits += taken
+            work += max(taken, _LEAST_WORK)
         steps += visits
         w = form.point(v)
         gap, objective = opened.gap(w, _around(form, w), nothing)
+        if gap > _TOLERANCE * abs(objective) and work >= patience:
+            w, v, taken = opened.polish(w, _around(form, w), _TOLERANCE, nothing)
+            gap, objective = opened.gap(w, _around(form, w), nothing)
+            steps, work, patience = steps + taken, work + taken, _MORE_PATIENCE * (work + taken)
         if gap <= _TOLERANCE * abs(objective) or steps >= plan.steps:
             return Result(w, steps, gap)
         if form.intercept:
