@@ -424,9 +424,12 @@ def test_the_sensitivity_is_that_of_the_exact_minimiser_and_twice_the_error(neig
 
 
 def test_clips_whose_squares_leave_the_range_of_doubles_are_refused():
-    for clip in (1e-120, 1e120, math.inf, math.nan):
-        with pytest.raises(UnsupportedProblem, match="clip"):
+    for clip in (1e-120, 1e120, math.nan):
+        with pytest.raises(ValueError, match="clip must be from"):
             Minimiser(Logistic(), clip, L2(0.1), 10, 3, 1.0)
+    assert Minimiser(Logistic(), math.inf, L2(0.1), 10, 3, 1.0).clip == 1.0
+    with pytest.raises(UnsupportedProblem, match="clip must be finite"):
+        Minimiser(Squared(), math.inf, L2(0.1), 10, 3, 1.0)
     with pytest.raises(UnsupportedProblem, match="Bounds"):
         Minimiser(Logistic(), 0.5, L2(0.1), 10, 3, math.inf)
 

@@ -19,10 +19,7 @@ from .sums import ClippedSums, Vector, cache_lines
 from .weighed import Weighed, weighed
 
 LARGEST_NORM = 1e100
-"""Longer rows count as not finite, so that no product with them overflows or loses its precision.
-
-So do larger targets: times a row whose norm underflows they would add something that no clip sees.
-"""
+"""Longer rows and larger targets count as not finite: no product with them overflows or loses precision."""
 
 
 class Columns(Protocol):

@@ -12,7 +12,16 @@ from ..errors import UnsupportedProblem
 from ..losses import Loss
 from ..penalties import Penalty
 from ..privacy import Neighbours
-from .base import Query, Releaser, Table, Vector, WorstCase, finite, opposed_records
+from .base import (
+    Query,
+    Releaser,
+    Table,
+    Vector,
+    WorstCase,
+    finite,
+    opposed_records,
+    require_enforceable,
+)
 from .certified import FARTHER, Composite, certified_minimiser, sure_steps
 
 TOLERANCE = 1e-8
@@ -23,7 +32,6 @@ _SHRINKING = 3.0  # roundings where the quadratic term shrinks the argument and 
 _HOLDING = 6.0  # those of the proximal step of the intercept
 _MOST_SURE_STEPS = 50_000
 _MOST_SURE_STEPS_A_ROOT = 200  # of n: the default penalties have a condition of about n
-_LEAST_CLIP = 1e-100  # far from where squares of gradients leave the range of doubles
 
 
 @dataclass(frozen=True)
@@ -77,10 +85,11 @@ class Minimiser(Query):
             raise UnsupportedProblem(
                 "no minimiser is private if rows have no bound: Bounds must limit their norm"
             )
-        if not _LEAST_CLIP <= self.clip <= 1 / _LEAST_CLIP:
-            raise UnsupportedProblem(f"clip must be from {_LEAST_CLIP:g} to {1 / _LEAST_CLIP:g}")
+        require_enforceable("clip", self.clip)
         # No gradient is longer, and the price of a random linear term is for a clip that some may reach.
         object.__setattr__(self, "clip", min(self.clip, self._largest_gradient))
+        if not math.isfinite(self.clip):
+            raise UnsupportedProblem(f"the slopes of {self.loss.name} have no bound: clip must be finite")
         if not self.strength > 0:
             raise UnsupportedProblem(
                 "a minimiser without an L2 part can move any distance when one record changes, so no noise "
