@@ -122,7 +122,10 @@ class ObjectivePerturbation(Solver):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
-        return (with_l2(opposed(cls(clip=0.1, quadratic=0.0), 2)),)
+        return (
+            with_l2(opposed(cls(clip=0.1, quadratic=0.0), 2)),
+            with_l2(opposed(cls(clip=0.1, quadratic=0.0), 1, fit_intercept=True, crowd=7)),
+        )
 
 
 def _finishing(plan: ObjectivePerturbationPlan, query: Minimiser) -> float:
