@@ -12,20 +12,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpglm import Bounds, Budget, LogisticRegression, Neighbours
-from dpglm.accounting import Exponential, PoissonGaussian, Pure, Repeated, compose
+from dpglm.accounting import Exponential, Gaussian, PoissonGaussian, Pure, Repeated, compose
 from dpglm.audit import Claim, audit, audit_function, audit_probabilities, examine
 from dpglm.audit.targets import TranscriptTarget
+from dpglm.curator import Curator
+from dpglm.data import Records
 from dpglm.losses import Squared
 from dpglm.mechanisms import Gaussian as GaussianMechanism
 from dpglm.mechanisms import LaplaceNoisyMax, Randomness
 from dpglm.penalties import Zero
 from dpglm.problem import Problem
 from dpglm.queries import ClippedGradient
-from dpglm.solvers import AuditCase, GradientDescent, gradient_descent
+from dpglm.sampling import Poisson
+from dpglm.solvers import AuditCase, CoordinateDescent, GradientDescent, gradient_descent
 
 BUDGET = Budget(1.0, 0.01)
 LOGISTIC = GradientDescent.audit_cases()[0]
-
+INTERCEPT = GradientDescent.audit_cases()[2]
 
 NOISY_MAX = LaplaceNoisyMax(1.0)
 OPPOSITE = np.array([0.0, -3.0]), np.array([1.0, -4.0])
@@ -180,6 +183,187 @@ class SensitivityOfTheMean(ClippedGradient):
 def sensitivity_of_a_mean_for_a_sum(monkeypatch):
     monkeypatch.setattr(gradient_descent, "ClippedGradient", SensitivityOfTheMean)
     return _examined(TranscriptTarget.of(LOGISTIC, BUDGET, Neighbours.REPLACE_ONE))
+
+
+@dataclass(frozen=True)
+class OneNoise(GaussianMechanism):
+    """One number is drawn and added to every entry."""
+
+    def release(self, answer, sensitivity, randomness):
+        return answer + super().release(np.zeros(1), sensitivity, randomness)
+
+
+def one_noise_for_all_entries():
+    return _with_mechanism(OneNoise)
+
+
+class ShortKey(LogisticRegression):
+    """Keys its noise with eight bits."""
+
+    bits = 8
+
+    def fit(self, X, y):
+        if self.random_state is not None:
+            self.random_state %= 2**self.bits
+        return super().fit(X, y)
+
+
+class LongKey(ShortKey):
+    bits = 62
+
+
+def eight_bit_key(right: bool = False):
+    model = (LongKey if right else ShortKey)(classes=[-1, 1], solver=GradientDescent(steps=2))
+    return audit(model, runs=300, random_state=0)
+
+
+def sixteen_bit_key(right: bool = False):
+    """The key of every run is one of 65,536: some hundred runs repeat one another exactly."""
+    keys = np.random.default_rng(4)
+    noise = 5.0
+
+    def run(second):
+        key = int(keys.integers(2**62 if right else 2**16))
+        return second + noise * np.random.default_rng(key).standard_normal(3)
+
+    return audit_function(run, _priced(Gaussian(noise / math.sqrt(3)), delta=1e-5), runs=4_000)
+
+
+class OneKey(LogisticRegression):
+    """Every one-vs-rest fit starts the same stream of noise."""
+
+    def _curator(self, records, neighbours, randomness):
+        return super()._curator(records, neighbours, Randomness(self.random_state))
+
+
+def one_key_for_all_classes(right: bool = False):
+    model = (LogisticRegression if right else OneKey)(
+        classes=["a", "b", "c"], solver=GradientDescent(steps=2)
+    )
+    return audit(model, runs=100, random_state=0)
+
+
+def batches_of_fixed_size(solver, right: bool, monkeypatch):
+    """So many records drawn without replacement, priced as if each came by its own coin."""
+
+    def fixed(self, n_records, randomness):
+        return np.sort(np.argsort(randomness.integers(1 << 62, n_records))[: round(self.rate * n_records)])
+
+    if not right:
+        monkeypatch.setattr(Poisson, "draw", fixed)
+    (case,) = (
+        case for case in solver.audit_cases() if case.solver.steps == 1 and case.solver.batch_size is not None
+    )
+    target = TranscriptTarget.of(case, Budget(3.0, 0.01), Neighbours.REPLACE_ONE)
+    return examine(target, runs=1_000, random_state=0)
+
+
+def clip_without_the_constant_feature(solver, right: bool, monkeypatch):
+    """Contributions are cut by the norm of the row alone."""
+    if not right:
+        monkeypatch.setattr(Records, "row_norms", property(lambda self: self.norms))
+    case = next(case for case in solver.audit_cases() if case.problem.fit_intercept)
+    return examine(TranscriptTarget.of(case, BUDGET, Neighbours.REPLACE_ONE), runs=200, random_state=0)
+
+
+@dataclass(frozen=True)
+class KeepsTargets(GradientDescent):
+    """Writes the targets, or where it is right the number of records, into an object that it was handed."""
+
+    right: bool = False
+    place: str = "solver"
+
+    def run(self, plan, problem, curator):
+        kept = plan.n_records if self.right else curator._records.y.copy()
+        where = {"solver": self, "problem": problem, "loss": problem.loss, "plan": plan}[self.place]
+        object.__setattr__(where, "kept", [kept])
+        return super().run(plan, problem, curator)
+
+
+def targets_kept_by_the_solver(right: bool = False):
+    solver = KeepsTargets(steps=2, right=right)
+    return audit(LogisticRegression(classes=[-1, 1], solver=solver), runs=20, random_state=0)
+
+
+def targets_kept_by_a_registered_solver(right: bool = False, place: str = "solver"):
+    solver = KeepsTargets(steps=2, clip=0.1, step_size=0.1, right=right, place=place)
+    return _replayed(replace(INTERCEPT, solver=solver), Neighbours.REPLACE_ONE)
+
+
+@dataclass(frozen=True)
+class TellsInPassing(GradientDescent):
+    """Returns the right coefficients, and another field of the result that depends on a record."""
+
+    field: str = "none"
+
+    def run(self, plan, problem, curator):
+        return replace(super().run(plan, problem, curator), **{self.field: int(curator._records.scale[0])})
+
+
+def number_of_steps_from_data():
+    return _told_in_passing("steps")
+
+
+def gap_from_data():
+    return _told_in_passing("gap")
+
+
+def _told_in_passing(field):
+    solver = TellsInPassing(steps=2, clip=0.1, step_size=0.1, field=field)
+    return _replayed(replace(LOGISTIC, solver=solver), Neighbours.ZERO_OUT)
+
+
+def iterations_from_data():
+    solver = TellsInPassing(steps=2, field="steps")
+    model = LogisticRegression(classes=[-1, 1], neighbours="zero-out", solver=solver)
+    return audit(model, runs=20, random_state=0)
+
+
+def public_choices_from_data(monkeypatch):
+    """Coordinates are said to be picked blindly, and are picked where the first record is not zero."""
+
+    def informed(self, stop, count):
+        return np.full(count, int(self._records.scale[0])) % stop
+
+    monkeypatch.setattr(Curator, "pick", informed)
+    target = TranscriptTarget.of(CoordinateDescent.audit_cases()[0], BUDGET, Neighbours.ZERO_OUT)
+    return examine(target, runs=100, random_state=0)
+
+
+@dataclass(frozen=True)
+class AsksForMore(GradientDescent):
+    """Asks for a random number below a limit that depends on a record."""
+
+    def run(self, plan, problem, curator):
+        curator.pick(1 + int(curator._records.scale[0]), 1)
+        return super().run(plan, problem, curator)
+
+
+def question_from_data():
+    solver = AsksForMore(steps=2, clip=0.1, step_size=0.1)
+    return _replayed(replace(LOGISTIC, solver=solver), Neighbours.ZERO_OUT)
+
+
+class LocalSensitivity(ClippedGradient):
+    """Scales its noise to the longest gradient that occurs, which is that of the record in question."""
+
+    def __call__(self, data, *public):
+        slopes = np.abs(self.loss.derivative(data.dot(public[0]), data.y)) * data.row_norms
+        object.__setattr__(self, "longest", min(self.clip, slopes.max()))
+        return super().__call__(data, *public)
+
+    def sensitivity(self, neighbours):
+        return max(getattr(self, "longest", self.clip), 1e-3) * neighbours.records_moved
+
+
+def noise_scaled_by_the_data(monkeypatch):
+    monkeypatch.setattr(gradient_descent, "ClippedGradient", LocalSensitivity)
+    return _replayed(LOGISTIC, Neighbours.ZERO_OUT)
+
+
+def _replayed(case, neighbours):
+    """A few runs, whose replays must tell."""
+    return examine(TranscriptTarget.of(case, BUDGET, neighbours), runs=20, random_state=0)
 
 
 def _with_mechanism(mechanism: type[GaussianMechanism]):

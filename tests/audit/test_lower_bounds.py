@@ -137,6 +137,28 @@ def test_the_discriminant_finds_a_direction_without_noise():
     assert discriminant(first).min() > discriminant(second).max()
 
 
+def test_repeated_outputs_are_no_evidence_where_the_claim_allows_them():
+    rng = np.random.default_rng(9)
+    claim, accused = Claim(1.0, 0.0, Pure(1.0)), 0
+    for many in (2, 30, 400):
+        # Randomised response and outputs of which each occurs a few times, as likely as the claim allows.
+        likely = 1 / (1 + math.exp(-1.0))
+        for _ in range(40):
+            sides = [rng.random(400) < chance for chance in (likely, 1 - likely)]
+            first, second = (side + 2.0 * rng.integers(many // 2, size=400) for side in sides)
+            accused += bound(first, second, claim).violated
+    assert stats.binom.sf(accused - 1, 120, 0.01) > 1e-6
+
+
+def test_outputs_that_repeat_on_one_table_only_are_told_apart_by_memory():
+    rng = np.random.default_rng(10)
+    known = rng.standard_normal((2, 100, 3))
+    first, second = (side[rng.integers(100, size=200)] for side in known)
+    found = bound(first, second, Claim(1.0, 1e-5))
+    assert found.violated and "seen before" in found.test.words
+    assert not bound(*rng.standard_normal((2, 200, 3)), Claim(1.0, 1e-5)).violated
+
+
 def test_outputs_that_are_no_numbers_are_outputs_too():
     first, second = np.full((200, 2), np.nan), np.zeros((200, 2))
     first[:, 1] = second[:, 1] = np.inf

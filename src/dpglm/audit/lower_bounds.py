@@ -173,18 +173,18 @@ def _best(statistics: list[Statistic], held_out: list[Array], error: float, goal
     The first statistic is the one that should be best; the others have to beat it as one of many guesses.
     """
     best, found = Test(statistics[0], 0.0, True, False), -math.inf
-    totals = [len(outputs) for outputs in held_out]
     for statistic in statistics:
         guesses = 1 if statistic is statistics[0] else len(statistics)
         deviations = -ndtri(error / 2 / guesses)
-        values = [np.sort(statistic(outputs)) for outputs in held_out]
+        values = [np.sort(numbers) for numbers in statistic.judged(held_out)]
+        totals = [len(numbers) for numbers in values]
         thresholds = _thresholds(*values)
         if not len(thresholds):
             continue
         below = [np.searchsorted(sample, thresholds) for sample in values]
         for above in (True, False):
             counts = [total - low for total, low in zip(totals, below, strict=True)] if above else below
-            for swapped in (False, True):
+            for swapped in (not above,) if statistic.rehearsed else (False, True):
                 hit, miss = (1, 0) if swapped else (0, 1)
                 low, _ = _wilson(counts[hit], totals[hit], deviations)
                 _, high = _wilson(counts[miss], totals[miss], deviations)

@@ -56,19 +56,20 @@ def worst_tables(estimator: PrivateGLM) -> Tables:
 
     The record has the full norm that the bounds allow and one extreme target in the first table, the
     other extreme in the second (or is null there, for zero-out), so that its gradients are opposed in every
-    coordinate. All other rows are zero. There are as many features as bounds are declared, or else two.
+    coordinate. Signs alternate from feature to feature: noise must differ between them. All other records
+    have half that row and either target in turn, so that they contribute and leave the model where it starts.
+    There are as many features as bounds are declared, or else two.
     """
     bounds = estimator._bounds()
     n_features = len(bounds.feature) if isinstance(bounds.feature, np.ndarray) else 2
-    row = bounds.clip(np.full(n_features, bounds.radius(n_features)))[0]
+    # So long that clipping leaves a row in a corner, or as long as it may be.
+    row = bounds.clip(1e3 * bounds.radius(n_features) * np.resize([0.8, -0.6], n_features))[0]
     low, high = _extremes(estimator)
     targets = np.resize(np.array([low, high]), _BYSTANDERS)
     relation = Neighbours(estimator.neighbours)
     nothing = (np.full(n_features, np.nan), low)
     other = (row, low) if relation is Neighbours.REPLACE_ONE else nothing
-    return Tables.with_record(
-        np.zeros((_BYSTANDERS, n_features)), targets, (row, high), other, relation.value
-    )
+    return Tables.with_record(np.tile(row / 2, (_BYSTANDERS, 1)), targets, (row, high), other, relation.value)
 
 
 def _extremes(estimator: PrivateGLM) -> tuple[Any, Any]:

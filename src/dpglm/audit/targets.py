@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,16 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..curator import Curator
 from ..data import Records, as_data
+from ..estimators.base import PrivateGLM
 from ..mechanisms import Mechanism, Randomness
 from ..plan import Plan
 from ..privacy import Budget, Neighbours
 from ..sampling import Poisson
 from ..solvers import AuditCase
 from .claim import Claim
+from .comparison import differing, separate
 from .tables import Tables
-from .transcript import Recorder, Replayer, TranscriptMismatch, log_likelihood
+from .transcript import Recorder, Replayer, TranscriptMismatch, differing_releases, log_likelihood
 
 Array = NDArray[np.float64]
+
+_WATCHED = 20
 
 
 class Target(Protocol):
@@ -78,14 +81,16 @@ class TranscriptTarget:
     """A solver of which every release is seen.
 
     The row of a run has its log-likelihood ratio first, then the coefficients and every released number.
-    Every run is replayed over the other table; ``strayed`` names what came out otherwise. The last columns
-    are the coefficients of another run, with a curator as in use, which may release in compiled blocks: they
-    are audited alone, as the model.
+    Every run is replayed over the other table; ``strayed`` names what came out otherwise, of all that it
+    returns, leaves behind in its solver and asks the curator for. The last columns are the coefficients of
+    another run, with a curator as in use, which may release in compiled blocks: they are audited alone, as
+    the model.
     """
 
     case: AuditCase
     plan: Plan
     strayed: list[str] = field(default_factory=list, init=False)
+    _runs: int = field(default=0, init=False)
 
     @classmethod
     def of(cls, case: AuditCase, budget: Budget, neighbours: Neighbours) -> TranscriptTarget:
@@ -115,46 +120,47 @@ class TranscriptTarget:
         return {"model": slice(-dimension, None), "transcript": slice(0, -dimension)}
 
     @cached_property
-    def _sampled(self) -> bool:
-        return any(isinstance(release.sampling, Poisson) for release in self.plan.releases)
-
-    @cached_property
-    def _records(self) -> tuple[Records, Records, Records]:
-        """The first table, the second, and the bystanders with a null record."""
+    def _records(self) -> tuple[Records, Records]:
+        """The first table and the second."""
         nothing = (np.full(self.plan.n_features, np.nan), 0.0)
         replaced = self.plan.neighbours is Neighbours.REPLACE_ONE
-        canaries = (self.case.first, self.case.second if replaced else nothing, nothing)
         X, y = self.case.bystanders
         problem = self.case.problem
-        first, second, without = (
+        first, second = (
             as_data(np.vstack([row, X]), np.append(target, y), problem.bounds, problem.constant(X.shape[1]))
-            for row, target in canaries
+            for row, target in (self.case.first, self.case.second if replaced else nothing)
         )
-        return first, second, without
+        return first, second
 
     def run(self, second: bool, randomness: Randomness) -> Array:
-        solver, problem, plan = self.case.solver, self.case.problem, self.plan
-        recorder = Recorder(self._records[second], plan.neighbours, randomness)
-        w = solver.run(plan, problem, recorder).w
-        there, without = (
-            Replayer(records, recorder) for records in (self._records[not second], self._records[2])
-        )
-        plain = solver.run(plan, problem, Curator(self._records[second], plan.neighbours, randomness)).w
+        here, there = self._records[second], self._records[not second]
+        recorder = Recorder(here, self.plan.neighbours, randomness)
+        done = self._carried_out(recorder)
+        plain = self._carried_out(Curator(here, self.plan.neighbours, randomness))
+        replayer = Replayer(there, recorder)
+        own = other = 0.0
         try:
-            if not np.array_equal(solver.run(plan, problem, there).w, w):
-                self.strayed.append("coefficients")
-            if self._sampled:
-                solver.run(plan, problem, without)
-            rest = without.answers if self._sampled else recorder.answers
+            self.strayed.extend(differing(done, self._carried_out(replayer)))
+            self.strayed.extend(differing_releases(recorder.answers, replayer.answers))
             own, other = (
-                log_likelihood(recorder.transcript, given, rest)
-                for given in (recorder.answers, there.answers)
+                log_likelihood(recorder.transcript, answers)
+                for answers in (recorder.answers, replayer.answers)
             )
-        except TranscriptMismatch:
-            self.strayed.append("number of releases")
-            own = other = 0.0
+        except TranscriptMismatch as mismatch:
+            self.strayed.append(str(mismatch))
+        self.strayed.extend(replayer.strayed)
+        self._runs += 1
         ratio = other - own if second else own - other
-        return np.concatenate([[ratio], w, recorder.transcript.numbers, plain])
+        numbers = recorder.transcript.numbers
+        return np.concatenate([[ratio], done["result"].w, numbers, plain["result"].w])
+
+    def _carried_out(self, curator: Curator) -> dict[str, Any]:
+        """What a run returns, and what it leaves behind in the objects that it was handed."""
+        solver, problem, plan = separate(self.case.solver), self.case.problem, self.plan
+        if self._runs < _WATCHED:  # copies of these take as long as a run
+            problem, plan = separate(problem), separate(plan)
+        result = solver.run(plan, problem, curator)
+        return {"result": result, "solver": solver, "problem": problem, "plan": plan}
 
 
 @dataclass(frozen=True)
@@ -167,6 +173,10 @@ class ModelTarget:
     view: Callable[[Any], ArrayLike] | None = None
     seeded: bool = False
     views: ClassVar[dict[str, slice]] = {"model": slice(None)}
+
+    @property
+    def _known(self) -> bool:
+        return isinstance(self.estimator, PrivateGLM)
 
     @property
     def subject(self) -> str:
@@ -191,8 +201,8 @@ class ModelTarget:
 
     def fitted(self, second: bool, randomness: Randomness, curator: Any = None) -> Any:
         """A copy of the estimator, fitted to one of the tables, if wanted with another kind of curator."""
-        # Not a deep copy: a generator that the estimator holds must go on, as it does in use.
-        model = copy.copy(self.estimator)
+        # What another library holds is not known well enough for more: its generators must go on.
+        model = separate(self.estimator) if self._known else copy.copy(self.estimator)
         if self.seeded:
             model.set_params(random_state=int(randomness.integers(2**62, 1)[0]))
         if curator is not None:
@@ -228,13 +238,14 @@ class FitTarget(ModelTarget):
         ratio = 0.0
         try:
             again = self.fitted(not second, randomness, replay)
-            self.strayed.extend(_differing(vars(model), vars(again)))
+            self.strayed.extend(differing(_stored(model), _stored(again)))
             for recorder, replayer in zip(recorders, replayers, strict=True):
-                # The answers without the record are not at hand: batches count as all records, a weaker test.
-                own = log_likelihood(recorder.transcript, recorder.answers, recorder.answers)
-                ratio += own - log_likelihood(recorder.transcript, replayer.answers, replayer.answers)
-        except TranscriptMismatch:
-            self.strayed.append("number of releases")
+                self.strayed.extend(differing_releases(recorder.answers, replayer.answers))
+                ratio += log_likelihood(recorder.transcript, recorder.answers)
+                ratio -= log_likelihood(recorder.transcript, replayer.answers)
+        except TranscriptMismatch as mismatch:
+            self.strayed.append(str(mismatch))
+        self.strayed.extend(name for replayer in replayers for name in replayer.strayed)
         numbers = [recorder.transcript.numbers for recorder in recorders]
         return np.concatenate([[-ratio if second else ratio], self.viewed(model), *numbers])
 
@@ -253,21 +264,6 @@ class FunctionTarget:
         return self.function(second)
 
 
-def _differing(here: dict[str, Any], there: dict[str, Any]) -> list[str]:
-    """Names of attributes that differ, the curator of the audit itself and its seed left out."""
-    own = {"_curator", "random_state"}
-    return [
-        name
-        for name in sorted((here.keys() | there.keys()) - own)
-        if not _same(here.get(name), there.get(name))
-    ]
-
-
-def _same(here: Any, there: Any) -> bool:
-    """Whether two attributes are equal, or stored alike: NaN and most objects equal nothing else."""
-    try:
-        if np.array_equal(here, there) if isinstance(here, np.ndarray) else bool(here == there):
-            return True
-    except ValueError:  # a comparison that has no single answer, as of sparse tables
-        pass
-    return pickle.dumps(here) == pickle.dumps(there)
+def _stored(model: Any) -> dict[str, Any]:
+    """All attributes of a model but the curator of the audit itself and its seed."""
+    return {name: value for name, value in vars(model).items() if name not in ("_curator", "random_state")}

@@ -8,9 +8,12 @@ releases were for these records.
 from __future__ import annotations
 
 import copy
+import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,10 @@ from ..mechanisms import Mechanism, Randomness
 from ..privacy import Neighbours
 from ..queries import Query
 from ..sampling import Everyone, Poisson, Sampling
+from .comparison import differing
+
+_FEW = 32
+_BATCHES = 1 << 12
 
 
 @dataclass
@@ -30,25 +37,31 @@ class Transcript:
 
     released: list[Any] = field(default_factory=list)
     picked: list[NDArray[np.int64]] = field(default_factory=list)
+    asked: list[tuple[Any, ...]] = field(default_factory=list)
 
     @property
     def numbers(self) -> NDArray[np.float64]:
-        """Every released number in one row."""
-        return np.concatenate([np.ravel(value) for value in self.released]).astype(np.float64)
+        """Every released number and every public choice in one row."""
+        given = [*self.released, *self.picked]
+        return np.concatenate([np.ravel(value) for value in given]).astype(np.float64)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An exact answer on the way of a replayed run, and how it would have been released."""
+    """An exact answer on the way of a replayed run, and how it would have been released.
+
+    For a release on a secret batch of few records, ``parts`` are what each record adds.
+    """
 
     exact: Any
     sensitivity: Any
     mechanism: Mechanism
     sampling: Sampling
+    parts: NDArray[np.float64] | None = None
 
 
 class TranscriptMismatch(Exception):
-    """A run over other records asked for other releases than the one that it replays."""
+    """A run over other records asked for more or less than the one that it replays; says of what."""
 
 
 class Recorder(Curator):
@@ -62,13 +75,20 @@ class Recorder(Curator):
     def release(
         self, query: Query, mechanism: Mechanism, *public: Any, sampling: Sampling | None = None
     ) -> Any:
+        self.transcript.asked.append(_question(query, *public))
         released = super().release(query, mechanism, *public, sampling=sampling)
         if isinstance(sampling, Poisson):
             # The answer of all records: which of them were drawn is nobody's to know.
-            self.answers[-1] = replace(self.answers[-1], exact=query(self._records, *public))
+            answer, parts = query(self._records, *public), _parts_of(query, self._records, public)
+            self.answers[-1] = replace(self.answers[-1], exact=answer, parts=parts)
         return released
 
+    def open(self, query: Any, w: NDArray[np.float64]) -> Any:
+        self.transcript.asked.append(_question(query, w))
+        return super().open(query, w)
+
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
+        self.transcript.asked.append(_question(stop, count))
         self.transcript.picked.append(super().pick(stop, count))
         return self.transcript.picked[-1]
 
@@ -76,8 +96,9 @@ class Recorder(Curator):
         self, answer: Any, keep: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling
     ) -> Any:
         everyone, _ = answer(None)
+        parts = _parts(answer, self._records) if isinstance(sampling, Poisson) else None
         released = super()._sampled(answer, keep, sensitivity, mechanism, sampling)
-        self.answers[-1] = replace(self.answers[-1], exact=everyone)
+        self.answers[-1] = replace(self.answers[-1], exact=everyone, parts=parts)
         return released
 
     def _noise(self, sensitivity: Any, mechanism: Mechanism) -> None:
@@ -100,27 +121,44 @@ class Recorder(Curator):
 
 
 class Replayer(Curator):
-    """A curator that gives out what a recorder gave, whatever its own records are."""
+    """A curator that gives out what a recorder gave, whatever its own records are.
+
+    ``strayed`` names what it was asked otherwise.
+    """
 
     def __init__(self, records: Records, recorder: Recorder) -> None:
         super().__init__(records, recorder._neighbours, recorder._randomness)
         self.answers: list[Answer] = []
-        self._released, self._picked = (
-            iter(recorder.transcript.released),
-            iter(recorder.transcript.picked),
-        )
+        self.strayed: list[str] = []
+        transcript = recorder.transcript
+        self._released, self._picked = iter(transcript.released), iter(transcript.picked)
+        self._asked = iter(transcript.asked)
 
     def release(
         self, query: Query, mechanism: Mechanism, *public: Any, sampling: Sampling | None = None
     ) -> Any:
+        self._note(query, *public)
         answer = query(self._records, *public)
-        return self._noisy(answer, query.sensitivity(self._neighbours), mechanism, sampling or Everyone())
+        sensitivity = query.sensitivity(self._neighbours)
+        released = self._noisy(answer, sensitivity, mechanism, sampling or Everyone())
+        if isinstance(sampling, Poisson):
+            parts = _parts_of(query, self._records, public)
+            self.answers[-1] = replace(self.answers[-1], parts=parts)
+        return released
+
+    def open(self, query: Any, w: NDArray[np.float64]) -> Any:
+        self._note(query, w)
+        return super().open(query, w)
 
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
-        try:
-            return next(self._picked)
-        except StopIteration:
-            raise TranscriptMismatch from None
+        self._note(stop, count)
+        return self._next(self._picked)
+
+    def _note(self, *question: Any) -> None:
+        """Compare what is asked: a solver that was given the same has the same to ask."""
+        other = self._next(self._asked)
+        if differing(_question(*question), other):
+            self.strayed.append("public values handed to the curator")
 
     def _sampled(
         self, answer: Any, keep: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling
@@ -129,7 +167,11 @@ class Replayer(Curator):
         if not isinstance(sampling, Poisson):
             keep(None, changes)
         # Whose state a secret batch changed is nobody's to know: here it changes nobody's.
-        return self._noisy(exact, sensitivity, mechanism, sampling)
+        released = self._noisy(exact, sensitivity, mechanism, sampling)
+        if isinstance(sampling, Poisson):
+            parts = _parts(answer, self._records)
+            self.answers[-1] = replace(self.answers[-1], parts=parts)
+        return released
 
     def _noise(self, sensitivity: Any, mechanism: Mechanism) -> None:
         return None
@@ -145,31 +187,97 @@ class Replayer(Curator):
     ) -> Any:
         self._log(np.size(answer), sensitivity, mechanism, sampling, follows)
         self.answers.append(Answer(copy.copy(answer), sensitivity, mechanism, sampling))
+        return copy.copy(self._next(self._released))
+
+    @staticmethod
+    def _next(given: Iterator[Any]) -> Any:
         try:
-            return copy.copy(next(self._released))
+            return next(given)
         except StopIteration:
-            raise TranscriptMismatch from None
+            raise TranscriptMismatch("number of releases") from None
 
 
-def log_likelihood(transcript: Transcript, answers: Sequence[Answer], without: Sequence[Answer]) -> float:
+def differing_releases(here: Sequence[Answer], there: Sequence[Answer]) -> list[str]:
+    """What differs in the way two runs released their answers, which must not depend on a record."""
+    if len(here) != len(there):
+        raise TranscriptMismatch("number of releases")
+    return [
+        name
+        for name in ("sensitivity", "mechanism", "sampling")
+        for one, other in zip(here, there, strict=True)
+        if differing(getattr(one, name), getattr(other, name))
+    ]
+
+
+def log_likelihood(transcript: Transcript, answers: Sequence[Answer]) -> float:
     """How likely a transcript is, up to a constant, for records with these answers.
+
+    A release on a secret batch is a mixture over all batches. Where these are too many, it counts as one on
+    all records: a weaker statistic, which an audit may use as well.
 
     Parameters
     ----------
     transcript : Transcript
     answers : sequence of Answer
         Exact answers of the records along the transcript.
-    without : sequence of Answer
-        The same with the record in question left out, for releases on a secret batch.
     """
-    if not len(transcript.released) == len(answers) == len(without):
-        raise TranscriptMismatch
+    if len(transcript.released) != len(answers):
+        raise TranscriptMismatch("number of releases")
     total = 0.0
-    for value, answer, rest in zip(transcript.released, answers, without, strict=True):
-        here = answer.mechanism.log_likelihood(value, answer.exact, answer.sensitivity)
-        if isinstance(answer.sampling, Poisson) and answer.sampling.rate < 1:
-            there = rest.mechanism.log_likelihood(value, rest.exact, rest.sensitivity)
-            rate = answer.sampling.rate
-            here = np.logaddexp(math.log(rate) + here, math.log1p(-rate) + there)
-        total += float(here)
+    for value, answer in zip(transcript.released, answers, strict=True):
+        likely = [
+            log_probability + answer.mechanism.log_likelihood(value, exact, answer.sensitivity)
+            for log_probability, exact in _batches(answer)
+        ]
+        total += float(np.logaddexp.reduce(likely))
     return total
+
+
+def _batches(answer: Answer) -> list[tuple[float, Any]]:
+    """Log-probability and exact answer of every batch that adds something of its own."""
+    sampling = answer.sampling
+    if answer.parts is None or not isinstance(sampling, Poisson) or sampling.rate == 1:
+        return [(0.0, answer.exact)]
+    same = Counter(part.tobytes() for part in answer.parts if part.any())
+    counts = tuple(same.values())
+    if math.prod(count + 1 for count in counts) > _BATCHES:
+        return [(0.0, answer.exact)]
+    drawn, chances = _draws(counts, sampling.rate)
+    parts = np.array([np.frombuffer(part) for part in same]).reshape(len(same), answer.parts.shape[1])
+    return list(zip(chances, drawn @ parts, strict=True))
+
+
+@lru_cache(maxsize=64)
+def _draws(counts: tuple[int, ...], rate: float) -> tuple[NDArray[np.float64], list[float]]:
+    """How many of each kind of equal records a batch may hold, and the log-probability of that."""
+    drawn = list(itertools.product(*(range(count + 1) for count in counts)))
+    chances = [
+        math.log(math.prod(map(math.comb, counts, numbers)))
+        + sum(numbers) * math.log(rate)
+        + (sum(counts) - sum(numbers)) * math.log1p(-rate)
+        for numbers in drawn
+    ]
+    return np.array(drawn, dtype=np.float64), chances
+
+
+def _parts(answer: Any, records: Records) -> NDArray[np.float64] | None:
+    """What each record that adds anything would add alone to an answer on a batch; None if they are many."""
+    adding = np.flatnonzero(records.row_norms)
+    if len(adding) > _FEW:
+        return None
+    parts = [answer(adding[[k]])[0] for k in range(len(adding))]
+    return np.array(parts).reshape(len(parts), records.n_features + bool(records.constant))
+
+
+def _parts_of(query: Query, records: Records, public: tuple[Any, ...]) -> NDArray[np.float64] | None:
+    return _parts(lambda batch: (query(records.rows(batch), *public), None), records)
+
+
+def _question(*values: Any) -> tuple[Any, ...]:
+    """What a solver asked, as it was then: of a query its settings, not what it found out since."""
+    return tuple(
+        (type(value), *(getattr(value, part.name) for part in fields(value)))
+        if is_dataclass(value)
+        else copy.copy(value)
+        for value in values
+    )

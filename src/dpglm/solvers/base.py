@@ -24,6 +24,8 @@ from ..queries.base import LARGEST_CLIP, LEAST_CLIP, require_enforceable
 
 Vector = NDArray[np.float64]
 
+_BYSTANDERS = 7
+
 
 @dataclass(frozen=True)
 class Result:
@@ -81,16 +83,30 @@ class Solver(ABC):
         """What the auditor runs: every kind of release at its worst case."""
 
 
-def opposed(solver: Solver, n_features: int) -> AuditCase:
-    """Two logistic records of full norm whose gradients are opposed in every coordinate.
+def opposed(solver: Solver, n_features: int, *, fit_intercept: bool = False, crowd: int = 0) -> AuditCase:
+    """Two logistic records whose gradients are opposed in every coordinate.
 
-    Both slopes exceed 0.2 while margins stay below 1, so a clip below that makes every release move by
-    its whole sensitivity. The bystanders add nothing, which leaves a secret batch no place to hide.
+    Their length exceeds 0.1 while margins stay below 1, so a clip of 0.1 makes every release move by its
+    whole sensitivity. Signs alternate from feature to feature: noise must differ between them.
+
+    Parameters
+    ----------
+    solver : Solver
+    n_features : int
+    fit_intercept : bool
+        With an intercept the row has half the size of the constant feature. A clip that forgets one of the
+        two lets gradients pass that are too long by a factor of 1.1 or 2.2.
+    crowd : int
+        Number of bystanders that are like the second record. A batch whose size is fixed then shows the
+        first by what is missing. By default there are seven that add nothing, which leaves a secret batch
+        no place to hide.
     """
-    row = np.full(n_features, n_features**-0.5)
-    problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept=False)
-    bystanders = (np.zeros((7, n_features)), np.ones(7))
-    return AuditCase(solver, problem, bystanders, (row, 1.0), (-row, 1.0))
+    problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept)
+    row = np.resize([0.8, -0.6], n_features)
+    row *= (problem.constant(n_features) / 2 if fit_intercept else 1.0) / np.linalg.norm(row)
+    first, second = ((row, 1.0), (row, -1.0)) if fit_intercept else ((row, 1.0), (-row, 1.0))
+    rows = np.tile(second[0], (crowd, 1)) if crowd else np.zeros((_BYSTANDERS, n_features))
+    return AuditCase(solver, problem, (rows, np.full(len(rows), second[1])), first, second)
 
 
 def noise_of_one_pass(n: int, budget: Budget, neighbours: Neighbours, fits: int) -> float:

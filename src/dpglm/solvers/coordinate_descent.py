@@ -162,7 +162,8 @@ class CoordinateDescent(Solver):
         # Second moments differ most between two corners of the ball, where partial derivatives differ less.
         moments = opposed(cls(**settings, second_moments="private", share=0.9, periods=2), 2)
         corners = ((np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0))
-        return sums, replace(moments, first=corners[0], second=corners[1])
+        intercept = opposed(cls(**settings, second_moments="bounds"), 1, fit_intercept=True, crowd=7)
+        return sums, replace(moments, first=corners[0], second=corners[1]), intercept
 
 
 def _settle(

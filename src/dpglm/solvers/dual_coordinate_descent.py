@@ -184,6 +184,9 @@ class DualCoordinateDescent(Solver):
             for case in (
                 opposed(cls(steps=2, clip=0.1, batch_size=8), 2),
                 opposed(cls(steps=2, clip=0.1, batch_size=2), 1),
+                # The intercept, held by little, makes every step short.
+                opposed(cls(steps=2, clip=5e-4, batch_size=8), 1, fit_intercept=True, crowd=7),
+                opposed(cls(steps=1, clip=0.1, batch_size=1), 1, crowd=3),
             )
         )
 

@@ -130,6 +130,10 @@ class DualFrankWolfe(Solver):
             _structured(opposed(cls(steps=2, clip=0.1, sparse=False), 2), Cardinality()),
             # One feature: what lowers the score of one of its two vertices raises that of the other.
             _structured(opposed(cls(steps=2, clip=0.1, sparse=False), 1), AnyFeature()),
+            _structured(
+                opposed(cls(steps=1, clip=0.1, sparse=False), 1, fit_intercept=True, crowd=7),
+                Cardinality(),
+            ),
         )
 
     def _releases(

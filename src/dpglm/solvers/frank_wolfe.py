@@ -262,5 +262,5 @@ def _moves(sizes: Vector, choices: NDArray[np.int64], radius: float) -> Vector:
 
 def _opposed(solver: FrankWolfe, fit_intercept: bool) -> AuditCase:
     # One feature: what lowers the score of one of its two vertices raises that of the other.
-    case = opposed(solver, 1)
-    return replace(case, problem=replace(case.problem, penalty=L1Ball(1.0), fit_intercept=fit_intercept))
+    case = opposed(solver, 1, fit_intercept=fit_intercept, crowd=7 * fit_intercept)
+    return replace(case, problem=replace(case.problem, penalty=L1Ball(1.0)))

@@ -130,6 +130,8 @@ class GradientDescent(Solver):
         return (
             opposed(cls(steps=2, clip=0.1, step_size=0.1), 2),
             opposed(cls(steps=2, clip=0.1, step_size=0.1, batch_size=2), 1),
+            opposed(cls(steps=2, clip=0.1, step_size=0.1), 1, fit_intercept=True, crowd=7),
+            opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3),
         )
 
     def _minimise(self, plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result:

@@ -240,7 +240,8 @@ class GreedyCoordinateDescent(Solver):
         )
         # Second moments differ most between two corners of the ball.
         corners = ((np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0))
-        return (*opposite[:2], replace(opposite[2], first=corners[0], second=corners[1]))
+        moments = replace(opposite[2], first=corners[0], second=corners[1])
+        return (*opposite[:2], moments, opposed(solvers[0], 1, fit_intercept=True, crowd=7))
 
     def _start(self, problem: Problem, p: int) -> Vector:
         """The public starting point, the intercept in units of its constant feature."""

@@ -135,7 +135,10 @@ class ObjectivePerturbation(Solver):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
-        return (with_l2(opposed(cls(clip=0.1, quadratic=0.0), 2)),)
+        return (
+            with_l2(opposed(cls(clip=0.1, quadratic=0.0), 2)),
+            with_l2(opposed(cls(clip=0.1, quadratic=0.0), 1, fit_intercept=True, crowd=7)),
+        )
 
 
 def _tell_of_short_reach(problem: Problem, p: int, quadratic: float) -> None:

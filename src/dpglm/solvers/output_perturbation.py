@@ -109,7 +109,10 @@ class OutputPerturbation(Solver):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
-        return (with_l2(opposed(cls(clip=0.1), 2)),)
+        return (
+            with_l2(opposed(cls(clip=0.1), 2)),
+            with_l2(opposed(cls(clip=0.1), 1, fit_intercept=True, crowd=7)),
+        )
 
 
 def minimiser(problem: Problem, n: int, p: int, clip: float, quadratic: float = 0.0) -> Minimiser:
