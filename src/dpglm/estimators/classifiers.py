@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +26,9 @@ from ..solvers.base import positive_count
 from .base import PrivateGLM, given, inverse_strength, share
 from .docs import documented
 from .inputs import labels_of
+
+_KINDS = (str, bytes, Real | np.bool_)
+"""Types of labels in an array of objects, within each of which all labels can be compared."""
 
 
 @documented
@@ -150,14 +154,13 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         if self.classes is not None:
             classes = np.unique(np.asarray(self.classes))
         else:
-            labels = labels[[not _missing(label) for label in labels]]
-            check_classification_targets(labels)
+            labels = _checked(labels[[not _missing(label) for label in labels]])
             warnings.warn(
                 "classes is not given: the labels that occur in y are taken as public",
                 PrivacyWarning,
                 stacklevel=3,
             )
-            classes = _distinct(labels)
+            classes = np.unique(labels)
         if len(classes) < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 classes, got 1 class")
         return classes
@@ -211,12 +214,15 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         return whole
 
 
-def _distinct(labels: NDArray[Any]) -> NDArray[Any]:
-    try:
-        return np.unique(labels)
-    except Exception:  # objects may refuse to be compared in any way, and quote themselves
-        pass
-    raise ValueError("the labels in y have no order: declare classes")
+def _checked(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels of one kind, in an array of that type; objects of other types may do anything if asked."""
+    if labels.dtype == object:
+        kinds = {next((kind for kind in _KINDS if issubclass(type(label), kind)), None) for label in labels}
+        if len(kinds) != 1 or None in kinds:
+            raise ValueError("the labels in y have no order: declare classes")
+        labels = np.array(labels.tolist())
+    check_classification_targets(labels)
+    return labels
 
 
 def _missing(label: Any) -> bool:
