@@ -122,7 +122,7 @@ class Minimiser(Query):
         most = max(_MOST_SURE_STEPS, _MOST_SURE_STEPS_A_ROOT * math.isqrt(self.n_records))
         if steps > most:
             raise UnsupportedProblem(
-                f"this minimiser takes up to {steps:.2g} steps, {most:.2g} are allowed: use a stronger L2 "
+                f"this minimiser takes up to {steps:,} steps, {most:,} are allowed: use a stronger L2 "
                 "part of the penalty, or a stronger quadratic term where the solver has one"
             )
         return relative * self.clip / (self.n_records * self.strength)
