@@ -213,8 +213,8 @@ class LongKey(ShortKey):
 
 
 def eight_bit_key(right: bool = False):
-    model = (LongKey if right else ShortKey)(classes=[-1, 1], solver=GradientDescent(steps=2))
-    return audit(model, runs=300, random_state=0)
+    model = (LongKey if right else ShortKey)(classes=[-1, 1], solver=GradientDescent(steps=1))
+    return audit(model, runs=240, random_state=0)
 
 
 def sixteen_bit_key(right: bool = False):
@@ -263,7 +263,7 @@ def clip_without_the_constant_feature(solver, right: bool, monkeypatch):
     if not right:
         monkeypatch.setattr(Records, "row_norms", property(lambda self: self.norms))
     case = next(case for case in solver.audit_cases() if case.problem.fit_intercept)
-    return examine(TranscriptTarget.of(case, BUDGET, Neighbours.REPLACE_ONE), runs=200, random_state=0)
+    return examine(TranscriptTarget.of(case, BUDGET, Neighbours.REPLACE_ONE), runs=400, random_state=0)
 
 
 @dataclass(frozen=True)

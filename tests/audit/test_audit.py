@@ -80,7 +80,7 @@ def examined(k):
     with pytest.MonkeyPatch.context() as patch:
         if isinstance(target, TranscriptTarget):
             patch.setattr(target, "run", run)
-        return examine(target, affordable(target, 1_000), random_state=11), np.array(ratios)
+        return examine(target, affordable(target, 800), random_state=11), np.array(ratios)
 
 
 @pytest.mark.parametrize("k", range(len(TARGETS)), ids=[named(target) for target in TARGETS])

@@ -44,6 +44,8 @@ def separate(thing: T) -> T:
 
 def differing(here: Any, there: Any, name: str = "") -> list[str]:
     """Names of what differs between two objects: paths to the attributes and entries in question."""
+    if here is there or (type(here) is float and here == there):  # most often, and at every release
+        return []
     return sorted(set(_differing(here, there, name, set())))
 
 
