@@ -14,7 +14,7 @@ FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.r
 
 CORE = {
     "accounting", "bounds", "curator", "data", "display", "errors", "losses", "mechanisms", "penalties",
-    "plan", "privacy", "problem", "queries", "release", "sampling", "solvers", "strict",
+    "plan", "privacy", "problem", "queries", "release", "sampling", "solvers", "strict", "well_formed",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators", "ledger", "report"}
 ROOT = "dpglm"  # the names that the package itself exports
@@ -24,13 +24,14 @@ EVERYWHERE = {"errors", "strict"}
 # What each part may import besides itself and what is for `EVERYWHERE`.
 MAY_IMPORT = {
     "accounting": set(),
-    "bounds": set(),
+    "bounds": {"well_formed"},
     "datasets": set(),
     "errors": set(),
     "losses": set(),
     "penalties": set(),
     "display": set(),
     "strict": set(),
+    "well_formed": set(),
     "privacy": {"accounting", "display"},
     "data": {"bounds"},
     "queries": {"losses", "penalties", "privacy"},

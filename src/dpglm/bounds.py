@@ -11,6 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .well_formed import well_formed
+
 SMALLEST, LARGEST = 1e-50, 1e50
 """Bounds outside this range would let squares and products of bounded numbers underflow or overflow."""
 
@@ -114,7 +116,7 @@ class Bounds:
                [0.3, 0.4]])
         """
         if sp.issparse(X):
-            rows = sp.csr_array(X, copy=True)
+            rows = sp.csr_array(well_formed(X), copy=True)
             rows.sum_duplicates()
             rows.data = self._cut(rows.data, rows.indices, rows.shape[1])
             factors = self.shrink(np.sqrt(rows.multiply(rows).sum(axis=1)))

@@ -100,6 +100,9 @@ TYPED: dict = {
     "column outside": lambda rows: _broken(rows, "indices", -1, lambda p, nnz: p),
     "negative column": lambda rows: _broken(rows, "indices", 0, lambda p, nnz: -1),
     "rows that end late": lambda rows: _broken(rows, "indptr", -1, lambda p, nnz: nnz + 7),
+    "list outside": lambda rows: _outside(sp.lil_array(np.array(rows)), lambda t: t.rows[0].append(99)),
+    "key outside": lambda rows: _outside(
+        sp.dok_array(np.array(rows)), lambda t: t._dict.update({(99, 0): 1.0})),
     "rows that go back": lambda rows: _broken(rows, "indptr", 1, lambda p, nnz: nnz + 1),
 }  # fmt: skip
 
@@ -125,6 +128,11 @@ def _broken(rows, part, place, value):
     table = sp.csr_array(np.ones((len(rows), len(rows[0]))))
     index = getattr(table, part)
     index[place] = value(table.shape[1], table.nnz)
+    return table
+
+
+def _outside(table, spoil):
+    spoil(table)
     return table
 
 

@@ -239,6 +239,82 @@ def test_a_sparse_table_whose_indices_are_no_integers_is_refused():
         LogisticRegression(**DECLARED).fit(table, [0, 1, 0, 1])
 
 
+def edited(table, action):
+    action(table)
+    return table
+
+
+@pytest.mark.parametrize("table", [
+    edited(sp.lil_array(np.ones((4, 3))), lambda t: t.rows[1].append(7)),
+    edited(sp.lil_array(np.ones((4, 3))), lambda t: t.rows[1].__setitem__(0, 9)),
+    edited(sp.lil_array(np.ones((4, 3))), lambda t: t.rows.__setitem__(2, None)),
+    edited(sp.dok_array(np.ones((4, 3))), lambda t: t._dict.__setitem__((9, 0), 1.0)),
+    edited(sp.dok_array(np.ones((4, 3))), lambda t: t._dict.__setitem__("place", 1.0)),
+    edited(sp.csr_array(np.ones((4, 3))), lambda t: setattr(t, "data", t.data[:, None])),
+    edited(sp.bsr_array(np.ones((4, 3))), lambda t: setattr(t, "data", np.ones((1, 3, 2)))),
+], ids=range(7))  # fmt: skip
+def test_lists_keys_and_blocks_that_do_not_fit_the_shape_are_refused(table):
+    with pytest.raises(ValueError, match="malformed sparse table"):
+        LogisticRegression(**DECLARED).fit(table, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="malformed sparse table"):
+        Bounds(row_norm=1.0).clip(table)
+
+
+@pytest.mark.parametrize("layout", [sp.csr_array, sp.csc_array, sp.coo_array])
+def test_a_sparse_table_in_the_other_byte_order_is_read_as_its_numbers(layout):
+    swapped = layout(X)
+    for part in ("data", "indices", "indptr") if layout is not sp.coo_array else ("data",):
+        values = getattr(swapped, part)
+        setattr(swapped, part, values.astype(values.dtype.newbyteorder()))
+    if layout is sp.coo_array:
+        swapped.coords = tuple(index.astype(index.dtype.newbyteorder()) for index in swapped.coords)
+    expected = LogisticRegression(**DECLARED).fit(layout(X), LABELS).coef_
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(swapped, LABELS).coef_, expected)
+
+
+LARGE = 2**53
+"""From here on not every integer is a float."""
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda y: pd.Series(y, dtype="Int64"), lambda y: pl.Series(y, dtype=pl.Int64), lambda y: pa.array(y),
+    lambda y: np.ma.array([label or 0 for label in y], mask=[label is None for label in y], dtype=np.int64),
+], ids=["nullable", "polars", "arrow", "masked"])  # fmt: skip
+def test_a_missing_label_leaves_other_integers_as_they_are(wrap):
+    """NumPy would turn all of them into floats, in which the two classes are one number."""
+    labels = [LARGE + int(label) for label in LABELS]
+    labels[7] = None
+    declared = {**DECLARED, "classes": [LARGE, LARGE + 1]}
+    assert np.array_equal(LogisticRegression(**declared).fit(X, wrap(labels)).coef_, without_record())
+
+
+def test_moments_are_labels_in_any_unit():
+    days = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")
+    declared = {**DECLARED, "classes": days}
+    expected = LogisticRegression(**DECLARED).fit(X, LABELS).coef_
+    for y in (days[LABELS], days[LABELS].astype("datetime64[ns]"), list(days[LABELS].astype(object)),
+              pd.Series(days[LABELS])):  # fmt: skip
+        assert np.array_equal(LogisticRegression(**declared).fit(X, y).coef_, expected)
+    odd = list(days[LABELS].astype("datetime64[s]"))
+    odd[7] += np.timedelta64(1, "s")
+    assert np.array_equal(LogisticRegression(**declared).fit(X, odd).coef_, without_record())
+
+
+@pytest.mark.parametrize("classes", [[0, "a"], {"a", 1}, [None, 1]], ids=str)
+def test_declared_classes_of_several_types_are_refused(classes):
+    with pytest.raises(ValueError, match="classes must be labels of one type"):
+        LogisticRegression(classes=classes).fit(X, LABELS)
+    with pytest.raises(ValueError, match="classes must be labels of one type"):
+        LogisticRegression(classes=classes).plan(N, P)
+
+
+def test_a_set_of_classes_is_taken():
+    expected = LogisticRegression(**DECLARED).fit(X, LABELS).coef_
+    assert np.array_equal(
+        LogisticRegression(**{**DECLARED, "classes": {0, 1}}).fit(X, LABELS).coef_, expected
+    )
+
+
 def test_solvers_run_without_warnings_about_numbers(monkeypatch):
     class Careless(GradientDescent):
         def run(self, plan, problem, curator):

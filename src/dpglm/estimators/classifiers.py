@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from numbers import Real
 from typing import Any, Self
@@ -25,7 +24,7 @@ from ..solvers import Solver
 from ..solvers.base import positive_count
 from .base import PrivateGLM, given, inverse_strength, share
 from .docs import documented
-from .inputs import labels_of
+from .inputs import class_set, codes_of, is_missing, labels_of
 
 _KINDS = (str, bytes, Real | np.bool_)
 """Types of labels in an array of objects, within each of which all labels can be compared."""
@@ -123,7 +122,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
             Number of classes; by default that of ``classes``, or 2.
         """
         if n_classes is None:
-            n_classes = 2 if self.classes is None else len(np.unique(self.classes))
+            n_classes = 2 if self.classes is None else len(class_set(self.classes))
         positive_count(n_classes=n_classes)
         return self._plan(n_samples, n_features, 1 if n_classes <= 2 else n_classes)
 
@@ -136,9 +135,9 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         y : array of shape (n_samples,)
         """
         X = self._table(X, y)
-        labels = labels_of(y, self.classes)
+        labels = labels_of(y, None if self.classes is None else class_set(self.classes))
         classes = self._label_set(labels)
-        codes = _codes(labels, classes)
+        codes = codes_of(labels, classes)
         ones = range(1, 2) if len(classes) == 2 else range(len(classes))
         targets = [lambda code, k=k: np.where(code == k, 1.0, -1.0) for k in ones]
         source = "read off y" if self.classes is None else "declared"
@@ -152,9 +151,9 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
 
     def _label_set(self, labels: NDArray[Any]) -> NDArray[Any]:
         if self.classes is not None:
-            classes = np.unique(np.asarray(self.classes))
+            classes = class_set(self.classes)
         else:
-            labels = _checked(labels[[not _missing(label) for label in labels]])
+            labels = _checked(labels[[not is_missing(label) for label in labels]])
             warnings.warn(
                 "classes is not given: the labels that occur in y are taken as public",
                 PrivacyWarning,
@@ -191,10 +190,10 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows whose label is predicted; not private. Labels of no class count as wrong."""
-        predicted = _codes(self.predict(X), self.classes_)
+        predicted = codes_of(self.predict(X), self.classes_)
         labels = labels_of(y, self.classes_)
         check_consistent_length(predicted, labels, sample_weight)
-        right = predicted == _codes(labels, self.classes_)
+        right = predicted == codes_of(labels, self.classes_)
         return float(np.average(right, weights=sample_weight))
 
     def _plain(self, clip: bool) -> Any:
@@ -223,32 +222,6 @@ def _checked(labels: NDArray[Any]) -> NDArray[Any]:
         labels = np.array(labels.tolist())
     check_classification_targets(labels)
     return labels
-
-
-def _missing(label: Any) -> bool:
-    """Whether a label is None, NaN, or an object that refuses to be compared, as pandas' marks do."""
-    try:
-        return label is None or type(label).__name__ == "NaTType" or bool(label != label)
-    except Exception:  # an object may raise anything
-        return True
-
-
-def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
-    """Index of each label among the classes; NaN for a label that is not one of them."""
-    if labels.dtype == object:
-        place = {label: k for k, label in enumerate(classes.tolist())}
-        return np.array([_code(label, place) for label in labels], dtype=np.float64)
-    codes = np.full(len(labels), np.nan)
-    for k, label in enumerate(classes):
-        codes[labels == label] = k
-    return codes
-
-
-def _code(label: Any, place: dict[Any, int]) -> float:
-    try:
-        return math.nan if _missing(label) else place.get(label, math.nan)
-    except Exception:  # an object that cannot be hashed, or that raises anything else, is no class
-        return math.nan
 
 
 @documented

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +22,13 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
 from ..errors import PrivacyWarning
+from ..well_formed import well_formed
 
 _NUMERIC = "biuf"
 _NUMBERS = re.compile(r"(u?int\d|float|double|halffloat|bool|decimal)", re.IGNORECASE)
 _ANYTHING = re.compile(r"(null|object)", re.IGNORECASE)
 _TEXT = re.compile(r"(large_)?(str|utf8)", re.IGNORECASE)
+_SINGLE = re.compile(r"float(16|32|\[pyarrow\])?|halffloat", re.IGNORECASE)
 _RESHAPE = (
     "Reshape your data with array.reshape(-1, 1) if it has one feature, with array.reshape(1, -1) if it is "
     "one record."
@@ -47,10 +51,10 @@ def numeric_table(estimator: Any, X: Any, *, reset: bool, missing: bool, sparse:
     """
     columns = _columns(X)
     if sp.issparse(X):
-        table = _well_formed(X)
+        table = well_formed(X, _numbers)
     elif columns is not None:
         table = _frame(X, columns)
-    elif isinstance(X, list | tuple):
+    elif _is_listed(X):
         table = _rows(X)
     else:
         table = _array(X)
@@ -79,14 +83,14 @@ def numeric_target(y: Any) -> NDArray[np.float64]:
     values, dtype = _column(y)
     _require_numbers("y", dtype)
     if values.dtype == object:
-        if dtype is not None:
+        if isinstance(dtype, np.dtype) and dtype.kind == "O":
             _warn_of_objects("y")
         return _numbers(values)
     with np.errstate(all="ignore"):
         return values.astype(np.float64)
 
 
-def labels_of(y: Any, classes: Any) -> NDArray[Any]:
+def labels_of(y: Any, classes: NDArray[Any] | None) -> NDArray[Any]:
     """The labels of a classification: each one as it is, whatever the others are.
 
     Declared classes that no label of this type can equal are refused. Without declared classes a list gets
@@ -99,14 +103,69 @@ def labels_of(y: Any, classes: Any) -> NDArray[Any]:
         raise ValueError("Complex data not supported in y")
     if classes is None:
         return values
-    declared = np.asarray(classes).dtype
-    kinds = {_kind(values.dtype if dtype is None else dtype), _kind(declared)}
+    kinds = {_kind(values.dtype if dtype is None else dtype), _kind(classes.dtype)}
     if len(kinds - {"anything"}) > 1:
         raise ValueError(
-            f"y holds labels of type {dtype}, which never equal classes of type {declared}: declare classes "
-            "of the type that the labels have"
+            f"y holds labels of type {dtype}, which never equal classes of type {classes.dtype}: declare "
+            "classes of the type that the labels have"
         )
     return values
+
+
+def class_set(classes: Any) -> NDArray[Any]:
+    """Declared classes in order, each once, in an array of the type that they have."""
+    given = list(classes) if isinstance(classes, set | frozenset) else classes
+    declared = np.asarray(given)
+    alike = declared.dtype.kind not in "US" or all(isinstance(label, str | bytes) for label in given)
+    try:
+        if alike:
+            return np.unique(declared)
+    except TypeError:  # objects that have no order
+        pass
+    raise ValueError(f"classes must be labels of one type, got {classes!r}")
+
+
+def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Index of each label among the classes; NaN for a label that is not one of them."""
+    if labels.dtype != object:
+        codes = np.full(len(labels), np.nan)
+        for k, label in enumerate(classes):
+            codes[labels == label] = k
+        return codes
+    times = classes.dtype.kind in "mM"
+    place = {
+        label: k for k, label in enumerate(classes.astype(np.int64).tolist() if times else classes.tolist())
+    }
+    key = partial(_time, dtype=classes.dtype) if times else _itself
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.array([_code(label, place, key) for label in labels], dtype=np.float64)
+
+
+def _code(label: Any, place: dict[Any, int], key: Callable[[Any], Any]) -> float:
+    try:
+        return np.nan if is_missing(label) else place.get(key(label), np.nan)
+    except Exception:  # an object that cannot be hashed, or that raises anything else, is no class
+        return np.nan
+
+
+def _itself(label: Any) -> Any:
+    return label
+
+
+def _time(label: Any, dtype: np.dtype[Any]) -> int | None:
+    """A moment or a duration as a number of units of a type, None if it is no whole number of them."""
+    exact = dtype.type(label)
+    there = exact.astype(dtype)
+    return int(there.astype(np.int64)) if there == exact else None
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, or an object that refuses to be compared, as pandas' marks do."""
+    try:
+        return label is None or type(label).__name__ == "NaTType" or bool(label != label)
+    except Exception:  # an object may raise anything
+        return True
 
 
 def _kind(dtype: Any) -> str:
@@ -131,10 +190,14 @@ def _of_one_type(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _column(y: Any) -> tuple[NDArray[Any], Any]:
-    """Targets as an array of one dimension, and their type: None for a list, which has none."""
+    """Targets as an array of one dimension, and their declared type: None for a list, which has none.
+
+    What holds missing values beside its type, as nullable and masked integers do, is read as objects: the
+    common type that NumPy would find if one of them is missing is another one.
+    """
     if sp.issparse(y):
         raise ValueError(f"y must be a dense array of one dimension, got a {type(y).__name__}")
-    if isinstance(y, list | tuple):
+    if _is_listed(y):
         values = np.empty(len(y), dtype=object)
         for k, entry in enumerate(y):
             values[k] = _alone(entry)
@@ -143,25 +206,43 @@ def _column(y: Any) -> tuple[NDArray[Any], Any]:
     if columns is not None and len(columns) == 1:
         _warn_of_a_column()
         y = columns[0][2]
-    values = _array(y)
+    dtype = getattr(y, "dtype", getattr(y, "type", None))  # arrays of Arrow have the latter
+    if isinstance(y, np.ma.MaskedArray):
+        values = np.ma.filled(y.astype(object), None)
+    elif isinstance(y, np.ndarray) or isinstance(dtype, np.dtype) or dtype is None:
+        values = np.asarray(y)
+    else:
+        entries = y.to_pylist() if hasattr(y, "to_pylist") else y
+        values = np.array([*entries, None], dtype=object)[:-1]  # with None, lists among them stay objects
     if values.ndim == 2 and values.size == len(values):
         _warn_of_a_column()
         values = values.ravel()
     if values.ndim != 1:
         raise ValueError(f"y should be a 1d array, got an array of shape {values.shape} instead.")
-    return values, getattr(y, "dtype", values.dtype)
+    return values, values.dtype if dtype is None else dtype
+
+
+def _is_listed(X: Any) -> bool:
+    """Whether entries stand one after the other in a container that has no type for them."""
+    typed = hasattr(type(X), "__array__") or hasattr(type(X), "__array_interface__")
+    return (
+        isinstance(X, Sequence)
+        and not typed
+        and not isinstance(X, str | bytes | bytearray | memoryview | array)
+    )
 
 
 def _alone(entry: Any) -> Any:
     """The target in a row of its own: judged row by row, so that one odd row is odd alone."""
+    if issubclass(type(entry), np.ndarray) and entry.ndim == 0:
+        return entry[()]
     return list(entry)[0] if _is_row(entry) and len(entry) == 1 else entry
 
 
 def _array(X: Any) -> NDArray[Any]:
-    if isinstance(X, np.ma.MaskedArray):
-        # The value under a mask is nobody's: it is missing.
-        return np.ma.filled(X.astype(np.float64), np.nan) if X.dtype.kind in _NUMERIC else np.ma.filled(X)
-    return np.asarray(X)
+    if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in _NUMERIC:
+        return np.ma.filled(X.astype(np.float64), np.nan)  # a value under a mask is missing
+    return np.ma.filled(X, None) if isinstance(X, np.ma.MaskedArray) and X.dtype == object else np.asarray(X)
 
 
 def _rows(X: Iterable[Any]) -> NDArray[np.float64]:
@@ -215,7 +296,7 @@ def _frame(X: Any, columns: list[tuple[Any, Any, Any]]) -> Any:
     if any(isinstance(dtype, np.dtype) and dtype.kind == "O" for _, dtype, _ in columns):
         _warn_of_objects("X")
     parts = [np.asarray(entries) for _, _, entries in columns]
-    precision = np.float32 if all(part.dtype == np.float32 for part in parts) else np.float64
+    precision = np.float32 if all(_SINGLE.fullmatch(str(dtype)) for _, dtype, _ in columns) else np.float64
     table = np.empty((len(X), len(parts)), dtype=precision, order="F")
     for j, part in enumerate(parts):
         with np.errstate(all="ignore"):
@@ -248,48 +329,6 @@ def _require_numbers(name: str, dtype: Any) -> None:
         kind = "something else"
     if kind not in ("number", "anything"):
         raise ValueError(f"{name} must be numeric, its type is {dtype}: turn it into numbers first")
-
-
-def _well_formed(X: Any) -> Any:
-    """A sparse table whose every entry has a place in it: compiled code does not look."""
-    if X.dtype == object:
-        raise ValueError("X must be numeric, it is a sparse table of objects: turn it into numbers first")
-    if X.ndim != 2:
-        return np.empty(X.shape)
-    if X.format not in ("csr", "csc", "coo", "bsr"):
-        X = X.tocoo()
-    if X.format != "coo":
-        lines, width = (X.shape[0], X.shape[1]) if X.format != "csc" else (X.shape[1], X.shape[0])
-        if X.format == "bsr":
-            lines, width = lines // X.blocksize[0], width // X.blocksize[1]
-        ends = X.indptr
-        good = (
-            ends.ndim == X.indices.ndim == 1
-            and _whole(ends)
-            and len(ends) == lines + 1
-            and ends[0] == 0
-            and bool((ends[1:] >= ends[:-1]).all())
-            and ends[-1] <= min(len(X.indices), len(X.data))
-            and _inside(X.indices, width)
-        )
-    else:
-        good = len(X.row) == len(X.col) == len(X.data) and all(
-            _inside(index, length) for index, length in zip((X.row, X.col), X.shape, strict=True)
-        )
-    if not good:
-        raise ValueError("X is a malformed sparse table: its indices do not fit its shape")
-    return X
-
-
-def _whole(index: NDArray[Any]) -> bool:
-    return index.dtype.kind in "iu"
-
-
-def _inside(index: NDArray[Any], length: int) -> bool:
-    """Whether all indices are at least 0 and below a length; as unsigned numbers, negative ones are huge."""
-    if not _whole(index):
-        return False
-    return int(index.view(f"u{index.dtype.itemsize}").max(initial=0)) < max(length, 1)
 
 
 def _warn_of_objects(name: str) -> None:
