@@ -300,7 +300,7 @@ def test_moments_are_labels_in_any_unit():
     assert np.array_equal(LogisticRegression(**declared).fit(X, odd).coef_, without_record())
 
 
-@pytest.mark.parametrize("classes", [[0, "a"], {"a", 1}, [None, 1]], ids=str)
+@pytest.mark.parametrize("classes", [[0, "a"], {"a", 1}, [None, 1]], ids=range(3))
 def test_declared_classes_of_several_types_are_refused(classes):
     with pytest.raises(ValueError, match="classes must be labels of one type"):
         LogisticRegression(classes=classes).fit(X, LABELS)
