@@ -6,6 +6,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections import Counter
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -66,6 +67,7 @@ class PrivateGLM(BaseEstimator):
             raise ValueError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         return Problem(self._loss(), self._penalty(n_samples), self._bounds(), bool(self.fit_intercept))
 
+    @np.errstate(all="ignore")
     def _plan(self, n_samples: int, n_features: int, fits: int) -> Plan:
         positive_count(n_samples=n_samples, n_features=n_features)
         budget = Budget.for_records(self.epsilon, self.delta, n_samples)
@@ -81,15 +83,16 @@ class PrivateGLM(BaseEstimator):
         solver = solvers.get(self.solver, problem, n_features)
         return solver.plan(problem, n_samples, n_features, budget, neighbours, fits)
 
-    def _table(self, X: Any, y: Any) -> Any:
-        """X as a table of floats with as many rows as y has targets."""
+    def _read(self, X: Any, y: Any, targets_of: Callable[[Any], NDArray[Any]]) -> tuple[Any, NDArray[Any]]:
+        """X as a table of floats, and as many targets."""
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
         X = numeric_table(self, X, reset=True, missing=True)
-        check_consistent_length(X, y)
-        return X
+        targets = targets_of(y)
+        check_consistent_length(X, targets)
+        return X, targets
 
     def _curator(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> Curator:
         """The object that holds the records; an audit puts one in its place that writes down releases."""
@@ -197,6 +200,7 @@ class PrivateGLM(BaseEstimator):
             return w, 0.0
         return w[:n_features], float(w[n_features] * self._fitted_problem.constant(n_features))
 
+    @np.errstate(all="ignore")  # a warning about a number would tell of a row
     def _margins(self, X: Any) -> NDArray[np.float64]:
         """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs)."""
         check_is_fitted(self)

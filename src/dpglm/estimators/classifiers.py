@@ -134,8 +134,8 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         X : array, sparse table or DataFrame of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         """
-        X = self._table(X, y)
-        labels = labels_of(y, None if self.classes is None else class_set(self.classes))
+        declared = None if self.classes is None else class_set(self.classes)
+        X, labels = self._read(X, y, lambda values: labels_of(values, declared))
         classes = self._label_set(labels)
         codes = codes_of(labels, classes)
         ones = range(1, 2) if len(classes) == 2 else range(len(classes))
@@ -149,6 +149,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         self.n_iter_ = np.array([result.steps for result in results])
         return self
 
+    @np.errstate(all="ignore")
     def _label_set(self, labels: NDArray[Any]) -> NDArray[Any]:
         if self.classes is not None:
             classes = class_set(self.classes)
@@ -179,6 +180,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         return isinstance(losses.get(self.loss), Logistic)
 
     @available_if(_has_probabilities)
+    @np.errstate(all="ignore")
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each class: for more than two, the one-vs-rest ones normalised."""
         margins = self.decision_function(X)
@@ -219,7 +221,7 @@ def _checked(labels: NDArray[Any]) -> NDArray[Any]:
         kinds = {next((kind for kind in _KINDS if issubclass(type(label), kind)), None) for label in labels}
         if len(kinds) != 1 or None in kinds:
             raise ValueError("the labels in y have no order: declare classes")
-        labels = np.array(labels.tolist())
+        labels = np.array(labels.tolist())  # the type that NumPy finds for all of them
     check_classification_targets(labels)
     return labels
 

@@ -115,8 +115,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         X : array, sparse table or DataFrame of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         """
-        X = self._table(X, y)
-        target = numeric_target(y)
+        X, target = self._read(X, y, numeric_target)
         if super()._bounds().target is None and self._is_private():
             self._warn_of_the_default_range()
         (result,) = self._solve(X, target, [lambda values: values], {})
