@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from array import array
 
 import numpy as np
 import pandas as pd
@@ -316,6 +317,36 @@ def test_a_set_of_classes_is_taken():
     assert np.array_equal(
         LogisticRegression(**{**DECLARED, "classes": {0, 1}}).fit(X, LABELS).coef_, expected
     )
+
+
+@pytest.mark.parametrize("rows", [
+    [pd.Series(row) for row in X], [array("d", row) for row in X], [tuple(row) for row in X],
+], ids=["series", "array", "tuple"])  # fmt: skip
+def test_rows_may_be_sequences_of_any_kind(rows):
+    expected = LogisticRegression(**DECLARED).fit(X, LABELS).coef_
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(rows, LABELS).coef_, expected)
+
+
+@pytest.mark.parametrize("row", [None, 3.0, "text", fuzzing.Rude(), pd.NA], ids=range(5))
+def test_a_row_that_is_none_nulls_its_own_record_only(row):
+    rows = X.tolist()
+    rows[7] = row
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(rows, LABELS).coef_, without_record())
+
+
+def test_a_frame_of_sparse_and_dense_columns_is_read_as_its_numbers():
+    frame = pd.DataFrame({"a": pd.arrays.SparseArray(X[:, 0]), "b": X[:, 1], "c": X[:, 2]})
+    expected = LogisticRegression(**DECLARED).fit(X, LABELS).coef_
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(frame, LABELS).coef_, expected)
+
+
+def test_weights_of_a_score_are_not_quoted():
+    for model, y in ((Ridge(**REGRESSION), TARGET), (LogisticRegression(**DECLARED), LABELS)):
+        model.fit(X, y)
+        assert model.score(X, y, sample_weight=np.ones(N)) == pytest.approx(model.score(X, y))
+        with pytest.raises(ValueError, match="sample_weight must be numeric") as caught:
+            model.score(X, y, sample_weight=np.array(["secret"] * N))
+        assert "secret" not in str(caught.value)
 
 
 class Liar(list):

@@ -113,13 +113,7 @@ class PrivateGLM(BaseEstimator):
         if self.verbose:
             print(plan)
         problem = self._problem(n)
-        if (limit := _strongest_l1(problem, p)) <= _l1(problem):
-            warnings.warn(
-                f"an L1 strength of {_l1(problem):g} makes every coefficient 0 for any records within the "
-                f"bounds: choose one well below {limit:g}",
-                UserWarning,
-                stacklevel=3,
-            )
+        _tell_of_strong_l1(problem, p)
         solver = solvers.get(self.solver, problem, p)
         randomness = _randomness(self.random_state)
         spent: Counter[Event] = Counter()
@@ -252,14 +246,40 @@ def _l1(problem: Problem) -> float:
     return problem.penalty.coordinate_form()[0] if isinstance(problem.penalty, Separable) else 0.0
 
 
+def _tell_of_strong_l1(problem: Problem, n_features: int) -> None:
+    """Warn of an L1 strength that leaves no coefficient, or hardly one, within the declared bounds."""
+    strength, limit = _l1(problem), _strongest_l1(problem, n_features)
+    if strength >= limit:
+        warnings.warn(
+            f"an L1 strength of {strength:g} makes every coefficient 0 for any records within the bounds: "
+            f"choose one well below {limit:g}",
+            UserWarning,
+            stacklevel=4,
+        )
+    elif strength > limit / 4:
+        warnings.warn(
+            f"an L1 strength of {strength:g} leaves few or no coefficients: from {limit:g} on, all are 0 for "
+            "any records within the bounds",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 def _strongest_l1(problem: Problem, n_features: int) -> float:
     """The L1 strength from which on the minimiser is 0 for every table within the bounds.
 
-    That is the largest mean of slope times feature at the best constant prediction. There positive and
-    negative slopes balance, so their mean size is at most half the range of targets, and at most the
-    Lipschitz constant.
+    That is the largest mean of slope times feature where all coefficients are 0. With an intercept positive
+    and negative slopes balance there, so their mean size is at most half the range of targets, and at most
+    the Lipschitz constant. Without one it is the largest slope of a prediction of 0, which a convex loss has
+    at an end of the range of targets.
     """
-    slope = problem.slope_bound() if problem.fit_intercept else problem.loss.lipschitz(problem.bounds.target)
+    if problem.fit_intercept:
+        slope = problem.slope_bound()
+    elif problem.loss.kind != "classification" and problem.bounds.target is None:
+        slope = math.inf
+    else:
+        ends = np.array(problem.bounds.target or (-1.0, 1.0))
+        slope = float(np.abs(problem.loss.derivative(np.zeros(2), ends)).max())
     return slope * float(problem.bounds.features(n_features).max())
 
 

@@ -24,7 +24,7 @@ from ..solvers import Solver
 from ..solvers.base import positive_count
 from .base import PrivateGLM, given, inverse_strength, share
 from .docs import documented
-from .inputs import class_set, codes_of, is_missing, labels_of
+from .inputs import class_set, codes_of, is_missing, labels_of, numeric_target
 
 _KINDS = (str, bytes, Real | np.bool_)
 """Types of labels in an array of objects, within each of which all labels can be compared."""
@@ -177,7 +177,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         return self.classes_[chosen]
 
     def _has_probabilities(self) -> bool:
-        return isinstance(losses.get(self.loss), Logistic)
+        return type(losses.get(self.loss)) is Logistic  # another loss has other probabilities
 
     @available_if(_has_probabilities)
     @np.errstate(all="ignore")
@@ -194,9 +194,10 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         """Share of the rows whose label is predicted; not private. Labels of no class count as wrong."""
         predicted = codes_of(self.predict(X), self.classes_)
         labels = labels_of(y, self.classes_)
-        check_consistent_length(predicted, labels, sample_weight)
+        weights = None if sample_weight is None else numeric_target(sample_weight, "sample_weight")
+        check_consistent_length(predicted, labels, weights)
         right = predicted == codes_of(labels, self.classes_)
-        return float(np.average(right, weights=sample_weight))
+        return float(np.average(right, weights=weights))
 
     def _plain(self, clip: bool) -> Any:
         from sklearn import linear_model  # slow to import, and seldom needed

@@ -80,13 +80,13 @@ def numeric_table(estimator: Any, X: Any, *, reset: bool, missing: bool, sparse:
 
 
 @np.errstate(all="ignore")
-def numeric_target(y: Any) -> NDArray[np.float64]:
-    """The targets of a regression; NaN for those that are no numbers."""
+def numeric_target(y: Any, name: str = "y") -> NDArray[np.float64]:
+    """The targets of a regression, or other numbers; NaN for those that are none."""
     values, dtype = _column(y)
-    _require_numbers("y", dtype)
+    _require_numbers(name, dtype)
     if values.dtype == object:
         if isinstance(dtype, np.dtype) and dtype.kind == "O":
-            _warn_of_objects("y")
+            _warn_of_objects(name)
         return numbers(values)
     return values.astype(np.float64)
 
@@ -170,6 +170,8 @@ def is_missing(label: Any) -> bool:
 
 def _kind(dtype: Any) -> str:
     """What values of a type are: values of two types can be equal if that is the same, or "anything"."""
+    if type(dtype).__name__ == "SparseDtype":
+        dtype = dtype.subtype
     if isinstance(dtype, np.dtype):
         return {"O": "anything", "U": "text", "T": "text"}.get(
             dtype.kind, "number" if dtype.kind in _NUMERIC else dtype.kind
@@ -232,9 +234,10 @@ def _alone(entry: Any) -> Any:
     try:
         if issubclass(type(entry), np.ndarray) and entry.ndim == 0:
             return entry[()]
-        return list(entry)[0] if _is_row(entry) and len(entry) == 1 else entry
     except Exception:  # an object may raise anything
         return None
+    row = _row(entry)
+    return row[0] if row is not None and len(row) == 1 else entry
 
 
 def _objects(entries: Sequence[Any]) -> NDArray[Any]:
@@ -261,24 +264,34 @@ def _array(X: Any) -> NDArray[Any]:
 
 
 def _rows(X: Iterable[Any]) -> NDArray[np.float64]:
-    """A list of rows as an array, each entry judged alone."""
-    rows = list(X)
-    if not all(_is_row(row) for row in rows):
+    """A list of rows as an array, each entry judged alone; an item that is no row is a missing one."""
+    rows = [_row(item) for item in X]
+    lengths = {len(row) for row in rows if row is not None}
+    if rows and not lengths:
         raise ValueError(
             f"X must have two dimensions, a row for each record, its items are no rows. {_RESHAPE}"
         )
-    lengths = {len(row) for row in rows}
     if len(lengths) > 1:
         raise ValueError("X must have rows of one length, it has rows of different lengths")
-    table = np.empty((len(rows), *lengths) if rows else (0, 0))
+    table = np.full((len(rows), *lengths) if rows else (0, 0), np.nan)
     for k, row in enumerate(rows):
-        table[k] = _as_floats(row) if isinstance(row, np.ndarray) else numbers(row)
+        if row is not None:
+            table[k] = _as_floats(row) if isinstance(row, np.ndarray) else numbers(row)
     return table
 
 
-def _is_row(entry: Any) -> bool:
-    """Whether an object holds entries in order, by its type: an object itself may answer anything."""
-    return issubclass(type(entry), list | tuple) or (issubclass(type(entry), np.ndarray) and entry.ndim == 1)
+def _row(item: Any) -> NDArray[Any] | list[Any] | None:
+    """The entries of an item in order, None if it has none; what it is, its type decides."""
+    kind = type(item)
+    try:
+        if issubclass(kind, np.ndarray):
+            return item if item.ndim == 1 else None
+        series = hasattr(kind, "__array__") and hasattr(kind, "iloc")  # one of pandas
+        if series or issubclass(kind, Sequence | array) and not issubclass(kind, str | bytes | bytearray):
+            return list(item)
+    except Exception:  # an object may raise anything
+        pass
+    return None
 
 
 def _as_floats(row: NDArray[Any]) -> NDArray[np.float64]:
