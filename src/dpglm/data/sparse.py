@@ -55,12 +55,12 @@ class Sparse:
 
     def clipped(self, limit: NDArray[np.float64]) -> Self:
         """The table with entry j of each row cut to [-limit_j, limit_j]; itself if none exceeds any limit."""
-        from ..kernels.compressed import cut
+        from ..kernels.compressed import cut_entries
 
         edge, entries = rounded_down(limit, self.X.dtype), self.X.data
         if max(entries.max(initial=0), -entries.min(initial=0)) <= edge.min(initial=np.inf):
             return self
-        return self._with(self._pass(cut, edge, not self._row_major, out=np.empty_like(entries)))
+        return self._with(self._pass(cut_entries, edge, not self._row_major, out=np.empty_like(entries)))
 
     def without(self, dropped: NDArray[np.bool_]) -> Self:
         """The table with some rows set to zero."""

@@ -15,8 +15,6 @@ from .coin import WORDS_A_COIN, coin
 from .compiled import compiled, part
 from .primitives import on_grid
 
-_1 = np.uint64(1)
-
 
 @compiled()
 def build(scores: Any, values: Any, perm: Any, position: Any, start: Any, line: Any, masses: Any) -> None:

@@ -13,7 +13,7 @@ from numba import njit
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # All are given: numba would let a function inherit those that are not from whoever has it compiled first.
-_STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": False, "_nrt": False}
+_STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": False, "forceinline": False, "_nrt": False}
 
 
 def compiled(
@@ -46,7 +46,7 @@ def compiled(
 
 def part(function: Function) -> Function:
     """Compile a function into each of those that call it."""
-    result: Any = njit(forceinline=True, **_STRICT)(function)
+    result: Any = njit(**_STRICT | {"forceinline": True})(function)
     return cast(Function, result)
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from .compiled import compiled
-from .primitives import add_line, sparse_dot
-from .primitives import cut as cut_to
+from .primitives import add_line, cut, sparse_dot
 
 _1 = np.uint64(1)
 
@@ -84,13 +83,13 @@ def multiply(table: Any, scale: Any, by_major: bool, start: int, stop: int, out:
 
 
 @compiled(nogil=True)
-def cut(table: Any, limit: Any, by_major: bool, start: int, stop: int, out: Any) -> None:
+def cut_entries(table: Any, limit: Any, by_major: bool, start: int, stop: int, out: Any) -> None:
     """Entries cut to the limit of their major or minor index."""
     indptr, indices, entries = table
     for m in range(np.uint64(start), np.uint64(stop)):
         for e in range(indptr[m], indptr[m + _1]):
             top = limit[m] if by_major else limit[indices[e]]
-            out[e] = cut_to(entries[e], top)
+            out[e] = cut(entries[e], top)
 
 
 @compiled(nogil=True)

@@ -110,10 +110,10 @@ def watch(state: Any, features: Any, slack: Any) -> None:
 
 
 @compiled(fastmath=_FINITE, nogil=True)
-def weighed(table: Any, factors: Any, cut: Any, start: int, stop: int, sums: Any) -> float:
+def weighed(table: Any, factors: Any, to: Any, start: int, stop: int, sums: Any) -> float:
     """For some columns, the sums of cut terms and of absolute entries; returns the largest of these.
 
-    A row of ``factors`` holds what multiplies an entry in the one sum and in the other.
+    A row of ``factors`` holds what multiplies an entry in the one sum and in the other; ``to`` is a `Cut`.
     """
     indptr, indices, entries = table
     largest = 0.0
@@ -121,7 +121,7 @@ def weighed(table: Any, factors: Any, cut: Any, start: int, stop: int, sums: Any
         total, weight = 0.0, 0.0
         for e in range(indptr[j], indptr[j + _1]):
             i, x = indices[e], np.float64(entries[e])
-            total += term(factors[i, 0] * x, cut.limit, cut.rounding)
+            total += term(factors[i, 0] * x, to.limit, to.rounding)
             size = factors[i, 1] * abs(x)
             weight += size
             largest = max(largest, size)
