@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpglm.accounting import gaussian_mu
+from dpglm.kernels.arguments import DualVariables, Form
 from dpglm.losses import Squared
 from dpglm.queries import DualForm
 
@@ -82,10 +83,8 @@ class _State:
     def one_by_one(self, batch: Vector, clip: float) -> None:
         loss, records = self.task.loss, self.records
         limit = np.full(records.n_records, clip)
-        records.ascend(
-            loss.form, loss.form_parameter, records.y, self.single, limit, self.alpha, self.v, self.w,
-            0.0, *self.form.compiled, batch.copy(),
-        )  # fmt: skip
+        variables = DualVariables(records.y, self.single, limit, self.alpha)
+        records.ascend(Form.of(loss), variables, self.v, self.w, self.form.compiled, batch.copy())
 
     def perturb(self, batch: Vector, deviation: float, rng: np.random.Generator) -> None:
         """Noise on the batch's dual variables, which are then put back into their range, and on v."""

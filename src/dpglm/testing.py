@@ -18,15 +18,14 @@ from numpy.typing import NDArray
 from .bounds import Bounds
 from .curator import Curator
 from .data import as_data
-from .data.dual_kernels import steps
-from .data.kernels import slopes
+from .kernels.arguments import Form
+from .kernels.forms import dual_steps, slopes_and_curvatures
 from .losses import Loss
 from .mechanisms import Mechanism, Randomness
 from .plan import Plan
 from .privacy import Budget, Neighbours
 from .problem import Problem
 from .queries import Query
-from .queries.vertex_kernels import curvature, slope
 from .solvers import Solver
 
 LAYOUTS: tuple[Callable[[Any], Any], ...] = (
@@ -150,9 +149,8 @@ def check_mechanism(mechanism: type[Mechanism]) -> None:
 def check_loss_form(loss: Loss) -> None:
     """What a loss says of itself holds at sampled points, and its compiled form, if any, is the loss.
 
-    Compared are the slope in the kernels of coordinate descent and of Frank-Wolfe, the curvature in the
-    latter, and the dual step. Checked are ``lipschitz``, ``smoothness``, ``curvature_lipschitz``,
-    ``largest_curvature`` and ``slopes``.
+    Compared are the slope, the curvature and the dual step. Checked are ``lipschitz``, ``smoothness``,
+    ``curvature_lipschitz``, ``largest_curvature`` and ``slopes``.
     """
     rng = np.random.default_rng(0)
     y = rng.choice([-1.0, 1.0], 2000) if loss.kind == "classification" else rng.standard_normal(2000)
@@ -164,15 +162,12 @@ def check_loss_form(loss: Loss) -> None:
     _check_facts(loss, z, np.where(rng.random(2000) < 0.5, near, rng.permutation(z)), y)
     if loss.form is None:
         return
-    code = loss.form, loss.form_parameter
-    pairs = list(zip(z, y, strict=True))
-    here = np.array([slope(*code, *pair) for pair in pairs])
-    _same(loss, "slope", slopes(*code, z, y), loss.derivative(z, y))
-    _same(loss, "slope in Frank-Wolfe", here, loss.derivative(z, y))
-    bends = np.array([curvature(*code, *pair, at) for pair, at in zip(pairs, here, strict=True)])
-    _same(loss, "curvature", bends, loss.curvature(z, y))
+    form = Form.of(loss)
+    slopes, curvatures = slopes_and_curvatures(form, z, y)
+    _same(loss, "slope", slopes, loss.derivative(z, y))
+    _same(loss, "curvature", curvatures, loss.curvature(z, y))
     alpha, weight = -loss.derivative(rng.permutation(z), y), rng.permutation(np.append(0.0, np.abs(z[1:])))
-    _same(loss, "dual step", steps(*code, alpha, z, y, weight), loss.dual_step(alpha, z, y, weight))
+    _same(loss, "dual step", dual_steps(form, alpha, z, y, weight), loss.dual_step(alpha, z, y, weight))
 
 
 def _same(loss: Loss, what: str, compiled: Any, expected: Any) -> None:

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from dpglm import Bounds
 from dpglm.data import as_block, as_data
 from dpglm.data.dense import rounded_down
-from dpglm.data.kernels import _on_grid
+from dpglm.kernels.primitives import on_grid
 
 rng = np.random.default_rng(0)
 TABLE = rng.standard_normal((60, 7)) * (rng.random((60, 7)) < 0.4)
@@ -172,4 +172,4 @@ def test_compiled_sums_are_rounded_to_the_grid_like_all_answers():
     for total in (*rng.standard_normal(200) * 10 ** rng.uniform(-6, 20, 200), 0.0, 1.5, -2.5):
         for grid in (0.0, 2.0**-30, 1.0, 2.0**10):
             rounded = total if grid == 0 or abs(total) >= 2**53 * grid else np.rint(total / grid) * grid
-            assert _on_grid(float(total), grid) == rounded
+            assert on_grid(float(total), grid) == rounded

@@ -139,6 +139,11 @@ class LogCosh(Loss):
         return 4 / math.sqrt(27)
 
 
+def bent(slope):
+    """The curvature that a logistic loss of such a slope has."""
+    return np.abs(slope) * (1 - np.abs(slope))
+
+
 @pytest.fixture
 def compiled(monkeypatch):
     """Puts log-cosh into the functions that the contract compares: all right but for those that are named."""
@@ -146,10 +151,8 @@ def compiled(monkeypatch):
     def put(**wrong):
         loss = LogCosh()
         right = {
-            "slope": lambda form, parameter, z, y: math.tanh(z - y),
-            "slopes": lambda form, parameter, z, y: np.tanh(z - y),
-            "curvature": lambda form, parameter, z, y, here: 1 - here**2,
-            "steps": lambda form, parameter, *rest: loss.dual_step(*rest),
+            "slopes_and_curvatures": lambda form, z, y: (np.tanh(z - y), 1 - np.tanh(z - y) ** 2),
+            "dual_steps": lambda form, *rest: loss.dual_step(*rest),
         }
         for name, function in (right | wrong).items():
             monkeypatch.setattr(testing, name, function)
@@ -165,11 +168,10 @@ def test_a_loss_with_a_right_compiled_form_keeps_the_contract(compiled):
 @pytest.mark.parametrize(
     ("wrong", "what"),
     [
-        ({"slope": lambda form, parameter, z, y: math.tanh(z)}, "slope in Frank-Wolfe"),
-        ({"slopes": lambda form, parameter, z, y: np.tanh(z)}, "slope"),
-        ({"curvature": lambda form, parameter, z, y, here: abs(here) * (1 - abs(here))}, "curvature"),
-        ({"curvature": lambda form, parameter, z, y, here: 0.0}, "curvature"),
-        ({"steps": lambda form, parameter, alpha, z, y, weight: 0 * z}, "dual step"),
+        ({"slopes_and_curvatures": lambda form, z, y: (np.tanh(z), 1 - np.tanh(z - y) ** 2)}, "slope"),
+        ({"slopes_and_curvatures": lambda form, z, y: (np.tanh(z - y), bent(np.tanh(z - y)))}, "curvature"),
+        ({"slopes_and_curvatures": lambda form, z, y: (np.tanh(z - y), 0 * z)}, "curvature"),
+        ({"dual_steps": lambda form, alpha, z, y, weight: 0 * z}, "dual step"),
     ],
 )
 def test_a_wrong_part_of_a_compiled_form_is_noticed(compiled, wrong, what):

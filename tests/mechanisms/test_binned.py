@@ -9,9 +9,9 @@ from scipy import sparse, stats
 from dpglm import Bounds, LinearRegression
 from dpglm.accounting import Composed, Imprecision, Repeated, calibrate
 from dpglm.errors import UnsupportedProblem
+from dpglm.kernels.bins import BINS, LOWEST, ORIGIN
 from dpglm.mechanisms import Exponential, Randomness, randomness
 from dpglm.mechanisms.binned import Binned
-from dpglm.mechanisms.binned_kernels import BINS, LOWEST, ORIGIN
 from dpglm.mechanisms.grid import on_grid
 from dpglm.solvers import GreedyCoordinateDescent
 
@@ -33,16 +33,16 @@ from .selections import (
 
 def check_state(binned, scores):
     """The bins hold what a fresh build around the same reference would put there, each candidate once."""
-    values, start = binned._values, binned._start
-    assert np.array_equal(values, on_grid(scores, binned._line[0]))
-    assert np.array_equal(np.sort(binned._perm), np.arange(len(scores)))
-    assert np.array_equal(binned._perm[binned._position], np.arange(len(scores)))
+    values, start = binned._values, binned._bins.start
+    assert np.array_equal(values, on_grid(scores, binned._bins.line[0]))
+    assert np.array_equal(np.sort(binned._bins.perm), np.arange(len(scores)))
+    assert np.array_equal(binned._bins.perm[binned._bins.position], np.arange(len(scores)))
     with np.errstate(over="ignore"):
-        places = (values - binned._line[2]) * binned._line[1] + ORIGIN
+        places = (values - binned._bins.line[2]) * binned._bins.line[1] + ORIGIN
     bins = np.clip(np.floor(places), 0, BINS).astype(int)
     assert start[0] == 0 and start[-1] == len(scores)
     assert np.array_equal(np.diff(start), np.bincount(bins, minlength=BINS))
-    assert np.array_equal(bins[binned._perm], np.repeat(np.arange(BINS), np.diff(start)))
+    assert np.array_equal(bins[binned._bins.perm], np.repeat(np.arange(BINS), np.diff(start)))
     assert LOWEST <= bins.max() < BINS
 
 
@@ -87,7 +87,7 @@ def test_the_window_follows_scores_that_leave_it_up_and_down():
             scores[chunk] = new[chunk]
             binned.update(chunk, new[chunk])
             check_state(binned, scores)
-        references.add(binned._line[2])
+        references.add(binned._bins.line[2])
         assert fits(drawn(binned, 5_000, seed=step), law(scores)) > 1e-7
     assert len(references) > 8
 
@@ -97,10 +97,10 @@ def test_bin_zero_is_drawn_from_exactly():
     places = np.concatenate([np.full(3, 1.0), -7.5 + 0.5 * (np.arange(P - 3) % 14)])
     # As after a fall of the largest score, but past the rule that would build the bins anew.
     binned = Binned(places * SCALE, GRID, SCALE)
-    binned._line[2] = on_grid(ORIGIN * SCALE, GRID)
-    binned._start[1], binned._start[2:] = P - 3, P
+    binned._bins.line[2] = on_grid(ORIGIN * SCALE, GRID)
+    binned._bins.start[1], binned._bins.start[2:] = P - 3, P
     assert 0.3 < law(places * SCALE)[3:].sum() < 0.99
-    assert set(binned._perm[P - 3 :]) == {0, 1, 2}
+    assert set(binned._bins.perm[P - 3 :]) == {0, 1, 2}
     assert fits(drawn(binned), law(places * SCALE)) > 1e-6
 
 
@@ -136,7 +136,7 @@ def test_a_candidate_far_down_in_bin_zero_is_kept_with_exactly_its_probability(g
     scores = np.full(P, -SCALE * gap)
     scores[7] = 0.0
     binned = Binned(scores, GRID, SCALE)
-    chance = math.exp((binned._values[0] - binned._line[2]) * binned._line[1] + ORIGIN - 1)
+    chance = math.exp((binned._values[0] - binned._bins.line[2]) * binned._bins.line[1] + ORIGIN - 1)
     edge = digits(chance)
     assert chance == pytest.approx(math.exp(ORIGIN - 1.5 - gap), rel=1e-4)
     # A coin says 'below' with words 0 up to the first digit, then come a member and its own coin.
@@ -206,10 +206,10 @@ def test_scores_are_rounded_to_the_grid_of_the_mechanism_and_weighted_by_its_sca
     grid, scale = mechanism.law(0.3)
     binned = mechanism.keep(scores, 0.3)
     assert np.array_equal(binned._values, on_grid(scores, grid))
-    assert binned._line[0] == grid and binned._line[1] == 1 / scale
+    assert binned._bins.line[0] == grid and binned._bins.line[1] == 1 / scale
     ratios = mechanism.probabilities(scores, 0.3)
     assert np.log(ratios[0] / ratios[1]) == pytest.approx(
-        (binned._values[0] - binned._values[1]) * binned._line[1], rel=1e-9
+        (binned._values[0] - binned._values[1]) * binned._bins.line[1], rel=1e-9
     )
 
 
@@ -261,7 +261,7 @@ def test_draws_need_few_words_whatever_the_scores():
         binned = Binned(SCALE * spread(name, np.random.default_rng(1)), GRID, SCALE)
         for _ in range(2_000):
             binned.draw(source)
-        bins = (np.diff(binned._start) > 0).sum()
+        bins = (np.diff(binned._bins.start) > 0).sum()
         assert source._at <= 2_000 * 3 * (2 + bins)
 
 
@@ -288,8 +288,8 @@ def test_scores_that_move_within_their_room_need_no_update(name):
         source = Randomness(11)
         draws = np.array([binned.draw(source, lambda j, now=now: float(now[j])) for _ in range(10_000)])
         assert fits(draws, law(now)) > 1e-7
-        bins = np.searchsorted(binned._start, binned._position, side="right") - 1
-        places = (on_grid(now, GRID) - binned._line[2]) * binned._line[1] + ORIGIN
+        bins = np.searchsorted(binned._bins.start, binned._bins.position, side="right") - 1
+        places = (on_grid(now, GRID) - binned._bins.line[2]) * binned._bins.line[1] + ORIGIN
         assert (places <= bins + 1).all(), "no score is above the edge of its bin"
 
 

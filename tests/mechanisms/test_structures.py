@@ -8,15 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpglm.mechanisms import (
-    STRUCTURES,
-    Exponential,
-    Gaussian,
-    Randomness,
-    binned_kernels,
-    grouped_kernels,
-    randomness,
-)  # fmt: skip
+from dpglm.kernels import coin as coins
+from dpglm.kernels import grouped as kernels
+from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness, randomness
 from dpglm.mechanisms.grid import on_grid
 from dpglm.mechanisms.grouped import Grouped
 from dpglm.mechanisms.heap import Heap
@@ -26,7 +20,6 @@ from .selections import GRID, SCALE, SPREADS, P, digits, drawn, drawn_from, fits
 PRIVATE = [name for name, kind in STRUCTURES.items() if kind.noisy]
 MECHANISM, SENSITIVITY, FEW = Exponential(3.0), 0.7, 640
 _, UNIT = MECHANISM.law(SENSITIVITY)
-COINS = [binned_kernels, grouped_kernels]
 
 
 def kept_in(name, scores):
@@ -157,29 +150,27 @@ CHANCES = [
 ]
 
 
-@pytest.mark.parametrize("kernels", COINS)
 @pytest.mark.parametrize("chance", [*CHANCES, 2.0**-1022, 5e-324, 0.0])
-def test_a_coin_has_exactly_its_probability_to_the_last_digit(chance, kernels):
+def test_a_coin_has_exactly_its_probability_to_the_last_digit(chance):
     edge = digits(chance)
     for words, wanted in [(edge, False), (one_less(edge), True)] if chance else [(edge, False)]:
-        at, heads = kernels._heads(np.array([9, *words, 5], dtype=np.uint64), 1, chance)
+        at, heads = coins.coin(np.array([9, *words, 5], dtype=np.uint64), 1, chance)
         assert heads == wanted
-        assert at <= 1 + len(words) <= 1 + kernels._COIN
+        assert at <= 1 + len(words) <= 1 + coins.WORDS_A_COIN
     if len(edge) > 1:
         for change, wanted in ((-1, True), (1, False)):
             words = [*edge[:-2], edge[-2] + change] if edge[-2] else [*edge[:-2], 1]
             words = np.array([*words, *[0] * 20], dtype=np.uint64)
-            assert kernels._heads(words, 0, chance)[1] == (wanted and edge[-2] > 0)
+            assert coins.coin(words, 0, chance)[1] == (wanted and edge[-2] > 0)
 
 
-@pytest.mark.parametrize("kernels", COINS)
 @pytest.mark.parametrize("chance", [0.3, 1 / 3, 0.9, 0.01])
-def test_a_coin_has_its_probability_also_where_digits_tie_all_the_time(chance, kernels, monkeypatch):
-    monkeypatch.setattr(kernels, "_WORD", 4.0)
+def test_a_coin_has_its_probability_also_where_digits_tie_all_the_time(chance, monkeypatch):
+    monkeypatch.setattr(coins, "WORD", 4.0)
     words = np.random.default_rng(1).integers(4, size=100_000).astype(np.uint64)
     at = heads = tosses = 0
     while at < len(words) - 40:
-        at, head = kernels._heads.py_func(words, at, chance)
+        at, head = coins.coin.py_func(words, at, chance)
         heads, tosses = heads + head, tosses + 1
     assert tosses < 0.8 * at, "a tie takes another word"
     assert stats.binomtest(int(heads), tosses, chance).pvalue > 1e-4
@@ -193,7 +184,7 @@ def check_groups(grouped, scores):
     total = fresh._weigh(np.arange(len(scores)))
     assert np.array_equal(fresh._weights, grouped._weights)
     assert np.array_equal(fresh._sums, grouped._sums)
-    assert grouped_kernels.LOWEST <= total <= grouped_kernels.HIGHEST
+    assert kernels.LOWEST <= total <= kernels.HIGHEST
     leaves = grouped._sums[grouped._sums.size // 2 :]
     wanted = [math.fsum(row) for row in grouped._weights]
     assert np.allclose(leaves[: len(wanted)], wanted, rtol=1e-14, atol=0) and not leaves[len(wanted) :].any()
@@ -264,7 +255,7 @@ def test_every_candidate_down_to_300_scales_below_the_largest_has_its_probabilit
     found = []
     for group, row in enumerate(grouped._weights):
         tree = np.concatenate([np.zeros_like(row), row])
-        grouped_kernels._add_up(tree)
+        kernels._add_up(tree)
         found += [leaves[group] * chance for chance in chances(tree)]
     assert sum(found) == 1 and not any(found[FEW:])
     with mpmath.workprec(400):

@@ -14,11 +14,11 @@ from dpglm import Bounds, Neighbours
 from dpglm.audit.transcript import Recorder, Replayer
 from dpglm.curator import Curator
 from dpglm.data import as_data
+from dpglm.kernels.scores import scores as compiled
 from dpglm.losses import Logistic, SmoothedHinge, Squared
 from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness
 from dpglm.queries import CoordinateScores
 from dpglm.queries.base import Exact
-from dpglm.queries.score_kernels import scores as compiled
 
 rng = np.random.default_rng(0)
 INF = math.inf
@@ -335,7 +335,7 @@ def test_kept_scores_have_the_sensitivity_that_covers_rounding():
     state = curator.open(query_of(Logistic(), p), np.zeros(p))
     state.select(Exponential(3.0))
     _, scale = Exponential(3.0).law(1.25 * state._largest)
-    assert state._kept._line[1] == 1 / scale
+    assert state._kept._bins.line[1] == 1 / scale
 
 
 @pytest.mark.parametrize("layout", [np.array, sp.csr_array])

@@ -11,6 +11,10 @@ from scipy.special import softmax
 from dpglm import Bounds, Neighbours
 from dpglm.curator import Curator
 from dpglm.data import as_data
+from dpglm.kernels import calendar as calendars
+from dpglm.kernels import steps as kernels
+from dpglm.kernels.bins import BINS, LOWEST, ORIGIN
+from dpglm.kernels.calendar import CHUNK, DUE
 from dpglm.losses import LOSSES, Huber, Logistic, Poisson, SmoothedHinge, Squared
 from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness
 from dpglm.queries import VertexScores
@@ -82,18 +86,16 @@ def test_bins_hold_upper_bounds_of_all_scores(case, steps, constant, before):
     factors = np.cumprod(np.append(1.0, 1 - SIZES[:steps]))
     run(state, randomness, factors, SIZES[:steps] * RADIUS / factors[1:])
     exact = sums(loss, clip, factors[-1] * state._state[:, 0], -0.7 * constant)
-    heads, columns = state._heads[0], state._heads[1].astype(np.int64)
+    heads, columns = state._heads.lines, state._heads.columns.astype(np.int64)
     assert (len(columns) > 0) == (case in ("sharp", "sharper"))
-    centre, width = state._sums.T.copy()
+    centre, width = state._followed.sums.T.copy()
     centre[columns], width[columns] = heads[:, 0] + factors[-1] * heads[:, 1], heads[:, 2]
     assert np.all(np.abs(exact - centre) <= width + 1e-12)
     assert np.all(width >= state._line[0])  # scores are rounded to that grid
     bound = np.abs(centre) + width
-    perm, position, start = state._bins
+    perm, position, *_ = state._bins
     assert np.array_equal(np.sort(perm), np.arange(150)) and np.array_equal(perm[position], np.arange(150))
-    bins = np.repeat(np.arange(state._kernels.BINS), np.diff(start))[position]
-    edges = (bins + 1 - state._kernels.ORIGIN) * scale + state._line[2]
-    assert np.all(bound <= edges * (1 + 1e-12))
+    assert np.all(bound <= edges(state, scale) * (1 + 1e-12))
 
 
 def test_heads_have_the_curvature_of_their_own_loss():
@@ -103,7 +105,7 @@ def test_heads_have_the_curvature_of_their_own_loss():
     state._settle(60)
     factors = np.cumprod(np.append(1.0, 1 - SIZES[:60]))
     run(state, randomness, factors, SIZES[:60] * RADIUS / factors[1:])
-    heads, columns = state._heads[0], state._heads[1].astype(np.int64)
+    heads, columns = state._heads.lines, state._heads.columns.astype(np.int64)
     exact = sums(Huber(200.0), 1000.0, factors[-1] * state._state[:, 0], 0.0)[columns]
     assert len(columns) > 20 and np.abs(state._state[:, 0]).max() > 1
     assert np.all(np.abs(exact - heads[:, 0] - factors[-1] * heads[:, 1]) <= heads[:, 2])
@@ -129,8 +131,8 @@ def test_no_row_lags_behind_by_more_than_its_slack(case, started):
         parts = factors[t + 1] * state._state[:, 0]
         lags.append(np.abs(parts - state._state[:, 1]).max())
         head_lags.append(np.abs(parts - state._state[:, 4]).max())
-    assert 0 < max(lags) <= state._slack * (1 + 1e-9)
-    assert max(head_lags) <= state._head_slack * (1 + 1e-9)
+    assert 0 < max(lags) <= state._followed.slack * (1 + 1e-9)
+    assert max(head_lags) <= state._heads.slack * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -167,54 +169,54 @@ def test_a_run_from_within_the_ball_has_the_law_of_the_exponential_mechanism():
     factors = np.cumprod(np.append(1.0, np.full(60, 0.95)))
     run(state, randomness, factors, np.zeros(60))  # nothing is added: margins shrink, and no more
     exact = sums(Logistic(), 1.0, factors[-1] * state._state[:, 0], 0.0, X, y)
-    centre, width = state._heads[0][:, 0] + factors[-1] * state._heads[0][:, 1], state._heads[0][:, 2]
+    heads = state._heads.lines
+    centre, width = heads[:, 0] + factors[-1] * heads[:, 1], heads[:, 2]
     assert len(centre) == 2 and abs(exact[0]) > 10
     assert np.all(np.abs(exact - centre) <= width)
 
 
 def planned(margins, followed, factors, slack):
-    """Rows with these margins, and a calendar of when they must be looked at."""
-    kernels = lazy(Logistic(), 1.0, 1.0)[0]._kernels
+    """A calendar of when rows with these margins must be looked at."""
     rows = np.zeros((len(margins), 8))
     rows[:, 0], rows[:, 1] = margins, followed
-    calendar = np.empty((len(factors), 3), dtype=np.int32)
-    pool, spare = np.empty((8, 1 + kernels.CHUNK), dtype=np.int32), np.empty(2, dtype=np.int64)
-    links = rows.view(np.int32)
-    kernels.schedule_all(np.array(factors), rows, links, calendar, pool, spare, slack, math.inf)
-    return kernels, links, calendar, pool, spare
+    calendar = calendars.empty(np.array(factors), rows.view(np.int32))
+    calendar = calendar._replace(pool=calendar.pool[:8])
+    calendars.schedule_all(rows, slack, math.inf, calendar)
+    return calendar
 
 
 def test_a_row_at_the_very_edge_of_its_slack_is_not_looked_at_for_ever():
     # Behind by exactly 1 at the last factor, and by less than that before.
-    kernels, links, calendar, pool, spare = planned([4.0], [2.0], [1.0, 0.5, 0.25], 1.0)
-    assert list(calendar[:, 2]) == [0, 0, 1] and links[0, kernels.DUE] == 2
-    links[0, kernels.DUE] = 0
-    kernels.empty_calendar(calendar, pool, spare)
-    kernels._schedule(np.uint64(0), 0.25, 2, np.array([1.0, 0.5, 0.25]), links, calendar, pool, spare)
-    assert not calendar[:, 2].any()
+    calendar = planned([4.0], [2.0], [1.0, 0.5, 0.25], 1.0)
+    assert list(calendar.lists[:, 2]) == [0, 0, 1] and calendar.links[0, DUE] == 2
+    calendar.links[0, DUE] = 0
+    calendars.clear(calendar)
+    calendars.schedule(np.uint64(0), 0.25, 2, calendar)
+    assert not calendar.lists[:, 2].any()
 
 
 def test_margins_whose_products_underflow_are_in_the_calendar():
     margins = [1e-170, -1e-170, 0.0]
-    kernels, links, *_ = planned(margins, margins, [1.0, 0.5, 0.25], 1e-180)
-    assert list(links[:, kernels.DUE]) == [1, 1, 0]
+    calendar = planned(margins, margins, [1.0, 0.5, 0.25], 1e-180)
+    assert list(calendar.links[:, DUE]) == [1, 1, 0]
 
 
 def test_a_calendar_written_anew_forgets_no_row_and_frees_what_is_stale():
     margins = np.linspace(1.0, 2.0, 40)
-    kernels, links, calendar, pool, spare = planned(margins, margins, [1.0, 0.9, 0.6, 0.2], 0.3)
-    due = links[:, kernels.DUE].copy()
-    assert sorted(set(due)) == [2] and calendar[2, 2] == 40 and spare[1] == 8 - 3
+    calendar = planned(margins, margins, [1.0, 0.9, 0.6, 0.2], 0.3)
+    _, links, lists, pool, spare = calendar
+    due = links[:, DUE].copy()
+    assert sorted(set(due)) == [2] and lists[2, 2] == 40 and spare[1] == 8 - 3
     for i in range(20):  # now due earlier; their old places are stale
-        kernels._note(np.uint64(i), 1, links, calendar, pool, spare)
-    links[30, kernels.DUE] = 0
-    kernels._write_anew(links, calendar, pool, spare)
-    assert list(calendar[:, 2]) == [0, 20, 19, 0] and spare[1] == 8 - 4
+        calendars.note(np.uint64(i), 1, calendar)
+    links[30, DUE] = 0
+    calendars.write_anew(calendar)
+    assert list(lists[:, 2]) == [0, 20, 19, 0] and spare[1] == 8 - 4
     for step, rows in ((1, range(20)), (2, [*range(20, 30), *range(31, 40)])):
-        chunk, filled, found = calendar[step, 0], calendar[step, 1], []
+        chunk, filled, found = lists[step, 0], lists[step, 1], []
         while chunk >= 0:
             found += list(pool[chunk, 1 : 1 + filled])
-            chunk, filled = pool[chunk, 0], kernels.CHUNK
+            chunk, filled = pool[chunk, 0], CHUNK
         assert sorted(found) == list(rows)
 
 
@@ -224,29 +226,22 @@ def test_a_calendar_that_fills_up_is_written_anew_on_the_way(monkeypatch):
         return state.run(np.full(900, 0.02), randomness.run_on), state.work
 
     roomy, work = chosen()
-    plain = LazyVertices._arguments
+    plain = calendars.empty
 
-    def cramped(self, choices, factors, pushes):
-        arguments = list(plain(self, choices, factors, pushes))
-        at = next(k for k, part in enumerate(arguments) if np.shape(part)[1:] == (16,) and k > 12)
-        links, calendar, pool, spare = arguments[12], arguments[at - 1], arguments[at], arguments[at + 1]
-        arguments[at] = pool = pool[: len(factors) + 3 * len(links) // 15].copy()
-        kernels = self._kernels
-        kernels.schedule_all(
-            factors, self._state, links, calendar, pool, spare, self._slack, self._head_slack
-        )
-        return tuple(arguments)
+    def cramped(factors, links):
+        calendar = plain(factors, links)
+        return calendar._replace(pool=calendar.pool[: len(factors) + 3 * len(links) // 15])
 
-    monkeypatch.setattr(LazyVertices, "_arguments", cramped)
+    monkeypatch.setattr(calendars, "empty", cramped)
     again, same_work = chosen()
     assert np.array_equal(roomy, again) and np.array_equal(work, same_work)
 
 
 def edges(state, scale):
     """The upper edge of the bin of each column."""
-    _, position, start = state._bins
-    bins = np.repeat(np.arange(state._kernels.BINS), np.diff(start))[position]
-    return (bins + 1 - state._kernels.ORIGIN) * scale + state._line[2]
+    _, position, start, *_ = state._bins
+    bins = np.repeat(np.arange(BINS), np.diff(start))[position]
+    return (bins + 1 - ORIGIN) * scale + state._line[2]
 
 
 def test_rounding_to_the_grid_lifts_no_score_above_its_bin():
@@ -277,7 +272,7 @@ def test_bounds_allow_for_the_rounding_of_a_large_intercept():
         randomness._at, done = kernel(randomness._words, randomness._at, t, choices[: t + 1], *rest)
         assert done == t + 1
         exact = ((factors[done] * state._state[:, 0] + base) - records.y).sum()
-        assert abs(exact - state._sums[0, 0]) <= state._sums[0, 1]
+        assert abs(exact - state._followed.sums[0, 0]) <= state._followed.sums[0, 1]
 
 
 def test_steps_whose_grid_shows_are_taken_one_by_one():
@@ -300,13 +295,13 @@ def test_a_radius_that_would_overflow_is_refused():
 def test_sums_of_followed_margins_are_exact_after_many_steps():
     state, randomness = lazy(Logistic(), 1.0, 50.0)
     state._settle(2000)
-    state._slack = 0.01  # more rows follow than speed would ask for
+    state._followed = state._followed._replace(slack=0.01)  # more rows follow than speed would ask for
     factors = np.cumprod(np.append(1.0, 1 - SIZES))
     run(state, randomness, factors, SIZES * RADIUS / factors[1:])
     assert state.work[3] > 1e5
     followed = sums(Logistic(), 1.0, state._state[:, 1], 0.0)
-    assert np.allclose(state._sums[:, 0], followed, rtol=0, atol=1e-9)
-    steps = state._sums[:, 0] / state._weighed.grid
+    assert np.allclose(state._followed.sums[:, 0], followed, rtol=0, atol=1e-9)
+    steps = state._followed.sums[:, 0] / (state._terms.cut.rounding / (1.5 * 2.0**52))
     assert np.array_equal(steps, np.rint(steps)) and np.abs(steps).max() <= 2.0**51
     lag = np.abs(factors[-1] * state._state[:, 0] - state._state[:, 1])
     assert 0.005 < lag.max() <= 0.01 * (1 + 1e-9)
@@ -345,11 +340,11 @@ def test_the_law_is_the_same_where_sums_lag_behind_by_almost_their_slack():
     state, randomness = lazy(Squared(), 100.0, 10.0, X, y)
     state._state[:, 0] = X @ np.array([6.0, 0.0])
     state._settle(1)
-    factor = 1 - 0.95 * state._slack / 6.0
+    factor = 1 - 0.95 * state._followed.slack / 6.0
     draws = 100_000
     chosen = run(state, randomness, np.full(draws + 1, factor), np.zeros(draws))
     exact = sums(Squared(), 100.0, factor * state._state[:, 0], 0.0, X, y)
-    assert abs(exact[0] - state._sums[0, 0]) > 0.9 * state._sums[0, 1] > 4.0
+    assert abs(exact[0] - state._followed.sums[0, 0]) > 0.9 * state._followed.sums[0, 1] > 4.0
     assert misfit(chosen, exact, 10.0) > 1e-6
     assert 0 < state.work[1] < state.work[0]  # coins of both kinds
 
@@ -373,15 +368,16 @@ def test_scores_that_fall_far_are_sorted_anew():
     state._state[:, 0] = X @ np.array([RADIUS, -RADIUS])
     state._settle(10)
     run(state, randomness, 0.5 ** np.arange(11.0), np.zeros(10))
-    assert state._bins[2][state._kernels.LOWEST] < 2
+    assert state._bins.start[LOWEST] < 2
 
 
 def test_bounds_that_forget_their_slack_are_noticed():
     loss, clip, scale = SmoothedHinge(), 1.0, 8.0
     state, randomness = lazy(loss, clip, scale, seed=3)
     state._settle(40)
-    state._slack, state._sums[:, 1] = 100.0, 0.0
-    state._kernels.sort(state._sums, state._heads[0], *state._bins, state._line)
+    state._followed = state._followed._replace(slack=100.0)
+    state._followed.sums[:, 1] = 0.0
+    kernels.sort(state._followed, state._heads, state._bins)
     factors = np.cumprod(np.append(1.0, 1 - SIZES[:40]))
     run(state, randomness, factors, SIZES[:40] * RADIUS / factors[1:])
     draws = 100_000
@@ -576,7 +572,9 @@ def test_a_tiny_entry_changes_no_probability(loss, entry):
         randomness = Randomness(5)
         state.run(np.full(3, 0.5), randomness.run_on)
         state._settle(1)
-        assert all(np.isfinite(part).all() for part in (state._sums, state._line, state._slack))
+        assert all(
+            np.isfinite(part).all() for part in (state._followed.sums, state._line, state._followed.slack)
+        )
         draws = run(state, randomness, np.ones(2001), np.zeros(2000))
         assert np.abs(np.bincount(draws, minlength=4) - 500).max() < 175
 

@@ -27,26 +27,24 @@ class Batch:
 
     def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """X @ w."""
-        from .batch_kernels import dense_dots, sparse_dots  # compiled code is loaded by those who use it
+        from ..kernels.batch import dense_dots, sparse_dots  # compiled code is loaded by those who use it
 
         out = np.empty(len(self._index))
         if isinstance(self._block, Dense):
             dense_dots(self._block.X, self._index, w, out)
         else:
-            indptr, indices, entries = self._block.by_rows.unsigned
-            sparse_dots(indptr, indices, entries, self._index, w, out)
+            sparse_dots(self._block.by_rows.unsigned, self._index, w, out)
         return out
 
     def t_dot(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
         """X.T @ r."""
-        from .batch_kernels import dense_sum, sparse_sum
+        from ..kernels.batch import dense_sum, sparse_sum
 
         out = np.zeros(self._block.shape[1])
         if isinstance(self._block, Dense):
             dense_sum(self._block.X, self._index, r, out)
         else:
-            indptr, indices, entries = self._block.by_rows.unsigned
-            sparse_sum(indptr, indices, entries, self._index, r, out)
+            sparse_sum(self._block.by_rows.unsigned, self._index, r, out)
         return out
 
     @cached_property

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.arguments import Compressed
 from .parts import PROCESSORS, in_ranges
 
 _ENTRIES_A_THREAD = 1 << 18
@@ -14,7 +15,7 @@ _SAMPLE = 4096
 
 def converted(X: Any) -> Any:
     """A scipy CSR table as CSC, a CSC table as CSR: indices ascending, entries in their own precision."""
-    from .sparse_kernels import convert  # compiled code is loaded by those who use it
+    from ..kernels.compressed import convert  # compiled code is loaded by those who use it
 
     majors, minors = len(X.indptr) - 1, X.shape[X.format == "csr"]
     result = type(X.T)(X.shape, dtype=X.dtype)
@@ -25,15 +26,15 @@ def converted(X: Any) -> Any:
     source, target = unsigned(X), unsigned(result)
     threads = max(1, min(PROCESSORS, X.nnz // _ENTRIES_A_THREAD))
     in_ranges(
-        lambda _, low, high: convert(*source, low, high, *target), even_ranges(source[1], minors, threads)
+        lambda _, low, high: convert(source, low, high, target), even_ranges(source.indices, minors, threads)
     )
     return result
 
 
-def unsigned(X: Any) -> tuple[Any, Any, Any]:
-    """(indptr, indices, entries) for kernels: unsigned indices spare a test for negative ones."""
+def unsigned(X: Any) -> Compressed:
+    """The table for kernels: unsigned indices spare a test for negative ones."""
     indptr, indices = (part.view(f"u{part.itemsize}") for part in (X.indptr, X.indices))
-    return indptr, indices, X.data
+    return Compressed(indptr, indices, X.data)
 
 
 def even_ranges(indices: Any, length: int, ranges: int) -> list[int]:

@@ -31,11 +31,11 @@ class CSC(Sparse):
             return self
         return self._times_rows(scale)
 
-    def descend(self, tail: NDArray[np.float64], *steps: Any) -> NDArray[np.float64]:
-        """Run a compiled block of coordinate steps (see ``kernels.descend_sparse``)."""
-        from .kernels import descend_sparse  # compiled code is loaded by those who use it
+    def descend(self, tail: NDArray[np.float64], *steps: Any) -> None:
+        """Run a compiled block of coordinate steps (see ``kernels.coordinate``)."""
+        from ..kernels.coordinate import descend_sparse  # compiled code is loaded by those who use it
 
-        return descend_sparse(*self.unsigned, tail, *steps)
+        descend_sparse(self.unsigned, tail, *steps)
 
     @cached_property
     def by_rows(self) -> Sparse:

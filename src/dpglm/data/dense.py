@@ -100,17 +100,17 @@ class Dense:
         np.multiply(self.X, scale[:, None], out=X, casting="same_kind")
         return Dense(X)
 
-    def descend(self, tail: NDArray[np.float64], *steps: Any) -> NDArray[np.float64]:
-        """Run a compiled block of coordinate steps (see ``kernels.descend_dense``)."""
-        from .kernels import descend_dense  # compiled code is loaded by those who use it
+    def descend(self, tail: NDArray[np.float64], *steps: Any) -> None:
+        """Run a compiled block of coordinate steps (see ``kernels.coordinate``)."""
+        from ..kernels.coordinate import descend_dense  # compiled code is loaded by those who use it
 
-        return descend_dense(self.X, tail, *steps)
+        descend_dense(self.X, tail, *steps)
 
     def clipped_sums(self, r: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum over the rows of r_i times entry j, each term cut to [-limit_j, limit_j], for all columns."""
         if self.X.dtype == np.float64 and np.isinf(limit).all():
             return self.t_dot(r)
-        from .sum_kernels import clipped_by_columns, clipped_by_rows
+        from ..kernels.sums import clipped_by_columns, clipped_by_rows
 
         n, p = self.shape
         parts = parts_of(n * p)
@@ -135,8 +135,8 @@ class Dense:
         return FreshSums(self, scale, tail, np.where(reach <= limit, np.inf, limit))
 
     def ascend(self, *steps: Any) -> int:
-        """Run compiled dual steps (see ``dual_kernels.ascend_dense``)."""
-        from .dual_kernels import ascend_dense
+        """Run compiled dual steps (see ``kernels.dual``)."""
+        from ..kernels.dual import ascend_dense
 
         return ascend_dense(self._contiguous_rows, *steps)
 

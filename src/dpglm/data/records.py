@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..bounds import Bounds
+from ..kernels.arguments import BothWays
 from .batch import Batch
 from .csc import CSC
 from .csr import CSR
@@ -26,7 +27,7 @@ class Columns(Protocol):
     """What a table stored by columns offers to coordinate methods."""
 
     def column(self, j: int) -> tuple[Any, NDArray[Any]]: ...
-    def descend(self, tail: NDArray[np.float64], *steps: Any) -> NDArray[np.float64]: ...
+    def descend(self, tail: NDArray[np.float64], *steps: Any) -> None: ...
 
 
 class Block(Protocol):
@@ -129,7 +130,7 @@ class Records:
         return self.block.sums(self.scale, tail, limit, reach)
 
     def ascend(self, *steps: Any) -> int:
-        """Dual steps of some records, one after the other; how many moved (see ``dual_kernels``)."""
+        """Dual steps of some records, one after the other; how many moved (see ``kernels.dual``)."""
         tail = self.intercept_column[: self.n_records if self.constant else 0]
         return self.block.ascend(self.scale, tail, *steps)
 
@@ -139,9 +140,9 @@ class Records:
         return replace(self, block=self.block.by_rows) if isinstance(self.block, Dense) else self
 
     @property
-    def both_ways(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """(indptr, indices, entries) of the table by rows and by columns, before its rows are scaled."""
-        return self.block.by_rows.unsigned, self._by_columns.unsigned
+    def both_ways(self) -> BothWays:
+        """The table by rows and by columns, before its rows are scaled."""
+        return BothWays(self.block.by_rows.unsigned, self._by_columns.unsigned)
 
     def weighed(self, r: NDArray[np.float64], limit: float) -> Weighed:
         """Sums over the records of r_i times entry j, each term cut to [-limit, limit], and weights."""

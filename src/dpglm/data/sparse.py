@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..bounds import rounded_down
+from ..kernels.arguments import Compressed
 from .conversion import even_ranges, unsigned
 from .dense import LEAST_NORM
 from .parts import PROCESSORS, in_ranges, parts_of
@@ -31,8 +32,8 @@ class Sparse:
         return self.X.shape
 
     @property
-    def unsigned(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """(indptr, indices, entries) for kernels: unsigned indices spare a test for negative ones."""
+    def unsigned(self) -> Compressed:
+        """The table for kernels: unsigned indices spare a test for negative ones."""
         return unsigned(self.X)
 
     def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -54,12 +55,12 @@ class Sparse:
 
     def clipped(self, limit: NDArray[np.float64]) -> Self:
         """The table with entry j of each row cut to [-limit_j, limit_j]; itself if none exceeds any limit."""
-        from .sparse_kernels import cut
+        from ..kernels.compressed import cut_entries
 
         edge, entries = rounded_down(limit, self.X.dtype), self.X.data
         if max(entries.max(initial=0), -entries.min(initial=0)) <= edge.min(initial=np.inf):
             return self
-        return self._with(self._pass(cut, edge, not self._row_major, out=np.empty_like(entries)))
+        return self._with(self._pass(cut_entries, edge, not self._row_major, out=np.empty_like(entries)))
 
     def without(self, dropped: NDArray[np.bool_]) -> Self:
         """The table with some rows set to zero."""
@@ -70,10 +71,10 @@ class Sparse:
         return KeptSums(self.by_rows, scale, tail, limit)
 
     def ascend(self, *steps: Any) -> int:
-        """Run compiled dual steps (see ``dual_kernels.ascend_sparse``)."""
-        from .dual_kernels import ascend_sparse
+        """Run compiled dual steps (see ``kernels.dual``)."""
+        from ..kernels.dual import ascend_sparse
 
-        return ascend_sparse(*self.by_rows.unsigned, *steps)
+        return ascend_sparse(self.by_rows.unsigned, *steps)
 
     @property
     def by_rows(self) -> Sparse:
@@ -90,44 +91,42 @@ class Sparse:
 
     def _times_rows(self, scale: NDArray[np.float64]) -> Self:
         """The table with row i multiplied by scale_i; entries of any value by 0 are 0."""
-        from .sparse_kernels import multiply
+        from ..kernels.compressed import multiply
 
         return self._with(self._pass(multiply, scale, self._row_major, out=np.empty_like(self.X.data)))
 
     def _squares(self, scale: NDArray[np.float64], of_rows: bool) -> NDArray[np.float64]:
         """Sums of squared entries over each row, or over each column with scaled rows; no scale is 1."""
-        from .sparse_kernels import squares_by_major, squares_by_minor
+        from ..kernels.compressed import squares_by_major, squares_by_minor
 
         if of_rows == self._row_major:
             return self._pass(squares_by_major, scale, out=np.empty(len(self.X.indptr) - 1))
-        indptr, indices, entries = self.unsigned
-        out = np.zeros(self.shape[not of_rows])
+        table, out = self.unsigned, np.zeros(self.shape[not of_rows])
         in_ranges(
-            lambda _, low, high: squares_by_minor(indptr, indices, entries, scale, low, high, out),
-            even_ranges(indices, len(out), min(PROCESSORS, parts_of(len(entries)))),
+            lambda _, low, high: squares_by_minor(table, scale, low, high, out),
+            even_ranges(table.indices, len(out), min(PROCESSORS, parts_of(len(table.entries)))),
         )
         return out
 
     def _product(self, vector: NDArray[np.float64], along: bool) -> NDArray[np.float64]:
         """Products of the stored lines with a vector, or the sum of the lines, each times its entry of it."""
-        from .sparse_kernels import add_lines, dots
+        from ..kernels.compressed import add_lines, dots
 
         if along:
             return self._pass(dots, vector, out=np.empty(len(self.X.indptr) - 1))
-        indptr, indices, entries = self.unsigned
         out = np.zeros(self.shape[self._row_major])
-        add_lines(indptr, indices, entries, vector, out)
+        add_lines(self.unsigned, vector, out)
         return out
 
     def _pass(self, kernel: Any, *arguments: Any, out: NDArray[Any]) -> NDArray[Any]:
         """What a kernel writes in a pass over the table, in parts of about as many entries each."""
-        indptr, indices, entries = self.unsigned
-        parts = parts_of(len(entries))
-        shares = [len(entries) * k // parts for k in range(1, parts)]
-        edges = np.searchsorted(indptr, np.array(shares, dtype=indptr.dtype))
+        table, entries = self.unsigned, len(self.X.data)
+        parts = parts_of(entries)
+        shares = np.array([entries * k // parts for k in range(1, parts)], dtype=table.indptr.dtype)
+        edges = np.searchsorted(table.indptr, shares)
         in_ranges(
-            lambda _, start, stop: kernel(indptr, indices, entries, *arguments, start, stop, out),
-            [0, *edges.tolist(), len(indptr) - 1],
+            lambda _, start, stop: kernel(table, *arguments, start, stop, out),
+            [0, *edges.tolist(), len(table.indptr) - 1],
         )
         return out
 

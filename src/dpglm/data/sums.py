@@ -76,9 +76,9 @@ class KeptSums:
     """
 
     def __init__(self, table: Sparse, scale: Vector, tail: Vector, limit: Vector) -> None:
-        from . import sum_kernels  # compiled code is loaded by those who use it
+        from ..kernels import sums  # compiled code is loaded by those who use it
 
-        self._kernels = sum_kernels
+        self._kernels = sums
         self._table, self._scale, self._tail = table.unsigned, scale, tail
         grid = exact_grid(limit, table.shape[0])
         self._state = cache_lines(len(limit))

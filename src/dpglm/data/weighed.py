@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.arguments import Cut
 from .parts import in_parts
 from .sums import Vector, exact_grid
 
@@ -26,17 +27,15 @@ class Weighed:
         For each column the sum of its cut terms, and its weight: the sum of its absolute entries.
     largest : float
         The largest absolute entry.
-    limit, rounding : float
-        The limit as a multiple of the grid on which sums are exact, and the number whose addition and
-        subtraction rounds a term to that grid.
+    cut : Cut
+        The limit as a multiple of the grid on which sums are exact, and what rounds a term to that grid.
     grid : float
         That grid.
     """
 
     sums: Vector
     largest: float
-    limit: float
-    rounding: float
+    cut: Cut
     grid: float
 
 
@@ -45,18 +44,18 @@ def weighed(table: Sparse, scale: Vector, r: Vector, limit: float) -> Weighed:
 
     The table is stored by columns.
     """
-    from .sum_kernels import weighed as compiled  # compiled code is loaded by those who use it
+    from ..kernels.sums import weighed as compiled  # compiled code is loaded by those who use it
 
     n, p = table.shape
     grid = float(exact_grid(np.array(limit), n))
-    limit, rounding = float(np.floor(limit / grid) * grid), 1.5 * 2.0**52 * grid
+    cut = Cut(float(np.floor(limit / grid) * grid), 1.5 * 2.0**52 * grid)
     factors = np.column_stack([r * scale, scale])
     sums = np.empty((p, 2))
     parts = max(1, min(_MOST_PARTS, p // _COLUMNS_A_PART))
     largest = np.zeros(parts)
 
     def work(part: int, start: int, stop: int) -> Any:
-        largest[part] = compiled(*table.unsigned, factors, limit, rounding, start, stop, sums)
+        largest[part] = compiled(table.unsigned, factors, cut, start, stop, sums)
 
     in_parts(work, p, parts)
-    return Weighed(sums, float(largest.max()), limit, rounding, grid)
+    return Weighed(sums, float(largest.max()), cut, grid)

@@ -37,15 +37,12 @@ class Binned:
     noisy: ClassVar[bool] = True
 
     def __init__(self, scores: Any, grid: float, scale: float) -> None:
-        from . import binned_kernels  # compiled code is loaded by those who use it
+        from ..kernels import binned, bins  # compiled code is loaded by those who use it
 
-        self._kernels = binned_kernels
+        self._kernels = binned
         count = np.size(scores)
         self._values = np.empty(count)
-        self._perm = np.empty(count, dtype=np.uint32)
-        self._position = np.empty(count, dtype=np.uint32)
-        self._start = np.empty(binned_kernels.BINS + 1, dtype=np.int64)
-        self._line = np.array([grid, 1 / scale, 0.0])
+        self._bins = bins.empty(count, np.array([grid, 1 / scale, 0.0]))
         self._build(scores)
 
     def update(self, index: Any, scores: Any, everything: Callable[[], Any] | None = None) -> bool:
@@ -57,27 +54,25 @@ class Binned:
         index, scores = np.asarray(index), np.asarray(scores, dtype=np.float64)
         if index.ndim != 1 or index.shape != scores.shape:
             raise ValueError("there must be one score for each candidate")
-        sort, _ = self._kernels.update(
-            index, scores, self._values, self._perm, self._position, self._start, self._line
-        )
+        sort, _ = self._kernels.update(index, scores, self._values, *self._bins)
         if sort:
             self._build(everything() if everything else self._values)
         return bool(sort)
 
     def room(self, index: Any) -> Any:
         """How far each of these scores may move, up or down, before it needs an update."""
-        return self._kernels.room(index, self._values, self._line)
+        return self._kernels.room(index, self._values, self._bins.line)
 
     def draw(self, randomness: Randomness, score: Callable[[int], float] | None = None) -> int:
         """Choose a candidate; ``score`` tells the present score of one, if any moved without an update."""
         kernels = self._kernels
         if score is None:
-            return randomness.run(kernels.draw, self._values, self._perm, self._start, self._line)
+            return randomness.run(kernels.draw, self._values, *self._bins)
         while True:
-            j, k = divmod(randomness.run(kernels.propose, self._perm, self._start), kernels.BINS)
-            if randomness.run(kernels.accept, score(j), k, self._line):
+            j, k = divmod(randomness.run(kernels.draw_bin, *self._bins), kernels.BINS)
+            if randomness.run(kernels.accept, score(j), k, self._bins.line):
                 return j
 
     def _build(self, scores: Any) -> None:
         scores = np.ascontiguousarray(scores, dtype=np.float64)
-        self._kernels.build(scores, self._values, self._perm, self._position, self._start, self._line)
+        self._kernels.build(scores, self._values, *self._bins)

@@ -38,9 +38,9 @@ class Grouped:
     noisy: ClassVar[bool] = True
 
     def __init__(self, scores: Any, grid: float, scale: float) -> None:
-        from . import grouped_kernels  # compiled code is loaded by those who use it
+        from ..kernels import grouped  # compiled code is loaded by those who use it
 
-        self._kernels = grouped_kernels
+        self._kernels = grouped
         self._grid, self._scale = grid, scale
         self._values = on_grid(np.asarray(scores, dtype=np.float64), grid)
         count = self._values.size

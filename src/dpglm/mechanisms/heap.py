@@ -38,9 +38,9 @@ class Heap:
     noisy: ClassVar[bool] = False
 
     def __init__(self, scores: Any) -> None:
-        from . import heap_kernels  # compiled code is loaded by those who use it
+        from ..kernels import heap  # compiled code is loaded by those who use it
 
-        self._kernels = heap_kernels
+        self._kernels = heap
         self._scores = np.array(scores, dtype=np.float64)
         self._bounds = self._scores.copy()
         self._order = np.arange(self._scores.size)

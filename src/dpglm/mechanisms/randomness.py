@@ -50,13 +50,13 @@ class Randomness:
 
     def gaussian(self, scale: Any, size: Any = None) -> Any:
         """round(scale * Z) for standard normal Z and whole numbers ``scale`` from 1 to 2**41."""
-        from .kernels import gaussian  # compiled code is loaded by those who use it
+        from ..kernels.noise import gaussian  # compiled code is loaded by those who use it
 
         return self._rounded(partial(gaussian, _HIGH), exact.gaussian, scale, size)
 
     def laplace(self, scale: Any, size: Any = None) -> Any:
         """round(scale * L) for L of density exp(-abs(t)) / 2 and whole numbers ``scale`` from 1 to 2**41."""
-        from .kernels import laplace
+        from ..kernels.noise import laplace
 
         return self._rounded(laplace, exact.laplace, scale, size)
 

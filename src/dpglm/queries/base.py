@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.arguments import BothWays
 from ..privacy import Neighbours
 
 Vector = NDArray[np.float64]
@@ -54,7 +55,7 @@ class Table(Protocol):
     @property
     def without_zeros(self) -> Table: ...
     @property
-    def both_ways(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]: ...
+    def both_ways(self) -> BothWays: ...
     @property
     def scale(self) -> Vector: ...
     @property

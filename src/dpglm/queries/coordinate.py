@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.arguments import Form, Releases
 from ..losses import Loss
 from ..privacy import Neighbours
 from .base import (
@@ -26,8 +27,7 @@ from .base import (
 )
 
 
-@dataclass(frozen=True)
-class CoordinateRule:
+class CoordinateRule(NamedTuple):
     """The public step rule of a block: w_j <- prox(w_j - rate_j * released, step_j) for its penalty."""
 
     rate: Vector
@@ -128,10 +128,8 @@ class OpenCoordinates:
         noise, grid = drawn
         if mechanism.noise > 0:
             self._require_finite(coordinates, noise, rule)
-        moves = self._columns.descend(
-            self._tail, loss.form, loss.form_parameter, self._y, self._z, self._w, coordinates,
-            self._query.clip, noise, grid, rule.rate, rule.step, rule.l1, rule.l2, rule.low, rule.high,
-        )  # fmt: skip
+        releases, moves = Releases(coordinates, self._query.clip, noise, grid), np.empty(len(coordinates))
+        self._columns.descend(self._tail, Form.of(loss), self._y, self._z, self._w, releases, rule, moves)
         return moves, self._w.copy()
 
     def _require_finite(self, coordinates: NDArray[np.int64], noise: Vector, rule: CoordinateRule) -> None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.arguments import DualPoint, DualVariables, Form
 from ..losses import Loss
 from ..privacy import Neighbours
 from .base import (
@@ -52,10 +53,12 @@ class DualForm:
         return w
 
     @cached_property
-    def compiled(self) -> tuple[Any, ...]:
-        """The same for compiled code: 1 / (n l2), n l1, low, high, and whether the last three do nothing."""
+    def compiled(self) -> DualPoint:
+        """The same for compiled code."""
         plain = not self.l1.any() and np.isinf(self.low).all() and np.isinf(self.high).all()
-        return 1 / (self.n * self.l2), self.n * self.l1, self.low, self.high, bool(plain)
+        return DualPoint(
+            self.centre, 1 / (self.n * self.l2), self.n * self.l1, self.low, self.high, bool(plain)
+        )
 
     def conjugate(self, v: Vector) -> float:
         """The largest value of u·v/n less the penalty of u, over all coefficients u."""
@@ -176,10 +179,8 @@ class OpenDual:
                 v += moved
                 w[:] = form.point(v)
             return len(order)
-        return data.ascend(
-            loss.form, loss.form_parameter, data.y, self._weight, self._limit, self._alpha, v, w,
-            form.centre, *form.compiled, order,
-        )  # fmt: skip
+        variables = DualVariables(data.y, self._weight, self._limit, self._alpha)
+        return data.ascend(Form.of(loss), variables, v, w, form.compiled, order)
 
     @cached_property
     def _limit(self) -> Vector:

@@ -1,4 +1,4 @@
-"""Frank-Wolfe steps whose selections compute few sums: see vertex_kernels.py."""
+"""Frank-Wolfe steps whose selections compute few sums: see kernels/steps.py."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.arguments import Followed, Form, Heads, Terms
 from .base import Table, Vector, finite
 
 if TYPE_CHECKING:
@@ -50,11 +51,8 @@ class LazyVertices:
         self, query: VertexScores, data: Table, parts: Vector, base: float, radius: float, grid: float,
         scale: float,
     ) -> None:  # fmt: skip
-        from . import vertex_kernels  # compiled code is loaded by those who use it
-
-        self._kernels: Any = vertex_kernels
         self._query, self._data, self._base, self._radius = query, data, base, radius
-        self._rows, self._columns = data.both_ways
+        self._table = data.both_ways
         self._state = data.lines()
         self._state[:, 0], self._state[:, 2], self._state[:, 3] = parts, data.y, data.scale
         self._line = np.array([grid, 1 / scale, 0.0, 0.0])
@@ -86,53 +84,59 @@ class LazyVertices:
 
     def _arguments(self, choices: NDArray[np.int64], factors: Vector, pushes: Vector) -> tuple[Any, ...]:
         """What ``run_on`` needs for a block: the kernel, the number of its draws, and its own arguments."""
-        loss, kernels = self._query.loss, self._kernels
-        links = self._state.view(np.int32)
-        calendar = np.empty((len(factors), 3), dtype=np.int32)
-        chunks = 3 * len(links) // kernels.CHUNK + 2 * len(factors) + 16
-        notes = calendar, np.empty((chunks, 1 + kernels.CHUNK), dtype=np.int32), np.empty(2, dtype=np.int64)
-        kernels.schedule_all(factors, self._state, links, *notes, self._slack, self._head_slack)
+        from ..kernels import calendar, steps
+
+        plan = calendar.empty(factors, self._state.view(np.int32))
+        calendar.schedule_all(self._state, self._followed.slack, self._heads.slack, plan)
         return (
-            kernels.run, len(choices), choices, factors, pushes, *self._rows, *self._columns,
-            self._state, links, self._sums, *self._bins, self._line, *self._heads, *notes,
-            self.work, np.empty(kernels.BINS), loss.form, loss.form_parameter, self._base,
-            self._weighed.limit, self._weighed.rounding, self._slack, self._head_slack,
+            steps.run, len(choices), choices, pushes, self._table, self._terms, self._followed, self._heads,
+            self._bins, plan, self.work,
         )  # fmt: skip
 
     def _settle(self, steps: int) -> None:
         """Let followed margins be the true ones, and choose how far they may lag in the coming steps."""
+        from ..kernels import bins, heads  # compiled code is loaded by those who use it
+        from ..kernels.steps import sort, widen
+
         n, p = self._data.n_records, self._query.n_features
         loss, state = self._query.loss, self._state
         state[:, 1] = state[:, 0]
         z = state[:, 0] + np.where(state[:, 3] > 0, self._base, 0.0)
         slopes = finite(loss.derivative(z, self._data.y))
-        self._weighed = weighed = self._data.weighed(slopes, self._query.clip)
-        self._sums = weighed.sums
+        weighed = self._data.weighed(slopes, self._query.clip)
+        sums = weighed.sums
         # What rounding can add: of margins and slopes by weight, of terms for each entry, of scores for all.
         reach = max(self._radius * weighed.largest, float(np.abs(state[:, 0]).max()))
         wobble = rounding_of_margins(reach, self._base)
         added_up = 4.0 * steps * n * 2.0**-52 * (loss.lipschitz() + 2 * loss.smoothness() * reach)
-        columns = self._choose_heads(weighed, added_up, 2 * reach)
-        weights = self._sums[columns, 1]
+        slack, head_slack, columns = self._choose_heads(weighed, added_up, 2 * reach)
+        weights = sums[columns, 1]
         entry = _SAFE * (2 * weighed.grid + 2.0**-45 * self._query.clip)
-        bend = _SAFE * loss.smoothness() * (self._slack + wobble)
-        self._kernels.widen(self._columns[0], bend, entry, self._line[0], self._sums)
-        heads = np.zeros((len(columns), 4))
-        led = np.zeros(1, dtype=np.uint64), np.empty((0, 2), dtype=self._rows[2].dtype)
+        bend = _SAFE * loss.smoothness() * (slack + wobble)
+        by_columns = self._table.columns
+        widen(by_columns.indptr, bend, entry, self._line[0], sums)
+        lines = np.zeros((len(columns), 4))
+        led = np.zeros(1, dtype=np.uint64), np.empty((0, 2), dtype=by_columns.entries.dtype)
         if columns.size:
-            second_order = 0.5 * loss.curvature_lipschitz() * (self._head_slack + wobble) ** 2
+            led = heads.some_columns(by_columns, columns.astype(np.uint64), n)
+        self._terms = Terms(Form.of(loss), self._base, weighed.cut)
+        self._followed = Followed(state, sums, np.empty(p), slack)
+        self._heads = Heads(columns.astype(np.uint32), lines, *led, head_slack)
+        if columns.size:
+            second_order = 0.5 * loss.curvature_lipschitz() * (head_slack + wobble) ** 2
             bend = _SAFE * (second_order + loss.smoothness() * wobble + added_up)
-            heads[:, 2] = weights * bend + n * entry + self._line[0]
-            self._sums[columns, 1] = -1.0 - np.arange(len(columns))
-            led = self._kernels.some_columns(*self._columns, columns.astype(np.uint64), n)
-            self._kernels.start_heads(*led, state, heads, loss.form, loss.form_parameter, self._base)
-        self._heads = (heads, columns.astype(np.uint32), *led)
-        perm, position = np.empty(p, dtype=np.uint32), np.empty(p, dtype=np.uint32)
-        self._bins = (perm, position, np.empty(self._kernels.BINS + 1, dtype=np.int64))
-        self._kernels.sort(self._sums, heads, *self._bins, self._line)
+            lines[:, 2] = weights * bend + n * entry + self._line[0]
+            sums[columns, 1] = -1.0 - np.arange(len(columns))
+            heads.start_heads(state, self._heads, self._terms)
+        self._bins = bins.empty(p, self._line)
+        sort(self._followed, self._heads, self._bins)
 
-    def _choose_heads(self, weighed: Any, added_up: float, farthest: float) -> NDArray[Any]:
-        """Set how far margins may lag, so that bounds are half a scale above scores; the columns led.
+    def _choose_heads(
+        self, weighed: Any, added_up: float, farthest: float
+    ) -> tuple[float, float, NDArray[Any]]:
+        """How far margins may lag, for sums and for heads, and the columns that are heads.
+
+        Bounds are then half a scale above scores.
 
         There are none where their error would not be small: if terms are cut, if the curvature jumps, or if
         so many changes of their lines would add up too much rounding. No margin lags by more than
@@ -141,20 +145,19 @@ class LazyVertices:
         loss, weights, inverse = self._query.loss, weighed.sums[:, 1], float(self._line[1])
         heaviest = float(weights.max(initial=0.0)) * inverse
         columns = np.empty(0, dtype=np.int64)
-        self._head_slack = math.inf
+        head_slack = math.inf
         bounded = math.isfinite(loss.lipschitz()) and math.isfinite(loss.curvature_lipschitz())
-        uncut = bounded and loss.lipschitz() * weighed.largest <= weighed.limit
+        uncut = bounded and loss.lipschitz() * weighed.largest <= weighed.cut.limit
         if uncut and added_up * heaviest <= _HEAD_WIDTH / 2 and heaviest > _LIGHT:
             square = _least_of(2 * _HEAD_WIDTH, loss.curvature_lipschitz() * heaviest, farthest * farthest)
-            self._head_slack = math.sqrt(square)
+            head_slack = math.sqrt(square)
             heaviest = _LIGHT
             columns = np.flatnonzero(weights > _LIGHT / inverse)
             if len(columns) > _MOST_HEADS:
                 columns = columns[np.argsort(weights[columns])]
                 heaviest = float(weights[columns[-_MOST_HEADS - 1]]) * inverse
                 columns = columns[-_MOST_HEADS:]
-        self._slack = _least_of(_TAIL_WIDTH, loss.smoothness() * heaviest, farthest)
-        return columns
+        return _least_of(_TAIL_WIDTH, loss.smoothness() * heaviest, farthest), head_slack, columns
 
 
 def _least_of(width: float, rate: float, farthest: float) -> float:

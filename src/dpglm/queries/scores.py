@@ -97,7 +97,7 @@ class OpenScores:
     def __init__(
         self, query: CoordinateScores, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser
     ) -> None:
-        from .score_kernels import scores  # compiled code is loaded by those who use it
+        from ..kernels.scores import scores  # compiled code is loaded by those who use it
 
         self._query, self._data, self._releaser = query, data, releaser
         self._n, self._y, self._compiled = data.n_records, data.y, scores

@@ -1,4 +1,4 @@
-"""Compiled parts of the heap of upper bounds: build, lift, top.
+"""Parts of the heap of upper bounds: build, lift, top.
 
 ``order`` holds the candidates as a binary heap, the children of place k being 2 k + 1 and 2 k + 2, and
 ``place`` is its inverse. A candidate is above another with a larger bound, or the same and a smaller index.
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from .compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def _above(i: int, j: int, bounds: Any) -> bool:
     return bounds[i] > bounds[j] or (bounds[i] == bounds[j] and i < j)
 
 
-@njit(cache=True)
+@compiled()
 def _sink(k: int, bounds: Any, order: Any, place: Any) -> None:
     """Move the candidate at place k down to where it belongs."""
     j = order[k]
@@ -33,14 +33,14 @@ def _sink(k: int, bounds: Any, order: Any, place: Any) -> None:
     place[j] = k
 
 
-@njit(cache=True)
+@compiled()
 def build(bounds: Any, order: Any, place: Any) -> None:
     """Make a heap of all candidates, in whatever order they are."""
     for k in range(order.size // 2 - 1, -1, -1):
         _sink(k, bounds, order, place)
 
 
-@njit(cache=True)
+@compiled()
 def lift(index: Any, scores: Any, bounds: Any, order: Any, place: Any) -> None:
     """Raise the bounds of candidates whose scores exceed them."""
     for j in index:
@@ -56,7 +56,7 @@ def lift(index: Any, scores: Any, bounds: Any, order: Any, place: Any) -> None:
         place[j] = k
 
 
-@njit(cache=True)
+@compiled()
 def top(scores: Any, bounds: Any, order: Any, place: Any) -> Any:
     """The candidate with the largest score, and how many stale ones were above it."""
     looks = 0

@@ -1,4 +1,4 @@
-"""Compiled parts of the sampler that keeps sums of groups: weigh, draw.
+"""Parts of the sampler that keeps sums of groups: weigh, draw.
 
 Row g of ``weights`` holds the members of group g, zeros behind the last candidate. Sums are kept in trees of
 a power of two of leaves: the level of ``width`` nodes is ``tree[width : 2 * width]``, and node k of it is the
@@ -13,16 +13,15 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from .coin import WORDS_A_COIN, coin
+from .compiled import compiled
 
 LOWEST, HIGHEST = math.exp(-64), math.exp(64)
 """If the sum of all weights leaves this range, there must be another reference."""
 
-_WORD = 2.0**64
-_COIN = 17  # the most words that a coin can take: a double has its last digit at 2**-1074 or before
 
-
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _add_up(tree: Any) -> float:
     """Fill a tree from its leaves; the sum of all."""
     width = tree.size // 4
@@ -33,7 +32,7 @@ def _add_up(tree: Any) -> float:
     return tree[1]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(allocates=True)
 def weigh(index: Any, values: Any, weights: Any, sums: Any, reference: float, scale: float) -> float:
     """Weigh some candidates by their scores, add up their groups anew, and all groups; the sum of all."""
     groups, size = weights.shape
@@ -50,36 +49,23 @@ def weigh(index: Any, values: Any, weights: Any, sums: Any, reference: float, sc
     return _add_up(sums)
 
 
-@njit(cache=True, error_model="numpy")
-def _heads(words: Any, at: int, chance: float) -> Any:
-    """The next word, and True with exactly this probability below 1: digits are read until two differ."""
-    while True:
-        scaled = chance * _WORD
-        whole = np.floor(scaled)  # a float: an integer would overflow
-        word, digits = words[at], np.uint64(whole)
-        at += 1
-        if word != digits or scaled == whole:
-            return at, word < digits
-        chance = scaled - whole
-
-
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _leaf(words: Any, at: int, tree: Any) -> Any:
     """The next word, and a leaf with a probability proportional to it; -1 if there are not enough words."""
     width, k = 1, 0
     while 2 * width < tree.size:
-        if at + _COIN > words.size:
+        if at + WORDS_A_COIN > words.size:
             return at, -1
         left, right = tree[2 * width + k], tree[3 * width + k]
         # The rarer of the two ends of a coin is tossed for: so both have small relative errors.
-        at, heads = _heads(words, at, min(left, right) / tree[width + k])
+        at, heads = coin(words, at, min(left, right) / tree[width + k])
         if heads == (right < left):
             k += width
         width *= 2
     return at, k
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(allocates=True)
 def draw(words: Any, at: int, weights: Any, sums: Any) -> Any:
     """The next word, and a candidate; -1 if there are not enough words."""
     at, group = _leaf(words, at, sums)

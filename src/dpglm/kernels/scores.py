@@ -1,4 +1,4 @@
-"""Compiled scores of coordinates: how much a step along each of them promises."""
+"""Scores of coordinates: how much a step along each of them promises."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from .compiled import compiled
+from .primitives import within
 
 
-@njit(cache=True, error_model="numpy", fastmath={"nnan"})
+@compiled(fastmath=frozenset({"nnan"}), allocates=True)
 def scores(
     rule: int, n: int, sums: Any, points: Any, l1: float, l2: float, low: float, high: float, free: int,
     index: Any,
@@ -38,8 +40,8 @@ def scores(
                 above = np.inf
             out[k] = n * max(below, -above, 0.0) / math.sqrt(m)
             continue
-        a = min(max(-u, -(d + one) / (m + two)), -(d - one) / (m + two))
-        a = min(max(a, down), up)
+        a = within(-u, -(d + one) / (m + two), -(d - one) / (m + two))
+        a = within(a, down, up)
         if rule == 1:
             out[k] = n * math.sqrt(m) * abs(a)
         else:

@@ -1,8 +1,9 @@
-"""Compiled draws of integer noise from a stream of random 64-bit words.
+"""Draws of integer noise from a stream of random 64-bit words.
 
-They compute what ``exact.py`` defines, from the same words in the same order. Where 64 digits of a number
-do not decide a comparison or a rounding, a kernel stops at the first word of that draw and says so. There
-is no floating-point operation; words are never mixed with signed integers, which would make floats of both.
+They compute what ``mechanisms/exact.py`` defines, from the same words in the same order. Where 64 digits of
+a number do not decide a comparison or a rounding, a kernel stops at the first word of that draw and says so.
+There is no floating-point operation; words are never mixed with signed integers, which would make floats of
+both.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from .compiled import compiled
 
 _0, _1, _32, _63 = (np.uint64(n) for n in (0, 1, 32, 63))
 _HALF = np.uint64(1 << 63)
@@ -18,7 +20,7 @@ _LOW = np.uint64((1 << 32) - 1)
 _ALL = np.uint64((1 << 64) - 1)
 
 
-@njit(cache=True)
+@compiled()
 def _high(a: Any, b: Any) -> Any:
     """The upper 64 digits of the product of two words."""
     a1, a0, b1, b0 = a >> _32, a & _LOW, b >> _32, b & _LOW
@@ -27,7 +29,7 @@ def _high(a: Any, b: Any) -> Any:
     return a1 * b1 + (middle >> _32) + (other >> _32)
 
 
-@njit(cache=True)
+@compiled()
 def gaussian(high: Any, words: Any, at: int, scale: Any, out: Any, done: int) -> Any:
     """Fill out[done:] with round(scale * Z); return the next word and entry, and if it needs more digits.
 
@@ -83,7 +85,7 @@ def gaussian(high: Any, words: Any, at: int, scale: Any, out: Any, done: int) ->
     return at, out.size, False
 
 
-@njit(cache=True)
+@compiled()
 def laplace(words: Any, at: int, scale: Any, out: Any, done: int) -> Any:
     """The same for round(scale * L), L a Laplace variable of scale 1."""
     for i in range(done, out.size):

@@ -1,21 +1,23 @@
-"""Compiled sums of cut contributions: of all columns at once, and kept while some rows change."""
+"""Sums of cut contributions: of all columns at once, and kept while some rows change."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from .compiled import compiled
+from .primitives import cut, term
 
 # Unsigned indices spare a test for negative ones, without which loops over rows are compiled to vectors.
 _1, _2, _3, _4 = (np.uint64(n) for n in (1, 2, 3, 4))
 
 # Entries are finite: records that are not have been emptied.
-_MATH = {"nnan", "nsz", "contract", "reassoc"}
-_FINITE = {"nnan"}
+_MATH = frozenset({"nnan", "nsz", "contract", "reassoc"})
+_FINITE = frozenset({"nnan"})
 
 
-@njit(cache=True, error_model="numpy", nogil=True, fastmath=_MATH)
+@compiled(fastmath=_MATH, nogil=True)
 def clipped_by_rows(X: Any, r: Any, limit: Any, out: Any) -> None:
     """Set out to the sums of the columns of a table stored by rows."""
     n = np.uint64(X.shape[0])
@@ -28,16 +30,16 @@ def clipped_by_rows(X: Any, r: Any, limit: Any, out: Any) -> None:
         row_a, row_b, row_c, row_d = X[i], X[i + _1], X[i + _2], X[i + _3]
         for j in columns:
             top = limit[j]
-            out[j] += (min(max(a * row_a[j], -top), top) + min(max(b * row_b[j], -top), top)) + (
-                min(max(c * row_c[j], -top), top) + min(max(d * row_d[j], -top), top)
+            out[j] += (cut(a * row_a[j], top) + cut(b * row_b[j], top)) + (
+                cut(c * row_c[j], top) + cut(d * row_d[j], top)
             )
     for rest in range(n - n % _4, n):
         row = X[rest]
         for j in columns:
-            out[j] += min(max(r[rest] * row[j], -limit[j]), limit[j])
+            out[j] += cut(r[rest] * row[j], limit[j])
 
 
-@njit(cache=True, error_model="numpy", nogil=True, fastmath=_MATH)
+@compiled(fastmath=_MATH, nogil=True)
 def clipped_by_columns(X: Any, r: Any, limit: Any, start: int, stop: int, out: Any) -> None:
     """The same for a table stored by columns; four of them share each read of r."""
     n = X.shape[0]
@@ -46,25 +48,19 @@ def clipped_by_columns(X: Any, r: Any, limit: Any, start: int, stop: int, out: A
         a, b, c, d = 0.0, 0.0, 0.0, 0.0
         top_a, top_b, top_c, top_d = limit[j], limit[j + 1], limit[j + 2], limit[j + 3]
         for i in range(n):
-            a += min(max(r[i] * X[i, j], -top_a), top_a)
-            b += min(max(r[i] * X[i, j + 1], -top_b), top_b)
-            c += min(max(r[i] * X[i, j + 2], -top_c), top_c)
-            d += min(max(r[i] * X[i, j + 3], -top_d), top_d)
+            a += cut(r[i] * X[i, j], top_a)
+            b += cut(r[i] * X[i, j + 1], top_b)
+            c += cut(r[i] * X[i, j + 2], top_c)
+            d += cut(r[i] * X[i, j + 3], top_d)
         out[j], out[j + 1], out[j + 2], out[j + 3] = a, b, c, d
     for j in range(whole, stop):
         total, top = 0.0, limit[j]
         for i in range(n):
-            total += min(max(r[i] * X[i, j], -top), top)
+            total += cut(r[i] * X[i, j], top)
         out[j] = total
 
 
-@njit(cache=True, error_model="numpy", fastmath=_FINITE)
-def _cut(value: float, top: float, rounding: float) -> float:
-    # Adding and taking away 1.5 * 2**52 grid steps rounds to the grid; 0 leaves the value as it is.
-    return (min(max(value, -top), top) + rounding) - rounding
-
-
-@njit(cache=True, error_model="numpy", fastmath=_FINITE)
+@compiled(fastmath=_FINITE)
 def shift(
     indptr: Any, indices: Any, entries: Any, scale: Any, tail: Any, rows: Any, old: Any, new: Any,
     state: Any, mark: float, touched: Any, always: int,
@@ -89,7 +85,7 @@ def shift(
         for e in range(indptr[i], indptr[i + 1]):
             j, x = indices[e], entries[e]
             top, rounding = state[j, 1], state[j, 2]
-            moved = state[j, 0] + (_cut(after * x, top, rounding) - _cut(before * x, top, rounding))
+            moved = state[j, 0] + (term(after * x, top, rounding) - term(before * x, top, rounding))
             state[j, 0] = moved
             if abs(moved - state[j, 6]) > state[j, 7] and state[j, 3] != mark:
                 state[j, 3] = mark
@@ -97,7 +93,7 @@ def shift(
                 count += 1
         if tail.size:
             top, rounding = state[last, 1], state[last, 2]
-            state[last, 0] += _cut(new[t] * tail[i], top, rounding) - _cut(old[t] * tail[i], top, rounding)
+            state[last, 0] += term(new[t] * tail[i], top, rounding) - term(old[t] * tail[i], top, rounding)
             if state[last, 3] != mark:
                 state[last, 3] = mark
                 touched[count] = last
@@ -105,7 +101,7 @@ def shift(
     return count, found
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def watch(state: Any, features: Any, slack: Any) -> None:
     """Set the ranges of features around their present sums."""
     for k in range(features.size):
@@ -113,21 +109,19 @@ def watch(state: Any, features: Any, slack: Any) -> None:
         state[j, 6], state[j, 7] = state[j, 0], slack[k]
 
 
-@njit(cache=True, error_model="numpy", nogil=True, fastmath=_FINITE)
-def weighed(
-    indptr: Any, indices: Any, entries: Any, factors: Any, top: float, rounding: float, start: int, stop: int,
-    sums: Any,
-) -> float:  # fmt: skip
+@compiled(fastmath=_FINITE, nogil=True)
+def weighed(table: Any, factors: Any, to: Any, start: int, stop: int, sums: Any) -> float:
     """For some columns, the sums of cut terms and of absolute entries; returns the largest of these.
 
-    A row of ``factors`` holds what multiplies an entry in the one sum and in the other.
+    A row of ``factors`` holds what multiplies an entry in the one sum and in the other; ``to`` is a `Cut`.
     """
+    indptr, indices, entries = table
     largest = 0.0
     for j in range(np.uint64(start), np.uint64(stop)):
         total, weight = 0.0, 0.0
         for e in range(indptr[j], indptr[j + _1]):
             i, x = indices[e], np.float64(entries[e])
-            total += _cut(factors[i, 0] * x, top, rounding)
+            total += term(factors[i, 0] * x, to.limit, to.rounding)
             size = factors[i, 1] * abs(x)
             weight += size
             largest = max(largest, size)

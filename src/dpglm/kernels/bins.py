@@ -1,0 +1,139 @@
+"""Candidates in bins of width 1 in log-weight: sort, move, propose one, keep it or not.
+
+Weights are exp(t_j), t_j being the place of candidate j (see `Bins`). What a bin stands for is an upper
+bound of its members' weights.
+
+Proof: docs/proofs/binned_selection.md, which gives the reasons of the constants below.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .arguments import Bins
+from .coin import WORDS_A_COIN, coin
+from .compiled import part
+
+BINS = 192
+ORIGIN = 128
+LOWEST = 64
+"""The largest value starts in bin ORIGIN - 1; if it leaves LOWEST..BINS - 1, all are sorted anew."""
+
+_DECAY = np.array([math.exp(-k) for k in range(BINS)])
+_ALL = np.uint64((1 << 64) - 1)
+_1 = np.uint64(1)
+
+
+def empty(count: int, line: Any) -> Bins:
+    """Bins for so many candidates, none of which is in any."""
+    perm, position = np.empty(count, dtype=np.uint32), np.empty(count, dtype=np.uint32)
+    return Bins(perm, position, np.empty(BINS + 1, dtype=np.int64), line, np.empty(BINS))
+
+
+@part
+def bin_of(value: float, inverse: float, reference: float) -> int:
+    """The bin of a value, BINS if it is above all."""
+    place = (value - reference) * inverse + ORIGIN
+    if place >= BINS:
+        return BINS
+    return int(place) if place >= 1 else 0
+
+
+@part
+def fill(values: Any, reference: float, bins: Any) -> None:
+    """Put every candidate into its bin around a new reference."""
+    perm, position, start = bins.perm, bins.position, bins.start
+    inverse = bins.line[1]
+    bins.line[2] = reference
+    start[:] = 0
+    for j in range(values.size):
+        start[bin_of(values[j], inverse, reference) + 1] += 1
+    for k in range(BINS):
+        start[k + 1] += start[k]
+    # Each start moves to the end of its bin, and back.
+    for j in range(values.size):
+        k = bin_of(values[j], inverse, reference)
+        perm[start[k]] = j
+        position[j] = start[k]
+        start[k] += 1
+    for k in range(BINS, 0, -1):
+        start[k] = start[k - 1]
+    start[0] = 0
+
+
+@part
+def carry(j: Any, old: int, new: int, bins: Any) -> None:
+    """Take candidate j from one bin to another: at each boundary on the way, a member fills the hole."""
+    perm, position, start = bins.perm, bins.position, bins.start
+    hole = np.int64(position[j])
+    while old < new:
+        old += 1
+        last = start[old] - 1
+        if hole != last:
+            perm[hole] = perm[last]
+            position[perm[last]] = hole
+        hole = start[old] = last
+    while old > new:
+        first = start[old]
+        if hole != first:
+            perm[hole] = perm[first]
+            position[perm[first]] = hole
+        hole, start[old] = first, first + 1
+        old -= 1
+    perm[hole] = j
+    position[j] = hole
+
+
+@part
+def weigh(bins: Any) -> int:
+    """Set upper bounds of the masses of bins 0..k over exp(top + 1), for all k up to the top one; the top."""
+    start = bins.start
+    top = BINS - 1
+    while start[top] == start[top + 1]:
+        top -= 1
+    mass = 0.0
+    for k in range(top + 1):
+        mass += (start[k + 1] - start[k]) * _DECAY[top - k]
+        bins.masses[k] = mass
+    return top
+
+
+@part
+def propose(words: Any, at: int, top: int, each: int, bins: Any) -> Any:
+    """The next word, a bin and the number of one of its members, of which each candidate is so many.
+
+    A bin is drawn by its mass, its members evenly. The number is -1 if there are not enough words.
+    """
+    start, masses = bins.start, bins.masses
+    k, member = top, np.int64(-1)
+    while k > 0 and masses[k - 1] > 0:
+        count = start[k + 1] - start[k]
+        if count > 0:
+            if at + WORDS_A_COIN > words.size:
+                return at, k, member
+            # The rarer of the two ends of a coin is tossed for: so both have small relative errors.
+            here, rest = count * _DECAY[top - k], masses[k - 1]
+            at, heads = coin(words, at, min(here, rest) / masses[k])
+            if heads == (here <= rest):
+                break
+        k -= 1
+    members = np.uint64(each * (start[k + 1] - start[k]))
+    while at + 1 + WORDS_A_COIN <= words.size:
+        word = words[at]
+        at += 1
+        number = word % members
+        # The last words, too few for all members, would favour some. They are skipped here: another try
+        # would favour bins of which it takes fewer.
+        if word - number <= _ALL - members + _1:
+            member = np.int64(number)
+            break
+    return at, k, member
+
+
+@part
+def chance_of(value: float, k: int, line: Any) -> float:
+    """The chance with which a candidate of that value, proposed from bin k, is kept; above 1 it is sure."""
+    return math.exp((value - line[2]) * line[1] - (k + 1 - ORIGIN))

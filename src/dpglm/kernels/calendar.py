@@ -1,0 +1,96 @@
+"""The calendar of Frank-Wolfe steps: which rows must be looked at after which step (see `Calendar`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .arguments import Calendar
+from .compiled import compiled, part
+
+DUE, CHUNK = 12, 15
+_SURE = 2.0**-40
+
+
+def empty(factors: Any, links: Any) -> Calendar:
+    """A calendar for steps with these factors, with room for three lists of all rows, nothing in it yet."""
+    lists, spare = np.empty((len(factors), 3), dtype=np.int32), np.empty(2, dtype=np.int64)
+    chunks = 3 * len(links) // CHUNK + 2 * len(factors) + 16
+    return Calendar(factors, links, lists, np.empty((chunks, 1 + CHUNK), dtype=np.int32), spare)
+
+
+@part
+def until(part: float, v: float, slack: float) -> float:
+    """The factor below which factor * v differs from ``part`` by more than a slack; 0 if it never does."""
+    if v == 0 or (part > 0) != (v > 0) or abs(part) <= slack:
+        return 0.0
+    return (abs(part) - slack) / abs(v)
+
+
+@part
+def note(i: Any, step: Any, calendar: Any) -> None:
+    """Write row i into the list of a step. There must be a free chunk."""
+    lists, pool, spare = calendar.lists, calendar.pool, calendar.spare
+    if lists[step, 0] < 0 or lists[step, 1] == CHUNK:
+        chunk = spare[0]
+        spare[0] = pool[chunk, 0]
+        spare[1] -= 1
+        pool[chunk, 0] = lists[step, 0]
+        lists[step, 0], lists[step, 1] = chunk, 0
+    lists[step, 1] += 1
+    lists[step, 2] += 1
+    pool[lists[step, 0], lists[step, 1]] = i
+    calendar.links[i, DUE] = step
+
+
+@part
+def schedule(i: Any, least: float, step: int, calendar: Any) -> None:
+    """See that row i is looked at as soon as the factor, ``factors[step]`` now, is below ``least``."""
+    factors, due = calendar.factors, calendar.links[i, DUE]
+    last = factors.size - 1
+    least *= 1 + _SURE
+    if step == last or factors[last] >= least:
+        return
+    if due > 0 and factors[due - 1] >= least:
+        return
+    low, high = step, last  # factors[low] >= least > factors[high], unless it is due at once
+    while high - low > 1:
+        middle = (low + high) // 2
+        if factors[middle] < least:
+            high = middle
+        else:
+            low = middle
+    note(i, high, calendar)
+
+
+@part
+def clear(calendar: Any) -> None:
+    """Make all lists empty and all chunks free."""
+    lists, pool, spare = calendar.lists, calendar.pool, calendar.spare
+    lists[:, 0], lists[:, 1], lists[:, 2] = -1, 0, 0
+    for chunk in range(pool.shape[0]):
+        pool[chunk, 0] = chunk + 1
+    pool[pool.shape[0] - 1, 0] = -1
+    spare[0], spare[1] = 0, pool.shape[0]
+
+
+@compiled(nogil=True)
+def schedule_all(rows: Any, slack: float, head_slack: float, calendar: Any) -> None:
+    """Plan when to look at each row: those with a margin move with the factor from the first step on."""
+    clear(calendar)
+    for i in range(np.uint64(rows.shape[0])):
+        calendar.links[i, DUE] = 0
+        v = rows[i, 0]
+        least = max(until(rows[i, 1], v, slack), until(rows[i, 4], v, head_slack))
+        if least > 0:
+            schedule(i, least, 0, calendar)
+
+
+@compiled(nogil=True)
+def write_anew(calendar: Any) -> None:
+    """Write the calendar without rows that have become due at an earlier step."""
+    clear(calendar)
+    for i in range(np.uint64(calendar.links.shape[0])):
+        if calendar.links[i, DUE] > 0:
+            note(i, calendar.links[i, DUE], calendar)

@@ -1,0 +1,69 @@
+"""The decorators of compiled code."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+from typing import Any, TypeVar, cast
+
+from numba import njit
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# All are given: numba would let a function inherit those that are not from whoever has it compiled first.
+_STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": False, "forceinline": False, "_nrt": False}
+
+
+def compiled(
+    fastmath: frozenset[str] = frozenset(), nogil: bool = False, allocates: bool = False
+) -> Callable[[Function], Function]:
+    """Compile a function at its first call, and keep the result on disk until a kernel source changes.
+
+    Parameters
+    ----------
+    fastmath : set of str
+        LLVM's names of what the compiler may assume of floating-point numbers. It holds for what is
+        ``inlined`` too, and for no other function.
+    nogil : bool
+        Whether other threads run meanwhile.
+    allocates : bool
+        Whether the function makes arrays. Others do not count references, which could make a loop over
+        arrays take ten times as long.
+    """
+    options = _STRICT | {"fastmath": set(fastmath) or False, "nogil": nogil, "_nrt": allocates}
+
+    def decorated(function: Function) -> Function:
+        kernel: Any = njit(cache=True, **options)(function)
+        if hasattr(kernel, "_cache"):  # it has none where numba is told to compile nothing
+            # numba looks at the file of the function only, and would not notice a change of what it calls.
+            kernel._cache._cache_file._source_stamp = _stamp()
+        return cast(Function, kernel)
+
+    return decorated
+
+
+def part(function: Function) -> Function:
+    """Compile a function into each of those that call it."""
+    result: Any = njit(**_STRICT | {"forceinline": True})(function)
+    return cast(Function, result)
+
+
+def inlined(function: Function) -> Function:
+    """Copy a formula into those that call it, where it is compiled with their ``fastmath``.
+
+    It may be a ``part``. It should be short: numba takes long to copy.
+    """
+    result: Any = njit(inline="always")(getattr(function, "py_func", function))
+    return cast(Function, result)
+
+
+@cache
+def _stamp() -> str:
+    """A hash of all kernel sources."""
+    digest = hashlib.sha256()
+    for source in sorted(resources.files(__package__).iterdir(), key=lambda source: source.name):
+        if source.name.endswith(".py"):
+            digest.update(source.name.encode() + hashlib.sha256(source.read_bytes()).digest())
+    return digest.hexdigest()

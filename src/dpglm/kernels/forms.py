@@ -1,0 +1,90 @@
+"""Slope, curvature and dual step of losses, each chosen by the code that a loss declares (its ``form``)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .compiled import compiled, part
+from .primitives import cut, soft, within
+
+SQUARED, LOGISTIC, HUBER, SMOOTHED_HINGE, POISSON, HINGE, EPSILON_INSENSITIVE = range(7)
+_LARGEST_EXPONENT = 700.0
+_LEAST_WEIGHT = 1e-300
+
+
+@part
+def slope(form: Any, z: float, y: float) -> float:
+    """The derivative of the loss with that form."""
+    if form.code == SQUARED:
+        return z - y
+    if form.code == LOGISTIC:
+        return -y / (1.0 + math.exp(min(y * z, _LARGEST_EXPONENT)))
+    if form.code == HUBER:
+        return cut(z - y, form.parameter)
+    if form.code == SMOOTHED_HINGE:
+        return -y * within((1.0 - y * z) / form.parameter, 0.0, 1.0)
+    if form.code == HINGE:
+        return -y if y * z < 1.0 else 0.0
+    if form.code == EPSILON_INSENSITIVE:
+        return math.copysign(1.0, z - y) if abs(z - y) > form.parameter else 0.0
+    return math.exp(min(z, form.parameter)) - y
+
+
+@part
+def curvature(form: Any, z: float, y: float, here: float) -> float:
+    """The second derivative of the loss with that form, whose slope at z is ``here``."""
+    if form.code == LOGISTIC:
+        return abs(here) * (1.0 - abs(here))
+    if form.code == SQUARED:
+        return 1.0
+    if form.code == HUBER:
+        return 1.0 if abs(z - y) <= form.parameter else 0.0
+    if form.code == SMOOTHED_HINGE:
+        return 1.0 / form.parameter if 0.0 <= 1.0 - y * z <= form.parameter else 0.0
+    if form.code == POISSON:
+        return math.exp(z) if z <= form.parameter else 0.0
+    return 0.0
+
+
+@part
+def dual_step(form: Any, alpha: float, z: float, y: float, weight: float) -> float:
+    """The dual step of the loss with that form (see `Loss.dual_step`)."""
+    if form.code == HUBER:
+        return cut((y - z + weight * alpha) / (1.0 + weight), form.parameter) - alpha
+    if form.code == SMOOTHED_HINGE:
+        free = (1.0 - y * z + weight * y * alpha) / (form.parameter + weight)
+        return y * within(free, 0.0, 1.0) - alpha
+    if form.code == HINGE:
+        weight = max(weight, _LEAST_WEIGHT)
+        return y * within((1.0 - y * z + weight * y * alpha) / weight, 0.0, 1.0) - alpha
+    if form.code == EPSILON_INSENSITIVE:
+        weight = max(weight, _LEAST_WEIGHT)
+        return cut(soft(weight * alpha + y - z, form.parameter) / weight, 1.0) - alpha
+    full = -slope(form, z, y) - alpha
+    if form.code == SQUARED:
+        return full / (1.0 + weight)
+    if form.code == LOGISTIC:
+        return full / (1.0 + weight / 4.0)
+    return full / (1.0 + weight * math.exp(min(max(z, z + weight * full), form.parameter)))
+
+
+@compiled(allocates=True)
+def slopes_and_curvatures(form: Any, z: Any, y: Any) -> Any:
+    """The compiled derivatives of a loss, for comparison with those of NumPy."""
+    slopes, curvatures = np.empty_like(z), np.empty_like(z)
+    for i in range(z.size):
+        slopes[i] = slope(form, z[i], y[i])
+        curvatures[i] = curvature(form, z[i], y[i], slopes[i])
+    return slopes, curvatures
+
+
+@compiled(allocates=True)
+def dual_steps(form: Any, alpha: Any, z: Any, y: Any, weight: Any) -> Any:
+    """The compiled dual step of a loss, for comparison with that of NumPy."""
+    steps = np.empty_like(z)
+    for i in range(z.size):
+        steps[i] = dual_step(form, alpha[i], z[i], y[i], weight[i])
+    return steps

@@ -1,0 +1,66 @@
+"""Compiled code: its cache on disk, and the size of its signatures."""
+
+import ast
+import importlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpglm
+
+KERNELS = Path(dpglm.__file__).parent / "kernels"
+FILES = sorted(KERNELS.glob("*.py"))
+
+
+@pytest.fixture
+def copy(tmp_path, monkeypatch):
+    """A copy of the kernels, and what loads it as a fresh process would: (folder, load)."""
+    name = "copied_kernels"
+    shutil.copytree(KERNELS, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def load():
+        for module in [module for module in sys.modules if module.split(".")[0] == name]:
+            monkeypatch.delitem(sys.modules, module)
+        importlib.invalidate_caches()
+        return importlib.import_module(f"{name}.batch")
+
+    yield tmp_path / name, load
+    for module in [module for module in sys.modules if module.split(".")[0] == name]:
+        del sys.modules[module]
+
+
+def product(kernels):
+    """A product of two rows of ones that a kernel makes of what it calls in another file, and its loads."""
+    out = np.empty(1)
+    kernels.dense_dots(np.ones((1, 3)), np.array([0]), np.ones(3), out)
+    hits = sum(kernels.dense_dots.stats.cache_hits.values())
+    return out[0], hits
+
+
+def test_an_edit_of_a_callee_is_noticed_by_its_callers_and_nothing_else_is_compiled_twice(copy):
+    folder, load = copy
+    assert product(load()) == (3.0, 0)
+    assert product(load()) == (3.0, 1)
+    callee = folder / "primitives.py"
+    source = callee.read_text()
+    assert source.count("total += row[j] * w[j]") == 1
+    callee.write_text(source.replace("total += row[j] * w[j]", "total += 10.0 * row[j] * w[j]"))
+    assert product(load()) == (30.0, 0)
+    assert product(load()) == (30.0, 1)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_no_kernel_has_more_than_twelve_parameters(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            assert len(node.args.args) <= 12, node.name
+
+
+def test_numba_is_loaded_by_those_who_use_it_only():
+    code = "import sys, dpglm, dpglm.kernels.arguments; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
