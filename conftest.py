@@ -12,6 +12,14 @@ settings.register_profile("dpglm", deadline=None)
 settings.load_profile("dpglm")
 
 
+def pytest_configure(config):
+    """Do not turn warnings about privacy into errors: fits with a seed warn by design.
+
+    Here and not in pyproject.toml, which would import dpglm before the settings below.
+    """
+    config.addinivalue_line("filterwarnings", "ignore::dpglm.errors.PrivacyWarning")
+
+
 def share_compiled_code(folder: Path) -> None:
     """Let all processes use one cache of compiled code, in turn.
 
