@@ -2,26 +2,32 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: demo test check docs clean
+TESTS := -m pytest -n auto --maxprocesses 4 --dist worksteal
+
+.PHONY: demo test test-oldest check docs clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.demo
 	$(RUN) -m dpglm.demo
 
 test: .venv/.test
-	$(RUN) -m pytest -n auto --maxprocesses 4 --dist worksteal
+	$(RUN) $(TESTS) --cov
+
+# With the oldest dependencies that pyproject.toml allows. They may warn: what they warn of came after them.
+test-oldest: .venv-oldest/.test
+	.venv-oldest/bin/python $(TESTS) -W default
 
 check: .venv/.check .venv/.test docs
 	$(RUN) -m ruff check
 	$(RUN) -m ruff format --check
 	$(RUN) -m mypy src
-	$(RUN) -m pytest tests/test_layers.py
+	$(RUN) -m pytest tests/test_layers.py tests/test_markdown.py
 
 docs: .venv/.docs
 	$(RUN) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 clean:
-	rm -rf .venv docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUN):
@@ -29,4 +35,11 @@ $(RUN):
 
 .venv/.%: pyproject.toml | $(RUN)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+.venv-oldest/.test: pyproject.toml tests/oldest.py
+	$(PYTHON) -m venv --clear .venv-oldest
+	.venv-oldest/bin/python tests/oldest.py pyproject.toml > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[test]" \
+		--constraint .venv-oldest/constraints.txt
 	@touch $@

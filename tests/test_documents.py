@@ -27,7 +27,9 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: str(page.relative_to(ROOT))
+    "page",
+    [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"],
+    ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_the_links_of_a_page_lead_somewhere(page):
     for link in LINK.findall(page.read_text()):

@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from rich.console import Console
-from rich.table import Table
+try:
+    import typer
+    from rich.console import Console
+    from rich.table import Table
+except ModuleNotFoundError:
+    raise SystemExit("The command line needs typer and rich: pip install 'dpglm[cli]'") from None
 
 from .audit import Report, audit, audit_registry
 from .audit.findings import COLUMNS

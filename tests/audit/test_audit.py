@@ -3,7 +3,6 @@
 import json
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -66,10 +65,13 @@ def affordable(target, usual):
     return usual // 2 if any(isinstance(release.mechanism, LinearTerm) for release in releases) else usual
 
 
-@lru_cache
-def examined(k):
-    """The report about a target, and the likelihood ratios of its runs on the second table."""
-    target, ratios = TARGETS[k], []
+@pytest.fixture(scope="module")
+def examined(request):
+    """The report about a target, and the likelihood ratios of its runs on the second table.
+
+    Of this scope, so that tests of one target follow each other and share its runs.
+    """
+    target, ratios = TARGETS[request.param], []
 
     def run(second, randomness):
         row = type(target).run(target, second, randomness)
@@ -83,9 +85,11 @@ def examined(k):
         return examine(target, affordable(target, 800), random_state=11), np.array(ratios)
 
 
-@pytest.mark.parametrize("k", range(len(TARGETS)), ids=[named(target) for target in TARGETS])
-def test_every_registered_solver_and_mechanism_keeps_its_claim(k):
-    report, _ = examined(k)
+@pytest.mark.parametrize(
+    "examined", range(len(TARGETS)), ids=[named(target) for target in TARGETS], indirect=True
+)
+def test_every_registered_solver_and_mechanism_keeps_its_claim(examined):
+    report, _ = examined
     assert not report.violated, str(report)
 
 
@@ -124,9 +128,9 @@ def test_the_claim_of_a_plan_is_what_its_event_costs(delta):
 TRANSCRIPTS = [k for k, target in enumerate(TARGETS) if isinstance(target, TranscriptTarget)]
 
 
-@pytest.mark.parametrize("k", TRANSCRIPTS, ids=[named(TARGETS[k]) for k in TRANSCRIPTS])
-def test_the_likelihood_ratio_of_transcripts_has_mean_one_under_the_second_table(k):
-    ratios = np.exp(examined(k)[1])
+@pytest.mark.parametrize("examined", TRANSCRIPTS, ids=[named(TARGETS[k]) for k in TRANSCRIPTS], indirect=True)
+def test_the_likelihood_ratio_of_transcripts_has_mean_one_under_the_second_table(examined):
+    ratios = np.exp(examined[1])
     assert abs(ratios.mean() - 1) < 6 * ratios.std() / np.sqrt(len(ratios))
     assert ratios.std() > 0.1
 

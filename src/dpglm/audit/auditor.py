@@ -264,8 +264,11 @@ def _shown(runs: int, target: Target, second: bool, progress: bool) -> Iterator[
     if not progress:
         yield from range(runs)
         return
-    from rich.console import Console
-    from rich.progress import track
+    try:
+        from rich.console import Console
+        from rich.progress import track
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("progress=True needs rich: pip install 'dpglm[cli]'") from None
 
     console, table = Console(stderr=True), "second" if second else "first"
     yield from track(

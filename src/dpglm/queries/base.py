@@ -205,7 +205,7 @@ def require_enforceable(
     name: str, clip: Any, least: float = LEAST_CLIP, largest: float = LARGEST_CLIP
 ) -> None:
     """Refuse a clip that double precision cannot enforce. An infinite one cuts nothing, and has no price."""
-    clips = np.ravel(clip)
+    clips = np.ravel(np.asarray(clip, dtype=np.float64))
     wrong = clips[~((clips >= least) & (clips <= largest) | (clips == np.inf))]
     if wrong.size:
         raise ValueError(f"{name} must be from {least:g} to {largest:g}, got {float(wrong[0])!r}")
