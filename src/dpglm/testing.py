@@ -215,7 +215,7 @@ def check_solver(solver: AnySolver, problem: Problem, X: Any, y: NDArray[np.floa
     assert solver.audit_cases(), f"{name} names no worst-case neighbours for the auditor"
     budget = Budget(1.0, 1e-6)
     for neighbours in Neighbours:
-        plan = solver.plan(problem, n, p, budget, neighbours)
+        plan: Plan = solver.plan(problem, n, p, budget, neighbours)
         assert plan.epsilon <= budget.epsilon, f"{name} plans to overspend: {plan.epsilon}"
         assert plan.epsilon >= 0.99 * budget.epsilon, f"{name} leaves budget unused: {plan.epsilon}"
         again = Plan.from_json(plan.to_json())

@@ -194,7 +194,7 @@ def noise_of_one_pass(n: int, budget: Budget, neighbours: Neighbours, fits: int)
     The unit is the largest contribution of one record. T releases have sqrt(T) times as much noise
     each, so this number alone says how far the budget reaches.
     """
-    return neighbours.records_moved * fits**0.5 / (n * gaussian_mu(budget.epsilon, budget.delta))
+    return float(neighbours.records_moved * fits**0.5 / (n * gaussian_mu(budget.epsilon, budget.delta)))
 
 
 def require_smooth(problem: Problem, solver: str) -> None:

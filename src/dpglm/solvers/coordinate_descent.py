@@ -192,4 +192,5 @@ def _extrapolated(path: Vector, scale: Vector) -> Vector:
     gram = differences @ differences.T
     gram += 1e-12 * np.trace(gram) * np.eye(len(gram))
     weights = np.linalg.solve(gram, np.ones(len(gram)))
-    return weights / weights.sum() @ path[1:]
+    combined: Vector = weights / weights.sum() @ path[1:]
+    return combined

@@ -39,8 +39,8 @@ def clip_fraction(problem: Problem, noise: float) -> float:
     """
     require_bounded_slopes(problem)
     if problem.loss.lipschitz(problem.bounds.target) <= problem.slope_bound():
-        return min(max(0.5 * (2e-3 / noise) ** 0.25, 0.5), 1.0)
-    return min(max(0.5 * (8e-3 / noise) ** 0.25, 0.25), 2.0)
+        return float(min(max(0.5 * (2e-3 / noise) ** 0.25, 0.5), 1.0))
+    return float(min(max(0.5 * (8e-3 / noise) ** 0.25, 0.25), 2.0))
 
 
 def clip_of_gradients(problem: Problem, p: int, noise: float, given: float | None) -> tuple[float, float]:

@@ -136,10 +136,9 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
         form, query = _form(problem, plan), _query(problem, plan)
         if not plan.releases:
             return _minimise(plan, form, query, curator)
-        release, tail = plan[query.name], LastQuarter(plan.steps)
-        v = np.zeros(len(form.l2))
+        release, v = plan[query.name], np.zeros(len(form.l2))
         w = form.point(v)
-        opened = curator.open(query, w)
+        opened, tail = curator.open(query, w), LastQuarter(plan.steps, w)
         for _ in range(plan.steps):
             v += opened.step(w, release.mechanism, release.sampling)
             w = form.point(v)

@@ -218,7 +218,7 @@ def _intercept_step(
     query = InterceptSlope(problem.loss, plan.intercept_clip)
     slope = float(curator.release(query, plan[query.name].mechanism, w)[0])
     curvature = problem.loss.smoothness() * problem.constant(plan.n_features) ** 2
-    return max(1.0, problem.stretch() / 2**before) * slope / (plan.n_records * curvature)
+    return max(1.0, problem.stretch() / 2.0**before) * slope / (plan.n_records * curvature)
 
 
 def _stretches(steps: int, fit_intercept: bool) -> Iterator[slice | None]:
@@ -244,7 +244,7 @@ def _end(w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float) ->
     """Where steps towards the chosen vertices lead."""
     # What is left of w, and of each move, at the end.
     left = np.cumprod(np.append(1.0, 1 - sizes[::-1]))[::-1]
-    end = w * left[0]
+    end: Vector = w * left[0]
     np.add.at(end, choices // 2, _moves(sizes, choices, radius) * left[1:])
     return end
 
@@ -256,7 +256,7 @@ def _sum_of_iterates(
     total = np.zeros(len(sizes) + 1)  # what each move adds to it, for a move of 1
     for k in reversed(range(len(sizes))):
         total[k] = counted[k] + (1 - sizes[k + 1] if k + 1 < len(sizes) else 0.0) * total[k + 1]
-    sums = w * ((1 - sizes[0]) * total[0])
+    sums: Vector = w * ((1 - sizes[0]) * total[0])
     np.add.at(sums, choices // 2, _moves(sizes, choices, radius) * total[:-1])
     return sums
 

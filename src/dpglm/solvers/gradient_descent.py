@@ -91,7 +91,8 @@ class GradientDescent(Solver[GradientDescentPlan]):
         query = ClippedGradient(problem.loss, plan.clip)
         release = plan[query.name]
         batch = plan.n_records * (release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0)
-        w, tail = problem.start(plan.n_features), LastQuarter(plan.steps)
+        w = problem.start(plan.n_features)
+        tail = LastQuarter(plan.steps, w)
         for _ in range(plan.steps):
             gradient = curator.release(query, release.mechanism, w, sampling=release.sampling) / batch
             w = problem.prox(w - plan.step_size * gradient, plan.step_size)
