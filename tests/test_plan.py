@@ -49,16 +49,16 @@ def planned(solver, epsilon=1.0, neighbours=Neighbours.REPLACE_ONE, fits=2):
     return solver.plan(problem, 400, 6, Budget(epsilon, 1e-6), neighbours, fits)
 
 
-AUDITED = [case for solver in SOLVERS.values() for case in solver.audit_cases()]
+AUDITED = [solver.audit_cases()[0] for solver in SOLVERS.values()]
 PLANS = [
     planned(solver, epsilon, neighbours)
     for solver in [*FEW.values(), GradientDescent(steps=5, batch_size=40)]
     for neighbours in Neighbours
     for epsilon in (1.0, math.inf)
 ] + [
-    case.solver.plan(case.problem, 400, len(case.first[0]), Budget(epsilon, 1e-6), Neighbours.ZERO_OUT)
+    solver.plan(case.problem, 400, len(case.first[0]), Budget(epsilon, 1e-6), Neighbours.ZERO_OUT)
     for case in AUDITED
-    for epsilon in (1.0, math.inf)
+    for solver, epsilon in ((case.solver, 1.0), (type(case.solver)(), math.inf))
 ]
 PRIVATE = [plan for plan in PLANS if plan.budget.private]
 
