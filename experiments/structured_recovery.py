@@ -131,7 +131,7 @@ def cell(design: str, solver: Solver, n: int, epsilon: float, tables: Sequence[A
     }
     rows = []
     for norm in DESIGNS[design]:
-        row = {"design": design, "norm": norm, "solver": solver.name, "n": n, "epsilon": epsilon}
+        row = {"design": design, "norm": norm, "solver": solver.plan_type.solver, "n": n, "epsilon": epsilon}
         for kind, runs in (("structured", found[norm]), ("L1", found["L1"])):
             row |= {f"{kind}, {key}": float(np.mean([run[key] for run in runs])) for key in runs[0]}
         lead = np.array([a["score"] - b["score"] for a, b in zip(found[norm], found["L1"], strict=True)])

@@ -49,11 +49,16 @@ def planned(solver, epsilon=1.0, neighbours=Neighbours.REPLACE_ONE, fits=2):
     return solver.plan(problem, 400, 6, Budget(epsilon, 1e-6), neighbours, fits)
 
 
+AUDITED = [solver.audit_cases()[0] for solver in SOLVERS.values()]
 PLANS = [
     planned(solver, epsilon, neighbours)
     for solver in [*FEW.values(), GradientDescent(steps=5, batch_size=40)]
     for neighbours in Neighbours
     for epsilon in (1.0, math.inf)
+] + [
+    solver.plan(case.problem, 400, len(case.first[0]), Budget(epsilon, 1e-6), Neighbours.ZERO_OUT)
+    for case in AUDITED
+    for solver, epsilon in ((case.solver, 1.0), (type(case.solver)(), math.inf))
 ]
 PRIVATE = [plan for plan in PLANS if plan.budget.private]
 
@@ -63,8 +68,7 @@ def named(plan):
 
 
 def test_the_plans_of_this_file_are_of_all_solvers():
-    assert set(FEW) == set(SOLVERS.values())
-    assert {plan.solver for plan in PLANS} == {solver.name for solver in SOLVERS.values()}
+    assert {type(plan) for plan in PLANS} == {solver.plan_type for solver in SOLVERS.values()}
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=named)
@@ -80,7 +84,8 @@ def test_a_plan_survives_strict_json_with_its_price(plan):
 NUMPY = [
     GradientDescent(steps=np.int64(3), clip=np.float64(0.3), step_size=np.float32(0.5), average=np.True_),
     CoordinateDescent(steps=np.int32(3), clip=np.float32(0.3), periods=np.int64(2)),
-    GreedyCoordinateDescent(steps=np.int64(3), clip=np.float64(0.3), step_size=np.float64(0.5)),
+    GreedyCoordinateDescent(steps=np.int64(3), clip=np.float64(0.3), step_size=np.float64(0.5),
+                            second_moments=np.full(6, 0.25, np.float32), warm_start=np.arange(6)),
     FrankWolfe(
         steps=np.int64(3), step_size=np.float64(0.3), average=np.False_, refresh=np.float64(0.01)
     ),
@@ -94,16 +99,26 @@ NUMPY = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("solver", NUMPY, ids=lambda solver: solver.name)
+@pytest.mark.parametrize("solver", NUMPY, ids=lambda solver: type(solver).__name__)
 def test_settings_given_as_numpy_scalars_become_python_values(solver):
-    plan = planned(solver, fits=np.int64(1))
+    holds_python_values(planned(solver, fits=np.int64(1)))
+
+
+@pytest.mark.parametrize("case", AUDITED, ids=lambda case: type(case.solver).__name__)
+def test_settings_of_audited_solvers_become_python_values(case):
+    scalars = {bool: np.bool_, int: np.int64, float: np.float64}
+    given = {
+        name: scalars.get(type(value), lambda same: same)(value) for name, value in vars(case.solver).items()
+    }
+    solver, p = replace(case.solver, **given), np.int64(len(case.first[0]))
+    plan = solver.plan(case.problem, np.int64(400), p, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE, np.int64(2))
+    holds_python_values(plan)
+
+
+def holds_python_values(plan):
     kinds = {type(value) for value in [*plan.settings().values(), plan.n_records, plan.fits]}
-    assert kinds <= {bool, int, float, str, type(None)}
+    assert kinds <= {bool, int, float, str, tuple, type(None)}
     assert Plan.from_json(plan.to_json()) == plan
-
-
-def test_numpy_scalars_are_given_to_all_solvers():
-    assert {type(solver) for solver in NUMPY} == set(SOLVERS.values())
 
 
 def changed(plan, path, value):
@@ -129,6 +144,7 @@ def of(solver, **arguments):
 GD, POISSON = of(GradientDescent), planned(GradientDescent(steps=5, batch_size=40))
 OBJECTIVE, GREEDY, FW = of(ObjectivePerturbation), of(GreedyCoordinateDescent), of(FrankWolfe)
 CD, DUAL = of(CoordinateDescent), of(DualCoordinateDescent)
+DECLARED = planned(GreedyCoordinateDescent(steps=4, second_moments=[0.5] * 6, warm_start=[0.1] * 7))
 FIRST = ("releases", 0)
 
 LIES = [
@@ -234,7 +250,22 @@ LIES = [
     (CD, ("settings", "clip_rule"), "none", "clip_rule"),
     (CD, ("settings", "second_moments"), "guessed", "second_moments"),
     (CD, ("settings", "periods"), -1, "periods"),
+    (CD, ("settings", "second_moments"), "declared", "second_moments"),
     (DUAL, ("settings", "batch_size"), 2.5, "batch_size"),
+    (GD, (*FIRST, "query"), "gradient", "clipped gradient"),
+    (GD, (*FIRST, "mechanism"), "Laplace", "mechanism"),
+    (FW, (*FIRST, "mechanism"), "Gaussian", "mechanism"),
+    (FW, ("releases", 1, "query"), "vertex scores", "releases"),
+    (GREEDY, ("releases", len(GREEDY.releases) - 1, "mechanism"), "Exponential", "mechanism"),
+    (GREEDY, ("settings", "start"), "given", "start"),
+    (DECLARED, ("settings", "start"), 0.1, "start"),
+    (DECLARED, ("settings", "start", 3), "0.1", "start"),
+    (DECLARED, ("settings", "start", 3), None, "start"),
+    (DECLARED, ("settings", "start", 3), [0.1], "start"),
+    (DECLARED, ("settings", "second_moments", 0), math.nan, "second_moments"),
+    (DECLARED, ("settings", "second_moments", 0), math.inf, "second_moments"),
+    (DECLARED, ("settings", "second_moments", 0), "inf", "second_moments"),
+    (DECLARED, ("settings", "second_moments", 0), True, "second_moments"),
 ]  # fmt: skip
 
 
@@ -308,13 +339,26 @@ def test_a_plan_that_lies_cannot_be_made(build, word):
         build()
 
 
-def test_a_setting_of_an_unknown_type_cannot_be_stored_and_is_refused():
-    plan = type("Listed", (Plan,), {"solver": "listed", "__annotations__": {"knots": list}})
+@pytest.mark.parametrize("kind", [list, list[float]], ids=str)
+def test_a_setting_of_an_unknown_type_cannot_be_stored_and_is_refused(kind):
+    plan = type("Listed", (Plan,), {"solver": "listed", "__annotations__": {"knots": kind}})
     try:
         with pytest.raises(TypeError, match="knots"):
-            dataclass(frozen=True)(plan)(9, 2, GD.budget, GD.neighbours, 1, GD.releases, [1.0])
+            dataclass(frozen=True)(plan)(9, 2, GD.budget, GD.neighbours, 1, GD.releases, 5, [1.0])
     finally:
         del Plan.kinds["listed"]
+
+
+def test_a_release_is_found_by_the_name_of_its_query():
+    assert all(plan[release.query] is release for plan in PLANS for release in plan.releases)
+    with pytest.raises(KeyError, match="no release of 'gradient'.*'clipped gradient'"):
+        GD["gradient"]
+
+
+def test_declared_numbers_are_stored_in_full_and_printed_by_their_count():
+    assert DECLARED.second_moments == (0.5,) * 6 and DECLARED.start == (0.1,) * 7
+    assert Plan.from_json(DECLARED.to_json()) == DECLARED
+    assert "second_moments 6 declared values, start 7 declared values" in str(DECLARED)
 
 
 def test_every_mechanism_can_be_stored():

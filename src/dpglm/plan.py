@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from types import NoneType
-from typing import Any, ClassVar, Self, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import ClassVar, Self, get_args, get_type_hints
 
 from . import display, strict
 from .accounting import (
@@ -22,9 +22,14 @@ from .accounting import (
     imprecise_delta,
 )
 from .privacy import Budget, Neighbours, rounded_up
-from .release import Release, names
+from .release import Releasable, Release, names
 
-__all__ = ["Plan", "Release"]
+__all__ = ["Plan", "Releasable", "Release", "Setting"]
+
+Setting = bool | int | float | str | tuple[float, ...] | None
+"""What a setting of a plan may be."""
+
+_NUMBERS = tuple[float, ...]
 
 _ROUNDING = 1e-9
 """Another machine may round the price in its last digits otherwise."""
@@ -34,9 +39,12 @@ _ROUNDING = 1e-9
 class Plan:
     """What a solver will release, and what that costs. Solvers add their own public settings.
 
-    A setting is a bool, a count, a number that is not negative, text, or None where its annotation says so;
-    text that must be one of a few names has them in ``choices``. A plan that contradicts itself is refused,
-    and one that is read from a file must also keep to its budget.
+    With the problem and a curator a plan is all that a run needs: ``plan["clipped gradient"]`` is the release
+    of the query of that name, and everything else that the solver was told or derived is a setting. A setting
+    is a bool, a count, a number that is not negative, text, finite numbers, or None, as its annotation says;
+    text that must be one of a few names has them in ``choices``. A kind of plan says in ``may_release`` which
+    queries it releases by which mechanisms. A plan that contradicts itself is refused, and one that is read
+    from a file must also keep to its budget.
 
     Attributes
     ----------
@@ -49,12 +57,15 @@ class Plan:
     fits : int
         How many times the releases are made: once for each class of a one-vs-rest fit.
     releases : tuple of Release
-        All that will be released in one of these fits.
+        All that will be released in one of these fits, each query once.
+    steps : int
+        How many steps a fit takes; without noise the largest number of steps.
     """
 
     solver: ClassVar[str]
     kinds: ClassVar[dict[str, type[Plan]]] = {}
     choices: ClassVar[Mapping[str, Collection[str]]] = {}
+    may_release: ClassVar[Releasable] = {}
 
     n_records: int
     n_features: int
@@ -62,6 +73,7 @@ class Plan:
     neighbours: Neighbours
     fits: int
     releases: tuple[Release, ...]
+    steps: int
 
     def __init_subclass__(cls) -> None:
         Plan.kinds[cls.solver] = cls
@@ -76,22 +88,46 @@ class Plan:
             raise strict.wrong("releases", self.releases, "a tuple of Release")
         if self.budget.private and not self.releases:
             raise strict.wrong("releases", self.releases, "at least one, unless epsilon is infinite")
-        hints = _hints(type(self))
+        if len(set(self._queries)) < len(self.releases):
+            raise strict.wrong("releases", self._queries, "of different queries")
+        kinds = _settings_of(type(self))
         strict.store(
             self,
             n_records=strict.whole("n_records", self.n_records),
             n_features=strict.whole("n_features", self.n_features),
             fits=strict.whole("fits", self.fits),
-            **{name: self._setting(name, hints[name], value) for name, value in self.settings().items()},
+            **{name: self._setting(name, kinds[name], value) for name, value in self.settings().items()},
         )
         _ = self.price  # refuses releases that have none
+        for release in self.releases:
+            if not isinstance(release.mechanism, self.may_release.get(release.query, ())):
+                known = {
+                    query: [kind.__name__ for kind in kinds] for query, kinds in self.may_release.items()
+                }
+                raise strict.wrong(
+                    "mechanism", f"{release.query} by {type(release.mechanism).__name__}", f"one of {known}"
+                )
 
-    def _setting(self, name: str, kind: Any, value: Any) -> Any:
-        """The setting as a plain value of the type that its annotation names."""
-        if NoneType in get_args(kind):
-            if value is None:
-                return None
-            (kind,) = set(get_args(kind)) - {NoneType}
+    def __getitem__(self, query: str) -> Release:
+        """The release of the query of that name."""
+        for release in self.releases:
+            if release.query == query:
+                return release
+        raise KeyError(f"the plan has no release of {query!r}: its releases are of {self._queries}")
+
+    @property
+    def _queries(self) -> list[str]:
+        return [release.query for release in self.releases]
+
+    def _setting(self, name: str, kinds: tuple[object, ...], value: object) -> Setting:
+        """The setting as a plain value of one of the types that its annotation names."""
+        if value is None and NoneType in kinds:
+            return None
+        if isinstance(value, list | tuple) and _NUMBERS in kinds:
+            return tuple(strict.number(name, item, "finite numbers", math.isfinite) for item in value)
+        kind = next((kind for kind in kinds if kind not in (NoneType, _NUMBERS)), _NUMBERS)
+        if kind == _NUMBERS:
+            raise strict.wrong(name, value, "finite numbers")
         if kind is bool:
             return strict.flag(name, value)
         if kind is int:
@@ -105,7 +141,9 @@ class Plan:
         if kind is str:
             known = self.choices.get(name)
             return strict.text(name, value) if known is None else strict.one_of(name, value, known)
-        raise TypeError(f"a setting of a plan is a bool, int, float, str or None, but {name} is a {kind}")
+        raise TypeError(
+            f"a setting of a plan is a bool, int, float, str, tuple of floats or None, but {name} is a {kind}"
+        )
 
     @cached_property
     def price(self) -> Counter[Event]:
@@ -164,12 +202,11 @@ class Plan:
         factor = calibrate(self.event, self.budget.epsilon, self.budget.delta) if self.budget.private else 0.0
         return replace(self, releases=tuple(release.scaled(factor) for release in self.releases))
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Setting]:
         """The public settings of the solver."""
-        shared = {field.name for field in fields(Plan)}
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in shared}
+        return {name: getattr(self, name) for name in _settings_of(type(self))}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The plan as JSON-able values; an infinite number is the text "inf"."""
         return strict.sealed(
             {
@@ -189,16 +226,14 @@ class Plan:
         return strict.to_json(self.to_dict())
 
     @staticmethod
-    def from_dict(values: Mapping[str, Any]) -> Plan:
+    def from_dict(values: Mapping[str, object]) -> Plan:
         """The inverse of ``to_dict``; refuses what was edited or spends more than its budget."""
-        found = strict.mapping("a plan", values, ("solver", "settings", "digest", *names(Plan)))
+        found = strict.mapping("a plan", values, ("solver", "settings", "digest", *_SHARED))
         del found["digest"]
         kind = Plan.kinds[strict.one_of("solver", found.pop("solver"), Plan.kinds)]
-        own = [name for name in names(kind) if name not in names(Plan)]
-        settings = strict.mapping("settings", found.pop("settings"), own)
-        hints = _hints(kind)
-        for name in own:
-            if float in (hints[name], *get_args(hints[name])):
+        settings = strict.mapping("settings", found.pop("settings"), _settings_of(kind))
+        for name, kinds in _settings_of(kind).items():
+            if float in kinds:
                 settings[name] = strict.numeric(settings[name])
         found["budget"] = Budget.from_dict(found["budget"])
         relations = [relation.value for relation in Neighbours]
@@ -227,10 +262,9 @@ class Plan:
                 f"epsilon must be at most {self.budget.epsilon!r}, the budget, got {epsilon!r} "
                 f"from the releases of the plan"
             )
-        steps = self.settings().get("steps")
         counts = [release.count for release in self.releases]
-        if steps is not None and steps not in counts:
-            raise strict.wrong("steps", steps, f"the count of a release, which are {counts}")
+        if self.steps not in counts:
+            raise strict.wrong("steps", self.steps, f"the count of a release, which are {counts}")
 
     def __str__(self) -> str:
         lines = [
@@ -292,15 +326,29 @@ def _spent_epsilon(event: Event, budget: Budget) -> float:
     return min(epsilon, budget.epsilon) if curve.delta(budget.epsilon) <= budget.delta else epsilon
 
 
-_HINTS: dict[type[Plan], dict[str, Any]] = {}
+_SHARED = tuple(name for name in names(Plan) if name != "steps")
+"""Fields of every plan that a file keeps outside of the settings."""
 
 
-def _hints(kind: type[Plan]) -> dict[str, Any]:
-    """Types of the fields of a plan, looked up once for each kind: that takes longer than to check them."""
-    if kind not in _HINTS:
-        _HINTS[kind] = get_type_hints(kind)
-    return _HINTS[kind]
+_SETTINGS: dict[type[Plan], dict[str, tuple[object, ...]]] = {}
 
 
-def _shown(value: Any) -> str:
+def _settings_of(kind: type[Plan]) -> dict[str, tuple[object, ...]]:
+    """The settings of a kind of plan with the types that each may have.
+
+    They are looked up once for each kind: that takes longer than to check them.
+    """
+    if kind not in _SETTINGS:
+        hints = get_type_hints(kind)
+        _SETTINGS[kind] = {
+            name: get_args(hints[name]) if isinstance(hints[name], UnionType) else (hints[name],)
+            for name in names(kind)
+            if name not in _SHARED
+        }
+    return _SETTINGS[kind]
+
+
+def _shown(value: Setting) -> str:
+    if isinstance(value, tuple):
+        return f"{len(value)} declared values"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from . import mechanisms, sampling, strict
 from .accounting import Event
 from .mechanisms import Mechanism
 from .privacy import Neighbours
 from .sampling import Everyone, Sampling
+
+Releasable = Mapping[str, tuple[type[Mechanism], ...]]
+"""Names of queries, and the mechanisms that may release each."""
 
 
 def names(kind: type) -> tuple[str, ...]:
@@ -57,7 +59,7 @@ class Release:
         """The same release with all noise multiplied."""
         return replace(self, mechanism=replace(self.mechanism, noise=self.mechanism.noise * factor))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The release as JSON-able values."""
         parameters = {name: getattr(self.mechanism, name) for name in names(type(self.mechanism))}
         return {
@@ -73,7 +75,7 @@ class Release:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Release:
+    def from_dict(cls, values: Mapping[str, object]) -> Release:
         """The inverse of ``to_dict``; refuses what ``to_dict`` cannot have written."""
         keys = (*names(cls), "noise", "parameters")
         found = strict.mapping("a release", values, keys)

@@ -5,7 +5,6 @@ Each function raises ``AssertionError`` with the reason, or returns what it meas
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -26,7 +25,7 @@ from .plan import Plan
 from .privacy import Budget, Neighbours
 from .problem import Problem
 from .queries import Query
-from .solvers import Solver
+from .solvers import AnySolver
 
 LAYOUTS: tuple[Callable[[Any], Any], ...] = (
     np.array,
@@ -202,31 +201,35 @@ def _check_facts(loss: Loss, z: Any, other: Any, y: Any) -> None:
         holds("slopes", loss.smoothness(), 0.25)
 
 
-def check_solver(solver: Solver, problem: Problem, X: Any, y: NDArray[np.float64], seed: int = 0) -> Plan:
-    """A solver spends exactly its plan, within its budget, the same way twice, and names its worst cases."""
-    n, p = X.shape
-    assert solver.audit_cases(), f"{solver.name} names no worst-case neighbours for the auditor"
+def check_solver(solver: AnySolver, problem: Problem, X: Any, y: NDArray[np.float64], seed: int = 0) -> Plan:
+    """A solver spends exactly its plan, within its budget, and names its worst cases.
+
+    The plan suffices: read back from JSON it is the same, and runs to the same model.
+    """
+    (n, p), name = X.shape, type(solver).__name__
+    assert solver.audit_cases(), f"{name} names no worst-case neighbours for the auditor"
     budget = Budget(1.0, 1e-6)
     for neighbours in Neighbours:
-        plan = solver.plan(problem, n, p, budget, neighbours)
-        assert plan.epsilon <= budget.epsilon, f"{solver.name} plans to overspend: {plan.epsilon}"
-        assert plan.epsilon >= 0.99 * budget.epsilon, f"{solver.name} leaves budget unused: {plan.epsilon}"
-        assert Plan.from_dict(json.loads(plan.to_json())) == plan, "a saved plan must be the same plan"
+        plan: Plan = solver.plan(problem, n, p, budget, neighbours)
+        assert plan.epsilon <= budget.epsilon, f"{name} plans to overspend: {plan.epsilon}"
+        assert plan.epsilon >= 0.99 * budget.epsilon, f"{name} leaves budget unused: {plan.epsilon}"
+        again = Plan.from_json(plan.to_json())
+        assert again == plan, "a saved plan must be the same plan"
         runs = []
-        for _ in range(2):
+        for one in (plan, again):
             curator = Curator(
                 as_data(X, y, problem.bounds, problem.constant(p)), neighbours, Randomness(seed)
             )
-            runs.append(solver.run(plan, problem, curator).w)
-            assert curator.spent == plan.price, f"{solver.name} spent {curator.spent}, planned {plan.price}"
-        assert np.array_equal(runs[0], runs[1]), f"{solver.name}: the same seed must give the same model"
+            runs.append(type(solver).run(one, problem, curator).w)
+            assert curator.spent == plan.price, f"{name} spent {curator.spent}, planned {plan.price}"
+        assert np.array_equal(runs[0], runs[1]), f"{name}: the same plan and seed must give the same model"
         assert np.isfinite(runs[0]).all()
         silent = replace(plan, releases=tuple(release.scaled(0.0) for release in plan.releases))
         curator = Curator(as_data(X, y, problem.bounds, problem.constant(p)), neighbours, Randomness(seed))
-        without = solver.run(silent, problem, curator).w
+        without = type(solver).run(silent, problem, curator).w
         moved = (runs[0] != problem.start(p)) | (without != problem.start(p))
         same = moved & np.isclose(without, runs[0], rtol=1e-6, atol=0)
-        assert moved.any(), f"{solver.name} moves no coefficient"
-        assert not same.any(), f"{solver.name}: no noise reaches the coefficients {np.flatnonzero(same)}"
+        assert moved.any(), f"{name} moves no coefficient"
+        assert not same.any(), f"{name}: no noise reaches the coefficients {np.flatnonzero(same)}"
     assert math.isinf(solver.plan(problem, n, p, Budget(math.inf, 1e-6), neighbours).epsilon)
     return plan

@@ -144,10 +144,12 @@ def test_every_solver_has_a_case_with_an_intercept_and_bystanders_that_contribut
         if case.problem.fit_intercept and first == -second and (row == X).all() and (y == second).all():
             assert 0 < np.linalg.norm(row) < case.problem.constant(len(row))
             return
-    raise AssertionError(f"{solver.name} has no such case")
+    raise AssertionError(f"{solver.__name__} has no such case")
 
 
-@pytest.mark.parametrize("solver", [GradientDescent, DualCoordinateDescent], ids=lambda solver: solver.name)
+@pytest.mark.parametrize(
+    "solver", [GradientDescent, DualCoordinateDescent], ids=lambda solver: solver.__name__
+)
 def test_the_worst_cases_of_sampled_solvers_include_secret_batches_with_and_without_bystanders(solver):
     contributing = {
         bool(target.case.bystanders[0].any())

@@ -62,7 +62,9 @@ def right_and_wrong(*solvers):
     """Each solver done wrong; the first also done right, as all are in the audit of the registry."""
     cases = [(solver, False) for solver in solvers] + [(solvers[0], True)]
     return pytest.mark.parametrize(
-        ("solver", "right"), cases, ids=[f"{s.name}, {'right' if right else 'wrong'}" for s, right in cases]
+        ("solver", "right"),
+        cases,
+        ids=[f"{s.__name__}, {'right' if right else 'wrong'}" for s, right in cases],
     )
 
 

@@ -30,11 +30,10 @@ from dpglm.solvers import (
     FrankWolfe,
     GradientDescent,
     GreedyCoordinateDescent,
-    defaults,
     get,
 )
 from dpglm.solvers.base import noise_of_one_pass
-from dpglm.solvers.dual_coordinate_descent import _intercept, _query
+from dpglm.solvers.dual_coordinate_descent import _intercept, _query, default_settings
 from dpglm.testing import check_solver
 
 rng = np.random.default_rng(0)
@@ -370,9 +369,7 @@ def test_usual_settings_are_usable_however_extreme_the_problem_is(radius, streng
         problem = Problem(loss, L2(strength), Bounds(row_norm=radius))
         for n, p in ((1, 1), (1, 10**7), (10**9, 1)):
             noise = noise_of_one_pass(n, Budget(epsilon, 1e-6), REPLACE, 1)
-            size, cut, count = defaults.dual_coordinate_descent(
-                problem, n, p, noise, None, clip, steps, 1.0, _intercept(problem, p)[1]
-            )
+            size, cut, count = default_settings(problem, n, p, noise, None, clip, steps, 1.0)
             assert 1 <= size <= n and 0 < cut < math.inf and 1 <= count <= (steps or 1000)
 
 
@@ -501,15 +498,15 @@ def test_neighbours_in_any_states_move_the_answer_by_at_most_the_sensitivity(kin
 
 def test_usual_clip_and_steps_let_a_dual_variable_go_its_way():
     problem = Problem(Logistic(), L2(1.0), Bounds(row_norm=1.0), fit_intercept=False)
-    way, usual = 0.8, partial(defaults.dual_coordinate_descent, problem, 10_000, 5, 1e-6, None)
+    way, usual = 0.8, partial(default_settings, problem, 10_000, 5, 1e-6, None)
     largest = 1 / (1 + (1 + 0.5 * 1999) / 10_000 / 4)
-    batch, clip, steps = usual(None, None, 0.5, 0.0)
+    batch, clip, steps = usual(None, None, 0.5)
     assert batch == 2000 and clip == pytest.approx(0.3 * largest)
     assert way <= 0.2 * steps * clip < way + 0.2 * clip
-    _, clip, _ = usual(None, 6, 0.5, 0.0)
+    _, clip, _ = usual(None, 6, 0.5)
     assert 0.2 * 6 * clip == pytest.approx(way)
-    assert usual(None, 2, 0.5, 0.0)[1] == pytest.approx(largest)
-    assert usual(0.01, None, 0.5, 0.0)[2] == 400
+    assert usual(None, 2, 0.5)[1] == pytest.approx(largest)
+    assert usual(0.01, None, 0.5)[2] == 400
 
 
 @pytest.mark.parametrize("batch_size", [N, N // 4])

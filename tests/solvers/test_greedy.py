@@ -177,7 +177,7 @@ def test_a_warm_start_is_where_the_steps_begin():
     w = solved(solver, problem, X, LABELS).w
     expected = np.append(start[:P], 0.25 / problem.constant(P))
     assert np.count_nonzero(w != expected) == 1
-    assert solver.plan(problem, N, P, BUDGET, REPLACE).start == "given"
+    assert solver.plan(problem, N, P, BUDGET, REPLACE).start == tuple(start)
     short = solved(GreedyCoordinateDescent(steps=1, warm_start=start[:P]), problem, X, LABELS).w
     assert np.count_nonzero(short[:P] != start[:P]) + (short[P] != 0) == 1
 

@@ -134,7 +134,7 @@ def objective(problem, table, y, w):
     return problem.loss.value(rows.dot(w), rows.y).mean() + problem.penalty.value(coefficients)
 
 
-@pytest.mark.parametrize("solver", [GradientDescent(), CoordinateDescent()], ids=lambda s: s.name)
+@pytest.mark.parametrize("solver", [GradientDescent(), CoordinateDescent()], ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("loss", [cls() for cls in SMOOTH], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("penalty", [L2(0.01), L1(0.02), Box(-0.3, 0.2)], ids=repr)
 def test_no_noise_no_clipping_recovers_the_minimiser(solver, loss, penalty):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from ..accounting import Repeated, calibrate, compose
 from ..mechanisms import MECHANISMS, Mechanism
 from ..privacy import Budget, Neighbours
-from ..solvers import SOLVERS, Solver
+from ..solvers import SOLVERS, AnySolver
 from .auditor import audit_probabilities, examine
 from .claim import Claim
 from .findings import Report
@@ -69,7 +69,7 @@ def mechanism_targets(mechanism: type[Mechanism], budget: Budget) -> Iterator[Ta
             yield MechanismTarget(fitted, case, answers, repeats, claim)
 
 
-def solver_targets(solver: type[Solver], budget: Budget) -> Iterator[TranscriptTarget]:
+def solver_targets(solver: type[AnySolver], budget: Budget) -> Iterator[TranscriptTarget]:
     """A solver at each of its worst cases, for both neighbouring relations."""
     for case in solver.audit_cases():
         for neighbours in Neighbours:

@@ -29,7 +29,7 @@ from ..penalties import Penalty, Separable, Zero
 from ..plan import Plan
 from ..privacy import Budget, Guarantee, Neighbours
 from ..problem import Problem
-from ..solvers import Result
+from ..solvers import AnySolver, Result
 from ..solvers.base import positive_count
 from .inputs import numeric_table
 
@@ -69,6 +69,10 @@ class PrivateGLM(BaseEstimator):
 
     @np.errstate(all="ignore")
     def _plan(self, n_samples: int, n_features: int, fits: int) -> Plan:
+        return self._prepared(n_samples, n_features, fits)[-1]
+
+    def _prepared(self, n_samples: int, n_features: int, fits: int) -> tuple[Problem, AnySolver, Plan]:
+        """All that is decided before a record is read."""
         positive_count(n_samples=n_samples, n_features=n_features)
         budget = Budget.for_records(self.epsilon, self.delta, n_samples)
         try:
@@ -81,7 +85,7 @@ class PrivateGLM(BaseEstimator):
             raise ValueError("bounds must limit the norm of a row unless epsilon is infinite")
         problem.start(n_features)  # refuses a penalty that is for another number of features
         solver = solvers.get(self.solver, problem, n_features)
-        return solver.plan(problem, n_samples, n_features, budget, neighbours, fits)
+        return problem, solver, solver.plan(problem, n_samples, n_features, budget, neighbours, fits)
 
     def _read(self, X: Any, y: Any, targets_of: Callable[[Any], NDArray[Any]]) -> tuple[Any, NDArray[Any]]:
         """X as a table of floats, and as many targets."""
@@ -103,7 +107,7 @@ class PrivateGLM(BaseEstimator):
     ) -> list[Result]:
         """Plan, run and check one fit for each target; a target maps codes to the loss's y."""
         n, p = X.shape
-        plan = self._plan(n, p, len(targets))
+        problem, solver, plan = self._prepared(n, p, len(targets))
         if plan.budget.private and plan.budget.delta > 1 / n:
             warnings.warn(
                 f"delta = {plan.budget.delta:g} exceeds 1/n: such a promise may release whole records",
@@ -112,9 +116,7 @@ class PrivateGLM(BaseEstimator):
             )
         if self.verbose:
             print(plan)
-        problem = self._problem(n)
         _tell_of_strong_l1(problem, p)
-        solver = solvers.get(self.solver, problem, p)
         randomness = _randomness(self.random_state)
         spent: Counter[Event] = Counter()
         results = []
@@ -128,7 +130,7 @@ class PrivateGLM(BaseEstimator):
             raise PlanMismatch(
                 f"{type(self).__name__} released something other than its plan: the fit is refused"
             )
-        if not plan.budget.private and any(result.steps >= plan.settings()["steps"] for result in results):
+        if not plan.budget.private and any(result.steps >= plan.steps for result in results):
             warnings.warn(
                 f"{plan.solver} took all of its steps without noise and may not have reached the minimum",
                 ConvergenceWarning,

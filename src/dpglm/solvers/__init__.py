@@ -1,7 +1,18 @@
-"""Solvers: loops of releases and public steps. None of them ever sees a record."""
+"""Solvers: loops of releases and public steps. None of them ever sees a record.
 
-from .auto import SOLVERS, get
-from .base import AuditCase, Result, Solver
+A new solver is one file here and its place in `SOLVERS`; the contract tests then run on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..curator import Curator
+from ..errors import PlanMismatch, UnsupportedProblem
+from ..plan import Plan
+from ..problem import Problem
+from .auto import suited
+from .base import AnySolver, AuditCase, Result, Solver, Task
 from .coordinate_descent import CoordinateDescent
 from .dual_coordinate_descent import DualCoordinateDescent
 from .dual_frank_wolfe import DualFrankWolfe
@@ -11,8 +22,24 @@ from .greedy_coordinate_descent import GreedyCoordinateDescent
 from .objective_perturbation import ObjectivePerturbation
 from .output_perturbation import OutputPerturbation
 
+SOLVERS: dict[str, type[AnySolver]] = {
+    kind.plan_type.solver.lower().replace(" ", "-"): kind
+    for kind in (
+        GradientDescent,
+        CoordinateDescent,
+        GreedyCoordinateDescent,
+        FrankWolfe,
+        DualCoordinateDescent,
+        DualFrankWolfe,
+        OutputPerturbation,
+        ObjectivePerturbation,
+    )
+}
+"""Every solver by what it is called in ``solver="..."``: the name that its plan prints, with hyphens."""
+
 __all__ = [
     "SOLVERS",
+    "AnySolver",
     "AuditCase",
     "CoordinateDescent",
     "DualCoordinateDescent",
@@ -24,5 +51,44 @@ __all__ = [
     "OutputPerturbation",
     "Result",
     "Solver",
+    "Task",
     "get",
+    "run",
 ]
+
+
+def get(solver: str | AnySolver, problem: Problem, n_features: int) -> AnySolver:
+    """The solver itself, the one of that name, or for "auto" the one that suits the problem."""
+    if isinstance(solver, Solver):
+        return solver
+    if solver == "auto":
+        return suited(problem, n_features)
+    if not isinstance(solver, str) or solver not in SOLVERS:
+        raise UnsupportedProblem(
+            f"solver must be a Solver, 'auto' or one of {sorted(SOLVERS)}, got {solver!r}"
+        )
+    return SOLVERS[solver]()
+
+
+def run(plan: Plan, problem: Problem, curator: Curator) -> Result:
+    """Carry out one fit of a plan, also of a plan that was read from a file; refuse if the log differs.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan of one of `SOLVERS`.
+    problem : Problem
+        The problem that the plan was made for.
+    curator : Curator
+        Who holds the records.
+    """
+    for solver in SOLVERS.values():
+        if solver.plan_type is type(plan):
+            before = curator.spent
+            result = solver.run(plan, problem, curator)
+            if plan.budget.private and curator.spent - before != replace(plan, fits=1).price:
+                raise PlanMismatch(
+                    f"{plan.solver} released something other than its plan: the run is refused"
+                )
+            return result
+    raise UnsupportedProblem(f"plan must be one of a solver in {sorted(SOLVERS)}, got {type(plan).__name__}")

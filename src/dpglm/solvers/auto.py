@@ -6,53 +6,28 @@ import math
 
 import numpy as np
 
-from ..errors import UnsupportedProblem
 from ..penalties import Separable
 from ..problem import Problem
-from .base import Solver
+from .base import AnySolver
 from .coordinate_descent import CoordinateDescent
 from .dual_coordinate_descent import DualCoordinateDescent
-from .dual_frank_wolfe import DualFrankWolfe
-from .frank_wolfe import FrankWolfe
 from .gradient_descent import GradientDescent
-from .greedy_coordinate_descent import GreedyCoordinateDescent
-from .objective_perturbation import ObjectivePerturbation
-from .output_perturbation import OutputPerturbation
-
-SOLVERS: dict[str, type[Solver]] = {
-    "gradient-descent": GradientDescent,
-    "coordinate-descent": CoordinateDescent,
-    "greedy-coordinate-descent": GreedyCoordinateDescent,
-    "frank-wolfe": FrankWolfe,
-    "dual-coordinate-descent": DualCoordinateDescent,
-    "dual-frank-wolfe": DualFrankWolfe,
-    "output-perturbation": OutputPerturbation,
-    "objective-perturbation": ObjectivePerturbation,
-}
 
 UNEQUAL = 4.0
 """From this ratio of the largest to the smallest declared feature bound on, columns count as unequal."""
 
 
-def get(solver: str | Solver, problem: Problem, n_features: int) -> Solver:
-    """The solver itself, the one of that name, or for "auto" the one that suits the problem.
+def suited(problem: Problem, n_features: int) -> AnySolver:
+    """The solver that suits the problem.
 
     Gradient descent gives every feature the same step and the same noise, so small columns drown in
-    what large ones need. Where the declared bounds say that columns are unequal, "auto" is coordinate
-    descent, which scales both to each column; elsewhere it is gradient descent. A loss whose slope jumps,
-    as the hinge, is for dual coordinate descent.
+    what large ones need. Where the declared bounds say that columns are unequal, coordinate descent scales
+    both to each column; elsewhere it is gradient descent. A loss whose slope jumps, as the hinge, is for dual
+    coordinate descent.
     """
-    if isinstance(solver, Solver):
-        return solver
-    if solver == "auto":
-        if not math.isfinite(problem.loss.smoothness()):
-            return DualCoordinateDescent()
-        return CoordinateDescent() if _unequal(problem, n_features) else GradientDescent()
-    if not isinstance(solver, str) or solver not in SOLVERS:
-        raise UnsupportedProblem(
-            f"solver must be a Solver, 'auto' or one of {sorted(SOLVERS)}, got {solver!r}"
-        )
-    return SOLVERS[solver]()
+    if not math.isfinite(problem.loss.smoothness()):
+        return DualCoordinateDescent()
+    return CoordinateDescent() if _unequal(problem, n_features) else GradientDescent()
 
 
 def _unequal(problem: Problem, n_features: int) -> bool:

@@ -1,12 +1,14 @@
-"""What a solver is: a plan made without data, and a run that sees nothing but releases."""
+"""What a solver is: a plan made without data, and a run that sees nothing but the plan and releases."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +26,11 @@ from ..problem import Problem
 from ..queries.base import LARGEST_CLIP, LEAST_CLIP, require_enforceable
 
 Vector = NDArray[np.float64]
+PlanType = TypeVar("PlanType", bound=Plan)
 
 _BYSTANDERS = 7
+_COUNTS = ("steps", "batch_size", "periods")
+_LEVELS = ("clip", "step_size")
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class AuditCase:
         null record.
     """
 
-    solver: Solver
+    solver: AnySolver
     problem: Problem
     bystanders: tuple[Vector, Vector]
     first: tuple[Vector, float]
@@ -63,20 +68,91 @@ class AuditCase:
 
 
 @dataclass(frozen=True)
-class Solver(ABC):
-    """Settings of an algorithm. ``None`` means: derived from public quantities by ``plan``."""
+class Task:
+    """What a plan is made for: the problem, the size n x p of the table, the budget. All of it is public."""
 
-    name: ClassVar[str]
+    problem: Problem
+    n: int
+    p: int
+    budget: Budget
+    neighbours: Neighbours
+    fits: int
 
-    @abstractmethod
+    @property
+    def facts(self) -> tuple[int, int, Budget, Neighbours, int]:
+        """The fields that every plan has first."""
+        return self.n, self.p, self.budget, self.neighbours, self.fits
+
+    @property
+    def private(self) -> bool:
+        """Whether there is a budget to keep to."""
+        return self.budget.private
+
+    @property
+    def moved(self) -> int:
+        """How many contributions neighbours differ in."""
+        return self.neighbours.records_moved
+
+    @property
+    def dimension(self) -> int:
+        """Number of coefficients, the intercept included."""
+        return self.problem.dimension(self.p)
+
+    @cached_property
+    def noise(self) -> float:
+        """Noise of one pass (`noise_of_one_pass`); 0 without a budget."""
+        return noise_of_one_pass(self.n, self.budget, self.neighbours, self.fits) if self.private else 0.0
+
+    def enforced(self, clip: float, name: str = "clip") -> float:
+        """The clip as a float; in a private fit one that cannot be enforced is refused."""
+        clip = float(clip)
+        if self.private and not LEAST_CLIP <= clip <= LARGEST_CLIP:
+            raise UnsupportedProblem(
+                f"the {name} that follows from the loss and the bounds must be from {LEAST_CLIP:g} to "
+                f"{LARGEST_CLIP:g}, got {clip!r}: give data and bounds in other units"
+            )
+        return clip
+
+
+@dataclass(frozen=True)
+class Solver(ABC, Generic[PlanType]):
+    """Settings of an algorithm. ``None`` means: derived from public quantities by ``plan``.
+
+    Settings that several solvers have are checked here by their names: the clip, counts, the step size and
+    shares of the budget. Those that must be one of a few names have these in ``choices``.
+    """
+
+    plan_type: ClassVar[type[Plan]]
+    choices: ClassVar[Mapping[str, Collection[str | None]]] = {}
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name in self.choices and value not in self.choices[name]:
+                known = sorted(filter(None, self.choices[name]))
+                raise ValueError(f"{name} must be one of {known}, got {value!r}")
+            if name in _COUNTS:
+                positive_count(**{name: value})
+            elif name in _LEVELS and value is not None:
+                strict.positive(name, value)
+            elif name.endswith("share"):
+                strict.number(name, value, "strictly between 0 and 1", lambda share: 0 < share < 1)
+            if name == "clip" and value is not None:
+                require_enforceable(name, value)
+
     def plan(
         self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
-    ) -> Plan:
+    ) -> PlanType:
         """Everything that ``run`` will release, with the least noise that keeps within the budget."""
+        return self.plan_for(Task(problem, n, p, budget, neighbours, fits))
 
     @abstractmethod
-    def run(self, plan: Any, problem: Problem, curator: Curator) -> Result:
-        """Carry out the plan."""
+    def plan_for(self, task: Task) -> PlanType:
+        """The plan for a task, calibrated."""
+
+    @classmethod
+    @abstractmethod
+    def run(cls, plan: PlanType, problem: Problem, curator: Curator) -> Result:
+        """Carry out a plan, whatever the settings were that it was made from."""
 
     @classmethod
     @abstractmethod
@@ -84,7 +160,10 @@ class Solver(ABC):
         """What the auditor runs: every kind of release at its worst case."""
 
 
-def opposed(solver: Solver, n_features: int, *, fit_intercept: bool = False, crowd: int = 0) -> AuditCase:
+AnySolver = Solver[Any]
+
+
+def opposed(solver: AnySolver, n_features: int, *, fit_intercept: bool = False, crowd: int = 0) -> AuditCase:
     """Two logistic records whose gradients are opposed in every coordinate.
 
     Their length exceeds 0.1 while margins stay below 1, so a clip of 0.1 makes every release move by its
@@ -116,7 +195,7 @@ def noise_of_one_pass(n: int, budget: Budget, neighbours: Neighbours, fits: int)
     The unit is the largest contribution of one record. T releases have sqrt(T) times as much noise
     each, so this number alone says how far the budget reaches.
     """
-    return neighbours.records_moved * fits**0.5 / (n * gaussian_mu(budget.epsilon, budget.delta))
+    return float(neighbours.records_moved * fits**0.5 / (n * gaussian_mu(budget.epsilon, budget.delta)))
 
 
 def require_smooth(problem: Problem, solver: str) -> None:
@@ -128,37 +207,8 @@ def require_smooth(problem: Problem, solver: str) -> None:
         )
 
 
-def positive(**settings: float | None) -> None:
-    """Refuse settings that are given but not positive and finite."""
-    for name, value in settings.items():
-        if value is not None:
-            strict.positive(name, value)
-
-
-def proper_clip(clip: float | None) -> None:
-    """Refuse a clip that is given but cannot be enforced, and one that clips nothing."""
-    positive(clip=clip)
-    if clip is not None:
-        require_enforceable("clip", clip)
-
-
-def require_usual_clip(clip: float, name: str = "clip") -> None:
-    """Refuse a problem whose usual clip, which follows from its loss and bounds, cannot be enforced."""
-    if not LEAST_CLIP <= clip <= LARGEST_CLIP:
-        raise UnsupportedProblem(
-            f"the {name} that follows from the loss and the bounds must be from {LEAST_CLIP:g} to "
-            f"{LARGEST_CLIP:g}, got {clip!r}: give data and bounds in other units"
-        )
-
-
 def positive_count(**settings: int | None) -> None:
     """Refuse settings that are given but not positive whole numbers."""
     for name, value in settings.items():
         if value is not None and not (isinstance(value, Integral) and value > 0):
             raise ValueError(f"{name} must be a positive whole number, got {value!r}")
-
-
-def proper_share(**settings: float) -> None:
-    """Refuse shares of a budget that leave nothing for one side."""
-    for name, value in settings.items():
-        strict.number(name, value, "strictly between 0 and 1", lambda share: 0 < share < 1)

@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..curator import Curator
 from ..mechanisms import Gaussian
-from ..plan import Plan, Release
-from ..privacy import Budget, Neighbours
+from ..plan import Plan, Releasable, Release
 from ..problem import Problem
-from ..queries import CoordinateRule, CoordinateSums
-from . import defaults
-from .base import (
-    AuditCase,
-    Result,
-    Solver,
-    Vector,
-    noise_of_one_pass,
-    opposed,
-    positive,
-    positive_count,
-    proper_clip,
-    proper_share,
-    require_smooth,
-    require_usual_clip,
-)
-from .moments import SOURCES, Moments, require_separable
+from ..queries import CoordinateRule, CoordinateSums, SecondMoments
+from .base import AuditCase, Result, Solver, Task, Vector, opposed, require_smooth
+from .defaults import CROSSING_STEP, clip_of_gradients
+from .moments import SOURCES, Moments, Source, require_separable, second_moments
 
 CLIP_RULES = ("smoothness", "uniform")
 _SETTLED = 1e-7
@@ -42,18 +29,18 @@ class CoordinateDescentPlan(Plan):
     """Plan of `CoordinateDescent`."""
 
     solver: ClassVar[str] = "coordinate descent"
+    may_release: ClassVar[Releasable] = {SecondMoments.name: (Gaussian,), CoordinateSums.name: (Gaussian,)}
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"clip_rule": CLIP_RULES, "second_moments": SOURCES}
 
-    steps: int
     clip: float
     clip_rule: str
     step_size: float
-    second_moments: str
+    second_moments: Source
     periods: int
 
 
 @dataclass(frozen=True, eq=False)
-class CoordinateDescent(Solver):
+class CoordinateDescent(Solver[CoordinateDescentPlan]):
     """One uniformly random coordinate a step: w_j <- prox(w_j - (g_j + noise_j) * step_size / M_j).
 
     M_j is the curvature of the mean loss along coordinate j: the loss's smoothness times the second
@@ -80,7 +67,8 @@ class CoordinateDescent(Solver):
         last iterate is returned, which does better in practice.
     """
 
-    name: ClassVar[str] = "coordinate descent"
+    plan_type: ClassVar[type[Plan]] = CoordinateDescentPlan
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"clip_rule": CLIP_RULES}
 
     steps: int | None = None
     clip: float | None = None
@@ -91,46 +79,37 @@ class CoordinateDescent(Solver):
     periods: int | None = None
 
     def __post_init__(self) -> None:
-        proper_clip(self.clip)
-        positive(step_size=self.step_size)
-        positive_count(steps=self.steps, periods=self.periods)
-        if self.clip_rule not in CLIP_RULES:
-            raise ValueError(f"clip_rule must be 'smoothness' or 'uniform', got {self.clip_rule!r}")
-        proper_share(share=self.share)
+        super().__post_init__()
         Moments(self.second_moments, self.share)
 
-    def plan(
-        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
-    ) -> CoordinateDescentPlan:
+    def plan_for(self, task: Task) -> CoordinateDescentPlan:
+        problem, p = task.problem, task.p
         require_separable(problem, type(self).__name__)
         require_smooth(problem, type(self).__name__)
         moments = Moments(self.second_moments, self.share)
         source = moments.source(problem, p)
-        if budget.private:
-            noise = noise_of_one_pass(n, budget, neighbours, fits)
-            usual = defaults.coordinate_descent(problem, p, noise, self.clip)
-            steps, clip, step_size = self.steps or usual[0], usual[1], self.step_size or usual[2]
-            require_usual_clip(clip)
+        if task.private:
+            steps, clip, step_size = default_settings(problem, p, task.noise, self.clip)
         else:
-            clip, steps = self.clip or math.inf, self.steps or 20_000 * problem.dimension(p)
-            step_size = self.step_size or 1.0
-        steps, clip, step_size = int(steps), float(clip), float(step_size)
+            steps, clip, step_size = 20_000 * task.dimension, self.clip or math.inf, 1.0
+        steps, clip = int(self.steps or steps), task.enforced(clip)
+        releases, left = moments.releases(source, task)
         descent = Release(
             query=CoordinateSums.name,
-            mechanism=Gaussian(math.sqrt(steps / (1 - self.share * (source == "private")))),
+            mechanism=Gaussian(math.sqrt(steps / left)),
             count=steps,
-            sensitivity=f"{neighbours.records_moved} C_j",
+            sensitivity=f"{task.moved} C_j",
         )
-        releases = (*moments.releases(source, problem, p, neighbours), descent)
         plan = CoordinateDescentPlan(
-            n, p, budget, neighbours, fits, releases, steps, clip, self.clip_rule, step_size, source,
-            int(self.periods or 0),
+            *task.facts, (*releases, descent), steps, clip, self.clip_rule,
+            float(self.step_size or step_size), source, int(self.periods or 0),
         )  # fmt: skip
         return plan.calibrated()
 
-    def run(self, plan: CoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
+    @classmethod
+    def run(cls, plan: CoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
         n, p = plan.n_records, plan.n_features
-        moments = Moments(self.second_moments, self.share).values(plan.second_moments, plan, problem, curator)
+        moments = second_moments(plan.second_moments, plan, problem, curator)
         curvature = problem.loss.smoothness() * moments
         step = plan.step_size / curvature
         share = (
@@ -142,13 +121,13 @@ class CoordinateDescent(Solver):
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
         if not plan.budget.private:
             return _settle(plan, query, rule, problem.start(p), curator)
-        w = problem.start(p)
+        w, mechanism = problem.start(p), plan[query.name].mechanism
         opened = curator.open(query, w)
         periods = max(plan.periods, 1)
         for period in range(periods):
             count = plan.steps // periods + (period < plan.steps % periods)
             picked = curator.pick(len(w), count)
-            moves, last = opened.descend(picked, plan.releases[-1].mechanism, rule)
+            moves, last = opened.descend(picked, mechanism, rule)
             if plan.periods:
                 last = w + np.bincount(picked, moves * (count - np.arange(count)) / count, minlength=len(w))
                 opened = curator.open(query, last)
@@ -157,13 +136,25 @@ class CoordinateDescent(Solver):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
-        settings: dict[str, Any] = {"steps": 3, "clip": 0.1, "step_size": 0.1}
-        sums = opposed(cls(**settings, second_moments="bounds"), 2)
+        small = partial(cls, steps=3, clip=0.1, step_size=0.1)
+        sums = opposed(small(second_moments="bounds"), 2)
         # Second moments differ most between two corners of the ball, where partial derivatives differ less.
-        moments = opposed(cls(**settings, second_moments="private", share=0.9, periods=2), 2)
+        moments = opposed(small(second_moments="private", share=0.9, periods=2), 2)
         corners = ((np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0))
-        intercept = opposed(cls(**settings, second_moments="bounds"), 1, fit_intercept=True, crowd=7)
+        intercept = opposed(small(second_moments="bounds"), 1, fit_intercept=True, crowd=7)
         return sums, replace(moments, first=corners[0], second=corners[1]), intercept
+
+
+def default_settings(problem: Problem, p: int, noise: float, clip: float | None) -> tuple[int, float, float]:
+    """(steps, clip, step_size) of coordinate descent; a clip that is given is kept.
+
+    Each update along a coordinate undoes much of the noise of the last one, so the best number of passes
+    hardly depends on the noise: about 10, and slowly rising as noise vanishes.
+    """
+    stretch = problem.stretch()
+    passes = min(max(10 * (2e-3 / noise) ** 0.25, 1.0) * stretch, 50.0)
+    steps = math.ceil(passes * problem.dimension(p))
+    return steps, clip_of_gradients(problem, p, noise, clip)[0], max(1.0, CROSSING_STEP * stretch)
 
 
 def _settle(
@@ -201,4 +192,5 @@ def _extrapolated(path: Vector, scale: Vector) -> Vector:
     gram = differences @ differences.T
     gram += 1e-12 * np.trace(gram) * np.eye(len(gram))
     weights = np.linalg.solve(gram, np.ones(len(gram)))
-    return weights / weights.sum() @ path[1:]
+    combined: Vector = weights / weights.sum() @ path[1:]
+    return combined

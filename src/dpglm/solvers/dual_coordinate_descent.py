@@ -14,24 +14,20 @@ from ..errors import UnsupportedProblem
 from ..losses import Loss
 from ..mechanisms import Gaussian
 from ..penalties import L2, Separable
-from ..plan import Plan, Release
-from ..privacy import Budget, Neighbours
+from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import DualForm, DualStep
 from ..sampling import Everyone, Poisson
-from . import defaults
-from .base import (
-    AuditCase,
-    Result,
-    Solver,
-    Vector,
-    noise_of_one_pass,
-    opposed,
-    positive_count,
-    proper_clip,
-    require_usual_clip,
-)
+from .averaging import LastQuarter
+from .base import AuditCase, Result, Solver, Task, Vector, opposed
+from .defaults import PREDICTION_NOISE, clip_fraction
 
+MOST_STEPS = 1000
+USUAL_RATE = 0.2
+LEAST_FRACTION = 0.3
+LONGEST_WAY = 0.8
+JUMP = 0.4
+LARGEST_WEIGHT = 1e100
 _MOST_EPOCHS = 10_000
 _TOLERANCE = 1e-11
 _PASSES_A_ROUND = 5
@@ -45,11 +41,11 @@ _LEAST_WORK = 5000  # of a call, however few steps it takes
 
 @dataclass(frozen=True)
 class DualCoordinateDescentPlan(Plan):
-    """Plan of `DualCoordinateDescent`."""
+    """Plan of `DualCoordinateDescent`; without releases it is one for the exact minimiser."""
 
     solver: ClassVar[str] = "dual coordinate descent"
+    may_release: ClassVar[Releasable] = {DualStep.name: (Gaussian,)}
 
-    steps: int
     batch_size: int
     clip: float
     overlap: float
@@ -57,7 +53,7 @@ class DualCoordinateDescentPlan(Plan):
 
 
 @dataclass(frozen=True)
-class DualCoordinateDescent(Solver):
+class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
     """Every record of a batch takes its best dual step; the sum of steps times rows is released.
 
     For penalties with an L2 part. There is no learning rate: a step is the exact minimiser of the record's
@@ -90,7 +86,7 @@ class DualCoordinateDescent(Solver):
     has no L2 part of its own and gets a small one around its start, which vanishes without noise.
     """
 
-    name: ClassVar[str] = "dual coordinate descent"
+    plan_type: ClassVar[type[Plan]] = DualCoordinateDescentPlan
 
     batch_size: int | None = None
     clip: float | None = None
@@ -99,19 +95,21 @@ class DualCoordinateDescent(Solver):
     average: bool = True
 
     def __post_init__(self) -> None:
-        proper_clip(self.clip)
-        positive_count(batch_size=self.batch_size, steps=self.steps)
+        super().__post_init__()
         strict.number("overlap", self.overlap, "above 0 and at most 1", lambda share: 0 < share <= 1)
 
-    def plan(
-        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
-    ) -> DualCoordinateDescentPlan:
+    def plan_for(self, task: Task) -> DualCoordinateDescentPlan:
+        problem, n = task.problem, task.n
         if not (isinstance(problem.penalty, Separable) and problem.penalty.strong_convexity > 0):
             raise UnsupportedProblem(
                 f"{type(self).__name__} needs a penalty with an L2 part, such as L2 or ElasticNet, "
                 f"not {problem.penalty!r}"
             )
-        if not budget.private:
+        if task.private:
+            batch_size, clip, steps = default_settings(
+                problem, n, task.p, task.noise, self.batch_size, self.clip, self.steps, self.overlap
+            )
+        else:
             if type(problem.loss).conjugate is Loss.conjugate:
                 raise UnsupportedProblem(
                     f"{type(self).__name__} without noise needs the conjugate of the loss, which "
@@ -119,60 +117,34 @@ class DualCoordinateDescent(Solver):
                 )
             batch_size = self.batch_size or 1 if self.steps else 1
             clip, steps = self.clip or math.inf, self.steps or n * _MOST_EPOCHS
-        else:
-            noise = noise_of_one_pass(n, budget, neighbours, fits)
-            batch_size, clip, steps = defaults.dual_coordinate_descent(
-                problem,
-                n,
-                p,
-                noise,
-                self.batch_size,
-                self.clip,
-                self.steps,
-                self.overlap,
-                _intercept(problem, p)[1],
-            )
-            require_usual_clip(clip)
-        batch_size, clip, steps = min(int(batch_size), n), float(clip), int(steps)
+        batch_size, clip, steps = min(int(batch_size), n), task.enforced(clip), int(steps)
         release = Release(
             query=DualStep.name,
             mechanism=Gaussian(math.sqrt(steps)),
             count=steps,
-            sensitivity=f"{neighbours.records_moved * clip:.4g}",
+            sensitivity=f"{task.moved * clip:.4g}",
             sampling=Everyone() if batch_size == n else Poisson(batch_size / n),
-            entries=problem.dimension(p),
+            entries=task.dimension,
         )
+        releases = (release,) if task.private or self.steps else ()
         return DualCoordinateDescentPlan(
-            n,
-            p,
-            budget,
-            neighbours,
-            fits,
-            (release,),
-            steps,
-            batch_size,
-            clip,
-            float(self.overlap),
-            self.average,
+            *task.facts, releases, steps, batch_size, clip, float(self.overlap), self.average
         ).calibrated()
 
-    def run(self, plan: DualCoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
-        form = _form(problem, plan)
-        query = _query(problem, plan)
-        v = np.zeros(len(form.l2))
-        if not plan.budget.private and self.steps is None:
+    @classmethod
+    def run(cls, plan: DualCoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
+        form, query = _form(problem, plan), _query(problem, plan)
+        if not plan.releases:
             return _minimise(plan, form, query, curator)
+        release, v = plan[query.name], np.zeros(len(form.l2))
         w = form.point(v)
-        opened = curator.open(query, w)
-        (release,) = plan.releases
-        kept, first_kept = np.zeros_like(w), plan.steps - math.ceil(plan.steps / 4)
-        for step in range(plan.steps):
+        opened, tail = curator.open(query, w), LastQuarter(plan.steps, w)
+        for _ in range(plan.steps):
             v += opened.step(w, release.mechanism, release.sampling)
             w = form.point(v)
-            if step >= first_kept:
-                kept += w
+            tail.add(w)
         if plan.average:
-            w = kept / (plan.steps - first_kept)
+            w = tail.mean
         gap = None if plan.budget.private else opened.gap(w, _around(form, w), release.mechanism)[0]
         return Result(w, plan.steps, gap)
 
@@ -189,6 +161,43 @@ class DualCoordinateDescent(Solver):
                 opposed(cls(steps=1, clip=0.1, batch_size=1), 1, crowd=3),
             )
         )
+
+
+def default_settings(
+    problem: Problem,
+    n: int,
+    p: int,
+    noise: float,
+    batch_size: int | None,
+    clip: float | None,
+    steps: int | None,
+    overlap: float,
+) -> tuple[int, float, int]:
+    """(batch_size, clip, steps) of dual coordinate descent; those that are given are kept.
+
+    The noise of all steps together is proportional to the clip times the number of passes, which is also how
+    far a dual variable can go: to 0.8 of the largest slope, or less far if the penalty is so weak that the
+    noise in predictions would exceed what gradient descent allows. Where they go far, a small clip serves
+    best, because a record goes on from where it came to.
+    """
+    batch_size = min(batch_size or max(math.ceil(n * USUAL_RATE), p), n)
+    smoothness = problem.bend()
+    bend = smoothness if math.isfinite(problem.loss.smoothness()) else JUMP * smoothness
+    weakest, rate = problem.penalty.strong_convexity, batch_size / n
+    answered = (1 + overlap * (batch_size - 1)) / n
+    row = problem.bounds.radius(p) ** 2 / weakest + _intercept(problem, p)[1]
+    weight = min(answered * row, LARGEST_WEIGHT)
+    whole = problem.slope_bound() * problem.radius(p)
+    way = min(PREDICTION_NOISE * weakest / (noise * bend * problem.radius(p) ** 2), LONGEST_WAY)
+    if clip is None:
+        most = clip_fraction(problem, noise)
+        least = way * (1 + weight * smoothness) / (rate * (steps or MOST_STEPS))
+        fraction = max(most + (LEAST_FRACTION - most) * way / LONGEST_WAY, least)
+        fraction = min(fraction, max(most, LEAST_FRACTION))
+        clip = fraction * whole / (1 + weight * smoothness)
+    if steps is None:
+        steps = math.ceil(min(max(way * whole / (rate * clip), 1), MOST_STEPS))
+    return batch_size, clip, steps
 
 
 def _intercept(problem: Problem, p: int) -> tuple[float, float]:
@@ -232,7 +241,7 @@ def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, 
     each round the intercept is held around where it came to, or farther on if it keeps going: what holds it
     vanishes. Newton steps are for slopes that jump, where passes are slow, and for few features.
     """
-    n, nothing = plan.n_records, plan.releases[0].mechanism
+    n, nothing = plan.n_records, Gaussian(0.0)
     v = np.zeros(len(form.l2))
     opened = curator.open(query, form.point(v))
     steps, stride, before = 0, 1.0, 0.0

@@ -12,26 +12,12 @@ from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import Exponential, Gaussian
 from ..penalties import L2, AnyFeature, Cardinality, ElasticNet, SetFunction, Submodular
-from ..plan import Plan, Release
-from ..privacy import Budget, Neighbours
+from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import DualVertices, Minimiser
-from . import defaults
-from .base import (
-    AuditCase,
-    Result,
-    Solver,
-    Vector,
-    noise_of_one_pass,
-    opposed,
-    positive_count,
-    proper_clip,
-    proper_share,
-    require_smooth,
-    require_usual_clip,
-)
-from .gradient_descent import MOST_STEPS, exact_minimiser
-from .output_perturbation import minimiser
+from .base import AuditCase, Result, Solver, Task, Vector, opposed, require_smooth
+from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
+from .output_perturbation import default_clip, minimiser
 
 _USUAL_STEPS = 10
 
@@ -41,15 +27,15 @@ class DualFrankWolfePlan(Plan):
     """Plan of `DualFrankWolfe`."""
 
     solver: ClassVar[str] = "dual Frank-Wolfe"
+    may_release: ClassVar[Releasable] = {DualVertices.name: (Exponential,), Minimiser.name: (Gaussian,)}
 
-    steps: int
     clip: float
     strength: float
     sparse: bool
 
 
 @dataclass(frozen=True)
-class DualFrankWolfe(Solver):
+class DualFrankWolfe(Solver[DualFrankWolfePlan]):
     """s <- (1 - step) s + step * v for vertices v of the dual ball; coefficients follow from releases.
 
     For penalties that are a norm with an L2 part: `Submodular` with ``l2`` and `ElasticNet`. The dual problem
@@ -80,36 +66,26 @@ class DualFrankWolfe(Solver):
     equally good. With selected vertices only half of the budget is left for theta(s), and it is worse.
     """
 
-    name: ClassVar[str] = "dual Frank-Wolfe"
+    plan_type: ClassVar[type[Plan]] = DualFrankWolfePlan
 
     steps: int | None = None
     clip: float | None = None
     sparse: bool = True
     share: float = 0.5
 
-    def __post_init__(self) -> None:
-        proper_clip(self.clip)
-        positive_count(steps=self.steps)
-        proper_share(share=self.share)
-
-    def plan(
-        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
-    ) -> DualFrankWolfePlan:
-        norm = _norm(problem)
-        require_smooth(problem, type(self).__name__)
+    def plan_for(self, task: Task) -> DualFrankWolfePlan:
+        norm = _norm(task.problem)
+        require_smooth(task.problem, type(self).__name__)
         releases: tuple[Release, ...] = ()
-        steps, clip = MOST_STEPS, 0.0
-        if budget.private:
-            noise = noise_of_one_pass(n, budget, neighbours, fits)
+        steps, clip = STEPS_WITHOUT_NOISE, 0.0
+        if task.private:
             steps = int(self.steps or _USUAL_STEPS)
-            clip = float(defaults.output_perturbation(problem, p, noise, self.clip))
-            require_usual_clip(clip)
-            releases = self._releases(problem, norm, n, p, neighbours, clip, steps)
-        return DualFrankWolfePlan(
-            n, p, budget, neighbours, fits, releases, steps, clip, norm.l2, self.sparse
-        ).calibrated()
+            clip = task.enforced(default_clip(task.problem, task.p, task.noise, self.clip))
+            releases = self._releases(task, norm, clip, steps)
+        return DualFrankWolfePlan(*task.facts, releases, steps, clip, norm.l2, self.sparse).calibrated()
 
-    def run(self, plan: DualFrankWolfePlan, problem: Problem, curator: Curator) -> Result:
+    @classmethod
+    def run(cls, plan: DualFrankWolfePlan, problem: Problem, curator: Curator) -> Result:
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator)
         p, norm = plan.n_features, _norm(problem)
@@ -120,7 +96,7 @@ class DualFrankWolfe(Solver):
         free = w[:p] + s[:p] / norm.l2
         w[:p] = norm.function.prox(free, norm.strength / norm.l2)
         if plan.sparse:
-            noise = plan.releases[-1].mechanism.noise * float(query.sensitivity(plan.neighbours))
+            noise = plan[query.name].mechanism.noise * float(query.sensitivity(plan.neighbours))
             w[:p] = np.where(norm.support(free, deviations * noise), w[:p], 0.0)
         return Result(w, plan.steps)
 
@@ -136,23 +112,14 @@ class DualFrankWolfe(Solver):
             ),
         )
 
-    def _releases(
-        self,
-        problem: Problem,
-        norm: Submodular,
-        n: int,
-        p: int,
-        neighbours: Neighbours,
-        clip: float,
-        steps: int,
-    ) -> tuple[Release, ...]:
-        query = _gradient(problem, norm, n, p, clip)
+    def _releases(self, task: Task, norm: Submodular, clip: float, steps: int) -> tuple[Release, ...]:
+        query = _gradient(task.problem, norm, task.n, task.p, clip)
         theta = Release(
             query=Minimiser.name,
             mechanism=Gaussian(math.sqrt(steps)),
             count=steps,
-            sensitivity=f"{query.sensitivity(neighbours):.4g}",
-            entries=problem.dimension(p),
+            sensitivity=f"{query.sensitivity(task.neighbours):.4g}",
+            entries=task.dimension,
         )
         if not norm.function.few_vertices:
             return (theta,)
@@ -161,8 +128,8 @@ class DualFrankWolfe(Solver):
             query=DualVertices.name,
             mechanism=Exponential(math.sqrt(steps / self.share)),
             count=steps,
-            sensitivity=f"{scores.sensitivity(neighbours)[0]:.4g}",
-            entries=2 * p,
+            sensitivity=f"{scores.sensitivity(task.neighbours)[0]:.4g}",
+            entries=2 * task.p,
         )
         return choices, replace(theta, mechanism=Gaussian((1 - self.share) ** -0.5), count=1)
 
@@ -195,7 +162,7 @@ def _by_gradients(
 
     Noise is a deviation in units of that of one release.
     """
-    p, mechanism = plan.n_features, plan.releases[0].mechanism
+    p, mechanism = plan.n_features, plan[query.name].mechanism
     w, mean, s, square = np.zeros_like(start), np.zeros_like(start), np.zeros_like(start), 0.0
     for t in range(1, plan.steps + 1):
         size = 2 / (t + 1)
@@ -211,14 +178,15 @@ def _by_vertices(
     plan: DualFrankWolfePlan, norm: Submodular, query: Minimiser, start: Vector, curator: Curator
 ) -> tuple[Vector, Vector, float]:
     """theta(s) after steps to selected vertices, that s, and the deviation of noise in units of its own."""
-    p, (choices, theta) = plan.n_features, plan.releases
-    scores, s = curator.open(DualVertices(query, norm.strength), start), np.zeros_like(start)
+    p, vertices = plan.n_features, DualVertices(query, norm.strength)
+    mechanism = plan[vertices.name].mechanism
+    scores, s = curator.open(vertices, start), np.zeros_like(start)
     for t in range(1, plan.steps + 1):
-        chosen = scores.select(s, choices.mechanism)
+        chosen = scores.select(s, mechanism)
         vertex = np.zeros_like(s)
         vertex[chosen % p] = norm.strength if chosen < p else -norm.strength
         s += 2 / (t + 1) * (vertex - s)
-    return curator.release(query, theta.mechanism, s, start), s, 1.0
+    return curator.release(query, plan[query.name].mechanism, s, start), s, 1.0
 
 
 def _structured(case: AuditCase, function: SetFunction) -> AuditCase:

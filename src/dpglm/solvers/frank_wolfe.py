@@ -14,38 +14,27 @@ from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import STRUCTURES, Exponential, Gaussian
 from ..penalties import L1Ball
-from ..plan import Plan, Release
-from ..privacy import Budget, Neighbours
+from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import InterceptSlope, VertexScores
-from . import defaults
-from .base import (
-    AuditCase,
-    Result,
-    Solver,
-    Vector,
-    noise_of_one_pass,
-    opposed,
-    positive_count,
-    proper_clip,
-    proper_share,
-    require_smooth,
-    require_usual_clip,
-)
-from .gradient_descent import MOST_STEPS, exact_minimiser
+from .averaging import last_quarter
+from .base import AuditCase, Result, Solver, Task, Vector, opposed, require_smooth
+from .defaults import require_bounded_slopes
+from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 
+MOST_VERTICES = 10_000
 SELECTIONS = ("lazy", *STRUCTURES)
 _INTERCEPT_RELEASES = 8
 
 
 @dataclass(frozen=True)
 class FrankWolfePlan(Plan):
-    """Plan of `FrankWolfe`."""
+    """Plan of `FrankWolfe`; without releases it is one for the exact minimiser."""
 
     solver: ClassVar[str] = "Frank-Wolfe"
+    may_release: ClassVar[Releasable] = {VertexScores.name: (Exponential,), InterceptSlope.name: (Gaussian,)}
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"selection": SELECTIONS}
 
-    steps: int
     clip: float
     intercept_clip: float
     step_size: float | None
@@ -55,7 +44,7 @@ class FrankWolfePlan(Plan):
 
 
 @dataclass(frozen=True)
-class FrankWolfe(Solver):
+class FrankWolfe(Solver[FrankWolfePlan]):
     """w <- (1 - step) w + step * v for a vertex v of an L1 ball, selected privately.
 
     For problems with the penalty `L1Ball`. A vertex is +-radius along one feature, so T steps leave at most
@@ -93,7 +82,8 @@ class FrankWolfe(Solver):
     gap, a bound on how far the result is above the minimum over the coefficients.
     """
 
-    name: ClassVar[str] = "Frank-Wolfe"
+    plan_type: ClassVar[type[Plan]] = FrankWolfePlan
+    choices: ClassVar[dict[str, tuple[str | None, ...]]] = {"selection": (None, *SELECTIONS)}
 
     steps: int | None = None
     clip: float | None = None
@@ -104,66 +94,55 @@ class FrankWolfe(Solver):
     intercept_share: float = 0.1
 
     def __post_init__(self) -> None:
-        proper_clip(self.clip)
-        positive_count(steps=self.steps)
-        proper_share(intercept_share=self.intercept_share)
-        if self.step_size is not None:
-            proper_share(step_size=self.step_size)
-        if self.selection is not None and self.selection not in SELECTIONS:
-            raise ValueError(f"selection must be one of {sorted(SELECTIONS)}, got {self.selection!r}")
+        super().__post_init__()
+        if self.step_size is not None and self.step_size >= 1:
+            raise ValueError(f"step_size must lie strictly between 0 and 1, got {self.step_size!r}")
         if not 0 <= self.refresh < math.inf:
             raise ValueError(f"refresh must be at least 0 and finite, got {self.refresh!r}")
 
-    def plan(
-        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
-    ) -> FrankWolfePlan:
-        if not isinstance(problem.penalty, L1Ball):
-            raise UnsupportedProblem(
-                f"FrankWolfe needs the penalty L1Ball(radius), not {type(problem.penalty).__name__}"
-            )
+    def plan_for(self, task: Task) -> FrankWolfePlan:
+        problem, p = task.problem, task.p
+        radius = _radius(problem)
         require_smooth(problem, type(self).__name__)
-        if self.selection is not None and (self.selection == "heap") == budget.private:
-            why = "is without noise, for an infinite epsilon" if budget.private else "adds noise: use 'heap'"
+        if self.selection is not None and (self.selection == "heap") == task.private:
+            why = "is without noise, for an infinite epsilon" if task.private else "adds noise: use 'heap'"
             raise UnsupportedProblem(f"selection {self.selection!r} {why}")
-        selection = self.selection or ("lazy" if budget.private else "heap")
-        steps, clip, intercept_clip = MOST_STEPS, math.inf, math.inf
-        if budget.private:
-            noise = noise_of_one_pass(n, budget, neighbours, fits)
-            steps, clip, intercept_clip = defaults.frank_wolfe(
-                problem, p, noise, self.clip, problem.penalty.radius
-            )
-            require_usual_clip(clip)
-            if problem.fit_intercept:
-                require_usual_clip(intercept_clip, "clip of the intercept")
-        steps, clip, moved = int(self.steps or steps), float(self.clip or clip), neighbours.records_moved
-        share = self.intercept_share if problem.fit_intercept else 0.0
-        releases = [
-            Release(
-                VertexScores.name,
-                Exponential(math.sqrt(steps / (1 - share))),
-                steps,
-                f"{moved * clip:.4g}",
-                entries=2 * p,
-            )
-        ]
+        selection = self.selection or ("lazy" if task.private else "heap")
+        steps, clip, intercept_clip = STEPS_WITHOUT_NOISE, self.clip or math.inf, math.inf
+        if task.private:
+            steps, clip, intercept_clip = default_settings(problem, p, task.noise, self.clip, radius)
+        steps, clip = int(self.steps or steps), task.enforced(clip)
         if problem.fit_intercept:
-            releases.append(
-                Release(
-                    InterceptSlope.name,
-                    Gaussian(math.sqrt(_INTERCEPT_RELEASES / share)),
-                    _INTERCEPT_RELEASES,
-                    f"{moved * intercept_clip:.4g}",
-                )
+            task.enforced(intercept_clip, "clip of the intercept")
+        share = self.intercept_share if problem.fit_intercept else 0.0
+        vertices = Release(
+            VertexScores.name,
+            Exponential(math.sqrt(steps / (1 - share))),
+            steps,
+            f"{task.moved * clip:.4g}",
+            entries=2 * p,
+        )
+        releases: tuple[Release, ...] = (vertices,)
+        if problem.fit_intercept:
+            intercept = Release(
+                InterceptSlope.name,
+                Gaussian(math.sqrt(_INTERCEPT_RELEASES / share)),
+                _INTERCEPT_RELEASES,
+                f"{task.moved * intercept_clip:.4g}",
             )
+            releases = (vertices, intercept)
+        if not task.private and self.steps is None:
+            releases = ()
         return FrankWolfePlan(
-            n, p, budget, neighbours, fits, tuple(releases), steps, clip, intercept_clip, self.step_size,
-            self.average, selection, self.refresh,
+            *task.facts, releases, steps, clip, intercept_clip, self.step_size, self.average, selection,
+            self.refresh,
         ).calibrated()  # fmt: skip
 
-    def run(self, plan: FrankWolfePlan, problem: Problem, curator: Curator) -> Result:
-        p = plan.n_features
-        if not plan.budget.private and self.steps is None:
+    @classmethod
+    def run(cls, plan: FrankWolfePlan, problem: Problem, curator: Curator) -> Result:
+        if not plan.releases:
             return exact_minimiser(plan, problem, curator)
+        p, radius = plan.n_features, _radius(problem)
         query = VertexScores(
             problem.loss,
             plan.clip,
@@ -172,15 +151,13 @@ class FrankWolfe(Solver):
             plan.selection,
             plan.refresh,
         )
-        assert isinstance(problem.penalty, L1Ball)
-        radius, mechanism = problem.penalty.radius, plan.releases[0].mechanism
+        mechanism, counted = plan[query.name].mechanism, last_quarter(plan.steps)
         t = np.arange(1.0, plan.steps + 1)
         sizes = 2 / (t + 2) if plan.step_size is None else np.full(plan.steps, plan.step_size)
-        counted = (t > plan.steps - math.ceil(plan.steps / 4)).astype(np.float64)
         w, mean, moved = problem.start(p), np.zeros(p), 0
         for stretch in _stretches(plan.steps, problem.fit_intercept):
             if stretch is None:
-                w[p] -= self._intercept_step(plan, problem, curator, w, moved)
+                w[p] -= _intercept_step(plan, problem, curator, w, moved)
                 moved += 1
                 continue
             choices = curator.open(query, w).run(sizes[stretch], radius, mechanism)
@@ -201,19 +178,47 @@ class FrankWolfe(Solver):
             _opposed(cls(steps=1, clip=0.1, intercept_share=0.5), fit_intercept=True),
         )
 
-    def _intercept_step(
-        self, plan: FrankWolfePlan, problem: Problem, curator: Curator, w: Vector, before: int
-    ) -> float:
-        """A step down the released slope of the intercept, as long as the curvature along it allows.
 
-        If the loss turns linear inside the range of targets, the first step may cross half of the range, and
-        each of the following half as much as the one before.
-        """
-        release = plan.releases[1]
-        query = InterceptSlope(problem.loss, plan.intercept_clip)
-        curvature = problem.loss.smoothness() * problem.constant(plan.n_features) ** 2
-        length = max(1.0, problem.stretch() / 2**before)
-        return length * float(curator.release(query, release.mechanism, w)[0]) / (plan.n_records * curvature)
+def default_settings(
+    problem: Problem, p: int, noise: float, clip: float | None, radius: float
+) -> tuple[int, float, float]:
+    """(steps, clip, clip of the intercept) of Frank-Wolfe; a clip that is given is kept.
+
+    The error has a part that falls with the number of steps and one, from noise, that grows with its root:
+    steps are where the sum is least. The clip is that of a row with about the root of p entries, all equal.
+    """
+    slope, largest = problem.slope_bound(), float(problem.bounds.features(p).max())
+    if clip is None:
+        require_bounded_slopes(problem)
+        clip = slope * min(largest, problem.bounds.radius(p) * p**-0.25)
+    if not math.isfinite(slope):
+        slope = clip / largest  # beyond it the clip cuts the largest entry, too
+    ease = problem.bend() * radius * clip / (slope**2 * noise * math.log(2 * p))
+    steps = min(max(math.ceil((0.45 * ease) ** (2 / 3)), 1), MOST_VERTICES)
+    return steps, clip, slope * problem.constant(p)
+
+
+def _radius(problem: Problem) -> float:
+    """The radius of the ball that the coefficients are in."""
+    if not isinstance(problem.penalty, L1Ball):
+        raise UnsupportedProblem(
+            f"FrankWolfe needs the penalty L1Ball(radius), not {type(problem.penalty).__name__}"
+        )
+    return problem.penalty.radius
+
+
+def _intercept_step(
+    plan: FrankWolfePlan, problem: Problem, curator: Curator, w: Vector, before: int
+) -> float:
+    """A step down the released slope of the intercept, as long as the curvature along it allows.
+
+    If the loss turns linear inside the range of targets, the first step may cross half of the range, and
+    each of the following half as much as the one before.
+    """
+    query = InterceptSlope(problem.loss, plan.intercept_clip)
+    slope = float(curator.release(query, plan[query.name].mechanism, w)[0])
+    curvature = problem.loss.smoothness() * problem.constant(plan.n_features) ** 2
+    return max(1.0, problem.stretch() / 2.0**before) * slope / (plan.n_records * curvature)
 
 
 def _stretches(steps: int, fit_intercept: bool) -> Iterator[slice | None]:
@@ -239,7 +244,7 @@ def _end(w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float) ->
     """Where steps towards the chosen vertices lead."""
     # What is left of w, and of each move, at the end.
     left = np.cumprod(np.append(1.0, 1 - sizes[::-1]))[::-1]
-    end = w * left[0]
+    end: Vector = w * left[0]
     np.add.at(end, choices // 2, _moves(sizes, choices, radius) * left[1:])
     return end
 
@@ -251,7 +256,7 @@ def _sum_of_iterates(
     total = np.zeros(len(sizes) + 1)  # what each move adds to it, for a move of 1
     for k in reversed(range(len(sizes))):
         total[k] = counted[k] + (1 - sizes[k + 1] if k + 1 < len(sizes) else 0.0) * total[k + 1]
-    sums = w * ((1 - sizes[0]) * total[0])
+    sums: Vector = w * ((1 - sizes[0]) * total[0])
     np.add.at(sums, choices // 2, _moves(sizes, choices, radius) * total[:-1])
     return sums
 

@@ -6,33 +6,18 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from ..curator import Curator
-from ..losses import Squared
 from ..mechanisms import Gaussian
-from ..plan import Plan, Release
-from ..privacy import Budget, Neighbours
+from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import ClippedGradient
 from ..sampling import Everyone, Poisson
-from . import defaults
-from .base import (
-    AuditCase,
-    Result,
-    Solver,
-    noise_of_one_pass,
-    opposed,
-    positive,
-    positive_count,
-    proper_clip,
-    require_smooth,
-    require_usual_clip,
-)
-from .noise_free import largest_curvature, minimise
+from .averaging import LastQuarter
+from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
+from .defaults import CROSSING_STEP, MOST_STEPS, PREDICTION_NOISE, clip_of_gradients
+from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 
-MOST_STEPS = 10_000
-"""Limit of the steps without noise."""
+LONGEST_STEP = 1.5
 
 
 @dataclass(frozen=True)
@@ -40,15 +25,15 @@ class GradientDescentPlan(Plan):
     """Plan of `GradientDescent`."""
 
     solver: ClassVar[str] = "gradient descent"
+    may_release: ClassVar[Releasable] = {ClippedGradient.name: (Gaussian,)}
 
-    steps: int
     clip: float
     step_size: float
     average: bool
 
 
 @dataclass(frozen=True)
-class GradientDescent(Solver):
+class GradientDescent(Solver[GradientDescentPlan]):
     """w <- prox(w - step_size * (clipped mean gradient + noise)), ``steps`` times.
 
     Parameters
@@ -70,7 +55,7 @@ class GradientDescent(Solver):
     ``steps`` is then a limit, and no gradient is clipped unless ``clip`` is given.
     """
 
-    name: ClassVar[str] = "gradient descent"
+    plan_type: ClassVar[type[Plan]] = GradientDescentPlan
 
     steps: int | None = None
     clip: float | None = None
@@ -78,52 +63,41 @@ class GradientDescent(Solver):
     batch_size: int | None = None
     average: bool = True
 
-    def __post_init__(self) -> None:
-        proper_clip(self.clip)
-        positive(step_size=self.step_size)
-        positive_count(steps=self.steps, batch_size=self.batch_size)
-
-    def plan(
-        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
-    ) -> GradientDescentPlan:
-        if self.step_size is None or not budget.private:
-            require_smooth(problem, type(self).__name__)
-        if budget.private:
-            noise = noise_of_one_pass(n, budget, neighbours, fits)
-            usual = defaults.gradient_descent(problem, p, noise, self.clip)
-            steps, clip, step_size = self.steps or usual[0], usual[1], self.step_size or usual[2]
-            require_usual_clip(clip)
+    def plan_for(self, task: Task) -> GradientDescentPlan:
+        if self.step_size is None or not task.private:
+            require_smooth(task.problem, type(self).__name__)
+        if task.private:
+            steps, clip, step_size = default_settings(task.problem, task.p, task.noise, self.clip)
+            step_size = float(self.step_size or step_size)
         else:
-            steps, clip, step_size = self.steps or MOST_STEPS, self.clip or math.inf, 0.0
-        steps, clip, step_size = int(steps), float(clip), float(step_size)
-        rate = 1.0 if self.batch_size is None else min(1.0, self.batch_size / n)
+            steps, clip, step_size = STEPS_WITHOUT_NOISE, self.clip or math.inf, 0.0
+        steps, clip = int(self.steps or steps), task.enforced(clip)
+        rate = 1.0 if self.batch_size is None else min(1.0, self.batch_size / task.n)
         release = Release(
             query=ClippedGradient.name,
             mechanism=Gaussian(math.sqrt(steps)),
             count=steps,
-            sensitivity=f"{ClippedGradient(problem.loss, clip).sensitivity(neighbours):.4g}",
+            sensitivity=f"{ClippedGradient(task.problem.loss, clip).sensitivity(task.neighbours):.4g}",
             sampling=Everyone() if rate == 1.0 else Poisson(rate),
-            entries=problem.dimension(p),
+            entries=task.dimension,
         )
-        plan = GradientDescentPlan(
-            n, p, budget, neighbours, fits, (release,), steps, clip, step_size, self.average
-        )
+        plan = GradientDescentPlan(*task.facts, (release,), steps, clip, step_size, self.average)
         return plan.calibrated()
 
-    def run(self, plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result:
+    @classmethod
+    def run(cls, plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result:
         if not plan.budget.private:
-            return self._minimise(plan, problem, curator)
-        (release,) = plan.releases
+            return exact_minimiser(plan, problem, curator, plan.clip)
         query = ClippedGradient(problem.loss, plan.clip)
+        release = plan[query.name]
         batch = plan.n_records * (release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0)
         w = problem.start(plan.n_features)
-        kept, first_kept = np.zeros_like(w), plan.steps - math.ceil(plan.steps / 4)
-        for step in range(plan.steps):
+        tail = LastQuarter(plan.steps, w)
+        for _ in range(plan.steps):
             gradient = curator.release(query, release.mechanism, w, sampling=release.sampling) / batch
             w = problem.prox(w - plan.step_size * gradient, plan.step_size)
-            if step >= first_kept:
-                kept += w
-        return Result(kept / (plan.steps - first_kept) if plan.average else w, plan.steps)
+            tail.add(w)
+        return Result(tail.mean if plan.average else w, plan.steps)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -134,27 +108,17 @@ class GradientDescent(Solver):
             opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3),
         )
 
-    def _minimise(self, plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result:
-        (release,) = plan.releases
-        n = plan.n_records
-        start = problem.start(plan.n_features)
-        query = ClippedGradient(problem.loss, plan.clip)
-        quadratic = ClippedGradient(Squared(), math.inf)
-        origin = curator.release(quadratic, release.mechanism, np.zeros_like(start))
-        curvature = largest_curvature(
-            lambda v: (curator.release(quadratic, release.mechanism, v) - origin) / n, len(start)
-        )
-        return minimise(
-            lambda w: curator.release(query, release.mechanism, w) / n,
-            problem.prox,
-            problem.loss.smoothness() * curvature,
-            start,
-            plan.steps,
-        )
 
+def default_settings(problem: Problem, p: int, noise: float, clip: float | None) -> tuple[int, float, float]:
+    """(steps, clip, step_size) of gradient descent; a clip that is given is kept.
 
-def exact_minimiser(plan: Plan, problem: Problem, curator: Curator) -> Result:
-    """What a plan without a budget is to return, for solvers that have no better way to it."""
-    solver = GradientDescent()
-    exact = solver.plan(problem, plan.n_records, plan.n_features, plan.budget, plan.neighbours, plan.fits)
-    return solver.run(exact, problem, curator)
+    The noise that ends in a prediction is proportional to steps times step_size, however that time is split
+    into steps. It may grow to 0.3 times the largest slope over the smoothness.
+    """
+    clip, fraction = clip_of_gradients(problem, p, noise, clip)
+    smoothness, stretch = problem.smoothness(p), problem.stretch()
+    time = PREDICTION_NOISE * stretch / (noise * fraction)
+    if problem.penalty.strong_convexity > 0:
+        time = min(time, max(1.0, 5 * smoothness / problem.penalty.strong_convexity))
+    steps = min(max(math.ceil(time), 1), MOST_STEPS)
+    return steps, clip, min(time / steps, max(LONGEST_STEP, CROSSING_STEP * stretch)) / smoothness

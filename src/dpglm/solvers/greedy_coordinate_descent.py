@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,26 +15,12 @@ from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, Mechanism
 from ..penalties import Separable
-from ..plan import Plan, Release
-from ..privacy import Budget, Neighbours
+from ..plan import Plan, Releasable, Release
 from ..problem import Problem
-from ..queries import RULES, CoordinateRule, CoordinateScores, CoordinateSums
-from . import defaults
-from .base import (
-    AuditCase,
-    Result,
-    Solver,
-    Vector,
-    noise_of_one_pass,
-    opposed,
-    positive,
-    positive_count,
-    proper_clip,
-    proper_share,
-    require_smooth,
-    require_usual_clip,
-)
-from .moments import SOURCES, Moments, require_separable
+from ..queries import RULES, CoordinateRule, CoordinateScores, CoordinateSums, SecondMoments
+from .base import AuditCase, Result, Solver, Task, Vector, opposed, require_smooth
+from .defaults import MOST_STEPS, require_bounded_slopes
+from .moments import SOURCES, Moments, Source, require_separable, second_moments, typical_row
 
 SELECTIONS: dict[str, type[Mechanism]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
 RELEASES = ("auto", "gaussian", "laplace")
@@ -49,23 +36,27 @@ class GreedyCoordinateDescentPlan(Plan):
     """Plan of `GreedyCoordinateDescent`."""
 
     solver: ClassVar[str] = "greedy coordinate descent"
+    may_release: ClassVar[Releasable] = {
+        SecondMoments.name: (Gaussian,),
+        CoordinateScores.name: tuple(SELECTIONS.values()),
+        CoordinateSums.name: (Gaussian, Laplace),
+    }
     choices: ClassVar[dict[str, Collection[str]]] = {
         "rule": RULES,
         "second_moments": SOURCES,
-        "start": ("zero", "given"),
+        "start": ("zero",),
     }
 
-    steps: int
     clip: float
     step_size: float
     secant: bool
     rule: str
-    second_moments: str
-    start: str
+    second_moments: Source
+    start: str | tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class GreedyCoordinateDescent(Solver):
+class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
     """The best coordinate a step, selected privately: w_j <- prox(w_j - (g_j + noise) * step_size / M_j).
 
     M_j is the curvature of the mean loss along coordinate j: the loss's smoothness times the second moment
@@ -104,7 +95,12 @@ class GreedyCoordinateDescent(Solver):
         ``warm_start``, the usual start.
     """
 
-    name: ClassVar[str] = "greedy coordinate descent"
+    plan_type: ClassVar[type[Plan]] = GreedyCoordinateDescentPlan
+    choices: ClassVar[dict[str, Collection[str]]] = {
+        "rule": RULES,
+        "selection": SELECTIONS,
+        "release": RELEASES,
+    }
 
     steps: int | None = None
     clip: float | None = None
@@ -118,18 +114,11 @@ class GreedyCoordinateDescent(Solver):
     warm_start: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        proper_clip(self.clip)
-        positive(step_size=self.step_size)
-        positive_count(steps=self.steps)
-        proper_share(selection_share=self.selection_share, moments_share=self.moments_share)
-        for name, known in (("rule", RULES), ("selection", SELECTIONS), ("release", RELEASES)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {sorted(known)}, got {getattr(self, name)!r}")
+        super().__post_init__()
         Moments(self.second_moments, self.moments_share)
 
-    def plan(
-        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
-    ) -> GreedyCoordinateDescentPlan:
+    def plan_for(self, task: Task) -> GreedyCoordinateDescentPlan:
+        problem, p = task.problem, task.p
         require_separable(problem, type(self).__name__)
         require_smooth(problem, type(self).__name__)
         l1, _, low, high = _form(problem)
@@ -138,52 +127,48 @@ class GreedyCoordinateDescent(Solver):
                 f"rule 'gs' needs a penalty without kinks, {type(problem.penalty).__name__} has some: "
                 f"use 'gs-s', 'gs-r' or 'gs-q'"
             )
-        self._start(problem, p)
+        start = "zero" if self.warm_start is None else _given(self.warm_start, problem, p)
         moments = Moments(self.second_moments, self.moments_share)
-        noise = noise_of_one_pass(n, budget, neighbours, fits) if budget.private else 0.0
-        source = moments.source(problem, p, noise)
-        steps, clip, step_size = 20_000 * problem.dimension(p), math.inf, 1.0
-        if budget.private and None in (self.steps, self.clip, self.step_size):
-            steps, clip, step_size = defaults.greedy_coordinate_descent(
-                problem, p, noise, self.clip, *moments.typical(source, problem, p)
+        source = moments.source(problem, p, task.noise)
+        steps, clip, step_size = 20_000 * task.dimension, math.inf, 1.0
+        if task.private and None in (self.steps, self.clip, self.step_size):
+            steps, clip, step_size = default_settings(
+                problem, p, task.noise, self.clip, *typical_row(source, problem, p)
             )
-        steps, moved = int(self.steps or steps), neighbours.records_moved
-        clip, step_size = float(self.clip or clip), float(self.step_size or step_size)
-        if budget.private:
-            require_usual_clip(clip)
-        rest = (1 - self.moments_share * (source == "private")) / steps
-        first = moments.releases(source, problem, p, neighbours)
+        steps, clip = int(self.steps or steps), task.enforced(self.clip or clip)
+        first, left = moments.releases(source, task)
+        rest = left / steps
         selection = Release(
             CoordinateScores.name,
             SELECTIONS[self.selection](1 / math.sqrt(rest * self.selection_share)),
             steps,
-            f"{moved} C / sqrt(tr M)",
-            entries=problem.dimension(p),
+            f"{task.moved} C / sqrt(tr M)",
+            entries=task.dimension,
         )
         deviation = 1 / math.sqrt(rest * (1 - self.selection_share))
-        gaussian = Release(CoordinateSums.name, Gaussian(deviation), steps, f"{moved} C_j", follows=True)
+        gaussian = Release(CoordinateSums.name, Gaussian(deviation), steps, f"{task.moved} C_j", follows=True)
         laplace = replace(gaussian, mechanism=Laplace(deviation / math.sqrt(2)))
 
         def planned(release: Release) -> GreedyCoordinateDescentPlan:
             return GreedyCoordinateDescentPlan(
-                n, p, budget, neighbours, fits, (*first, selection, release),
-                steps=steps, clip=clip, step_size=step_size, rule=self.rule, second_moments=source,
-                secant=budget.private and self.step_size is None,
-                start="zero" if self.warm_start is None else "given",
+                *task.facts, (*first, selection, release), steps=steps, clip=clip,
+                step_size=float(self.step_size or step_size), rule=self.rule, second_moments=source,
+                secant=task.private and self.step_size is None, start=start,
             ).calibrated()  # fmt: skip
 
         if self.release != "auto":
             return planned(laplace if self.release == "laplace" else gaussian)
-        if steps * fits > _FEW_ROUNDS or not budget.private:
+        if steps * task.fits > _FEW_ROUNDS or not task.private:
             return planned(gaussian)
         # Both have the same deviation before they are scaled to the budget: the smaller factor wins.
-        return min(planned(gaussian), planned(laplace), key=lambda plan: plan.releases[-2].mechanism.noise)
+        plans = planned(gaussian), planned(laplace)
+        return min(plans, key=lambda plan: plan[selection.query].mechanism.noise)
 
-    def run(self, plan: GreedyCoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
+    @classmethod
+    def run(cls, plan: GreedyCoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
         n, p = plan.n_records, plan.n_features
-        moments = Moments(self.second_moments, self.moments_share).values(
-            plan.second_moments, plan, problem, curator
-        )
+        w = _start(plan.start, problem, p)
+        moments = second_moments(plan.second_moments, plan, problem, curator)
         curvature = problem.loss.smoothness() * moments
         query = CoordinateScores(
             problem.loss,
@@ -197,8 +182,7 @@ class GreedyCoordinateDescent(Solver):
         # The curvature along the constant feature is known: a longer step would pass by the minimum.
         step[p:] = min(plan.step_size, problem.stretch()) / curvature[p:]
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
-        selection, release = plan.releases[-2].mechanism, plan.releases[-1].mechanism
-        w = self._start(problem, p)
+        selection, release = plan[query.name].mechanism, plan[CoordinateSums.name].mechanism
         scores = curator.open(query, w)
 
         visited: dict[int, tuple[float, float]] = {}
@@ -224,11 +208,11 @@ class GreedyCoordinateDescent(Solver):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
-        settings: dict[str, Any] = {"steps": 2, "clip": 0.1, "step_size": 0.1}
+        small = partial(cls, steps=2, clip=0.1, step_size=0.1)
         solvers = (
-            cls(**settings, second_moments="bounds", release="gaussian"),
-            cls(**settings, second_moments="bounds", selection="laplace", release="laplace"),
-            cls(**settings, second_moments="private", moments_share=0.9),
+            small(second_moments="bounds", release="gaussian"),
+            small(second_moments="bounds", selection="laplace", release="laplace"),
+            small(second_moments="private", moments_share=0.9),
         )
         # The bystanders make both scores large; the record in question raises one and lowers the other.
         row = np.full(2, 0.5**0.5)
@@ -243,24 +227,50 @@ class GreedyCoordinateDescent(Solver):
         moments = replace(opposite[2], first=corners[0], second=corners[1])
         return (*opposite[:2], moments, opposed(solvers[0], 1, fit_intercept=True, crowd=7))
 
-    def _start(self, problem: Problem, p: int) -> Vector:
-        """The public starting point, the intercept in units of its constant feature."""
-        w = problem.start(p)
-        if self.warm_start is None:
-            return w
-        try:
-            given = np.asarray(self.warm_start, dtype=np.float64)
-        except (TypeError, ValueError):
-            given = np.empty((0, 0))
-        if given.shape not in ((p,), w.shape) or not np.isfinite(given).all():
-            raise ValueError(
-                f"warm_start must be {p} finite coefficients"
-                + (", or these and an intercept" if problem.fit_intercept else "")
-            )
-        w[:p] = given[:p]
-        if len(given) > p:
-            w[p] = given[p] / problem.constant(p)
-        return problem.prox(w, 0.0)
+
+def default_settings(
+    problem: Problem, p: int, noise: float, clip: float | None, norm: float, fill: float
+) -> tuple[int, float, float]:
+    """(steps, clip, step_size) of greedy coordinate descent; a clip that is given is kept.
+
+    ``norm`` is the norm of a typical row, and ``fill`` the typical size of an entry over the one that the
+    second moments in use are computed for. A coordinate is found if its score exceeds the others by about
+    log p times the noise, so steps are few where noise or features are many.
+    """
+    ease = max(math.sqrt(8e-3 / noise), 1.0)
+    if clip is None:
+        require_bounded_slopes(problem)
+        bounded = problem.loss.lipschitz(problem.bounds.target) <= problem.slope_bound()
+        usual, most = (0.25, 1.0) if bounded else (0.08, 2.0)
+        clip = min(ease * usual, most / fill) * problem.slope_bound() * norm
+    steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), MOST_STEPS))
+    return steps, clip, max(4.0 / ease, 1.0) * problem.stretch() / fill**2
+
+
+def _given(coefficients: ArrayLike, problem: Problem, p: int) -> tuple[float, ...]:
+    """Public coefficients to start from, perhaps with an intercept, as numbers."""
+    try:
+        given = np.asarray(coefficients, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.empty((0, 0))
+    if given.shape not in ((p,), (problem.dimension(p),)) or not np.isfinite(given).all():
+        raise ValueError(
+            f"warm_start must be {p} finite coefficients"
+            + (", or these and an intercept" if problem.fit_intercept else "")
+        )
+    return tuple(given.tolist())
+
+
+def _start(start: str | tuple[float, ...], problem: Problem, p: int) -> Vector:
+    """The public starting point, the intercept in units of its constant feature."""
+    w = problem.start(p)
+    if isinstance(start, str):
+        return w
+    given = _given(start, problem, p)
+    w[:p] = given[:p]
+    if len(given) > p:
+        w[p] = given[p] / problem.constant(p)
+    return problem.prox(w, 0.0)
 
 
 def _shorten(rule: CoordinateRule, j: int, change: float, move: float) -> None:

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import Gaussian
 from ..penalties import Separable
 from ..plan import Plan, Release
-from ..privacy import Neighbours
 from ..problem import Problem
 from ..queries import SecondMoments
+from .base import Task, Vector
 
-Vector = NDArray[np.float64]
+SOURCES = ("bounds", "private", "even")
 
-_SOURCES = ("bounds", "private", "even")
-SOURCES = (*_SOURCES, "declared")
-"""What `Moments.source` may be."""
+Source = str | tuple[float, ...]
+"""Where second moments come from, one of `SOURCES`, or the declared values."""
 
 _MOST_NOISE = 0.3
 _FILL = 0.4
@@ -40,11 +38,11 @@ class Moments:
     share: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.setting, str) and self.setting not in _SOURCES:
-            raise ValueError(f"second_moments must be one of {_SOURCES} or values, got {self.setting!r}")
+        if isinstance(self.setting, str) and self.setting not in SOURCES:
+            raise ValueError(f"second_moments must be one of {SOURCES} or values, got {self.setting!r}")
 
-    def source(self, problem: Problem, p: int, noise: float = 0.0) -> str:
-        """Which it is: "bounds", "private", "even" or "declared".
+    def source(self, problem: Problem, p: int, noise: float = 0.0) -> Source:
+        """Which it is: "bounds", "private", "even" or the declared values.
 
         A release has a deviation of about 3 p times the ``noise`` of one pass, in units of the mean of all
         moments. If that says nothing, none is made by default.
@@ -54,51 +52,53 @@ class Moments:
                 return "bounds"
             return "even" if noise * p > _MOST_NOISE else "private"
         if not isinstance(self.setting, str):
-            _declared(self.setting, p)
-            return "declared"
+            return tuple(_declared(self.setting, p).tolist())
         if self.setting == "bounds" and not np.isfinite(problem.features(p)).all():
             raise UnsupportedProblem(
                 "second_moments='bounds' needs Bounds(feature=...) or Bounds(row_norm=...)"
             )
         return self.setting
 
-    def releases(self, source: str, problem: Problem, p: int, neighbours: Neighbours) -> tuple[Release, ...]:
-        """What the source costs, in a budget of 1 that is yet to be scaled."""
+    def releases(self, source: Source, task: Task) -> tuple[tuple[Release, ...], float]:
+        """What the source costs, of a budget of 1 that is yet to be scaled, and how much is left of that."""
         if source != "private":
-            return ()
-        sensitivity = SecondMoments(problem.bounds.radius(p)).sensitivity(neighbours)
+            return (), 1.0
+        sensitivity = SecondMoments(task.problem.bounds.radius(task.p)).sensitivity(task.neighbours)
         mechanism = Gaussian(math.sqrt(1 / self.share))
-        return (Release(SecondMoments.name, mechanism, 1, f"{sensitivity:.4g}", entries=p),)
+        release = Release(SecondMoments.name, mechanism, 1, f"{sensitivity:.4g}", entries=task.p)
+        return (release,), 1 - self.share
 
-    def typical(self, source: str, problem: Problem, p: int) -> tuple[float, float]:
-        """Norm of a typical row, and the size of an entry over the one that ``values`` are computed for.
 
-        Few entries are near a declared bound of their feature: 0.4 of it is taken to be typical.
-        """
-        if source == "declared":
-            return math.sqrt(_declared(self.setting, p).sum() + problem.constant(p) ** 2), 1.0
-        if source == "bounds" and problem.bounds.feature is not None:
-            return _FILL * float(np.linalg.norm(problem.features(p))), _FILL
-        return problem.radius(p), 1.0
+def typical_row(source: Source, problem: Problem, p: int) -> tuple[float, float]:
+    """Norm of a typical row, and the size of an entry over the one that second moments are computed for.
 
-    def values(self, source: str, plan: Plan, problem: Problem, curator: Curator) -> Vector:
-        """Second moment of each feature, the constant one included; all positive."""
-        p = plan.n_features
-        largest = np.square(problem.features(p))
-        query = SecondMoments(problem.bounds.radius(p))
-        if not plan.budget.private:
-            values = curator.release(query, Gaussian(0.0)) / plan.n_records
-            largest[:p] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-200))
-        elif source == "declared":
-            largest[:p] = _declared(self.setting, p)
-        elif source == "even":
-            largest[:p] = problem.bounds.radius(p) ** 2 / p
-        elif source == "private":
-            mechanism = plan.releases[0].mechanism
-            noisy = curator.release(query, mechanism) / plan.n_records
-            deviation = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
-            largest[:p] = np.minimum(np.maximum(noisy, 0.0) + 2.0 * deviation, largest[:p])
-        return largest
+    Few entries are near a declared bound of their feature: 0.4 of it is taken to be typical.
+    """
+    if not isinstance(source, str):
+        return math.sqrt(_declared(source, p).sum() + problem.constant(p) ** 2), 1.0
+    if source == "bounds" and problem.bounds.feature is not None:
+        return _FILL * float(np.linalg.norm(problem.features(p))), _FILL
+    return problem.radius(p), 1.0
+
+
+def second_moments(source: Source, plan: Plan, problem: Problem, curator: Curator) -> Vector:
+    """Second moment of each feature, the constant one included; all positive."""
+    p = plan.n_features
+    largest = np.square(problem.features(p))
+    query = SecondMoments(problem.bounds.radius(p))
+    if not plan.budget.private:
+        values = curator.release(query, Gaussian(0.0)) / plan.n_records
+        largest[:p] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-200))
+    elif not isinstance(source, str):
+        largest[:p] = _declared(source, p)
+    elif source == "even":
+        largest[:p] = problem.bounds.radius(p) ** 2 / p
+    elif source == "private":
+        mechanism = plan[query.name].mechanism
+        noisy = curator.release(query, mechanism) / plan.n_records
+        deviation = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
+        largest[:p] = np.minimum(np.maximum(noisy, 0.0) + 2.0 * deviation, largest[:p])
+    return largest
 
 
 def require_separable(problem: Problem, solver: str) -> None:
@@ -110,7 +110,7 @@ def require_separable(problem: Problem, solver: str) -> None:
         )
 
 
-def _declared(values: Any, n_features: int) -> Vector:
+def _declared(values: ArrayLike, n_features: int) -> Vector:
     moments = np.asarray(values, dtype=np.float64)
     if moments.shape != (n_features,) or not ((moments > 0) & (moments < math.inf)).all():
         raise ValueError(f"second_moments must be {n_features} positive numbers, one for each feature")

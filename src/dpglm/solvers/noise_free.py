@@ -1,4 +1,4 @@
-"""Gradient descent without a budget: the exact minimiser, by accelerated proximal steps."""
+"""Fits without a budget: the exact minimiser, by accelerated proximal steps."""
 
 from __future__ import annotations
 
@@ -6,15 +6,37 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .base import Result
+from ..curator import Curator
+from ..losses import Squared
+from ..mechanisms import Gaussian
+from ..plan import Plan
+from ..problem import Problem
+from ..queries import ClippedGradient
+from .base import Result, Vector
 
-Vector = NDArray[np.float64]
+STEPS_WITHOUT_NOISE = 10_000
+"""The most that are taken."""
 
 _POWER_STEPS = 40
 _SAFETY = 1.05
 _TOLERANCE = 1e-8
+
+
+def exact_minimiser(plan: Plan, problem: Problem, curator: Curator, clip: float = math.inf) -> Result:
+    """The minimiser of the problem with clipped gradients, in at most as many steps as the plan has."""
+    nothing, n = Gaussian(0.0), plan.n_records
+    start = problem.start(plan.n_features)
+    query, quadratic = ClippedGradient(problem.loss, clip), ClippedGradient(Squared(), math.inf)
+    origin = curator.release(quadratic, nothing, np.zeros_like(start))
+    curvature = largest_curvature(lambda v: (curator.release(quadratic, nothing, v) - origin) / n, len(start))
+    return minimise(
+        lambda w: curator.release(query, nothing, w) / n,
+        problem.prox,
+        problem.loss.smoothness() * curvature,
+        start,
+        plan.steps,
+    )
 
 
 def largest_curvature(apply: Callable[[Vector], Vector], dimension: int) -> float:

@@ -13,24 +13,15 @@ from .. import strict
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import LinearTerm
-from ..plan import Plan, Release
-from ..privacy import Budget, Neighbours
+from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import Minimiser
-from . import defaults
-from .base import (
-    AuditCase,
-    Result,
-    Solver,
-    noise_of_one_pass,
-    opposed,
-    proper_clip,
-    require_smooth,
-    require_usual_clip,
-)
-from .gradient_descent import MOST_STEPS, exact_minimiser
-from .output_perturbation import minimiser, with_l2
+from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
+from .defaults import PREDICTION_NOISE, clip_of_gradients
+from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
+from .output_perturbation import default_clip, minimiser, with_l2
 
+CURVATURE_SHARE = 0.25
 _HIDDEN = 4.0  # deviations that hide a zero
 
 
@@ -39,8 +30,8 @@ class ObjectivePerturbationPlan(Plan):
     """Plan of `ObjectivePerturbation`."""
 
     solver: ClassVar[str] = "objective perturbation"
+    may_release: ClassVar[Releasable] = {Minimiser.name: (LinearTerm,)}
 
-    steps: int
     clip: float
     quadratic: float
 
@@ -56,7 +47,7 @@ class ObjectivePerturbationPlan(Plan):
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation(Solver):
+class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
     """The minimiser of loss + penalty + a quadratic term + a random linear term.
 
     For any convex penalty, of which the zeros show in the result: the noise is inside the problem. It is
@@ -77,41 +68,38 @@ class ObjectivePerturbation(Solver):
     an infinite epsilon the solver returns the exact minimiser, without that, clipping and ``quadratic``.
     """
 
-    name: ClassVar[str] = "objective perturbation"
+    plan_type: ClassVar[type[Plan]] = ObjectivePerturbationPlan
 
     clip: float | None = None
     quadratic: float | None = None
 
     def __post_init__(self) -> None:
-        proper_clip(self.clip)
+        super().__post_init__()
         if self.quadratic is not None:
             strict.level("quadratic", self.quadratic)
 
-    def plan(
-        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
-    ) -> ObjectivePerturbationPlan:
+    def plan_for(self, task: Task) -> ObjectivePerturbationPlan:
+        problem, n, p = task.problem, task.n, task.p
         require_smooth(problem, type(self).__name__)
         releases: tuple[Release, ...] = ()
-        steps, clip, quadratic = MOST_STEPS, 0.0, 0.0
-        if budget.private:
-            noise = noise_of_one_pass(n, budget, neighbours, fits)
-            clip, quadratic = defaults.objective_perturbation(
-                problem, n, p, noise, budget.epsilon / fits, self.clip, self.quadratic
+        steps, clip, quadratic = STEPS_WITHOUT_NOISE, 0.0, 0.0
+        if task.private:
+            clip, quadratic = default_settings(
+                problem, n, p, task.noise, task.budget.epsilon / task.fits, self.clip, self.quadratic
             )
-            steps, clip, quadratic = 1, float(clip), float(quadratic)
-            require_usual_clip(clip)
+            steps, clip, quadratic = 1, task.enforced(clip), float(quadratic)
             if self.quadratic is None:
                 _tell_of_short_reach(problem, p, quadratic)
             query = minimiser(problem, n, p, clip, quadratic)
             release = Release(
                 query=Minimiser.name,
-                mechanism=LinearTerm(1.0, **query.perturbation(neighbours)),
+                mechanism=LinearTerm(1.0, **query.perturbation(task.neighbours)),
                 count=1,
-                sensitivity=f"{neighbours.records_moved * clip:.4g}",
-                entries=2 * problem.dimension(p),
+                sensitivity=f"{task.moved * clip:.4g}",
+                entries=2 * task.dimension,
             )
             releases = (release,)
-        plan = ObjectivePerturbationPlan(n, p, budget, neighbours, fits, releases, steps, clip, quadratic)
+        plan = ObjectivePerturbationPlan(*task.facts, releases, steps, clip, quadratic)
         try:
             plan = plan.calibrated()
         except ValueError as error:
@@ -119,16 +107,17 @@ class ObjectivePerturbation(Solver):
                 f"{type(self).__name__} cannot keep to this budget with a quadratic term of {quadratic:g}: "
                 f"{error}"
             ) from None
-        if budget.private:
+        if task.private:
             _finishing(plan, query)  # refuses what cannot be found closely enough
         return plan
 
-    def run(self, plan: ObjectivePerturbationPlan, problem: Problem, curator: Curator) -> Result:
+    @classmethod
+    def run(cls, plan: ObjectivePerturbationPlan, problem: Problem, curator: Curator) -> Result:
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator)
         p = plan.n_features
         query = minimiser(problem, plan.n_records, p, plan.clip, plan.quadratic)
-        w = curator.open(query, problem.start(p)).release(plan.releases[0].mechanism)
+        w = curator.open(query, problem.start(p)).release(plan[query.name].mechanism)
         # What noise after the minimisation made of zeros becomes 0 again, and what it put outside goes back.
         noise = _finishing(plan, query)
         w[:p] = np.where(np.abs(w[:p]) > _HIDDEN * noise, w[:p], 0.0)
@@ -140,6 +129,28 @@ class ObjectivePerturbation(Solver):
             with_l2(opposed(cls(clip=0.1, quadratic=0.0), 2)),
             with_l2(opposed(cls(clip=0.1, quadratic=0.0), 1, fit_intercept=True, crowd=7)),
         )
+
+
+def default_settings(
+    problem: Problem,
+    n: int,
+    p: int,
+    noise: float,
+    epsilon: float,
+    clip: float | None,
+    quadratic: float | None,
+) -> tuple[float, float]:
+    """(clip, quadratic) of objective perturbation; those that are given are kept.
+
+    ``epsilon`` is that of one fit. The quadratic term leaves as much noise in predictions as the default
+    steps of gradient descent, and the curvature of a record takes at most a quarter of epsilon.
+    """
+    clip, fraction = default_clip(problem, p, noise, clip), clip_of_gradients(problem, p, noise, clip)[1]
+    if quadratic is None:
+        wanted = problem.smoothness(p) / problem.stretch() * noise * fraction / PREDICTION_NOISE
+        least = problem.smoothness(p) / (n * math.expm1(min(CURVATURE_SHARE * epsilon, 100.0)))
+        quadratic = max(max(wanted, least) - problem.penalty.strong_convexity, 0.0)
+    return clip, quadratic
 
 
 def _tell_of_short_reach(problem: Problem, p: int, quadratic: float) -> None:
@@ -154,12 +165,12 @@ def _tell_of_short_reach(problem: Problem, p: int, quadratic: float) -> None:
             f"they start, and targets have a range of {width:.2g}: a loss that turns linear at a larger "
             "residual, or another solver, reaches farther",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
 def _finishing(plan: ObjectivePerturbationPlan, query: Minimiser) -> float:
     """Deviation of the noise that hides that the minimiser is not exact."""
-    mechanism = plan.releases[0].mechanism
+    mechanism = plan[query.name].mechanism
     assert isinstance(mechanism, LinearTerm)
     return mechanism.deviation(query, plan.neighbours.records_moved * plan.clip)

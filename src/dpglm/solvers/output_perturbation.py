@@ -10,22 +10,12 @@ import numpy as np
 from ..curator import Curator
 from ..mechanisms import Gaussian
 from ..penalties import L2
-from ..plan import Plan, Release
-from ..privacy import Budget, Neighbours
+from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import Minimiser
-from . import defaults
-from .base import (
-    AuditCase,
-    Result,
-    Solver,
-    noise_of_one_pass,
-    opposed,
-    proper_clip,
-    require_smooth,
-    require_usual_clip,
-)
-from .gradient_descent import MOST_STEPS, exact_minimiser
+from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
+from .defaults import clip_of_gradients
+from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 
 
 @dataclass(frozen=True)
@@ -33,15 +23,15 @@ class OutputPerturbationPlan(Plan):
     """Plan of `OutputPerturbation`."""
 
     solver: ClassVar[str] = "output perturbation"
+    may_release: ClassVar[Releasable] = {Minimiser.name: (Gaussian,)}
 
-    steps: int
     clip: float
     strength: float
     sparse: bool
 
 
 @dataclass(frozen=True)
-class OutputPerturbation(Solver):
+class OutputPerturbation(Solver[OutputPerturbationPlan]):
     """The minimiser of loss + penalty, found exactly and released once with Gaussian noise.
 
     For any penalty with an L2 part: one record moves the minimiser by at most twice its largest gradient
@@ -63,47 +53,35 @@ class OutputPerturbation(Solver):
     an infinite epsilon the solver returns the exact minimiser, without that, clipping and ``sparse``.
     """
 
-    name: ClassVar[str] = "output perturbation"
+    plan_type: ClassVar[type[Plan]] = OutputPerturbationPlan
 
     clip: float | None = None
     sparse: bool = True
 
-    def __post_init__(self) -> None:
-        proper_clip(self.clip)
-
-    def plan(
-        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
-    ) -> OutputPerturbationPlan:
+    def plan_for(self, task: Task) -> OutputPerturbationPlan:
+        problem = task.problem
         require_smooth(problem, type(self).__name__)
         releases: tuple[Release, ...] = ()
-        steps, clip = MOST_STEPS, 0.0
-        if budget.private:
-            noise = noise_of_one_pass(n, budget, neighbours, fits)
-            steps, clip = 1, float(defaults.output_perturbation(problem, p, noise, self.clip))
-            require_usual_clip(clip)
-            query = minimiser(problem, n, p, clip)
-            release = Release(
-                query=Minimiser.name,
-                mechanism=Gaussian(1.0),
-                count=1,
-                sensitivity=f"{query.sensitivity(neighbours):.4g}",
-                entries=problem.dimension(p),
-            )
-            releases = (release,)
-        strength = problem.penalty.strong_convexity
-        return OutputPerturbationPlan(
-            n, p, budget, neighbours, fits, releases, steps, clip, strength, self.sparse
-        ).calibrated()
+        steps, clip, strength = STEPS_WITHOUT_NOISE, 0.0, problem.penalty.strong_convexity
+        if task.private:
+            steps, clip = 1, task.enforced(default_clip(problem, task.p, task.noise, self.clip))
+            query = minimiser(problem, task.n, task.p, clip)
+            sensitivity = f"{query.sensitivity(task.neighbours):.4g}"
+            releases = (Release(query.name, Gaussian(1.0), 1, sensitivity, entries=task.dimension),)
+        plan = OutputPerturbationPlan(*task.facts, releases, steps, clip, strength, self.sparse)
+        return plan.calibrated()
 
-    def run(self, plan: OutputPerturbationPlan, problem: Problem, curator: Curator) -> Result:
+    @classmethod
+    def run(cls, plan: OutputPerturbationPlan, problem: Problem, curator: Curator) -> Result:
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator)
-        n, p = plan.n_records, plan.n_features
-        (release,), query = plan.releases, minimiser(problem, n, p, plan.clip)
+        p = plan.n_features
+        query = minimiser(problem, plan.n_records, p, plan.clip)
+        mechanism = plan[query.name].mechanism
         start = problem.start(p)
-        w = curator.release(query, release.mechanism, np.zeros_like(start), start)
+        w = curator.release(query, mechanism, np.zeros_like(start), start)
         if plan.sparse:
-            noise = release.mechanism.noise * float(query.sensitivity(plan.neighbours))
+            noise = mechanism.noise * float(query.sensitivity(plan.neighbours))
             w[:p] = np.where(problem.penalty.support(w[:p], noise), w[:p], 0.0)
         return Result(problem.prox(w, 0.0), plan.steps)
 
@@ -113,6 +91,12 @@ class OutputPerturbation(Solver):
             with_l2(opposed(cls(clip=0.1), 2)),
             with_l2(opposed(cls(clip=0.1), 1, fit_intercept=True, crowd=7)),
         )
+
+
+def default_clip(problem: Problem, p: int, noise: float, clip: float | None) -> float:
+    """The clip of output perturbation; one that is given is kept, but is no more than any gradient."""
+    largest = problem.loss.lipschitz(problem.bounds.target) * problem.radius(p)
+    return min(clip_of_gradients(problem, p, noise, clip)[0], largest)
 
 
 def minimiser(problem: Problem, n: int, p: int, clip: float, quadratic: float = 0.0) -> Minimiser:

@@ -1,0 +1,32 @@
+"""The mean of the last quarter of the iterates: it has less noise than the last one, and hardly more bias."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .base import Vector
+
+
+def last_quarter(steps: int) -> Vector:
+    """1 for each iterate that the mean is over, 0 for the others."""
+    return (np.arange(steps) >= steps - math.ceil(steps / 4)).astype(np.float64)
+
+
+class LastQuarter:
+    """The mean of the last quarter of so many iterates, which are added one by one."""
+
+    def __init__(self, steps: int, start: Vector) -> None:
+        weights = last_quarter(steps)
+        self._count, self._left, self._sum = float(weights.sum()), iter(weights), np.zeros_like(start)
+
+    def add(self, w: Vector) -> None:
+        """Take the next iterate into account."""
+        if next(self._left):
+            self._sum += w
+
+    @property
+    def mean(self) -> Vector:
+        """The mean, once all iterates are added."""
+        return self._sum / self._count
