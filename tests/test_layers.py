@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "well_formed": set(),
     "privacy": {"accounting", "display"},
     "data": {"bounds"},
-    "queries": {"losses", "penalties", "privacy"},
+    "queries": {"losses", "mechanisms", "penalties", "privacy", "sampling"},
     "mechanisms": {"accounting"},
     "sampling": {"accounting", "mechanisms", "privacy"},
     "problem": {"losses", "penalties", "bounds"},

@@ -11,7 +11,7 @@ from scipy import stats
 from dpglm.mechanisms import (
     STRUCTURES,
     Exponential,
-    Gaussian,
+    LaplaceNoisyMax,
     Randomness,
     binned_kernels,
     grouped_kernels,
@@ -140,9 +140,9 @@ def test_names_that_do_not_fit_the_noise_are_refused():
     for noise in (0.0, 1.0):
         with pytest.raises(ValueError, match="'auto' or one of"):
             Exponential(noise).keep(scores, 1.0, "tree")
-    assert Gaussian(1.0).keep(scores, 1.0) is None
+    assert LaplaceNoisyMax(1.0).keep(scores, 1.0) is None
     with pytest.raises(ValueError, match="keeps no scores"):
-        Gaussian(1.0).keep(scores, 1.0, "binned")
+        LaplaceNoisyMax(1.0).keep(scores, 1.0, "binned")
 
 
 CHANCES = [

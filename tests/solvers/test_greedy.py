@@ -146,8 +146,9 @@ def test_noise_is_the_least_known_and_not_less(steps):
     plan = GreedyCoordinateDescent(steps=steps, second_moments="bounds").plan(
         problem, 1000, 50, BUDGET, REPLACE
     )
-    assert plan.releases[0].mechanism.noise == pytest.approx(REFERENCE[steps], rel=3e-3)
-    assert isinstance(plan.releases[1].mechanism, Laplace if steps <= 2 else Gaussian)
+    (rounds,) = plan.releases
+    assert rounds.mechanism.selection.noise == pytest.approx(REFERENCE[steps], rel=3e-3)
+    assert isinstance(rounds.mechanism.additive, Laplace if steps <= 2 else Gaussian)
 
 
 def test_a_laplace_selection_costs_more():
@@ -155,7 +156,7 @@ def test_a_laplace_selection_costs_more():
     noises = {}
     for selection, kind in (("exponential", Exponential), ("laplace", LaplaceNoisyMax)):
         solver = GreedyCoordinateDescent(steps=20, selection=selection)
-        mechanism = solver.plan(problem, 1000, 50, BUDGET, REPLACE).releases[-2].mechanism
+        mechanism = solver.plan(problem, 1000, 50, BUDGET, REPLACE).releases[-1].mechanism.selection
         assert isinstance(mechanism, kind)
         noises[selection] = mechanism.noise
     assert noises["laplace"] > 1.5 * noises["exponential"]
@@ -279,9 +280,9 @@ def test_without_noise_a_table_of_zeros_moves_nothing():
 class Watching(Curator):
     """Keeps what is opened, and the moves that are made."""
 
-    def open(self, query, w):
+    def open(self, query, w, mechanism):
         self.query = query
-        self.opened = super().open(query, w)
+        self.opened = super().open(query, w, mechanism)
         return self.opened
 
 

@@ -212,9 +212,10 @@ def _by_vertices(
 ) -> tuple[Vector, Vector, float]:
     """theta(s) after steps to selected vertices, that s, and the deviation of noise in units of its own."""
     p, (choices, theta) = plan.n_features, plan.releases
-    scores, s = curator.open(DualVertices(query, norm.strength), start), np.zeros_like(start)
+    scores = curator.open(DualVertices(query, norm.strength), start, choices.mechanism)
+    s = np.zeros_like(start)
     for t in range(1, plan.steps + 1):
-        chosen = scores.select(s, choices.mechanism)
+        chosen = scores.select(s)
         vertex = np.zeros_like(s)
         vertex[chosen % p] = norm.strength if chosen < p else -norm.strength
         s += 2 / (t + 1) * (vertex - s)

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from ..curator import Curator
 from ..errors import UnsupportedProblem
-from ..mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, Mechanism
+from ..mechanisms import Additive, Exponential, Gaussian, Laplace, LaplaceNoisyMax, Round, Selection
 from ..penalties import Separable
 from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
-from ..queries import RULES, CoordinateRule, CoordinateScores, CoordinateSums
+from ..queries import RULES, CoordinateRule, CoordinateScores
 from . import defaults
 from .base import (
     AuditCase,
@@ -35,7 +35,7 @@ from .base import (
 )
 from .moments import SOURCES, Moments, require_separable
 
-SELECTIONS: dict[str, type[Mechanism]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
+SELECTIONS: dict[str, type[Selection]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
 RELEASES = ("auto", "gaussian", "laplace")
 
 _FEW_ROUNDS = 8
@@ -153,20 +153,20 @@ class GreedyCoordinateDescent(Solver):
             require_usual_clip(clip)
         rest = (1 - self.moments_share * (source == "private")) / steps
         first = moments.releases(source, problem, p, neighbours)
-        selection = Release(
-            CoordinateScores.name,
-            SELECTIONS[self.selection](1 / math.sqrt(rest * self.selection_share)),
-            steps,
-            f"{moved} C / sqrt(tr M)",
-            entries=problem.dimension(p),
-        )
+        selection = SELECTIONS[self.selection](1 / math.sqrt(rest * self.selection_share))
         deviation = 1 / math.sqrt(rest * (1 - self.selection_share))
-        gaussian = Release(CoordinateSums.name, Gaussian(deviation), steps, f"{moved} C_j", follows=True)
-        laplace = replace(gaussian, mechanism=Laplace(deviation / math.sqrt(2)))
+        gaussian, laplace = Gaussian(deviation), Laplace(deviation / math.sqrt(2))
 
-        def planned(release: Release) -> GreedyCoordinateDescentPlan:
+        def planned(additive: Additive) -> GreedyCoordinateDescentPlan:
+            rounds = Release(
+                CoordinateScores.name,
+                Round(selection, additive),
+                steps,
+                (f"{moved} C / sqrt(tr M)", f"{moved} C_j"),
+                entries=problem.dimension(p),
+            )
             return GreedyCoordinateDescentPlan(
-                n, p, budget, neighbours, fits, (*first, selection, release),
+                n, p, budget, neighbours, fits, (*first, rounds),
                 steps=steps, clip=clip, step_size=step_size, rule=self.rule, second_moments=source,
                 secant=budget.private and self.step_size is None,
                 start="zero" if self.warm_start is None else "given",
@@ -177,7 +177,7 @@ class GreedyCoordinateDescent(Solver):
         if steps * fits > _FEW_ROUNDS or not budget.private:
             return planned(gaussian)
         # Both have the same deviation before they are scaled to the budget: the smaller factor wins.
-        return min(planned(gaussian), planned(laplace), key=lambda plan: plan.releases[-2].mechanism.noise)
+        return min(planned(gaussian), planned(laplace), key=_selection_noise)
 
     def run(self, plan: GreedyCoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
         n, p = plan.n_records, plan.n_features
@@ -197,15 +197,13 @@ class GreedyCoordinateDescent(Solver):
         # The curvature along the constant feature is known: a longer step would pass by the minimum.
         step[p:] = min(plan.step_size, problem.stretch()) / curvature[p:]
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
-        selection, release = plan.releases[-2].mechanism, plan.releases[-1].mechanism
         w = self._start(problem, p)
-        scores = curator.open(query, w)
+        scores = curator.open(query, w, plan.releases[-1].mechanism)
 
         visited: dict[int, tuple[float, float]] = {}
 
         def advance() -> tuple[int, float]:
-            j = scores.select(selection)
-            slope = scores.release(j, release)
+            j, slope = scores.step()
             if plan.secant:
                 if j in visited:
                     _shorten(rule, j, slope - visited[j][0], w[j] - visited[j][1])
@@ -258,6 +256,10 @@ class GreedyCoordinateDescent(Solver):
         if len(given) > p:
             w[p] = given[p] / problem.constant(p)
         return problem.prox(w, 0.0)
+
+
+def _selection_noise(plan: GreedyCoordinateDescentPlan) -> float:
+    return plan.releases[-1].lines[0].mechanism.noise
 
 
 def _shorten(rule: CoordinateRule, j: int, change: float, move: float) -> None:
