@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -15,10 +14,9 @@ from .data import Records
 from .mechanisms import Mechanism, Randomness
 from .privacy import Neighbours
 from .queries import Query
-from .queries.base import Draws, Openable, Releases, State, require_moderate
+from .queries.base import Batch, BatchAnswer, Draws, Keep, Openable, Releases, State, require_moderate
 from .sampling import Everyone, Sampling
 
-Batch = NDArray[np.intp] | None
 Opened = TypeVar("Opened")
 _EVERYONE = Everyone()
 
@@ -136,13 +134,9 @@ class NoisyReleases:
         return self._spend(mechanism, entries, count, _EVERYONE)
 
     def sampled(
-        self,
-        answer: Callable[[Batch], tuple[Any, State]],
-        keep: Callable[[Batch, State], None],
-        sensitivity: float,
-        mechanism: Mechanism,
+        self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
         sampling: Sampling,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         batch = sampling.draw(self._records.n_records, self._randomness)
         if batch is not None:
             batch = batch[self._records.scale[batch] > 0]  # the others add nothing to any sum

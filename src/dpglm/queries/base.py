@@ -19,6 +19,9 @@ from ..sampling import Sampling
 Vector = NDArray[np.float64]
 State = TypeVar("State")
 Opened = TypeVar("Opened", covariant=True)
+Batch = NDArray[np.intp] | None
+BatchAnswer = Callable[[Batch], tuple[Any, State]]
+Keep = Callable[[Batch, State], None]
 
 LARGEST_COEFFICIENT = 1e100
 """Public points stay below this, so that no product with a bounded record overflows."""
@@ -127,13 +130,9 @@ class Releases(Protocol):
         ...
 
     def sampled(
-        self,
-        answer: Callable[[NDArray[np.intp] | None], tuple[Any, State]],
-        keep: Callable[[NDArray[np.intp] | None, State], None],
-        sensitivity: float,
-        mechanism: Mechanism,
+        self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
         sampling: Sampling,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """The released answer of a batch that is drawn here, with what a batch changes in the private state.
 
         ``answer(batch)`` is the exact answer and the changes, and changes nothing; ``keep(batch, changes)``
@@ -154,13 +153,9 @@ class Exact:
         raise TypeError("an exact evaluation draws nothing")
 
     def sampled(
-        self,
-        answer: Callable[[NDArray[np.intp] | None], tuple[Any, State]],
-        keep: Callable[[NDArray[np.intp] | None, State], None],
-        sensitivity: float,
-        mechanism: Mechanism,
+        self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
         sampling: Sampling,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         exact, changes = answer(None)
         keep(None, changes)
         return exact

@@ -91,14 +91,9 @@ class OpenCoordinates:
     """Private state (the margins) behind ``release``, ``move`` and ``descend``."""
 
     def __init__(
-        self,
-        query: CoordinateSums,
-        data: Table,
-        w: Vector,
-        sensitivity: Vector,
-        releases: Releases,
-        mechanism: Additive,
-    ) -> None:
+        self, query: CoordinateSums, data: Table, w: Vector, sensitivity: Vector,
+        releases: Releases, mechanism: Additive,
+    ) -> None:  # fmt: skip
         self._query, self._sensitivity = query, sensitivity
         self._releases, self._mechanism = releases, mechanism
         self._columns, self._tail, self._y = data.by_columns, data.intercept_column, data.y

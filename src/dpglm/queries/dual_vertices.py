@@ -51,14 +51,9 @@ class OpenDualVertices:
     """Scores behind ``select``."""
 
     def __init__(
-        self,
-        query: DualVertices,
-        data: Table,
-        start: Vector,
-        sensitivity: float,
-        releases: Releases,
-        mechanism: Selection,
-    ) -> None:
+        self, query: DualVertices, data: Table, start: Vector, sensitivity: float,
+        releases: Releases, mechanism: Selection,
+    ) -> None:  # fmt: skip
         self._query, self._data, self._start = query, data, start
         self._sensitivity, self._releases, self._mechanism = sensitivity, releases, mechanism
 

@@ -103,14 +103,9 @@ class OpenScores:
     """Private state (margins, slopes, sums, scores) behind ``step`` and ``move``."""
 
     def __init__(
-        self,
-        query: CoordinateScores,
-        data: Table,
-        w: Vector,
-        neighbours: Neighbours,
-        releases: Releases,
-        mechanism: Round,
-    ) -> None:
+        self, query: CoordinateScores, data: Table, w: Vector, neighbours: Neighbours,
+        releases: Releases, mechanism: Round,
+    ) -> None:  # fmt: skip
         from .score_kernels import scores  # compiled code is loaded by those who use it
 
         self._query, self._data, self._releases, self._round = query, data, releases, mechanism

@@ -99,14 +99,9 @@ class OpenVertices:
     """Private state (margins with a shared factor, slopes, sums) behind ``select``, ``shrink``, ``move``."""
 
     def __init__(
-        self,
-        query: VertexScores,
-        data: Table,
-        w: Vector,
-        sensitivity: float,
-        releases: Releases,
-        mechanism: Exponential,
-    ) -> None:
+        self, query: VertexScores, data: Table, w: Vector, sensitivity: float,
+        releases: Releases, mechanism: Exponential,
+    ) -> None:  # fmt: skip
         self._query, self._data, self._sensitivity = query, data, sensitivity
         self._releases, self._mechanism = releases, mechanism
         p = data.n_features
