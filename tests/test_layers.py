@@ -13,8 +13,8 @@ SRC = Path(__file__).resolve().parents[1] / "src"
 FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.rglob("*.py"))
 
 CORE = {
-    "accounting", "bounds", "curator", "data", "display", "errors", "losses", "mechanisms", "penalties",
-    "plan", "privacy", "problem", "queries", "release", "sampling", "solvers", "strict", "well_formed",
+    "accounting", "bounds", "curator", "data", "display", "entries", "errors", "losses", "mechanisms",
+    "penalties", "plan", "privacy", "problem", "queries", "release", "sampling", "solvers", "strict",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators", "ledger", "report"}
 ROOT = "dpglm"  # the names that the package itself exports
@@ -24,14 +24,14 @@ EVERYWHERE = {"errors", "strict"}
 # What each part may import besides itself and what is for `EVERYWHERE`.
 MAY_IMPORT = {
     "accounting": set(),
-    "bounds": {"well_formed"},
+    "bounds": {"entries"},
     "datasets": set(),
+    "entries": set(),
     "errors": set(),
     "losses": set(),
     "penalties": set(),
     "display": set(),
     "strict": set(),
-    "well_formed": set(),
     "privacy": {"accounting", "display"},
     "data": {"bounds"},
     "queries": {"losses", "mechanisms", "penalties", "privacy", "sampling"},

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpglm import Bounds, Budget, Neighbours
+from dpglm import Bounds, Budget, Neighbours, strict
 from dpglm.accounting import compose
 from dpglm.losses import Logistic
 from dpglm.mechanisms import BY_NAME, MECHANISMS, Gaussian, Laplace, LinearTerm, Round
@@ -107,13 +107,19 @@ def test_numpy_scalars_are_given_to_all_solvers():
 
 
 def changed(plan, path, value):
-    """The stored plan with one place overwritten."""
+    """The stored plan with one place overwritten, by somebody who computes its digest anew."""
     values = plan.to_dict()
     place = values
     for step in path[:-1]:
         place = place[step]
     place[path[-1]] = value
-    return values
+    if path == ("digest",):
+        return values
+    rest = {name: found for name, found in values.items() if name != "digest"}
+    try:
+        return strict.sealed(rest)
+    except ValueError:  # what no JSON holds has no digest
+        return values
 
 
 def of(solver, **arguments):
@@ -394,3 +400,27 @@ def test_one_changed_place_of_a_stored_plan_is_refused_or_priced(data):
     if path[0] in ("settings", "n_records", "n_features", "solver"):
         assert again.price == plan.price and again.epsilon == plan.epsilon
     assert Plan.from_json(again.to_json()) == again
+
+
+@pytest.mark.parametrize("plan", PRIVATE, ids=lambda plan: plan.solver)
+def test_an_edited_plan_is_refused_wherever_it_was_edited(plan):
+    stored = plan.to_dict()
+    for path in places(stored):
+        values = copy.deepcopy(stored)
+        place = values
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = other_than(place[path[-1]])
+        with pytest.raises(ValueError):
+            Plan.from_dict(values)
+
+
+def other_than(value):
+    """A value of the same type that means something else."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    if value == "replace-one":
+        return "zero-out"
+    return f"{value}." if isinstance(value, str) else [] if value else "x"

@@ -50,7 +50,7 @@ def test_the_promise_survives_strict_json_and_reads_the_same(which, request):
 
 
 LIES = [
-    ("epsilon", -3, "epsilon"), ("epsilon", 0, "epsilon"), ("epsilon", math.nan, "epsilon"),
+    ("epsilon", -3, "epsilon"), ("epsilon", 0, "edited"), ("epsilon", math.nan, "epsilon"),
     ("epsilon", "0.7", "epsilon"), ("epsilon", True, "epsilon"), ("epsilon", None, "epsilon"),
     ("delta", 0, "delta"), ("delta", 1, "delta"), ("delta", -1e-6, "delta"), ("delta", "1e-6", "delta"),
     ("neighbours", "add-remove", "neighbours"), ("neighbours", None, "neighbours"),
@@ -62,6 +62,26 @@ LIES = [
     ("not_covered", [], "not_covered"), ("not_covered", "nothing", "not_covered"),
     ("not_covered", [None], "not_covered"), ("surely", True, "surely"),
 ]  # fmt: skip
+
+
+def test_a_promise_for_another_relation_than_it_was_made_for_is_refused():
+    private = LogisticRegression(classes=[-1, 1], neighbours="zero-out").fit(X, Y).privacy_
+    with pytest.raises(ValueError, match="edited"):
+        Guarantee.from_dict(private.to_dict() | {"neighbours": "replace-one"})
+    with pytest.raises(ValueError, match="edited"):
+        Guarantee.from_dict(private.to_dict() | {"epsilon": 1e-9})
+
+
+def test_a_fit_that_spends_no_epsilon_says_so():
+    solver = GradientDescent(steps=1, batch_size=1)
+    fitted = LogisticRegression(delta=0.01, classes=[-1, 1], solver=solver).fit(X, Y)
+    assert fitted.privacy_.epsilon == 0 and Guarantee.from_json(fitted.privacy_.to_json()) == fitted.privacy_
+    assert "(0, 0.01)-differential privacy" in str(fitted.privacy_)
+
+
+def test_a_tiny_epsilon_beside_a_large_delta_has_a_price():
+    plan = LogisticRegression(1e-12, delta=0.5, classes=[0, 1], solver=GradientDescent(steps=1)).plan(300, 3)
+    assert 0 <= plan.epsilon <= 1e-12
 
 
 @pytest.mark.parametrize(("field", "value", "word"), LIES)

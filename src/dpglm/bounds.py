@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .well_formed import well_formed
+from .entries import numbers, well_formed
 
 SMALLEST, LARGEST = 1e-50, 1e50
 """Bounds outside this range would let squares and products of bounded numbers underflow or overflow."""
@@ -96,6 +96,7 @@ class Bounds:
         """Whether there is a row that lies outside."""
         return self.feature is not None or self.row_norm != math.inf
 
+    @np.errstate(all="ignore")  # a warning about a number would tell of a row
     def clip(self, X: Any) -> Any:
         """A copy of ``X`` with every row inside the bounds, as a prediction sees it.
 
@@ -125,8 +126,7 @@ class Bounds:
         if rows.ndim != 2:
             raise ValueError(f"X must have two dimensions, a row for each record, got shape {rows.shape}")
         rows = self._cut(rows, slice(None), rows.shape[1])
-        with np.errstate(over="ignore", invalid="ignore"):
-            return rows * self.shrink(np.linalg.norm(rows, axis=1))[:, None]
+        return rows * self.shrink(np.linalg.norm(rows, axis=1))[:, None]
 
     def _cut(self, entries: NDArray[Any], columns: Any, n_features: int) -> NDArray[np.float64]:
         """Entries of these columns, each cut to its feature bound in the precision that it has."""
@@ -168,12 +168,15 @@ def rounded_down(limit: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
 
 
 def _floats(X: Any) -> NDArray[Any]:
-    """X in single or double precision."""
+    """X in single or double precision; NaN for an object that is no number."""
     try:
-        array = np.asarray(X)
+        typed = hasattr(X, "dtype") or hasattr(X, "__array__")
+        array = np.asarray(X) if typed else np.asarray(X, dtype=object)
+        if array.dtype == object:
+            return numbers(array.ravel()).reshape(array.shape)
         return array if array.dtype == np.float32 else array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        pass  # the message would quote an entry
+    except Exception:  # an object may raise anything, and the message would quote an entry
+        pass
     raise ValueError("X must be numeric, it holds something else")
 
 

@@ -160,16 +160,18 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON-able values; an infinite number is the text "inf"."""
-        return {
-            "solver": self.solver,
-            "n_records": self.n_records,
-            "n_features": self.n_features,
-            "budget": self.budget.to_dict(),
-            "neighbours": self.neighbours.value,
-            "fits": self.fits,
-            "releases": [release.to_dict() for release in self.releases],
-            "settings": strict.plain("settings", self.settings()),
-        }
+        return strict.sealed(
+            {
+                "solver": self.solver,
+                "n_records": self.n_records,
+                "n_features": self.n_features,
+                "budget": self.budget.to_dict(),
+                "neighbours": self.neighbours.value,
+                "fits": self.fits,
+                "releases": [release.to_dict() for release in self.releases],
+                "settings": strict.plain("settings", self.settings()),
+            }
+        )
 
     def to_json(self) -> str:
         """The plan as strict JSON text."""
@@ -177,8 +179,9 @@ class Plan:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Plan:
-        """The inverse of ``to_dict``; refuses what contradicts itself or spends more than its budget."""
-        found = strict.mapping("a plan", values, ("solver", "settings", *names(Plan)))
+        """The inverse of ``to_dict``; refuses what was edited or spends more than its budget."""
+        found = strict.mapping("a plan", values, ("solver", "settings", "digest", *names(Plan)))
+        del found["digest"]
         kind = Plan.kinds[strict.one_of("solver", found.pop("solver"), Plan.kinds)]
         own = [name for name in names(kind) if name not in names(Plan)]
         settings = strict.mapping("settings", found.pop("settings"), own)
@@ -192,6 +195,7 @@ class Plan:
         found["releases"] = tuple(map(Release.from_dict, strict.sequence("releases", found["releases"])))
         plan = kind(**found, **settings)
         plan._refuse_lies()
+        strict.require_sealed("the plan", values)
         return plan
 
     @staticmethod

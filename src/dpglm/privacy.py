@@ -46,7 +46,7 @@ class Budget:
     delta: float
 
     def __post_init__(self) -> None:
-        _store_promise(self)
+        _store_promise(self, "a positive number (or infinity)", lambda epsilon: epsilon > 0)
 
     @classmethod
     def for_records(cls, epsilon: float, delta: float | None, n_records: int) -> Budget:
@@ -69,13 +69,11 @@ class Budget:
         return math.isfinite(self.epsilon)
 
 
-def _store_promise(holder: Budget | Guarantee) -> None:
+def _store_promise(holder: Budget | Guarantee, needed: str, holds: Callable[[float], bool]) -> None:
     """Check epsilon and delta, and keep them as floats."""
     strict.store(
         holder,
-        epsilon=strict.number(
-            "epsilon", holder.epsilon, "a positive number (or infinity)", lambda epsilon: epsilon > 0
-        ),
+        epsilon=strict.number("epsilon", holder.epsilon, needed, holds),
         delta=strict.number("delta", holder.delta, "strictly between 0 and 1", lambda delta: 0 < delta < 1),
     )
 
@@ -150,7 +148,8 @@ class Guarantee:
     not_covered: tuple[str, ...] = NOT_COVERED
 
     def __post_init__(self) -> None:
-        _store_promise(self)
+        # What was spent may be nothing: a delta above the rate of a single batch pays for all of it.
+        _store_promise(self, "a number that is not negative", lambda epsilon: epsilon >= 0)
         not_covered = strict.sequence("not_covered", self.not_covered)
         strict.store(
             self,
@@ -180,7 +179,8 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """The promise as JSON-able values; an infinite epsilon is the text "inf"."""
-        return {field.name: strict.plain(field.name, getattr(self, field.name)) for field in fields(self)}
+        values = {field.name: strict.plain(field.name, getattr(self, field.name)) for field in fields(self)}
+        return strict.sealed(values)
 
     def to_json(self) -> str:
         """The promise as strict JSON text."""
@@ -188,9 +188,12 @@ class Guarantee:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Guarantee:
-        """The inverse of ``to_dict``; refuses what contradicts itself."""
-        found = strict.mapping("a guarantee", values, [field.name for field in fields(cls)])
-        return cls(**found | {"epsilon": strict.numeric(found["epsilon"])})
+        """The inverse of ``to_dict``; refuses what contradicts itself or was edited."""
+        found = strict.mapping("a guarantee", values, ["digest", *(field.name for field in fields(cls))])
+        del found["digest"]
+        guarantee = cls(**found | {"epsilon": strict.numeric(found["epsilon"])})
+        strict.require_sealed("the guarantee", values)
+        return guarantee
 
     @classmethod
     def from_json(cls, content: str) -> Guarantee:

@@ -7,6 +7,7 @@ read back from it; NaN is neither written nor read. A check returns the value as
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -109,6 +110,22 @@ def plain(name: str, value: Any) -> Any:
 def numeric(value: Any) -> Any:
     """Infinity for its text, any other value as it is: for fields that hold a number."""
     return math.inf if isinstance(value, str) and value == "inf" else value
+
+
+def sealed(values: dict[str, Any]) -> dict[str, Any]:
+    """The values with a digest of all of them, so that an edit is seen when they are read."""
+    return {**values, "digest": _digest(values)}
+
+
+def require_sealed(name: str, values: Mapping[str, Any]) -> None:
+    """Refuse values whose digest is not theirs. Whoever writes them anew can also compute it anew."""
+    if values["digest"] != _digest({key: value for key, value in values.items() if key != "digest"}):
+        raise ValueError(f"{name} was edited after it was written: its digest is that of other values")
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    canonical = json.dumps(plain("values", values), sort_keys=True, allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def to_json(values: Any) -> str:

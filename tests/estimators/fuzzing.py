@@ -20,14 +20,16 @@ import polars as pl
 import pyarrow as pa
 import scipy.sparse as sp
 
-from dpglm import Bounds, BoundsScaler, GLMRegressor, LinearSVC, LogisticRegression, Ridge
-from dpglm.penalties import L1Ball
+from dpglm import Bounds, BoundsScaler, GLMClassifier, GLMRegressor, LinearSVC, LogisticRegression, Ridge
+from dpglm.penalties import L2, L1Ball
 from dpglm.solvers import (
     CoordinateDescent,
     DualCoordinateDescent,
     FrankWolfe,
     GradientDescent,
     GreedyCoordinateDescent,
+    ObjectivePerturbation,
+    OutputPerturbation,
 )
 
 MARK = "8675309"
@@ -78,6 +80,12 @@ TYPED: dict = {
     "named frame": lambda rows: pd.DataFrame(rows, columns=[f"c{j}" for j in range(len(rows[0]))]),
     "polars": lambda rows: pl.DataFrame(np.array(rows)),
     "arrow": lambda rows: pa.table({f"c{j}": np.array(rows)[:, j] for j in range(len(rows[0]))}),
+    "record batch": lambda rows: pa.record_batch(
+        {f"c{j}": np.array(rows)[:, j] for j in range(len(rows[0]))}),
+    "masked long": lambda rows: np.ma.array(1e300 * np.array(rows, dtype=np.longdouble) ** 2),
+    "masked rows": lambda rows: [np.ma.masked_invalid(np.array(row)) for row in rows],
+    "foreign bytes": lambda rows: np.array(rows).astype(">f8"),
+    "series of arrays": lambda rows: pl.Series(np.array(rows)),
     "csr matrix": sp.csr_matrix,
     "csr array": sp.csr_array,
     "csc array": sp.csc_array,
@@ -144,7 +152,26 @@ LABEL_CONTAINERS: dict = {
     "series of objects": lambda labels: pd.Series(
         _objects([[label] for label in labels])[:, 0], dtype=object
     ),
+    "array of objects": lambda labels: pd.array(_objects([[label] for label in labels])[:, 0], dtype=object),
+    "polars objects": lambda labels: pl.Series(labels, dtype=pl.Object),
 }
+NULLABLE: dict = {
+    "nullable": lambda y: pd.Series(y, dtype="Int64" if _whole(y) else "Float64"),
+    "polars": lambda y: pl.Series(y, dtype=pl.Int64 if _whole(y) else pl.Float64),
+    "arrow": lambda y: pa.array(y, pa.int64() if _whole(y) else pa.float64()),
+    "chunks": lambda y: pa.chunked_array([pa.array(y, pa.int64() if _whole(y) else pa.float64())]),
+    "masked": lambda y: np.ma.array(
+        [0 if one is None else one for one in y], mask=[one is None for one in y]
+    ),
+    "arrow-backed": lambda y: pd.Series(y, dtype="int64[pyarrow]" if _whole(y) else "double[pyarrow]"),
+}
+"""Containers with a type of their own in which one target may be missing."""
+
+
+def _whole(y):
+    return all(one is None or isinstance(one, int) for one in y)
+
+
 TWO, UNIT, STEPS = {"classes": [0, 1]}, Bounds(row_norm=1.0, target=(-1, 1)), GradientDescent(steps=2)
 MODELS: dict = {
     "logistic": (LogisticRegression(solver=STEPS, **TWO), "labels"),
@@ -166,6 +193,8 @@ MODELS: dict = {
         GLMRegressor(loss="poisson", bounds=Bounds(row_norm=2.0, target=(0, 5)), solver=STEPS),
         "numbers",
     ),
+    "objective": (LogisticRegression(solver=ObjectivePerturbation(), **TWO), "labels"),
+    "output": (GLMClassifier(penalty=L2(1.0), solver=OutputPerturbation(), **TWO), "labels"),
     "scaler": (BoundsScaler(-1.0, 1.0), "numbers"),
 }
 
@@ -197,10 +226,13 @@ def run_case(rng: np.random.Generator) -> tuple[str, str | None]:
     targets = [values[int(k)] for k in rng.integers(len(values), size=n)]
     here, j = int(rng.integers(n)), int(rng.integers(p))
     other_rows, other_targets = [list(row) for row in rows], list(targets)
-    container, labels = str(rng.choice([*CONTAINERS, *TYPED])), str(rng.choice(list(LABEL_CONTAINERS)))
+    container = str(rng.choice([*CONTAINERS, *TYPED]))
+    labels = str(rng.choice([*LABEL_CONTAINERS, *NULLABLE]))
     null = False
     in_target = rng.random() < 0.3
-    if in_target:
+    if in_target and labels in NULLABLE:
+        other_targets[here], null = None, True
+    elif in_target:
         pool = (*IMPOSSIBLE, *HOSTILE_NUMBERS, *ODD_NUMBERS)
         k = int(rng.integers(len(pool)))
         # In a list, a row of one target is that target.
@@ -215,7 +247,12 @@ def run_case(rng: np.random.Generator) -> tuple[str, str | None]:
         other_rows[here][j], null = pool[k], k < len(IMPOSSIBLE)
     else:
         other_rows[here][j] = HOSTILE_NUMBERS[int(rng.integers(len(HOSTILE_NUMBERS)))]
-    wrap, wrap_labels = {**CONTAINERS, **TYPED}[container], LABEL_CONTAINERS[labels]
+    wrap, wrap_labels = {**CONTAINERS, **TYPED}[container], {**LABEL_CONTAINERS, **NULLABLE}[labels]
+    title = f"{name}, X {container}, y {labels}, n {n}, p {p}, target {in_target}"
+    try:
+        wrap_labels(other_targets)
+    except RuntimeError:
+        return title, None  # the container itself asks objects what they are
     if name == "scaler":
         outcomes = [seen(lambda rows=table: model.fit_transform(wrap(rows)) is None)
                     for table in (rows, other_rows)]  # fmt: skip
@@ -225,8 +262,11 @@ def run_case(rng: np.random.Generator) -> tuple[str, str | None]:
             seen(lambda rows=table, y=y: _model(model.fit(wrap(rows), wrap_labels(y))))
             for table, y in ((rows, targets), (other_rows, other_targets))
         ]
-    title = f"{name}, X {container}, y {labels}, n {n}, p {p}, target {in_target}"
-    for _, error, told in outcomes:
+    later = []  # what is asked of a fitted model may depend on rows, but must not quote them
+    if outcomes[1][0] is not None and name != "scaler":
+        later = [seen(lambda: model.predict(wrap(other_rows))), seen(lambda: UNIT.clip(wrap(other_rows))),
+                 seen(lambda: model.score(wrap(rows), wrap_labels(other_targets)))]  # fmt: skip
+    for _, error, told in (*outcomes, *later):
         for text in (error, *told):
             if MARK in text or "secret" in text:
                 return title, f"quotes a record: {text}"

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from array import array
 
 import numpy as np
 import pandas as pd
@@ -201,7 +202,7 @@ def test_predictions_and_scores_quote_nothing():
         Ridge(**REGRESSION).fit(X, TARGET).score(X, np.array(["secret"] * N))
     assert "secret" not in str(caught.value)
     with pytest.raises(ValueError) as caught:
-        Bounds(row_norm=1.0).clip([["secret"]])
+        Bounds(row_norm=1.0).clip(np.array([["secret"]]))
     assert "secret" not in str(caught.value) and caught.value.__context__ is None
 
 
@@ -279,7 +280,10 @@ LARGE = 2**53
 @pytest.mark.parametrize("wrap", [
     lambda y: pd.Series(y, dtype="Int64"), lambda y: pl.Series(y, dtype=pl.Int64), lambda y: pa.array(y),
     lambda y: np.ma.array([label or 0 for label in y], mask=[label is None for label in y], dtype=np.int64),
-], ids=["nullable", "polars", "arrow", "masked"])  # fmt: skip
+    lambda y: np.ma.array([label or 0 for label in y], mask=[label is None for label in y], fill_value=LARGE),
+    lambda y: pa.record_batch({"y": pa.array(y)}), lambda y: pa.table({"y": pa.array(y)}),
+    lambda y: [math.nan if label is None else label for label in y],
+], ids=["nullable", "polars", "arrow", "masked", "filled", "batch", "table", "list"])  # fmt: skip
 def test_a_missing_label_leaves_other_integers_as_they_are(wrap):
     """NumPy would turn all of them into floats, in which the two classes are one number."""
     labels = [LARGE + int(label) for label in LABELS]
@@ -313,6 +317,187 @@ def test_a_set_of_classes_is_taken():
     assert np.array_equal(
         LogisticRegression(**{**DECLARED, "classes": {0, 1}}).fit(X, LABELS).coef_, expected
     )
+
+
+@pytest.mark.parametrize("rows", [
+    [pd.Series(row) for row in X], [array("d", row) for row in X], [tuple(row) for row in X],
+], ids=["series", "array", "tuple"])  # fmt: skip
+def test_rows_may_be_sequences_of_any_kind(rows):
+    expected = LogisticRegression(**DECLARED).fit(X, LABELS).coef_
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(rows, LABELS).coef_, expected)
+
+
+@pytest.mark.parametrize("row", [None, 3.0, "text", fuzzing.Rude(), pd.NA], ids=range(5))
+def test_a_row_that_is_none_nulls_its_own_record_only(row):
+    rows = X.tolist()
+    rows[7] = row
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(rows, LABELS).coef_, without_record())
+
+
+def test_a_frame_of_sparse_and_dense_columns_is_read_as_its_numbers():
+    frame = pd.DataFrame({"a": pd.arrays.SparseArray(X[:, 0]), "b": X[:, 1], "c": X[:, 2]})
+    expected = LogisticRegression(**DECLARED).fit(X, LABELS).coef_
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(frame, LABELS).coef_, expected)
+
+
+def test_weights_of_a_score_are_not_quoted():
+    for model, y in ((Ridge(**REGRESSION), TARGET), (LogisticRegression(**DECLARED), LABELS)):
+        model.fit(X, y)
+        assert model.score(X, y, sample_weight=np.ones(N)) == pytest.approx(model.score(X, y))
+        with pytest.raises(ValueError, match="sample_weight must be numeric") as caught:
+            model.score(X, y, sample_weight=np.array(["secret"] * N))
+        assert "secret" not in str(caught.value)
+
+
+class Liar(list):
+    """A list that does not have the length that it says."""
+
+    def __len__(self):
+        return 1
+
+
+class Unwilling(tuple):
+    __slots__ = ()
+
+    def __iter__(self):
+        raise RuntimeError("secret")
+
+
+@pytest.mark.parametrize("stranger", [Liar(), Unwilling((1,)), fuzzing.Rude(), np.complex64(1 + 1j)],
+                         ids=["liar", "unwilling", "rude", "complex"])  # fmt: skip
+@pytest.mark.parametrize("wrap", [
+    list, lambda y: pl.Series(y, dtype=pl.Object),
+    lambda y: pd.array(fuzzing._objects([[label] for label in y])[:, 0], dtype=object),
+], ids=["list", "polars", "pandas"])  # fmt: skip
+def test_an_object_that_raises_or_lies_nulls_its_own_record_only(stranger, wrap):
+    labels = [int(label) for label in LABELS]
+    labels[7] = stranger
+    assert np.array_equal(LogisticRegression(**DECLARED).fit(X, wrap(labels)).coef_, without_record())
+    target = TARGET.tolist()
+    target[7] = stranger
+    expected = Ridge(**REGRESSION).fit(nulled(X), TARGET).coef_
+    assert np.array_equal(Ridge(**REGRESSION).fit(X, wrap(target)).coef_, expected)
+
+
+def with_a_signalling_nan(values):
+    """Single precision whose one NaN makes every cast of it an invalid operation."""
+    values = np.array(values, dtype=np.float32)
+    values.reshape(-1).view(np.uint32)[21] = 0x7F800001
+    return values
+
+
+LONG = np.array(X, dtype=np.longdouble)
+LONG[7, 0] = np.longdouble("1e4000")
+OVERFLOWING = sp.lil_array(X.astype(np.float32))
+OVERFLOWING.data[7][0] = 1e300
+
+
+@pytest.mark.parametrize("table", [
+    with_a_signalling_nan(X), np.ma.array(with_a_signalling_nan(X)), LONG, np.ma.array(LONG), OVERFLOWING,
+    pd.DataFrame({"a": with_a_signalling_nan(X)[:, 0], "b": X[:, 1], "c": X[:, 2]}),
+], ids=["single", "masked single", "long", "masked long", "lists", "frame"])  # fmt: skip
+def test_no_cast_of_an_entry_warns_or_raises(table):
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", PrivacyWarning)
+        model = LogisticRegression(**DECLARED).fit(table, LABELS)
+        LogisticRegression(**DECLARED).fit(X, with_a_signalling_nan(LABELS))
+        LogisticRegression(**DECLARED | {"classes": None}).fit(X, with_a_signalling_nan(LABELS))
+        if not sp.issparse(table):
+            BoundsScaler(-1, 1).fit_transform(table)
+    assert np.isfinite(model.coef_).all()
+
+
+def test_no_prediction_warns_or_raises_for_tiny_entries():
+    model = LogisticRegression(**DECLARED).fit(X, LABELS)
+    with np.errstate(all="raise"):
+        for predict in (model.predict, model.predict_proba, model.decision_function, BOUNDS.clip):
+            predict(np.full((2, P), 5e-324))
+
+
+@pytest.mark.parametrize("solver", ["frank-wolfe", "dual-coordinate-descent", "objective-perturbation"])
+def test_a_fit_does_not_depend_on_how_numpy_treats_floating_point_errors(solver):
+    model = LogisticRegression(
+        classes=[0, 1],
+        solver=solver,
+        penalty=L1Ball(1.0) if solver == "frank-wolfe" else "l2",
+        random_state=3,
+    )
+    expected = model.fit(X, LABELS).coef_
+    with np.errstate(all="raise"):
+        assert np.array_equal(model.fit(X, LABELS).coef_, expected)
+
+
+def test_what_a_mask_hides_in_objects_and_rows_is_missing():
+    mask = np.zeros((N, P), dtype=bool)
+    mask[7, 1] = True
+    objects = np.ma.array(X.astype(object), mask=mask, fill_value=0.5)
+    rows = [np.ma.array(row, mask=hidden) for row, hidden in zip(X, mask, strict=True)]
+    for table in (objects, rows):
+        assert np.array_equal(LogisticRegression(**DECLARED).fit(table, LABELS).coef_, without_record())
+
+
+@pytest.mark.parametrize("table", [
+    lambda entry: pa.record_batch({"a": [True, entry, False], "b": [0.1, 0.2, 0.3]}),
+    lambda entry: pl.Series([[True, False], [True, entry], [False, False]], dtype=pl.Array(pl.Boolean, 2)),
+], ids=["batch", "series"])  # fmt: skip
+def test_a_missing_entry_causes_no_warning_of_its_own(table):
+    told = []
+    for entry in (True, None):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            LogisticRegression(**DECLARED).fit(table(entry), [0, 1, 1])
+        told.append([str(one.message) for one in caught])
+    assert told[0] == told[1]
+
+
+def test_doubled_small_integers_are_added_as_numbers():
+    place = ([0, 0, 1], [0, 0, 1])
+    small = sp.coo_array((np.array([100, 100, 1], dtype=np.int8), place), shape=(3, 2))
+    models = [LogisticRegression(**DECLARED).fit(table, [0, 1, 1]) for table in (small, small.astype(float))]
+    assert np.array_equal(models[0].coef_, models[1].coef_)
+
+
+@pytest.mark.parametrize("y", [np.array(8675309), np.float64(8675309), 8675309, "8675309"], ids=range(4))
+def test_a_target_without_a_dimension_is_refused_without_its_value(y):
+    for estimator in (LogisticRegression(**DECLARED), Ridge(**REGRESSION)):
+        with pytest.raises(ValueError, match="1d array|numeric") as caught:
+            estimator.fit([[0.1]], y)
+        assert "8675309" not in str(caught.value) and caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(("labels", "classes"), [
+    (["a", "b", "a", math.nan], ["a", "b"]), ([LARGE, LARGE + 1, LARGE, math.nan], [LARGE, LARGE + 1]),
+    ([0, 1, 0, math.nan], [0, 1]), ([False, True, True, None], [False, True]), ([0, 1, 0, pd.NA], [0, 1]),
+], ids=range(5))  # fmt: skip
+def test_a_missing_label_is_no_class_and_changes_no_type(labels, classes):
+    model = LogisticRegression(random_state=3).fit(X[:4], labels)
+    assert model.classes_.tolist() == classes
+    assert model.classes_.dtype == np.array(classes).dtype
+
+
+@pytest.mark.parametrize(("y", "classes"), [
+    (np.array(["a", "a long label"]), [0, 1]), (pd.Series(["HIV", "none"]).astype("category"), [0, 1]),
+    (pl.Series(["HIV", "none"], dtype=pl.Enum(["HIV", "none"])), [0, 1]),
+], ids=range(3))  # fmt: skip
+def test_a_refusal_by_type_says_nothing_of_the_values(y, classes):
+    with pytest.raises(ValueError) as caught:
+        Ridge(**REGRESSION).fit(X[:2], y)
+    assert "HIV" not in str(caught.value) and "12" not in str(caught.value)
+    try:
+        LogisticRegression(classes=classes).fit(X[:2], y)
+    except ValueError as problem:
+        assert "HIV" not in str(problem) and "12" not in str(problem)
+
+
+def test_clipping_quotes_nothing_and_reads_objects_one_by_one():
+    rows = fuzzing._objects([[0.3, 0.4], [3.0, fuzzing.Rude()], [np.complex64(1j), 10**400]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(
+            Bounds(row_norm=1.0).clip(rows), [[0.3, 0.4], [math.nan] * 2, [math.nan] * 2], equal_nan=True
+        )
+        assert np.isnan(Bounds(row_norm=1.0).clip([[1.0, 1j]])).all()
 
 
 def test_solvers_run_without_warnings_about_numbers(monkeypatch):

@@ -10,7 +10,20 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 import dpglm
-from dpglm import Bounds, BoundsScaler, GLMClassifier, GLMRegressor, Lasso, LogisticRegression, Ridge
+from dpglm import (
+    Bounds,
+    BoundsScaler,
+    ElasticNet,
+    GLMClassifier,
+    GLMRegressor,
+    Lasso,
+    LinearSVR,
+    LogisticRegression,
+    Ridge,
+    losses,
+    penalties,
+    solvers,
+)
 from dpglm.errors import PrivacyWarning
 from dpglm.solvers import SOLVERS, GradientDescent
 
@@ -70,9 +83,19 @@ def test_an_l1_strength_that_zeroes_everything_is_said():
     limits = {"bounds": Bounds(feature=1.0, target=(-1, 1))}
     with pytest.warns(UserWarning, match="every coefficient 0"):
         assert Lasso(math.inf, alpha=1.0, **limits).fit(table, y).coef_[0] == 0
+    with pytest.warns(UserWarning, match="leaves few or no coefficients: from 1 on, all are 0"):
+        assert Lasso(math.inf, alpha=0.99, **limits).fit(table, y).coef_[0] > 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert Lasso(math.inf, alpha=0.99, **limits).fit(table, y).coef_[0] > 0
+        Lasso(math.inf, alpha=0.25, **limits).fit(table, y)
+    with pytest.warns(UserWarning, match="leaves few or no coefficients"):
+        ElasticNet(math.inf, **limits).fit(table, y)
+    # Without an intercept the slope at 0 is what a coefficient starts from.
+    bare = {"fit_intercept": False, "bounds": Bounds(feature=1.0, target=(-1, 2))}
+    with pytest.warns(UserWarning, match="every coefficient 0.*well below 2$"):
+        assert Lasso(math.inf, alpha=2.0, **bare).fit(table, 2 * y).coef_[0] == 0
+    with pytest.warns(UserWarning, match="leaves few or no coefficients"):
+        assert Lasso(math.inf, alpha=1.4, **bare).fit(table, np.where(y > 0, 2.0, -1.0)).coef_[0] > 0
 
 
 @pytest.mark.parametrize(
@@ -170,3 +193,35 @@ def test_a_numpy_generator_is_a_random_state():
     fits = [LogisticRegression(classes=[0, 1], random_state=np.random.default_rng(s)).fit(X, LABELS).coef_
             for s in (1, 1, 2)]  # fmt: skip
     assert np.array_equal(fits[0], fits[1]) and not np.array_equal(fits[0], fits[2])
+
+
+@pytest.mark.parametrize(("make", "name"), [
+    (lambda: GradientDescent(clip="a"), "clip"), (lambda: GradientDescent(clip=True), "clip"),
+    (lambda: solvers.CoordinateDescent(share="a"), "share"),
+    (lambda: solvers.ObjectivePerturbation(quadratic="a"), "quadratic"),
+    (lambda: solvers.DualCoordinateDescent(overlap="a"), "overlap"),
+    (lambda: solvers.FrankWolfe(step_size="a"), "step_size"),
+    (lambda: Lasso(solver=solvers.GreedyCoordinateDescent(warm_start="a")).plan(10, 2), "warm_start"),
+    (lambda: penalties.L1(None), "strength"), (lambda: penalties.L2("a"), "strength"),
+    (lambda: penalties.ElasticNet("a", 1), "l1"), (lambda: penalties.L1Ball("x"), "radius"),
+    (lambda: penalties.Box("a", 1), "low"), (lambda: losses.Huber("a"), "threshold"),
+    (lambda: LinearSVR(tube="a").plan(10, 2), "tube"),
+], ids=range(14))  # fmt: skip
+def test_a_setting_of_the_wrong_type_is_refused_by_its_name(make, name):
+    with pytest.raises(ValueError, match=f"{name} must "):
+        make()
+
+
+def test_probabilities_are_those_of_the_logistic_loss_only():
+    class Steeper(losses.Logistic):
+        def derivative(self, z, y):
+            return 2 * super().derivative(z, y)
+
+        def lipschitz(self, target=None):
+            return 2.0
+
+        def smoothness(self):
+            return 0.5
+
+    assert hasattr(GLMClassifier(loss=losses.Logistic()), "predict_proba")
+    assert not hasattr(GLMClassifier(loss=Steeper()), "predict_proba")

@@ -99,8 +99,10 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     while excess(high) > 0:
         high *= 2
     epsilon = float(brentq(excess, 0.0, high, xtol=1e-15 * high, rtol=1e-14))
+    step = 1e-14 * epsilon
     while gaussian_delta(mu, epsilon) > delta:
-        epsilon *= 1 + 1e-14
+        epsilon += step
+        step *= 2  # beside a large delta, steps in proportion to a tiny epsilon would change nothing
     return epsilon
 
 

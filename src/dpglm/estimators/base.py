@@ -6,6 +6,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections import Counter
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -66,6 +67,7 @@ class PrivateGLM(BaseEstimator):
             raise ValueError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         return Problem(self._loss(), self._penalty(n_samples), self._bounds(), bool(self.fit_intercept))
 
+    @np.errstate(all="ignore")
     def _plan(self, n_samples: int, n_features: int, fits: int) -> Plan:
         positive_count(n_samples=n_samples, n_features=n_features)
         budget = Budget.for_records(self.epsilon, self.delta, n_samples)
@@ -81,15 +83,16 @@ class PrivateGLM(BaseEstimator):
         solver = solvers.get(self.solver, problem, n_features)
         return solver.plan(problem, n_samples, n_features, budget, neighbours, fits)
 
-    def _table(self, X: Any, y: Any) -> Any:
-        """X as a table of floats with as many rows as y has targets."""
+    def _read(self, X: Any, y: Any, targets_of: Callable[[Any], NDArray[Any]]) -> tuple[Any, NDArray[Any]]:
+        """X as a table of floats, and as many targets."""
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
         X = numeric_table(self, X, reset=True, missing=True)
-        check_consistent_length(X, y)
-        return X
+        targets = targets_of(y)
+        check_consistent_length(X, targets)
+        return X, targets
 
     def _curator(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> Curator:
         """The object that holds the records; an audit puts one in its place that writes down releases."""
@@ -110,13 +113,7 @@ class PrivateGLM(BaseEstimator):
         if self.verbose:
             print(plan)
         problem = self._problem(n)
-        if (limit := _strongest_l1(problem, p)) <= _l1(problem):
-            warnings.warn(
-                f"an L1 strength of {_l1(problem):g} makes every coefficient 0 for any records within the "
-                f"bounds: choose one well below {limit:g}",
-                UserWarning,
-                stacklevel=3,
-            )
+        _tell_of_strong_l1(problem, p)
         solver = solvers.get(self.solver, problem, p)
         randomness = _randomness(self.random_state)
         spent: Counter[Event] = Counter()
@@ -197,6 +194,7 @@ class PrivateGLM(BaseEstimator):
             return w, 0.0
         return w[:n_features], float(w[n_features] * self._fitted_problem.constant(n_features))
 
+    @np.errstate(all="ignore")  # a warning about a number would tell of a row
     def _margins(self, X: Any) -> NDArray[np.float64]:
         """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs)."""
         check_is_fitted(self)
@@ -248,14 +246,40 @@ def _l1(problem: Problem) -> float:
     return problem.penalty.coordinate_form()[0] if isinstance(problem.penalty, Separable) else 0.0
 
 
+def _tell_of_strong_l1(problem: Problem, n_features: int) -> None:
+    """Warn of an L1 strength that leaves no coefficient, or hardly one, within the declared bounds."""
+    strength, limit = _l1(problem), _strongest_l1(problem, n_features)
+    if strength >= limit:
+        warnings.warn(
+            f"an L1 strength of {strength:g} makes every coefficient 0 for any records within the bounds: "
+            f"choose one well below {limit:g}",
+            UserWarning,
+            stacklevel=4,
+        )
+    elif strength > limit / 4:
+        warnings.warn(
+            f"an L1 strength of {strength:g} leaves few or no coefficients: from {limit:g} on, all are 0 for "
+            "any records within the bounds",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 def _strongest_l1(problem: Problem, n_features: int) -> float:
     """The L1 strength from which on the minimiser is 0 for every table within the bounds.
 
-    That is the largest mean of slope times feature at the best constant prediction. There positive and
-    negative slopes balance, so their mean size is at most half the range of targets, and at most the
-    Lipschitz constant.
+    That is the largest mean of slope times feature where all coefficients are 0. With an intercept positive
+    and negative slopes balance there, so their mean size is at most half the range of targets, and at most
+    the Lipschitz constant. Without one it is the largest slope of a prediction of 0, which a convex loss has
+    at an end of the range of targets.
     """
-    slope = problem.slope_bound() if problem.fit_intercept else problem.loss.lipschitz(problem.bounds.target)
+    if problem.fit_intercept:
+        slope = problem.slope_bound()
+    elif problem.loss.kind != "classification" and problem.bounds.target is None:
+        slope = math.inf
+    else:
+        ends = np.array(problem.bounds.target or (-1.0, 1.0))
+        slope = float(np.abs(problem.loss.derivative(np.zeros(2), ends)).max())
     return slope * float(problem.bounds.features(n_features).max())
 
 

@@ -24,7 +24,7 @@ from ..solvers import Solver
 from ..solvers.base import positive_count
 from .base import PrivateGLM, given, inverse_strength, share
 from .docs import documented
-from .inputs import class_set, codes_of, is_missing, labels_of
+from .inputs import class_set, codes_of, is_missing, labels_of, numeric_target
 
 _KINDS = (str, bytes, Real | np.bool_)
 """Types of labels in an array of objects, within each of which all labels can be compared."""
@@ -134,8 +134,8 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         X : array, sparse table or DataFrame of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         """
-        X = self._table(X, y)
-        labels = labels_of(y, None if self.classes is None else class_set(self.classes))
+        declared = None if self.classes is None else class_set(self.classes)
+        X, labels = self._read(X, y, lambda values: labels_of(values, declared))
         classes = self._label_set(labels)
         codes = codes_of(labels, classes)
         ones = range(1, 2) if len(classes) == 2 else range(len(classes))
@@ -149,6 +149,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         self.n_iter_ = np.array([result.steps for result in results])
         return self
 
+    @np.errstate(all="ignore")
     def _label_set(self, labels: NDArray[Any]) -> NDArray[Any]:
         if self.classes is not None:
             classes = class_set(self.classes)
@@ -176,9 +177,10 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         return self.classes_[chosen]
 
     def _has_probabilities(self) -> bool:
-        return isinstance(losses.get(self.loss), Logistic)
+        return type(losses.get(self.loss)) is Logistic  # another loss has other probabilities
 
     @available_if(_has_probabilities)
+    @np.errstate(all="ignore")
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each class: for more than two, the one-vs-rest ones normalised."""
         margins = self.decision_function(X)
@@ -192,9 +194,10 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         """Share of the rows whose label is predicted; not private. Labels of no class count as wrong."""
         predicted = codes_of(self.predict(X), self.classes_)
         labels = labels_of(y, self.classes_)
-        check_consistent_length(predicted, labels, sample_weight)
+        weights = None if sample_weight is None else numeric_target(sample_weight, "sample_weight")
+        check_consistent_length(predicted, labels, weights)
         right = predicted == codes_of(labels, self.classes_)
-        return float(np.average(right, weights=sample_weight))
+        return float(np.average(right, weights=weights))
 
     def _plain(self, clip: bool) -> Any:
         from sklearn import linear_model  # slow to import, and seldom needed
@@ -219,7 +222,7 @@ def _checked(labels: NDArray[Any]) -> NDArray[Any]:
         kinds = {next((kind for kind in _KINDS if issubclass(type(label), kind)), None) for label in labels}
         if len(kinds) != 1 or None in kinds:
             raise ValueError("the labels in y have no order: declare classes")
-        labels = np.array(labels.tolist())
+        labels = np.array(labels.tolist())  # the type that NumPy finds for all of them
     check_classification_targets(labels)
     return labels
 

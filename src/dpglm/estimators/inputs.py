@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
+from ..entries import numbers, well_formed
 from ..errors import PrivacyWarning
-from ..well_formed import well_formed
 
 _NUMERIC = "biuf"
 _NUMBERS = re.compile(r"(u?int\d|float|double|halffloat|bool|decimal)", re.IGNORECASE)
@@ -35,6 +35,7 @@ _RESHAPE = (
 )
 
 
+@np.errstate(all="ignore")
 def numeric_table(estimator: Any, X: Any, *, reset: bool, missing: bool, sparse: bool = True) -> Any:
     """X as an array, CSR or CSC table of floats; the estimator remembers, or checks, its columns.
 
@@ -51,7 +52,7 @@ def numeric_table(estimator: Any, X: Any, *, reset: bool, missing: bool, sparse:
     """
     columns = _columns(X)
     if sp.issparse(X):
-        table = well_formed(X, _numbers)
+        table = well_formed(X)
     elif columns is not None:
         table = _frame(X, columns)
     elif _is_listed(X):
@@ -59,46 +60,44 @@ def numeric_table(estimator: Any, X: Any, *, reset: bool, missing: bool, sparse:
     else:
         table = _array(X)
         if table.dtype == object and table.ndim == 2:
-            _warn_of_objects("X")
-            table = _numbers(table.ravel()).reshape(table.shape)
+            if isinstance(X, np.ndarray):  # another container says by itself what it holds
+                _warn_of_objects("X")
+            table = numbers(table.ravel()).reshape(table.shape)
     _require_numbers("X", table.dtype)
     if table.ndim != 2:
         raise ValueError(
             f"X must have two dimensions, a row for each record, got shape {table.shape}. {_RESHAPE}"
         )
     validate_data(estimator, table if columns is None else X, reset=reset, skip_check_array=True)
-    with np.errstate(all="ignore"):
-        return check_array(
-            table,
-            accept_sparse=("csr", "csc") if sparse else False,
-            dtype=(np.float64, np.float32),
-            ensure_all_finite=not missing,
-            estimator=estimator,
-            input_name="X",
-        )
+    return check_array(
+        table,
+        accept_sparse=("csr", "csc") if sparse else False,
+        dtype=(np.float64, np.float32),
+        ensure_all_finite=not missing,
+        estimator=estimator,
+        input_name="X",
+    )
 
 
-def numeric_target(y: Any) -> NDArray[np.float64]:
-    """The targets of a regression; NaN for those that are no numbers."""
+@np.errstate(all="ignore")
+def numeric_target(y: Any, name: str = "y") -> NDArray[np.float64]:
+    """The targets of a regression, or other numbers; NaN for those that are none."""
     values, dtype = _column(y)
-    _require_numbers("y", dtype)
+    _require_numbers(name, dtype)
     if values.dtype == object:
         if isinstance(dtype, np.dtype) and dtype.kind == "O":
-            _warn_of_objects("y")
-        return _numbers(values)
-    with np.errstate(all="ignore"):
-        return values.astype(np.float64)
+            _warn_of_objects(name)
+        return numbers(values)
+    return values.astype(np.float64)
 
 
+@np.errstate(all="ignore")
 def labels_of(y: Any, classes: NDArray[Any] | None) -> NDArray[Any]:
     """The labels of a classification: each one as it is, whatever the others are.
 
-    Declared classes that no label of this type can equal are refused. Without declared classes a list gets
-    the type that NumPy finds for all of its labels.
+    Declared classes that no label of this type can equal are refused.
     """
     values, dtype = _column(y)
-    if classes is None and dtype is None:
-        values = _of_one_type(values)
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported in y")
     if classes is None:
@@ -106,15 +105,15 @@ def labels_of(y: Any, classes: NDArray[Any] | None) -> NDArray[Any]:
     kinds = {_kind(values.dtype if dtype is None else dtype), _kind(classes.dtype)}
     if len(kinds - {"anything"}) > 1:
         raise ValueError(
-            f"y holds labels of type {dtype}, which never equal classes of type {classes.dtype}: declare "
-            "classes of the type that the labels have"
+            f"y holds labels of type {_name_of(dtype)}, which never equal classes of type "
+            f"{_name_of(classes.dtype)}: declare classes of the type that the labels have"
         )
     return values
 
 
 def class_set(classes: Any) -> NDArray[Any]:
     """Declared classes in order, each once, in an array of the type that they have."""
-    given = list(classes) if isinstance(classes, set | frozenset) else classes
+    given: Any = list(classes) if isinstance(classes, set | frozenset) else classes
     declared = np.asarray(given)
     alike = declared.dtype.kind not in "US" or all(isinstance(label, str | bytes) for label in given)
     try:
@@ -125,6 +124,7 @@ def class_set(classes: Any) -> NDArray[Any]:
     raise ValueError(f"classes must be labels of one type, got {classes!r}")
 
 
+@np.errstate(all="ignore")
 def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
     """Index of each label among the classes; NaN for a label that is not one of them."""
     if labels.dtype != object:
@@ -170,6 +170,8 @@ def is_missing(label: Any) -> bool:
 
 def _kind(dtype: Any) -> str:
     """What values of a type are: values of two types can be equal if that is the same, or "anything"."""
+    if type(dtype).__name__ == "SparseDtype":
+        dtype = dtype.subtype
     if isinstance(dtype, np.dtype):
         return {"O": "anything", "U": "text", "T": "text"}.get(
             dtype.kind, "number" if dtype.kind in _NUMERIC else dtype.kind
@@ -181,12 +183,11 @@ def _kind(dtype: Any) -> str:
     return "number" if _NUMBERS.match(name) else "text" if _TEXT.match(name) else "anything"
 
 
-def _of_one_type(values: NDArray[Any]) -> NDArray[Any]:
-    try:
-        common = np.array(values.tolist())
-    except Exception:  # labels of different lengths, or objects that raise anything
-        return values
-    return common if common.shape == values.shape else values
+def _name_of(dtype: Any) -> str:
+    """A type without what it says of its values: the width of text, the levels of a category."""
+    if isinstance(dtype, np.dtype):
+        return {"U": "str", "S": "bytes"}.get(dtype.kind, str(dtype))
+    return re.split(r"[(<{]", str(dtype))[0]
 
 
 def _column(y: Any) -> tuple[NDArray[Any], Any]:
@@ -198,22 +199,18 @@ def _column(y: Any) -> tuple[NDArray[Any], Any]:
     if sp.issparse(y):
         raise ValueError(f"y must be a dense array of one dimension, got a {type(y).__name__}")
     if _is_listed(y):
-        values = np.empty(len(y), dtype=object)
-        for k, entry in enumerate(y):
-            values[k] = _alone(entry)
-        return values, None
+        return _objects([_alone(entry) for entry in y]), None
     columns = _columns(y)
     if columns is not None and len(columns) == 1:
         _warn_of_a_column()
         y = columns[0][2]
     dtype = getattr(y, "dtype", getattr(y, "type", None))  # arrays of Arrow have the latter
     if isinstance(y, np.ma.MaskedArray):
-        values = np.ma.filled(y.astype(object), None)
+        values = _unmasked(y)
     elif isinstance(y, np.ndarray) or isinstance(dtype, np.dtype) or dtype is None:
         values = np.asarray(y)
     else:
-        entries = y.to_pylist() if hasattr(y, "to_pylist") else y
-        values = np.array([*entries, None], dtype=object)[:-1]  # with None, lists among them stay objects
+        values = _objects(y.to_pylist() if hasattr(y, "to_pylist") else list(y))
     if values.ndim == 2 and values.size == len(values):
         _warn_of_a_column()
         values = values.ravel()
@@ -234,41 +231,72 @@ def _is_listed(X: Any) -> bool:
 
 def _alone(entry: Any) -> Any:
     """The target in a row of its own: judged row by row, so that one odd row is odd alone."""
-    if issubclass(type(entry), np.ndarray) and entry.ndim == 0:
-        return entry[()]
-    return list(entry)[0] if _is_row(entry) and len(entry) == 1 else entry
+    try:
+        if issubclass(type(entry), np.ndarray) and entry.ndim == 0:
+            return entry[()]
+    except Exception:  # an object may raise anything
+        return None
+    row = _row(entry)
+    return row[0] if row is not None and len(row) == 1 else entry
+
+
+def _objects(entries: Sequence[Any]) -> NDArray[Any]:
+    """An array of these very objects: NumPy would ask each of them whether it is an array."""
+    values = np.empty(len(entries), dtype=object)
+    for k, entry in enumerate(entries):
+        values[k] = entry
+    return values
+
+
+def _unmasked(array: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
+    """The array as one of objects, None under the mask: a fill value would count as a value."""
+    values = np.array(array.data, dtype=object)
+    values[np.ma.getmaskarray(array)] = None
+    return values
 
 
 def _array(X: Any) -> NDArray[Any]:
-    if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in _NUMERIC:
+    if not isinstance(X, np.ma.MaskedArray):
+        return np.asarray(X)
+    if X.dtype.kind in _NUMERIC:
         return np.ma.filled(X.astype(np.float64), np.nan)  # a value under a mask is missing
-    return np.ma.filled(X, None) if isinstance(X, np.ma.MaskedArray) and X.dtype == object else np.asarray(X)
+    return _unmasked(X) if X.dtype == object else np.asarray(X)
 
 
 def _rows(X: Iterable[Any]) -> NDArray[np.float64]:
-    """A list of rows as an array, each entry judged alone."""
-    rows = list(X)
-    if not all(_is_row(row) for row in rows):
+    """A list of rows as an array, each entry judged alone; an item that is no row is a missing one."""
+    rows = [_row(item) for item in X]
+    lengths = {len(row) for row in rows if row is not None}
+    if rows and not lengths:
         raise ValueError(
             f"X must have two dimensions, a row for each record, its items are no rows. {_RESHAPE}"
         )
-    lengths = {len(row) for row in rows}
     if len(lengths) > 1:
         raise ValueError("X must have rows of one length, it has rows of different lengths")
-    table = np.empty((len(rows), *lengths) if rows else (0, 0))
+    table = np.full((len(rows), *lengths) if rows else (0, 0), np.nan)
     for k, row in enumerate(rows):
-        table[k] = _as_floats(row) if isinstance(row, np.ndarray) else _numbers(row)
+        if row is not None:
+            table[k] = _as_floats(row) if isinstance(row, np.ndarray) else numbers(row)
     return table
 
 
-def _is_row(entry: Any) -> bool:
-    """Whether an object holds entries in order, by its type: an object itself may answer anything."""
-    return issubclass(type(entry), list | tuple) or (issubclass(type(entry), np.ndarray) and entry.ndim == 1)
+def _row(item: Any) -> NDArray[Any] | list[Any] | None:
+    """The entries of an item in order, None if it has none; what it is, its type decides."""
+    kind = type(item)
+    try:
+        if issubclass(kind, np.ndarray):
+            return item if item.ndim == 1 else None
+        series = hasattr(kind, "__array__") and hasattr(kind, "iloc")  # one of pandas
+        if series or issubclass(kind, Sequence | array) and not issubclass(kind, str | bytes | bytearray):
+            return list(item)
+    except Exception:  # an object may raise anything
+        pass
+    return None
 
 
 def _as_floats(row: NDArray[Any]) -> NDArray[np.float64]:
-    with np.errstate(all="ignore"):
-        return row.astype(np.float64) if row.dtype.kind in _NUMERIC else _numbers(row)
+    row = _array(row)
+    return row.astype(np.float64) if row.dtype.kind in _NUMERIC else numbers(row)
 
 
 def _columns(X: Any) -> list[tuple[Any, Any, Any]] | None:
@@ -280,7 +308,7 @@ def _columns(X: Any) -> list[tuple[Any, Any, Any]] | None:
         raise ValueError("a polars LazyFrame holds no records yet: give the result of its collect()")
     if polars is not None and isinstance(X, polars.DataFrame):
         return list(zip(X.columns, X.dtypes, X.get_columns(), strict=True))
-    if arrow is not None and isinstance(X, arrow.Table):
+    if arrow is not None and isinstance(X, arrow.Table | arrow.RecordBatch):
         return list(zip(X.column_names, X.schema.types, X.columns, strict=True))
     return None
 
@@ -299,25 +327,8 @@ def _frame(X: Any, columns: list[tuple[Any, Any, Any]]) -> Any:
     precision = np.float32 if all(_SINGLE.fullmatch(str(dtype)) for _, dtype, _ in columns) else np.float64
     table = np.empty((len(X), len(parts)), dtype=precision, order="F")
     for j, part in enumerate(parts):
-        with np.errstate(all="ignore"):
-            table[:, j] = part if part.dtype.kind in _NUMERIC else _numbers(part)
+        table[:, j] = part if part.dtype.kind in _NUMERIC else numbers(part)
     return table
-
-
-def _numbers(entries: Iterable[Any]) -> NDArray[np.float64]:
-    """Each entry as a float; NaN for one that is missing, too large, or no real number."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return np.array([_number(entry) for entry in entries], dtype=np.float64)
-
-
-def _number(entry: Any) -> float:
-    if issubclass(type(entry), np.ndarray):
-        return np.nan
-    try:
-        return float(entry)
-    except Exception:  # an object may raise anything; whatever it is, its record is null
-        return np.nan
 
 
 def _require_numbers(name: str, dtype: Any) -> None:
@@ -328,7 +339,7 @@ def _require_numbers(name: str, dtype: Any) -> None:
     if kind == "anything" and not (dtype is None or _ANYTHING.match(str(dtype))):
         kind = "something else"
     if kind not in ("number", "anything"):
-        raise ValueError(f"{name} must be numeric, its type is {dtype}: turn it into numbers first")
+        raise ValueError(f"{name} must be numeric, its type is {_name_of(dtype)}: turn it into numbers first")
 
 
 def _warn_of_objects(name: str) -> None:

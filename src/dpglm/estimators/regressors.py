@@ -115,8 +115,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         X : array, sparse table or DataFrame of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         """
-        X = self._table(X, y)
-        target = numeric_target(y)
+        X, target = self._read(X, y, numeric_target)
         if super()._bounds().target is None and self._is_private():
             self._warn_of_the_default_range()
         (result,) = self._solve(X, target, [lambda values: values], {})
@@ -131,7 +130,8 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R² of the predictions; not private."""
-        return super().score(X, numeric_target(y), sample_weight)
+        weights = None if sample_weight is None else numeric_target(sample_weight, "sample_weight")
+        return super().score(X, numeric_target(y), weights)
 
     def _warn_of_the_default_range(self) -> None:
         low, high = self._bounds().target  # type: ignore[misc]

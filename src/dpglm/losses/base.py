@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import strict
+
 Array = NDArray[np.float64]
 
 
@@ -179,5 +181,4 @@ SMALLEST = 1e-300
 
 def positive(name: str, value: float) -> None:
     """Refuse a parameter that is not a positive finite number."""
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    strict.positive(name, value)

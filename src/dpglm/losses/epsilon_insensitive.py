@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from .. import strict
 from .base import SMALLEST, Array, Loss, inside
 
 
@@ -38,8 +39,7 @@ class EpsilonInsensitive(Loss):
     tube: float = 0.1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.tube < math.inf:
-            raise ValueError(f"tube must be at least 0 and finite, got {self.tube!r}")
+        strict.level("tube", self.tube)
 
     @classmethod
     def for_target(cls, target: tuple[float, float] | None) -> Self:

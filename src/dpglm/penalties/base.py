@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from .. import strict
+
 Array = NDArray[np.float64]
 
 TOLERANCE = 1e-9  # relative; a projected point may miss its set by rounding
@@ -137,5 +139,4 @@ class Ball(Penalty):
 
 def nonnegative(name: str, value: float) -> None:
     """Refuse a parameter that is negative or not finite."""
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"{name} must be finite and at least 0, got {value!r}")
+    strict.level(name, value)

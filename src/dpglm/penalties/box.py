@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from .. import strict
 from .base import Separable
 
 
@@ -28,10 +29,8 @@ class Box(Separable):
     high: float
 
     def __post_init__(self) -> None:
-        if not self.low < math.inf:
-            raise ValueError(f"low must be a number below infinity, got {self.low!r}")
-        if not self.high > -math.inf:
-            raise ValueError(f"high must be a number above -infinity, got {self.high!r}")
+        strict.number("low", self.low, "a number below infinity", lambda low: low < math.inf)
+        strict.number("high", self.high, "a number above -infinity", lambda high: high > -math.inf)
         if self.low > self.high:
             raise ValueError(f"low must not exceed high, got low={self.low!r} and high={self.high!r}")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .. import strict
 from .base import TOLERANCE, Array, Ball
 
 
@@ -32,8 +33,7 @@ class L1Ball(Ball):
     radius: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.radius) and self.radius > 0):
-            raise ValueError(f"radius must be positive and finite, got {self.radius!r}")
+        strict.positive("radius", self.radius)
 
     def value(self, w: Array) -> float:
         return 0.0 if np.sum(np.abs(w)) <= self.radius * (1 + TOLERANCE) else math.inf

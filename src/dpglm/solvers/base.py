@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import strict
 from ..accounting import gaussian_mu
 from ..bounds import Bounds
 from ..curator import Curator
@@ -130,8 +131,8 @@ def require_smooth(problem: Problem, solver: str) -> None:
 def positive(**settings: float | None) -> None:
     """Refuse settings that are given but not positive and finite."""
     for name, value in settings.items():
-        if value is not None and not 0 < value < math.inf:
-            raise ValueError(f"{name} must be positive and finite, got {value!r}")
+        if value is not None:
+            strict.positive(name, value)
 
 
 def proper_clip(clip: float | None) -> None:
@@ -160,5 +161,4 @@ def positive_count(**settings: int | None) -> None:
 def proper_share(**settings: float) -> None:
     """Refuse shares of a budget that leave nothing for one side."""
     for name, value in settings.items():
-        if not 0 < value < 1:
-            raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
+        strict.number(name, value, "strictly between 0 and 1", lambda share: 0 < share < 1)

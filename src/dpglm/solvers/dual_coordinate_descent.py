@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .. import strict
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..losses import Loss
@@ -100,8 +101,7 @@ class DualCoordinateDescent(Solver):
     def __post_init__(self) -> None:
         proper_clip(self.clip)
         positive_count(batch_size=self.batch_size, steps=self.steps)
-        if not 0 < self.overlap <= 1:
-            raise ValueError(f"overlap must be above 0 and at most 1, got {self.overlap!r}")
+        strict.number("overlap", self.overlap, "above 0 and at most 1", lambda share: 0 < share <= 1)
 
     def plan(
         self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1

@@ -246,7 +246,10 @@ class GreedyCoordinateDescent(Solver):
         w = problem.start(p)
         if self.warm_start is None:
             return w
-        given = np.asarray(self.warm_start, dtype=np.float64)
+        try:
+            given = np.asarray(self.warm_start, dtype=np.float64)
+        except (TypeError, ValueError):
+            given = np.empty((0, 0))
         if given.shape not in ((p,), w.shape) or not np.isfinite(given).all():
             raise ValueError(
                 f"warm_start must be {p} finite coefficients"

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .. import strict
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import LinearTerm
@@ -83,8 +84,8 @@ class ObjectivePerturbation(Solver):
 
     def __post_init__(self) -> None:
         proper_clip(self.clip)
-        if self.quadratic is not None and not 0 <= self.quadratic < math.inf:
-            raise ValueError(f"quadratic must be at least 0 and finite, got {self.quadratic!r}")
+        if self.quadratic is not None:
+            strict.level("quadratic", self.quadratic)
 
     def plan(
         self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1

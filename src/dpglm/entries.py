@@ -1,12 +1,13 @@
-"""Sparse tables as compiled code needs them: every index has a place in the table.
+"""Entries of tables as numbers, and sparse tables as compiled code needs them.
 
-Compiled code does not look where an index leads. What is refused here depends on the structure of a table
-only, which is public; the error quotes nothing of it.
+Compiled code does not look where an index leads, so every index must have a place in the table. What is
+refused here depends on the structure of a table only, which is public; the error quotes nothing of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,34 +17,45 @@ from numpy.typing import NDArray
 _FORMATS = ("csr", "csc", "bsr", "coo")
 
 
-def well_formed(X: Any, numbers: Callable[[Iterable[Any]], NDArray[np.float64]] | None = None) -> Any:
-    """The sparse table in a format that is stored in arrays, if its indices fit its shape.
+def numbers(entries: Iterable[Any]) -> NDArray[np.float64]:
+    """Each entry as a float; NaN for one that is missing, too large, or no real number."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return np.array([_number(entry) for entry in entries], dtype=np.float64)
 
-    Parameters
-    ----------
-    X : sparse table of two dimensions
-    numbers : callable, optional
-        How entries of a table that is stored in Python objects become floats.
-    """
+
+def _number(entry: Any) -> float:
+    if issubclass(type(entry), np.ndarray | np.complexfloating):
+        return np.nan
+    try:
+        return float(entry)
+    except Exception:  # an object may raise anything; whatever it is, its record is null
+        return np.nan
+
+
+@np.errstate(all="ignore")  # a warning about a cast would tell of an entry
+def well_formed(X: Any) -> Any:
+    """The sparse table in a format that is stored in arrays of floats, if its indices fit its shape."""
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, a row for each record, got {X.ndim}")
     if X.dtype.kind not in "biufc":
         raise ValueError(
             f"X must be numeric, it is a sparse table of type {X.dtype}: turn it into numbers first"
         )
-    numbers = numbers or _floats
     if X.format == "lil":
-        X = _from_lists(X, numbers)
+        X = _from_lists(X)
     elif X.format == "dok":
-        X = _from_keys(X, numbers)
+        X = _from_keys(X)
     elif X.format not in _FORMATS:
         X = X.tocoo()
     if X is None or not (_coordinates_fit(X) if X.format == "coo" else _lines_fit(X)):
         raise ValueError("X is a malformed sparse table: its indices do not fit its shape")
-    return _native(X)
+    X = _native(X)
+    # Before doubled entries are added up: small integers would overflow.
+    return X if X.dtype.kind == "c" or X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
-def _from_lists(X: Any, numbers: Callable[[Iterable[Any]], NDArray[np.float64]]) -> Any:
+def _from_lists(X: Any) -> Any:
     """A table stored as lists of columns and entries, or None if these do not belong together."""
     n = X.shape[0]
     if not (np.shape(X.rows) == np.shape(X.data) == (n,)):
@@ -58,7 +70,7 @@ def _from_lists(X: Any, numbers: Callable[[Iterable[Any]], NDArray[np.float64]])
                    numbers([entry for _, entries in pairs for entry in entries]))  # fmt: skip
 
 
-def _from_keys(X: Any, numbers: Callable[[Iterable[Any]], NDArray[np.float64]]) -> Any:
+def _from_keys(X: Any) -> Any:
     """A table stored by its keys, or None if one is no pair of indices."""
     keys = list(X.keys())
     if not all(type(key) is tuple and len(key) == 2 for key in keys):
@@ -128,11 +140,3 @@ def _native(X: Any) -> Any:
         return X
     entries, *index = (part.astype(part.dtype.newbyteorder("="), copy=False) for part in parts)
     return type(X)((entries, tuple(index)) if coordinates else (entries, *index), shape=X.shape)
-
-
-def _floats(entries: Iterable[Any]) -> NDArray[np.float64]:
-    try:
-        return np.array(entries, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        pass  # the message would quote an entry
-    raise ValueError("X must be numeric, it holds something else")
