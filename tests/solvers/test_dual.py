@@ -175,6 +175,7 @@ OPTIMA = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")  # it is asked for more than it can do
 @pytest.mark.parametrize("name", OPTIMA)
 @pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "CSR"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
