@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .accounting import Composed, Event
-from .data import Records
+from .arrays import Vector
 from .errors import UnsupportedProblem
 from .mechanisms import Exponential, Mechanism, Randomness
 from .mechanisms.base import Kept
 from .privacy import Neighbours
 from .queries import Query
 from .queries.base import Openable, Releaser, require_moderate
+from .records import Records
 from .sampling import Everyone, Sampling
 
-Vector = NDArray[np.float64]
 Opened = TypeVar("Opened")
 _EVERYONE = Everyone()
 _FEWEST_STEPS = 8

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector
 from .conversion import converted
 from .sparse import Sparse, column_entries
 
@@ -21,17 +21,13 @@ class CSC(Sparse):
         """The rows that hold column j, and their entries."""
         return column_entries(self.X, j)
 
-    def rows(self, index: NDArray[np.intp]) -> CSC:
-        """The table of some rows."""
-        return CSC(self.X[index])
-
-    def scaled_columns(self, scale: NDArray[np.float64]) -> CSC:
+    def scaled_columns(self, scale: Vector) -> CSC:
         """The table by columns with row i multiplied by scale_i; copied only where needed."""
         if (scale == 1).all():
             return self
         return self._times_rows(scale)
 
-    def descend(self, tail: NDArray[np.float64], *steps: Any) -> NDArray[np.float64]:
+    def descend(self, tail: Vector, *steps: Any) -> Vector:
         """Run a compiled block of coordinate steps (see ``kernels.descend_sparse``)."""
         from .kernels import descend_sparse  # compiled code is loaded by those who use it
 

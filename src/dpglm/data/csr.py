@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector
 from .conversion import converted
 from .csc import CSC
 from .sparse import Sparse
@@ -22,11 +22,7 @@ class CSR(Sparse):
         """The rows that hold column j, and their entries."""
         return self.by_columns.column(j)
 
-    def rows(self, index: NDArray[np.intp]) -> CSR:
-        """The table of some rows."""
-        return CSR(self.X[index])
-
-    def scaled_columns(self, scale: NDArray[np.float64]) -> CSC:
+    def scaled_columns(self, scale: Vector) -> CSC:
         """The table by columns with row i multiplied by scale_i."""
         return self.by_columns.scaled_columns(scale)
 

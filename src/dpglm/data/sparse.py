@@ -9,11 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..arrays import Vector
 from ..bounds import rounded_down
+from ..tables import Lines, Weighed
+from .batch import Batch
 from .conversion import even_ranges, unsigned
 from .dense import LEAST_NORM
 from .parts import PROCESSORS, in_ranges, parts_of
-from .sums import KeptSums, Vector
+from .sums import KeptSums
+from .weighed import weighed
 
 
 class Sparse:
@@ -31,28 +35,28 @@ class Sparse:
         return self.X.shape
 
     @property
-    def unsigned(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def unsigned(self) -> Lines:
         """(indptr, indices, entries) for kernels: unsigned indices spare a test for negative ones."""
         return unsigned(self.X)
 
-    def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def dot(self, w: Vector) -> Vector:
         """X @ w."""
         return self._product(w, self._row_major)
 
-    def t_dot(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
+    def t_dot(self, r: Vector) -> Vector:
         """X.T @ r."""
         return self._product(r, not self._row_major)
 
     @cached_property
-    def row_norms(self) -> NDArray[np.float64]:
+    def row_norms(self) -> Vector:
         """Euclidean norm of each row, or LEAST_NORM if that is more; infinite or NaN where an entry is."""
         return np.maximum(np.sqrt(self._squares(np.empty(0), of_rows=True)), LEAST_NORM)
 
-    def second_moments(self, scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    def second_moments(self, scale: Vector) -> Vector:
         """Sum over the rows of the squared scaled entry, for each column."""
         return self._squares(scale, of_rows=False)
 
-    def clipped(self, limit: NDArray[np.float64]) -> Self:
+    def clipped(self, limit: Vector) -> Self:
         """The table with entry j of each row cut to [-limit_j, limit_j]; itself if none exceeds any limit."""
         from .sparse_kernels import cut
 
@@ -65,6 +69,14 @@ class Sparse:
         """The table with some rows set to zero."""
         return self._times_rows(np.where(dropped, 0.0, 1.0))
 
+    def rows(self, index: NDArray[np.intp]) -> Batch:
+        """The table of some rows, read in place."""
+        return Batch(self, index)
+
+    def taken(self, index: NDArray[np.intp]) -> Self:
+        """A copy of some rows."""
+        return type(self)(self.X[index])
+
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> KeptSums:
         """Sums of cut terms (see ``sums.ClippedSums``)."""
         return KeptSums(self.by_rows, scale, tail, limit)
@@ -74,6 +86,18 @@ class Sparse:
         from .dual_kernels import ascend_sparse
 
         return ascend_sparse(*self.by_rows.unsigned, *steps)
+
+    def without_zeros(self) -> Self:
+        """The table itself: it stores no zeros."""
+        return self
+
+    def both_ways(self) -> tuple[Lines, Lines]:
+        """The table by rows and by columns."""
+        return self.by_rows.unsigned, self.by_columns.unsigned
+
+    def weighed(self, scale: Vector, r: Vector, limit: float) -> Weighed:
+        """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit]."""
+        return weighed(self.by_columns, scale, r, limit)
 
     @property
     def by_rows(self) -> Sparse:
@@ -88,13 +112,13 @@ class Sparse:
     def _with(self, entries: NDArray[Any]) -> Self:
         return type(self)(type(self.X)((entries, self.X.indices, self.X.indptr), shape=self.shape))
 
-    def _times_rows(self, scale: NDArray[np.float64]) -> Self:
+    def _times_rows(self, scale: Vector) -> Self:
         """The table with row i multiplied by scale_i; entries of any value by 0 are 0."""
         from .sparse_kernels import multiply
 
         return self._with(self._pass(multiply, scale, self._row_major, out=np.empty_like(self.X.data)))
 
-    def _squares(self, scale: NDArray[np.float64], of_rows: bool) -> NDArray[np.float64]:
+    def _squares(self, scale: Vector, of_rows: bool) -> Vector:
         """Sums of squared entries over each row, or over each column with scaled rows; no scale is 1."""
         from .sparse_kernels import squares_by_major, squares_by_minor
 
@@ -108,7 +132,7 @@ class Sparse:
         )
         return out
 
-    def _product(self, vector: NDArray[np.float64], along: bool) -> NDArray[np.float64]:
+    def _product(self, vector: Vector, along: bool) -> Vector:
         """Products of the stored lines with a vector, or the sum of the lines, each times its entry of it."""
         from .sparse_kernels import add_lines, dots
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -10,16 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector, join, split
 from ..losses import Loss
 from ..privacy import Neighbours
+from ..records import Records
+from ..tables import Rows
 from .base import (
     Exact,
     Query,
     Releaser,
-    Table,
-    Vector,
     WorstCase,
-    finite,
     opposed_records,
     require_enforceable,
     require_moderate,
@@ -47,9 +46,18 @@ class DualForm:
         """The coefficients at v."""
         mean = v / self.n
         w = np.clip(np.copysign(np.maximum(np.abs(mean) - self.l1, 0.0), mean) / self.l2, self.low, self.high)
-        if self.intercept:
-            w[-1] += self.centre
+        _, intercept = self.split(w)
+        intercept += self.centre
         return w
+
+    def split(self, w: Vector) -> tuple[Vector, Vector]:
+        """Coefficients of the features, and the intercept: one number or none. Both are views."""
+        return split(w, len(w) - self.intercept)
+
+    def around(self, w: Vector) -> DualForm:
+        """The form that holds the intercept around where it is at w."""
+        _, intercept = self.split(w)
+        return replace(self, centre=float(intercept[0])) if self.intercept else self
 
     @cached_property
     def compiled(self) -> tuple[Any, ...]:
@@ -60,11 +68,12 @@ class DualForm:
     def conjugate(self, v: Vector) -> float:
         """The largest value of u·v/n less the penalty of u, over all coefficients u."""
         w = self.point(v)
-        free = np.append(w[:-1], w[-1] - self.centre) if self.intercept else w
-        return float(w @ v / self.n - self.penalty(free))
+        return float(w @ v / self.n - self.penalty(w))
 
-    def penalty(self, free: Vector) -> float:
-        """The penalty of coefficients, the intercept without its centre."""
+    def penalty(self, w: Vector) -> float:
+        """The penalty of coefficients, that of the intercept for how far it is from its centre."""
+        features, intercept = self.split(w)
+        free = join(features, intercept - self.centre)
         return float((self.l1 * np.abs(free) + self.l2 / 2 * np.square(free)).sum())
 
 
@@ -94,6 +103,7 @@ class DualStep(Query):
     """
 
     name: ClassVar[str] = "dual step"
+    needs = (Rows,)
     loss: Loss
     clip: float
     weight: float
@@ -103,7 +113,7 @@ class DualStep(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: Table, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Any) -> Vector:
         (w,) = public
         return OpenDual(self, data, 0.0, Exact()).step(w, None, None)
 
@@ -113,7 +123,7 @@ class DualStep(Query):
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return opposed_records(n_features, radius, constant)
 
-    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenDual:
+    def open(self, data: Records, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenDual:
         """Start with dual variables of 0."""
         return OpenDual(self, data, self.sensitivity(neighbours), releaser)
 
@@ -121,7 +131,7 @@ class DualStep(Query):
 class OpenDual:
     """Dual variables behind ``step``, and without noise behind ``ascend``, ``polish`` and ``gap``."""
 
-    def __init__(self, query: DualStep, data: Table, sensitivity: float, releaser: Releaser) -> None:
+    def __init__(self, query: DualStep, data: Records, sensitivity: float, releaser: Releaser) -> None:
         self._query, self._data, self._sensitivity, self._releaser = query, data, sensitivity, releaser
         self._alpha = np.zeros(data.n_records)
         with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a record
@@ -141,11 +151,8 @@ class OpenDual:
         here: Any = slice(None) if batch is None else batch
         data = self._data if batch is None else self._data.rows(batch)
         with np.errstate(over="ignore", invalid="ignore"):
-            moves = self._query.loss.dual_step(self._alpha[here], data.dot(w), data.y, self._weight[here])
-        moves = finite(moves)
-        if math.isfinite(self._query.clip):
-            cut = np.abs(moves) * data.row_norms
-            moves = moves * (self._query.clip / np.maximum(cut, self._query.clip))
+            moves = data.dual_steps(self._query.loss, self._alpha[here], data.margins(w), self._weight[here])
+        moves = data.clipped(moves, self._query.clip)
         return data.t_dot(moves), moves
 
     def _keep(self, batch: NDArray[np.intp] | None, moves: Vector) -> None:
@@ -204,8 +211,7 @@ class OpenDual:
         with np.errstate(all="ignore"):
             for _ in range(_MOST_ROUNDS):
                 steps += data.n_records * newton.round(width)
-                held = replace(form, centre=float(newton.point[-1])) if form.intercept else form
-                gap, objective = self._gap(newton.point, held, newton.alpha)
+                gap, objective = self._gap(newton.point, form.around(newton.point), newton.alpha)
                 waited += 1
                 if gap < best[0]:
                     best, waited = (gap, newton.point, newton.alpha), 0
@@ -228,8 +234,7 @@ class OpenDual:
 
     def _gap(self, w: Vector, form: DualForm, alpha: Vector) -> tuple[float, float]:
         loss, y = self._query.loss, self._data.y
-        free = np.append(w[:-1], w[-1] - form.centre) if form.intercept else w
-        primal = loss.value(self._data.dot(w), y).mean() + form.penalty(free)
+        primal = loss.value(self._data.margins(w), y).mean() + form.penalty(w)
         conjugates, other = loss.conjugate(-alpha, y), form.conjugate(self._data.t_dot(alpha))
         gap = primal + conjugates.mean() + other
         hidden = _ROUNDING * (abs(primal) + np.abs(conjugates).mean() + abs(other))

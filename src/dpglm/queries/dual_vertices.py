@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..arrays import Vector, split
 from ..privacy import Neighbours
-from .base import Query, Releaser, Table, Vector, WorstCase, require_moderate
+from ..records import Records
+from .base import Query, Releaser, WorstCase, require_moderate
 from .minimiser import Minimiser
 
 
@@ -26,8 +28,8 @@ class DualVertices(Query):
     minimiser: Minimiser
     radius: float
 
-    def __call__(self, data: Table, *public: Any) -> Vector:
-        features = self.radius * self.minimiser(data, *public)[: self.minimiser.n_features]
+    def __call__(self, data: Records, *public: Any) -> Vector:
+        features, _ = split(self.radius * self.minimiser(data, *public), self.minimiser.n_features)
         return np.concatenate([features, -features])
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
@@ -36,7 +38,7 @@ class DualVertices(Query):
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return self.minimiser.worst_case(n_features, radius, constant)
 
-    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenDualVertices:
+    def open(self, data: Records, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenDualVertices:
         """The scores for minimisers with the start w."""
         return OpenDualVertices(self, data, w, float(self.sensitivity(neighbours)[0]), releaser)
 
@@ -45,7 +47,7 @@ class OpenDualVertices:
     """Scores behind ``select``."""
 
     def __init__(
-        self, query: DualVertices, data: Table, start: Vector, sensitivity: float, releaser: Releaser
+        self, query: DualVertices, data: Records, start: Vector, sensitivity: float, releaser: Releaser
     ) -> None:
         self._query, self._data, self._start = query, data, start
         self._sensitivity, self._releaser = sensitivity, releaser

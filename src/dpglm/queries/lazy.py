@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Table, Vector, finite
+from ..arrays import Vector, cache_lines
+from ..records import Records
 
 if TYPE_CHECKING:
     from .vertices import VertexScores
@@ -35,7 +36,7 @@ class LazyVertices:
     Parameters
     ----------
     query : VertexScores
-    data : Table
+    data : Records
     parts : array of shape (n_records,)
         What the coefficients add to each margin.
     base : float
@@ -47,7 +48,7 @@ class LazyVertices:
     """
 
     def __init__(
-        self, query: VertexScores, data: Table, parts: Vector, base: float, radius: float, grid: float,
+        self, query: VertexScores, data: Records, parts: Vector, base: float, radius: float, grid: float,
         scale: float,
     ) -> None:  # fmt: skip
         from . import vertex_kernels  # compiled code is loaded by those who use it
@@ -55,7 +56,7 @@ class LazyVertices:
         self._kernels: Any = vertex_kernels
         self._query, self._data, self._base, self._radius = query, data, base, radius
         self._rows, self._columns = data.both_ways
-        self._state = data.lines()
+        self._state = cache_lines(data.n_records)
         self._state[:, 0], self._state[:, 2], self._state[:, 3] = parts, data.y, data.scale
         self._line = np.array([grid, 1 / scale, 0.0, 0.0])
         # Proposals, true sums, entries read for these and to follow rows, entries of features selected.
@@ -105,7 +106,7 @@ class LazyVertices:
         loss, state = self._query.loss, self._state
         state[:, 1] = state[:, 0]
         z = state[:, 0] + np.where(state[:, 3] > 0, self._base, 0.0)
-        slopes = finite(loss.derivative(z, self._data.y))
+        slopes = self._data.slopes(loss, z)
         self._weighed = weighed = self._data.weighed(slopes, self._query.clip)
         self._sums = weighed.sums
         # What rounding can add: of margins and slopes by weight, of terms for each entry, of scores for all.

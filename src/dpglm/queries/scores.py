@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector
 from ..losses import Loss
 from ..privacy import Neighbours
+from ..records import Records
+from ..tables import Columns
 from .base import (
     LARGEST_LIMIT,
     LEAST_LIMIT,
     Exact,
     Query,
     Releaser,
-    Table,
-    Vector,
     WorstCase,
-    finite,
     opposed_records,
     require_enforceable,
     require_moderate,
@@ -62,6 +62,7 @@ class CoordinateScores(Query):
     """
 
     name: ClassVar[str] = "coordinate scores"
+    needs = (Columns,)
     loss: Loss
     clip: Vector
     curvature: Vector
@@ -75,7 +76,7 @@ class CoordinateScores(Query):
         ratio = self.clip / np.sqrt(self.curvature)
         require_enforceable("clip over the root of the curvature", ratio, _LEAST_RATIO, _LARGEST_RATIO)
 
-    def __call__(self, data: Table, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Any) -> Vector:
         (w,) = public
         scores: Any = self.open(data, w, Neighbours.REPLACE_ONE, Exact()).select(None)
         return np.asarray(scores)
@@ -86,7 +87,7 @@ class CoordinateScores(Query):
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return opposed_records(n_features, radius, constant)
 
-    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenScores:
+    def open(self, data: Records, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenScores:
         """Start keeping the margins, slopes and sums of every record at w."""
         return OpenScores(self, data, w, neighbours, releaser)
 
@@ -95,20 +96,20 @@ class OpenScores:
     """Private state (margins, slopes, sums, scores) behind ``select``, ``release`` and ``move``."""
 
     def __init__(
-        self, query: CoordinateScores, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser
+        self, query: CoordinateScores, data: Records, w: Vector, neighbours: Neighbours, releaser: Releaser
     ) -> None:
         from .score_kernels import scores  # compiled code is loaded by those who use it
 
         self._query, self._data, self._releaser = query, data, releaser
-        self._n, self._y, self._compiled = data.n_records, data.y, scores
+        self._n, self._compiled = data.n_records, scores
         self._arguments = (*query.form, data.n_features)
         self._require_precise(slice(None), w)
-        self._require_inside(w[: data.n_features])
+        self._require_inside(data.split(w)[0])
         self._all: NDArray[Any] = np.arange(len(w), dtype=np.int32 if len(w) < 2**31 else np.int64)
-        self._z = data.dot(w)
+        self._z = data.margins(w)
         self._largest = float(query.sensitivity(neighbours).max())
         self._sensitivity = query.clip * neighbours.records_moved
-        self._slopes = finite(query.loss.derivative(self._z, data.y))
+        self._slopes = data.slopes(query.loss, self._z)
         self._clipped = data.sums(query.clip, query.reach)
         self._clipped.shift(slice(None), np.zeros_like(self._slopes), self._slopes)
         self._points, self._roots = self._clipped.notes, np.sqrt(query.curvature)
@@ -153,7 +154,7 @@ class OpenScores:
         rows, entries = self._data.column(j)
         z = self._z[rows] + (value - self._points[j, 0]) * entries
         self._z[rows], self._points[j, 0] = z, value
-        old, new = np.array(self._slopes[rows]), finite(self._query.loss.derivative(z, self._y[rows]))
+        old, new = np.array(self._slopes[rows]), self._data.slopes(self._query.loss, z, rows)
         self._slopes[rows] = new
         touched = self._clipped.shift(rows, old, new, j)
         self._current &= touched is not None

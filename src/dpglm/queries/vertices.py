@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector, join
 from ..losses import Loss
 from ..privacy import Neighbours
+from ..records import Records
+from ..tables import BothWays, Index
 from .base import (
     Exact,
     Query,
     Releaser,
-    Table,
-    Vector,
     WorstCase,
-    finite,
     opposed_records,
     require_enforceable,
     require_moderate,
@@ -61,6 +61,7 @@ class VertexScores(Query):
     """
 
     name: ClassVar[str] = "vertex scores"
+    needs = (BothWays,)
     loss: Loss
     clip: float
     n_features: int
@@ -71,7 +72,7 @@ class VertexScores(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: Table, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Any) -> Vector:
         (w,) = public
         scores: Any = self.open(data, w, Neighbours.REPLACE_ONE, Exact()).select(None)
         return np.asarray(scores)
@@ -82,7 +83,7 @@ class VertexScores(Query):
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return opposed_records(n_features, radius, constant)
 
-    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenVertices:
+    def open(self, data: Records, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenVertices:
         """Start keeping the margins of every record at w."""
         return OpenVertices(
             self, data.without_zeros, w, float(self.clip * neighbours.records_moved), releaser
@@ -93,14 +94,14 @@ class OpenVertices:
     """Private state (margins with a shared factor, slopes, sums) behind ``select``, ``shrink``, ``move``."""
 
     def __init__(
-        self, query: VertexScores, data: Table, w: Vector, sensitivity: float, releaser: Releaser
+        self, query: VertexScores, data: Records, w: Vector, sensitivity: float, releaser: Releaser
     ) -> None:
         self._query, self._data, self._releaser, self._sensitivity = query, data, releaser, sensitivity
-        p = data.n_features
-        self._size = float(np.abs(w[:p]).sum())
-        self._base = float(w[p] * data.constant) if len(w) > p else 0.0
+        features, intercept = data.split(w)
+        self._size = float(np.abs(features).sum())
+        self._base = float(intercept.sum() * data.constant)
         self._rest = np.where(data.scale > 0, self._base, 0.0)
-        self._v = data.dot(np.append(w[:p], np.zeros(len(w) - p))) if self._size else 0.0 * self._rest
+        self._v = data.dot(join(features, 0.0 * intercept)) if self._size else 0.0 * self._rest
         self._factor = self._refreshed = 1.0
         self._refresh = 0.0 if query.structure == "lazy" else query.refresh
         self._clipped: Any = None
@@ -173,8 +174,8 @@ class OpenVertices:
         if mechanism.noise > 0:
             raise ValueError("the Frank-Wolfe gap is not private: it is available without noise only")
         part = self._factor * self._v
-        slopes = finite(self._query.loss.derivative(part + self._rest, self._data.y))
-        sums = self._data.t_dot(slopes)[: self._query.n_features]
+        slopes = self._data.slopes(self._query.loss, part + self._rest)
+        sums, _ = self._data.split(self._data.t_dot(slopes))
         gap = float(slopes @ part + radius * np.abs(sums).max(initial=0.0)) / self._data.n_records
         return self._releaser(gap, 0.0, mechanism)
 
@@ -202,24 +203,24 @@ class OpenVertices:
 
     def _keep_sums(self) -> None:
         p = self._query.n_features
-        tail = len(self._data.intercept_column) if self._data.constant else 0
-        limit = np.append(np.full(p, self._query.clip), np.full(min(tail, 1), math.inf))
+        limit = join(np.full(p, self._query.clip), np.full(1 if self._data.constant else 0, math.inf))
         self._clipped = self._data.sums(limit, np.full(len(limit), math.inf))
         self._slopes = np.zeros(self._data.n_records)
         self._stay = np.zeros(p)
         if self._linear:
-            self._stay = self._data.t_dot(self._query.loss.derivative(self._rest, self._data.y))[:p]
+            still = self._data.slopes(self._query.loss, self._rest)
+            self._stay, _ = self._data.split(self._data.t_dot(still))
         self._kept = None
         self._refreshed = self._factor
         self._set_margins(slice(None), 0)
 
-    def _set_margins(self, rows: Any, j: int) -> None:
+    def _set_margins(self, rows: Index, j: int) -> None:
         """Bring the sums up to date with the margins of some rows."""
         old = np.array(self._slopes[rows])
         new = np.array(self._v[rows])
         if not self._linear:
             z = self._factor * new + self._rest[rows]
-            new = finite(self._query.loss.derivative(z, self._data.y[rows]))
+            new = self._data.slopes(self._query.loss, z, rows)
         self._slopes[rows] = new
         touched = self._clipped.shift(rows, old, new, j)
         if touched is None:
@@ -231,7 +232,7 @@ class OpenVertices:
 
     def _scores(self, features: Any) -> Vector:
         """Scores of both vertices of each of these features."""
-        sums = self._clipped.sums[: self._query.n_features][features]
+        sums = self._data.split(self._clipped.sums)[0][features]
         if self._linear:
             sums = self._factor * sums + self._stay[features]
         return np.column_stack([sums, -sums]).ravel()

@@ -1,6 +1,6 @@
 """Solvers: loops of releases and public steps. None of them ever sees a record."""
 
-from .auto import SOLVERS, get
+from .auto import SOLVERS, get, require_able
 from .base import AuditCase, Result, Solver
 from .coordinate_descent import CoordinateDescent
 from .dual_coordinate_descent import DualCoordinateDescent
@@ -25,4 +25,5 @@ __all__ = [
     "Result",
     "Solver",
     "get",
+    "require_able",
 ]

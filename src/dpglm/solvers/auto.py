@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 
 from ..errors import UnsupportedProblem
 from ..penalties import Separable
+from ..plan import Plan
 from ..problem import Problem
+from ..queries import QUERIES
+from ..sampling import Everyone
+from ..tables import Capability, Passes, Rows, can, refusal
 from .base import Solver
 from .coordinate_descent import CoordinateDescent
 from .dual_coordinate_descent import DualCoordinateDescent
@@ -53,6 +58,38 @@ def get(solver: str | Solver, problem: Problem, n_features: int) -> Solver:
             f"solver must be a Solver, 'auto' or one of {sorted(SOLVERS)}, got {solver!r}"
         )
     return SOLVERS[solver]()
+
+
+def require_able(solver: Solver, plan: Plan, problem: Problem, table: Passes) -> None:
+    """Refuse a table that does not offer what the queries of a plan need. No record is read.
+
+    The error names the solvers that can plan the problem, by their defaults, and run on the table.
+    """
+    if not can(table, _needs(plan)):
+        able = [cls.__name__ for cls in SOLVERS.values() if _able(cls, plan, problem, table)]
+        raise refusal(table, _needs(plan), type(solver).__name__, able)
+
+
+def _needs(plan: Plan) -> frozenset[Capability]:
+    """What the known queries of a plan need of a table beyond passes; batches take rows at random."""
+    asked = {release.query for release in plan.releases}
+    needs = {need for query in QUERIES if query.name in asked for need in query.needs}
+    if any(not isinstance(release.sampling, Everyone) for release in plan.releases):
+        needs.add(Rows)
+    return frozenset(needs)
+
+
+def _able(cls: type[Solver], plan: Plan, problem: Problem, table: Passes) -> bool:
+    """Whether a solver with default settings can do what a plan does, on that table."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            usual = cls().plan(
+                problem, plan.n_records, plan.n_features, plan.budget, plan.neighbours, plan.fits
+            )
+        except UnsupportedProblem:
+            return False
+    return can(table, _needs(usual))
 
 
 def _unequal(problem: Problem, n_features: int) -> bool:

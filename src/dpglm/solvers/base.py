@@ -9,9 +9,9 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..accounting import gaussian_mu
+from ..arrays import Vector
 from ..bounds import Bounds
 from ..curator import Curator
 from ..errors import UnsupportedProblem
@@ -21,8 +21,6 @@ from ..plan import Plan
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries.base import LARGEST_CLIP, LEAST_CLIP, require_enforceable
-
-Vector = NDArray[np.float64]
 
 _BYSTANDERS = 7
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arrays import Vector
 from ..curator import Curator
 from ..mechanisms import Gaussian
 from ..plan import Plan, Release
@@ -20,7 +21,6 @@ from .base import (
     AuditCase,
     Result,
     Solver,
-    Vector,
     noise_of_one_pass,
     opposed,
     positive,

@@ -23,7 +23,6 @@ from .base import (
     AuditCase,
     Result,
     Solver,
-    Vector,
     noise_of_one_pass,
     opposed,
     positive_count,
@@ -173,7 +172,7 @@ class DualCoordinateDescent(Solver):
                 kept += w
         if plan.average:
             w = kept / (plan.steps - first_kept)
-        gap = None if plan.budget.private else opened.gap(w, _around(form, w), release.mechanism)[0]
+        gap = None if plan.budget.private else opened.gap(w, form.around(w), release.mechanism)[0]
         return Result(w, plan.steps, gap)
 
     @classmethod
@@ -206,10 +205,10 @@ def _intercept(problem: Problem, p: int) -> tuple[float, float]:
 def _form(problem: Problem, plan: DualCoordinateDescentPlan) -> DualForm:
     p = plan.n_features
     l1, l2, low, high = problem.coordinate_form(p)
-    centre = 0.0
-    if problem.fit_intercept:
-        l2[-1], centre = _intercept(problem, p)[0], float(problem.start(p)[-1])
-    return DualForm(plan.n_records, l1, l2, low, high, centre, problem.fit_intercept)
+    _, intercept = problem.split(l2)
+    intercept[:] = _intercept(problem, p)[0]
+    form = DualForm(plan.n_records, l1, l2, low, high, intercept=problem.fit_intercept)
+    return form.around(problem.start(p))
 
 
 def _query(problem: Problem, plan: DualCoordinateDescentPlan) -> DualStep:
@@ -218,11 +217,6 @@ def _query(problem: Problem, plan: DualCoordinateDescentPlan) -> DualStep:
     largest = problem.bounds.radius(p) ** 2 / strength + problem.constant(p) ** 2 / intercept
     shared = plan.overlap * (plan.batch_size - 1) / n * largest if plan.batch_size > 1 else 0.0
     return DualStep(problem.loss, plan.clip, 1 / (n * strength), 1 / (n * intercept), shared)
-
-
-def _around(form: DualForm, w: Vector) -> DualForm:
-    """The form that holds the intercept around where it is at w."""
-    return replace(form, centre=float(w[-1])) if form.intercept else form
 
 
 def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, curator: Curator) -> Result:
@@ -248,14 +242,14 @@ def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, 
             work += max(taken, _LEAST_WORK)
         steps += visits
         w = form.point(v)
-        gap, objective = opened.gap(w, _around(form, w), nothing)
+        gap, objective = opened.gap(w, form.around(w), nothing)
         if gap > _TOLERANCE * abs(objective) and work >= patience:
-            w, v, taken = opened.polish(w, _around(form, w), _TOLERANCE, nothing)
-            gap, objective = opened.gap(w, _around(form, w), nothing)
+            w, v, taken = opened.polish(w, form.around(w), _TOLERANCE, nothing)
+            gap, objective = opened.gap(w, form.around(w), nothing)
             steps, work, patience = steps + taken, work + taken, _MORE_PATIENCE * (work + taken)
         if gap <= _TOLERANCE * abs(objective) or steps >= plan.steps:
             return Result(w, steps, gap)
         if form.intercept:
-            move = float(w[-1]) - form.centre
+            move = form.around(w).centre - form.centre
             stride = 2 * stride if move * before > 0 and abs(move) > abs(before) / 2 else 1.0
             form, before = replace(form, centre=form.centre + stride * move), move

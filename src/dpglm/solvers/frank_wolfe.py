@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import STRUCTURES, Exponential, Gaussian
@@ -23,7 +24,6 @@ from .base import (
     AuditCase,
     Result,
     Solver,
-    Vector,
     noise_of_one_pass,
     opposed,
     positive_count,
@@ -178,18 +178,19 @@ class FrankWolfe(Solver):
         sizes = 2 / (t + 2) if plan.step_size is None else np.full(plan.steps, plan.step_size)
         counted = (t > plan.steps - math.ceil(plan.steps / 4)).astype(np.float64)
         w, mean, moved = problem.start(p), np.zeros(p), 0
+        features, intercept = problem.split(w)
         for stretch in _stretches(plan.steps, problem.fit_intercept):
             if stretch is None:
-                w[p] -= self._intercept_step(plan, problem, curator, w, moved)
+                intercept -= self._intercept_step(plan, problem, curator, w, moved)
                 moved += 1
                 continue
             choices = curator.open(query, w).run(sizes[stretch], radius, mechanism)
-            walk = (w[:p], sizes[stretch], choices, radius)
+            walk = (features, sizes[stretch], choices, radius)
             if plan.average:
                 mean += _sum_of_iterates(*walk, counted[stretch])
-            w[:p] = _end(*walk)
+            features[:] = _end(*walk)
         if plan.average:
-            w[:p] = mean / counted.sum()
+            features[:] = mean / counted.sum()
         gap = None if plan.budget.private else curator.open(query, w).gap(radius, Gaussian(0.0))
         return Result(w, plan.steps, gap)
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, Mechanism
@@ -23,7 +24,6 @@ from .base import (
     AuditCase,
     Result,
     Solver,
-    Vector,
     noise_of_one_pass,
     opposed,
     positive,
@@ -195,7 +195,8 @@ class GreedyCoordinateDescent(Solver):
         )
         step = plan.step_size / curvature
         # The curvature along the constant feature is known: a longer step would pass by the minimum.
-        step[p:] = min(plan.step_size, problem.stretch()) / curvature[p:]
+        _, along_constant = problem.split(step)
+        along_constant[:] = min(plan.step_size, problem.stretch()) / problem.split(curvature)[1]
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
         selection, release = plan.releases[-2].mechanism, plan.releases[-1].mechanism
         w = self._start(problem, p)
@@ -254,9 +255,10 @@ class GreedyCoordinateDescent(Solver):
                 f"warm_start must be {p} finite coefficients"
                 + (", or these and an intercept" if problem.fit_intercept else "")
             )
-        w[:p] = given[:p]
+        features, intercept = problem.split(w)
+        features[:] = given[:p]
         if len(given) > p:
-            w[p] = given[p] / problem.constant(p)
+            intercept[:] = given[p:] / problem.constant(p)
         return problem.prox(w, 0.0)
 
 

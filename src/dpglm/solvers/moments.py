@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import Gaussian
@@ -17,8 +18,6 @@ from ..plan import Plan, Release
 from ..privacy import Neighbours
 from ..problem import Problem
 from ..queries import SecondMoments
-
-Vector = NDArray[np.float64]
 
 _SOURCES = ("bounds", "private", "even")
 SOURCES = (*_SOURCES, "declared")
@@ -84,21 +83,22 @@ class Moments:
     def values(self, source: str, plan: Plan, problem: Problem, curator: Curator) -> Vector:
         """Second moment of each feature, the constant one included; all positive."""
         p = plan.n_features
-        largest = np.square(problem.features(p))
+        moments = np.square(problem.features(p))
+        features, _ = problem.split(moments)
         query = SecondMoments(problem.bounds.radius(p))
         if not plan.budget.private:
             values = curator.release(query, Gaussian(0.0)) / plan.n_records
-            largest[:p] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-200))
+            features[:] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-200))
         elif source == "declared":
-            largest[:p] = _declared(self.setting, p)
+            features[:] = _declared(self.setting, p)
         elif source == "even":
-            largest[:p] = problem.bounds.radius(p) ** 2 / p
+            features[:] = problem.bounds.radius(p) ** 2 / p
         elif source == "private":
             mechanism = plan.releases[0].mechanism
             noisy = curator.release(query, mechanism) / plan.n_records
             deviation = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
-            largest[:p] = np.minimum(np.maximum(noisy, 0.0) + 2.0 * deviation, largest[:p])
-        return largest
+            features[:] = np.minimum(np.maximum(noisy, 0.0) + 2.0 * deviation, features)
+        return moments
 
 
 def require_separable(problem: Problem, solver: str) -> None:

@@ -6,11 +6,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..arrays import Vector
 from .base import Result
-
-Vector = NDArray[np.float64]
 
 _POWER_STEPS = 40
 _SAFETY = 1.05
