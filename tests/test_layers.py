@@ -14,8 +14,8 @@ FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.r
 
 CORE = {
     "accounting", "arrays", "bounds", "curator", "data", "display", "errors", "losses", "mechanisms",
-    "penalties", "plan", "privacy", "problem", "queries", "records", "release", "sampling", "solvers",
-    "strict", "tables", "well_formed",
+    "penalties", "plan", "privacy", "problem", "proximal", "queries", "records", "release", "sampling",
+    "solvers", "strict", "tables", "well_formed",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators", "ledger", "report"}
 ROOT = "dpglm"  # the names that the package itself exports
@@ -37,8 +37,9 @@ MAY_IMPORT = {
     "privacy": {"accounting", "display"},
     "tables": set(),
     "records": {"losses", "tables"},
+    "proximal": set(),
     "data": {"bounds", "records", "tables"},
-    "queries": {"losses", "penalties", "privacy", "records", "tables"},
+    "queries": {"losses", "penalties", "privacy", "proximal", "records", "tables"},
     "mechanisms": {"accounting"},
     "sampling": {"accounting", "mechanisms", "privacy"},
     "problem": {"losses", "penalties", "bounds"},
@@ -48,7 +49,7 @@ MAY_IMPORT = {
     "ledger": {"plan", "accounting", "privacy"},
     "solvers": {
         "plan", "problem", "queries", "mechanisms", "sampling", "curator", "accounting", "privacy", "losses",
-        "penalties", "bounds", "tables",
+        "penalties", "bounds", "proximal", "tables",
     },
     "report": {"plan", "accounting", "privacy"},
     "estimators": SKIN,
