@@ -20,7 +20,7 @@ from scipy.special import erfcx, ndtr
 Array = NDArray[np.float64]
 
 # Relative error granted to the special functions; their measured error is below 1e-12.
-ROUNDING = 1e-11
+DELTA_ERROR = 1e-11
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 _FAR_LEFT = -5.0
 _FAR_RIGHT = 1e6
@@ -53,7 +53,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
         value = -math.expm1(epsilon) + math.exp(epsilon) * gaussian_delta(mu, -epsilon)
     else:
         value = float(hockey_stick(mu, np.array([epsilon]))[0])
-    return min(1.0, math.nextafter(value * (1 + ROUNDING), math.inf))
+    return min(1.0, math.nextafter(value * (1 + DELTA_ERROR), math.inf))
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:

@@ -168,11 +168,11 @@ def _changes(cls: type[Loss], base: type, more: set[str]) -> bool:
 
 def inside(values: Array, low: Array | float, high: Array | float) -> NDArray[np.bool_]:
     """Whether values lie in an interval, up to what rounding may have added."""
-    slack = _ROUNDING * (1 + np.abs(values))
+    slack = _INTERVAL_SLACK * (1 + np.abs(values))
     return (values >= low - slack) & (values <= high + slack)
 
 
-_ROUNDING = 1e-12
+_INTERVAL_SLACK = 1e-12
 SMALLEST = 1e-300
 """What stands for a weight of 0 where steps are divided by it."""
 

@@ -15,10 +15,10 @@ from ..records import Records
 if TYPE_CHECKING:
     from .dual_step import DualForm
 
-_MOST_STEPS = 50
+_MOST_NEWTON_STEPS = 50
 _MOST_HALVINGS = 40
 _ENOUGH = 1e-4
-_ROUNDING = 2.0**-46
+_VALUE_ERROR = 2.0**-46
 _AT_AN_END = 1e-9
 _HELD = 1e-6
 _ENTRIES = 1 << 20
@@ -65,7 +65,7 @@ class DualNewton:
         intercept[:] = _HELD * self._data.constant**2 / (self._form.n * width)
         here = self._at(self.w, self._data.margins(self.w))
         taken = 0
-        while taken < _MOST_STEPS:
+        while taken < _MOST_NEWTON_STEPS:
             taken += 1
             gradient = self._gradient(here)
             try:
@@ -83,7 +83,7 @@ class DualNewton:
         change, length = self._data.dot(move), 1.0
         for _ in range(_MOST_HALVINGS):
             ahead = self._at(here.w + length * move, here.z + length * change)
-            if ahead.value <= here.value + _ENOUGH * length * slope + _ROUNDING * abs(here.value):
+            if ahead.value <= here.value + _ENOUGH * length * slope + _VALUE_ERROR * abs(here.value):
                 return ahead, length
             length /= 2
         return here, 0.0

@@ -237,11 +237,11 @@ class OpenDual:
         primal = loss.value(self._data.margins(w), y).mean() + form.penalty(w)
         conjugates, other = loss.conjugate(-alpha, y), form.conjugate(self._data.t_dot(alpha))
         gap = primal + conjugates.mean() + other
-        hidden = _ROUNDING * (abs(primal) + np.abs(conjugates).mean() + abs(other))
+        hidden = _GAP_ERROR * (abs(primal) + np.abs(conjugates).mean() + abs(other))
         return 0.0 if abs(gap) <= hidden else float(gap), float(primal)
 
 
-_ROUNDING = 2.0**-50
+_GAP_ERROR = 2.0**-50
 _WIDTH = 100.0
 _NARROWER = 5.0
 _LEAST_WIDTH = 1e-7

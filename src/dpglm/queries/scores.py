@@ -28,7 +28,7 @@ from .base import (
 RULES = {"gs": 0, "gs-s": 0, "gs-r": 1, "gs-q": 2}
 """Greedy rules; GS is GS-s of a penalty without kinks."""
 
-_ROUNDING = 2.0**-12
+_SCORE_ERROR = 2.0**-12
 _LEAST_CURVATURE, _LARGEST_CURVATURE = 1e-220, 1e220
 _LEAST_RATIO, _LARGEST_RATIO = 1e-130, 1e130  # squares of scores are normal numbers, also over n
 
@@ -82,7 +82,7 @@ class CoordinateScores(Query):
         return np.asarray(scores)
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
-        return self.clip / np.sqrt(self.curvature) * neighbours.records_moved * (1 + _ROUNDING)
+        return self.clip / np.sqrt(self.curvature) * neighbours.records_moved * (1 + _SCORE_ERROR)
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return opposed_records(n_features, radius, constant)
@@ -164,7 +164,7 @@ class OpenScores:
 
     def _watch(self, index: Any) -> None:
         """Hear of these coordinates again when their sums may have taken their scores out of their room."""
-        room = self._kept.room(index) - 2 * _ROUNDING * self._largest
+        room = self._kept.room(index) - 2 * _SCORE_ERROR * self._largest
         self._clipped.watch(index, room * self._roots[index])
 
     def _score(self, j: int) -> float:

@@ -62,7 +62,7 @@ from ..errors import UnsupportedProblem
 from ..problem import Problem
 
 PREDICTION_NOISE = 0.3
-MOST_STEPS = 500
+MOST_PRIVATE_STEPS = 500
 LONGEST_STEP = 1.5
 CROSSING_STEP = 0.08
 MOST_VERTICES = 10_000
@@ -98,7 +98,7 @@ def gradient_descent(problem: Problem, p: int, noise: float, clip: float | None)
     time = PREDICTION_NOISE * stretch / (noise * fraction)
     if problem.penalty.strong_convexity > 0:
         time = min(time, max(1.0, 5 * smoothness / problem.penalty.strong_convexity))
-    steps = min(max(math.ceil(time), 1), MOST_STEPS)
+    steps = min(max(math.ceil(time), 1), MOST_PRIVATE_STEPS)
     return steps, clip, min(time / steps, max(LONGEST_STEP, CROSSING_STEP * stretch)) / smoothness
 
 
@@ -126,7 +126,7 @@ def greedy_coordinate_descent(
         bounded = problem.loss.lipschitz(problem.bounds.target) <= problem.slope_bound()
         usual, most = (0.25, 1.0) if bounded else (0.08, 2.0)
         clip = min(ease * usual, most / fill) * problem.slope_bound() * norm
-    steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), MOST_STEPS))
+    steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), MOST_PRIVATE_STEPS))
     return steps, clip, max(4.0 / ease, 1.0) * problem.stretch() / fill**2
 
 

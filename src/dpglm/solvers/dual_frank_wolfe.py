@@ -30,7 +30,7 @@ from .base import (
     require_smooth,
     require_usual_clip,
 )
-from .gradient_descent import MOST_STEPS, exact_minimiser
+from .gradient_descent import MOST_EXACT_STEPS, exact_minimiser
 from .output_perturbation import minimiser
 
 _USUAL_STEPS = 10
@@ -98,7 +98,7 @@ class DualFrankWolfe(Solver):
         norm = _norm(problem)
         require_smooth(problem, type(self).__name__)
         releases: tuple[Release, ...] = ()
-        steps, clip = MOST_STEPS, 0.0
+        steps, clip = MOST_EXACT_STEPS, 0.0
         if budget.private:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             steps = int(self.steps or _USUAL_STEPS)

@@ -32,7 +32,7 @@ from .base import (
     require_smooth,
     require_usual_clip,
 )
-from .gradient_descent import MOST_STEPS, exact_minimiser
+from .gradient_descent import MOST_EXACT_STEPS, exact_minimiser
 
 SELECTIONS = ("lazy", *STRUCTURES)
 _INTERCEPT_RELEASES = 8
@@ -126,7 +126,7 @@ class FrankWolfe(Solver):
             why = "is without noise, for an infinite epsilon" if budget.private else "adds noise: use 'heap'"
             raise UnsupportedProblem(f"selection {self.selection!r} {why}")
         selection = self.selection or ("lazy" if budget.private else "heap")
-        steps, clip, intercept_clip = MOST_STEPS, math.inf, math.inf
+        steps, clip, intercept_clip = MOST_EXACT_STEPS, math.inf, math.inf
         if budget.private:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             steps, clip, intercept_clip = defaults.frank_wolfe(

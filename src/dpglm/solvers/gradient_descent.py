@@ -31,7 +31,7 @@ from .base import (
 )
 from .noise_free import largest_curvature, minimise
 
-MOST_STEPS = 10_000
+MOST_EXACT_STEPS = 10_000
 """Limit of the steps without noise."""
 
 
@@ -94,7 +94,7 @@ class GradientDescent(Solver):
             steps, clip, step_size = self.steps or usual[0], usual[1], self.step_size or usual[2]
             require_usual_clip(clip)
         else:
-            steps, clip, step_size = self.steps or MOST_STEPS, self.clip or math.inf, 0.0
+            steps, clip, step_size = self.steps or MOST_EXACT_STEPS, self.clip or math.inf, 0.0
         steps, clip, step_size = int(steps), float(clip), float(step_size)
         rate = 1.0 if self.batch_size is None else min(1.0, self.batch_size / n)
         release = Release(

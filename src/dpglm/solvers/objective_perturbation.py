@@ -27,7 +27,7 @@ from .base import (
     require_smooth,
     require_usual_clip,
 )
-from .gradient_descent import MOST_STEPS, exact_minimiser
+from .gradient_descent import MOST_EXACT_STEPS, exact_minimiser
 from .output_perturbation import minimiser, with_l2
 
 _HIDDEN = 4.0  # deviations that hide a zero
@@ -91,7 +91,7 @@ class ObjectivePerturbation(Solver):
     ) -> ObjectivePerturbationPlan:
         require_smooth(problem, type(self).__name__)
         releases: tuple[Release, ...] = ()
-        steps, clip, quadratic = MOST_STEPS, 0.0, 0.0
+        steps, clip, quadratic = MOST_EXACT_STEPS, 0.0, 0.0
         if budget.private:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             clip, quadratic = defaults.objective_perturbation(

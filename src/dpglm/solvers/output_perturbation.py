@@ -25,7 +25,7 @@ from .base import (
     require_smooth,
     require_usual_clip,
 )
-from .gradient_descent import MOST_STEPS, exact_minimiser
+from .gradient_descent import MOST_EXACT_STEPS, exact_minimiser
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class OutputPerturbation(Solver):
     ) -> OutputPerturbationPlan:
         require_smooth(problem, type(self).__name__)
         releases: tuple[Release, ...] = ()
-        steps, clip = MOST_STEPS, 0.0
+        steps, clip = MOST_EXACT_STEPS, 0.0
         if budget.private:
             noise = noise_of_one_pass(n, budget, neighbours, fits)
             steps, clip = 1, float(defaults.output_perturbation(problem, p, noise, self.clip))

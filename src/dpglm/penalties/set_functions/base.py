@@ -14,7 +14,7 @@ from .min_norm_point import minimising_set
 Features = NDArray[np.intp]
 
 NONE: Features = np.empty(0, dtype=np.intp)
-ROUNDING = 1e-15  # relative; a set must be better than another by more than this
+LEAST_GAIN = 1e-15  # relative; a set must be better than another by more than this
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class SetFunction(ABC):
             features = free[order]
             return step * self.gains(np.append(taken, features))[taken.size :] - worth[features]
 
-        rounding = ROUNDING * float(np.sum(np.abs(worth)))
+        rounding = LEAST_GAIN * float(np.sum(np.abs(worth)))
         return free[minimising_set(gains, free.size, rounding)] if free.size else free
 
     def mean_value(self, rate: Array, n_features: int) -> Array | None:
