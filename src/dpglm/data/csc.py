@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
@@ -17,7 +18,7 @@ class CSC(Sparse):
 
     _row_major = False
 
-    def column(self, j: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def column(self, j: int) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
         """The rows that hold column j, and their entries."""
         return column_entries(self.X, j)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
@@ -18,7 +18,7 @@ class CSR(Sparse):
 
     _row_major = True
 
-    def column(self, j: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def column(self, j: int) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
         """The rows that hold column j, and their entries."""
         return self.by_columns.column(j)
 

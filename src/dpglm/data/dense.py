@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Vector
 from ..bounds import rounded_down
@@ -29,7 +29,7 @@ LEAST_NORM = 1e-150
 class Dense:
     """A dense table. Sums are always taken in double precision, also for float32 tables."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: ArrayLike) -> None:
         array = np.asarray(X)
         self.X = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
         if not (self.X.flags.c_contiguous or self.X.flags.f_contiguous):
@@ -58,7 +58,7 @@ class Dense:
             product += self.X[rows].astype(np.float64).T @ r[rows]
         return product
 
-    def column(self, j: int) -> tuple[slice, NDArray[Any]]:
+    def column(self, j: int) -> tuple[slice, NDArray[np.floating]]:
         """The rows that hold column j, and their entries."""
         return slice(None), self.X[:, j]
 
@@ -150,7 +150,7 @@ class Dense:
         return ascend_dense(self._contiguous_rows, *steps)
 
     @cached_property
-    def _contiguous_rows(self) -> NDArray[Any]:
+    def _contiguous_rows(self) -> NDArray[np.floating]:
         return np.ascontiguousarray(self.X)
 
     def without_zeros(self) -> CSR:

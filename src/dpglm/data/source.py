@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from ..bounds import Bounds
 from ..records import Records
 from ..tables import Source
+from .conversion import Compressed
 from .csc import CSC
 from .csr import CSR
 from .dense import Dense
@@ -33,7 +34,9 @@ def as_block(X: Any) -> Source:
     return Dense(X)
 
 
-def as_data(X: Any, y: ArrayLike, bounds: Bounds, constant: float = 0.0) -> Records:
+def as_data(
+    X: ArrayLike | Compressed | Source, y: ArrayLike, bounds: Bounds, constant: float = 0.0
+) -> Records:
     """Records inside ``bounds``; those that are not finite, or absurdly large, contribute nothing.
 
     Parameters

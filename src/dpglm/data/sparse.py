@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,11 +14,13 @@ from ..arrays import Vector
 from ..bounds import rounded_down
 from ..tables import Lines, Weighed
 from .batch import Batch
-from .conversion import even_ranges, unsigned
+from .conversion import Compressed, even_ranges, unsigned
 from .dense import LEAST_NORM
 from .parts import PROCESSORS, in_ranges, parts_of
 from .sums import KeptSums
 from .weighed import weighed
+
+Number = TypeVar("Number", bound=np.floating)
 
 
 class Sparse:
@@ -25,7 +28,7 @@ class Sparse:
 
     _row_major: ClassVar[bool]
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Compressed) -> None:
         self.X = X
         if X.dtype not in (np.float32, np.float64):
             self.X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
@@ -109,7 +112,7 @@ class Sparse:
         """The table stored by columns."""
         raise NotImplementedError
 
-    def _with(self, entries: NDArray[Any]) -> Self:
+    def _with(self, entries: NDArray[np.floating]) -> Self:
         return type(self)(type(self.X)((entries, self.X.indices, self.X.indptr), shape=self.shape))
 
     def _times_rows(self, scale: Vector) -> Self:
@@ -143,7 +146,7 @@ class Sparse:
         add_lines(indptr, indices, entries, vector, out)
         return out
 
-    def _pass(self, kernel: Any, *arguments: Any, out: NDArray[Any]) -> NDArray[Any]:
+    def _pass(self, kernel: Callable[..., None], *arguments: object, out: NDArray[Number]) -> NDArray[Number]:
         """What a kernel writes in a pass over the table, in parts of about as many entries each."""
         indptr, indices, entries = self.unsigned
         parts = parts_of(len(entries))
@@ -156,13 +159,13 @@ class Sparse:
         return out
 
 
-def column_entries(X: Any, j: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def column_entries(X: Compressed, j: int) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
     """Rows and entries of column j of a scipy CSC table."""
     inside = slice(X.indptr[j], X.indptr[j + 1])
     return X.indices[inside], X.data[inside]
 
 
-def canonical(X: Any) -> Any:
+def canonical(X: Compressed) -> Compressed:
     """The table with each entry stored once: a duplicate would be clipped and squared in parts."""
     X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # forgets what X may wrongly remember of itself
     if not X.has_canonical_format:
@@ -171,6 +174,6 @@ def canonical(X: Any) -> Any:
     return X
 
 
-def is_sparse(X: Any) -> bool:
+def is_sparse(X: object) -> bool:
     """Whether X is a scipy sparse matrix or array."""
     return sp.issparse(X)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..arrays import Vector
 from ..privacy import Neighbours
@@ -34,7 +35,7 @@ class WorstCase:
 
     first: tuple[Vector, float]
     second: tuple[Vector, float]
-    public: tuple[Any, ...]
+    public: tuple[Vector, ...]
 
 
 class Releaser(Protocol):
@@ -142,7 +143,7 @@ class Query(ABC):
     """What a table must offer beyond passes."""
 
     @abstractmethod
-    def __call__(self, data: Records, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         """The exact answer: for the curator's eyes only."""
 
     @abstractmethod
@@ -154,18 +155,21 @@ class Query(ABC):
         """Records of norm at most ``radius`` that show the sensitivity to be no larger than needed."""
 
 
-def require_moderate(point: Any) -> None:
+def require_moderate(point: Vector | float) -> None:
     """Refuse a public point so large that products with bounded records could overflow.
 
     An overflow would turn a bounded contribution into NaN, which no noise hides.
     """
-    one = isinstance(point, float)  # at every step: NumPy would take longer
-    if not (abs(point) < LARGEST_COEFFICIENT if one else (np.abs(point) < LARGEST_COEFFICIENT).all()):
+    if isinstance(point, float):  # at every step: NumPy would take longer
+        moderate = abs(point) < LARGEST_COEFFICIENT
+    else:
+        moderate = bool((np.abs(point) < LARGEST_COEFFICIENT).all())
+    if not moderate:
         raise FloatingPointError("the coefficients diverged: use a smaller step_size")
 
 
 def require_enforceable(
-    name: str, clip: Any, least: float = LEAST_CLIP, largest: float = LARGEST_CLIP
+    name: str, clip: ArrayLike, least: float = LEAST_CLIP, largest: float = LARGEST_CLIP
 ) -> None:
     """Refuse a clip that double precision cannot enforce. An infinite one cuts nothing, and has no price."""
     clips = np.ravel(clip)

@@ -66,7 +66,7 @@ class CoordinateSums(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip of a coordinate", self.clip, LEAST_LIMIT, LARGEST_LIMIT)
 
-    def __call__(self, data: Records, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
         opened = self.open(data, w, Neighbours.REPLACE_ONE, Exact())
         return np.array([opened.release(j, None) for j in range(len(w))])

@@ -13,7 +13,7 @@ from ..arrays import Vector, join, split
 from ..losses import Loss
 from ..privacy import Neighbours
 from ..records import Records
-from ..tables import Rows
+from ..tables import Index, Rows
 from .base import (
     Exact,
     Query,
@@ -113,7 +113,7 @@ class DualStep(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: Records, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
         return OpenDual(self, data, 0.0, Exact()).step(w, None, None)
 
@@ -148,7 +148,7 @@ class OpenDual:
 
     def _answer(self, w: Vector, batch: NDArray[np.intp] | None) -> tuple[Vector, Vector]:
         """The exact sum over a batch, and the steps of its records, which are not taken yet."""
-        here: Any = slice(None) if batch is None else batch
+        here: Index = slice(None) if batch is None else batch
         data = self._data if batch is None else self._data.rows(batch)
         with np.errstate(over="ignore", invalid="ignore"):
             moves = data.dual_steps(self._query.loss, self._alpha[here], data.margins(w), self._weight[here])

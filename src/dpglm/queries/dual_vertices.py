@@ -28,7 +28,7 @@ class DualVertices(Query):
     minimiser: Minimiser
     radius: float
 
-    def __call__(self, data: Records, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         features, _ = split(self.radius * self.minimiser(data, *public), self.minimiser.n_features)
         return np.concatenate([features, -features])
 

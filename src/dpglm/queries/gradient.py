@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..arrays import Vector
 from ..losses import Loss
@@ -29,7 +29,7 @@ class ClippedGradient(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: Records, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
         slopes = data.slopes(self.loss, data.margins(w))
         return data.t_dot(data.clipped(slopes, self.clip))

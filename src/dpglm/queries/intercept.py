@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class InterceptSlope(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip, LEAST_LIMIT, LARGEST_LIMIT)
 
-    def __call__(self, data: Records, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
         slopes = data.slopes(self.loss, data.margins(w))
         return np.clip(slopes * data.intercept_column, -self.clip, self.clip).sum(keepdims=True)

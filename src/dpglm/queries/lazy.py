@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector, cache_lines
 from ..records import Records
+from ..tables import Weighed
 
 if TYPE_CHECKING:
     from .vertices import VertexScores
@@ -132,7 +133,7 @@ class LazyVertices:
         self._bins = (perm, position, np.empty(self._kernels.BINS + 1, dtype=np.int64))
         self._kernels.sort(self._sums, heads, *self._bins, self._line)
 
-    def _choose_heads(self, weighed: Any, added_up: float, farthest: float) -> NDArray[Any]:
+    def _choose_heads(self, weighed: Weighed, added_up: float, farthest: float) -> NDArray[np.int64]:
         """Set how far margins may lag, so that bounds are half a scale above scores; the columns led.
 
         There are none where their error would not be small: if terms are cut, if the curvature jumps, or if

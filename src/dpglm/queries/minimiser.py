@@ -171,7 +171,7 @@ class Minimiser(Query):
         """
         return self.error(self.push + length / self.n_records) + moved / (self.n_records * self.strength)
 
-    def __call__(self, data: Records, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         linear, start = public
         return Objective(self, data, linear, start).minimiser()
 

@@ -76,7 +76,7 @@ class CoordinateScores(Query):
         ratio = self.clip / np.sqrt(self.curvature)
         require_enforceable("clip over the root of the curvature", ratio, _LEAST_RATIO, _LARGEST_RATIO)
 
-    def __call__(self, data: Records, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
         scores: Any = self.open(data, w, Neighbours.REPLACE_ONE, Exact()).select(None)
         return np.asarray(scores)
@@ -105,7 +105,9 @@ class OpenScores:
         self._arguments = (*query.form, data.n_features)
         self._require_precise(slice(None), w)
         self._require_inside(data.split(w)[0])
-        self._all: NDArray[Any] = np.arange(len(w), dtype=np.int32 if len(w) < 2**31 else np.int64)
+        self._all: NDArray[np.signedinteger] = np.arange(
+            len(w), dtype=np.int32 if len(w) < 2**31 else np.int64
+        )
         self._z = data.margins(w)
         self._largest = float(query.sensitivity(neighbours).max())
         self._sensitivity = query.clip * neighbours.records_moved
@@ -157,12 +159,13 @@ class OpenScores:
         old, new = np.array(self._slopes[rows]), self._data.slopes(self._query.loss, z, rows)
         self._slopes[rows] = new
         touched = self._clipped.shift(rows, old, new, j)
-        self._current &= touched is not None
-        if self._current and self._kept is not None:
+        if touched is None:
+            self._current = False
+        elif self._current and self._kept is not None:
             sorted_anew = self._kept.update(touched, self._scores(touched), lambda: self._scores(self._all))
             self._watch(self._all if sorted_anew else touched)
 
-    def _watch(self, index: Any) -> None:
+    def _watch(self, index: NDArray[np.signedinteger]) -> None:
         """Hear of these coordinates again when their sums may have taken their scores out of their room."""
         room = self._kept.room(index) - 2 * _SCORE_ERROR * self._largest
         self._clipped.watch(index, room * self._roots[index])
@@ -170,17 +173,17 @@ class OpenScores:
     def _score(self, j: int) -> float:
         return float(self._scores(self._all[j : j + 1])[0])
 
-    def _scores(self, index: Any) -> Vector:
+    def _scores(self, index: NDArray[np.signedinteger]) -> Vector:
         rule = RULES[self._query.rule]
         return self._compiled(rule, self._n, self._sums, self._points, *self._arguments, index)
 
-    def _require_inside(self, coefficients: Any) -> None:
+    def _require_inside(self, coefficients: Vector | np.float64) -> None:
         """Refuse a public point outside the penalty's interval, where its value is infinite."""
         _, _, low, high = self._query.form
         if not ((low <= coefficients) & (coefficients <= high)).all():
             raise ValueError("the scores of a point outside the penalty's interval are not defined")
 
-    def _require_precise(self, j: Any, w_j: Any) -> None:
+    def _require_precise(self, j: int | slice, w_j: Any) -> None:
         """Refuse a public point at which the rounding of a score could exceed what is allowed for it."""
         l1, l2, _, _ = self._query.form
         excess = self._n * (l1 + l2 * abs(w_j)) - 2.0**35 * self._query.clip[j]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class SecondMoments(Query):
     name: ClassVar[str] = "column second moments"
     radius: float
 
-    def __call__(self, data: Records, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         return data.second_moments()
 
     def sensitivity(self, neighbours: Neighbours) -> float:

@@ -72,7 +72,7 @@ class VertexScores(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: Records, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
         scores: Any = self.open(data, w, Neighbours.REPLACE_ONE, Exact()).select(None)
         return np.asarray(scores)
@@ -230,7 +230,7 @@ class OpenVertices:
             index = (2 * features[:, None] + np.arange(2)).ravel()
             self._kept.update(index, self._scores(features), lambda: self._scores(slice(None)))
 
-    def _scores(self, features: Any) -> Vector:
+    def _scores(self, features: Index) -> Vector:
         """Scores of both vertices of each of these features."""
         sums = self._data.split(self._clipped.sums)[0][features]
         if self._linear:
