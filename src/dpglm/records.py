@@ -76,15 +76,17 @@ class Records:
         rows : array of indices or slice, optional
             Some of the records.
         """
-        y = self.y if rows is None else self.y[rows]
-        return self._counted(finite(loss.derivative(z, y)), rows)
+        y, scale = (self.y, self.scale) if rows is None else (self.y[rows], self.scale[rows])
+        slopes = finite(loss.derivative(z, y))
+        return np.where(scale > 0, slopes, 0.0) if self._has_null else slopes
 
     def dual_steps(self, loss: Loss, alpha: Vector, z: Vector, weight: Vector) -> Vector:
-        """Dual step of each record from its dual variable and margin, of at most 1e150; 0 for a null record.
+        """Dual step of each record from its dual variable and margin, of at most 1e150.
 
-        ``weight`` is how much the prediction of a record changes with a step of 1.
+        ``weight`` is how much the prediction of a record changes with a step of 1. A null record has a dual
+        variable too, but its row is 0.
         """
-        return self._counted(finite(loss.dual_step(alpha, z, self.y, weight)))
+        return finite(loss.dual_step(alpha, z, self.y, weight))
 
     def clipped(self, slopes: Vector, clip: float) -> Vector:
         """Slopes scaled down so that slope times row, the constant feature included, has norm <= clip."""
@@ -159,12 +161,6 @@ class Records:
     def with_target(self, y: Vector) -> Records:
         """The same table with other targets."""
         return replace(self, y=y)
-
-    def _counted(self, slopes: Vector, rows: Index | None = None) -> Vector:
-        """Slopes, 0 for null records."""
-        if not self._has_null:
-            return slopes
-        return np.where((self.scale if rows is None else self.scale[rows]) > 0, slopes, 0.0)
 
     @cached_property
     def _has_null(self) -> bool:

@@ -24,66 +24,52 @@ Lines = tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger], NDArray[
 
 
 class Passes(Protocol):
-    """A table that is read from the first row to the last."""
+    """A table X that is read from the first row to the last.
+
+    ``dot`` is X @ w, ``t_dot`` X.T @ r, and ``second_moments`` the sum over the rows of the squared scaled
+    entry, for each column. Norms of rows are infinite or NaN where an entry is.
+    """
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of columns."""
-        ...
-
+    def shape(self) -> tuple[int, int]: ...
     @property
-    def row_norms(self) -> Vector:
-        """Euclidean norm of each row; infinite or NaN where an entry is."""
-        ...
-
-    def dot(self, w: Vector) -> Vector:
-        """X @ w."""
-        ...
-
-    def t_dot(self, r: Vector) -> Vector:
-        """X.T @ r."""
-        ...
-
-    def second_moments(self, scale: Vector) -> Vector:
-        """Sum over the rows of the squared scaled entry, for each column."""
-        ...
+    def row_norms(self) -> Vector: ...
+    def dot(self, w: Vector) -> Vector: ...
+    def t_dot(self, r: Vector) -> Vector: ...
+    def second_moments(self, scale: Vector) -> Vector: ...
 
 
 class Source(Passes, Protocol):
-    """A table of rows that are yet to be put inside their bounds."""
+    """A table of rows that are yet to be put inside their bounds.
 
-    def clipped(self, limit: Vector) -> Self:
-        """The table with entry j of each row cut to [-limit_j, limit_j]."""
-        ...
+    ``clipped`` cuts entry j of each row to [-limit_j, limit_j], ``without`` sets some rows to zero.
+    """
 
-    def without(self, dropped: NDArray[np.bool_]) -> Self:
-        """The table with some rows set to zero."""
-        ...
+    def clipped(self, limit: Vector) -> Self: ...
+    def without(self, dropped: NDArray[np.bool_]) -> Self: ...
 
 
 @runtime_checkable
 class Rows(Protocol):
-    """A table of which any rows can be read alone."""
+    """A table of which any rows can be read alone.
 
-    def rows(self, index: NDArray[np.intp]) -> Passes:
-        """The table of some rows."""
-        ...
+    ``rows`` is the table of some rows; ``ascend`` runs compiled dual steps, one row after the other, and
+    returns how many moved.
+    """
 
-    def ascend(self, *steps: object) -> int:
-        """Run compiled dual steps, one row after the other; how many moved."""
-        ...
+    def rows(self, index: NDArray[np.intp]) -> Passes: ...
+    def ascend(self, *steps: object) -> int: ...
 
 
 class Column(Protocol):
-    """A table stored by columns."""
+    """A table stored by columns.
 
-    def column(self, j: int) -> tuple[Index, NDArray[np.floating]]:
-        """The rows that hold column j, and their entries."""
-        ...
+    ``column`` is the rows that hold column j, and their entries; ``descend`` runs a compiled block of
+    coordinate steps and returns the moves.
+    """
 
-    def descend(self, tail: Vector, *steps: object) -> Vector:
-        """Run a compiled block of coordinate steps; the moves."""
-        ...
+    def column(self, j: int) -> tuple[Index, NDArray[np.floating]]: ...
+    def descend(self, tail: Vector, *steps: object) -> Vector: ...
 
 
 class ClippedSums(Protocol):
@@ -117,19 +103,15 @@ class ClippedSums(Protocol):
 
 @runtime_checkable
 class Columns(Protocol):
-    """A table of which any column can be read alone."""
+    """A table of which any column can be read alone.
 
-    def column(self, j: int) -> tuple[Index, NDArray[np.floating]]:
-        """The rows that hold column j, and their entries."""
-        ...
+    ``column`` is the rows that hold column j, and their entries; ``scaled_columns`` is the table by columns
+    with row i multiplied by scale_i; ``sums`` are sums of cut terms.
+    """
 
-    def scaled_columns(self, scale: Vector) -> Column:
-        """The table by columns with row i multiplied by scale_i."""
-        ...
-
-    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> ClippedSums:
-        """Sums of cut terms."""
-        ...
+    def column(self, j: int) -> tuple[Index, NDArray[np.floating]]: ...
+    def scaled_columns(self, scale: Vector) -> Column: ...
+    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> ClippedSums: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,19 +140,16 @@ class Weighed:
 
 @runtime_checkable
 class BothWays(Columns, Protocol):
-    """A table of which both rows and columns can be read alone, by the same method, without its zeros."""
+    """A table of which rows and columns can be read alone by the same method, without zeros in between.
 
-    def without_zeros(self) -> Passes:
-        """The same table, stored without its zeros."""
-        ...
+    ``without_zeros`` is the same table, stored without its zeros; ``both_ways`` its lines by rows and by
+    columns; ``weighed`` are sums over the rows of r_i times entry j, rows scaled, each term cut to
+    [-limit, limit].
+    """
 
-    def both_ways(self) -> tuple[Lines, Lines]:
-        """The table by rows and by columns."""
-        ...
-
-    def weighed(self, scale: Vector, r: Vector, limit: float) -> Weighed:
-        """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit]."""
-        ...
+    def without_zeros(self) -> Passes: ...
+    def both_ways(self) -> tuple[Lines, Lines]: ...
+    def weighed(self, scale: Vector, r: Vector, limit: float) -> Weighed: ...
 
 
 Capability = type[Rows] | type[Columns] | type[BothWays]

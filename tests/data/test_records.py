@@ -63,7 +63,16 @@ def test_null_records_have_margin_and_slope_zero_whatever_their_target(form, con
     assert not z[NULL].any() and not slopes[NULL].any()
     others = np.setdiff1d(np.arange(N), NULL)
     assert np.array_equal(slopes[others], Logistic().derivative(z[others], records.y[others]))
-    assert not records.dual_steps(Logistic(), np.zeros(N), z, np.ones(N))[NULL].any()
+
+
+@EVERY_FORM
+@CONSTANTS
+def test_dual_steps_of_null_records_add_nothing(form, constant):
+    records = with_null(form, constant).with_target(np.full(N, 1.0))
+    z = records.margins(np.ones(P + bool(constant)))
+    steps = records.dual_steps(Logistic(), np.zeros(N), z, np.ones(N))
+    without = np.where(np.isin(np.arange(N), NULL), 0.0, steps)
+    assert steps[NULL].all() and np.array_equal(records.t_dot(steps), records.t_dot(without))
 
 
 @pytest.mark.parametrize("loss", [cls() for cls in LOSSES], ids=lambda loss: loss.name)

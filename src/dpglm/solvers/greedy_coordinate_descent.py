@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Vector
+from ..arrays import Vector, split
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, Mechanism
@@ -256,9 +256,9 @@ class GreedyCoordinateDescent(Solver):
                 + (", or these and an intercept" if problem.fit_intercept else "")
             )
         features, intercept = problem.split(w)
-        features[:] = given[:p]
-        if len(given) > p:
-            intercept[:] = given[p:] / problem.constant(p)
+        features[:], given_intercept = split(given, p)
+        if given_intercept.size:
+            intercept[:] = given_intercept / problem.constant(p)
         return problem.prox(w, 0.0)
 
 
