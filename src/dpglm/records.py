@@ -50,7 +50,7 @@ class Records:
     @cached_property
     def intercept_column(self) -> Vector:
         """The constant feature: zero for a null record."""
-        return np.where(self.scale > 0, self.constant, 0.0)
+        return np.where(self._counts, self.constant, 0.0)
 
     @cached_property
     def row_norms(self) -> Vector:
@@ -76,9 +76,10 @@ class Records:
         rows : array of indices or slice, optional
             Some of the records.
         """
-        y, scale = (self.y, self.scale) if rows is None else (self.y[rows], self.scale[rows])
-        slopes = finite(loss.derivative(z, y))
-        return np.where(scale > 0, slopes, 0.0) if self._has_null else slopes
+        slopes = finite(loss.derivative(z, self.y if rows is None else self.y[rows]))
+        if self._all_count:
+            return slopes
+        return np.where(self._counts if rows is None else self._counts[rows], slopes, 0.0)
 
     def dual_steps(self, loss: Loss, alpha: Vector, z: Vector, weight: Vector) -> Vector:
         """Dual step of each record from its dual variable and margin, of at most 1e150.
@@ -163,8 +164,13 @@ class Records:
         return replace(self, y=y)
 
     @cached_property
-    def _has_null(self) -> bool:
-        return not (self.scale > 0).all()
+    def _counts(self) -> NDArray[np.bool_]:
+        """Whether a record counts: null records do not."""
+        return self.scale > 0
+
+    @cached_property
+    def _all_count(self) -> bool:
+        return bool(self._counts.all())
 
     @property
     def _tail(self) -> Vector:
