@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from .arrays import Vector
 from .entries import numbers, well_formed
 
 SMALLEST, LARGEST = 1e-50, 1e50
@@ -42,9 +42,9 @@ class Bounds:
     """
 
     row_norm: float | None = None
-    feature: float | NDArray[np.float64] | None = None
+    feature: float | Vector | None = None
     target: tuple[float, float] | None = None
-    _key: tuple[Any, ...] = field(init=False, repr=False)
+    _key: tuple[object, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.row_norm is None and self.feature is None:
@@ -73,7 +73,7 @@ class Bounds:
     def __hash__(self) -> int:
         return hash(self._key)
 
-    def features(self, n_features: int) -> NDArray[np.float64]:
+    def features(self, n_features: int) -> Vector:
         """Bound on the absolute value of each feature: the declared one, or the row norm."""
         largest = math.inf if self.row_norm is None else self.row_norm
         if self.feature is None:
@@ -97,7 +97,7 @@ class Bounds:
         return self.feature is not None or self.row_norm != math.inf
 
     @np.errstate(all="ignore")  # a warning about a number would tell of a row
-    def clip(self, X: Any) -> Any:
+    def clip(self, X: ArrayLike | sp.sparray | sp.spmatrix) -> Vector | sp.csr_array:
         """A copy of ``X`` with every row inside the bounds, as a prediction sees it.
 
         Parameters
@@ -128,14 +128,16 @@ class Bounds:
         rows = self._cut(rows, slice(None), rows.shape[1])
         return rows * self.shrink(np.linalg.norm(rows, axis=1))[:, None]
 
-    def _cut(self, entries: NDArray[Any], columns: Any, n_features: int) -> NDArray[np.float64]:
+    def _cut(
+        self, entries: NDArray[np.floating], columns: NDArray[np.integer] | slice, n_features: int
+    ) -> Vector:
         """Entries of these columns, each cut to its feature bound in the precision that it has."""
         if self.feature is not None:
             limit = rounded_down(self.features(n_features), entries.dtype)[columns]
             entries = np.clip(entries, -limit, limit)
         return entries.astype(np.float64)
 
-    def shrink(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shrink(self, norms: Vector) -> Vector:
         """Factor at most 1 that brings rows of these norms inside ``row_norm``."""
         if self.row_norm is None or self.row_norm == math.inf:
             return np.ones_like(norms)
@@ -160,14 +162,14 @@ class Bounds:
         return f"{self.rows_in_words}, target in [{self.target[0]:g}, {self.target[1]:g}]"
 
 
-def rounded_down(limit: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+def rounded_down(limit: Vector, dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
     """The limits in the precision of a table, never above their true value, nor above its largest number."""
     with np.errstate(all="ignore"):  # limits may be beyond that precision
         edge = limit.astype(dtype)
         return np.where(edge > limit, np.nextafter(edge, np.zeros_like(edge)), edge)
 
 
-def _floats(X: Any) -> NDArray[Any]:
+def _floats(X: ArrayLike) -> NDArray[np.floating]:
     """X in single or double precision; NaN for an object that is no number."""
     try:
         typed = hasattr(X, "dtype") or hasattr(X, "__array__")
@@ -180,13 +182,13 @@ def _floats(X: Any) -> NDArray[Any]:
     raise ValueError("X must be numeric, it holds something else")
 
 
-def _positive(name: str, value: Any) -> float:
+def _positive(name: str, value: object) -> float:
     if not (isinstance(value, Real) and SMALLEST <= float(value) <= LARGEST):
         raise ValueError(f"{name} must be a positive number from {SMALLEST:g} to {LARGEST:g}, got {value!r}")
     return float(value)
 
 
-def _positive_vector(values: Any) -> NDArray[np.float64]:
+def _positive_vector(values: object) -> Vector:
     try:
         vector = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -200,7 +202,7 @@ def _positive_vector(values: Any) -> NDArray[np.float64]:
     return vector
 
 
-def _range(target: Any) -> tuple[float, float]:
+def _range(target: tuple[float, float]) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in target)
     except (TypeError, ValueError):

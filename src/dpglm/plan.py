@@ -31,7 +31,7 @@ Setting = bool | int | float | str | tuple[float, ...] | None
 
 _NUMBERS = tuple[float, ...]
 
-_ROUNDING = 1e-9
+_EPSILON_SLACK = 1e-9
 """Another machine may round the price in its last digits otherwise."""
 
 
@@ -246,7 +246,7 @@ class Plan:
             epsilon = self.epsilon
         except ArithmeticError:
             raise ValueError("noise and counts must be such that a price can be computed") from None
-        if epsilon > self.budget.epsilon * (1 + _ROUNDING):
+        if epsilon > self.budget.epsilon * (1 + _EPSILON_SLACK):
             raise ValueError(
                 f"epsilon must be at most {self.budget.epsilon!r}, the budget, got {epsilon!r} "
                 f"from the releases of the plan"

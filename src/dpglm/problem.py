@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Vector, join, split
 from .bounds import Bounds
 from .errors import UnsupportedProblem
 from .losses import Loss
 from .penalties import Penalty, Separable
-
-Vector = NDArray[np.float64]
 
 _LEAST_SLOPE, _LARGEST_SLOPE = 1e-100, 1e100
 
@@ -36,6 +34,14 @@ class Problem:
         """Length of w."""
         return n_features + self.fit_intercept
 
+    def split(self, w: Vector) -> tuple[Vector, Vector]:
+        """Coefficients of the features, and the intercept: one number, or none. Both are views of w."""
+        return split(w, len(w) - self.fit_intercept)
+
+    def join(self, features: Vector, intercept: Vector | float) -> Vector:
+        """Coefficients of the features and the intercept, if there is one, in one array."""
+        return join(features, np.full(int(self.fit_intercept), intercept))
+
     def constant(self, n_features: int) -> float:
         """Value of the constant feature; 0 without an intercept, 1 if rows have no bound."""
         if not self.fit_intercept:
@@ -45,8 +51,7 @@ class Problem:
 
     def features(self, n_features: int) -> Vector:
         """Bound on the absolute value of each feature, the constant one included."""
-        declared = self.bounds.features(n_features)
-        return np.append(declared, self.constant(n_features)) if self.fit_intercept else declared
+        return self.join(self.bounds.features(n_features), self.constant(n_features))
 
     def radius(self, n_features: int) -> float:
         """Largest norm of a row, the constant feature included."""
@@ -105,14 +110,14 @@ class Problem:
         """
         w = self.prox(np.zeros(self.dimension(n_features)), 0.0)
         if self.fit_intercept and self.bounds.target is not None:
-            w[-1] = self.loss.link(sum(self.bounds.target) / 2) / self.constant(n_features)
+            _, intercept = self.split(w)
+            intercept[:] = self.loss.link(sum(self.bounds.target) / 2) / self.constant(n_features)
         return w
 
     def prox(self, w: Vector, step: float) -> Vector:
         """Proximal step of the penalty, which leaves the intercept alone."""
-        if not self.fit_intercept:
-            return self.penalty.prox(w, step)
-        return np.append(self.penalty.prox(w[:-1], step), w[-1])
+        features, intercept = self.split(w)
+        return self.join(self.penalty.prox(features, step), intercept)
 
     def coordinate_form(self, n_features: int) -> tuple[Vector, Vector, Vector, Vector]:
         """(l1, l2, low, high) of each coordinate for a separable penalty."""

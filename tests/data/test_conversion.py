@@ -57,7 +57,7 @@ def test_matrices_stay_matrices():
 
 def test_rows_in_any_order_are_converted_all_the_same(threads):
     X = table(200, 90, 0.3).tocsc()
-    shuffled = CSC(X).rows(rng.permutation(200))
+    shuffled = CSC(X).taken(rng.permutation(200))
     assert np.array_equal(shuffled.by_rows.X.toarray(), shuffled.X.toarray())
 
 

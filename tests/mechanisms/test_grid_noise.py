@@ -12,7 +12,7 @@ from scipy import stats
 
 from dpglm.errors import UnsupportedProblem
 from dpglm.mechanisms import Exponential, Gaussian, Laplace, Randomness, exact, randomness
-from dpglm.mechanisms.grid import MOST_STEPS, on_grid, public_grid
+from dpglm.mechanisms.grid import MOST_GRID_STEPS, on_grid, public_grid
 
 LAWS = {"gaussian": stats.norm, "laplace": stats.laplace}
 KINDS = pytest.mark.parametrize("kind", LAWS)
@@ -29,7 +29,7 @@ def fits(numbers, law, scale):
 
 
 @KINDS
-@pytest.mark.parametrize("scale", [1, 3, 100, 2**30, MOST_STEPS])
+@pytest.mark.parametrize("scale", [1, 3, 100, 2**30, MOST_GRID_STEPS])
 def test_integer_noise_is_the_rounded_continuous_law(kind, scale):
     numbers = getattr(Randomness(1), kind)(scale, 400_000)
     assert numbers.dtype == np.int64
@@ -136,7 +136,7 @@ def test_noise_on_the_grid_covers_the_sensitivity_and_what_rounding_adds(sensiti
         grid, steps = public_grid(sensitivity, noise, rounding)
         g, allowed = Fraction(float(grid)), Fraction(rounding) * (1 + Fraction(1, 2**52))
         assert math.frexp(grid)[0] == 0.5, "a power of two"
-        assert 1 <= steps <= MOST_STEPS
+        assert 1 <= steps <= MOST_GRID_STEPS
         assert g * int(steps) >= Fraction(noise) * (Fraction(sensitivity) + allowed * g)
         if sensitivity > 1e-200 and noise * rounding < 2**19:
             wanted = Fraction(noise) * Fraction(sensitivity)

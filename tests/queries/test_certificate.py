@@ -72,7 +72,7 @@ def test_a_point_farther_out_than_any_minimiser_is_not_certified(monkeypatch):
     function = Composite(lambda w: w, lambda w, step: w / (1 + 0.5 * step), lambda v: v, 1.0, 0.5)
     monkeypatch.setattr(certified, "_SAFETY", 1.0)
     ends = iter([1e9, 1.0])
-    monkeypatch.setattr(certified, "_accelerated", lambda *rest: (np.array([next(ends)]), 0.0))
+    monkeypatch.setattr(certified, "accelerated", lambda *rest: (np.array([next(ends)]), 0.0))
     assert certified._fast(function, np.zeros(1), 1e-6, 1.0) == pytest.approx(0.0)
     assert next(ends, None) is None  # the first end was passed over
 

@@ -23,7 +23,7 @@ from dpglm.queries import (
     InterceptSlope,
     VertexScores,
 )
-from dpglm.queries.base import finite
+from dpglm.records import finite
 from dpglm.solvers import SOLVERS, CoordinateDescent, DualFrankWolfe, FrankWolfe
 
 REPLACE = Neighbours.REPLACE_ONE

@@ -20,7 +20,7 @@ from .zcdp import zcdp_delta, zcdp_rho
 SMALLEST_DELTA = 1e-20
 
 # Granted to rounding in curves and masses, whose observed effect on delta is below 1e-9 relative.
-_ROUNDING = 1e-6
+_DELTA_SLACK = 1e-6
 # Grid step over the size of one loss; it costs about 0.03 % of noise.
 _FINENESS = 0.06
 _MOST_POINTS = 60_000
@@ -121,7 +121,7 @@ class ComposedCurve:
             value = self.parts[0][0].at(epsilon)
         else:
             value = max(composed_delta(laws, epsilon) for laws in self._directions)
-        return min(1.0, value * (1 + _ROUNDING), zcdp_delta(self.rho, epsilon) * (1 + _ROUNDING))
+        return min(1.0, value * (1 + _DELTA_SLACK), zcdp_delta(self.rho, epsilon) * (1 + _DELTA_SLACK))
 
     def epsilon(self, delta: float) -> float:
         check_budget(0.0, delta)

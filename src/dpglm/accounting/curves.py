@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arrays import Vector
 from .events import Neighbours
-from .gaussian import Array, hockey_stick, mills_difference, tail_difference
+from .gaussian import hockey_stick, mills_difference, tail_difference
 
 # Losses above this are charged as certain failure.
 LARGEST_LOSS = 1e3
@@ -28,8 +29,8 @@ class Profile:
     A grid that holds the atom prices it exactly; any other grid prices it too high.
     """
 
-    forward: Callable[[Array], Array]
-    backward: Callable[[Array], Array]
+    forward: Callable[[Vector], Vector]
+    backward: Callable[[Vector], Vector]
     atom: float = 0.0
 
     @property
@@ -66,7 +67,7 @@ class Profile:
         return Profile(self.backward, self.forward, self.atom)
 
 
-def symmetric(curve: Callable[[Array], Array], atom: float = 0.0) -> Profile:
+def symmetric(curve: Callable[[Vector], Vector], atom: float = 0.0) -> Profile:
     """Return the profile of a pair whose two directions cost the same."""
     return Profile(curve, curve, atom)
 
@@ -98,7 +99,7 @@ def poisson_profile(noise: float, rate: float, neighbours: Neighbours) -> Profil
     return Profile(lambda x: _sampled_in(noise, rate, x), lambda x: _sampled_out(noise, rate, x))
 
 
-def _sampled_in(noise: float, rate: float, x: Array) -> Array:
+def _sampled_in(noise: float, rate: float, x: Vector) -> Vector:
     """(1-q) N(0) + q N(1) against N(0): q E_g at g = 1 + (e^x - 1)/q."""
     # log(1 + (e^x - 1)/q) without overflow: x - log q + log(1 - (1 - q) e^-x)
     inner = np.where(
@@ -109,7 +110,7 @@ def _sampled_in(noise: float, rate: float, x: Array) -> Array:
     return rate * hockey_stick(1 / noise, inner)
 
 
-def _sampled_out(noise: float, rate: float, x: Array) -> Array:
+def _sampled_out(noise: float, rate: float, x: Vector) -> Vector:
     """N(0) against (1-q) N(0) + q N(1): zero from x = -log(1-q) on, else e^x q E_g(N(0) || N(1)).
 
     With m = (1-q) e^x the positive part is (1 - m) N(0) - q e^x N(1), a multiple of the plain Gaussian curve
@@ -123,7 +124,7 @@ def _sampled_out(noise: float, rate: float, x: Array) -> Array:
     return value
 
 
-def _replace_one(noise: float, rate: float, x: Array) -> Array:
+def _replace_one(noise: float, rate: float, x: Vector) -> Vector:
     """(1-q) N(0) + q N(1) against (1-q) N(0) + q N(-1).
 
     The positive part begins at y with c u^2 q - (1-q)(g-1) u - g c q = 0, u = e^(y/s^2), c = e^(-1/(2 s^2)).

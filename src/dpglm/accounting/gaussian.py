@@ -13,14 +13,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
-Array = NDArray[np.float64]
+from ..arrays import Vector
 
 # Relative error granted to the special functions; their measured error is below 1e-12.
-ROUNDING = 1e-11
+DELTA_ERROR = 1e-11
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 _FAR_LEFT = -5.0
 _FAR_RIGHT = 1e6
@@ -53,7 +52,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
         value = -math.expm1(epsilon) + math.exp(epsilon) * gaussian_delta(mu, -epsilon)
     else:
         value = float(hockey_stick(mu, np.array([epsilon]))[0])
-    return min(1.0, math.nextafter(value * (1 + ROUNDING), math.inf))
+    return min(1.0, math.nextafter(value * (1 + DELTA_ERROR), math.inf))
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -106,12 +105,12 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     return epsilon
 
 
-def hockey_stick(mu: float, x: Array) -> Array:
+def hockey_stick(mu: float, x: Vector) -> Vector:
     """Return E_{e^x}(N(mu, 1) || N(0, 1)) for an array of x >= 0."""
     return tail_difference(x / mu - mu / 2, mu)
 
 
-def tail_difference(a: Array, width: float | Array) -> Array:
+def tail_difference(a: Vector, width: float | Vector) -> Vector:
     """Return Phi(-a) - e^{a w + w^2/2} Phi(-a - w) = phi(a) (R(a) - R(a + w)) for a width w > 0."""
     near = np.clip(a, _FAR_LEFT, _FAR_RIGHT)
     value = density(near) * mills_difference(near, width)
@@ -128,7 +127,7 @@ def tail_difference(a: Array, width: float | Array) -> Array:
     return value
 
 
-def mills_difference(a: Array, width: float | Array) -> Array:
+def mills_difference(a: Vector, width: float | Vector) -> Vector:
     """Return R(a) - R(a + width) > 0; by quadrature of -R'(t) = 1 - t R(t) where it would cancel."""
     narrow = np.broadcast_to(np.asarray(width) <= 0.1, a.shape)
     if narrow.all():
@@ -139,7 +138,7 @@ def mills_difference(a: Array, width: float | Array) -> Array:
     return value
 
 
-def _narrow_difference(a: Array, width: float | Array) -> Array:
+def _narrow_difference(a: Vector, width: float | Vector) -> Vector:
     total = np.zeros_like(a)
     for node, weight in zip(_NODES, _WEIGHTS, strict=True):
         t = a + width * (1 + node) / 2
@@ -147,12 +146,12 @@ def _narrow_difference(a: Array, width: float | Array) -> Array:
     return total * width / 2
 
 
-def mills(t: Array) -> Array:
+def mills(t: Vector) -> Vector:
     """Return Mills' ratio Phi(-t)/phi(t)."""
     return np.asarray(math.sqrt(math.pi / 2) * erfcx(t / math.sqrt(2)), dtype=np.float64)
 
 
-def density(t: Array) -> Array:
+def density(t: Vector) -> Vector:
     """Return the standard normal density."""
     return np.exp(-t * t / 2) / math.sqrt(2 * math.pi)
 

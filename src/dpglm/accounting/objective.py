@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
+from ..arrays import Vector
 from .curves import Profile, symmetric
 from .events import ObjectivePerturbation
-from .gaussian import Array, hockey_stick, mills_difference, tail_difference
+from .gaussian import hockey_stick, mills_difference, tail_difference
 
 # Cells of [0, 1] on which the concave log-determinant is replaced by a tangent.
 _CELLS = 512
@@ -32,7 +33,7 @@ def objective_profile(event: ObjectivePerturbation) -> Profile:
     stretch = math.log1p(largest_curvature(event))
     corners = _two_sided_corners if event.slopes == "any" else _corners
 
-    def bound(x: Array) -> Array:
+    def bound(x: Vector) -> Vector:
         return _continued(corners, mu, x - stretch)
 
     # a table with a null record lies between two neighbours
@@ -67,12 +68,12 @@ class LinesCurve:
         ``log_rest[k]`` is the logarithm of what all corners after line k add, over e^x.
     """
 
-    slopes: Array
-    heights: Array
-    levels: Array
-    log_rest: Array
+    slopes: Vector
+    heights: Vector
+    levels: Vector
+    log_rest: Vector
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Vector) -> Vector:
         above = np.maximum(x, self.levels[0])
         line = np.searchsorted(self.levels, above, side="right")
         slope = self.slopes[line]
@@ -83,7 +84,7 @@ class LinesCurve:
         return np.minimum(-np.expm1(short) + np.exp(short) * value, 1.0)
 
 
-def lines_curve(slopes: Array, heights: Array) -> LinesCurve:
+def lines_curve(slopes: Vector, heights: Vector) -> LinesCurve:
     """Return the curve of the maximum of some lines whose slopes rise from 0."""
     kept: list[int] = []
     for k in range(len(slopes)):
@@ -104,20 +105,20 @@ def lines_curve(slopes: Array, heights: Array) -> LinesCurve:
     return LinesCurve(slopes, heights, levels, np.append(rest, -math.inf))
 
 
-def _is_below(slopes: Array, heights: Array, i: int, j: int, k: int) -> bool:
+def _is_below(slopes: Vector, heights: Vector, i: int, j: int, k: int) -> bool:
     """Whether line j nowhere exceeds the maximum of lines i and k."""
     share = (slopes[j] - slopes[i]) / (slopes[k] - slopes[i])
     return bool(heights[j] <= (1 - share) * heights[i] + share * heights[k])
 
 
-def _gain(z: Array, before: Array, after: Array) -> Array:
+def _gain(z: Vector, before: Vector, after: Vector) -> Vector:
     return np.maximum(tail_difference(z, after) - tail_difference(z, before), 0.0)
 
 
 def _zero_out(event: ObjectivePerturbation, mu: float) -> Profile:
     forward = _with_record(event, mu)
 
-    def backward(x: Array) -> Array:
+    def backward(x: Vector) -> Vector:
         return _two_sided(mu, x) if event.slopes == "any" else hockey_stick(mu, x)
 
     start = min(float(half(np.zeros(1))[0]) for half in (forward, backward))
@@ -142,21 +143,21 @@ def _with_record(event: ObjectivePerturbation, mu: float) -> LinesCurve:
     return lines_curve(mu * t, height + (mu * t) ** 2 / 2)
 
 
-def _two_sided(mu: float, x: Array) -> Array:
+def _two_sided(mu: float, x: Vector) -> Vector:
     """E[(1 - e^{x - mu^2/2 - mu |Z|})_+]: 2 E_{e^x}(N(mu, 1) || N(0, 1)) from x = mu^2/2 on."""
     short = np.minimum(x - mu * mu / 2, 0.0)
     return -np.expm1(short) + 2 * np.exp(short) * hockey_stick(mu, np.maximum(x, mu * mu / 2))
 
 
-def _corners(mu: float, x: Array) -> Array:
+def _corners(mu: float, x: Vector) -> Vector:
     return hockey_stick(2 * mu, x) + 2 * hockey_stick(mu, x)
 
 
-def _two_sided_corners(mu: float, x: Array) -> Array:
+def _two_sided_corners(mu: float, x: Vector) -> Vector:
     return _two_sided(2 * mu, x) + _two_sided(math.sqrt(2) * mu, x)
 
 
-def _continued(curve: Callable[[float, Array], Array], mu: float, x: Array) -> Array:
+def _continued(curve: Callable[[float, Vector], Vector], mu: float, x: Vector) -> Vector:
     """Continue the bound of a loss that is never negative to x < 0: 1 - e^x + e^x curve(0)."""
     short = np.minimum(x, 0.0)
     inside = np.minimum(curve(mu, np.maximum(x, 0.0)), 1.0)
@@ -167,19 +168,19 @@ def _continued(curve: Callable[[float, Array], Array], mu: float, x: Array) -> A
 class Bridged:
     """Half of a curve, from ``start`` at x = 0 on a straight line in e^x to the bound at x = ``end``."""
 
-    curve: Callable[[Array], Array]
+    curve: Callable[[Vector], Vector]
     start: float
     end: float
     value: float
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Vector) -> Vector:
         share = np.expm1(np.minimum(x, self.end)) / math.expm1(self.end)
         line = self.start + share * (self.value - self.start)
         return np.where(x < self.end, line, self.curve(x))
 
 
 def _joined(
-    forward: Callable[[Array], Array], backward: Callable[[Array], Array], start: float
+    forward: Callable[[Vector], Vector], backward: Callable[[Vector], Vector], start: float
 ) -> tuple[Bridged, Bridged]:
     """Return both halves of a convex curve below two bounds and below ``start`` at x = 0.
 
@@ -204,7 +205,7 @@ def _joined(
     return Bridged(forward, start, right, high), Bridged(backward, start, left, low)
 
 
-def _touching(curve: Callable[[Array], Array], start: float) -> tuple[float, float]:
+def _touching(curve: Callable[[Vector], Vector], start: float) -> tuple[float, float]:
     """Return the point of a bound, nearly, that the line of least slope from the start goes through."""
     x = _SAMPLES
     for _ in range(3):

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
+from ..arrays import Vector
 from .curves import LARGEST_LOSS, Profile
-from .gaussian import Array
 
 # Curves are cut where they fall below this; what is cut is charged as certain failure.
 TAIL = 1e-30
@@ -40,7 +40,7 @@ class GridLaw:
 
     step: float
     low: int
-    mass: Array
+    mass: Vector
     infinite: float
 
     @property
@@ -97,7 +97,7 @@ def composed_delta(laws: Sequence[tuple[GridLaw, int]], epsilon: float) -> float
     return min(1.0, failure + math.exp(min(beyond, 0.0)) + math.exp(min(chernoff, 700.0)) * (inside + error))
 
 
-def _length(values: Array) -> float:
+def _length(values: Vector) -> float:
     """Return the Euclidean norm; a sum, because BLAS would start threads."""
     return math.sqrt(float(np.sum(np.square(values))))
 
@@ -124,7 +124,7 @@ class _Part:
         variance = float(np.sum(terms * (self.x - mean) ** 2)) / total
         return top + math.log(total), mean, variance
 
-    def tilted(self, theta: float) -> tuple[Array, int]:
+    def tilted(self, theta: float) -> tuple[Vector, int]:
         """Return the tilted masses and the grid index nearest to their mean."""
         cumulant, mean, _ = self.moments(theta)
         exponent = np.maximum(self.log_mass + theta * self.x - cumulant, _SMALLEST_EXPONENT)
@@ -186,7 +186,7 @@ def _window(parts: Sequence[_Part], theta: float) -> tuple[float, float, float]:
     return min(low, high - step), high, beyond
 
 
-def _reach(curve: Callable[[Array], Array], step: float, tail: float) -> int:
+def _reach(curve: Callable[[Vector], Vector], step: float, tail: float) -> int:
     """Return a grid index, at least 1, from which on the curve is below ``tail`` or the loss absurd."""
     most = max(2.0, LARGEST_LOSS / step)
     points = np.unique(np.ceil(np.geomspace(1, most, 700)))
@@ -194,14 +194,14 @@ def _reach(curve: Callable[[Array], Array], step: float, tail: float) -> int:
     return int(points[int(np.argmax(small)) if small.any() else -1])
 
 
-def _second_differences(curve: Array, ratio: float) -> Array:
+def _second_differences(curve: Vector, ratio: float) -> Vector:
     """(H[i+1] - (1 + r) H[i] + r H[i-1]) for i = 1..n, the curve being constant after its end."""
     fall = -np.diff(curve)
     after = np.append(fall[1:], 0.0)
     return ratio * fall - after
 
 
-def _wrap(mass: Array, low: int, size: int) -> Array:
+def _wrap(mass: Vector, low: int, size: int) -> Vector:
     """Return the masses at indices low, low + 1, ... folded modulo ``size``."""
     if len(mass) > size:
         padded = np.zeros(-(-len(mass) // size) * size)

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from ..arrays import Vector
 from .curves import Profile, symmetric
-from .gaussian import Array
 from .pld import TAIL, GridLaw, discretise
 
 _CUT = TAIL / 100
@@ -31,9 +31,9 @@ class SampledCurve:
     """A symmetric curve known at 0, step, 2 step, ...: linear in e^x between, constant after the end."""
 
     step: float
-    values: Array
+    values: Vector
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Vector) -> Vector:
         last = len(self.values) - 1
         cell = np.minimum((x / self.step).astype(int), max(last - 1, 0))
         share = np.expm1(np.minimum(x - cell * self.step, self.step)) / math.expm1(self.step)
@@ -72,7 +72,7 @@ def selection_rounds(
     return found
 
 
-def _one_round(curve: Array, step: float, m: int, law: GridLaw | None) -> Array:
+def _one_round(curve: Vector, step: float, m: int, law: GridLaw | None) -> Vector:
     """Map H_{k-1} to H_k, both on the indices 0, 1, 2, ..."""
     last = len(curve) - 1 + m + (law.high if law else 0)
     if law is None:
@@ -87,7 +87,7 @@ def _one_round(curve: Array, step: float, m: int, law: GridLaw | None) -> Array:
     return np.minimum(best[: (keep[-1] + 2 if keep.size else 1)], 1.0)
 
 
-def _extend(curve: Array, step: float, below: int, above: int) -> Array:
+def _extend(curve: Vector, step: float, below: int, above: int) -> Vector:
     """Return H at -below..above: H(-x) = 1 - e^-x + e^-x H(x), and constant past the end."""
     index = np.arange(max(below, above) + 1)
     right = curve[np.minimum(index, len(curve) - 1)]
@@ -96,7 +96,7 @@ def _extend(curve: Array, step: float, below: int, above: int) -> Array:
     return np.concatenate([left[::-1], right[: above + 1]])
 
 
-def _at_grid_points(after: Array, step: float, m: int, last: int) -> Array:
+def _at_grid_points(after: Vector, step: float, m: int, last: int) -> Vector:
     """Return the maximum over t = 0, step, ..., eta at the indices 0..last; ``after`` starts at -m."""
     weight = _first_weight(step * np.arange(m + 1, dtype=np.float64), step * m)[:, None]
     rows = sliding_window_view(after, last + 1)
@@ -104,7 +104,7 @@ def _at_grid_points(after: Array, step: float, m: int, last: int) -> Array:
     return value.max(axis=0)
 
 
-def _inside_cells(after: Array, step: float, m: int, best: Array) -> None:
+def _inside_cells(after: Vector, step: float, m: int, best: Vector) -> None:
     """Raise ``best`` to the maxima with x - t strictly inside a cell.
 
     With y = e^{x-t} = e^{x_c} s, 1 < s < e^step, the objective is concave in s with its maximum at
@@ -131,6 +131,6 @@ def _inside_cells(after: Array, step: float, m: int, best: Array) -> None:
         np.maximum.at(best, target[usable], value)
 
 
-def _first_weight(t: Array, eta: float) -> Array:
+def _first_weight(t: Vector, eta: float) -> Vector:
     """Return p_t, the probability of the outcome with loss t."""
     return np.expm1(t - eta) / math.expm1(-eta)

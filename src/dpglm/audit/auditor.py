@@ -19,7 +19,7 @@ from .lower_bounds import bound, exact_epsilon
 from .tables import Tables, worst_tables
 from .targets import FitTarget, FunctionTarget, ModelTarget, Target
 
-_ROUNDING = 1e-9
+_PROBABILITY_SLACK = 1e-9
 
 
 def audit(
@@ -248,10 +248,10 @@ def audit_probabilities(
     True
     """
     for law in (first, second):
-        if abs(float(np.sum(law)) - 1) > _ROUNDING or np.min(law) < 0:
+        if abs(float(np.sum(law)) - 1) > _PROBABILITY_SLACK or np.min(law) < 0:
             raise ValueError("first and second must each be probabilities with sum 1")
     lower = exact_epsilon(first, second, claim.delta)
-    violated = lower > claim.epsilon * (1 + _ROUNDING) + _ROUNDING
+    violated = lower > claim.epsilon * (1 + _PROBABILITY_SLACK) + _PROBABILITY_SLACK
     finding = Finding(
         subject, "probabilities", neighbours, claim.epsilon, claim.delta, lower, 0.0, 0, violated,
         "computed, not sampled",

@@ -22,7 +22,7 @@ COLUMNS = (
     "verdict",
 )
 
-_ROUNDING = 1e-6
+_EPSILON_SLACK = 1e-6
 """A bound above the claim by less than this share may be due to rounding."""
 
 
@@ -77,7 +77,7 @@ class Finding:
             runs=strict.whole("runs", self.runs, least=0),
             violated=strict.flag("violated", self.violated),
         )
-        if self.lower > self.epsilon * (1 + _ROUNDING) + _ROUNDING and not self.violated:
+        if self.lower > self.epsilon * (1 + _EPSILON_SLACK) + _EPSILON_SLACK and not self.violated:
             needed = f"True: epsilon is at least {self.lower!r}, not {self.epsilon!r}"
             raise strict.wrong("violated", self.violated, needed)
 

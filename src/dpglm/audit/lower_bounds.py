@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.special import ndtri
 
+from ..arrays import Vector
 from .claim import Claim
 from .statistics import Statistic, candidates
 
 _THRESHOLDS = 256
 
-Array = NDArray[np.float64]
-Goal = Callable[[Array, Array], Array]
+Goal = Callable[[Vector, Vector], Vector]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Test:
     above: bool
     swapped: bool
 
-    def counts(self, first: Array, second: Array) -> tuple[tuple[int, int], tuple[int, int]]:
+    def counts(self, first: Vector, second: Vector) -> tuple[tuple[int, int], tuple[int, int]]:
         """((false alarms, runs), (hits, runs))."""
         counts = []
         for outputs in (first, second):
@@ -84,7 +84,7 @@ def clopper_pearson(count: int, total: int, error: float) -> tuple[float, float]
     return float(low), float(high)
 
 
-def epsilon_of(false_alarms: ArrayLike, hits: ArrayLike, delta: float) -> Array:
+def epsilon_of(false_alarms: ArrayLike, hits: ArrayLike, delta: float) -> Vector:
     """The least epsilon >= 0 with hits <= e**epsilon * false_alarms + delta."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(np.maximum((np.asarray(hits) - delta) / np.asarray(false_alarms), 1.0))
@@ -144,7 +144,7 @@ def exact_epsilon(first: ArrayLike, second: ArrayLike, delta: float) -> float:
     return max(_one_sided(p, q, delta), _one_sided(q, p, delta))
 
 
-def _one_sided(p: Array, q: Array, delta: float) -> float:
+def _one_sided(p: Vector, q: Vector, delta: float) -> float:
     """The least epsilon with sum of max(p - e**epsilon q, 0) at most delta."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(p > 0, p / q, 0.0)
@@ -157,7 +157,7 @@ def _one_sided(p: Array, q: Array, delta: float) -> float:
     return math.log(best) if math.isfinite(best) else math.inf
 
 
-def _matrix(outputs: ArrayLike) -> Array:
+def _matrix(outputs: ArrayLike) -> Vector:
     table = np.asarray(outputs, dtype=np.float64)
     if table.ndim == 1:
         table = table[:, None]
@@ -167,7 +167,7 @@ def _matrix(outputs: ArrayLike) -> Array:
     return np.nan_to_num(np.clip(table, -1e100, 1e100), nan=2e100)
 
 
-def _best(statistics: list[Statistic], held_out: list[Array], error: float, goal: Goal) -> Test:
+def _best(statistics: list[Statistic], held_out: list[Vector], error: float, goal: Goal) -> Test:
     """The test with the largest goal on the held-out half, judged with its own uncertainty.
 
     The first statistic is the one that should be best; the others have to beat it as one of many guesses.
@@ -195,14 +195,14 @@ def _best(statistics: list[Statistic], held_out: list[Array], error: float, goal
     return best
 
 
-def _wilson(count: NDArray[np.intp], total: int, deviations: float) -> tuple[Array, Array]:
+def _wilson(count: NDArray[np.intp], total: int, deviations: float) -> tuple[Vector, Vector]:
     """Approximate bounds on probabilities: good enough to choose a test, and quick."""
     rate, z = count / total, deviations**2 / total
     middle, half = rate + z / 2, np.sqrt(z * (rate * (1 - rate) + z / 4))
     return np.maximum(middle - half, 0.0) / (1 + z), (middle + half) / (1 + z)
 
 
-def _thresholds(first: Array, second: Array) -> Array:
+def _thresholds(first: Vector, second: Vector) -> Vector:
     """Midpoints between neighbouring values; of many values some quantiles, closer together in the tails."""
     values = np.sort(np.concatenate([first, second]))
     last = len(values) - 1

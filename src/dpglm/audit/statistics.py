@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ..arrays import Vector
 
 
 @dataclass(frozen=True)
@@ -29,18 +28,18 @@ class Statistic:
     """
 
     name: str
-    compute: Callable[[Array], Array]
-    rehearsed: tuple[Array, Array] | None = None
+    compute: Callable[[Vector], Vector]
+    rehearsed: tuple[Vector, Vector] | None = None
 
-    def __call__(self, outputs: Array) -> Array:
+    def __call__(self, outputs: Vector) -> Vector:
         return self.compute(outputs)
 
-    def judged(self, held_out: list[Array]) -> tuple[Array, Array]:
+    def judged(self, held_out: list[Vector]) -> tuple[Vector, Vector]:
         """Its numbers on the held-out runs of both tables."""
         return self.rehearsed or (self(held_out[0]), self(held_out[1]))
 
 
-def candidates(first: Array, second: Array) -> list[Statistic]:
+def candidates(first: Vector, second: Vector) -> list[Statistic]:
     """Statistics that may tell two samples of outputs apart.
 
     Every column, its distance from zero and from the pooled median, the largest and smallest entry, and the
@@ -66,14 +65,14 @@ def candidates(first: Array, second: Array) -> list[Statistic]:
     return found
 
 
-def _remembered(name: str, columns: list[slice], first: Array, second: Array) -> Statistic:
+def _remembered(name: str, columns: list[slice], first: Vector, second: Vector) -> Statistic:
     """How much more often outputs occur in the first sample than in the second; 0 if in neither.
 
     Each group of columns is looked up alone, and what is found is added up.
     """
     known = [[Counter(_keys(sample[:, group])) for sample in (first, second)] for group in columns]
 
-    def more(outputs: Array, own: tuple[int, int] = (0, 0)) -> Array:
+    def more(outputs: Vector, own: tuple[int, int] = (0, 0)) -> Vector:
         total = np.zeros(len(outputs))
         for group, counts in zip(columns, known, strict=True):
             keys = _keys(outputs[:, group])
@@ -84,21 +83,21 @@ def _remembered(name: str, columns: list[slice], first: Array, second: Array) ->
     return Statistic(name, more, (more(first, (1, 0)), more(second, (0, 1))))
 
 
-def _keys(outputs: Array) -> list[Any]:
+def _keys(outputs: Vector) -> list[Any]:
     """A key for each row, the same for equal rows: adding 0 makes zeros of either sign alike."""
     rows = np.ascontiguousarray(outputs + 0.0)
     return rows[:, 0].tolist() if rows.shape[1] == 1 else [row.tobytes() for row in rows]
 
 
-def _column(j: int) -> Callable[[Array], Array]:
+def _column(j: int) -> Callable[[Vector], Vector]:
     return lambda outputs: outputs[:, j]
 
 
-def _distance(j: int, centre: float) -> Callable[[Array], Array]:
+def _distance(j: int, centre: float) -> Callable[[Vector], Vector]:
     return lambda outputs: np.abs(outputs[:, j] - centre)
 
 
-def _discriminant(first: Array, second: Array) -> Array:
+def _discriminant(first: Vector, second: Vector) -> Vector:
     """Fisher's direction, with columns scaled by their deviation so that none drowns the others."""
     within = np.concatenate([first - first.mean(axis=0), second - second.mean(axis=0)])
     gap = first.mean(axis=0) - second.mean(axis=0)

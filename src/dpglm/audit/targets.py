@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..arrays import Vector
 from ..curator import Curator
 from ..data import Records, as_data
 from ..estimators.base import PrivateGLM
@@ -23,8 +24,6 @@ from .claim import Claim
 from .comparison import differing, separate
 from .tables import Tables
 from .transcript import Recorder, Replayer, TranscriptMismatch, differing_releases, log_likelihood
-
-Array = NDArray[np.float64]
 
 _WATCHED = 20
 
@@ -65,7 +64,7 @@ class MechanismTarget:
         times = f"{self.repeats} x " if self.repeats > 1 else ""
         return f"{self.mechanism.name} mechanism: {times}{self.case}"
 
-    def run(self, second: bool, randomness: Randomness) -> Array:
+    def run(self, second: bool, randomness: Randomness) -> Vector:
         released = [
             self.mechanism.release(self.answers[second], 1.0, randomness) for _ in range(self.repeats)
         ]
@@ -133,7 +132,7 @@ class TranscriptTarget:
         )
         return first, second
 
-    def run(self, second: bool, randomness: Randomness) -> Array:
+    def run(self, second: bool, randomness: Randomness) -> Vector:
         here, there = self._records[second], self._records[not second]
         recorder = Recorder(here, self.plan.neighbours, randomness)
         done = self._carried_out(recorder)
@@ -187,10 +186,10 @@ class ModelTarget:
     def neighbours(self) -> str:
         return self.tables.relation
 
-    def run(self, second: bool, randomness: Randomness) -> Array:
+    def run(self, second: bool, randomness: Randomness) -> Vector:
         return self.viewed(self.fitted(second, randomness))
 
-    def viewed(self, model: Any) -> Array:
+    def viewed(self, model: Any) -> Vector:
         """What of a model is seen: by default all of it, and what it says of the record in question."""
         if self.view is not None:
             return np.ravel(self.view(model))
@@ -222,7 +221,7 @@ class FitTarget(ModelTarget):
     views: ClassVar[dict[str, slice]] = {"transcript": slice(None)}
     strayed: list[str] = field(default_factory=list)
 
-    def run(self, second: bool, randomness: Randomness) -> Array:
+    def run(self, second: bool, randomness: Randomness) -> Vector:
         recorders: list[Recorder] = []
 
         def record(*arguments: Any) -> Recorder:

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector
 from .dense import Dense
+
+if TYPE_CHECKING:
+    from .sparse import Sparse
 
 
 class Batch:
-    """Some rows of a table. Products read them in place; everything else takes a copy of them.
+    """Some rows of a table. Products read them in place.
 
     The product of a row with w is the same bit for bit whichever rows are beside it, and rows of zeros change
     no bit of a sum: what a secret batch holds shows in no rounding of what others contribute.
     """
 
-    def __init__(self, block: Any, index: NDArray[np.intp]) -> None:
+    def __init__(self, block: Dense | Sparse, index: NDArray[np.intp]) -> None:
         self._block, self._index = block, index
 
     @property
     def shape(self) -> tuple[int, int]:
         return len(self._index), self._block.shape[1]
 
-    def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def dot(self, w: Vector) -> Vector:
         """X @ w."""
         from ..kernels.batch import dense_dots, sparse_dots  # compiled code is loaded by those who use it
 
@@ -36,7 +39,7 @@ class Batch:
             sparse_dots(self._block.by_rows.unsigned, self._index, w, out)
         return out
 
-    def t_dot(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
+    def t_dot(self, r: Vector) -> Vector:
         """X.T @ r."""
         from ..kernels.batch import dense_sum, sparse_sum
 
@@ -47,11 +50,11 @@ class Batch:
             sparse_sum(self._block.by_rows.unsigned, self._index, r, out)
         return out
 
-    @cached_property
-    def _taken(self) -> Any:
-        return self._block.rows(self._index)
+    @property
+    def row_norms(self) -> Vector:
+        """Euclidean norm of each row."""
+        return self._block.row_norms[self._index]
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # of an object that is being copied, which has no rows yet
-            raise AttributeError(name)
-        return getattr(self._taken, name)
+    def second_moments(self, scale: Vector) -> Vector:
+        """Sum over the rows of the squared scaled entry, for each column."""
+        return self._block.taken(self._index).second_moments(scale)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ..kernels.arguments import Compressed
 from .parts import PROCESSORS, in_ranges
+
+ScipyTable: TypeAlias = sp.csr_array | sp.csc_array | sp.csr_matrix | sp.csc_matrix
 
 _ENTRIES_A_THREAD = 1 << 18
 _SAMPLE = 4096
 
 
-def converted(X: Any) -> Any:
+def converted(X: ScipyTable) -> ScipyTable:
     """A scipy CSR table as CSC, a CSC table as CSR: indices ascending, entries in their own precision."""
     from ..kernels.compressed import convert  # compiled code is loaded by those who use it
 
@@ -31,13 +35,13 @@ def converted(X: Any) -> Any:
     return result
 
 
-def unsigned(X: Any) -> Compressed:
+def unsigned(X: ScipyTable) -> Compressed:
     """The table for kernels: unsigned indices spare a test for negative ones."""
     indptr, indices = (part.view(f"u{part.itemsize}") for part in (X.indptr, X.indices))
     return Compressed(indptr, indices, X.data)
 
 
-def even_ranges(indices: Any, length: int, ranges: int) -> list[int]:
+def even_ranges(indices: NDArray[np.integer], length: int, ranges: int) -> list[int]:
     """Edges of ranges of an index that hold about as many entries each, from a sample of the indices."""
     sample = np.sort(indices[:: max(1, len(indices) // _SAMPLE)])
     inner = sample[len(sample) * np.arange(1, ranges) // ranges] if len(sample) else np.zeros(ranges - 1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector
 from .conversion import converted
 from .sparse import Sparse, column_entries
 
@@ -17,21 +18,17 @@ class CSC(Sparse):
 
     _row_major = False
 
-    def column(self, j: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def column(self, j: int) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
         """The rows that hold column j, and their entries."""
         return column_entries(self.X, j)
 
-    def rows(self, index: NDArray[np.intp]) -> CSC:
-        """The table of some rows."""
-        return CSC(self.X[index])
-
-    def scaled_columns(self, scale: NDArray[np.float64]) -> CSC:
+    def scaled_columns(self, scale: Vector) -> CSC:
         """The table by columns with row i multiplied by scale_i; copied only where needed."""
         if (scale == 1).all():
             return self
         return self._times_rows(scale)
 
-    def descend(self, tail: NDArray[np.float64], *steps: Any) -> None:
+    def descend(self, tail: Vector, *steps: Any) -> None:
         """Run a compiled block of coordinate steps (see ``kernels.coordinate``)."""
         from ..kernels.coordinate import descend_sparse  # compiled code is loaded by those who use it
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector
 from .conversion import converted
 from .csc import CSC
 from .sparse import Sparse
@@ -18,15 +18,11 @@ class CSR(Sparse):
 
     _row_major = True
 
-    def column(self, j: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def column(self, j: int) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
         """The rows that hold column j, and their entries."""
         return self.by_columns.column(j)
 
-    def rows(self, index: NDArray[np.intp]) -> CSR:
-        """The table of some rows."""
-        return CSR(self.X[index])
-
-    def scaled_columns(self, scale: NDArray[np.float64]) -> CSC:
+    def scaled_columns(self, scale: Vector) -> CSC:
         """The table by columns with row i multiplied by scale_i."""
         return self.by_columns.scaled_columns(scale)
 

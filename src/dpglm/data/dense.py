@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import Vector
 from ..bounds import rounded_down
+from ..kernels.arguments import BothWays
+from ..tables import Weighed
 from .parts import in_parts, parts_of
-from .sums import FreshSums, Vector
+from .sums import FreshSums
 
 if TYPE_CHECKING:
+    from .batch import Batch
     from .csr import CSR
 
 _CHUNK_BYTES = 1 << 21
@@ -26,7 +30,7 @@ LEAST_NORM = 1e-150
 class Dense:
     """A dense table. Sums are always taken in double precision, also for float32 tables."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: ArrayLike) -> None:
         array = np.asarray(X)
         self.X = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
         if not (self.X.flags.c_contiguous or self.X.flags.f_contiguous):
@@ -37,7 +41,7 @@ class Dense:
     def shape(self) -> tuple[int, int]:
         return self.X.shape
 
-    def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def dot(self, w: Vector) -> Vector:
         """X @ w."""
         if self.X.dtype == np.float64:
             return self.X @ w
@@ -46,7 +50,7 @@ class Dense:
             product[rows] = self.X[rows].astype(np.float64) @ w
         return product
 
-    def t_dot(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
+    def t_dot(self, r: Vector) -> Vector:
         """X.T @ r."""
         if self.X.dtype == np.float64:
             return self.X.T @ r
@@ -55,16 +59,22 @@ class Dense:
             product += self.X[rows].astype(np.float64).T @ r[rows]
         return product
 
-    def column(self, j: int) -> tuple[slice, NDArray[Any]]:
+    def column(self, j: int) -> tuple[slice, NDArray[np.floating]]:
         """The rows that hold column j, and their entries."""
         return slice(None), self.X[:, j]
 
-    def rows(self, index: NDArray[np.intp]) -> Dense:
-        """The table of some rows."""
+    def rows(self, index: NDArray[np.intp]) -> Batch:
+        """The table of some rows, read in place."""
+        from .batch import Batch
+
+        return Batch(self, index)
+
+    def taken(self, index: NDArray[np.intp]) -> Dense:
+        """A copy of some rows."""
         return Dense(self.X[index])
 
     @cached_property
-    def row_norms(self) -> NDArray[np.float64]:
+    def row_norms(self) -> Vector:
         """Euclidean norm of each row, or LEAST_NORM if that is more; infinite or NaN where an entry is."""
         norms = np.empty(self.shape[0])
         with np.errstate(over="ignore", invalid="ignore"):
@@ -72,14 +82,14 @@ class Dense:
                 norms[rows] = np.linalg.norm(self.X[rows].astype(np.float64, copy=False), axis=1)
         return np.maximum(norms, LEAST_NORM)
 
-    def second_moments(self, scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    def second_moments(self, scale: Vector) -> Vector:
         """Sum over the rows of the squared scaled entry, for each column."""
         moments = np.zeros(self.shape[1])
         for rows in self._chunks():
             moments += np.square(self.X[rows] * scale[rows, None]).sum(axis=0)
         return moments
 
-    def clipped(self, limit: NDArray[np.float64]) -> Dense:
+    def clipped(self, limit: Vector) -> Dense:
         """The table with entry j of each row cut to [-limit_j, limit_j]; copied only if one is outside."""
         if not any((np.abs(self.X[rows]) > limit).any() for rows in self._chunks()):
             return self
@@ -92,7 +102,7 @@ class Dense:
         X[dropped] = 0
         return Dense(X)
 
-    def scaled_columns(self, scale: NDArray[np.float64]) -> Dense:
+    def scaled_columns(self, scale: Vector) -> Dense:
         """The table in column order with row i multiplied by scale_i; copied only where needed."""
         if (scale == 1).all():
             return Dense(np.asfortranarray(self.X))
@@ -100,13 +110,13 @@ class Dense:
         np.multiply(self.X, scale[:, None], out=X, casting="same_kind")
         return Dense(X)
 
-    def descend(self, tail: NDArray[np.float64], *steps: Any) -> None:
+    def descend(self, tail: Vector, *steps: Any) -> None:
         """Run a compiled block of coordinate steps (see ``kernels.coordinate``)."""
         from ..kernels.coordinate import descend_dense  # compiled code is loaded by those who use it
 
         descend_dense(self.X, tail, *steps)
 
-    def clipped_sums(self, r: NDArray[np.float64], limit: NDArray[np.float64]) -> NDArray[np.float64]:
+    def clipped_sums(self, r: Vector, limit: Vector) -> Vector:
         """Sum over the rows of r_i times entry j, each term cut to [-limit_j, limit_j], for all columns."""
         if self.X.dtype == np.float64 and np.isinf(limit).all():
             return self.t_dot(r)
@@ -141,12 +151,24 @@ class Dense:
         return ascend_dense(self._contiguous_rows, *steps)
 
     @cached_property
-    def _contiguous_rows(self) -> NDArray[Any]:
+    def _contiguous_rows(self) -> NDArray[np.floating]:
         return np.ascontiguousarray(self.X)
+
+    def without_zeros(self) -> CSR:
+        """The table without its zeros, for methods that read few columns."""
+        return self.by_rows
+
+    def both_ways(self) -> BothWays:
+        """The table by rows and by columns, without its zeros."""
+        return self.by_rows.both_ways()
+
+    def weighed(self, scale: Vector, r: Vector, limit: float) -> Weighed:
+        """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit]."""
+        return self.by_rows.weighed(scale, r, limit)
 
     @cached_property
     def by_rows(self) -> CSR:
-        """The table without its zeros, for methods that read few columns."""
+        """The table by rows, without its zeros."""
         from .csr import CSR
 
         return CSR(sp.csr_array(self.X))

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..arrays import Vector
 from ..bounds import rounded_down
-from ..kernels.arguments import Compressed
-from .conversion import even_ranges, unsigned
+from ..kernels.arguments import BothWays, Compressed
+from ..tables import Weighed
+from .batch import Batch
+from .conversion import ScipyTable, even_ranges, unsigned
 from .dense import LEAST_NORM
 from .parts import PROCESSORS, in_ranges, parts_of
-from .sums import KeptSums, Vector
+from .sums import KeptSums
+from .weighed import weighed
+
+Number = TypeVar("Number", bound=np.floating)
 
 
 class Sparse:
@@ -22,7 +29,7 @@ class Sparse:
 
     _row_major: ClassVar[bool]
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: ScipyTable) -> None:
         self.X = X
         if X.dtype not in (np.float32, np.float64):
             self.X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
@@ -36,24 +43,24 @@ class Sparse:
         """The table for kernels: unsigned indices spare a test for negative ones."""
         return unsigned(self.X)
 
-    def dot(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def dot(self, w: Vector) -> Vector:
         """X @ w."""
         return self._product(w, self._row_major)
 
-    def t_dot(self, r: NDArray[np.float64]) -> NDArray[np.float64]:
+    def t_dot(self, r: Vector) -> Vector:
         """X.T @ r."""
         return self._product(r, not self._row_major)
 
     @cached_property
-    def row_norms(self) -> NDArray[np.float64]:
+    def row_norms(self) -> Vector:
         """Euclidean norm of each row, or LEAST_NORM if that is more; infinite or NaN where an entry is."""
         return np.maximum(np.sqrt(self._squares(np.empty(0), of_rows=True)), LEAST_NORM)
 
-    def second_moments(self, scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    def second_moments(self, scale: Vector) -> Vector:
         """Sum over the rows of the squared scaled entry, for each column."""
         return self._squares(scale, of_rows=False)
 
-    def clipped(self, limit: NDArray[np.float64]) -> Self:
+    def clipped(self, limit: Vector) -> Self:
         """The table with entry j of each row cut to [-limit_j, limit_j]; itself if none exceeds any limit."""
         from ..kernels.compressed import cut_entries
 
@@ -66,6 +73,14 @@ class Sparse:
         """The table with some rows set to zero."""
         return self._times_rows(np.where(dropped, 0.0, 1.0))
 
+    def rows(self, index: NDArray[np.intp]) -> Batch:
+        """The table of some rows, read in place."""
+        return Batch(self, index)
+
+    def taken(self, index: NDArray[np.intp]) -> Self:
+        """A copy of some rows."""
+        return type(self)(self.X[index])
+
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> KeptSums:
         """Sums of cut terms (see ``sums.ClippedSums``)."""
         return KeptSums(self.by_rows, scale, tail, limit)
@@ -75,6 +90,18 @@ class Sparse:
         from ..kernels.dual import ascend_sparse
 
         return ascend_sparse(self.by_rows.unsigned, *steps)
+
+    def without_zeros(self) -> Self:
+        """The table itself: it stores no zeros."""
+        return self
+
+    def both_ways(self) -> BothWays:
+        """The table by rows and by columns."""
+        return BothWays(self.by_rows.unsigned, self.by_columns.unsigned)
+
+    def weighed(self, scale: Vector, r: Vector, limit: float) -> Weighed:
+        """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit]."""
+        return weighed(self.by_columns, scale, r, limit)
 
     @property
     def by_rows(self) -> Sparse:
@@ -86,16 +113,16 @@ class Sparse:
         """The table stored by columns."""
         raise NotImplementedError
 
-    def _with(self, entries: NDArray[Any]) -> Self:
+    def _with(self, entries: NDArray[np.floating]) -> Self:
         return type(self)(type(self.X)((entries, self.X.indices, self.X.indptr), shape=self.shape))
 
-    def _times_rows(self, scale: NDArray[np.float64]) -> Self:
+    def _times_rows(self, scale: Vector) -> Self:
         """The table with row i multiplied by scale_i; entries of any value by 0 are 0."""
         from ..kernels.compressed import multiply
 
         return self._with(self._pass(multiply, scale, self._row_major, out=np.empty_like(self.X.data)))
 
-    def _squares(self, scale: NDArray[np.float64], of_rows: bool) -> NDArray[np.float64]:
+    def _squares(self, scale: Vector, of_rows: bool) -> Vector:
         """Sums of squared entries over each row, or over each column with scaled rows; no scale is 1."""
         from ..kernels.compressed import squares_by_major, squares_by_minor
 
@@ -108,7 +135,7 @@ class Sparse:
         )
         return out
 
-    def _product(self, vector: NDArray[np.float64], along: bool) -> NDArray[np.float64]:
+    def _product(self, vector: Vector, along: bool) -> Vector:
         """Products of the stored lines with a vector, or the sum of the lines, each times its entry of it."""
         from ..kernels.compressed import add_lines, dots
 
@@ -118,7 +145,7 @@ class Sparse:
         add_lines(self.unsigned, vector, out)
         return out
 
-    def _pass(self, kernel: Any, *arguments: Any, out: NDArray[Any]) -> NDArray[Any]:
+    def _pass(self, kernel: Callable[..., None], *arguments: object, out: NDArray[Number]) -> NDArray[Number]:
         """What a kernel writes in a pass over the table, in parts of about as many entries each."""
         table, entries = self.unsigned, len(self.X.data)
         parts = parts_of(entries)
@@ -131,13 +158,13 @@ class Sparse:
         return out
 
 
-def column_entries(X: Any, j: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def column_entries(X: ScipyTable, j: int) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
     """Rows and entries of column j of a scipy CSC table."""
     inside = slice(X.indptr[j], X.indptr[j + 1])
     return X.indices[inside], X.data[inside]
 
 
-def canonical(X: Any) -> Any:
+def canonical(X: ScipyTable) -> ScipyTable:
     """The table with each entry stored once: a duplicate would be clipped and squared in parts."""
     X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)  # forgets what X may wrongly remember of itself
     if not X.has_canonical_format:
@@ -146,6 +173,6 @@ def canonical(X: Any) -> Any:
     return X
 
 
-def is_sparse(X: Any) -> bool:
+def is_sparse(X: object) -> bool:
     """Whether X is a scipy sparse matrix or array."""
     return sp.issparse(X)

@@ -2,49 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..arrays import Vector, cache_lines, split
+from ..tables import Index
 
 if TYPE_CHECKING:
     from .dense import Dense
     from .sparse import Sparse
 
-Vector = NDArray[np.float64]
-
-
-class ClippedSums(Protocol):
-    """Sum over the records of r_i times entry j, each term cut to [-limit_j, limit_j].
-
-    Tables are given with the factor of each row and with the constant feature, an empty array for none; the
-    constant feature has the last limit and the last sum.
-    """
-
-    @property
-    def sums(self) -> Vector:
-        """The sums as they are now."""
-        ...
-
-    @property
-    def notes(self) -> Vector:
-        """Two numbers for each feature, in the cache line of its sum: for those who read both at random."""
-        ...
-
-    def shift(self, rows: NDArray[Any] | slice, old: Vector, new: Vector, j: int = 0) -> NDArray[Any] | None:
-        """Change the factors r of some rows; the features whose sums leave their watched range.
-
-        None stands for all of them. The list has feature j in any case, and is valid until the next change.
-        """
-        ...
-
-    def watch(self, features: NDArray[Any], slack: Vector) -> None:
-        """Watch a range around the present sums of features; without one, any change leaves it."""
-        ...
-
 
 class FreshSums:
-    """Sums over a dense table, where every row changes with every coordinate: one pass over it for each."""
+    """`ClippedSums` over a dense table, where every coordinate changes every row: a pass for each."""
 
     def __init__(self, table: Dense, scale: Vector, tail: Vector, limit: Vector) -> None:
         self._table, self._scale, self._tail, self._limit = table, scale, tail, limit
@@ -53,22 +25,21 @@ class FreshSums:
 
     @property
     def sums(self) -> Vector:
-        p = self._table.shape[1]
-        sums = self._table.clipped_sums(self._scale * self._r, self._limit[:p])
+        limit, top = split(self._limit, self._table.shape[1])
+        sums = self._table.clipped_sums(self._scale * self._r, limit)
         if self._tail.size:
-            top = self._limit[p]
             sums = np.append(sums, np.clip(self._tail * self._r, -top, top).sum())
         return sums
 
-    def shift(self, rows: NDArray[Any] | slice, old: Vector, new: Vector, j: int = 0) -> None:
+    def shift(self, rows: Index, old: Vector, new: Vector, j: int = 0) -> None:
         self._r[rows] = new
 
-    def watch(self, features: NDArray[Any], slack: Vector) -> None:
+    def watch(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
         pass
 
 
 class KeptSums:
-    """Sums over a sparse table stored by rows, of which a change of few rows touches few.
+    """`ClippedSums` over a sparse table stored by rows, of which a change of few rows touches few.
 
     Terms are rounded to a grid on which sums of n of them are exact in double precision. So the sums are the
     same in whatever order, and after however many changes, they were made: nothing drifts, and nothing has to
@@ -87,7 +58,9 @@ class KeptSums:
         self._state[:, 2] = 1.5 * 2.0**52 * grid
         self._state[:, 7] = -1.0
         self._mark = 0.0
-        self._touched = np.empty(len(limit), dtype=np.int32 if len(limit) < 2**31 else np.int64)
+        self._touched: NDArray[np.signedinteger] = np.empty(
+            len(limit), dtype=np.int32 if len(limit) < 2**31 else np.int64
+        )
 
     @property
     def sums(self) -> Vector:
@@ -97,7 +70,7 @@ class KeptSums:
     def notes(self) -> Vector:
         return self._state[:, 4:6]
 
-    def shift(self, rows: NDArray[Any] | slice, old: Vector, new: Vector, j: int = 0) -> NDArray[Any]:
+    def shift(self, rows: Index, old: Vector, new: Vector, j: int = 0) -> NDArray[np.signedinteger]:
         if isinstance(rows, slice):
             rows = np.arange(len(self._scale), dtype=np.int32)[rows]
         self._mark += 1.0
@@ -106,15 +79,8 @@ class KeptSums:
         )
         return self._touched[:count]
 
-    def watch(self, features: NDArray[Any], slack: Vector) -> None:
+    def watch(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
         self._kernels.watch(self._state, features, slack)
-
-
-def cache_lines(count: int) -> Vector:
-    """Rows of eight zeros, each in one line of 64 bytes of the processor's cache."""
-    room = np.zeros(8 * count + 7)
-    begin = -room.ctypes.data // 8 % 8
-    return room[begin : begin + 8 * count].reshape(count, 8)
 
 
 def exact_grid(limit: Vector, n: int) -> Vector:

@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..arrays import Vector
 from ..kernels.arguments import Cut
+from ..tables import Weighed
 from .parts import in_parts
-from .sums import Vector, exact_grid
+from .sums import exact_grid
 
 if TYPE_CHECKING:
     from .sparse import Sparse
 
 _COLUMNS_A_PART, _MOST_PARTS = 1 << 12, 16
-
-
-@dataclass(frozen=True, eq=False)
-class Weighed:
-    """Sums of cut terms of all columns, and what a kernel needs to keep them.
-
-    Attributes
-    ----------
-    sums : array of shape (columns, 2)
-        For each column the sum of its cut terms, and its weight: the sum of its absolute entries.
-    largest : float
-        The largest absolute entry.
-    cut : Cut
-        The limit as a multiple of the grid on which sums are exact, and what rounds a term to that grid.
-    grid : float
-        That grid.
-    """
-
-    sums: Vector
-    largest: float
-    cut: Cut
-    grid: float
 
 
 def weighed(table: Sparse, scale: Vector, r: Vector, limit: float) -> Weighed:
@@ -54,7 +33,7 @@ def weighed(table: Sparse, scale: Vector, r: Vector, limit: float) -> Weighed:
     parts = max(1, min(_MOST_PARTS, p // _COLUMNS_A_PART))
     largest = np.zeros(parts)
 
-    def work(part: int, start: int, stop: int) -> Any:
+    def work(part: int, start: int, stop: int) -> None:
         largest[part] = compiled(table.unsigned, factors, cut, start, stop, sums)
 
     in_parts(work, p, parts)

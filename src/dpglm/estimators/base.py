@@ -21,7 +21,7 @@ from .. import solvers
 from ..accounting import Event
 from ..bounds import Bounds
 from ..curator import Curator
-from ..data import Records, as_data
+from ..data import Records, as_block, as_data
 from ..errors import PlanMismatch, PrivacyWarning
 from ..losses import Loss
 from ..mechanisms import Randomness
@@ -121,7 +121,9 @@ class PrivateGLM(BaseEstimator):
         spent: Counter[Event] = Counter()
         results = []
         with np.errstate(all="ignore"):  # a warning about a number would tell of a record
-            records = as_data(X, codes, problem.bounds, problem.constant(p))
+            table = as_block(X)
+            solvers.require_able(solver, plan, problem, table)
+            records = as_data(table, codes, problem.bounds, problem.constant(p))
             for target in targets:
                 curator = self._curator(records.with_target(target(records.y)), plan.neighbours, randomness)
                 results.append(solver.run(plan, problem, curator))
@@ -192,9 +194,8 @@ class PrivateGLM(BaseEstimator):
 
     def _split(self, w: NDArray[np.float64], n_features: int) -> tuple[NDArray[np.float64], float]:
         """Coefficients and intercept, the latter without its constant feature."""
-        if not self.fit_intercept:
-            return w, 0.0
-        return w[:n_features], float(w[n_features] * self._fitted_problem.constant(n_features))
+        features, intercept = self._fitted_problem.split(w)
+        return features, float(intercept.sum() * self._fitted_problem.constant(n_features))
 
     @np.errstate(all="ignore")  # a warning about a number would tell of a row
     def _margins(self, X: Any) -> NDArray[np.float64]:
@@ -202,7 +203,7 @@ class PrivateGLM(BaseEstimator):
         check_is_fitted(self)
         X = numeric_table(self, X, reset=False, missing=False)
         rows = as_data(X, np.zeros(X.shape[0]), self._fitted_problem.bounds)
-        return np.column_stack([rows.dot(w) for w in self._rows_of_coef()]) + np.ravel(self.intercept_)
+        return np.column_stack([rows.margins(w) for w in self._rows_of_coef()]) + np.ravel(self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

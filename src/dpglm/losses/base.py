@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import strict
-
-Array = NDArray[np.float64]
+from ..arrays import Vector
 
 
 @dataclass(frozen=True)
@@ -67,15 +66,15 @@ class Loss(ABC):
         return 0.0
 
     @abstractmethod
-    def value(self, z: Array, y: Array) -> Array:
+    def value(self, z: Vector, y: Vector) -> Vector:
         """Return l(z, y)."""
 
     @abstractmethod
-    def derivative(self, z: Array, y: Array) -> Array:
+    def derivative(self, z: Vector, y: Vector) -> Vector:
         """Return the derivative of l in z."""
 
     @abstractmethod
-    def curvature(self, z: Array, y: Array) -> Array:
+    def curvature(self, z: Vector, y: Vector) -> Vector:
         """Return the second derivative of l in z; at a kink of the derivative, either side's."""
 
     @abstractmethod
@@ -101,15 +100,15 @@ class Loss(ABC):
         """Return how fast the curvature changes with z at most, `math.inf` where it jumps."""
         return math.inf
 
-    def largest_curvature(self, z: Array, other: Array) -> Array | float:
+    def largest_curvature(self, z: Vector, other: Vector) -> Vector | float:
         """Return a bound on the curvature between two predictions."""
         return self.smoothness()
 
-    def conjugate(self, u: Array, y: Array) -> Array:
+    def conjugate(self, u: Vector, y: Vector) -> Vector:
         """Return the supremum of u z - l(z, y) over z: the convex conjugate, infinite outside its domain."""
         raise NotImplementedError(f"{self.name} does not tell its conjugate")
 
-    def dual_step(self, alpha: Array, z: Array, y: Array, weight: Array) -> Array:
+    def dual_step(self, alpha: Vector, z: Vector, y: Vector, weight: Vector) -> Vector:
         """Return the step d that lowers conjugate(-(alpha + d), y) + z d + weight d² / 2 the most.
 
         By default that is a Newton step from -derivative(z, y), with the largest curvature it may meet on
@@ -134,7 +133,7 @@ class Loss(ABC):
         """Return the z that fits targets of this mean best; for regression and count losses."""
         return mean
 
-    def mean(self, z: Array) -> Array:
+    def mean(self, z: Vector) -> Vector:
         """Return the target that z predicts, the inverse of `link`."""
         return z
 
@@ -167,13 +166,13 @@ def _changes(cls: type[Loss], base: type, more: set[str]) -> bool:
     )
 
 
-def inside(values: Array, low: Array | float, high: Array | float) -> NDArray[np.bool_]:
+def inside(values: Vector, low: Vector | float, high: Vector | float) -> NDArray[np.bool_]:
     """Whether values lie in an interval, up to what rounding may have added."""
-    slack = _ROUNDING * (1 + np.abs(values))
+    slack = _INTERVAL_SLACK * (1 + np.abs(values))
     return (values >= low - slack) & (values <= high + slack)
 
 
-_ROUNDING = 1e-12
+_INTERVAL_SLACK = 1e-12
 SMALLEST = 1e-300
 """What stands for a weight of 0 where steps are divided by it."""
 

@@ -9,7 +9,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from .. import strict
-from .base import SMALLEST, Array, Loss, inside
+from ..arrays import Vector
+from .base import SMALLEST, Loss, inside
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,13 @@ class EpsilonInsensitive(Loss):
     def form_parameter(self) -> float:
         return self.tube
 
-    def value(self, z: Array, y: Array) -> Array:
+    def value(self, z: Vector, y: Vector) -> Vector:
         return np.maximum(np.abs(z - y) - self.tube, 0)
 
-    def derivative(self, z: Array, y: Array) -> Array:
+    def derivative(self, z: Vector, y: Vector) -> Vector:
         return np.where(np.abs(z - y) > self.tube, np.sign(z - y), 0.0)
 
-    def curvature(self, z: Array, y: Array) -> Array:
+    def curvature(self, z: Vector, y: Vector) -> Vector:
         return np.zeros_like(z - y)
 
     def lipschitz(self, target: tuple[float, float] | None = None) -> float:
@@ -65,10 +66,10 @@ class EpsilonInsensitive(Loss):
     def smoothness(self) -> float:
         return math.inf
 
-    def conjugate(self, u: Array, y: Array) -> Array:
+    def conjugate(self, u: Vector, y: Vector) -> Vector:
         return np.where(inside(u, -1.0, 1.0), u * y + self.tube * np.abs(u), math.inf)
 
-    def dual_step(self, alpha: Array, z: Array, y: Array, weight: Array) -> Array:
+    def dual_step(self, alpha: Vector, z: Vector, y: Vector, weight: Vector) -> Vector:
         pull = weight * alpha + y - z
         free = np.copysign(np.maximum(np.abs(pull) - self.tube, 0.0), pull)
         with np.errstate(over="ignore"):

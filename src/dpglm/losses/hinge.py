@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import SMALLEST, Array, Loss, inside
+from ..arrays import Vector
+from .base import SMALLEST, Loss, inside
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,13 @@ class Hinge(Loss):
     kind: ClassVar[str] = "classification"
     form: ClassVar[int | None] = 5
 
-    def value(self, z: Array, y: Array) -> Array:
+    def value(self, z: Vector, y: Vector) -> Vector:
         return np.maximum(1 - y * z, 0)
 
-    def derivative(self, z: Array, y: Array) -> Array:
+    def derivative(self, z: Vector, y: Vector) -> Vector:
         return np.where(y * z < 1, -y, 0.0)
 
-    def curvature(self, z: Array, y: Array) -> Array:
+    def curvature(self, z: Vector, y: Vector) -> Vector:
         return np.zeros_like(y * z)
 
     def lipschitz(self, target: tuple[float, float] | None = None) -> float:
@@ -44,10 +45,10 @@ class Hinge(Loss):
     def smoothness(self) -> float:
         return math.inf
 
-    def conjugate(self, u: Array, y: Array) -> Array:
+    def conjugate(self, u: Vector, y: Vector) -> Vector:
         return np.where(inside(y * u, -1.0, 0.0), y * u, math.inf)
 
-    def dual_step(self, alpha: Array, z: Array, y: Array, weight: Array) -> Array:
+    def dual_step(self, alpha: Vector, z: Vector, y: Vector, weight: Vector) -> Vector:
         with np.errstate(over="ignore"):
             free = (1 - y * z + weight * y * alpha) / np.maximum(weight, SMALLEST)
         return y * np.clip(free, 0, 1) - alpha

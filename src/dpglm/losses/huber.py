@@ -8,7 +8,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from .base import Array, Loss, inside, positive
+from ..arrays import Vector
+from .base import Loss, inside, positive
 
 
 @dataclass(frozen=True)
@@ -47,15 +48,15 @@ class Huber(Loss):
     def form_parameter(self) -> float:
         return self.threshold
 
-    def value(self, z: Array, y: Array) -> Array:
+    def value(self, z: Vector, y: Vector) -> Vector:
         size = np.abs(z - y)
         inner = np.minimum(size, self.threshold)
         return inner * (size - inner / 2)
 
-    def derivative(self, z: Array, y: Array) -> Array:
+    def derivative(self, z: Vector, y: Vector) -> Vector:
         return np.clip(z - y, -self.threshold, self.threshold)
 
-    def curvature(self, z: Array, y: Array) -> Array:
+    def curvature(self, z: Vector, y: Vector) -> Vector:
         residual = z - y
         return (np.abs(residual) <= self.threshold).astype(residual.dtype)
 
@@ -65,9 +66,9 @@ class Huber(Loss):
     def smoothness(self) -> float:
         return 1.0
 
-    def conjugate(self, u: Array, y: Array) -> Array:
+    def conjugate(self, u: Vector, y: Vector) -> Vector:
         return np.where(inside(u / self.threshold, -1.0, 1.0), u * (u / 2 + y), math.inf)
 
-    def dual_step(self, alpha: Array, z: Array, y: Array, weight: Array) -> Array:
+    def dual_step(self, alpha: Vector, z: Vector, y: Vector, weight: Vector) -> Vector:
         free = (y - z + weight * alpha) / (1 + weight)
         return np.clip(free, -self.threshold, self.threshold) - alpha

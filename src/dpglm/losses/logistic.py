@@ -9,7 +9,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.special import entr, expit
 
-from .base import Array, Loss, inside
+from ..arrays import Vector
+from .base import Loss, inside
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,13 @@ class Logistic(Loss):
     form: ClassVar[int | None] = 1
     slopes: ClassVar[Literal["any", "signed", "logistic"]] = "logistic"
 
-    def value(self, z: Array, y: Array) -> Array:
+    def value(self, z: Vector, y: Vector) -> Vector:
         return np.logaddexp(0, -y * z)
 
-    def derivative(self, z: Array, y: Array) -> Array:
+    def derivative(self, z: Vector, y: Vector) -> Vector:
         return -y * expit(-y * z)
 
-    def curvature(self, z: Array, y: Array) -> Array:
+    def curvature(self, z: Vector, y: Vector) -> Vector:
         return expit(z) * expit(-z)
 
     def lipschitz(self, target: tuple[float, float] | None = None) -> float:
@@ -46,6 +47,6 @@ class Logistic(Loss):
     def curvature_lipschitz(self) -> float:
         return 1 / math.sqrt(108)
 
-    def conjugate(self, u: Array, y: Array) -> Array:
+    def conjugate(self, u: Vector, y: Vector) -> Vector:
         share = np.clip(-y * u, 0, 1)
         return np.where(inside(-y * u, 0.0, 1.0), -entr(share) - entr(1 - share), math.inf)

@@ -9,7 +9,8 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import xlogy
 
-from .base import Array, Loss, inside, positive
+from ..arrays import Vector
+from .base import Loss, inside, positive
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,14 @@ class Poisson(Loss):
         """The z at which the rate reaches `max_rate`."""
         return math.log(self.max_rate)
 
-    def value(self, z: Array, y: Array) -> Array:
+    def value(self, z: Vector, y: Vector) -> Vector:
         beyond = np.maximum(z - self.form_parameter, 0)
         return self.mean(z) + self.max_rate * beyond - y * z
 
-    def derivative(self, z: Array, y: Array) -> Array:
+    def derivative(self, z: Vector, y: Vector) -> Vector:
         return self.mean(z) - y
 
-    def curvature(self, z: Array, y: Array) -> Array:
+    def curvature(self, z: Vector, y: Vector) -> Vector:
         return np.where(z <= self.form_parameter, self.mean(z), 0.0)
 
     def lipschitz(self, target: tuple[float, float] | None = None) -> float:
@@ -70,10 +71,10 @@ class Poisson(Loss):
     def smoothness(self) -> float:
         return self.max_rate
 
-    def largest_curvature(self, z: Array, other: Array) -> Array:
+    def largest_curvature(self, z: Vector, other: Vector) -> Vector:
         return self.mean(np.maximum(z, other))
 
-    def conjugate(self, u: Array, y: Array) -> Array:
+    def conjugate(self, u: Vector, y: Vector) -> Vector:
         rate = u + y
         kept = np.clip(rate, 0, self.max_rate)
         return np.where(inside(rate, 0.0, self.max_rate), xlogy(kept, kept) - kept, math.inf)
@@ -82,6 +83,6 @@ class Poisson(Loss):
         """Return log(mean), with the mean kept between a millionth of `max_rate` and `max_rate`."""
         return math.log(min(max(mean, 1e-6 * self.max_rate), self.max_rate))
 
-    def mean(self, z: Array) -> Array:
+    def mean(self, z: Vector) -> Vector:
         """Return the rate min(exp(z), max_rate)."""
         return np.minimum(np.exp(np.minimum(z, self.form_parameter)), self.max_rate)

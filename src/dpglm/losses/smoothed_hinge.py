@@ -8,7 +8,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from .base import Array, Loss, inside, positive
+from ..arrays import Vector
+from .base import Loss, inside, positive
 
 
 @dataclass(frozen=True)
@@ -44,15 +45,15 @@ class SmoothedHinge(Loss):
     def form_parameter(self) -> float:
         return self.width
 
-    def value(self, z: Array, y: Array) -> Array:
+    def value(self, z: Vector, y: Vector) -> Vector:
         shortfall = np.maximum(1 - y * z, 0)
         inner = np.minimum(shortfall, self.width)
         return inner / self.width * (shortfall - inner / 2)
 
-    def derivative(self, z: Array, y: Array) -> Array:
+    def derivative(self, z: Vector, y: Vector) -> Vector:
         return -y * (np.clip(1 - y * z, 0, self.width) / self.width)
 
-    def curvature(self, z: Array, y: Array) -> Array:
+    def curvature(self, z: Vector, y: Vector) -> Vector:
         shortfall = 1 - y * z
         inside = (shortfall >= 0) & (shortfall <= self.width)
         return inside.astype(shortfall.dtype) / self.width
@@ -63,10 +64,10 @@ class SmoothedHinge(Loss):
     def smoothness(self) -> float:
         return 1 / self.width
 
-    def conjugate(self, u: Array, y: Array) -> Array:
+    def conjugate(self, u: Vector, y: Vector) -> Vector:
         value = y * u + self.width / 2 * np.square(u)
         return np.where(inside(y * u, -1.0, 0.0), value, math.inf)
 
-    def dual_step(self, alpha: Array, z: Array, y: Array, weight: Array) -> Array:
+    def dual_step(self, alpha: Vector, z: Vector, y: Vector, weight: Vector) -> Vector:
         free = (1 - y * z + weight * y * alpha) / (self.width + weight)
         return y * np.clip(free, 0, 1) - alpha

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Array, Loss
+from ..arrays import Vector
+from .base import Loss
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,13 @@ class Squared(Loss):
     kind: ClassVar[str] = "regression"
     form: ClassVar[int | None] = 0
 
-    def value(self, z: Array, y: Array) -> Array:
+    def value(self, z: Vector, y: Vector) -> Vector:
         return np.square(z - y) / 2
 
-    def derivative(self, z: Array, y: Array) -> Array:
+    def derivative(self, z: Vector, y: Vector) -> Vector:
         return z - y
 
-    def curvature(self, z: Array, y: Array) -> Array:
+    def curvature(self, z: Vector, y: Vector) -> Vector:
         return np.ones_like(z - y)
 
     def lipschitz(self, target: tuple[float, float] | None = None) -> float:
@@ -46,5 +47,5 @@ class Squared(Loss):
     def curvature_lipschitz(self) -> float:
         return 0.0
 
-    def conjugate(self, u: Array, y: Array) -> Array:
+    def conjugate(self, u: Vector, y: Vector) -> Vector:
         return u * (u / 2 + y)

@@ -21,7 +21,7 @@ from .randomness import GUMBEL_DISTANCE, Randomness
 STRUCTURES: dict[str, Any] = {"binned": Binned, "grouped": Grouped, "gumbel": Gumbel, "heap": Heap}
 """What scores can be kept in, by name."""
 
-_ROUNDING = 2.0**-39
+_WEIGHT_ERROR = 2.0**-39
 _MOST_NOISE = 2.0**37
 _FEWEST_KEPT = 1 << 12
 _SMALLEST = float(np.finfo(np.float64).tiny)
@@ -92,7 +92,7 @@ class Exponential(Selection):
         if self.noise > _MOST_NOISE:
             raise UnsupportedProblem("this much noise cannot hide its rounding: the budget is too small")
         grid, _ = public_grid(sensitivity, self.noise, 1.0)
-        return grid, self.noise * (sensitivity + grid) * (1 + (1 + 2 * self.noise) * _ROUNDING)
+        return grid, self.noise * (sensitivity + grid) * (1 + (1 + 2 * self.noise) * _WEIGHT_ERROR)
 
     def probabilities(self, answer: Any, sensitivity: Any) -> Any:
         return softmax(Gumbel(answer, *self.law(sensitivity)).log_weights)

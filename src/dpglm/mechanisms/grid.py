@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import UnsupportedProblem
 
-MOST_STEPS = 2**41
+MOST_GRID_STEPS = 2**41
 """Largest scale of integer noise, in steps of its grid."""
 
 _SMALLEST = 2.0**-1000
@@ -52,7 +52,7 @@ def _grid(size: Any, noise: float, rounding: float) -> tuple[Any, Any]:
     with np.errstate(invalid="ignore"):
         steps = np.floor(noise * (size / grid + rounding) * (1 + 2.0**-50)) + 1
     steps = np.where(size > 0, steps, 0.0)
-    if not (np.all(steps <= MOST_STEPS) and np.all(grid < np.inf)):
+    if not (np.all(steps <= MOST_GRID_STEPS) and np.all(grid < np.inf)):
         raise UnsupportedProblem("this much noise cannot be drawn on a grid: the budget is too small")
     return grid, steps.astype(np.int64)
 

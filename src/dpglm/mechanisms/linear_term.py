@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import accounting, strict
+from ..arrays import Vector
 from .base import Mechanism
 from .gaussian import Gaussian
 from .randomness import GAUSSIAN_DISTANCE, Randomness
-
-Vector = NDArray[np.float64]
 
 _FARTHEST = 40.0  # deviations: the probability of a normal number beyond is below the distance of a draw
 

@@ -8,14 +8,12 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import accounting
+from ..arrays import Vector
 from .base import Selection
 from .grid import on_grid, public_grid
 from .randomness import Randomness
-
-Array = NDArray[np.float64]
 
 _FARTHEST = 10_000
 _NEAR, _PANEL = 40.0, 0.5
@@ -61,7 +59,7 @@ class LaplaceNoisyMax(Selection):
     def probabilities(self, answer: Any, sensitivity: Any) -> Any:
         return np.exp(self._log_probabilities(answer, sensitivity))
 
-    def _log_probabilities(self, answer: Any, sensitivity: float) -> Array:
+    def _log_probabilities(self, answer: Any, sensitivity: float) -> Vector:
         behind, scale = self._in_steps(np.asarray(answer, dtype=np.float64), sensitivity)
         return _log_law(tuple(np.maximum(behind, -_FARTHEST * scale).tolist()), scale)
 
@@ -77,7 +75,7 @@ class LaplaceNoisyMax(Selection):
 
 
 @lru_cache(maxsize=256)
-def _log_law(scores: tuple[float, ...], scale: int) -> Array:
+def _log_law(scores: tuple[float, ...], scale: int) -> Vector:
     """Log-probability of each index, from whole scores of which the largest is 0.
 
     With G_i(y) the probability that score i plus noise is below y, for y half-way between whole numbers,
@@ -109,7 +107,7 @@ def _log_law(scores: tuple[float, ...], scale: int) -> Array:
     return total
 
 
-def _log_terms(places: Array, whole: Array, scale: int, passed: Any, at: Any) -> Array:
+def _log_terms(places: Vector, whole: Vector, scale: int, passed: Any, at: Any) -> Vector:
     """Logarithms of the terms of the sum for each index, at y / scale = places.
 
     ``passed`` says which scores are below y, ``at`` which are between y and y + 1.
@@ -127,11 +125,11 @@ def _log_terms(places: Array, whole: Array, scale: int, passed: Any, at: Any) ->
     return np.asarray(before + between + after)
 
 
-def _log_cdf(x: Array) -> Array:
+def _log_cdf(x: Vector) -> Vector:
     return np.where(x < 0, x - math.log(2), np.log1p(-0.5 * np.exp(-np.abs(x))))
 
 
-def _panels(length: float) -> Array:
+def _panels(length: float) -> Vector:
     """Edges from 0 to a length: even steps near both ends, ever longer ones towards the middle."""
     half = length / 2
     near = min(half, _NEAR)

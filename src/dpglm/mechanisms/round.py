@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import accounting, strict
+from ..arrays import Vector
 from .additive import Additive
 from .base import Mechanism, Selection
 from .randomness import Randomness
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .. import strict
-
-Array = NDArray[np.float64]
+from ..arrays import Vector
 
 TOLERANCE = 1e-9  # relative; a projected point may miss its set by rounding
 SURE = 0.95  # how likely noise alone is to leave no coefficient that differs from 0
@@ -28,11 +27,11 @@ class Penalty(ABC):
         return 0.0
 
     @abstractmethod
-    def value(self, w: Array) -> float:
+    def value(self, w: Vector) -> float:
         """Return the penalty at w; infinite outside a constraint set."""
 
     @abstractmethod
-    def prox(self, w: Array, step: float | Array) -> Array:
+    def prox(self, w: Vector, step: float | Vector) -> Vector:
         """Return the u that minimises norm(u - w)² / 2 + step * penalty(u)."""
 
     def prox_rounding(self, n_features: int, given: float = 0.0) -> float:
@@ -46,7 +45,7 @@ class Penalty(ABC):
         """
         return 8.0 * n_features + 16.0 + 3.0 * given
 
-    def support(self, w: Array, noise: float) -> NDArray[np.bool_]:
+    def support(self, w: Vector, noise: float) -> NDArray[np.bool_]:
         """Return which coefficients are to differ from 0 if w carries noise of that deviation.
 
         A penalty that induces no zeros keeps all.
@@ -73,7 +72,7 @@ class Separable(Penalty):
     def strong_convexity(self) -> float:
         return self.coordinate_form()[1]
 
-    def value(self, w: Array) -> float:
+    def value(self, w: Vector) -> float:
         l1, l2, low, high = self.coordinate_form()
         below = low - TOLERANCE * max(1.0, abs(low))
         above = high + TOLERANCE * max(1.0, abs(high))
@@ -81,7 +80,7 @@ class Separable(Penalty):
             return math.inf
         return float(l1 * np.sum(np.abs(w)) + l2 / 2 * np.sum(np.square(w)))
 
-    def prox(self, w: Array, step: float | Array) -> Array:
+    def prox(self, w: Vector, step: float | Vector) -> Vector:
         """Return the u that minimises norm(u - w)² / 2 + penalty(u) weighed by the step.
 
         Parameters
@@ -105,7 +104,7 @@ class Separable(Penalty):
         l1, l2, _, _ = self.coordinate_form()
         return given + (2.0 + given if l1 else 0.0) + (3.0 + given if l2 else 0.0)
 
-    def support(self, w: Array, noise: float) -> NDArray[np.bool_]:
+    def support(self, w: Vector, noise: float) -> NDArray[np.bool_]:
         """Return which coefficients are to differ from 0 if w carries noise of that deviation.
 
         With an L1 part, those that are larger than noise alone would be in all but a twentieth of cases.
@@ -126,14 +125,14 @@ class Ball(Penalty):
     """A convex set around 0: the penalty is 0 inside it and infinite outside."""
 
     @abstractmethod
-    def project(self, w: Array) -> Array:
+    def project(self, w: Vector) -> Vector:
         """Return the point of the set that is nearest to w."""
 
     @abstractmethod
-    def linear_minimiser(self, g: Array) -> Array:
+    def linear_minimiser(self, g: Vector) -> Vector:
         """Return a point of the set at which the inner product with g is least."""
 
-    def prox(self, w: Array, step: float | Array) -> Array:
+    def prox(self, w: Vector, step: float | Vector) -> Vector:
         return self.project(w)
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import strict
-from .base import TOLERANCE, Array, Ball
+from ..arrays import Vector
+from .base import TOLERANCE, Ball
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,10 @@ class L1Ball(Ball):
     def __post_init__(self) -> None:
         strict.positive("radius", self.radius)
 
-    def value(self, w: Array) -> float:
+    def value(self, w: Vector) -> float:
         return 0.0 if np.sum(np.abs(w)) <= self.radius * (1 + TOLERANCE) else math.inf
 
-    def project(self, w: Array) -> Array:
+    def project(self, w: Vector) -> Vector:
         """Return the point of the ball that is nearest to w.
 
         Sorting finds the threshold exactly in O(p log p); see Duchi, Shalev-Shwartz, Singer and
@@ -54,7 +55,7 @@ class L1Ball(Ball):
         threshold = thresholds[np.flatnonzero(largest > thresholds)[-1]]
         return np.sign(w) * np.maximum(size - threshold, 0)
 
-    def linear_minimiser(self, g: Array) -> Array:
+    def linear_minimiser(self, g: Vector) -> Vector:
         """Return the vertex -radius * sign(g_j) e_j at the largest abs(g_j)."""
         vertex = np.zeros(g.shape)
         j = int(np.argmax(np.abs(g)))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import SURE, Array, Penalty, nonnegative
+from ..arrays import Vector
+from .base import SURE, Penalty, nonnegative
 from .set_functions import SetFunction
 
 _DRAWS = 100
@@ -56,16 +57,16 @@ class Submodular(Penalty):
     def strong_convexity(self) -> float:
         return self.l2
 
-    def value(self, w: Array) -> float:
+    def value(self, w: Vector) -> float:
         return self.strength * self.function.norm(w) + self.l2 / 2 * float(np.sum(np.square(w)))
 
-    def prox(self, w: Array, step: float | Array) -> Array:
+    def prox(self, w: Vector, step: float | Vector) -> Vector:
         if np.ndim(step):
             raise ValueError("Submodular needs one step for all coordinates, got several")
         shrink = 1 + float(step) * self.l2
         return self.function.prox(w / shrink, self.strength * float(step) / shrink)
 
-    def support(self, w: Array, noise: float) -> NDArray[np.bool_]:
+    def support(self, w: Vector, noise: float) -> NDArray[np.bool_]:
         """Return which coefficients are to differ from 0 if w carries noise of that deviation.
 
         Those that stay after a proximal step of the norm that takes everything from noise alone, in all but
@@ -77,10 +78,10 @@ class Submodular(Penalty):
         levels = [self.function.dual_norm(rng.standard_normal(w.shape)) for _ in range(_DRAWS)]
         return self.function.prox(w, float(np.quantile(levels, SURE)) * noise) != 0
 
-    def dual_norm(self, g: Array) -> float:
+    def dual_norm(self, g: Vector) -> float:
         """Return max of abs(g)(A) / F(A) over the nonempty A; strength and l2 have no part in it."""
         return self.function.dual_norm(g)
 
-    def linear_minimiser(self, g: Array) -> Array:
+    def linear_minimiser(self, g: Vector) -> Vector:
         """Return a point of the unit ball of the dual norm at which the inner product with g is least."""
         return self.function.linear_minimiser(g)

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import Vector
 from ..errors import UnsupportedProblem
-from ..kernels.arguments import BothWays
 from ..mechanisms import Mechanism, Randomness
 from ..privacy import Neighbours
+from ..records import Records
 from ..sampling import Sampling
+from ..tables import Capability
 
-Vector = NDArray[np.float64]
 State = TypeVar("State")
 Opened = TypeVar("Opened", covariant=True)
 Batch = NDArray[np.intp] | None
@@ -28,49 +29,11 @@ LARGEST_COEFFICIENT = 1e100
 """Public points stay below this, so that no product with a bounded record overflows."""
 
 LEAST_CLIP, LARGEST_CLIP = 1e-100, 1e100
-"""Range of clips. Slopes are at most 1e150 (see ``finite``), and norms of rows from 1e-150 to about 1e50: no
-factor that scales a gradient down to its clip leaves the range of doubles."""
+"""Range of clips. Slopes are at most 1e150 (see ``Records.slopes``), and norms of rows from 1e-150 to about
+1e50: no factor that scales a gradient down to its clip leaves the range of doubles."""
 
 LEAST_LIMIT, LARGEST_LIMIT = 1e-200, 1e200
 """Range of the clips of single coordinates, which are cut and not scaled."""
-
-_LARGEST_SLOPE = 1e150
-
-
-class Table(Protocol):
-    """What a query may ask of the records: products, columns and targets."""
-
-    @property
-    def y(self) -> Vector: ...
-    @property
-    def n_records(self) -> int: ...
-    @property
-    def n_features(self) -> int: ...
-    @property
-    def norms(self) -> Vector: ...
-    @property
-    def row_norms(self) -> Vector: ...
-    @property
-    def intercept_column(self) -> Vector: ...
-    def dot(self, w: Vector) -> Vector: ...
-    def t_dot(self, r: Vector) -> Vector: ...
-    def second_moments(self) -> Vector: ...
-    def rows(self, index: NDArray[np.intp]) -> Table: ...
-    def ascend(self, *steps: Any) -> int: ...
-    def column(self, j: int) -> tuple[Any, Vector]: ...
-    def sums(self, limit: Vector, reach: Vector) -> Any: ...
-    def weighed(self, r: Vector, limit: float) -> Any: ...
-    def lines(self) -> Vector: ...
-    @property
-    def without_zeros(self) -> Table: ...
-    @property
-    def both_ways(self) -> BothWays: ...
-    @property
-    def scale(self) -> Vector: ...
-    @property
-    def constant(self) -> float: ...
-    @property
-    def by_columns(self) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -82,7 +45,7 @@ class WorstCase:
 
     first: tuple[Vector, float]
     second: tuple[Vector, float]
-    public: tuple[Any, ...]
+    public: tuple[Vector, ...]
 
 
 @dataclass(frozen=True)
@@ -166,7 +129,7 @@ class Openable(Protocol[Opened]):
     """A query with private state that lives on between its releases, all by one mechanism."""
 
     def open(
-        self, data: Any, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
+        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
     ) -> Opened: ...
 
 
@@ -174,9 +137,11 @@ class Query(ABC):
     """A function of the records and of public arguments."""
 
     name: ClassVar[str]
+    needs: ClassVar[tuple[Capability, ...]] = ()
+    """What a table must offer beyond passes."""
 
     @abstractmethod
-    def __call__(self, data: Table, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         """The exact answer: for the curator's eyes only."""
 
     @abstractmethod
@@ -193,31 +158,27 @@ def wrong_kind(query: Query, mechanism: Mechanism, needed: str) -> ValueError:
     return ValueError(f"{query.name} is released by a mechanism that {needed}, not {mechanism.name}")
 
 
-def require_moderate(point: Any) -> None:
+def require_moderate(point: Vector | float) -> None:
     """Refuse a public point so large that products with bounded records could overflow.
 
     An overflow would turn a bounded contribution into NaN, which no noise hides.
     """
-    one = isinstance(point, float)  # at every step: NumPy would take longer
-    if not (abs(point) < LARGEST_COEFFICIENT if one else (np.abs(point) < LARGEST_COEFFICIENT).all()):
+    if isinstance(point, float):  # at every step: NumPy would take longer
+        moderate = abs(point) < LARGEST_COEFFICIENT
+    else:
+        moderate = bool((np.abs(point) < LARGEST_COEFFICIENT).all())
+    if not moderate:
         raise FloatingPointError("the coefficients diverged: use a smaller step_size")
 
 
 def require_enforceable(
-    name: str, clip: Any, least: float = LEAST_CLIP, largest: float = LARGEST_CLIP
+    name: str, clip: ArrayLike, least: float = LEAST_CLIP, largest: float = LARGEST_CLIP
 ) -> None:
     """Refuse a clip that double precision cannot enforce. An infinite one cuts nothing, and has no price."""
     clips = np.ravel(np.asarray(clip, dtype=np.float64))
     wrong = clips[~((clips >= least) & (clips <= largest) | (clips == np.inf))]
     if wrong.size:
         raise ValueError(f"{name} must be from {least:g} to {largest:g}, got {float(wrong[0])!r}")
-
-
-def finite(slopes: Vector) -> Vector:
-    """Slopes of at most 1e150: a loss that overflows must not turn a bounded record into NaN."""
-    if max(slopes.max(initial=0.0), -slopes.min(initial=0.0)) <= _LARGEST_SLOPE:
-        return slopes
-    return np.clip(np.nan_to_num(slopes), -_LARGEST_SLOPE, _LARGEST_SLOPE)
 
 
 def opposed_records(n_features: int, radius: float, constant: float) -> WorstCase:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
-Map = Callable[[Vector], Vector]
+from ..arrays import Vector
+from ..proximal import Map, Prox, Steps, accelerated, inner, largest_eigenvalue, norm
 
 FARTHER = 17 / 16
 """How much farther from the start than the minimiser may be a certified point may be."""
@@ -46,7 +44,7 @@ class Composite:
     """
 
     gradient: Map
-    prox: Callable[[Vector, float], Vector]
+    prox: Prox
     curve: Map
     smoothness: float
     strength: float
@@ -60,7 +58,7 @@ class Composite:
         """Where a proximal step leads, and the norm of a subgradient of the sum there."""
         slope = self.gradient(w)
         new = self.prox(w - step * slope, step)
-        return new, _norm((w - new) / step + self.gradient(new) - slope)
+        return new, norm((w - new) / step + self.gradient(new) - slope)
 
 
 def certified_minimiser(function: Composite, start: Vector, tolerance: float, farthest: float) -> Vector:
@@ -105,7 +103,7 @@ def _sure(function: Composite, w: Vector, tolerance: float, farthest: float) -> 
     """
     root = math.sqrt(function.condition)
     momentum = (root - 1) / (root + 1)
-    steps = _Steps(function, 1 / function.smoothness)
+    steps = Steps(function.gradient, function.prox, 1 / function.smoothness)
     w = ahead = steps(w)
     for _ in range(sure_steps(function.condition, farthest * function.strength / tolerance)):
         before, w = w, steps(ahead)
@@ -118,13 +116,15 @@ def _fast(function: Composite, start: Vector, tolerance: float, farthest: float)
     most = max(_FEWEST_STEPS, sure_steps(function.condition, farthest * function.strength / tolerance))
     # The certificate divides by the step: one that is lost beside the point would certify anything.
     shortest = 1 / function.smoothness
-    steps = _Steps(function, max(shortest, 1 / largest_curvature(function.curve, len(start))))
-    w, first = start, _norm(steps(start) - start) / steps.length
+    steps = Steps(
+        function.gradient, function.prox, max(shortest, 1 / largest_curvature(function.curve, len(start)))
+    )
+    w, first = start, norm(steps(start) - start) / steps.length
     # As precise as is cheap, so that the way to the minimiser hardly shows in the last digits.
     goal = min(max(_PRECISION * first, 1e-4 * tolerance), tolerance / 4)
     limit, before, block = _DIVERGED * first + goal, math.inf, _FIRST_BLOCK
     while steps.taken < most:
-        w, residual = _accelerated(steps, w, goal * steps.length, block, limit * steps.length)
+        w, residual = accelerated(steps, w, goal * steps.length, block, limit * steps.length)
         diverged = not residual <= limit * steps.length
         if diverged:
             # A step this short leads no point astray: momentum may, for a while.
@@ -133,64 +133,23 @@ def _fast(function: Composite, start: Vector, tolerance: float, farthest: float)
             w, residual = _extrapolated(steps, w, goal * steps.length)
         slow = residual > before * steps.length / 2
         if not diverged and (slow or residual <= goal * steps.length):
-            found, norm = function.subgradient(w, steps.length)
+            found, left = function.subgradient(w, steps.length)
             # The rounding that the tolerance allows for is that of points which are no farther out.
-            if norm <= tolerance and max(_norm(w - start), _norm(found - start)) <= FARTHER * farthest:
+            if left <= tolerance and max(norm(w - start), norm(found - start)) <= FARTHER * farthest:
                 return found
         before = math.inf if diverged else residual / steps.length
         if diverged or slow:
-            steps = _Steps(function, max(shortest, steps.length / 2), steps.taken)
+            steps = Steps(function.gradient, function.prox, max(shortest, steps.length / 2), steps.taken)
         block = block if diverged else 2 * block
     return None
 
 
 def largest_curvature(curve: Map, dimension: int) -> float:
     """Largest eigenvalue of a positive linear map, a little above; 1 if it is 0."""
-    v = np.random.default_rng(0).standard_normal(dimension)
-    value = 0.0
-    for _ in range(_POWER_STEPS):
-        v = curve(v / _norm(v))
-        before, value = value, _norm(v)
-        if not value > 0:
-            return 1.0
-        if abs(value - before) <= _NEARLY * value:
-            break
-    return _SAFETY * value
+    return _SAFETY * largest_eigenvalue(curve, dimension, _POWER_STEPS, _NEARLY) or 1.0
 
 
-@dataclass
-class _Steps:
-    """Proximal gradient steps, counted."""
-
-    function: Composite
-    length: float
-    taken: int = field(default=0)
-
-    def __call__(self, w: Vector) -> Vector:
-        self.taken += 1
-        return self.function.prox(w - self.length * self.function.gradient(w), self.length)
-
-
-def _accelerated(steps: _Steps, w: Vector, goal: float, count: int, limit: float) -> tuple[Vector, float]:
-    """Steps with momentum that restarts (O'Donoghue and Candes, 2015), and the length of the last one.
-
-    They end when one is no longer than the goal, or longer than a limit.
-    """
-    ahead, momentum, residual = w, 1.0, math.inf
-    for _ in range(count):
-        new = steps(ahead)
-        residual = _norm(new - ahead)
-        if not goal < residual <= limit:
-            return new, residual
-        if _inner(ahead - new, new - w) > 0:
-            momentum = 1.0
-        following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-        ahead = new + (momentum - 1) / following * (new - w)
-        w, momentum = new, following
-    return w, residual
-
-
-def _extrapolated(steps: _Steps, w: Vector, goal: float) -> tuple[Vector, float]:
+def _extrapolated(steps: Steps, w: Vector, goal: float) -> tuple[Vector, float]:
     """Steps extrapolated from the last ones (Anderson's mixing), as long as they pay; the shortest and where.
 
     The next point is the mixture of the last ends at which, if steps were linear, the step would be least.
@@ -198,7 +157,7 @@ def _extrapolated(steps: _Steps, w: Vector, goal: float) -> tuple[Vector, float]
     past = _Past(max(3, min(_MEMORY, _MOST_NUMBERS // len(w))))
     end = steps(w)
     move = end - w
-    best, residual, mark, waited = end, _norm(move), _norm(move), 0
+    best, residual, mark, waited = end, norm(move), norm(move), 0
     while residual > goal:
         waited += 1
         if waited == _PATIENCE:
@@ -207,13 +166,13 @@ def _extrapolated(steps: _Steps, w: Vector, goal: float) -> tuple[Vector, float]
             mark, waited = residual, 0
         point = end - past.share(move)
         following = steps(point)
-        if past.moves and not _norm(following - point) <= 2 * _norm(move):
+        if past.moves and not norm(following - point) <= 2 * norm(move):
             past = _Past(past.most)
             point, following = end, steps(end)
         past.add(following - end, following - point - move)
         end, move = following, following - point
-        if _norm(move) < residual:
-            best, residual = end, _norm(move)
+        if norm(move) < residual:
+            best, residual = end, norm(move)
     return best, residual
 
 
@@ -229,7 +188,7 @@ class _Past:
     def add(self, end: Vector, move: Vector) -> None:
         self.ends.append(end)
         self.moves.append(move)
-        row = np.array([[_inner(other, move) for other in self.moves]])
+        row = np.array([[inner(other, move) for other in self.moves]])
         self.products = np.block([[self.products, row[:, :-1].T], [row]])
         if len(self.moves) > self.most:
             self.ends.pop(0)
@@ -242,16 +201,7 @@ class _Past:
             return 0.0
         ridge = 1e-14 * np.trace(self.products) * np.eye(len(self.moves))
         try:
-            weights = np.linalg.solve(self.products + ridge, [_inner(other, move) for other in self.moves])
+            weights = np.linalg.solve(self.products + ridge, [inner(other, move) for other in self.moves])
         except np.linalg.LinAlgError:
             return 0.0
         return np.sum([weight * end for weight, end in zip(weights, self.ends, strict=True)], axis=0)
-
-
-def _norm(v: Vector) -> float:
-    return math.sqrt(_inner(v, v))
-
-
-def _inner(v: Vector, w: Vector) -> float:
-    """The inner product; not by BLAS, which would start threads for it."""
-    return float(np.einsum("i,i->", v, w))

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector
 from ..kernels.arguments import Form, NoiseBlock
 from ..losses import Loss
 from ..mechanisms import Additive, Gaussian, Mechanism
 from ..privacy import Neighbours
+from ..records import Records
+from ..tables import Columns, Index
 from .base import (
     LARGEST_LIMIT,
     LEAST_LIMIT,
     Exact,
     Query,
     Releases,
-    Table,
-    Vector,
     WorstCase,
-    finite,
     opposed_records,
     require_enforceable,
     require_moderate,
@@ -61,13 +61,14 @@ class CoordinateSums(Query):
     """
 
     name: ClassVar[str] = "clipped partial derivative"
+    needs = (Columns,)
     loss: Loss
     clip: Vector
 
     def __post_init__(self) -> None:
         require_enforceable("clip of a coordinate", self.clip, LEAST_LIMIT, LARGEST_LIMIT)
 
-    def __call__(self, data: Table, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
         opened = self.open(data, w, Neighbours.REPLACE_ONE, Exact(), Gaussian(0.0))
         return np.array([opened.release(j) for j in range(len(w))])
@@ -79,7 +80,7 @@ class CoordinateSums(Query):
         return opposed_records(n_features, radius, constant)
 
     def open(
-        self, data: Table, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
+        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
     ) -> OpenCoordinates:
         """Start keeping the margins of every record at w."""
         if not isinstance(mechanism, Additive):
@@ -91,19 +92,18 @@ class OpenCoordinates:
     """Private state (the margins) behind ``release``, ``move`` and ``descend``."""
 
     def __init__(
-        self, query: CoordinateSums, data: Table, w: Vector, sensitivity: Vector,
+        self, query: CoordinateSums, data: Records, w: Vector, sensitivity: Vector,
         releases: Releases, mechanism: Additive,
     ) -> None:  # fmt: skip
         self._query, self._sensitivity = query, sensitivity
         self._releases, self._mechanism = releases, mechanism
-        self._columns, self._tail, self._y = data.by_columns, data.intercept_column, data.y
-        self._last = data.n_features
-        self._w, self._z = np.array(w, dtype=np.float64), data.dot(w)
+        self._data, self._columns, self._tail = data, data.by_columns, data.intercept_column
+        self._w, self._z = np.array(w, dtype=np.float64), data.margins(w)
 
     def release(self, j: int) -> float:
         """The partial derivative j, made private: costs one event."""
         rows, entries = self._column(j)
-        slope = finite(self._query.loss.derivative(self._z[rows], self._y[rows]))
+        slope = self._data.slopes(self._query.loss, self._z[rows], rows)
         limit = self._query.clip[j]
         exact = float(np.clip(slope * entries, -limit, limit).sum())
         return self._releases.give(exact, self._sensitivity[j], self._mechanism)
@@ -134,13 +134,15 @@ class OpenCoordinates:
         if mechanism.noise > 0:
             self._require_finite(coordinates, noise, rule)
         releases, moves = NoiseBlock(coordinates, self._query.clip, noise, grid), np.empty(len(coordinates))
-        self._columns.descend(self._tail, Form.of(loss), self._y, self._z, self._w, releases, rule, moves)
+        self._columns.descend(
+            self._tail, Form.of(loss), self._data.y, self._z, self._w, releases, rule, moves
+        )
         return moves, self._w.copy()
 
     def _require_finite(self, coordinates: NDArray[np.int64], noise: Vector, rule: CoordinateRule) -> None:
         """Refuse a block that could overflow, whatever the records are."""
-        largest = len(self._y) * self._query.clip[coordinates] + np.abs(noise)
+        largest = self._data.n_records * self._query.clip[coordinates] + np.abs(noise)
         require_moderate(np.abs(self._w).max() + np.sum(rule.rate[coordinates] * largest))
 
-    def _column(self, j: int) -> tuple[Any, Any]:
-        return (slice(None), self._tail) if j == self._last else self._columns.column(j)
+    def _column(self, j: int) -> tuple[Index, NDArray[np.floating]]:
+        return (slice(None), self._tail) if j == self._data.n_features else self._columns.column(j)

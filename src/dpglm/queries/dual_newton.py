@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector
 from ..losses import Loss
-from .base import Table, Vector
+from ..records import Records
 
 if TYPE_CHECKING:
     from .dual_step import DualForm
 
-_MOST_STEPS = 50
+_MOST_NEWTON_STEPS = 50
 _MOST_HALVINGS = 40
 _ENOUGH = 1e-4
-_ROUNDING = 2.0**-46
+_VALUE_ERROR = 2.0**-46
 _AT_AN_END = 1e-9
 _HELD = 1e-6
 _ENTRIES = 1 << 20
@@ -39,7 +40,7 @@ class DualNewton:
     ----------
     loss : Loss
         With exact dual steps.
-    data : Table
+    data : Records
     form : DualForm
     alpha : array of shape (n_records,)
         Dual variables to start from.
@@ -47,24 +48,24 @@ class DualNewton:
         Coefficients to start from, the intercept being the last one.
     """
 
-    def __init__(self, loss: Loss, data: Table, form: DualForm, alpha: Vector, w: Vector) -> None:
+    def __init__(self, loss: Loss, data: Records, form: DualForm, alpha: Vector, w: Vector) -> None:
         self._loss, self._data, self._form = loss, data, form
         self.alpha, self.w, self.point = alpha, w, w
         self._pull = np.zeros_like(w)
         self._l2 = form.l2.copy()
-        if form.intercept:
-            self._l2[-1] = 0.0
+        _, free = form.split(self._l2)
+        free[:] = 0.0
         self._entry = float(np.square(data.row_norms).mean()) / len(w) or 1.0
 
     def round(self, width: float) -> int:
         """Move dual variables and coefficients to where a round ends; the number of Newton steps."""
         self._width, self._loose = width, width / self._entry
         self._hold, self._centre = np.zeros_like(self.w), self.w
-        if self._form.intercept:  # little beside the curvature that one record adds
-            self._hold[-1] = _HELD * self._data.constant**2 / (self._form.n * width)
-        here = self._at(self.w, self._data.dot(self.w))
+        _, intercept = self._form.split(self._hold)  # little beside the curvature that one record adds
+        intercept[:] = _HELD * self._data.constant**2 / (self._form.n * width)
+        here = self._at(self.w, self._data.margins(self.w))
         taken = 0
-        while taken < _MOST_STEPS:
+        while taken < _MOST_NEWTON_STEPS:
             taken += 1
             gradient = self._gradient(here)
             try:
@@ -82,7 +83,7 @@ class DualNewton:
         change, length = self._data.dot(move), 1.0
         for _ in range(_MOST_HALVINGS):
             ahead = self._at(here.w + length * move, here.z + length * change)
-            if ahead.value <= here.value + _ENOUGH * length * slope + _ROUNDING * abs(here.value):
+            if ahead.value <= here.value + _ENOUGH * length * slope + _VALUE_ERROR * abs(here.value):
                 return ahead, length
             length /= 2
         return here, 0.0

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector, join, split
 from ..kernels.arguments import DualPoint, DualVariables, Form
 from ..losses import Loss
 from ..mechanisms import Gaussian, Mechanism
 from ..privacy import Neighbours
+from ..records import Records
 from ..sampling import Everyone, Sampling
+from ..tables import Index, Rows
 from .base import (
     Exact,
     Query,
     Releases,
-    Table,
-    Vector,
     WorstCase,
-    finite,
     opposed_records,
     require_enforceable,
     require_moderate,
@@ -53,9 +52,18 @@ class DualForm:
         """The coefficients at v."""
         mean = v / self.n
         w = np.clip(np.copysign(np.maximum(np.abs(mean) - self.l1, 0.0), mean) / self.l2, self.low, self.high)
-        if self.intercept:
-            w[-1] += self.centre
+        _, intercept = self.split(w)
+        intercept += self.centre
         return w
+
+    def split(self, w: Vector) -> tuple[Vector, Vector]:
+        """Coefficients of the features, and the intercept: one number or none. Both are views."""
+        return split(w, len(w) - self.intercept)
+
+    def around(self, w: Vector) -> DualForm:
+        """The form that holds the intercept around where it is at w."""
+        _, intercept = self.split(w)
+        return replace(self, centre=float(intercept[0])) if self.intercept else self
 
     @cached_property
     def compiled(self) -> DualPoint:
@@ -68,11 +76,12 @@ class DualForm:
     def conjugate(self, v: Vector) -> float:
         """The largest value of u·v/n less the penalty of u, over all coefficients u."""
         w = self.point(v)
-        free = np.append(w[:-1], w[-1] - self.centre) if self.intercept else w
-        return float(w @ v / self.n - self.penalty(free))
+        return float(w @ v / self.n - self.penalty(w))
 
-    def penalty(self, free: Vector) -> float:
-        """The penalty of coefficients, the intercept without its centre."""
+    def penalty(self, w: Vector) -> float:
+        """The penalty of coefficients, that of the intercept for how far it is from its centre."""
+        features, intercept = self.split(w)
+        free = join(features, intercept - self.centre)
         return float((self.l1 * np.abs(free) + self.l2 / 2 * np.square(free)).sum())
 
 
@@ -102,6 +111,7 @@ class DualStep(Query):
     """
 
     name: ClassVar[str] = "dual step"
+    needs = (Rows,)
     loss: Loss
     clip: float
     weight: float
@@ -111,7 +121,7 @@ class DualStep(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: Table, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
         return OpenDual(self, data, 0.0, Exact(), Gaussian(0.0)).step(w, Everyone())
 
@@ -122,7 +132,7 @@ class DualStep(Query):
         return opposed_records(n_features, radius, constant)
 
     def open(
-        self, data: Table, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
+        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
     ) -> OpenDual:
         """Start with dual variables of 0."""
         if not isinstance(mechanism, Gaussian):
@@ -134,7 +144,7 @@ class OpenDual:
     """Dual variables behind ``step``, and without noise behind ``ascend``, ``polish`` and ``gap``."""
 
     def __init__(
-        self, query: DualStep, data: Table, sensitivity: float, releases: Releases, mechanism: Gaussian
+        self, query: DualStep, data: Records, sensitivity: float, releases: Releases, mechanism: Gaussian
     ) -> None:
         self._query, self._data, self._sensitivity = query, data, sensitivity
         self._releases, self._mechanism = releases, mechanism
@@ -153,14 +163,11 @@ class OpenDual:
 
     def _answer(self, w: Vector, batch: NDArray[np.intp] | None) -> tuple[Vector, Vector]:
         """The exact sum over a batch, and the steps of its records, which are not taken yet."""
-        here: Any = slice(None) if batch is None else batch
+        here: Index = slice(None) if batch is None else batch
         data = self._data if batch is None else self._data.rows(batch)
         with np.errstate(over="ignore", invalid="ignore"):
-            moves = self._query.loss.dual_step(self._alpha[here], data.dot(w), data.y, self._weight[here])
-        moves = finite(moves)
-        if math.isfinite(self._query.clip):
-            cut = np.abs(moves) * data.row_norms
-            moves = moves * (self._query.clip / np.maximum(cut, self._query.clip))
+            moves = data.dual_steps(self._query.loss, self._alpha[here], data.margins(w), self._weight[here])
+        moves = data.clipped(moves, self._query.clip)
         return data.t_dot(moves), moves
 
     def _keep(self, batch: NDArray[np.intp] | None, moves: Vector) -> None:
@@ -215,8 +222,7 @@ class OpenDual:
         with np.errstate(all="ignore"):
             for _ in range(_MOST_ROUNDS):
                 steps += data.n_records * newton.round(width)
-                held = replace(form, centre=float(newton.point[-1])) if form.intercept else form
-                gap, objective = self._gap(newton.point, held, newton.alpha)
+                gap, objective = self._gap(newton.point, form.around(newton.point), newton.alpha)
                 waited += 1
                 if gap < best[0]:
                     best, waited = (gap, newton.point, newton.alpha), 0
@@ -238,11 +244,10 @@ class OpenDual:
 
     def _gap(self, w: Vector, form: DualForm, alpha: Vector) -> tuple[float, float]:
         loss, y = self._query.loss, self._data.y
-        free = np.append(w[:-1], w[-1] - form.centre) if form.intercept else w
-        primal = loss.value(self._data.dot(w), y).mean() + form.penalty(free)
+        primal = loss.value(self._data.margins(w), y).mean() + form.penalty(w)
         conjugates, other = loss.conjugate(-alpha, y), form.conjugate(self._data.t_dot(alpha))
         gap = primal + conjugates.mean() + other
-        hidden = _ROUNDING * (abs(primal) + np.abs(conjugates).mean() + abs(other))
+        hidden = _GAP_ERROR * (abs(primal) + np.abs(conjugates).mean() + abs(other))
         return 0.0 if abs(gap) <= hidden else float(gap), float(primal)
 
     def _require_no_noise(self) -> None:
@@ -257,7 +262,7 @@ class OpenDual:
         return self._releases.give(answer, 0.0, self._mechanism)
 
 
-_ROUNDING = 2.0**-50
+_GAP_ERROR = 2.0**-50
 _WIDTH = 100.0
 _NARROWER = 5.0
 _LEAST_WIDTH = 1e-7

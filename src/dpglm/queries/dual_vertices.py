@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from ..arrays import Vector, split
 from ..mechanisms import Mechanism, Selection
 from ..privacy import Neighbours
-from .base import Query, Releases, Table, Vector, WorstCase, require_moderate, wrong_kind
+from ..records import Records
+from .base import Query, Releases, WorstCase, require_moderate, wrong_kind
 from .minimiser import Minimiser
 
 
@@ -27,8 +29,8 @@ class DualVertices(Query):
     minimiser: Minimiser
     radius: float
 
-    def __call__(self, data: Table, *public: Any) -> Vector:
-        features = self.radius * self.minimiser(data, *public)[: self.minimiser.n_features]
+    def __call__(self, data: Records, *public: Vector) -> Vector:
+        features, _ = split(self.radius * self.minimiser(data, *public), self.minimiser.n_features)
         return np.concatenate([features, -features])
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
@@ -38,7 +40,7 @@ class DualVertices(Query):
         return self.minimiser.worst_case(n_features, radius, constant)
 
     def open(
-        self, data: Table, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
+        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
     ) -> OpenDualVertices:
         """The scores for minimisers with the start w."""
         if not isinstance(mechanism, Selection):
@@ -51,7 +53,7 @@ class OpenDualVertices:
     """Scores behind ``select``."""
 
     def __init__(
-        self, query: DualVertices, data: Table, start: Vector, sensitivity: float,
+        self, query: DualVertices, data: Records, start: Vector, sensitivity: float,
         releases: Releases, mechanism: Selection,
     ) -> None:  # fmt: skip
         self._query, self._data, self._start = query, data, start

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-
+from ..arrays import Vector
 from ..losses import Loss
 from ..privacy import Neighbours
-from .base import Query, Table, Vector, WorstCase, finite, opposed_records, require_enforceable
+from ..records import Records
+from .base import Query, WorstCase, opposed_records, require_enforceable
 
 
 @dataclass(frozen=True)
@@ -30,15 +29,10 @@ class ClippedGradient(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: Table, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
-        slope = finite(self.loss.derivative(data.dot(w), data.y))
-        if math.isfinite(self.clip):
-            cut = np.abs(slope)
-            cut *= data.row_norms
-            np.divide(self.clip, np.maximum(cut, self.clip, out=cut), out=cut)
-            slope = np.multiply(slope, cut, out=cut)
-        return data.t_dot(slope)
+        slopes = data.slopes(self.loss, data.margins(w))
+        return data.t_dot(data.clipped(slopes, self.clip))
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return self.clip * neighbours.records_moved

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from ..arrays import Vector
 from ..losses import Loss
 from ..privacy import Neighbours
+from ..records import Records
 from .base import (
     LARGEST_LIMIT,
     LEAST_LIMIT,
     Query,
-    Table,
-    Vector,
     WorstCase,
-    finite,
     opposed_records,
     require_enforceable,
 )
@@ -39,9 +38,9 @@ class InterceptSlope(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip, LEAST_LIMIT, LARGEST_LIMIT)
 
-    def __call__(self, data: Table, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
-        slopes = finite(self.loss.derivative(data.dot(w), data.y))
+        slopes = data.slopes(self.loss, data.margins(w))
         return np.clip(slopes * data.intercept_column, -self.clip, self.clip).sum(keepdims=True)
 
     def sensitivity(self, neighbours: Neighbours) -> float:

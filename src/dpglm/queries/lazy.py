@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector, cache_lines
 from ..kernels.arguments import Followed, Form, Heads, Terms
-from .base import Table, Vector, finite
+from ..records import Records
+from ..tables import Weighed
 
 if TYPE_CHECKING:
     from .vertices import VertexScores
@@ -36,7 +38,7 @@ class LazyVertices:
     Parameters
     ----------
     query : VertexScores
-    data : Table
+    data : Records
     parts : array of shape (n_records,)
         What the coefficients add to each margin.
     base : float
@@ -48,12 +50,12 @@ class LazyVertices:
     """
 
     def __init__(
-        self, query: VertexScores, data: Table, parts: Vector, base: float, radius: float, grid: float,
+        self, query: VertexScores, data: Records, parts: Vector, base: float, radius: float, grid: float,
         scale: float,
     ) -> None:  # fmt: skip
         self._query, self._data, self._base, self._radius = query, data, base, radius
         self._table = data.both_ways
-        self._state = data.lines()
+        self._state = cache_lines(data.n_records)
         self._state[:, 0], self._state[:, 2], self._state[:, 3] = parts, data.y, data.scale
         self._line = np.array([grid, 1 / scale, 0.0, 0.0])
         # Proposals, true sums, entries read for these and to follow rows, entries of features selected.
@@ -102,7 +104,7 @@ class LazyVertices:
         loss, state = self._query.loss, self._state
         state[:, 1] = state[:, 0]
         z = state[:, 0] + np.where(state[:, 3] > 0, self._base, 0.0)
-        slopes = finite(loss.derivative(z, self._data.y))
+        slopes = self._data.slopes(loss, z)
         weighed = self._data.weighed(slopes, self._query.clip)
         sums = weighed.sums
         # What rounding can add: of margins and slopes by weight, of terms for each entry, of scores for all.
@@ -132,8 +134,8 @@ class LazyVertices:
         sort(self._followed, self._heads, self._bins)
 
     def _choose_heads(
-        self, weighed: Any, added_up: float, farthest: float
-    ) -> tuple[float, float, NDArray[Any]]:
+        self, weighed: Weighed, added_up: float, farthest: float
+    ) -> tuple[float, float, NDArray[np.int64]]:
         """How far margins may lag, for sums and for heads, and the columns that are heads.
 
         Bounds are then half a scale above scores.

@@ -8,18 +8,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..arrays import Vector, join
 from ..errors import UnsupportedProblem
 from ..losses import Loss
 from ..mechanisms import LinearTerm, Mechanism
 from ..penalties import Penalty
 from ..privacy import Neighbours
+from ..records import Records
 from .base import (
     Query,
     Releases,
-    Table,
-    Vector,
     WorstCase,
-    finite,
     opposed_records,
     require_enforceable,
 )
@@ -173,7 +172,7 @@ class Minimiser(Query):
         """
         return self.error(self.push + length / self.n_records) + moved / (self.n_records * self.strength)
 
-    def __call__(self, data: Table, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         linear, start = public
         return Objective(self, data, linear, start).minimiser()
 
@@ -189,7 +188,7 @@ class Minimiser(Query):
         return replace(case, public=(linear, np.zeros_like(linear)))
 
     def open(
-        self, data: Table, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
+        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
     ) -> OpenMinimiser:
         """The objective with its start at w, to be minimised with a random linear term.
 
@@ -207,7 +206,7 @@ class Minimiser(Query):
 class Objective:
     """The objective of a `Minimiser` over a table: for the curator's eyes only."""
 
-    def __init__(self, query: Minimiser, data: Table, linear: Vector, start: Vector) -> None:
+    def __init__(self, query: Minimiser, data: Records, linear: Vector, start: Vector) -> None:
         if (data.n_records, data.n_features) != (query.n_records, query.n_features):
             raise ValueError("the minimiser is asked of a table of another size than planned")
         # True of every table that was made with the bounds of the problem, whatever its records are.
@@ -253,16 +252,17 @@ class Objective:
         strengths = np.full(query.dimension, query.penalty.strong_convexity + query.quadratic)
         centre = np.zeros(query.dimension)
         if query.hold is not None:
-            strengths[-1], centre[-1] = query.hold, self._start[-1]
-        z = data.dot(w)
-        curvature = query.loss.curvature(z, data.y) * (np.abs(query.loss.derivative(z, data.y)) < self._limit)
+            data.split(strengths)[1][:] = query.hold
+            data.split(centre)[1][:] = data.split(self._start)[1]
+        z = data.margins(w)
+        curvature = query.loss.curvature(z, data.y) * (np.abs(data.slopes(query.loss, z)) < self._limit)
         hessian = np.array([data.t_dot(curvature * data.dot(unit)) for unit in np.eye(query.dimension)])
         gradient = self._slope(w) + self._linear + strengths * (w - centre)
         return -n * gradient, float(np.linalg.slogdet(hessian + n * np.diag(strengths))[1])
 
     def _slope(self, w: Vector) -> Vector:
         """Mean of the clipped gradients."""
-        slopes = finite(self._query.loss.derivative(self._data.dot(w), self._data.y))
+        slopes = self._data.slopes(self._query.loss, self._data.margins(w))
         return self._data.t_dot(np.clip(slopes, -self._limit, self._limit)) / self._query.n_records
 
     def _curve(self, v: Vector) -> Vector:
@@ -270,12 +270,13 @@ class Objective:
         return self._query.loss.smoothness() * self._data.t_dot(self._data.dot(v)) / self._query.n_records
 
     def _prox(self, w: Vector, step: float) -> Vector:
-        query, p = self._query, self._query.n_features
+        query, (features, intercept) = self._query, self._data.split(w)
         shrink = 1 + step * query.quadratic
-        features = query.penalty.prox(w[:p] / shrink, step / shrink)
+        features = query.penalty.prox(features / shrink, step / shrink)
         if query.hold is None:
             return features
-        return np.append(features, (w[p] + step * query.hold * self._start[p]) / (1 + step * query.hold))
+        _, start = self._data.split(self._start)
+        return join(features, (intercept + step * query.hold * start) / (1 + step * query.hold))
 
 
 class OpenMinimiser:

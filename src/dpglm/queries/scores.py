@@ -8,10 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian, Mechanism, Round
 from ..mechanisms.base import Kept
 from ..privacy import Neighbours
+from ..records import Records
+from ..tables import Columns
 from .base import (
     LARGEST_LIMIT,
     LEAST_LIMIT,
@@ -19,10 +22,7 @@ from .base import (
     Exact,
     Query,
     Releases,
-    Table,
-    Vector,
     WorstCase,
-    finite,
     opposed_records,
     require_enforceable,
     require_moderate,
@@ -32,7 +32,7 @@ from .base import (
 RULES = {"gs": 0, "gs-s": 0, "gs-r": 1, "gs-q": 2}
 """Greedy rules; GS is GS-s of a penalty without kinks."""
 
-_ROUNDING = 2.0**-12
+_SCORE_ERROR = 2.0**-12
 _LEAST_CURVATURE, _LARGEST_CURVATURE = 1e-220, 1e220
 _LEAST_RATIO, _LARGEST_RATIO = 1e-130, 1e130  # squares of scores are normal numbers, also over n
 
@@ -66,6 +66,7 @@ class CoordinateScores(Query):
     """
 
     name: ClassVar[str] = "coordinate scores"
+    needs = (Columns,)
     loss: Loss
     clip: Vector
     curvature: Vector
@@ -79,19 +80,19 @@ class CoordinateScores(Query):
         ratio = self.clip / np.sqrt(self.curvature)
         require_enforceable("clip over the root of the curvature", ratio, _LEAST_RATIO, _LARGEST_RATIO)
 
-    def __call__(self, data: Table, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
         exact = self.open(data, w, Neighbours.REPLACE_ONE, Exact(), Round(Exponential(0.0), Gaussian(0.0)))
         return np.asarray(exact.step()[0])
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
-        return self.clip / np.sqrt(self.curvature) * neighbours.records_moved * (1 + _ROUNDING)
+        return self.clip / np.sqrt(self.curvature) * neighbours.records_moved * (1 + _SCORE_ERROR)
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return opposed_records(n_features, radius, constant)
 
     def open(
-        self, data: Table, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
+        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
     ) -> OpenScores:
         """Start keeping the margins, slopes and sums of every record at w."""
         if not isinstance(mechanism, Round):
@@ -103,21 +104,23 @@ class OpenScores:
     """Private state (margins, slopes, sums, scores) behind ``step`` and ``move``."""
 
     def __init__(
-        self, query: CoordinateScores, data: Table, w: Vector, neighbours: Neighbours,
+        self, query: CoordinateScores, data: Records, w: Vector, neighbours: Neighbours,
         releases: Releases, mechanism: Round,
     ) -> None:  # fmt: skip
         from ..kernels.scores import scores  # compiled code is loaded by those who use it
 
         self._query, self._data, self._releases, self._round = query, data, releases, mechanism
-        self._n, self._y, self._compiled = data.n_records, data.y, scores
+        self._n, self._compiled = data.n_records, scores
         self._arguments = (*query.form, data.n_features)
         self._require_precise(slice(None), w)
-        self._require_inside(w[: data.n_features])
-        self._all: NDArray[Any] = np.arange(len(w), dtype=np.int32 if len(w) < 2**31 else np.int64)
-        self._z = data.dot(w)
+        self._require_inside(data.split(w)[0])
+        self._all: NDArray[np.signedinteger] = np.arange(
+            len(w), dtype=np.int32 if len(w) < 2**31 else np.int64
+        )
+        self._z = data.margins(w)
         self._largest = float(query.sensitivity(neighbours).max())
         self._sensitivity = query.clip * neighbours.records_moved
-        self._slopes = finite(query.loss.derivative(self._z, data.y))
+        self._slopes = data.slopes(query.loss, self._z)
         self._clipped = data.sums(query.clip, query.reach)
         self._clipped.shift(slice(None), np.zeros_like(self._slopes), self._slopes)
         self._points, self._roots = self._clipped.notes, np.sqrt(query.curvature)
@@ -158,33 +161,34 @@ class OpenScores:
         rows, entries = self._data.column(j)
         z = self._z[rows] + (value - self._points[j, 0]) * entries
         self._z[rows], self._points[j, 0] = z, value
-        old, new = np.array(self._slopes[rows]), finite(self._query.loss.derivative(z, self._y[rows]))
+        old, new = np.array(self._slopes[rows]), self._data.slopes(self._query.loss, z, rows)
         self._slopes[rows] = new
         touched = self._clipped.shift(rows, old, new, j)
-        self._current &= touched is not None
-        if self._current and self._kept is not None:
+        if touched is None:
+            self._current = False
+        elif self._current and self._kept is not None:
             sorted_anew = self._kept.update(touched, self._scores(touched), lambda: self._scores(self._all))
             self._watch(self._kept, self._all if sorted_anew else touched)
 
-    def _watch(self, kept: Kept, index: Any) -> None:
+    def _watch(self, kept: Kept, index: NDArray[np.signedinteger]) -> None:
         """Hear of these coordinates again when their sums may have taken their scores out of their room."""
-        room = kept.room(index) - 2 * _ROUNDING * self._largest
+        room = kept.room(index) - 2 * _SCORE_ERROR * self._largest
         self._clipped.watch(index, room * self._roots[index])
 
     def _score(self, j: int) -> float:
         return float(self._scores(self._all[j : j + 1])[0])
 
-    def _scores(self, index: Any) -> Vector:
+    def _scores(self, index: NDArray[np.signedinteger]) -> Vector:
         rule = RULES[self._query.rule]
         return self._compiled(rule, self._n, self._sums, self._points, *self._arguments, index)
 
-    def _require_inside(self, coefficients: Any) -> None:
+    def _require_inside(self, coefficients: Vector | np.float64) -> None:
         """Refuse a public point outside the penalty's interval, where its value is infinite."""
         _, _, low, high = self._query.form
         if not ((low <= coefficients) & (coefficients <= high)).all():
             raise ValueError("the scores of a point outside the penalty's interval are not defined")
 
-    def _require_precise(self, j: Any, w_j: Any) -> None:
+    def _require_precise(self, j: int | slice, w_j: Any) -> None:
         """Refuse a public point at which the rounding of a score could exceed what is allowed for it."""
         l1, l2, _, _ = self._query.form
         excess = self._n * (l1 + l2 * abs(w_j)) - 2.0**35 * self._query.clip[j]

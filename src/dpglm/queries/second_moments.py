@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from ..arrays import Vector
 from ..privacy import Neighbours
-from .base import Query, Table, Vector, WorstCase
+from ..records import Records
+from .base import Query, WorstCase
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class SecondMoments(Query):
     name: ClassVar[str] = "column second moments"
     radius: float
 
-    def __call__(self, data: Table, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         return data.second_moments()
 
     def sensitivity(self, neighbours: Neighbours) -> float:

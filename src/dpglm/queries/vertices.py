@@ -9,19 +9,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector, join
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian, Mechanism
 from ..mechanisms.base import Kept
 from ..privacy import Neighbours
+from ..records import Records
+from ..tables import Index, RowsAndColumns
 from .base import (
     Draws,
     Exact,
     Query,
     Releases,
-    Table,
-    Vector,
     WorstCase,
-    finite,
     opposed_records,
     require_enforceable,
     require_moderate,
@@ -65,6 +65,7 @@ class VertexScores(Query):
     """
 
     name: ClassVar[str] = "vertex scores"
+    needs = (RowsAndColumns,)
     loss: Loss
     clip: float
     n_features: int
@@ -75,7 +76,7 @@ class VertexScores(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: Table, *public: Any) -> Vector:
+    def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
         return np.asarray(self.open(data, w, Neighbours.REPLACE_ONE, Exact(), Exponential(0.0)).select())
 
@@ -86,7 +87,7 @@ class VertexScores(Query):
         return opposed_records(n_features, radius, constant)
 
     def open(
-        self, data: Table, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
+        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
     ) -> OpenVertices:
         """Start keeping the margins of every record at w."""
         if not isinstance(mechanism, Exponential):
@@ -99,16 +100,16 @@ class OpenVertices:
     """Private state (margins with a shared factor, slopes, sums) behind ``select``, ``shrink``, ``move``."""
 
     def __init__(
-        self, query: VertexScores, data: Table, w: Vector, sensitivity: float,
+        self, query: VertexScores, data: Records, w: Vector, sensitivity: float,
         releases: Releases, mechanism: Exponential,
     ) -> None:  # fmt: skip
         self._query, self._data, self._sensitivity = query, data, sensitivity
         self._releases, self._mechanism = releases, mechanism
-        p = data.n_features
-        self._size = float(np.abs(w[:p]).sum())
-        self._base = float(w[p] * data.constant) if len(w) > p else 0.0
+        features, intercept = data.split(w)
+        self._size = float(np.abs(features).sum())
+        self._base = float(intercept.sum() * data.constant)
         self._rest = np.where(data.scale > 0, self._base, 0.0)
-        self._v = data.dot(np.append(w[:p], np.zeros(len(w) - p))) if self._size else 0.0 * self._rest
+        self._v = data.dot(join(features, 0.0 * intercept)) if self._size else 0.0 * self._rest
         self._factor = self._refreshed = 1.0
         self._refresh = 0.0 if query.structure == "lazy" else query.refresh
         self._clipped: Any = None
@@ -173,8 +174,8 @@ class OpenVertices:
         if self._mechanism.noise > 0:
             raise ValueError("the Frank-Wolfe gap is not private: it is available without noise only")
         part = self._factor * self._v
-        slopes = finite(self._query.loss.derivative(part + self._rest, self._data.y))
-        sums = self._data.t_dot(slopes)[: self._query.n_features]
+        slopes = self._data.slopes(self._query.loss, part + self._rest)
+        sums, _ = self._data.split(self._data.t_dot(slopes))
         gap = float(slopes @ part + radius * np.abs(sums).max(initial=0.0)) / self._data.n_records
         return self._releases.give(gap, 0.0, Gaussian(0.0))
 
@@ -204,24 +205,24 @@ class OpenVertices:
 
     def _keep_sums(self) -> None:
         p = self._query.n_features
-        tail = len(self._data.intercept_column) if self._data.constant else 0
-        limit = np.append(np.full(p, self._query.clip), np.full(min(tail, 1), math.inf))
+        limit = join(np.full(p, self._query.clip), np.full(1 if self._data.constant else 0, math.inf))
         self._clipped = self._data.sums(limit, np.full(len(limit), math.inf))
         self._slopes = np.zeros(self._data.n_records)
         self._stay = np.zeros(p)
         if self._linear:
-            self._stay = self._data.t_dot(self._query.loss.derivative(self._rest, self._data.y))[:p]
+            still = self._data.slopes(self._query.loss, self._rest)
+            self._stay, _ = self._data.split(self._data.t_dot(still))
         self._kept = None
         self._refreshed = self._factor
         self._set_margins(slice(None), 0)
 
-    def _set_margins(self, rows: Any, j: int) -> None:
+    def _set_margins(self, rows: Index, j: int) -> None:
         """Bring the sums up to date with the margins of some rows."""
         old = np.array(self._slopes[rows])
         new = np.array(self._v[rows])
         if not self._linear:
             z = self._factor * new + self._rest[rows]
-            new = finite(self._query.loss.derivative(z, self._data.y[rows]))
+            new = self._data.slopes(self._query.loss, z, rows)
         self._slopes[rows] = new
         touched = self._clipped.shift(rows, old, new, j)
         if touched is None:
@@ -231,9 +232,9 @@ class OpenVertices:
             index = (2 * features[:, None] + np.arange(2)).ravel()
             self._kept.update(index, self._scores(features), lambda: self._scores(slice(None)))
 
-    def _scores(self, features: Any) -> Vector:
+    def _scores(self, features: Index) -> Vector:
         """Scores of both vertices of each of these features."""
-        sums = self._clipped.sums[: self._query.n_features][features]
+        sums = self._data.split(self._clipped.sums)[0][features]
         if self._linear:
             sums = self._factor * sums + self._stay[features]
         return np.column_stack([sums, -sums]).ravel()

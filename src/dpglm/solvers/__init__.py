@@ -11,6 +11,8 @@ from ..curator import Curator
 from ..errors import PlanMismatch, UnsupportedProblem
 from ..plan import Plan
 from ..problem import Problem
+from ..tables import Passes, can, refusal
+from .able import can_instead, needs_of
 from .auto import suited
 from .base import AnySolver, AuditCase, Result, Solver, Task
 from .coordinate_descent import CoordinateDescent
@@ -53,6 +55,7 @@ __all__ = [
     "Solver",
     "Task",
     "get",
+    "require_able",
     "run",
 ]
 
@@ -68,6 +71,17 @@ def get(solver: str | AnySolver, problem: Problem, n_features: int) -> AnySolver
             f"solver must be a Solver, 'auto' or one of {sorted(SOLVERS)}, got {solver!r}"
         )
     return SOLVERS[solver]()
+
+
+def require_able(solver: AnySolver, plan: Plan, problem: Problem, table: Passes) -> None:
+    """Refuse a table that does not offer what the queries of a plan need. No record is read.
+
+    The error names the solvers that can plan the problem, by their defaults, and run on the table.
+    """
+    needs = needs_of(type(solver), plan)
+    if not can(table, needs):
+        others = [kind.__name__ for kind in SOLVERS.values() if can_instead(kind, plan, problem, table)]
+        raise refusal(table, needs, type(solver).__name__, others)
 
 
 def run(plan: Plan, problem: Problem, curator: Curator) -> Result:

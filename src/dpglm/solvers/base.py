@@ -11,10 +11,10 @@ from numbers import Integral
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import strict
 from ..accounting import gaussian_mu
+from ..arrays import Vector
 from ..bounds import Bounds
 from ..curator import Curator
 from ..errors import UnsupportedProblem
@@ -23,9 +23,9 @@ from ..penalties import Zero
 from ..plan import Plan
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
+from ..queries import ClippedGradient
 from ..queries.base import LARGEST_CLIP, LEAST_CLIP, require_enforceable
 
-Vector = NDArray[np.float64]
 PlanType = TypeVar("PlanType", bound=Plan)
 
 _BYSTANDERS = 7
@@ -124,6 +124,8 @@ class Solver(ABC, Generic[PlanType]):
 
     plan_type: ClassVar[type[Plan]]
     choices: ClassVar[Mapping[str, Collection[str | None]]] = {}
+    exact_query: ClassVar[str] = ClippedGradient.name
+    """The query that a plan without releases asks, which is a plan without noise."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

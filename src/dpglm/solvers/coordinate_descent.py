@@ -10,12 +10,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arrays import Vector
 from ..curator import Curator
 from ..mechanisms import Gaussian
 from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import CoordinateRule, CoordinateSums, SecondMoments
-from .base import AuditCase, Result, Solver, Task, Vector, opposed, require_smooth
+from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .defaults import CROSSING_STEP, clip_of_gradients
 from .moments import SOURCES, Moments, Source, require_separable, second_moments
 

@@ -15,7 +15,7 @@ from ..problem import Problem
 PREDICTION_NOISE = 0.3
 """Noise in predictions that a fit may end with, in units of the largest slope over the smoothness."""
 
-MOST_STEPS = 500
+MOST_PRIVATE_STEPS = 500
 """More steps cost time and gain little."""
 
 CROSSING_STEP = 0.08

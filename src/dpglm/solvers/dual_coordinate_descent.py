@@ -19,10 +19,10 @@ from ..problem import Problem
 from ..queries import DualForm, DualStep
 from ..sampling import Everyone, Poisson
 from .averaging import LastQuarter
-from .base import AuditCase, Result, Solver, Task, Vector, opposed
+from .base import AuditCase, Result, Solver, Task, opposed
 from .defaults import PREDICTION_NOISE, clip_fraction
 
-MOST_STEPS = 1000
+MOST_DUAL_STEPS = 1000
 USUAL_RATE = 0.2
 LEAST_FRACTION = 0.3
 LONGEST_WAY = 0.8
@@ -87,6 +87,7 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = DualCoordinateDescentPlan
+    exact_query: ClassVar[str] = DualStep.name
 
     batch_size: int | None = None
     clip: float | None = None
@@ -145,7 +146,7 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
             tail.add(w)
         if plan.average:
             w = tail.mean
-        gap = None if plan.budget.private else opened.gap(w, _around(form, w))[0]
+        gap = None if plan.budget.private else opened.gap(w, form.around(w))[0]
         return Result(w, plan.steps, gap)
 
     @classmethod
@@ -191,12 +192,12 @@ def default_settings(
     way = min(PREDICTION_NOISE * weakest / (noise * bend * problem.radius(p) ** 2), LONGEST_WAY)
     if clip is None:
         most = clip_fraction(problem, noise)
-        least = way * (1 + weight * smoothness) / (rate * (steps or MOST_STEPS))
+        least = way * (1 + weight * smoothness) / (rate * (steps or MOST_DUAL_STEPS))
         fraction = max(most + (LEAST_FRACTION - most) * way / LONGEST_WAY, least)
         fraction = min(fraction, max(most, LEAST_FRACTION))
         clip = fraction * whole / (1 + weight * smoothness)
     if steps is None:
-        steps = math.ceil(min(max(way * whole / (rate * clip), 1), MOST_STEPS))
+        steps = math.ceil(min(max(way * whole / (rate * clip), 1), MOST_DUAL_STEPS))
     return batch_size, clip, steps
 
 
@@ -215,10 +216,10 @@ def _intercept(problem: Problem, p: int) -> tuple[float, float]:
 def _form(problem: Problem, plan: DualCoordinateDescentPlan) -> DualForm:
     p = plan.n_features
     l1, l2, low, high = problem.coordinate_form(p)
-    centre = 0.0
-    if problem.fit_intercept:
-        l2[-1], centre = _intercept(problem, p)[0], float(problem.start(p)[-1])
-    return DualForm(plan.n_records, l1, l2, low, high, centre, problem.fit_intercept)
+    _, intercept = problem.split(l2)
+    intercept[:] = _intercept(problem, p)[0]
+    form = DualForm(plan.n_records, l1, l2, low, high, intercept=problem.fit_intercept)
+    return form.around(problem.start(p))
 
 
 def _query(problem: Problem, plan: DualCoordinateDescentPlan) -> DualStep:
@@ -227,11 +228,6 @@ def _query(problem: Problem, plan: DualCoordinateDescentPlan) -> DualStep:
     largest = problem.bounds.radius(p) ** 2 / strength + problem.constant(p) ** 2 / intercept
     shared = plan.overlap * (plan.batch_size - 1) / n * largest if plan.batch_size > 1 else 0.0
     return DualStep(problem.loss, plan.clip, 1 / (n * strength), 1 / (n * intercept), shared)
-
-
-def _around(form: DualForm, w: Vector) -> DualForm:
-    """The form that holds the intercept around where it is at w."""
-    return replace(form, centre=float(w[-1])) if form.intercept else form
 
 
 def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, curator: Curator) -> Result:
@@ -257,14 +253,14 @@ def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, 
             work += max(taken, _LEAST_WORK)
         steps += visits
         w = form.point(v)
-        gap, objective = opened.gap(w, _around(form, w))
+        gap, objective = opened.gap(w, form.around(w))
         if gap > _TOLERANCE * abs(objective) and work >= patience:
-            w, v, taken = opened.polish(w, _around(form, w), _TOLERANCE)
-            gap, objective = opened.gap(w, _around(form, w))
+            w, v, taken = opened.polish(w, form.around(w), _TOLERANCE)
+            gap, objective = opened.gap(w, form.around(w))
             steps, work, patience = steps + taken, work + taken, _MORE_PATIENCE * (work + taken)
         if gap <= _TOLERANCE * abs(objective) or steps >= plan.steps:
             return Result(w, steps, gap)
         if form.intercept:
-            move = float(w[-1]) - form.centre
+            move = form.around(w).centre - form.centre
             stride = 2 * stride if move * before > 0 and abs(move) > abs(before) / 2 else 1.0
             form, before = replace(form, centre=form.centre + stride * move), move

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..arrays import Vector, split
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import Exponential, Gaussian
@@ -15,7 +16,7 @@ from ..penalties import L2, AnyFeature, Cardinality, ElasticNet, SetFunction, Su
 from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import DualVertices, Minimiser
-from .base import AuditCase, Result, Solver, Task, Vector, opposed, require_smooth
+from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .output_perturbation import default_clip, minimiser
 
@@ -93,11 +94,12 @@ class DualFrankWolfe(Solver[DualFrankWolfePlan]):
         steps = _by_vertices if norm.function.few_vertices else _by_gradients
         w, s, deviations = steps(plan, norm, query, problem.start(p), curator)
         # theta(s) is the minimiser for the slope -(l2 theta + s) of the loss; this is the one with the norm.
-        free = w[:p] + s[:p] / norm.l2
-        w[:p] = norm.function.prox(free, norm.strength / norm.l2)
+        features, _ = problem.split(w)
+        free = features + problem.split(s)[0] / norm.l2
+        features[:] = norm.function.prox(free, norm.strength / norm.l2)
         if plan.sparse:
             noise = plan[query.name].mechanism.noise * float(query.sensitivity(plan.neighbours))
-            w[:p] = np.where(norm.support(free, deviations * noise), w[:p], 0.0)
+            features[:] = np.where(norm.support(free, deviations * noise), features, 0.0)
         return Result(w, plan.steps)
 
     @classmethod
@@ -164,12 +166,13 @@ def _by_gradients(
     """
     p, mechanism = plan.n_features, plan[query.name].mechanism
     w, mean, s, square = np.zeros_like(start), np.zeros_like(start), np.zeros_like(start), 0.0
+    pushed, _ = split(s, p)
     for t in range(1, plan.steps + 1):
         size = 2 / (t + 1)
         theta = curator.release(query, mechanism, s, start)
         w += size * (theta - w)
         mean += size * (s - mean)
-        s[:p] += size * (-norm.strength * norm.linear_minimiser(theta[:p]) - s[:p])
+        pushed += size * (-norm.strength * norm.linear_minimiser(split(theta, p)[0]) - pushed)
         square = (1 - size) ** 2 * square + size**2
     return w, mean, math.sqrt(square)
 

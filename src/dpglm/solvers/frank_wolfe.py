@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import STRUCTURES, Exponential, Gaussian
@@ -18,7 +19,7 @@ from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import InterceptSlope, VertexScores
 from .averaging import last_quarter
-from .base import AuditCase, Result, Solver, Task, Vector, opposed, require_smooth
+from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .defaults import require_bounded_slopes
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 
@@ -155,18 +156,19 @@ class FrankWolfe(Solver[FrankWolfePlan]):
         t = np.arange(1.0, plan.steps + 1)
         sizes = 2 / (t + 2) if plan.step_size is None else np.full(plan.steps, plan.step_size)
         w, mean, moved = problem.start(p), np.zeros(p), 0
+        features, intercept = problem.split(w)
         for stretch in _stretches(plan.steps, problem.fit_intercept):
             if stretch is None:
-                w[p] -= _intercept_step(plan, problem, curator, w, moved)
+                intercept -= _intercept_step(plan, problem, curator, w, moved)
                 moved += 1
                 continue
             choices = curator.open(query, w, mechanism).run(sizes[stretch], radius)
-            walk = (w[:p], sizes[stretch], choices, radius)
+            walk = (features, sizes[stretch], choices, radius)
             if plan.average:
                 mean += _sum_of_iterates(*walk, counted[stretch])
-            w[:p] = _end(*walk)
+            features[:] = _end(*walk)
         if plan.average:
-            w[:p] = mean / counted.sum()
+            features[:] = mean / counted.sum()
         gap = None if plan.budget.private else curator.open(query, w, mechanism).gap(radius)
         return Result(w, plan.steps, gap)
 

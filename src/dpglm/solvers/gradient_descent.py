@@ -14,7 +14,7 @@ from ..queries import ClippedGradient
 from ..sampling import Everyone, Poisson
 from .averaging import LastQuarter
 from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
-from .defaults import CROSSING_STEP, MOST_STEPS, PREDICTION_NOISE, clip_of_gradients
+from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 
 LONGEST_STEP = 1.5
@@ -120,5 +120,5 @@ def default_settings(problem: Problem, p: int, noise: float, clip: float | None)
     time = PREDICTION_NOISE * stretch / (noise * fraction)
     if problem.penalty.strong_convexity > 0:
         time = min(time, max(1.0, 5 * smoothness / problem.penalty.strong_convexity))
-    steps = min(max(math.ceil(time), 1), MOST_STEPS)
+    steps = min(max(math.ceil(time), 1), MOST_PRIVATE_STEPS)
     return steps, clip, min(time / steps, max(LONGEST_STEP, CROSSING_STEP * stretch)) / smoothness

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arrays import Vector, split
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import Additive, Exponential, Gaussian, Laplace, LaplaceNoisyMax, Round, Selection
@@ -18,8 +19,8 @@ from ..penalties import Separable
 from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import RULES, CoordinateRule, CoordinateScores, SecondMoments
-from .base import AuditCase, Result, Solver, Task, Vector, opposed, require_smooth
-from .defaults import MOST_STEPS, require_bounded_slopes
+from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
+from .defaults import MOST_PRIVATE_STEPS, require_bounded_slopes
 from .moments import SOURCES, Moments, Source, require_separable, second_moments, typical_row
 
 SELECTIONS: dict[str, type[Selection]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
@@ -175,7 +176,8 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         )
         step = plan.step_size / curvature
         # The curvature along the constant feature is known: a longer step would pass by the minimum.
-        step[p:] = min(plan.step_size, problem.stretch()) / curvature[p:]
+        _, along_constant = problem.split(step)
+        along_constant[:] = min(plan.step_size, problem.stretch()) / problem.split(curvature)[1]
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
         scores = curator.open(query, w, plan[query.name].mechanism)
 
@@ -236,7 +238,7 @@ def default_settings(
         bounded = problem.loss.lipschitz(problem.bounds.target) <= problem.slope_bound()
         usual, most = (0.25, 1.0) if bounded else (0.08, 2.0)
         clip = min(ease * usual, most / fill) * problem.slope_bound() * norm
-    steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), MOST_STEPS))
+    steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), MOST_PRIVATE_STEPS))
     return steps, clip, max(4.0 / ease, 1.0) * problem.stretch() / fill**2
 
 
@@ -259,10 +261,10 @@ def _start(start: str | tuple[float, ...], problem: Problem, p: int) -> Vector:
     w = problem.start(p)
     if isinstance(start, str):
         return w
-    given = _given(start, problem, p)
-    w[:p] = given[:p]
-    if len(given) > p:
-        w[p] = given[p] / problem.constant(p)
+    features, intercept = problem.split(w)
+    features[:], given = split(np.array(_given(start, problem, p)), p)
+    if given.size:
+        intercept[:] = given / problem.constant(p)
     return problem.prox(w, 0.0)
 
 

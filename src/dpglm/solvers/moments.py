@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import Gaussian
@@ -15,7 +16,7 @@ from ..penalties import Separable
 from ..plan import Plan, Release
 from ..problem import Problem
 from ..queries import SecondMoments
-from .base import Task, Vector
+from .base import Task
 
 SOURCES = ("bounds", "private", "even")
 
@@ -84,21 +85,22 @@ def typical_row(source: Source, problem: Problem, p: int) -> tuple[float, float]
 def second_moments(source: Source, plan: Plan, problem: Problem, curator: Curator) -> Vector:
     """Second moment of each feature, the constant one included; all positive."""
     p = plan.n_features
-    largest = np.square(problem.features(p))
+    moments = np.square(problem.features(p))
+    features, _ = problem.split(moments)
     query = SecondMoments(problem.bounds.radius(p))
     if not plan.budget.private:
         values = curator.release(query, Gaussian(0.0)) / plan.n_records
-        largest[:p] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-200))
+        features[:] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-200))
     elif not isinstance(source, str):
-        largest[:p] = _declared(source, p)
+        features[:] = _declared(source, p)
     elif source == "even":
-        largest[:p] = problem.bounds.radius(p) ** 2 / p
+        features[:] = problem.bounds.radius(p) ** 2 / p
     elif source == "private":
         mechanism = plan[query.name].mechanism
         noisy = curator.release(query, mechanism) / plan.n_records
         deviation = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
-        largest[:p] = np.minimum(np.maximum(noisy, 0.0) + 2.0 * deviation, largest[:p])
-    return largest
+        features[:] = np.minimum(np.maximum(noisy, 0.0) + 2.0 * deviation, features)
+    return moments
 
 
 def require_separable(problem: Problem, solver: str) -> None:

@@ -120,7 +120,8 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
         w = curator.open(query, problem.start(p), plan[query.name].mechanism).release()
         # What noise after the minimisation made of zeros becomes 0 again, and what it put outside goes back.
         noise = _finishing(plan, query)
-        w[:p] = np.where(np.abs(w[:p]) > _HIDDEN * noise, w[:p], 0.0)
+        features, _ = problem.split(w)
+        features[:] = np.where(np.abs(features) > _HIDDEN * noise, features, 0.0)
         return Result(problem.prox(w, 0.0), plan.steps)
 
     @classmethod

@@ -82,7 +82,8 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
         w = curator.release(query, mechanism, np.zeros_like(start), start)
         if plan.sparse:
             noise = mechanism.noise * float(query.sensitivity(plan.neighbours))
-            w[:p] = np.where(problem.penalty.support(w[:p], noise), w[:p], 0.0)
+            features, _ = problem.split(w)
+            features[:] = np.where(problem.penalty.support(features, noise), features, 0.0)
         return Result(problem.prox(w, 0.0), plan.steps)
 
     @classmethod

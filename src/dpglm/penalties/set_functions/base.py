@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base import Array
+from ...arrays import Vector
 from .min_norm_point import minimising_set
 
 Features = NDArray[np.intp]
 
 NONE: Features = np.empty(0, dtype=np.intp)
-ROUNDING = 1e-15  # relative; a set must be better than another by more than this
+LEAST_GAIN = 1e-15  # relative; a set must be better than another by more than this
 
 
 @dataclass(frozen=True)
@@ -43,27 +43,27 @@ class SetFunction(ABC):
         return False
 
     @abstractmethod
-    def gains(self, order: Features) -> Array:
+    def gains(self, order: Features) -> Vector:
         """Return F(order[:k + 1]) - F(order[:k]) for every k and an order of some or all features."""
 
     def value(self, subset: Features) -> float:
         """Return F(subset)."""
         return float(np.sum(self.gains(np.asarray(subset, dtype=np.intp))))
 
-    def norm(self, w: Array) -> float:
+    def norm(self, w: Vector) -> float:
         """Return max of w · s over abs(s)(A) <= F(A), by the greedy algorithm."""
         size = self._sizes(w)
         order = np.argsort(-size, kind="stable")
         return float(size[order] @ self.gains(order))
 
-    def linear_minimiser(self, g: Array) -> Array:
+    def linear_minimiser(self, g: Vector) -> Vector:
         """Return an s with abs(s)(A) <= F(A) for all A at which g · s is least: -norm(g)."""
         order = np.argsort(-self._sizes(g), kind="stable")
         vertex = np.empty(g.shape)
         vertex[order] = self.gains(order)
         return np.where(g > 0, -vertex, vertex)
 
-    def dual_norm(self, g: Array) -> float:
+    def dual_norm(self, g: Vector) -> float:
         """Return max of abs(g)(A) / F(A) over the nonempty A.
 
         Discrete Newton steps: the best set at the price of one ratio has the next ratio. They end after
@@ -75,12 +75,12 @@ class SetFunction(ABC):
             ratio, subset = better, self.support(size, better)
         return ratio
 
-    def prox(self, w: Array, step: float) -> Array:
+    def prox(self, w: Vector, step: float) -> Vector:
         """Return the u that minimises norm(u - w)² / 2 + step * norm(u), the first norm being Euclidean."""
         size = self._sizes(w)
         return np.copysign(self.shrink(size, step), w) if step > 0 else np.array(w, dtype=np.float64)
 
-    def shrink(self, size: Array, step: float) -> Array:
+    def shrink(self, size: Vector, step: float) -> Vector:
         """Return the proximal step of coefficients that are at least 0, for a positive step.
 
         The set where the result is above a level minimises step * F(A) - sum over A of (size - level).
@@ -104,28 +104,28 @@ class SetFunction(ABC):
                 result[block] = max(level, 0.0)
         return result
 
-    def support(self, size: Array, step: float) -> Features:
+    def support(self, size: Vector, step: float) -> Features:
         """Return where `shrink` is positive: the A that minimises step * F(A) - size(A)."""
         return self.minimiser(size, step, NONE, np.arange(size.size))
 
-    def minimiser(self, worth: Array, step: float, taken: Features, free: Features) -> Features:
+    def minimiser(self, worth: Vector, step: float, taken: Features, free: Features) -> Features:
         """Return the A within `free` that minimises step * F(taken and A) - worth(A).
 
         The minimum-norm point of the base polytope tells it for any F; a subclass may have a faster way.
         """
 
-        def gains(order: Features) -> Array:
+        def gains(order: Features) -> Vector:
             features = free[order]
             return step * self.gains(np.append(taken, features))[taken.size :] - worth[features]
 
-        rounding = ROUNDING * float(np.sum(np.abs(worth)))
+        rounding = LEAST_GAIN * float(np.sum(np.abs(worth)))
         return free[minimising_set(gains, free.size, rounding)] if free.size else free
 
-    def mean_value(self, rate: Array, n_features: int) -> Array | None:
+    def mean_value(self, rate: Vector, n_features: int) -> Vector | None:
         """Return the mean of F(A) if every feature is in A with probability `rate`; None if unknown."""
         return None
 
-    def _sizes(self, w: Array) -> Array:
+    def _sizes(self, w: Vector) -> Vector:
         """Absolute values, of as many coefficients as there are features."""
         if self.n_features not in (None, len(w)):
             raise ValueError(f"{type(self).__name__} is for {self.n_features} features, got {len(w)}")

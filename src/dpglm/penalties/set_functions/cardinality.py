@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import betainc
 
-from ..base import Array
+from ...arrays import Vector
 from .base import Features, SetFunction
 
 
@@ -21,18 +21,18 @@ class OfCardinality(SetFunction):
     """
 
     @abstractmethod
-    def increments(self, n_features: int) -> Array:
+    def increments(self, n_features: int) -> Vector:
         """Return the weights, one for each feature."""
 
-    def gains(self, order: Features) -> Array:
+    def gains(self, order: Features) -> Vector:
         return self.increments(len(order))
 
-    def dual_norm(self, g: Array) -> float:
+    def dual_norm(self, g: Vector) -> float:
         """Return the largest ratio of the k largest abs(g_j) to the k first weights."""
         largest = np.sort(self._sizes(g))[::-1]
         return float(np.max(np.cumsum(largest) / np.cumsum(self.increments(len(g))), initial=0.0))
 
-    def shrink(self, size: Array, step: float) -> Array:
+    def shrink(self, size: Vector, step: float) -> Vector:
         """Return the proximal step of coefficients that are at least 0, by pooling adjacent violators.
 
         See Bogdan, van den Berg, Sabatti, Su and Candes, "SLOPE: adaptive variable selection via convex
@@ -44,7 +44,7 @@ class OfCardinality(SetFunction):
         result[order] = isotonic_regression(shrunk, increasing=False).x if size.size else shrunk
         return np.maximum(result, 0)
 
-    def mean_value(self, rate: Array, n_features: int) -> Array | None:
+    def mean_value(self, rate: Vector, n_features: int) -> Vector | None:
         k = np.arange(1, n_features + 1)
         reached = betainc(k, n_features + 1 - k, np.asarray(rate)[..., None])
         return reached @ self.increments(n_features)
@@ -61,10 +61,10 @@ class Cardinality(OfCardinality):
     5.0
     """
 
-    def increments(self, n_features: int) -> Array:
+    def increments(self, n_features: int) -> Vector:
         return np.ones(n_features)
 
-    def mean_value(self, rate: Array, n_features: int) -> Array | None:
+    def mean_value(self, rate: Vector, n_features: int) -> Vector | None:
         return n_features * np.asarray(rate)
 
 
@@ -83,10 +83,10 @@ class AnyFeature(OfCardinality):
     def few_vertices(self) -> bool:
         return True
 
-    def increments(self, n_features: int) -> Array:
+    def increments(self, n_features: int) -> Vector:
         return np.eye(1, n_features)[0]
 
-    def mean_value(self, rate: Array, n_features: int) -> Array | None:
+    def mean_value(self, rate: Vector, n_features: int) -> Vector | None:
         return 1 - (1 - np.asarray(rate)) ** n_features
 
 
@@ -123,5 +123,5 @@ class Ordered(OfCardinality):
     def n_features(self) -> int:
         return len(self.weights)
 
-    def increments(self, n_features: int) -> Array:
+    def increments(self, n_features: int) -> Vector:
         return np.array(self.weights[:n_features])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base import Array
+from ...arrays import Vector
 from .base import Features, SetFunction, check_set_function
 
 
@@ -58,5 +58,5 @@ class Custom(SetFunction):
     def value(self, subset: Features) -> float:
         return float(self.function(np.asarray(subset, dtype=np.intp)))
 
-    def gains(self, order: Features) -> Array:
+    def gains(self, order: Features) -> Vector:
         return np.diff([self.value(order[:k]) for k in range(len(order) + 1)])

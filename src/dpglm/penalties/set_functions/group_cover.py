@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base import Array
+from ...arrays import Vector
 from .base import Features, SetFunction
 from .cardinality import AnyFeature
 
@@ -81,7 +81,7 @@ class GroupCover(SetFunction):
             outermost.update(dict.fromkeys(group, group))
         return tuple((np.array(group), weight) for group, weight in ordered)
 
-    def gains(self, order: Features) -> Array:
+    def gains(self, order: Features) -> Vector:
         place = np.full(self.n_features, len(order))
         place[order] = np.arange(len(order))
         members, begins = self._members
@@ -89,7 +89,7 @@ class GroupCover(SetFunction):
         np.add.at(gains, np.minimum.reduceat(place[members], begins), self.weights)
         return gains[:-1]
 
-    def shrink(self, size: Array, step: float) -> Array:
+    def shrink(self, size: Vector, step: float) -> Vector:
         """Return the proximal step of coefficients that are at least 0.
 
         In a hierarchy it is the step of one group after the other, inner groups first; see Jenatton, Mairal,
@@ -102,11 +102,11 @@ class GroupCover(SetFunction):
             result[group] = AnyFeature().shrink(result[group], step * weight)
         return result
 
-    def support(self, size: Array, step: float) -> Features:
+    def support(self, size: Vector, step: float) -> Features:
         if self._hierarchy is None:
             return super().support(size, step)
         return np.flatnonzero(self.shrink(size, step))
 
-    def mean_value(self, rate: Array, n_features: int) -> Array | None:
+    def mean_value(self, rate: Vector, n_features: int) -> Vector | None:
         sizes = np.array([len(group) for group in self.groups])
         return (1 - (1 - np.asarray(rate)[..., None]) ** sizes) @ np.array(self.weights)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr_delete, qr_insert, solve_triangular
 
-Vector = NDArray[np.float64]
+from ...arrays import Vector
+
 Indices = NDArray[np.intp]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base import Array
+from ...arrays import Vector
 from .base import Features, SetFunction
 
 
@@ -40,11 +40,11 @@ class Range(SetFunction):
     def n_features(self) -> int:
         return self.p
 
-    def gains(self, order: Features) -> Array:
+    def gains(self, order: Features) -> Vector:
         spanned = np.maximum.accumulate(order) - np.minimum.accumulate(order)
         return np.diff(self.p - 1.0 + spanned, prepend=0.0)
 
-    def minimiser(self, worth: Array, step: float, taken: Features, free: Features) -> Features:
+    def minimiser(self, worth: Vector, step: float, taken: Features, free: Features) -> Features:
         """Return the A within `free` that minimises step * F(taken and A) - worth(A), from running sums."""
         profit = np.zeros(self.p)
         profit[free] = np.maximum(worth[free], 0)
@@ -63,6 +63,6 @@ class Range(SetFunction):
                 return free[:0]
         return free[(free >= first) & (free <= last) & (worth[free] > 0)]
 
-    def mean_value(self, rate: Array, n_features: int) -> Array | None:
+    def mean_value(self, rate: Vector, n_features: int) -> Vector | None:
         k = np.arange(1, self.p)
         return 2 * np.sum(1 - (1 - np.asarray(rate)[..., None]) ** k, axis=-1)

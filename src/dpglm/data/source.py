@@ -1,0 +1,64 @@
+"""From what users hand over to records inside bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..bounds import Bounds
+from ..records import Records
+from ..tables import Source
+from .conversion import ScipyTable
+from .csc import CSC
+from .csr import CSR
+from .dense import Dense
+from .sparse import canonical, is_sparse
+
+LARGEST_NORM = 1e100
+"""Longer rows and larger targets count as not finite: no product with them overflows or loses precision."""
+
+
+def as_block(X: Any) -> Source:
+    """Wrap an array, memory map or scipy sparse table; none is copied if it is already float.
+
+    What is a `dpglm.tables.Source` already is returned as it is.
+    """
+    if hasattr(X, "t_dot"):
+        return X
+    if is_sparse(X):
+        if X.format == "csc":
+            return CSC(canonical(X))
+        return CSR(canonical(X.tocsr()))
+    return Dense(X)
+
+
+def as_data(
+    X: ArrayLike | ScipyTable | Source, y: ArrayLike, bounds: Bounds, constant: float = 0.0
+) -> Records:
+    """Records inside ``bounds``; those that are not finite, or absurdly large, contribute nothing.
+
+    Parameters
+    ----------
+    X : array, memory map, scipy sparse table, or a `dpglm.tables.Source`
+    y : array of shape (n_records,)
+        Targets; NaN marks a record without one.
+    bounds : Bounds
+    constant : float
+        Value of the constant feature that carries the intercept; 0 for none.
+    """
+    block = as_block(X)
+    with np.errstate(over="ignore"):
+        target = np.array(y, dtype=np.float64)
+    dropped = ~((block.row_norms < LARGEST_NORM) & (np.abs(target) < LARGEST_NORM))
+    if dropped.any():
+        block = block.without(dropped)
+        target[dropped] = 0.0
+    if bounds.target is not None:
+        np.clip(target, *bounds.target, out=target)
+    if bounds.feature is not None:
+        block = block.clipped(bounds.features(block.shape[1]))
+    scale = bounds.shrink(block.row_norms)
+    scale[dropped] = 0.0
+    return Records(block, scale, scale * block.row_norms, target, constant)

@@ -1,0 +1,175 @@
+"""What a stored table can do: passes over all rows, rows at random, columns at random, or both ways.
+
+Every table offers `Passes`. What it offers beyond that shows in its methods. Queries say what they need
+beyond passes, in ``Query.needs``; a table that lacks it is refused before a record is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import Vector
+from .errors import UnsupportedProblem
+from .kernels.arguments import BothWays, Cut
+
+Index = NDArray[np.signedinteger] | NDArray[np.unsignedinteger] | slice
+"""Some of the rows, or all of them as a slice."""
+
+
+class Passes(Protocol):
+    """A table X that is read from the first row to the last.
+
+    ``dot`` is X @ w, ``t_dot`` X.T @ r, and ``second_moments`` the sum over the rows of the squared scaled
+    entry, for each column. Norms of rows are infinite or NaN where an entry is.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def row_norms(self) -> Vector: ...
+    def dot(self, w: Vector) -> Vector: ...
+    def t_dot(self, r: Vector) -> Vector: ...
+    def second_moments(self, scale: Vector) -> Vector: ...
+
+
+class Source(Passes, Protocol):
+    """A table of rows that are yet to be put inside their bounds.
+
+    ``clipped`` cuts entry j of each row to [-limit_j, limit_j], ``without`` sets some rows to zero.
+    """
+
+    def clipped(self, limit: Vector) -> Self: ...
+    def without(self, dropped: NDArray[np.bool_]) -> Self: ...
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """A table of which any rows can be read alone.
+
+    ``rows`` is the table of some rows; ``ascend`` runs compiled dual steps, one row after the other, and
+    returns how many moved.
+    """
+
+    def rows(self, index: NDArray[np.intp]) -> Passes: ...
+    def ascend(self, *steps: object) -> int: ...
+
+
+class Column(Protocol):
+    """A table stored by columns.
+
+    ``column`` is the rows that hold column j, and their entries; ``descend`` runs a compiled block of
+    coordinate steps.
+    """
+
+    def column(self, j: int) -> tuple[Index, NDArray[np.floating]]: ...
+    def descend(self, tail: Vector, *steps: object) -> None: ...
+
+
+class ClippedSums(Protocol):
+    """Sum over the records of r_i times entry j, each term cut to [-limit_j, limit_j].
+
+    Tables are given with the factor of each row and with the constant feature, an empty array for none; the
+    constant feature has the last limit and the last sum.
+    """
+
+    @property
+    def sums(self) -> Vector:
+        """The sums as they are now."""
+        ...
+
+    @property
+    def notes(self) -> Vector:
+        """Two numbers for each feature, in the cache line of its sum: for those who read both at random."""
+        ...
+
+    def shift(self, rows: Index, old: Vector, new: Vector, j: int = 0) -> NDArray[np.signedinteger] | None:
+        """Change the factors r of some rows; the features whose sums leave their watched range.
+
+        None stands for all of them. The list has feature j in any case, and is valid until the next change.
+        """
+        ...
+
+    def watch(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
+        """Watch a range around the present sums of features; without one, any change leaves it."""
+        ...
+
+
+@runtime_checkable
+class Columns(Protocol):
+    """A table of which any column can be read alone.
+
+    ``column`` is the rows that hold column j, and their entries; ``scaled_columns`` is the table by columns
+    with row i multiplied by scale_i; ``sums`` are sums of cut terms.
+    """
+
+    def column(self, j: int) -> tuple[Index, NDArray[np.floating]]: ...
+    def scaled_columns(self, scale: Vector) -> Column: ...
+    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> ClippedSums: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Sums of cut terms of all columns, and what a kernel needs to keep them.
+
+    Attributes
+    ----------
+    sums : array of shape (columns, 2)
+        For each column the sum of its cut terms, and its weight: the sum of its absolute entries.
+    largest : float
+        The largest absolute entry.
+    cut : Cut
+        The limit as a multiple of the grid on which sums are exact, and what rounds a term to that grid.
+    grid : float
+        That grid.
+    """
+
+    sums: Vector
+    largest: float
+    cut: Cut
+    grid: float
+
+
+@runtime_checkable
+class RowsAndColumns(Columns, Protocol):
+    """A table of which rows and columns can be read alone by the same method, without zeros in between.
+
+    ``without_zeros`` is the same table, stored without its zeros; ``both_ways`` is it by rows and by
+    columns; ``weighed`` are sums over the rows of r_i times entry j, rows scaled, each term cut to
+    [-limit, limit].
+    """
+
+    def without_zeros(self) -> Passes: ...
+    def both_ways(self) -> BothWays: ...
+    def weighed(self, scale: Vector, r: Vector, limit: float) -> Weighed: ...
+
+
+Capability = type[Rows] | type[Columns] | type[RowsAndColumns]
+
+_IN_WORDS: dict[Capability, str] = {
+    Rows: "rows at random",
+    Columns: "columns at random",
+    RowsAndColumns: "rows and columns at random",
+}
+
+
+def can(table: Passes, needs: Collection[Capability]) -> bool:
+    """Whether a table offers all that is needed beyond passes. No record is read."""
+    return all(isinstance(table, need) for need in needs)
+
+
+def refusal(
+    table: Passes, needs: Collection[Capability], who: str, others: Sequence[str] = ()
+) -> UnsupportedProblem:
+    """The error for a solver or query that needs more than a table offers, with those that run on it."""
+    offered = {need: words for need, words in _IN_WORDS.items() if isinstance(table, need)}
+    missing = [words for need, words in _IN_WORDS.items() if need in needs and need not in offered]
+    return UnsupportedProblem(
+        f"{who} needs a table that offers {' and '.join(missing)}, {type(table).__name__} offers "
+        f"{' and '.join(['passes', *offered.values()])} only"
+        + (f": use {' or '.join(filter(None, [', '.join(others[:-1]), others[-1]]))}" if others else "")
+    )

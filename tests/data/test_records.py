@@ -1,0 +1,122 @@
+"""What a record adds: margins, slopes and clipped slopes, with null records, overflow and batches."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dpglm import Bounds
+from dpglm.data import as_data
+from dpglm.losses import LOSSES, Logistic, Squared
+
+rng = np.random.default_rng(0)
+N, P = 40, 5
+X = rng.standard_normal((N, P)) * (rng.random((N, P)) < 0.7)
+Y = rng.choice([-1.0, 1.0], N)
+NULL = np.array([3, 17])
+FORMS = {"C": np.array, "F": np.asfortranarray, "CSR": sp.csr_array, "CSC": sp.csc_matrix}
+EVERY_FORM = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+CONSTANTS = pytest.mark.parametrize("constant", [0.0, 0.5])
+
+
+def with_null(form, constant):
+    table = X.copy()
+    table[NULL] = np.nan
+    return as_data(form(table), Y, Bounds(row_norm=1.0), constant)
+
+
+@dataclass(frozen=True)
+class Overflowing(Squared):
+    """Squared loss with slopes that no double can hold, of either sign, and one that is undefined."""
+
+    name: ClassVar[str] = "overflowing"
+
+    def derivative(self, z, y):
+        return np.resize([np.inf, -np.inf, np.nan, 1e200, -1e200, 1.0], len(z))
+
+    def lipschitz(self, target=None):
+        return np.inf
+
+    def smoothness(self):
+        return 1.0
+
+
+@EVERY_FORM
+@CONSTANTS
+def test_margins_are_the_scaled_rows_times_the_coefficients(form, constant):
+    records = as_data(form(X), Y, Bounds(row_norm=1.0), constant)
+    w = rng.standard_normal(P + bool(constant))
+    rows = X / np.maximum(np.linalg.norm(X, axis=1), 1.0)[:, None]
+    features, intercept = records.split(w)
+    expected = rows @ features + constant * intercept.sum()
+    assert np.allclose(records.margins(w), expected, rtol=1e-13, atol=1e-13)
+
+
+@EVERY_FORM
+@CONSTANTS
+def test_null_records_have_margin_and_slope_zero_whatever_their_target(form, constant):
+    records = with_null(form, constant).with_target(np.full(N, 1.0))
+    z = records.margins(np.ones(P + bool(constant)))
+    slopes = records.slopes(Logistic(), z)
+    assert not z[NULL].any() and not slopes[NULL].any()
+    others = np.setdiff1d(np.arange(N), NULL)
+    assert np.array_equal(slopes[others], Logistic().derivative(z[others], records.y[others]))
+
+
+@EVERY_FORM
+@CONSTANTS
+def test_dual_steps_of_null_records_add_nothing(form, constant):
+    records = with_null(form, constant).with_target(np.full(N, 1.0))
+    z = records.margins(np.ones(P + bool(constant)))
+    steps = records.dual_steps(Logistic(), np.zeros(N), z, np.ones(N))
+    without = np.where(np.isin(np.arange(N), NULL), 0.0, steps)
+    assert steps[NULL].all() and np.array_equal(records.t_dot(steps), records.t_dot(without))
+
+
+@pytest.mark.parametrize("loss", [cls() for cls in LOSSES], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("make", [as_data, with_null], ids=["all count", "some null"])
+def test_slopes_of_some_records_are_those_of_all(loss, make):
+    records = with_null(np.array, 0.5) if make is with_null else as_data(X, Y, Bounds(row_norm=1.0), 0.5)
+    z = records.margins(rng.standard_normal(P + 1))
+    slopes = records.slopes(loss, z)
+    index = np.array([17, 2, 30])
+    assert np.array_equal(records.slopes(loss, z[index], index), slopes[index])
+    assert np.array_equal(records.slopes(loss, z[5:20], slice(5, 20)), slopes[5:20])
+    assert np.array_equal(records.rows(index).slopes(loss, z[index]), slopes[index])
+
+
+def test_a_slope_that_overflows_is_cut_and_adds_a_finite_number():
+    records = as_data(X, Y, Bounds(row_norm=1.0), 0.5)
+    slopes = records.slopes(Overflowing(), np.zeros(N))
+    assert np.array_equal(slopes[:6], [1e150, -1e150, 0.0, 1e150, -1e150, 1.0])
+    contributions = records.clipped(slopes, 0.25) * records.row_norms
+    assert np.isfinite(contributions).all() and np.abs(contributions).max() <= 0.25 * (1 + 1e-15)
+
+
+@EVERY_FORM
+@CONSTANTS
+def test_clipped_slopes_times_rows_have_norm_at_most_the_clip(form, constant):
+    records = with_null(form, constant)
+    slopes = 10.0 ** rng.uniform(-3, 3, N)
+    clipped = records.clipped(slopes, 0.3)
+    norms = clipped * records.row_norms
+    assert (norms <= 0.3 * (1 + 1e-15)).all()
+    short = slopes * records.row_norms <= 0.3
+    assert short.any() and np.array_equal(clipped[short], slopes[short])
+    assert np.allclose(norms[~short], 0.3)
+
+
+def test_nothing_is_clipped_by_an_infinite_clip():
+    records = as_data(X, Y, Bounds(row_norm=1.0))
+    slopes = rng.standard_normal(N)
+    assert np.array_equal(records.clipped(slopes, np.inf), slopes)
+
+
+@EVERY_FORM
+def test_a_change_of_margins_is_linear(form):
+    records = with_null(form, 0.5)
+    w, move = rng.standard_normal((2, P + 1))
+    change = records.margins(w + move) - records.margins(w)
+    assert np.allclose(change, records.dot(move), rtol=1e-12, atol=1e-12)
