@@ -13,16 +13,21 @@ import warnings
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol, TypeGuard, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
 from ..errors import PrivacyWarning
+from ..problem import Vector
 from ..well_formed import well_formed
+
+Labels = NDArray[np.generic]
+"""Labels of records, or the classes that they may be: of any type."""
 
 _NUMERIC = "biuf"
 _NUMBERS = re.compile(r"(u?int\d|float|double|halffloat|bool|decimal)", re.IGNORECASE)
@@ -35,7 +40,24 @@ _RESHAPE = (
 )
 
 
-def numeric_table(estimator: Any, X: Any, *, reset: bool, missing: bool, sparse: bool = True) -> Any:
+class Table(Protocol):
+    """An array or a CSR or CSC table of floats, with a row for each record."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+
+class _Column(NamedTuple):
+    """A column of a data frame, of whatever library."""
+
+    name: object
+    dtype: object
+    entries: object
+
+
+def numeric_table(
+    estimator: BaseEstimator, X: object, *, reset: bool, missing: bool, sparse: bool = True
+) -> Table:
     """X as an array, CSR or CSC table of floats; the estimator remembers, or checks, its columns.
 
     Parameters
@@ -68,7 +90,7 @@ def numeric_table(estimator: Any, X: Any, *, reset: bool, missing: bool, sparse:
         )
     validate_data(estimator, table if columns is None else X, reset=reset, skip_check_array=True)
     with np.errstate(all="ignore"):
-        return check_array(
+        checked: Table = check_array(
             table,
             accept_sparse=("csr", "csc") if sparse else False,
             dtype=(np.float64, np.float32),
@@ -76,9 +98,10 @@ def numeric_table(estimator: Any, X: Any, *, reset: bool, missing: bool, sparse:
             estimator=estimator,
             input_name="X",
         )
+    return checked
 
 
-def numeric_target(y: Any) -> NDArray[np.float64]:
+def numeric_target(y: object) -> Vector:
     """The targets of a regression; NaN for those that are no numbers."""
     values, dtype = _column(y)
     _require_numbers("y", dtype)
@@ -90,7 +113,7 @@ def numeric_target(y: Any) -> NDArray[np.float64]:
         return values.astype(np.float64)
 
 
-def labels_of(y: Any, classes: NDArray[Any] | None) -> NDArray[Any]:
+def labels_of(y: object, classes: Labels | None) -> Labels:
     """The labels of a classification: each one as it is, whatever the others are.
 
     Declared classes that no label of this type can equal are refused. Without declared classes a list gets
@@ -112,9 +135,9 @@ def labels_of(y: Any, classes: NDArray[Any] | None) -> NDArray[Any]:
     return values
 
 
-def class_set(classes: Any) -> NDArray[Any]:
+def class_set(classes: object) -> Labels:
     """Declared classes in order, each once, in an array of the type that they have."""
-    given = list(classes) if isinstance(classes, set | frozenset) else classes
+    given = list(classes) if isinstance(classes, set | frozenset) else cast(Sequence[object], classes)
     declared = np.asarray(given)
     alike = declared.dtype.kind not in "US" or all(isinstance(label, str | bytes) for label in given)
     try:
@@ -125,7 +148,7 @@ def class_set(classes: Any) -> NDArray[Any]:
     raise ValueError(f"classes must be labels of one type, got {classes!r}")
 
 
-def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
+def codes_of(labels: Labels, classes: Labels) -> Vector:
     """Index of each label among the classes; NaN for a label that is not one of them."""
     if labels.dtype != object:
         codes = np.full(len(labels), np.nan)
@@ -142,25 +165,25 @@ def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]
         return np.array([_code(label, place, key) for label in labels], dtype=np.float64)
 
 
-def _code(label: Any, place: dict[Any, int], key: Callable[[Any], Any]) -> float:
+def _code(label: object, place: dict[object, int], key: Callable[[object], object]) -> float:
     try:
         return np.nan if is_missing(label) else place.get(key(label), np.nan)
     except Exception:  # an object that cannot be hashed, or that raises anything else, is no class
         return np.nan
 
 
-def _itself(label: Any) -> Any:
+def _itself(label: object) -> object:
     return label
 
 
-def _time(label: Any, dtype: np.dtype[Any]) -> int | None:
+def _time(label: object, dtype: np.dtype[np.generic]) -> int | None:
     """A moment or a duration as a number of units of a type, None if it is no whole number of them."""
     exact = dtype.type(label)
     there = exact.astype(dtype)
     return int(there.astype(np.int64)) if there == exact else None
 
 
-def is_missing(label: Any) -> bool:
+def is_missing(label: object) -> bool:
     """Whether a label is None, NaN, or an object that refuses to be compared, as pandas' marks do."""
     try:
         return label is None or type(label).__name__ == "NaTType" or bool(label != label)
@@ -168,7 +191,7 @@ def is_missing(label: Any) -> bool:
         return True
 
 
-def _kind(dtype: Any) -> str:
+def _kind(dtype: object) -> str:
     """What values of a type are: values of two types can be equal if that is the same, or "anything"."""
     if isinstance(dtype, np.dtype):
         return {"O": "anything", "U": "text", "T": "text"}.get(
@@ -181,7 +204,7 @@ def _kind(dtype: Any) -> str:
     return "number" if _NUMBERS.match(name) else "text" if _TEXT.match(name) else "anything"
 
 
-def _of_one_type(values: NDArray[Any]) -> NDArray[Any]:
+def _of_one_type(values: Labels) -> Labels:
     try:
         common = np.array(values.tolist())
     except Exception:  # labels of different lengths, or objects that raise anything
@@ -189,7 +212,7 @@ def _of_one_type(values: NDArray[Any]) -> NDArray[Any]:
     return common if common.shape == values.shape else values
 
 
-def _column(y: Any) -> tuple[NDArray[Any], Any]:
+def _column(y: object) -> tuple[Labels, object]:
     """Targets as an array of one dimension, and their declared type: None for a list, which has none.
 
     What holds missing values beside its type, as nullable and masked integers do, is read as objects: the
@@ -205,14 +228,14 @@ def _column(y: Any) -> tuple[NDArray[Any], Any]:
     columns = _columns(y)
     if columns is not None and len(columns) == 1:
         _warn_of_a_column()
-        y = columns[0][2]
+        y = columns[0].entries
     dtype = getattr(y, "dtype", getattr(y, "type", None))  # arrays of Arrow have the latter
     if isinstance(y, np.ma.MaskedArray):
         values = np.ma.filled(y.astype(object), None)
     elif isinstance(y, np.ndarray) or isinstance(dtype, np.dtype) or dtype is None:
         values = np.asarray(y)
     else:
-        entries = y.to_pylist() if hasattr(y, "to_pylist") else y
+        entries = y.to_pylist() if hasattr(y, "to_pylist") else cast(Iterable[object], y)
         values = np.array([*entries, None], dtype=object)[:-1]  # with None, lists among them stay objects
     if values.ndim == 2 and values.size == len(values):
         _warn_of_a_column()
@@ -222,7 +245,7 @@ def _column(y: Any) -> tuple[NDArray[Any], Any]:
     return values, values.dtype if dtype is None else dtype
 
 
-def _is_listed(X: Any) -> bool:
+def _is_listed(X: object) -> TypeGuard[Sequence[object]]:
     """Whether entries stand one after the other in a container that has no type for them."""
     typed = hasattr(type(X), "__array__") or hasattr(type(X), "__array_interface__")
     return (
@@ -232,23 +255,24 @@ def _is_listed(X: Any) -> bool:
     )
 
 
-def _alone(entry: Any) -> Any:
+def _alone(entry: object) -> object:
     """The target in a row of its own: judged row by row, so that one odd row is odd alone."""
-    if issubclass(type(entry), np.ndarray) and entry.ndim == 0:
+    if _is_array(entry) and entry.ndim == 0:
         return entry[()]
     return list(entry)[0] if _is_row(entry) and len(entry) == 1 else entry
 
 
-def _array(X: Any) -> NDArray[Any]:
+def _array(X: object) -> Labels:
     if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in _NUMERIC:
         return np.ma.filled(X.astype(np.float64), np.nan)  # a value under a mask is missing
     return np.ma.filled(X, None) if isinstance(X, np.ma.MaskedArray) and X.dtype == object else np.asarray(X)
 
 
-def _rows(X: Iterable[Any]) -> NDArray[np.float64]:
+def _rows(X: Iterable[object]) -> Vector:
     """A list of rows as an array, each entry judged alone."""
-    rows = list(X)
-    if not all(_is_row(row) for row in rows):
+    listed = list(X)
+    rows = [row for row in listed if _is_row(row)]
+    if len(rows) < len(listed):
         raise ValueError(
             f"X must have two dimensions, a row for each record, its items are no rows. {_RESHAPE}"
         )
@@ -261,33 +285,40 @@ def _rows(X: Iterable[Any]) -> NDArray[np.float64]:
     return table
 
 
-def _is_row(entry: Any) -> bool:
+def _is_row(entry: object) -> TypeGuard[Sequence[object] | Labels]:
     """Whether an object holds entries in order, by its type: an object itself may answer anything."""
-    return issubclass(type(entry), list | tuple) or (issubclass(type(entry), np.ndarray) and entry.ndim == 1)
+    return issubclass(type(entry), list | tuple) or (_is_array(entry) and entry.ndim == 1)
 
 
-def _as_floats(row: NDArray[Any]) -> NDArray[np.float64]:
+def _is_array(entry: object) -> TypeGuard[Labels]:
+    return issubclass(type(entry), np.ndarray)
+
+
+def _as_floats(row: Labels) -> Vector:
     with np.errstate(all="ignore"):
         return row.astype(np.float64) if row.dtype.kind in _NUMERIC else _numbers(row)
 
 
-def _columns(X: Any) -> list[tuple[Any, Any, Any]] | None:
-    """(name, type, entries) of each column of a data frame; None if X is none."""
+def _columns(X: object) -> list[_Column] | None:
+    """The columns of a data frame; None if X is none."""
     pandas, polars, arrow = (sys.modules.get(name) for name in ("pandas", "polars", "pyarrow"))
     if pandas is not None and isinstance(X, pandas.DataFrame):
-        return [(name, X.dtypes.iloc[j], X.iloc[:, j]) for j, name in enumerate(X.columns)]
+        return [_Column(name, X.dtypes.iloc[j], X.iloc[:, j]) for j, name in enumerate(X.columns)]
     if polars is not None and isinstance(X, polars.LazyFrame):
         raise ValueError("a polars LazyFrame holds no records yet: give the result of its collect()")
     if polars is not None and isinstance(X, polars.DataFrame):
-        return list(zip(X.columns, X.dtypes, X.get_columns(), strict=True))
+        parts = zip(X.columns, X.dtypes, X.get_columns(), strict=True)
+        return [_Column(*part) for part in parts]
     if arrow is not None and isinstance(X, arrow.Table):
-        return list(zip(X.column_names, X.schema.types, X.columns, strict=True))
+        parts = zip(X.column_names, X.schema.types, X.columns, strict=True)
+        return [_Column(*part) for part in parts]
     return None
 
 
-def _frame(X: Any, columns: list[tuple[Any, Any, Any]]) -> Any:
+def _frame(X: object, columns: list[_Column]) -> Labels | sp.coo_matrix:
     """A data frame as an array, or as a sparse table if all of its columns are sparse."""
-    if columns and all(type(dtype).__name__ == "SparseDtype" for _, dtype, _ in columns):
+    sparse = columns and all(type(dtype).__name__ == "SparseDtype" for _, dtype, _ in columns)
+    if sparse and hasattr(X, "sparse"):
         return X.sparse.to_coo()
     for name, dtype, _ in columns:
         _require_numbers(f"column {name!r} of X", dtype)
@@ -297,14 +328,14 @@ def _frame(X: Any, columns: list[tuple[Any, Any, Any]]) -> Any:
         _warn_of_objects("X")
     parts = [np.asarray(entries) for _, _, entries in columns]
     precision = np.float32 if all(_SINGLE.fullmatch(str(dtype)) for _, dtype, _ in columns) else np.float64
-    table = np.empty((len(X), len(parts)), dtype=precision, order="F")
+    table = np.empty((len(parts[0]), len(parts)), dtype=precision, order="F")
     for j, part in enumerate(parts):
         with np.errstate(all="ignore"):
             table[:, j] = part if part.dtype.kind in _NUMERIC else _numbers(part)
     return table
 
 
-def _numbers(entries: Iterable[Any]) -> NDArray[np.float64]:
+def _numbers(entries: Iterable[object]) -> Vector:
     """Each entry as a float; NaN for one that is missing, too large, or no real number."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -320,7 +351,7 @@ def _number(entry: Any) -> float:
         return np.nan
 
 
-def _require_numbers(name: str, dtype: Any) -> None:
+def _require_numbers(name: str, dtype: object) -> None:
     """Refuse a type whose values are never real numbers; no type at all may hold any."""
     if getattr(dtype, "kind", None) == "c":
         raise ValueError(f"Complex data not supported in {name}")
