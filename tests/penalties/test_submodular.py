@@ -207,9 +207,9 @@ def test_proximal_steps_of_well_known_norms():
     for _ in range(50):
         w, step = 10 * rng.standard_normal(30), rng.exponential(5)
         np.testing.assert_allclose(Cardinality().prox(w, step), L1(1.0).prox(w, step), atol=1e-13)
-        np.testing.assert_allclose(AnyFeature().prox(w, step), w - L1Ball(step).project(w), atol=1e-12)
+        np.testing.assert_allclose(AnyFeature().prox(w, step), w - L1Ball(step).prox(w, 1.0), atol=1e-12)
         groups = GroupCover([range(10), range(10, 30)], [1.0, 2.0])
-        parts = w[:10] - L1Ball(step).project(w[:10]), w[10:] - L1Ball(2 * step).project(w[10:])
+        parts = w[:10] - L1Ball(step).prox(w[:10], 1.0), w[10:] - L1Ball(2 * step).prox(w[10:], 1.0)
         np.testing.assert_allclose(groups.prox(w, step), np.concatenate(parts), atol=1e-12)
 
 
