@@ -40,8 +40,8 @@ def private_passes(X: object, y: np.ndarray, alpha: float) -> object:
 
     def run() -> None:
         curator = Curator(records, Neighbours.REPLACE_ONE, Randomness())
-        opened = curator.open(query, np.zeros(p))
-        opened.descend(curator.pick(p, PASSES * p), Gaussian(10.0), rule)
+        opened = curator.open(query, np.zeros(p), Gaussian(10.0))
+        opened.descend(curator.pick(p, PASSES * p), rule)
 
     return run
 

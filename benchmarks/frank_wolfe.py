@@ -112,9 +112,9 @@ def structures(name: str, X: Any, y: Any, epsilon: float, count: int = 20) -> No
     sizes = SIZES[STEPS // 2 :]
     for structure in ("binned", "grouped", "gumbel"):
         query = VertexScores(Logistic(), 1.0, p, 1.0, structure, refresh=0.01)
-        opened = Curator(data, Neighbours.REPLACE_ONE, Randomness(0)).open(query, np.zeros(p))
-        opened.run(sizes[:count], RADIUS, noise)
-        seconds = cpu(partial(opened.run, sizes[count : 2 * count], RADIUS, noise)) / count
+        opened = Curator(data, Neighbours.REPLACE_ONE, Randomness(0)).open(query, np.zeros(p), noise)
+        opened.run(sizes[:count], RADIUS)
+        seconds = cpu(partial(opened.run, sizes[count : 2 * count], RADIUS)) / count
         print(f", {structure} {seconds * 1e6:,.0f}", end="", flush=True)
     print()
 

@@ -43,20 +43,16 @@ def power_law(n: int, p: int, per_row: int) -> sp.csr_array:
 
 
 class Opened(Curator):
-    """A curator that remembers what was opened, and when its first selection had been made."""
+    """A curator that remembers what was opened, and when its first round had been made."""
 
     scores: Any = None
     since: float = 0.0
 
-    def open(self, query: Any, w: Any) -> Any:
-        self.scores = super().open(query, w)
-        self.scores.select(self.selection)
+    def open(self, query: Any, w: Any, mechanism: Any) -> Any:
+        self.scores = super().open(query, w, mechanism)
+        self.scores.step()
         self.since = time.perf_counter()
         return self.scores
-
-    def ready_for(self, selection: Any) -> Opened:
-        self.selection = selection
-        return self
 
 
 def dense(name: str, X: Any, clip: float) -> None:
@@ -66,14 +62,13 @@ def dense(name: str, X: Any, clip: float) -> None:
     problem = Problem(Logistic(), L1(1e-4), Bounds(feature=5.0), fit_intercept=False)
     solver = GreedyCoordinateDescent(steps=1, clip=clip, step_size=1.0, second_moments=np.ones(p))
     plan = solver.plan(problem, n, p, Budget(1.0, 1 / n**2), Neighbours.REPLACE_ONE)
-    selection, release = (release.mechanism for release in plan.releases)
-    curator = Opened(as_data(X, y, problem.bounds), plan.neighbours, Randomness()).ready_for(selection)
+    curator = Opened(as_data(X, y, problem.bounds), plan.neighbours, Randomness())
     solver.run(plan, problem, curator)
     table = X.astype(np.float64)
 
     def step() -> None:
-        j = curator.scores.select(selection)
-        curator.scores.move(j, 1e-9 * curator.scores.release(j, release))
+        j, slope = curator.scores.step()
+        curator.scores.move(j, 1e-9 * slope)
 
     report(
         f"greedy step / X.T @ r, {name}",
@@ -93,7 +88,7 @@ def sparse(name: str, X: Any, epsilon: float, goal: float | None) -> None:
     records = as_data(X, y, problem.bounds)
 
     def ours() -> float:
-        curator = Opened(records, plan.neighbours, Randomness()).ready_for(plan.releases[0].mechanism)
+        curator = Opened(records, plan.neighbours, Randomness())
         solver.run(plan, problem, curator)
         return (time.perf_counter() - curator.since) / STEPS
 

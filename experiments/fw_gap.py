@@ -30,12 +30,12 @@ from lazy_steps import DATA, PROBLEM, RADIUS, rcv1, records
 
 from dpglm import Neighbours
 from dpglm.curator import Curator
-from dpglm.mechanisms import Exponential, Gaussian, Randomness
+from dpglm.mechanisms import Exponential, Randomness
 from dpglm.queries import VertexScores
 from dpglm.queries.vertices import OpenVertices
 
 REFRESH = 0.01
-LARGEST, EXACT = Exponential(0.0), Gaussian(0.0)
+LARGEST = Exponential(0.0)
 Row = dict[str, Any]
 
 
@@ -67,17 +67,18 @@ class Counted(OpenVertices):
 class Counting(VertexScores):
     """Vertex scores opened so that entries are counted."""
 
-    def open(self, data: Any, w: Any, neighbours: Any, releaser: Any) -> Counted:
-        return Counted(self, data, w, 0.0, releaser)
+    def open(self, data: Any, w: Any, neighbours: Any, releases: Any, mechanism: Any) -> Counted:
+        return Counted(self, data, w, 0.0, releases, mechanism)
 
 
 def ours(X: Any, y: Any, shown: Sequence[int]) -> list[Row]:
     """The state after some of the steps of dpglm."""
     query = Counting(PROBLEM.loss, np.inf, X.shape[1], 1.0, "heap", REFRESH)
-    opened = Curator(records(X, y), Neighbours.REPLACE_ONE, Randomness(0)).open(query, np.zeros(X.shape[1]))
+    curator = Curator(records(X, y), Neighbours.REPLACE_ONE, Randomness(0))
+    opened = curator.open(query, np.zeros(X.shape[1]), LARGEST)
     found, support, looks, since = [], set(), 0, 0
     for t in range(1, shown[-1] + 1):
-        choice, size = opened.select(LARGEST), 2 / (t + 2)
+        choice, size = opened.select(), 2 / (t + 2)
         opened.shrink(1 - size)
         opened.move(choice // 2, size * RADIUS * (1 if choice % 2 else -1))
         support.add(choice // 2)
@@ -85,7 +86,7 @@ def ours(X: Any, y: Any, shown: Sequence[int]) -> list[Row]:
             found.append(
                 {
                     "step": t,
-                    "gap": opened.gap(RADIUS, EXACT),
+                    "gap": opened.gap(RADIUS),
                     "entries": opened.entries,
                     "refreshed": opened.refreshed,
                     "looks": (opened.looks - looks) / (t - since),

@@ -119,7 +119,7 @@ class Search:
         if self.algorithm == SGD:
             return sgd_noise(n, self.steps(passes), budget.epsilon, budget.delta)
         solver = self.solver(Setting(passes, 1.0, 1.0))
-        mechanism = solver.plan(self.task.problem, n, p, budget, NEIGHBOURS).releases[-1].mechanism
+        mechanism = solver.plan(self.task.problem, n, p, budget, NEIGHBOURS).releases[-1].lines[-1].mechanism
         deviation = mechanism.noise * (math.sqrt(2) if isinstance(mechanism, Laplace) else 1)
         return deviation * NEIGHBOURS.records_moved / n
 

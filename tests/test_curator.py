@@ -1,5 +1,6 @@
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -8,10 +9,20 @@ from dpglm import Bounds, Neighbours, accounting
 from dpglm.curator import Curator, rounding_factor
 from dpglm.data import as_data
 from dpglm.losses import Logistic
-from dpglm.mechanisms import Exponential, Gaussian, Laplace, Randomness
+from dpglm.mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, Randomness, Round
 from dpglm.mechanisms.grid import public_grid
 from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE, GUMBEL_DISTANCE
-from dpglm.queries import ClippedGradient, CoordinateScores, CoordinateSums
+from dpglm.penalties import L2
+from dpglm.queries import (
+    ClippedGradient,
+    CoordinateRule,
+    CoordinateScores,
+    CoordinateSums,
+    DualStep,
+    DualVertices,
+    Minimiser,
+    VertexScores,
+)
 from dpglm.sampling import Everyone, Poisson
 
 rng = np.random.default_rng(0)
@@ -27,27 +38,27 @@ def test_every_release_is_logged_with_its_event():
     holder = curator()
     for _ in range(3):
         holder.release(GRADIENT, Gaussian(2.0), np.zeros(3))
-    opened = holder.open(CoordinateSums(Logistic(), np.ones(3)), np.zeros(3))
-    opened.release(1, Gaussian(5.0))
+    opened = holder.open(CoordinateSums(Logistic(), np.ones(3)), np.zeros(3), Gaussian(5.0))
+    opened.release(1)
     opened.move(1, 0.3)
     numbers = {accounting.Imprecision(GAUSSIAN_DISTANCE): 3 * 3 + 1}
     assert holder.spent == {accounting.Gaussian(2.0): 3, accounting.Gaussian(5.0): 1} | numbers
 
 
+SCORES = CoordinateScores(
+    Logistic(), np.ones(3), np.ones(3), "gs-r", (0.0, 0.0, -math.inf, math.inf), np.ones(3)
+)
+
+
 def test_a_selection_and_the_release_after_it_are_logged_as_one_round():
-    scores = CoordinateScores(
-        Logistic(), np.ones(3), np.ones(3), "gs-r", (0.0, 0.0, -math.inf, math.inf), np.ones(3)
-    )
     holder = curator()
-    opened = holder.open(scores, np.zeros(3))
+    opened = holder.open(SCORES, np.zeros(3), Round(Exponential(2.0), Gaussian(5.0)))
     for _ in range(4):
-        opened.release(opened.select(Exponential(2.0)), Gaussian(5.0))
-    opened.select(Exponential(2.0))
+        opened.step()
     selection, release = accounting.Exponential(2.0), accounting.Gaussian(5.0)
     assert holder.spent == {
         accounting.Composed((selection, release)): 4,
-        selection: 1,
-        accounting.Imprecision(GUMBEL_DISTANCE): 5 * 3,
+        accounting.Imprecision(GUMBEL_DISTANCE): 4 * 3,
         accounting.Imprecision(GAUSSIAN_DISTANCE): 4,
     }
     one, apart = (
@@ -60,9 +71,36 @@ def test_a_selection_and_the_release_after_it_are_logged_as_one_round():
     assert one < apart
 
 
-def test_a_release_cannot_follow_nothing():
-    with pytest.raises(ValueError, match="follow"):
-        curator()._noisy(0.0, 1.0, Gaussian(1.0), Everyone(), follows=True)
+@pytest.mark.parametrize(
+    ("query", "mechanism"),
+    [
+        (SCORES, Exponential(1.0)),
+        (SCORES, Gaussian(1.0)),
+        (CoordinateSums(Logistic(), np.ones(3)), Exponential(1.0)),
+        (CoordinateSums(Logistic(), np.ones(3)), Round(Exponential(1.0), Gaussian(1.0))),
+        (VertexScores(Logistic(), 1.0, 3, 1.0), Gaussian(1.0)),
+        (VertexScores(Logistic(), 1.0, 3, 1.0), LaplaceNoisyMax(1.0)),
+        (DualStep(Logistic(), 1.0, 1.0, 1.0), Laplace(1.0)),
+        (DualVertices(Minimiser(Logistic(), 0.5, L2(0.1), 200, 3, 1.0), 1.0), Gaussian(1.0)),
+        (Minimiser(Logistic(), 0.5, L2(0.1), 200, 3, 1.0), Gaussian(1.0)),
+    ],
+    ids=lambda value: value.name,
+)
+def test_a_query_opens_only_for_a_mechanism_that_its_sensitivity_is_for(query, mechanism):
+    holder = curator()
+    with pytest.raises(ValueError, match="released by|priced for another"):
+        holder.open(query, np.zeros(3), mechanism)
+    assert not holder.spent
+
+
+def test_entries_with_sensitivities_of_their_own_cannot_leave_as_one_release():
+    for sampling in (None, Everyone(), Poisson(0.5)):
+        holder = curator()
+        with pytest.raises(ValueError, match="one by one"):
+            holder.release(
+                CoordinateSums(Logistic(), np.ones(3)), Gaussian(1.0), np.zeros(3), sampling=sampling
+            )
+        assert not holder.spent
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)
@@ -105,17 +143,22 @@ class Told(Gaussian):
     def release(self, answer, sensitivity, randomness):
         return sensitivity
 
+    drawn: ClassVar[list] = []
+
     def draw(self, sensitivity, shape, randomness):
-        return np.asarray(sensitivity), np.zeros(shape)
+        self.drawn.append(sensitivity)
+        return np.zeros(shape), np.zeros(shape)
 
 
 def test_every_sensitivity_is_enlarged_by_what_rounding_can_add():
     told, holder = Told(2.0), curator()
-    holder._rounding = 1.25
+    holder._releases._rounding = 1.25
     assert holder.release(GRADIENT, told, np.zeros(3)) == 1.25 * GRADIENT.sensitivity(Neighbours.REPLACE_ONE)
-    opened = holder.open(CoordinateSums(Logistic(), np.ones(3)), np.zeros(3))
-    assert opened.release(1, told) == 1.25 * 2.0
-    assert np.array_equal(holder._noise(np.array([2.0, 4.0]), told)[0], [2.5, 5.0])
+    opened = holder.open(CoordinateSums(Logistic(), np.array([0.5, 1.0, 2.0])), np.zeros(3), told)
+    assert opened.release(1) == 1.25 * 2.0
+    free, none = np.full(3, math.inf), np.zeros(3)
+    opened.descend(np.array([2, 0]), CoordinateRule(np.ones(3), none, none, none, -free, free))
+    assert np.array_equal(told.drawn.pop(), [1.25 * 4.0, 1.25 * 1.0])
 
 
 def test_sampling_everyone_costs_what_the_mechanism_costs():

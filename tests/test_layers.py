@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "privacy": {"accounting", "display"},
     "kernels": set(),
     "data": {"bounds", "kernels"},
-    "queries": {"kernels", "losses", "penalties", "privacy"},
+    "queries": {"kernels", "losses", "mechanisms", "penalties", "privacy", "sampling"},
     "mechanisms": {"accounting", "kernels"},
     "sampling": {"accounting", "mechanisms", "privacy"},
     "problem": {"losses", "penalties", "bounds"},

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dpglm import Bounds, Budget, Neighbours, strict
 from dpglm.accounting import compose
 from dpglm.losses import Logistic
-from dpglm.mechanisms import BY_NAME, MECHANISMS, Gaussian, Laplace, LinearTerm
+from dpglm.mechanisms import BY_NAME, MECHANISMS, Gaussian, Laplace, LinearTerm, Round
 from dpglm.penalties import L2, AnyFeature, L1Ball, Submodular
 from dpglm.plan import Plan, Release
 from dpglm.problem import Problem
@@ -147,6 +147,9 @@ CD, DUAL = of(CoordinateDescent), of(DualCoordinateDescent)
 DECLARED = planned(GreedyCoordinateDescent(steps=4, second_moments=[0.5] * 6, warm_start=[0.1] * 7))
 FIRST = ("releases", 0)
 
+ROUND = "releases", len(GREEDY.releases) - 1
+PARTS = *ROUND, "parameters"
+GAUSSIAN = {"mechanism": "Gaussian", "noise": 0.1, "parameters": {}}
 LIES = [
     (GD, ("n_records",), -5, "n_records"),
     (GD, ("n_records",), 0, "n_records"),
@@ -189,8 +192,9 @@ LIES = [
     (GD, (*FIRST, "entries"), 0, "entries"),
     (GD, (*FIRST, "entries"), -7, "entries"),
     (GD, (*FIRST, "entries"), 1.5, "entries"),
-    (GD, (*FIRST, "follows"), True, "follows"),
-    (GD, (*FIRST, "follows"), "false", "follows"),
+    (GD, (*FIRST, "sensitivity"), ["1", "1"], "sensitivity"),
+    (GD, (*FIRST, "mechanism"), "Round", "noise"),
+    (GD, (*FIRST, "parameters"), {"selection": GAUSSIAN}, "selection"),
     (GD, (*FIRST, "noise"), -1.0, "noise"),
     (GD, (*FIRST, "noise"), math.nan, "noise"),
     (GD, (*FIRST, "noise"), math.inf, "noise"),
@@ -242,7 +246,24 @@ LIES = [
     (OBJECTIVE, (*FIRST, "parameters", "finish"), 0, "finish"),
     (OBJECTIVE, (*FIRST, "parameters", "finish"), 0.1, "epsilon"),
     (OBJECTIVE, (*FIRST, "parameters"), {}, "curvature"),
-    (GREEDY, ("releases", len(GREEDY.releases) - 1, "count"), 9, "follow"),
+    (GREEDY, (*ROUND, "count"), 3, "steps"),
+    (GREEDY, (*ROUND, "count"), 99, "epsilon"),
+    (GREEDY, (*ROUND, "noise"), 5.0, "noise"),
+    (GREEDY, (*ROUND, "mechanism"), "Exponential", "noise"),
+    (GREEDY, (*ROUND, "sensitivity"), "1", "sensitivity"),
+    (GREEDY, (*ROUND, "sensitivity"), ["1"], "sensitivity"),
+    (GREEDY, (*ROUND, "sensitivity"), ["1", ""], "sensitivity"),
+    (GREEDY, (*ROUND, "sampling"), {"kind": "Poisson", "rate": 0.5}, "Poisson"),
+    (GREEDY, (*PARTS, "selection"), GAUSSIAN, "selection"),
+    (GREEDY, (*PARTS, "selection"), 2.0, "selection"),
+    (GREEDY, (*PARTS, "selection", "noise"), -1.0, "noise"),
+    (GREEDY, (*PARTS, "selection", "noise"), 0.1, "epsilon"),
+    (GREEDY, (*PARTS, "selection", "extra"), 1, "extra"),
+    (GREEDY, (*PARTS, "selection", "mechanism"), "Round", "noise"),
+    (GREEDY, (*PARTS, "additive"), GAUSSIAN | {"mechanism": "Exponential"}, "additive"),
+    (GREEDY, (*PARTS, "additive"), GAUSSIAN, "epsilon"),
+    (GREEDY, (*PARTS, "additive", "parameters"), {"noise": 9.0}, "parameters"),
+    (GREEDY, (*PARTS, "third"), GAUSSIAN, "third"),
     (GREEDY, ("settings", "rule"), "gs-z", "rule"),
     (GREEDY, ("settings", "start"), "one", "start"),
     (FW, ("settings", "selection"), "largest", "selection"),
@@ -362,7 +383,7 @@ def test_declared_numbers_are_stored_in_full_and_printed_by_their_count():
 
 
 def test_every_mechanism_can_be_stored():
-    assert set(BY_NAME.values()) == {*MECHANISMS, LinearTerm}
+    assert set(BY_NAME.values()) == {*MECHANISMS, LinearTerm, Round}
 
 
 def places(values, path=()):

@@ -2,49 +2,61 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .accounting import Composed, Event
+from .accounting import Event
 from .data import Records
-from .errors import UnsupportedProblem
-from .mechanisms import Exponential, Mechanism, Randomness
-from .mechanisms.base import Kept
+from .mechanisms import Mechanism, Randomness
 from .privacy import Neighbours
 from .queries import Query
-from .queries.base import Openable, Releaser, require_moderate
+from .queries.base import Batch, BatchAnswer, Draws, Keep, Openable, Releases, State, require_moderate
 from .sampling import Everyone, Sampling
 
-Vector = NDArray[np.float64]
 Opened = TypeVar("Opened")
 _EVERYONE = Everyone()
-_FEWEST_STEPS = 8
 
 
 class Curator:
     """Answers queries about the records with noise, and logs what each answer cost.
 
     Solvers get a curator and nothing else, so whatever they compute is post-processing of releases.
+
+    Parameters
+    ----------
+    records : Records
+    neighbours : Neighbours
+    randomness : Randomness
+    releases : LoggedReleases, optional
+        The way out for every answer; by default `NoisyReleases`. An audit puts one in its place that sees
+        each exact answer.
     """
 
-    def __init__(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> None:
+    def __init__(
+        self,
+        records: Records,
+        neighbours: Neighbours,
+        randomness: Randomness,
+        releases: LoggedReleases | None = None,
+    ) -> None:
         self._records = records
         self._neighbours = neighbours
         self._randomness = randomness
-        self._spent: Counter[Event] = Counter()
-        self._last: Event | None = None  # the latest release, which the next one may make a round of
-        self._rounding = rounding_factor(records.n_records, records.n_features)
+        self._releases = releases or NoisyReleases(records, neighbours, randomness)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation that prices are for."""
+        return self._neighbours
 
     @property
     def spent(self) -> Counter[Event]:
         """Every event so far, with its count."""
-        return Counter(self._spent) if self._last is None else self._spent + Counter([self._last])
+        return Counter(self._releases.log.spent)
 
     def release(
         self, query: Query, mechanism: Mechanism, *public: Any, sampling: Sampling | None = None
@@ -52,174 +64,102 @@ class Curator:
         """The query's answer on the (sampled) records, made private."""
         for value in public:
             require_moderate(value)
-        sampling = sampling or _EVERYONE
-        batch = self._batch(sampling)
-        data = self._records if batch is None else self._records.rows(batch)
-        return self._noisy(query(data, *public), query.sensitivity(self._neighbours), mechanism, sampling)
+        sensitivity = query.sensitivity(self._neighbours)
+        if isinstance(sensitivity, np.ndarray):
+            raise ValueError(
+                f"the entries of {query.name} are released one by one, each with its own sensitivity: open it"
+            )
+        if sampling is None or isinstance(sampling, Everyone):
+            return self._releases.give(query(self._records, *public), sensitivity, mechanism)
 
-    def open(self, query: Openable[Opened], w: NDArray[np.float64]) -> Opened:
+        def answer(batch: Batch) -> tuple[Any, None]:
+            return query(self._records if batch is None else self._records.rows(batch), *public), None
+
+        return self._releases.sampled(answer, lambda *_: None, sensitivity, mechanism, sampling)
+
+    def open(self, query: Openable[Opened], w: NDArray[np.float64], mechanism: Mechanism) -> Opened:
         """A query whose private state, kept at the public point w, lives on between its releases."""
         require_moderate(w)
-        return query.open(self._records, w, self._neighbours, self._releaser)
+        return query.open(self._records, w, self._neighbours, self._releases, mechanism)
 
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
         """Uniform random integers below ``stop``: no record is read."""
         return self._randomness.integers(stop, count)
 
+
+class Log:
+    """What was released so far.
+
+    Attributes
+    ----------
+    spent : Counter of Event
+        Every event with its count.
+    """
+
+    def __init__(self, neighbours: Neighbours) -> None:
+        self._neighbours = neighbours
+        self.spent: Counter[Event] = Counter()
+
+    def add(self, mechanism: Mechanism, entries: int, count: int = 1, sampling: Sampling = _EVERYONE) -> None:
+        """Write down so many releases of so many entries each."""
+        for event, times in _priced(sampling, mechanism, self._neighbours, entries):  # type: ignore[arg-type]
+            self.spent[event] += times * count
+
+
+class LoggedReleases(Releases, Protocol):
+    """Releases with a log of all of them."""
+
     @property
-    def _releaser(self) -> Releaser:
-        """What opened queries release through."""
-        return _Releases(self)
+    def log(self) -> Log: ...
 
-    def _batch(self, sampling: Sampling) -> NDArray[np.intp] | None:
-        """The records that take part, or None for all; those that add nothing to any sum are left out."""
-        batch = sampling.draw(self._records.n_records, self._randomness)
-        return None if batch is None else batch[self._records.scale[batch] > 0]
 
-    def _noisy(
-        self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling, follows: bool = False
-    ) -> Any:
-        """The answer, made private and logged.
+class NoisyReleases:
+    """The releases of a fit: what leaves the curator is drawn here, or from what ``spend`` hands out.
 
-        Every released number passes here, or its noise passes `_noise`, or its choice `_chosen`.
-        """
-        self._log(np.size(answer), sensitivity, mechanism, sampling, follows)
-        return mechanism.release(answer, sensitivity * self._rounding, self._randomness)
+    The log is written before noise is drawn. Noise is scaled to sensitivities that are enlarged by what
+    rounding can add.
+    """
 
-    def _sampled(
-        self,
-        answer: Callable[..., Any],
-        keep: Callable[..., None],
-        sensitivity: Any,
-        mechanism: Mechanism,
+    in_blocks: ClassVar[bool] = True
+
+    def __init__(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> None:
+        self._records, self._randomness = records, randomness
+        self._rounding = rounding_factor(records.n_records, records.n_features)
+        self.log = Log(neighbours)
+
+    def give(self, answer: Any, sensitivity: Any, mechanism: Mechanism) -> Any:
+        return self._noisy(answer, sensitivity, mechanism, _EVERYONE)
+
+    def spend(self, mechanism: Mechanism, entries: int, count: int = 1) -> Draws:
+        return self._spend(mechanism, entries, count, _EVERYONE)
+
+    def sampled(
+        self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
         sampling: Sampling,
-    ) -> Any:
-        """An answer on a batch that is drawn here, released; private state keeps what the batch changes."""
-        batch = self._batch(sampling)
+    ) -> Any:  # fmt: skip
+        batch = sampling.draw(self._records.n_records, self._randomness)
+        if batch is not None:
+            batch = batch[self._records.scale[batch] > 0]  # the others add nothing to any sum
         exact, changes = answer(batch)
         released = self._noisy(exact, sensitivity, mechanism, sampling)
         keep(batch, changes)
         return released
 
-    def _noise(self, sensitivity: Vector, mechanism: Mechanism) -> tuple[Vector, Vector] | None:
-        """The noise of a block of releases, logged, and the grids that the exact answers are rounded to.
+    def _noisy(self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling) -> Any:
+        draws = self._spend(mechanism, mechanism.entries(answer), 1, sampling)
+        return mechanism.release(answer, draws.padded(sensitivity), draws.randomness)
 
-        None tells the query to release its numbers one by one through `_noisy`.
-        """
-        self._log(np.size(sensitivity), sensitivity, mechanism, _EVERYONE)
-        return mechanism.draw(sensitivity * self._rounding, np.shape(sensitivity), self._randomness)
-
-    def _keep(
-        self, scores: Vector, sensitivity: float, mechanism: Mechanism, structure: str = "auto"
-    ) -> Kept | None:
-        """Scores kept where a choice among them takes less than a look at each of them.
-
-        None tells the query to hand all of its scores to `_noisy`.
-        """
-        return mechanism.keep(scores, sensitivity * self._rounding, structure)
-
-    def _chosen(
-        self,
-        kept: Kept,
-        score: Callable[[int], float],
-        entries: int,
-        sensitivity: float,
-        mechanism: Mechanism,
-    ) -> int:
-        """A choice among kept scores, logged."""
-        self._log(entries, sensitivity, mechanism, _EVERYONE)
-        return kept.draw(self._randomness, score)
-
-    def _choices(
-        self, draw: Callable[..., Any], count: int, entries: int, sensitivity: float, mechanism: Exponential
-    ) -> Any:
-        """So many choices among scores that live in compiled code, which draws them, logged.
-
-        None tells the query to make its choices one by one: noise is so small that the grid shows.
-        """
-        grid, scale = mechanism.law(sensitivity * self._rounding)
-        if scale < _FEWEST_STEPS * grid:
-            return None
-        self._log(entries, sensitivity, mechanism, _EVERYONE, count=count)
-        return draw(self._randomness.run_on, grid, scale)
-
-    def _log(
-        self,
-        entries: int,
-        sensitivity: Any,
-        mechanism: Mechanism,
-        sampling: Sampling,
-        follows: bool = False,
-        count: int = 1,
-    ) -> None:
-        one = isinstance(sensitivity, float)
-        if mechanism.noise > 0 and not (
-            math.isfinite(sensitivity) if one else np.isfinite(sensitivity).all()
-        ):
-            raise UnsupportedProblem("a release without a finite sensitivity has no price: set a finite clip")
-        event, imprecision = _priced(sampling, mechanism, self._neighbours)  # type: ignore[arg-type]
-        before, self._last = self._last, None
-        if follows:
-            # One round with the release just before it: the price of a round holds in this order only.
-            if before is None:
-                raise ValueError("a release can only follow a single one, just before it")
-            event = _round(before, event)
-        elif before is not None:
-            self._spent[before] += 1
-        # A vector of answers whose sensitivities are given one by one is as many releases.
-        if one and not follows and count == 1:
-            self._last = event
-        else:
-            self._spent[event] += count if one else np.size(sensitivity)
-        if imprecision is not None:
-            self._spent[imprecision] += entries * count
-
-
-class _Releases:
-    """A curator's releases, as opened queries see them."""
-
-    def __init__(self, curator: Curator) -> None:
-        self._curator = curator
-
-    def __call__(self, answer: Any, sensitivity: Any, mechanism: Any, follows: bool = False) -> Any:
-        return self._curator._noisy(answer, sensitivity, mechanism, _EVERYONE, follows)
-
-    def sampled(
-        self,
-        answer: Callable[..., Any],
-        keep: Callable[..., None],
-        sensitivity: Any,
-        mechanism: Any,
-        sampling: Any,
-    ) -> Any:
-        return self._curator._sampled(answer, keep, sensitivity, mechanism, sampling)
-
-    def noise(self, sensitivity: Vector, mechanism: Any) -> tuple[Vector, Vector] | None:
-        return self._curator._noise(sensitivity, mechanism)
-
-    def keep(self, scores: Vector, sensitivity: float, mechanism: Any, structure: str = "auto") -> Any:
-        return self._curator._keep(scores, sensitivity, mechanism, structure)
-
-    def choose(
-        self, kept: Any, score: Callable[[int], float], entries: int, sensitivity: float, mechanism: Any
-    ) -> int:
-        return self._curator._chosen(kept, score, entries, sensitivity, mechanism)
-
-    def choices(
-        self, draw: Callable[..., Any], count: int, entries: int, sensitivity: float, mechanism: Any
-    ) -> Any:
-        return self._curator._choices(draw, count, entries, sensitivity, mechanism)
+    def _spend(self, mechanism: Mechanism, entries: int, count: int, sampling: Sampling) -> Draws:
+        self.log.add(mechanism, entries, count, sampling)
+        return Draws(self._randomness, self._rounding, mechanism.noise > 0)
 
 
 @lru_cache(maxsize=256)
-def _priced(sampling: Any, mechanism: Mechanism, neighbours: Neighbours) -> tuple[Event, Event | None]:
-    """The event of a release, and that of the imprecision of each number: built once, not at every step."""
-    return sampling.price(mechanism, neighbours), mechanism.imprecision
-
-
-@lru_cache(maxsize=256)
-def _round(first: Event, second: Event) -> Event:
-    return Composed((first, second))
+def _priced(
+    sampling: Any, mechanism: Mechanism, neighbours: Neighbours, entries: int
+) -> tuple[tuple[Event, int], ...]:
+    """The events of a release, that of its imprecision included: built once, not at every step."""
+    return (sampling.price(mechanism, neighbours), 1), *mechanism.imprecision(entries).items()
 
 
 def rounding_factor(n_records: int, n_features: int) -> float:

@@ -149,23 +149,12 @@ class Plan:
     def price(self) -> Counter[Event]:
         """Every event of the plan with its count: what the curator's log must equal."""
         price: Counter[Event] = Counter()
-        event: Event | None = None
-        possible = 0
         for release in self.releases:
-            before, event = event, release.event(self.neighbours)
             count = release.count * self.fits
-            if release.follows:
-                if before is None or release.count > possible:
-                    raise ValueError(
-                        f"follows must be False, got True: {release.count} releases cannot follow {possible}"
-                    )
-                price[before] -= count
-                event = Composed((before, event))
-            price[event] += count
-            possible = release.count
-            if release.mechanism.imprecision is not None:
-                price[release.mechanism.imprecision] += count * release.entries
-        return +price
+            price[release.event(self.neighbours)] += count
+            for event, times in release.mechanism.imprecision(release.entries).items():
+                price[event] += count * times
+        return price
 
     @property
     def event(self) -> Event:
@@ -275,11 +264,12 @@ class Plan:
         ]
         for release in self.releases:
             times = f"{release.count * self.fits} x " + (f"({self.fits} classes) " if self.fits > 1 else "")
-            head = "then" if release.follows else "release"
-            lines.append(
-                f"{head:<10}{times}{release.query}, {release.mechanism.name} noise "
-                f"{release.mechanism.noise:.4g} x sensitivity {release.sensitivity}, {release.sampling.words}"
-            )
+            for line in release.lines:
+                head = "then" if line.follows else "release"
+                lines.append(
+                    f"{head:<10}{times}{line.query}, {line.mechanism.name} noise {line.mechanism.noise:.4g} "
+                    f"x sensitivity {line.sensitivity}, {release.sampling.words}"
+                )
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -296,13 +286,14 @@ class Plan:
                 (
                     (
                         f"{release.count * self.fits}",
-                        f"{'then ' if release.follows else ''}{release.query}",
-                        release.mechanism.name,
-                        f"{release.mechanism.noise:.4g}",
-                        release.sensitivity,
+                        f"{'then ' if line.follows else ''}{line.query}",
+                        line.mechanism.name,
+                        f"{line.mechanism.noise:.4g}",
+                        line.sensitivity,
                         release.sampling.words,
                     )
                     for release in self.releases
+                    for line in release.lines
                 ),
             ),
             display.facts(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
 
 from . import mechanisms, sampling, strict
 from .accounting import Event
-from .mechanisms import Mechanism
+from .mechanisms import Mechanism, Round
 from .privacy import Neighbours
 from .sampling import Everyone, Sampling
 
@@ -16,8 +17,8 @@ Releasable = Mapping[str, tuple[type[Mechanism], ...]]
 
 
 def names(kind: type) -> tuple[str, ...]:
-    """The fields of a dataclass."""
-    return tuple(field.name for field in fields(kind))
+    """The fields that a dataclass is made of."""
+    return tuple(field.name for field in fields(kind) if field.init)
 
 
 @dataclass(frozen=True)
@@ -25,17 +26,16 @@ class Release:
     """One kind of release: which query, by which mechanism, how often, on which records.
 
     ``entries`` is how many numbers are drawn for one release: the entries of a vector, or the
-    candidates of a selection. A release that ``follows`` is made right after each of those before it in the
-    plan, and priced as one round with it.
+    candidates of a selection. ``sensitivity`` is told in words; for a round, in those of the selection and
+    those of the value that is released after it.
     """
 
     query: str
     mechanism: Mechanism
     count: int
-    sensitivity: str
+    sensitivity: str | tuple[str, str]
     sampling: Sampling = Everyone()
     entries: int = 1
-    follows: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, Mechanism):
@@ -46,10 +46,17 @@ class Release:
             self,
             query=strict.text("query", self.query),
             count=strict.whole("count", self.count),
-            sensitivity=strict.text("sensitivity", self.sensitivity),
+            sensitivity=self._words(),
             entries=strict.whole("entries", self.entries),
-            follows=strict.flag("follows", self.follows),
         )
+
+    def _words(self) -> str | tuple[str, ...]:
+        if not isinstance(self.mechanism, Round):
+            return strict.text("sensitivity", self.sensitivity)
+        words = strict.sequence("sensitivity", self.sensitivity)
+        if len(words) != 2:
+            raise strict.wrong("sensitivity", self.sensitivity, "two texts, one for each part of a round")
+        return tuple(strict.text("sensitivity", word) for word in words)
 
     def event(self, neighbours: Neighbours) -> Event:
         """What one such release costs, its noise being exactly that of its law."""
@@ -57,35 +64,90 @@ class Release:
 
     def scaled(self, factor: float) -> Release:
         """The same release with all noise multiplied."""
-        return replace(self, mechanism=replace(self.mechanism, noise=self.mechanism.noise * factor))
+        return replace(self, mechanism=self.mechanism.scaled(factor))
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """What is released, a line for each mechanism: two for a round, of which the second follows."""
+        if isinstance(self.sensitivity, str) or not isinstance(self.mechanism, Round):
+            return (Line(self.query, self.mechanism, str(self.sensitivity), self.entries),)
+        selection, value = self.sensitivity
+        return (
+            Line(self.query, self.mechanism.selection, selection, self.entries),
+            Line(Round.value, self.mechanism.additive, value, 1, follows=True),
+        )
+
+    def told(self, fits: int) -> list[dict[str, Any]]:
+        """The lines as a promise tells them, for so many fits."""
+        return [
+            {
+                "query": line.query,
+                **_to_dict(line.mechanism),
+                "count": self.count * fits,
+                "sensitivity": line.sensitivity,
+                "sampling": self.sampling.words,
+                "entries": line.entries,
+                "follows": line.follows,
+            }
+            for line in self.lines
+        ]
 
     def to_dict(self) -> dict[str, object]:
         """The release as JSON-able values."""
-        parameters = {name: getattr(self.mechanism, name) for name in names(type(self.mechanism))}
         return {
             "query": self.query,
-            "mechanism": type(self.mechanism).__name__,
-            "noise": parameters.pop("noise"),
-            "parameters": parameters,
+            **_to_dict(self.mechanism),
             "count": self.count,
-            "sensitivity": self.sensitivity,
+            "sensitivity": strict.plain("sensitivity", self.sensitivity),
             "sampling": {"kind": type(self.sampling).__name__, **vars(self.sampling)},
             "entries": self.entries,
-            "follows": self.follows,
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Release:
         """The inverse of ``to_dict``; refuses what ``to_dict`` cannot have written."""
-        keys = (*names(cls), "noise", "parameters")
-        found = strict.mapping("a release", values, keys)
-        kind = mechanisms.BY_NAME[strict.one_of("mechanism", found["mechanism"], mechanisms.BY_NAME)]
-        own = [name for name in names(kind) if name != "noise"]
-        parameters = strict.mapping("parameters", found.pop("parameters"), own)
+        found, mechanism = _from_dict("a release", values, names(cls))
         drawn = strict.mapping("sampling", found["sampling"])
         sample = sampling.BY_NAME[strict.one_of("kind of sampling", drawn.get("kind"), sampling.BY_NAME)]
         drawn = strict.mapping("sampling", drawn, ("kind", *names(sample)))
         del drawn["kind"]
-        return cls(
-            **found | {"mechanism": kind(found.pop("noise"), **parameters), "sampling": sample(**drawn)}
-        )
+        return cls(**found | {"mechanism": mechanism, "sampling": sample(**drawn)})
+
+
+class Line(NamedTuple):
+    """One mechanism of a release, as plans and promises show it."""
+
+    query: str
+    mechanism: Mechanism
+    sensitivity: str
+    entries: int
+    follows: bool = False
+
+
+def _to_dict(mechanism: Mechanism) -> dict[str, Any]:
+    """A mechanism as JSON-able values; those that it consists of are among its parameters."""
+    parameters = {name: getattr(mechanism, name) for name in names(type(mechanism))}
+    noise = {"noise": parameters.pop("noise")} if "noise" in parameters else {}
+    parts = {
+        name: _to_dict(value) if isinstance(value, Mechanism) else value for name, value in parameters.items()
+    }
+    return {"mechanism": type(mechanism).__name__, **noise, "parameters": parts}
+
+
+def _from_dict(
+    name: str, values: Any, others: Collection[str] = ("mechanism",)
+) -> tuple[dict[str, Any], Mechanism]:
+    """The inverse of ``_to_dict``, for values that have other keys beside it; these, and the mechanism."""
+    found = strict.mapping(name, values)
+    known = mechanisms.BY_NAME
+    kind: type[Any] = known[strict.one_of("mechanism", found.get("mechanism"), known)]
+    own = names(kind)
+    noise = ("noise",) if "noise" in own else ()
+    found = strict.mapping(name, found, (*others, *noise, "parameters"))
+    settings = [setting for setting in own if setting != "noise"]
+    parameters = strict.mapping("parameters", found.pop("parameters"), settings)
+    parts = {
+        setting: _from_dict(setting, value)[1] if isinstance(value, Mapping) else value
+        for setting, value in parameters.items()
+    }
+    return found, kind(*(found.pop(level) for level in noise), **parts)

@@ -27,11 +27,12 @@ from dpglm.audit.registry import exact_findings, mechanism_targets, solver_targe
 from dpglm.audit.tables import worst_tables
 from dpglm.audit.targets import FitTarget, TranscriptTarget
 from dpglm.cli import app
-from dpglm.curator import Curator
+from dpglm.curator import NoisyReleases
 from dpglm.mechanisms import MECHANISMS, Exponential, LaplaceNoisyMax, LinearTerm, Randomness
 from dpglm.plan import Plan
 from dpglm.queries import QUERIES, ClippedGradient, Minimiser
-from dpglm.sampling import Everyone, Poisson
+from dpglm.queries.base import Draws
+from dpglm.sampling import Poisson
 from dpglm.solvers import SOLVERS, CoordinateDescent, DualCoordinateDescent, GradientDescent, Result
 
 BUDGET = Budget(1.0, 0.01)
@@ -222,11 +223,11 @@ def test_a_number_of_releases_that_depends_on_a_record_is_caught():
 
 
 def test_noise_missing_from_compiled_blocks_is_caught_though_transcripts_do_not_use_them(monkeypatch):
-    def silent(self, sensitivity, mechanism):
-        self._log(np.size(sensitivity), sensitivity, mechanism, Everyone())
-        return np.zeros(np.shape(sensitivity)), np.zeros(np.shape(sensitivity))
+    def silent(self, mechanism, entries, count=1):
+        self.log.add(mechanism, entries, count)
+        return Draws(Randomness(0), rounding=0.0)
 
-    monkeypatch.setattr(Curator, "_noise", silent)
+    monkeypatch.setattr(NoisyReleases, "spend", silent)
     report = examine(next(solver_targets(CoordinateDescent, BUDGET)), runs=200, random_state=0)
     assert [finding.seen for finding in report.findings if finding.violated] == ["model"]
 

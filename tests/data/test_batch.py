@@ -76,8 +76,8 @@ def test_a_null_record_leaves_no_trace_in_a_batch(form, stateful):
         curator._randomness.subset = lambda size, rate, drawn=drawn: drawn
         w = np.linspace(-1, 1, P + 1)
         if stateful:
-            opened = curator.open(DualStep(Logistic(), 0.1, 0.5, 0.5), w)
-            released.append([opened.step(w, Gaussian(0.0), Poisson(0.5)) for _ in range(3)])
+            opened = curator.open(DualStep(Logistic(), 0.1, 0.5, 0.5), w, Gaussian(0.0))
+            released.append([opened.step(w, Poisson(0.5)) for _ in range(3)])
         else:
             query = ClippedGradient(Logistic(), 0.1)
             released.append([curator.release(query, Gaussian(0.0), w, sampling=Poisson(0.5))])

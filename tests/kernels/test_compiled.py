@@ -54,6 +54,22 @@ def test_an_edit_of_a_callee_is_noticed_by_its_callers_and_nothing_else_is_compi
     assert product(load()) == (30.0, 1)
 
 
+def test_a_cache_that_names_types_of_another_version_is_not_read(copy):
+    folder, load = copy
+    entries = np.array([0, 2], dtype=np.uint32), np.array([0, 1], dtype=np.uint32), np.ones(2)
+
+    def lines(kernels, name):
+        arguments = importlib.import_module(f"{kernels.__package__}.arguments")
+        out = np.empty(1)
+        kernels.sparse_dots(getattr(arguments, name)(*entries), np.array([0]), np.ones(2), out)
+        return out[0]
+
+    assert lines(load(), "Compressed") == 2.0
+    for path in folder.glob("*.py"):
+        path.write_text(path.read_text().replace("Compressed", "Renamed"))
+    assert lines(load(), "Renamed") == 2.0
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_no_kernel_has_more_than_twelve_parameters(path):
     for node in ast.walk(ast.parse(path.read_text())):

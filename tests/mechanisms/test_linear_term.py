@@ -9,11 +9,12 @@ from scipy import stats
 from scipy.special import logit
 
 from dpglm import Bounds, Budget, Neighbours
-from dpglm.accounting import Composed, ObjectivePerturbation
+from dpglm.accounting import Composed, Imprecision, ObjectivePerturbation
 from dpglm.accounting import Gaussian as GaussianEvent
 from dpglm.data import as_data
 from dpglm.losses import Huber, Logistic, Squared
 from dpglm.mechanisms import LinearTerm, Randomness
+from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE
 from dpglm.penalties import L2
 from dpglm.plan import Plan, Release
 from dpglm.problem import Problem
@@ -66,7 +67,7 @@ def objective(loss=None, fit_intercept=True, clip=0.4, l2=0.05, y=LABELS):
 def test_without_noise_it_gives_the_exact_minimiser():
     one = objective()
     assert np.array_equal(mechanism(0.0).release(one, 0.8, Randomness(0)), one.minimiser(np.zeros(4)))
-    assert mechanism(0.0).imprecision is None
+    assert not mechanism(0.0).imprecision(1)
 
 
 @pytest.mark.parametrize(("noise", "sensitivity"), [(3.0, 0.8), (0.5, 2.0)])
@@ -117,7 +118,7 @@ def test_its_event_is_that_of_both_and_scales_with_the_noise(neighbours):
     inner = ObjectivePerturbation(3.0 * moved, 0.1, "logistic", 1.5, neighbours)
     assert event == Composed((inner, GaussianEvent(60.0)))
     assert mechanism(6.0, neighbours, finish=20.0).event == event.scaled(2.0)
-    assert mechanism(3.0).imprecision is not None
+    assert mechanism(3.0).imprecision(7) == {Imprecision(GAUSSIAN_DISTANCE): 7}
 
 
 @pytest.mark.parametrize("loss", [Logistic(), Squared(), Huber(0.8)], ids=lambda loss: loss.name)

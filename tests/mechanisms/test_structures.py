@@ -10,7 +10,7 @@ from scipy import stats
 
 from dpglm.kernels import coin as coins
 from dpglm.kernels import grouped as kernels
-from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness, randomness
+from dpglm.mechanisms import STRUCTURES, Exponential, LaplaceNoisyMax, Randomness, randomness
 from dpglm.mechanisms.grid import on_grid
 from dpglm.mechanisms.grouped import Grouped
 from dpglm.mechanisms.heap import Heap
@@ -133,9 +133,9 @@ def test_names_that_do_not_fit_the_noise_are_refused():
     for noise in (0.0, 1.0):
         with pytest.raises(ValueError, match="'auto' or one of"):
             Exponential(noise).keep(scores, 1.0, "tree")
-    assert Gaussian(1.0).keep(scores, 1.0) is None
+    assert LaplaceNoisyMax(1.0).keep(scores, 1.0) is None
     with pytest.raises(ValueError, match="keeps no scores"):
-        Gaussian(1.0).keep(scores, 1.0, "binned")
+        LaplaceNoisyMax(1.0).keep(scores, 1.0, "binned")
 
 
 CHANCES = [

@@ -30,6 +30,7 @@ from dpglm.penalties import (
 from dpglm.problem import Problem
 from dpglm.queries import DualVertices, Minimiser, certified
 from dpglm.queries import minimiser as minimiser_module
+from dpglm.queries.base import Exact
 from dpglm.queries.minimiser import TOLERANCE
 from dpglm.solvers.output_perturbation import minimiser
 
@@ -389,15 +390,18 @@ def test_scores_of_vertices_are_the_minimiser_along_each_of_them():
 
 def test_an_opened_minimiser_tells_nothing_but_what_it_releases():
     query = Minimiser(Logistic(), 0.5, L2(0.1), N, P, 1.0)
-    seen = []
-    opened = query.open(
-        as_data(*table(12, Logistic()), Bounds(row_norm=1.0)),
-        np.zeros(P),
-        Neighbours.REPLACE_ONE,
-        lambda answer, sensitivity, mechanism: seen.append(sensitivity) or "released",
-    )
+    data, seen = as_data(*table(12, Logistic()), Bounds(row_norm=1.0)), []
+
+    class Told(Exact):
+        def give(self, answer, sensitivity, mechanism):
+            seen.append(sensitivity)
+            return "released"
+
+    def opened(mechanism):
+        return query.open(data, np.zeros(P), Neighbours.REPLACE_ONE, Told(), mechanism)
+
     facts = query.perturbation(Neighbours.REPLACE_ONE)
-    assert opened.release(LinearTerm(1.0, **facts)) == "released" and seen == [2 * 0.5]
+    assert opened(LinearTerm(1.0, **facts)).release() == "released" and seen == [2 * 0.5]
     wrong = {
         "curvature": 0.5 * facts["curvature"],
         "slopes": "signed",
@@ -406,9 +410,9 @@ def test_an_opened_minimiser_tells_nothing_but_what_it_releases():
     }
     for name, value in wrong.items():
         with pytest.raises(ValueError, match="another objective"):
-            opened.release(LinearTerm(1.0, **facts | {name: value}))
+            opened(LinearTerm(1.0, **facts | {name: value}))
     with pytest.raises(ValueError, match="another objective"):
-        opened.release(Gaussian(1.0))
+        opened(Gaussian(1.0))
     assert len(seen) == 1
 
 

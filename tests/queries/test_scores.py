@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -11,14 +12,14 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 
 from dpglm import Bounds, Neighbours
-from dpglm.audit.transcript import Recorder, Replayer
+from dpglm.audit.transcript import Recording, Replaying
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.kernels.scores import scores as compiled
 from dpglm.losses import Logistic, SmoothedHinge, Squared
-from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness
+from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness, Round
 from dpglm.queries import CoordinateScores
-from dpglm.queries.base import Exact
+from dpglm.queries.base import Draws, Exact
 
 rng = np.random.default_rng(0)
 INF = math.inf
@@ -107,9 +108,12 @@ def test_scores_are_lipschitz_in_the_slope(rule, form):
     assert reached > 0.99
 
 
-def opened(query, X, y, w, releaser=None, constant=0.0):
+EXACT = Round(Exponential(0.0), Gaussian(0.0))
+
+
+def opened(query, X, y, w, constant=0.0):
     data = as_data(X, y, Bounds(row_norm=1.0), constant)
-    return query.open(data, np.array(w, dtype=float), Neighbours.REPLACE_ONE, releaser or Exact())
+    return query.open(data, np.array(w, dtype=float), Neighbours.REPLACE_ONE, Exact(), EXACT)
 
 
 def query_of(loss, p, rule="gs-r", clip=0.05, form=(0.01, 0.02, -INF, INF), reach=1.0):
@@ -129,9 +133,10 @@ def test_state_after_many_moves_is_that_of_a_fresh_start(layout, loss):
         w[j] += rng.standard_normal()
         state.move(j, w[j])
         if rng.random() < 0.3:
-            state.select(None)
-    fresh = opened(query, layout(X), y, w, constant=0.5).select(None)
-    assert np.allclose(state.select(None), fresh, rtol=1e-9, atol=1e-12)
+            state.step()
+    fresh, slopes = opened(query, layout(X), y, w, constant=0.5).step()
+    for now, then in zip(state.step(), (fresh, slopes), strict=True):
+        assert np.allclose(now, then, rtol=1e-9, atol=1e-12)
     assert np.allclose(fresh, query(as_data(X, y, Bounds(row_norm=1.0), 0.5), w), rtol=1e-9, atol=1e-12)
 
 
@@ -143,11 +148,10 @@ def test_kept_scores_are_drawn_from_as_they_are_now_though_few_were_updated():
     data = as_data(X, y, Bounds(row_norm=1.0))
     curator = Curator(data, Neighbours.REPLACE_ONE, Randomness(0))
     query, w, mechanism = query_of(Logistic(), p, form=(1e-5, 0.0, -INF, INF)), np.zeros(p), Exponential(0.3)
-    state = curator.open(query, w)
+    state = curator.open(query, w, Round(mechanism, Gaussian(5.0)))
     listed = []
     for step in range(400):
-        j = state.select(mechanism)
-        state.release(j, Gaussian(5.0))
+        j, _ = state.step()
         # Columns 0 to 3 are empty: only their own scores change. The others move on and back.
         k = step % 4 if step % 3 == 0 else j
         w[k] += 0.5 if step % 40 < 30 else -0.4
@@ -159,36 +163,35 @@ def test_kept_scores_are_drawn_from_as_they_are_now_though_few_were_updated():
     assert 1 < np.mean(listed) < 100, "some are updated, and most are not"
     assert np.count_nonzero(stale > 1e-3 * state._largest) > p / 10
     assert (stale <= np.maximum(kept.room(state._all), 2e-6 * state._largest)).all()
-    _, scale = mechanism.law(state._largest * curator._rounding)
+    _, scale = mechanism.law(state._largest * curator._releases._rounding)
     assert now.max() > 3 * scale, "selections are not nearly uniform"
-    chances = mechanism.probabilities(now, state._largest * curator._rounding)
-    drawn = np.bincount([state.select(mechanism) for _ in range(20_000)], minlength=p)
+    chances = mechanism.probabilities(now, state._largest * curator._releases._rounding)
+    drawn = np.bincount([state.step()[0] for _ in range(20_000)], minlength=p)
     order = np.argsort(chances)
     groups = np.minimum((np.cumsum(chances[order]) * 200).astype(int), 199)
     found, expected = np.bincount(groups, drawn[order]), 20_000 * np.bincount(groups, chances[order])
     assert stats.chisquare(found[expected > 0], expected[expected > 0]).pvalue > 1e-6
 
 
-class KeptIn(Curator):
+@dataclass(frozen=True)
+class KeptIn(Exponential):
     """Keeps scores in a structure of a given name."""
 
-    def __init__(self, structure, *arguments):
-        super().__init__(*arguments)
-        self._structure = structure
+    structure: str
 
-    def _keep(self, scores, sensitivity, mechanism, structure="auto"):
-        return super()._keep(scores, sensitivity, mechanism, self._structure)
+    def keep(self, scores, sensitivity, structure="auto"):
+        return super().keep(scores, sensitivity, self.structure)
 
 
-def test_a_curator_keeps_scores_as_asked_and_an_audit_keeps_none():
+def test_an_audit_and_an_exact_evaluation_hand_out_no_stream():
     data = as_data(np.eye(3), np.ones(3), Bounds(row_norm=1.0))
-    arguments = np.zeros(3), 1.0, Exponential(1.0), "grouped"
-    curator = Curator(data, Neighbours.REPLACE_ONE, Randomness(0))
-    recorder = Recorder(data, Neighbours.REPLACE_ONE, Randomness(0))
-    assert isinstance(curator._releaser.keep(*arguments), STRUCTURES["grouped"])
-    for other in (recorder, Replayer(data, recorder)):
-        assert other._releaser.keep(*arguments) is None
-    assert Exact().keep(*arguments) is None
+    recording = Recording(data, Neighbours.REPLACE_ONE, Randomness(0))
+    replaying = Replaying(data, Neighbours.REPLACE_ONE, recording.released)
+    for releases in (recording, replaying, Exact()):
+        assert not releases.in_blocks
+        with pytest.raises(TypeError):
+            releases.spend(Exponential(1.0), 3)
+    assert not recording.log.spent and not replaying.log.spent
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
@@ -196,13 +199,13 @@ def test_scores_can_be_kept_in_any_structure(structure):
     n, p, noisy = 100, 60, STRUCTURES[structure].noisy
     X, y = sp.random_array((n, p), density=0.1, format="csr", rng=rng), rng.choice([-1.0, 1.0], n)
     data = as_data(X, y, Bounds(row_norm=1.0))
-    curator = KeptIn(structure, data, Neighbours.REPLACE_ONE, Randomness(0))
+    curator = Curator(data, Neighbours.REPLACE_ONE, Randomness(0))
     query = query_of(Logistic(), p, clip=0.2, form=(0.0, 0.0, -INF, INF))
-    w, mechanism = np.zeros(p), Exponential(1.0 if noisy else 0.0)
-    state = curator.open(query, w)
+    w, mechanism = np.zeros(p), KeptIn(1.0 if noisy else 0.0, structure)
+    state = curator.open(query, w, Round(mechanism, Gaussian(1.0)))
     kept = None
     for _ in range(200):
-        j = state.select(mechanism)
+        j, _ = state.step()
         assert kept in (None, state._kept), "one structure serves for all steps"
         kept = state._kept
         now = query(data, w)
@@ -213,9 +216,9 @@ def test_scores_can_be_kept_in_any_structure(structure):
         state.move(k, w[k])
     assert type(kept) is STRUCTURES[structure]
     if noisy:
-        chances = mechanism.probabilities(query(data, w), state._largest * curator._rounding)
+        chances = mechanism.probabilities(query(data, w), state._largest * curator._releases._rounding)
         assert chances.max() > 3 * chances.min(), "selections are not nearly uniform"
-        drawn = np.bincount([state.select(mechanism) for _ in range(20_000)], minlength=p)
+        drawn = np.bincount([state.step()[0] for _ in range(20_000)], minlength=p)
         assert stats.chisquare(drawn, 20_000 * chances).pvalue > 1e-6
 
 
@@ -227,18 +230,15 @@ def test_where_no_term_can_exceed_its_clip_the_sums_are_those_of_a_product():
     assert np.allclose(plain(data, w), looked_at(data, w), rtol=1e-12)
 
 
-def test_a_release_needs_its_own_selection():
+def test_a_step_shows_the_slope_of_the_one_selected_and_nothing_else():
     X, y = rng.standard_normal((20, 3)), rng.choice([-1.0, 1.0], 20)
-    curator = Curator(as_data(X, y, Bounds(row_norm=1.0)), Neighbours.REPLACE_ONE, Randomness(0))
-    state = curator.open(query_of(Logistic(), 3), np.zeros(3))
-    with pytest.raises(ValueError, match="just selected"):
-        state.release(0, Gaussian(1.0))
-    j = state.select(Exponential(1.0))
-    with pytest.raises(ValueError, match="just selected"):
-        state.release((j + 1) % 3, Gaussian(1.0))
-    state.release(j, Gaussian(1.0))
-    with pytest.raises(ValueError, match="only once"):
-        state.release(j, Gaussian(1.0))
+    data = as_data(X, y, Bounds(row_norm=1.0))
+    curator = Curator(data, Neighbours.REPLACE_ONE, Randomness(0))
+    state = curator.open(query_of(Logistic(), 3, clip=INF), np.zeros(3), EXACT)
+    slopes = data.t_dot(Logistic().derivative(np.zeros(20), y))
+    j, slope = state.step()
+    assert slope == pytest.approx(slopes[j], rel=1e-12)
+    assert [name for name in vars(type(state)) if not name.startswith("_")] == ["step", "move"]
 
 
 def test_a_point_at_which_rounding_would_show_is_refused():
@@ -308,32 +308,64 @@ class Told(Exact):
     def __init__(self):
         self.told = []
 
-    def __call__(self, answer, sensitivity, mechanism, follows=False):
-        self.told.append((sensitivity, follows))
-        return 1 if np.ndim(answer) else answer
+    def give(self, answer, sensitivity, mechanism):
+        self.told.append((sensitivity, mechanism))
+        return 1, 0.0
+
+
+@dataclass(frozen=True)
+class ToldDraws(Draws):
+    """Notes what sensitivities it is asked to pad."""
+
+    told: list = field(default_factory=list)
+
+    def padded(self, sensitivity):
+        self.told.append(sensitivity)
+        return super().padded(sensitivity)
+
+
+class ToldInBlocks(Told):
+    """Hands out a stream."""
+
+    in_blocks = True
+
+    def spend(self, mechanism, entries, count=1):
+        assert (entries, count) == (3, 1)
+        return ToldDraws(Randomness(0), 1.0, True, self.told)
+
+
+UNEQUAL = np.array([0.3, 0.1, 0.2]), np.array([0.5, 0.1, 0.9])
+
+
+def told_by(kind, neighbours, mechanism):
+    """What releases are told in one step, the step, and the right sensitivities of scores and slopes."""
+    X, y = rng.standard_normal((20, 3)), rng.choice([-1.0, 1.0], 20)
+    clip, curvature = UNEQUAL
+    query = CoordinateScores(Logistic(), clip, curvature, "gs-r", FORMS[1], np.ones(3))
+    told, data = kind(), as_data(X, y, Bounds(row_norm=1.0))
+    step = query.open(data, np.zeros(3), neighbours, told, mechanism).step()
+    moved = neighbours.records_moved
+    largest = moved * (clip / np.sqrt(curvature)).max() * (1 + 2.0**-12)
+    return told.told, step, pytest.approx(largest, rel=1e-12), moved * clip
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_a_selection_is_told_the_largest_sensitivity_and_a_release_its_own(neighbours):
-    X, y = rng.standard_normal((20, 3)), rng.choice([-1.0, 1.0], 20)
-    clip, curvature = np.array([0.3, 0.1, 0.2]), np.array([0.5, 0.1, 0.9])
-    query = CoordinateScores(Logistic(), clip, curvature, "gs-r", FORMS[1], np.ones(3))
-    told = Told()
-    state = query.open(as_data(X, y, Bounds(row_norm=1.0)), np.zeros(3), neighbours, told)
-    assert state.select(None) == 1
-    state.release(1, None)
-    moved = neighbours.records_moved
-    largest = moved * (clip / np.sqrt(curvature)).max() * (1 + 2.0**-12)
-    assert told.told == [(pytest.approx(largest, rel=1e-12), False), (moved * clip[1], True)]
+    mechanism = Round(Exponential(1.0), Gaussian(2.0))
+    (((scores, slopes), given),), step, largest, each = told_by(Told, neighbours, mechanism)
+    assert scores == largest and np.array_equal(slopes, each)
+    assert given is mechanism and step == (1, 0.0)
+    (scores, slope), (j, _), largest, each = told_by(ToldInBlocks, neighbours, mechanism)
+    assert scores == largest and slope == each[j]
 
 
 def test_kept_scores_have_the_sensitivity_that_covers_rounding():
     p = 5_000
     X, y = sp.random_array((50, p), density=0.01, format="csr", rng=rng), rng.choice([-1.0, 1.0], 50)
     curator = Curator(as_data(X, y, Bounds(row_norm=1.0)), Neighbours.REPLACE_ONE, Randomness(0))
-    curator._rounding = 1.25
-    state = curator.open(query_of(Logistic(), p), np.zeros(p))
-    state.select(Exponential(3.0))
+    curator._releases._rounding = 1.25
+    state = curator.open(query_of(Logistic(), p), np.zeros(p), Round(Exponential(3.0), Gaussian(3.0)))
+    state.step()
     _, scale = Exponential(3.0).law(1.25 * state._largest)
     assert state._kept._bins.line[1] == 1 / scale
 

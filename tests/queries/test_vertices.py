@@ -1,6 +1,7 @@
 """Scores of vertices: the law of lazy selections, the bounds behind it, and plain Frank-Wolfe."""
 
 import math
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from dpglm.kernels.calendar import CHUNK, DUE
 from dpglm.losses import LOSSES, Huber, Logistic, Poisson, SmoothedHinge, Squared
 from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness
 from dpglm.queries import VertexScores
-from dpglm.queries.base import Exact
+from dpglm.queries.base import Draws, Exact
 from dpglm.queries.lazy import LazyVertices
 
 REPLACE = Neighbours.REPLACE_ONE
@@ -277,18 +278,18 @@ def test_bounds_allow_for_the_rounding_of_a_large_intercept():
 
 def test_steps_whose_grid_shows_are_taken_one_by_one():
     curator = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, Randomness(0))
-    opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150))
     event = Exponential(1e-9)
-    opened.run(SIZES[:20], RADIUS, event)
+    opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150), event)
+    opened.run(SIZES[:20], RADIUS)
     assert opened._clipped is not None
-    assert curator.spent == {event.event: 20, event.imprecision: 20 * 300}
+    assert curator.spent == {event.event: 20} | event.imprecision(20 * 300)
 
 
 def test_a_radius_that_would_overflow_is_refused():
     curator = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, Randomness(0))
-    opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150))
+    opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150), Exponential(1.0))
     with pytest.raises(FloatingPointError):
-        opened.run(SIZES[:20], 1e300, Exponential(1.0))
+        opened.run(SIZES[:20], 1e300)
     assert not curator.spent
 
 
@@ -395,7 +396,7 @@ def last_choices(structure, runs, steps=6, noise=3.0):
     counts = np.zeros(36)
     for _ in range(runs):
         curator = Curator(as_data(SMALL, SMALL_LABELS, Bounds(row_norm=1.0)), REPLACE, randomness)
-        choices = curator.open(query, np.zeros(3)).run(SIZES[:steps], RADIUS, Exponential(noise))
+        choices = curator.open(query, np.zeros(3), Exponential(noise)).run(SIZES[:steps], RADIUS)
         counts[6 * choices[-2] + choices[-1]] += 1
     return counts
 
@@ -421,10 +422,10 @@ def test_a_block_of_choices_is_logged_and_the_same_for_every_layout(loss, layout
     for form in (sp.csr_array, layout):
         dense = X.toarray() if form is np.asarray else X
         curator = Curator(as_data(form(dense), y, Bounds(row_norm=1.0), 0.5), REPLACE, Randomness(2))
-        opened = curator.open(VertexScores(loss, 0.1, 150, 1.0), np.append(np.zeros(150), 0.3))
-        models.append(opened.run(SIZES[:300], RADIUS, Exponential(5.0)))
         event = Exponential(5.0)
-        assert curator.spent == {event.event: 300, event.imprecision: 300 * 300}
+        opened = curator.open(VertexScores(loss, 0.1, 150, 1.0), np.append(np.zeros(150), 0.3), event)
+        models.append(opened.run(SIZES[:300], RADIUS))
+        assert curator.spent == {event.event: 300} | event.imprecision(300 * 300)
     assert np.array_equal(*models)
     assert len(np.unique(models[0])) > 10
 
@@ -433,8 +434,8 @@ def test_random_words_may_come_in_any_portions():
     def chosen(portion):
         curator = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, randomness := Randomness(9))
         randomness._extend(portion)
-        opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150))
-        return opened.run(SIZES[:200], RADIUS, Exponential(2.0))
+        opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150), Exponential(2.0))
+        return opened.run(SIZES[:200], RADIUS)
 
     assert np.array_equal(chosen(1), chosen(1 << 16))
     assert np.array_equal(chosen(100), chosen(1 << 16))
@@ -443,10 +444,10 @@ def test_random_words_may_come_in_any_portions():
 def test_a_run_goes_on_from_where_the_last_one_stopped():
     """Margins after a run are those of the public point that it leads to."""
     curator = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, Randomness(4))
-    opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150))
+    opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150), Exponential(30.0))
     w = np.zeros(150)
     for sizes in (SIZES[:50], np.full(900, 0.4), SIZES[50:60]):  # the second has more than one block
-        for size, choice in zip(sizes, opened.run(sizes, RADIUS, Exponential(30.0)), strict=True):
+        for size, choice in zip(sizes, opened.run(sizes, RADIUS), strict=True):
             w *= 1 - size
             w[choice // 2] += size * RADIUS * (1 if choice % 2 else -1)
         assert np.allclose(opened._factor * opened._v, X @ w, rtol=1e-9, atol=1e-9)
@@ -468,10 +469,10 @@ def followed(loss, X, y, steps, refresh):
     """Our points without noise, with the scores kept in a heap, and the opened query."""
     curator = Curator(as_data(X, y, Bounds(row_norm=math.inf)), REPLACE, Randomness(0))
     query = VertexScores(loss, math.inf, X.shape[1], math.inf, "heap", refresh)
-    opened = curator.open(query, np.zeros(X.shape[1]))
+    opened = curator.open(query, np.zeros(X.shape[1]), Exponential(0.0))
     w, points = np.zeros(X.shape[1]), []
     for size in SIZES[:steps]:
-        (choice,) = opened.run(np.array([size]), RADIUS, Exponential(0.0))
+        (choice,) = opened.run(np.array([size]), RADIUS)
         w = (1 - size) * w
         w[choice // 2] += size * RADIUS * (1 if choice % 2 else -1)
         points.append(w)
@@ -506,14 +507,14 @@ def test_squared_loss_needs_no_refresh():
 
 def test_the_gap_bounds_what_is_left_to_gain_and_is_not_for_private_runs():
     points, opened = followed(Logistic(), X, LABELS, 2000, refresh=0.0)
-    gap = opened.gap(RADIUS, Gaussian(0.0))
+    gap = opened.gap(RADIUS)
     values = [Logistic().value(X @ w, LABELS).mean() for w in points]
     assert values[99] - values[-1] > 0 and 0 <= gap < 0.02
     curator = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, Randomness(0))
-    at = curator.open(VertexScores(Logistic(), math.inf, 150, math.inf), points[99])
-    assert at.gap(RADIUS, Gaussian(0.0)) >= values[99] - values[-1]
+    query = VertexScores(Logistic(), math.inf, 150, math.inf)
+    assert curator.open(query, points[99], Exponential(0.0)).gap(RADIUS) >= values[99] - values[-1]
     with pytest.raises(ValueError, match="not private"):
-        at.gap(RADIUS, Gaussian(1.0))
+        curator.open(query, points[99], Exponential(1.0)).gap(RADIUS)
     assert not curator.spent.keys() - {Gaussian(0.0).event}
 
 
@@ -523,21 +524,39 @@ class Told(Exact):
     def __init__(self):
         self.sensitivities = []
 
-    def __call__(self, answer, sensitivity, mechanism, follows=False):
+    def give(self, answer, sensitivity, mechanism):
         self.sensitivities.append(sensitivity)
         return 0
 
-    def choices(self, draw, count, entries, sensitivity, mechanism):
-        assert entries == 300
+
+@dataclass(frozen=True)
+class ToldDraws(Draws):
+    """Writes down the sensitivities that it is asked to pad."""
+
+    sensitivities: list = field(default_factory=list)
+
+    def padded(self, sensitivity):
         self.sensitivities.append(sensitivity)
+        return super().padded(sensitivity)
+
+
+class ToldInBlocks(Told):
+    """Hands out a stream."""
+
+    in_blocks = True
+
+    def spend(self, mechanism, entries, count=1):
+        assert entries == 300 and count == 3
+        return ToldDraws(Randomness(0), 1.0, True, self.sensitivities)
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)
-def test_every_choice_is_released_with_the_sensitivity_of_the_query(neighbours):
-    query, told = VertexScores(Logistic(), 0.3, 150, 1.0), Told()
-    opened = query.open(as_data(X, LABELS, Bounds(row_norm=1.0)), np.zeros(150), neighbours, told)
-    opened.run(SIZES[:3], RADIUS, Exponential(1.0))
-    assert told.sensitivities == 4 * [0.3 * neighbours.records_moved]  # of the block, and one by one
+@pytest.mark.parametrize(("kind", "times"), [(Told, 3), (ToldInBlocks, 1)])
+def test_every_choice_is_released_with_the_sensitivity_of_the_query(neighbours, kind, times):
+    query, told = VertexScores(Logistic(), 0.3, 150, 1.0), kind()
+    data = as_data(X, LABELS, Bounds(row_norm=1.0))
+    query.open(data, np.zeros(150), neighbours, told, Exponential(1.0)).run(SIZES[:3], RADIUS)
+    assert told.sensitivities == times * [0.3 * neighbours.records_moved]
     assert np.array_equal(query.sensitivity(neighbours), np.full(300, 0.3 * neighbours.records_moved))
 
 
@@ -545,8 +564,8 @@ def test_every_choice_is_released_with_the_sensitivity_of_the_query(neighbours):
 def test_tables_of_one_row_or_column_and_of_zeros(n, p):
     for X in (np.zeros((n, p)), np.ones((n, p))):
         curator = Curator(as_data(sp.csr_array(X), np.ones(n), Bounds(row_norm=1.0)), REPLACE, Randomness(0))
-        opened = curator.open(VertexScores(Logistic(), 1.0, p, 1.0), np.zeros(p))
-        choices = opened.run(SIZES[:500], RADIUS, Exponential(1e3))
+        opened = curator.open(VertexScores(Logistic(), 1.0, p, 1.0), np.zeros(p), Exponential(1e3))
+        choices = opened.run(SIZES[:500], RADIUS)
         counts = np.bincount(choices, minlength=2 * p)
         assert stats.chisquare(counts).pvalue > 1e-6  # so much noise hides all of it
 
@@ -595,9 +614,9 @@ def test_tables_of_extreme_entries_give_finite_scores_and_no_warning(structure):
         data = as_data((np.asarray, sp.csr_array)[case % 2](X), y, Bounds(row_norm=bound))
         clip = min(max(bound * 10.0 ** rng.choice([-3, 0, 50]), 1e-100), 1e100)
         curator = Curator(data, REPLACE, Randomness(case))
-        opened = curator.open(VertexScores(loss, clip, 3, bound, structure), np.zeros(3))
         radius, event = 10.0 ** rng.choice([-40, 0, 5]), Exponential(10.0 ** rng.choice([-3, 0, 3]))
-        assert set(opened.run(np.full(4, 0.4), radius, event)) <= set(range(6))
+        opened = curator.open(VertexScores(loss, clip, 3, bound, structure), np.zeros(3), event)
+        assert set(opened.run(np.full(4, 0.4), radius)) <= set(range(6))
         assert np.isfinite(opened._factor * opened._v).all()
         lazily += opened._clipped is None
     assert (lazily > 50) if structure == "lazy" else (lazily == 0)
@@ -606,6 +625,6 @@ def test_tables_of_extreme_entries_give_finite_scores_and_no_warning(structure):
 def test_margins_too_large_for_lazy_bounds_are_kept_in_full():
     for radius in (1e9, 1e14, 1e60):
         curator = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, Randomness(0))
-        opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150))
-        assert len(np.unique(opened.run(SIZES[:40], radius, Exponential(100.0)))) > 30
+        opened = curator.open(VertexScores(Logistic(), 1.0, 150, 1.0), np.zeros(150), Exponential(100.0))
+        assert len(np.unique(opened.run(SIZES[:40], radius))) > 30
         assert sum(curator.spent.values()) == 40 + 40 * 300

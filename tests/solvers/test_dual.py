@@ -132,10 +132,12 @@ def test_compiled_passes_and_single_steps_agree(loss, form):
     records = as_data(table, y, Bounds(row_norm=1.0), 0.5)
     order, ends = rng.permutation(50), []
     for one in (loss, uncompiled):
-        opened = Curator(records, REPLACE, Randomness(0)).open(DualStep(one, 0.4, 2.0, 6.0), np.zeros(P + 1))
-        v, moved, steps = opened.ascend(np.zeros(P + 1), shape, order, 1, Gaussian(0.0))
+        opened = Curator(records, REPLACE, Randomness(0)).open(
+            DualStep(one, 0.4, 2.0, 6.0), np.zeros(P + 1), Gaussian(0.0)
+        )
+        v, moved, steps = opened.ascend(np.zeros(P + 1), shape, order, 1)
         assert steps == 50 and set(moved) <= set(order)
-        ends.append(opened.ascend(v, shape, order, 1, Gaussian(0.0))[0])
+        ends.append(opened.ascend(v, shape, order, 1)[0])
     assert np.allclose(*ends, rtol=1e-10, atol=1e-12)
 
 
@@ -173,6 +175,7 @@ OPTIMA = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")  # it is asked for more than it can do
 @pytest.mark.parametrize("name", OPTIMA)
 @pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "CSR"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -246,11 +249,11 @@ def test_the_sum_of_all_noise_is_a_linear_term_of_the_objective():
     records = as_data(X, LABELS, problem.bounds)
     curator = Curator(records, REPLACE, Randomness(0))
     form = DualForm(N, *problem.coordinate_form(P))
-    opened = curator.open(DualStep(Logistic(), 1.0, 0.1 / 0.1, 0.0), np.zeros(P))
+    opened = curator.open(DualStep(Logistic(), 1.0, 0.1 / 0.1, 0.0), np.zeros(P), Gaussian(0.0))
     noise, v = rng.standard_normal(P), np.zeros(P)
     v += noise
     for _ in range(3000):
-        v += opened.step(form.point(v), Gaussian(0.0), Poisson(0.1))
+        v += opened.step(form.point(v), Poisson(0.1))
     w = form.point(v)
     gradient = records.t_dot(Logistic().derivative(records.dot(w), LABELS)) / N + 0.1 * w
     assert np.allclose(gradient, noise / N, atol=1e-9)
@@ -259,14 +262,15 @@ def test_the_sum_of_all_noise_is_a_linear_term_of_the_objective():
 def test_a_private_fit_shows_nothing_of_the_dual_variables():
     problem = Problem(Hinge(), L2(0.1), Bounds(row_norm=1.0))
     records = as_data(X, LABELS, problem.bounds, 0.5)
-    opened = Curator(records, REPLACE, Randomness(0)).open(DualStep(Hinge(), 1.0, 1.0, 1.0), np.zeros(P + 1))
+    curator, query = Curator(records, REPLACE, Randomness(0)), DualStep(Hinge(), 1.0, 1.0, 1.0)
+    opened = curator.open(query, np.zeros(P + 1), Gaussian(1.0))
     form = DualForm(N, *problem.coordinate_form(P), 0.0, True)
     with pytest.raises(ValueError, match="not private"):
-        opened.ascend(np.zeros(P + 1), form, np.arange(N), 1, Gaussian(1.0))
+        opened.ascend(np.zeros(P + 1), form, np.arange(N), 1)
     with pytest.raises(ValueError, match="not private"):
-        opened.gap(np.zeros(P + 1), form, Gaussian(1.0))
+        opened.gap(np.zeros(P + 1), form)
     with pytest.raises(ValueError, match="not private"):
-        opened.polish(np.zeros(P + 1), form, 1e-11, Gaussian(1.0))
+        opened.polish(np.zeros(P + 1), form, 1e-11)
     assert [name for name in vars(type(opened)) if not name.startswith("_")] == [
         "step", "ascend", "polish", "gap",
     ]  # fmt: skip
@@ -410,14 +414,16 @@ def test_the_gap_is_that_of_an_intercept_held_around_its_centre():
     l2 = np.append(np.full(P, 0.1), strength)
     form = DualForm(N, 0 * l2, l2, 0 * l2 - math.inf, 0 * l2 + math.inf, centre, True)
     records = as_data(X, TARGET, Bounds(row_norm=1.0), 0.5)
-    opened = Curator(records, REPLACE, Randomness(0)).open(DualStep(Squared(), 1.0, 1.0, 1.0), w)
-    v = opened.step(w, Gaussian(0.0), Everyone())
+    opened = Curator(records, REPLACE, Randomness(0)).open(
+        DualStep(Squared(), 1.0, 1.0, 1.0), w, Gaussian(0.0)
+    )
+    v = opened.step(w, Everyone())
     rows = np.column_stack([Bounds(row_norm=1.0).clip(X), np.full(N, 0.5)])
     alpha = opened._alpha
     held = w - centre * (np.arange(P + 1) == P)
     primal = 0.5 * np.square(rows @ w - TARGET).mean() + (l2 / 2 * held**2).sum()
     dual = (alpha * TARGET - alpha**2 / 2).mean() - (v**2 / (2 * l2)).sum() / N**2 - centre * v[-1] / N
-    assert opened.gap(w, form, Gaussian(0.0)) == pytest.approx((primal - dual, primal), rel=1e-9)
+    assert opened.gap(w, form) == pytest.approx((primal - dual, primal), rel=1e-9)
 
 
 class Overflowing(Squared):
@@ -434,10 +440,10 @@ def test_steps_that_overflow_add_no_more_than_the_clip():
 
 def test_a_step_at_a_point_that_diverged_is_refused():
     opened = Curator(as_data(X, LABELS, Bounds(row_norm=1.0)), REPLACE, Randomness(0)).open(
-        DualStep(Hinge(), 1.0, 1.0, 1.0), np.zeros(P)
+        DualStep(Hinge(), 1.0, 1.0, 1.0), np.zeros(P), Gaussian(1.0)
     )
     with pytest.raises(FloatingPointError, match="diverged"):
-        opened.step(np.full(P, 1e101), Gaussian(1.0), Everyone())
+        opened.step(np.full(P, 1e101), Everyone())
 
 
 @pytest.mark.parametrize(
@@ -465,9 +471,10 @@ def test_weights_that_overflow_neither_warn_of_a_record_nor_let_it_add_more_than
             records = as_data([[entry, entry]], [target], Bounds(row_norm=1e50), 5e49)
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                opened = DualStep(kind(), 1.0, 1e300, 1e300).open(records, np.zeros(3), REPLACE, Exact())
+                query = DualStep(kind(), 1.0, 1e300, 1e300)
+                opened = query.open(records, np.zeros(3), REPLACE, Exact(), Gaussian(0.0))
                 for size in (0.0, 1.0, -1e50, 0.0):
-                    moved = opened.step(np.full(3, size), Gaussian(0.0), Everyone())
+                    moved = opened.step(np.full(3, size), Everyone())
                     assert np.linalg.norm(moved) <= 1.0 + 1e-15
 
 
@@ -489,9 +496,9 @@ def test_neighbours_in_any_states_move_the_answer_by_at_most_the_sensitivity(kin
             table[1, 0] = math.nan
         answers = []
         for rows, target, alpha in zip(table, y, states, strict=True):
-            opened = query.open(as_data(rows, target, BALL, 0.5), w, neighbours, Exact())
+            opened = query.open(as_data(rows, target, BALL, 0.5), w, neighbours, Exact(), Gaussian(0.0))
             opened._alpha[:] = alpha
-            answers.append(opened.step(w, Gaussian(0.0), Everyone()))
+            answers.append(opened.step(w, Everyone()))
         largest = max(largest, np.linalg.norm(answers[0] - answers[1]) / query.sensitivity(neighbours))
     assert 0.8 <= largest <= 1 + 1e-12
 
@@ -536,7 +543,7 @@ def opened_at_zero(loss, table, part, intercept):
     form = DualForm(n, *parts, 0.0, intercept)
     records = as_data(table, targets(loss)[:n], Bounds(row_norm=math.inf), 1.0 if intercept else 0.0)
     opened = Curator(records, REPLACE, Randomness(0)).open(
-        DualStep(loss, math.inf, 1 / (n * part[1]), 1e3 / n), np.zeros(p + intercept)
+        DualStep(loss, math.inf, 1 / (n * part[1]), 1e3 / n), np.zeros(p + intercept), Gaussian(0.0)
     )
     return opened, form
 
@@ -552,9 +559,9 @@ def opened_at_zero(loss, table, part, intercept):
 @pytest.mark.parametrize("n", [N, 4])
 def test_newton_steps_alone_close_the_gap_where_slopes_jump(loss, form, intercept, part, n):
     opened, shape = opened_at_zero(loss, form(X[:n]), part, intercept)
-    w, v, steps = opened.polish(np.zeros(P + intercept), shape, 1e-11, Gaussian(0.0))
+    w, v, steps = opened.polish(np.zeros(P + intercept), shape, 1e-11)
     held = replace(shape, centre=float(w[-1])) if intercept else shape
-    gap, value = opened.gap(w, held, Gaussian(0.0))
+    gap, value = opened.gap(w, held)
     assert gap <= 1e-11 * value + 1e-15 and 0 < steps < 300 * n
     assert ((w[:P] >= part[2]) & (w[:P] <= part[3])).all()
     assert np.allclose(v, opened._data.t_dot(opened._alpha))
@@ -571,10 +578,10 @@ class Stuck(Hinge):
 
 def test_newton_steps_that_do_not_help_leave_everything_where_it_was():
     opened, shape = opened_at_zero(Stuck(), X, (0.0, 1e-3, *FREE), True)
-    before = opened.gap(np.zeros(P + 1), shape, Gaussian(0.0))
-    w, v, _ = opened.polish(np.zeros(P + 1), shape, 1e-11, Gaussian(0.0))
+    before = opened.gap(np.zeros(P + 1), shape)
+    w, v, _ = opened.polish(np.zeros(P + 1), shape, 1e-11)
     assert not w.any() and not v.any() and not opened._alpha.any()
-    assert opened.gap(w, shape, Gaussian(0.0)) == before
+    assert opened.gap(w, shape) == before
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])

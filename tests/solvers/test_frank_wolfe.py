@@ -118,7 +118,7 @@ def test_a_mean_of_iterates_is_what_it_says():
         plan = solver.plan(problem, N, P, BUDGET, REPLACE)
         curator = Curator(records, REPLACE, Randomness(3))
         query = VertexScores(problem.loss, plan.clip, P, 1.0)
-        choices = curator.open(query, np.zeros(P)).run(sizes[:8], 3.0, plan.releases[0].mechanism)
+        choices = curator.open(query, np.zeros(P), plan.releases[0].mechanism).run(sizes[:8], 3.0)
         w = np.zeros(P)
         for size, choice in zip(sizes[:steps], choices, strict=False):
             w *= 1 - size

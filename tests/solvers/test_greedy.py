@@ -128,7 +128,8 @@ def test_noise_is_well_below_the_closed_form_of_the_paper(steps):
     plan = GreedyCoordinateDescent(steps=steps, second_moments="bounds").plan(
         problem, 1000, 50, BUDGET, REPLACE
     )
-    selection, release = (release.mechanism for release in plan.releases)
+    (rounds,) = plan.releases
+    selection, release = rounds.mechanism.selection, rounds.mechanism.additive
     deviation = release.noise * (math.sqrt(2) if isinstance(release, Laplace) else 1.0)
     least = 4.9 if steps == 1 else 2.7
     assert closed_form(steps) / selection.noise >= least
@@ -146,8 +147,9 @@ def test_noise_is_the_least_known_and_not_less(steps):
     plan = GreedyCoordinateDescent(steps=steps, second_moments="bounds").plan(
         problem, 1000, 50, BUDGET, REPLACE
     )
-    assert plan.releases[0].mechanism.noise == pytest.approx(REFERENCE[steps], rel=3e-3)
-    assert isinstance(plan.releases[1].mechanism, Laplace if steps <= 2 else Gaussian)
+    (rounds,) = plan.releases
+    assert rounds.mechanism.selection.noise == pytest.approx(REFERENCE[steps], rel=3e-3)
+    assert isinstance(rounds.mechanism.additive, Laplace if steps <= 2 else Gaussian)
 
 
 def test_a_laplace_selection_costs_more():
@@ -155,7 +157,7 @@ def test_a_laplace_selection_costs_more():
     noises = {}
     for selection, kind in (("exponential", Exponential), ("laplace", LaplaceNoisyMax)):
         solver = GreedyCoordinateDescent(steps=20, selection=selection)
-        mechanism = solver.plan(problem, 1000, 50, BUDGET, REPLACE).releases[-2].mechanism
+        mechanism = solver.plan(problem, 1000, 50, BUDGET, REPLACE).releases[-1].mechanism.selection
         assert isinstance(mechanism, kind)
         noises[selection] = mechanism.noise
     assert noises["laplace"] > 1.5 * noises["exponential"]
@@ -165,8 +167,8 @@ def test_the_share_of_the_selection_is_a_parameter():
     problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept=False)
     for share in (0.2, 0.5, 0.8):
         solver = GreedyCoordinateDescent(steps=50, selection_share=share, second_moments="bounds")
-        selection, release = solver.plan(problem, 1000, 50, BUDGET, REPLACE).releases
-        squares = selection.mechanism.noise**-2, release.mechanism.noise**-2
+        (rounds,) = solver.plan(problem, 1000, 50, BUDGET, REPLACE).releases
+        squares = rounds.mechanism.selection.noise**-2, rounds.mechanism.additive.noise**-2
         assert squares[0] / sum(squares) == pytest.approx(share)
 
 
@@ -279,9 +281,9 @@ def test_without_noise_a_table_of_zeros_moves_nothing():
 class Watching(Curator):
     """Keeps what is opened, and the moves that are made."""
 
-    def open(self, query, w):
+    def open(self, query, w, mechanism):
         self.query = query
-        self.opened = super().open(query, w)
+        self.opened = super().open(query, w, mechanism)
         return self.opened
 
 
@@ -317,8 +319,8 @@ def test_second_moments_get_their_share_of_the_budget():
     solver = GreedyCoordinateDescent(
         steps=40, second_moments="private", moments_share=0.2, selection_share=0.5
     )
-    moments, selection, release = solver.plan(problem, N, P, BUDGET, REPLACE).releases
-    squares = [r.count / r.mechanism.noise**2 for r in (moments, selection, release)]
+    plan = solver.plan(problem, N, P, BUDGET, REPLACE)
+    squares = [r.count / line.mechanism.noise**2 for r in plan.releases for line in r.lines]
     assert np.allclose(squares / np.sum(squares), [0.2, 0.4, 0.4])
 
 

@@ -91,6 +91,7 @@ def test_layouts_give_the_same_model(name):
     assert np.allclose(models[0], single, rtol=1e-4, atol=1e-4 * np.abs(models[0]).max())
 
 
+@pytest.mark.filterwarnings("ignore:the quadratic term that the budget asks for")
 @pytest.mark.parametrize(
     "loss", [Squared(), Huber(), SmoothedHinge(), Poisson(3.0)], ids=lambda one: one.name
 )

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from dpglm import Bounds, Budget, Neighbours
-from dpglm.curator import Curator
+from dpglm.curator import Curator, NoisyReleases
 from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import LOSSES, Logistic, Squared
@@ -81,8 +81,8 @@ def test_a_compiled_block_and_a_loop_of_single_steps_agree_draw_for_draw(table, 
     ends = []
     for loss in (kind(), uncompiled()):
         curator = Curator(as_data(table, LABELS, problem.bounds, 1.0), Neighbours.REPLACE_ONE, Randomness(7))
-        opened = curator.open(CoordinateSums(loss, np.full(7, 0.3)), np.zeros(7))
-        moves, w = opened.descend(coordinates, Gaussian(3.0), rule)
+        opened = curator.open(CoordinateSums(loss, np.full(7, 0.3)), np.zeros(7), Gaussian(3.0))
+        moves, w = opened.descend(coordinates, rule)
         assert set(curator.spent.values()) == {60} and len(curator.spent) == 2
         assert np.allclose(np.bincount(coordinates, moves, minlength=7), w)
         ends.append(w)
@@ -119,10 +119,10 @@ def test_periodic_averaging_is_the_mean_of_the_iterates():
     ).w
     curator = Curator(as_data(X, LABELS, problem.bounds), plan.neighbours, Randomness(3))
     clip = plan.clip * np.sqrt(np.full(6, 1 / 6))
-    opened = curator.open(CoordinateSums(problem.loss, clip), np.zeros(6))
+    opened = curator.open(CoordinateSums(problem.loss, clip), np.zeros(6), plan.releases[-1].mechanism)
     w, total = np.zeros(6), np.zeros(6)
     for j in curator.pick(6, 50):
-        w[j] -= opened.release(j, plan.releases[-1].mechanism) / 400
+        w[j] -= opened.release(j) / 400
         opened.move(j, w[j])
         total += w
     assert np.allclose(averaged, total / 50)
@@ -233,8 +233,8 @@ def test_the_noise_of_a_pass_reaches_every_coordinate():
 
     def one_pass(seed):
         curator = Curator(records, Neighbours.ZERO_OUT, Randomness(seed))
-        opened = curator.open(CoordinateSums(problem.loss, clip), np.zeros(7))
-        return opened.descend(np.arange(7), Gaussian(3.0), rule)[1]
+        opened = curator.open(CoordinateSums(problem.loss, clip), np.zeros(7), Gaussian(3.0))
+        return opened.descend(np.arange(7), rule)[1]
 
     deviation = np.std([one_pass(seed) for seed in range(4000)], axis=0)
     assert np.abs(deviation / (step / 400 * 3.0 * clip) - 1).max() < 6 / math.sqrt(2 * 4000)
@@ -311,25 +311,23 @@ def test_a_loss_that_changes_another_is_the_one_that_is_fitted():
     assert np.allclose(*ends, atol=1e-4)
 
 
-class OneByOne(Curator):
-    """A curator that lets no block pass."""
+class OneByOne(NoisyReleases):
+    """Releases that let no block pass."""
 
-    seen = 0
+    in_blocks, seen = False, 0
 
-    def _noisy(self, answer, sensitivity, mechanism, sampling, follows=False):
+    def give(self, answer, sensitivity, mechanism):
         self.seen += 1
-        return super()._noisy(answer, sensitivity, mechanism, sampling, follows)
-
-    def _noise(self, sensitivity, mechanism):
-        return None
+        return super().give(answer, sensitivity, mechanism)
 
 
-def test_a_curator_that_hands_out_no_noise_sees_every_number_and_gives_the_same_model():
+def test_releases_that_hand_out_no_stream_see_every_number_and_give_the_same_model():
     solver = CoordinateDescent(steps=50)
     problem = Problem(Logistic(), L1(0.01), Bounds(row_norm=1.0))
     plan = solver.plan(problem, 400, 6, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
-    holders = [kind(as_data(X, LABELS, problem.bounds, 1.0), plan.neighbours, Randomness(4))
-               for kind in (Curator, OneByOne)]  # fmt: skip
+    records = as_data(X, LABELS, problem.bounds, 1.0)
+    ways = [kind(records, plan.neighbours, Randomness(4)) for kind in (NoisyReleases, OneByOne)]
+    holders = [Curator(records, plan.neighbours, Randomness(4), way) for way in ways]
     ends = [solver.run(plan, problem, holder).w for holder in holders]
-    assert holders[1].seen == 51 and holders[0].spent == holders[1].spent == plan.price
+    assert ways[1].seen == 51 and holders[0].spent == holders[1].spent == plan.price
     assert np.allclose(*ends, rtol=1e-10, atol=1e-12)

@@ -101,9 +101,10 @@ class TranscriptTarget:
     @property
     def subject(self) -> str:
         return f"{self.plan.solver}: " + ", ".join(
-            f"{release.count} x {release.query}"
+            f"{release.count} x {line.query}"
             + (" on batches" if isinstance(release.sampling, Poisson) else "")
             for release in self.plan.releases
+            for line in release.lines
         )
 
     @property

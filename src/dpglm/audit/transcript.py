@@ -12,18 +12,19 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..curator import Curator
+from ..curator import Curator, Log, NoisyReleases
 from ..data import Records
 from ..mechanisms import Mechanism, Randomness
 from ..privacy import Neighbours
 from ..queries import Query
+from ..queries.base import Draws
 from ..sampling import Everyone, Poisson, Sampling
 from .comparison import differing
 
@@ -64,60 +65,108 @@ class TranscriptMismatch(Exception):
     """A run over other records asked for more or less than the one that it replays; says of what."""
 
 
-class Recorder(Curator):
-    """A curator that writes down what it gives out, and the exact answers behind it."""
+class Recording:
+    """Releases that are written down as they are given out, with the exact answers behind them."""
+
+    in_blocks: ClassVar[bool] = False
 
     def __init__(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> None:
-        super().__init__(records, neighbours, randomness)
-        self.transcript = Transcript()
+        self._records = records
+        self._given = NoisyReleases(records, neighbours, randomness)
+        self.released: list[Any] = []
         self.answers: list[Answer] = []
+
+    @property
+    def log(self) -> Log:
+        return self._given.log
+
+    def give(self, answer: Any, sensitivity: Any, mechanism: Mechanism) -> Any:
+        exact = Answer(copy.copy(answer), sensitivity, mechanism, Everyone())
+        return self._written(exact, self._given.give(answer, sensitivity, mechanism))
+
+    def spend(self, mechanism: Mechanism, entries: int, count: int = 1) -> Draws:
+        raise TypeError(_UNSEEN)
+
+    def sampled(
+        self, answer: Any, keep: Any, sensitivity: float, mechanism: Mechanism, sampling: Sampling
+    ) -> Any:
+        # The answer of all records: which of them were drawn is nobody's to know.
+        everyone, _ = answer(None)
+        parts = _parts(answer, self._records) if isinstance(sampling, Poisson) else None
+        released = self._given.sampled(answer, keep, sensitivity, mechanism, sampling)
+        return self._written(Answer(everyone, sensitivity, mechanism, sampling, parts), released)
+
+    def _written(self, answer: Answer, released: Any) -> Any:
+        self.answers.append(answer)
+        # A copy: a solver may go on to change what it was given.
+        self.released.append(copy.copy(released))
+        return released
+
+
+class Replaying:
+    """Releases that were given out before, whatever the exact answers are now; these are written down."""
+
+    in_blocks: ClassVar[bool] = False
+
+    def __init__(self, records: Records, neighbours: Neighbours, released: Sequence[Any]) -> None:
+        self._records, self._released = records, iter(released)
+        self.log = Log(neighbours)
+        self.answers: list[Answer] = []
+
+    def give(self, answer: Any, sensitivity: Any, mechanism: Mechanism) -> Any:
+        return self._again(Answer(copy.copy(answer), sensitivity, mechanism, Everyone()))
+
+    def spend(self, mechanism: Mechanism, entries: int, count: int = 1) -> Draws:
+        raise TypeError(_UNSEEN)
+
+    def sampled(
+        self, answer: Any, keep: Any, sensitivity: float, mechanism: Mechanism, sampling: Sampling
+    ) -> Any:
+        exact, changes = answer(None)
+        if isinstance(sampling, Poisson):
+            # Whose state a secret batch changed is nobody's to know: here it changes nobody's.
+            parts = _parts(answer, self._records)
+            return self._again(Answer(exact, sensitivity, mechanism, sampling, parts))
+        keep(None, changes)
+        return self._again(Answer(exact, sensitivity, mechanism, sampling))
+
+    def _again(self, answer: Answer) -> Any:
+        mechanism = answer.mechanism
+        self.log.add(mechanism, mechanism.entries(answer.exact), sampling=answer.sampling)
+        self.answers.append(answer)
+        return copy.copy(_next(self._released))
+
+
+_UNSEEN = "an audit must see every exact answer: nothing is drawn in blocks"
+
+
+class Recorder(Curator):
+    """A curator that writes down what it is asked and what it gives out."""
+
+    def __init__(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> None:
+        self._recording = Recording(records, neighbours, randomness)
+        super().__init__(records, neighbours, randomness, self._recording)
+        self.transcript = Transcript(self._recording.released)
+
+    @property
+    def answers(self) -> list[Answer]:
+        """The exact answers behind the releases."""
+        return self._recording.answers
 
     def release(
         self, query: Query, mechanism: Mechanism, *public: Any, sampling: Sampling | None = None
     ) -> Any:
-        self.transcript.asked.append(_question(query, *public))
-        released = super().release(query, mechanism, *public, sampling=sampling)
-        if isinstance(sampling, Poisson):
-            # The answer of all records: which of them were drawn is nobody's to know.
-            answer, parts = query(self._records, *public), _parts_of(query, self._records, public)
-            self.answers[-1] = replace(self.answers[-1], exact=answer, parts=parts)
-        return released
+        self.transcript.asked.append(_question(query, mechanism, *public))
+        return super().release(query, mechanism, *public, sampling=sampling)
 
-    def open(self, query: Any, w: NDArray[np.float64]) -> Any:
-        self.transcript.asked.append(_question(query, w))
-        return super().open(query, w)
+    def open(self, query: Any, w: NDArray[np.float64], mechanism: Any) -> Any:
+        self.transcript.asked.append(_question(query, mechanism, w))
+        return super().open(query, w, mechanism)
 
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
         self.transcript.asked.append(_question(stop, count))
         self.transcript.picked.append(super().pick(stop, count))
         return self.transcript.picked[-1]
-
-    def _sampled(
-        self, answer: Any, keep: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling
-    ) -> Any:
-        everyone, _ = answer(None)
-        parts = _parts(answer, self._records) if isinstance(sampling, Poisson) else None
-        released = super()._sampled(answer, keep, sensitivity, mechanism, sampling)
-        self.answers[-1] = replace(self.answers[-1], exact=everyone, parts=parts)
-        return released
-
-    def _noise(self, sensitivity: Any, mechanism: Mechanism) -> None:
-        return None
-
-    def _keep(self, scores: Any, sensitivity: float, mechanism: Mechanism, structure: str = "auto") -> None:
-        return None
-
-    def _choices(self, *releases: Any) -> None:
-        return None
-
-    def _noisy(
-        self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling, follows: bool = False
-    ) -> Any:
-        self.answers.append(Answer(copy.copy(answer), sensitivity, mechanism, sampling))
-        released = super()._noisy(answer, sensitivity, mechanism, sampling, follows)
-        # A copy: a solver may go on to change what it was given.
-        self.transcript.released.append(copy.copy(released))
-        return released
 
 
 class Replayer(Curator):
@@ -127,74 +176,43 @@ class Replayer(Curator):
     """
 
     def __init__(self, records: Records, recorder: Recorder) -> None:
-        super().__init__(records, recorder._neighbours, recorder._randomness)
-        self.answers: list[Answer] = []
-        self.strayed: list[str] = []
         transcript = recorder.transcript
-        self._released, self._picked = iter(transcript.released), iter(transcript.picked)
-        self._asked = iter(transcript.asked)
+        self._replaying = Replaying(records, recorder.neighbours, transcript.released)
+        # A replay draws nothing.
+        super().__init__(records, recorder.neighbours, Randomness(0), self._replaying)
+        self.strayed: list[str] = []
+        self._picked, self._asked = iter(transcript.picked), iter(transcript.asked)
+
+    @property
+    def answers(self) -> list[Answer]:
+        """The exact answers of its own records."""
+        return self._replaying.answers
 
     def release(
         self, query: Query, mechanism: Mechanism, *public: Any, sampling: Sampling | None = None
     ) -> Any:
-        self._note(query, *public)
-        answer = query(self._records, *public)
-        sensitivity = query.sensitivity(self._neighbours)
-        released = self._noisy(answer, sensitivity, mechanism, sampling or Everyone())
-        if isinstance(sampling, Poisson):
-            parts = _parts_of(query, self._records, public)
-            self.answers[-1] = replace(self.answers[-1], parts=parts)
-        return released
+        self._note(query, mechanism, *public)
+        return super().release(query, mechanism, *public, sampling=sampling)
 
-    def open(self, query: Any, w: NDArray[np.float64]) -> Any:
-        self._note(query, w)
-        return super().open(query, w)
+    def open(self, query: Any, w: NDArray[np.float64], mechanism: Any) -> Any:
+        self._note(query, mechanism, w)
+        return super().open(query, w, mechanism)
 
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
         self._note(stop, count)
-        return self._next(self._picked)
+        return _next(self._picked)
 
     def _note(self, *question: Any) -> None:
         """Compare what is asked: a solver that was given the same has the same to ask."""
-        other = self._next(self._asked)
-        if differing(_question(*question), other):
+        if differing(_question(*question), _next(self._asked)):
             self.strayed.append("public values handed to the curator")
 
-    def _sampled(
-        self, answer: Any, keep: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling
-    ) -> Any:
-        exact, changes = answer(None)
-        if not isinstance(sampling, Poisson):
-            keep(None, changes)
-        # Whose state a secret batch changed is nobody's to know: here it changes nobody's.
-        released = self._noisy(exact, sensitivity, mechanism, sampling)
-        if isinstance(sampling, Poisson):
-            parts = _parts(answer, self._records)
-            self.answers[-1] = replace(self.answers[-1], parts=parts)
-        return released
 
-    def _noise(self, sensitivity: Any, mechanism: Mechanism) -> None:
-        return None
-
-    def _keep(self, scores: Any, sensitivity: float, mechanism: Mechanism, structure: str = "auto") -> None:
-        return None
-
-    def _choices(self, *releases: Any) -> None:
-        return None
-
-    def _noisy(
-        self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling, follows: bool = False
-    ) -> Any:
-        self._log(np.size(answer), sensitivity, mechanism, sampling, follows)
-        self.answers.append(Answer(copy.copy(answer), sensitivity, mechanism, sampling))
-        return copy.copy(self._next(self._released))
-
-    @staticmethod
-    def _next(given: Iterator[Any]) -> Any:
-        try:
-            return next(given)
-        except StopIteration:
-            raise TranscriptMismatch("number of releases") from None
+def _next(given: Iterator[Any]) -> Any:
+    try:
+        return next(given)
+    except StopIteration:
+        raise TranscriptMismatch("number of releases") from None
 
 
 def differing_releases(here: Sequence[Answer], there: Sequence[Answer]) -> list[str]:
@@ -267,10 +285,6 @@ def _parts(answer: Any, records: Records) -> NDArray[np.float64] | None:
         return None
     parts = [answer(adding[[k]])[0] for k in range(len(adding))]
     return np.array(parts).reshape(len(parts), records.n_features + bool(records.constant))
-
-
-def _parts_of(query: Query, records: Records, public: tuple[Any, ...]) -> NDArray[np.float64] | None:
-    return _parts(lambda batch: (query(records.rows(batch), *public), None), records)
 
 
 def _question(*values: Any) -> tuple[Any, ...]:

@@ -313,10 +313,7 @@ def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dic
         "plan": f"{plan.solver} with {plan.settings_in_words}",
         **public,
     }
-    releases = [
-        release.to_dict() | {"count": release.count * plan.fits, "sampling": release.sampling.words}
-        for release in plan.releases
-    ]
+    releases = [line for release in plan.releases for line in release.told(plan.fits)]
     return Guarantee(
         epsilon=plan.epsilon,
         delta=plan.budget.delta,

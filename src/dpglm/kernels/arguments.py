@@ -51,7 +51,7 @@ class Terms(NamedTuple):
     cut: Cut
 
 
-class Releases(NamedTuple):
+class NoiseBlock(NamedTuple):
     """A block of releases of coordinates: for each its noise and the grid of its sum; clips of all."""
 
     coordinates: Any

@@ -1,17 +1,20 @@
 """Mechanisms: noise for what a query answers, and the event that it costs."""
 
-from .base import Mechanism
+from .additive import Additive
+from .base import Mechanism, Selection
 from .exponential import STRUCTURES, Exponential
 from .gaussian import Gaussian
 from .laplace import Laplace
 from .linear_term import LinearTerm
 from .noisy_max import LaplaceNoisyMax
 from .randomness import Randomness
+from .round import Round
 
 MECHANISMS: tuple[type[Mechanism], ...] = (Gaussian, Laplace, Exponential, LaplaceNoisyMax)
 
 BY_NAME: dict[str, type[Mechanism]] = {kind.__name__: kind for kind in MECHANISMS} | {
-    LinearTerm.__name__: LinearTerm
+    LinearTerm.__name__: LinearTerm,
+    Round.__name__: Round,
 }
 """What a stored plan may name."""
 
@@ -19,6 +22,7 @@ __all__ = [
     "BY_NAME",
     "MECHANISMS",
     "STRUCTURES",
+    "Additive",
     "Exponential",
     "Gaussian",
     "Laplace",
@@ -26,4 +30,6 @@ __all__ = [
     "LinearTerm",
     "Mechanism",
     "Randomness",
+    "Round",
+    "Selection",
 ]

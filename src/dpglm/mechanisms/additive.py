@@ -33,6 +33,10 @@ class Additive(Mechanism):
         """Noise of that scale, rounded to whole numbers."""
 
     def draw(self, sensitivity: Any, shape: tuple[int, ...], randomness: Randomness) -> tuple[Any, Any]:
+        """Noise alone, for answers that are known only inside compiled code, and the grid to round them to.
+
+        A grid of 0 stands for no noise and no rounding.
+        """
         if self.noise == 0:
             return np.zeros(shape), np.zeros(np.shape(sensitivity))
         # With a sensitivity for each, entries are released alone.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,23 +55,19 @@ class Mechanism(ABC):
         """The relation that the event is a price for; None if the price is the same for all."""
         return None
 
-    @property
-    def imprecision(self) -> Event | None:
-        """What one number drawn costs besides, if its law is not exactly the one that the event prices."""
-        return Imprecision(self.distance) if self.noise > 0 and self.distance > 0 else None
+    def entries(self, answer: Any) -> int:
+        """How many numbers are drawn to release an answer: its entries, or the candidates of a selection."""
+        return int(np.size(answer))
 
-    def draw(self, sensitivity: Any, shape: tuple[int, ...], randomness: Randomness) -> tuple[Any, Any]:
-        """Noise alone, for answers that are known only inside compiled code, and the grid to round them to.
+    def imprecision(self, entries: int) -> Counter[Event]:
+        """What a release of so many entries costs besides, if their law is not exactly the priced one."""
+        if self.noise > 0 and self.distance > 0:
+            return Counter({Imprecision(self.distance): entries})
+        return Counter()
 
-        A grid of 0 stands for no noise and no rounding.
-        """
-        raise ValueError(f"the {self.name} mechanism does not add noise to its answer")
-
-    def keep(self, scores: Any, sensitivity: float, structure: str = "auto") -> Kept | None:
-        """The scores of a selection kept for many choices; None where ``release`` serves as well."""
-        if structure != "auto":
-            raise ValueError(f"the {self.name} mechanism keeps no scores: structure must be 'auto'")
-        return None
+    def scaled(self, factor: float) -> Self:
+        """The same mechanism with all noise multiplied."""
+        return replace(self, noise=self.noise * factor)
 
     @abstractmethod
     def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> Any:
@@ -86,6 +83,21 @@ class Mechanism(ABC):
 
     def probabilities(self, answer: Any, sensitivity: Any) -> Any:
         """Probability of each possible output, where these are few; None elsewhere."""
+        return None
+
+
+@dataclass(frozen=True)
+class Selection(Mechanism):
+    """Chooses one of many candidates by their scores; the sensitivity bounds how far any one score moves."""
+
+    @abstractmethod
+    def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> int:
+        """The index chosen."""
+
+    def keep(self, scores: Any, sensitivity: float, structure: str = "auto") -> Kept | None:
+        """The scores kept for many choices; None where ``release`` of all scores is as fast."""
+        if structure != "auto":
+            raise ValueError(f"the {self.name} mechanism keeps no scores: structure must be 'auto'")
         return None
 
 

@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 from .. import accounting
 from ..errors import UnsupportedProblem
-from .base import Kept, Mechanism
+from .base import Kept, Selection
 from .binned import Binned
 from .grid import public_grid
 from .grouped import Grouped
@@ -28,7 +28,7 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
-class Exponential(Mechanism):
+class Exponential(Selection):
     """Chooses index j with probability proportional to exp(score_j / (noise * sensitivity)).
 
     The sensitivity bounds how far any one score moves. The draw is the largest score after adding

@@ -101,6 +101,9 @@ class LinearTerm(Mechanism):
         )
         return accounting.Composed((objective, accounting.Gaussian(self.noise * self.finish)))
 
+    def entries(self, answer: Perturbable) -> int:
+        return 2 * answer.query.dimension  # those of the linear term, and of the noise after it
+
     def release(self, answer: Perturbable, sensitivity: Any, randomness: Randomness) -> Vector:
         dimension = answer.query.dimension
         if self.noise == 0:

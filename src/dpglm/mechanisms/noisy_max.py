@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import accounting
-from .base import Mechanism
+from .base import Selection
 from .grid import on_grid, public_grid
 from .randomness import Randomness
 
@@ -23,7 +23,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
 @dataclass(frozen=True)
-class LaplaceNoisyMax(Mechanism):
+class LaplaceNoisyMax(Selection):
     """Adds Laplace noise of scale noise * sensitivity, on a grid, to each score; returns the largest's index.
 
     The sensitivity bounds how far any one score moves. Of equal ones the first counts as the largest.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,10 +11,18 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import UnsupportedProblem
 from ..kernels.arguments import BothWays
+from ..mechanisms import Mechanism, Randomness
 from ..privacy import Neighbours
+from ..sampling import Sampling
 
 Vector = NDArray[np.float64]
+State = TypeVar("State")
+Opened = TypeVar("Opened", covariant=True)
+Batch = NDArray[np.intp] | None
+BatchAnswer = Callable[[Batch], tuple[Any, State]]
+Keep = Callable[[Batch, State], None]
 
 LARGEST_COEFFICIENT = 1e100
 """Public points stay below this, so that no product with a bounded record overflows."""
@@ -76,21 +85,55 @@ class WorstCase:
     public: tuple[Any, ...]
 
 
-class Releaser(Protocol):
-    """The way out of an opened query; the curator behind it logs every release."""
+@dataclass(frozen=True)
+class Draws:
+    """What trusted code needs to draw a release that is logged already: the stream, and how to pad.
 
-    def __call__(self, answer: Any, sensitivity: Any, mechanism: Any, follows: bool = False) -> Any:
-        """The released answer; ``follows`` makes one round of it and the release just before it."""
+    Attributes
+    ----------
+    randomness : Randomness
+    rounding : float
+        Factor by which rounding can enlarge a sensitivity.
+    private : bool
+        Whether noise is drawn: then every sensitivity must be finite.
+    """
+
+    randomness: Randomness
+    rounding: float
+    private: bool = True
+
+    def padded(self, sensitivity: Any) -> Any:
+        """A sensitivity (or a tuple of them) enlarged by what rounding can add: noise is scaled to this."""
+        if isinstance(sensitivity, tuple):
+            return tuple(map(self.padded, sensitivity))
+        one = isinstance(sensitivity, float)  # at every step: NumPy would take longer
+        if self.private and not (math.isfinite(sensitivity) if one else np.isfinite(sensitivity).all()):
+            raise UnsupportedProblem("a release without a finite sensitivity has no price: set a finite clip")
+        return sensitivity * self.rounding
+
+
+class Releases(Protocol):
+    """The way out of the curator: each verb logs what it lets out, before it does.
+
+    ``in_blocks`` says whether trusted code may ``spend``. It is False where every exact answer must be seen,
+    as in audits; then each answer is handed to ``give`` or ``sampled``.
+    """
+
+    @property
+    def in_blocks(self) -> bool: ...
+
+    def give(self, answer: Any, sensitivity: Any, mechanism: Mechanism) -> Any:
+        """The answer as the mechanism releases it: one release."""
+        ...
+
+    def spend(self, mechanism: Mechanism, entries: int, count: int = 1) -> Draws:
+        """Log ``count`` releases of so many entries each, and let trusted code draw them."""
         ...
 
     def sampled(
-        self,
-        answer: Callable[..., Any],
-        keep: Callable[..., None],
-        sensitivity: Any,
-        mechanism: Any,
-        sampling: Any,
-    ) -> Any:
+        self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
+        sampling: Sampling,
+    ) -> Any:  # fmt: skip
         """The released answer of a batch that is drawn here, with what a batch changes in the private state.
 
         ``answer(batch)`` is the exact answer and the changes, and changes nothing; ``keep(batch, changes)``
@@ -98,79 +141,33 @@ class Releaser(Protocol):
         """
         ...
 
-    def noise(self, sensitivity: Vector, mechanism: Any) -> tuple[Vector, Vector] | None:
-        """Noise for a block of releases, and their grids: what leaves is the answer on its grid plus noise.
-
-        A grid of 0 leaves the answer as it is. None means that every number must be released by a call.
-        """
-        ...
-
-    def keep(self, scores: Vector, sensitivity: float, mechanism: Any, structure: str = "auto") -> Any:
-        """Scores to ``choose`` from and to ``update``, or None: then all are handed to every call.
-
-        ``structure`` is what they are kept in, as `Exponential.keep` has it.
-        """
-        ...
-
-    def choose(
-        self, kept: Any, score: Callable[[int], float], entries: int, sensitivity: float, mechanism: Any
-    ) -> int:
-        """The released choice among so many kept scores, ``score`` being the present one of an index."""
-        ...
-
-    def choices(
-        self, draw: Callable[..., Any], count: int, entries: int, sensitivity: float, mechanism: Any
-    ) -> Any:
-        """What ``draw(run_on, grid, scale)`` returns after so many choices; None if none may be made so.
-
-        It draws each of them among so many scores with probability proportional to exp(score on the grid /
-        scale), by compiled code that ``run_on`` supplies with random words.
-        """
-        ...
-
 
 class Exact:
-    """Releases what it is given."""
+    """Gives what it is given: for exact evaluation."""
 
-    def __call__(self, answer: Any, sensitivity: Any, mechanism: Any, follows: bool = False) -> Any:
+    in_blocks: ClassVar[bool] = False
+
+    def give(self, answer: Any, sensitivity: Any, mechanism: Mechanism) -> Any:
         return answer
 
+    def spend(self, mechanism: Mechanism, entries: int, count: int = 1) -> Draws:
+        raise TypeError("an exact evaluation draws nothing")
+
     def sampled(
-        self,
-        answer: Callable[..., Any],
-        keep: Callable[..., None],
-        sensitivity: Any,
-        mechanism: Any,
-        sampling: Any,
-    ) -> Any:
+        self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
+        sampling: Sampling,
+    ) -> Any:  # fmt: skip
         exact, changes = answer(None)
         keep(None, changes)
         return exact
 
-    def noise(self, sensitivity: Vector, mechanism: Any) -> None:
-        return None
-
-    def keep(self, scores: Vector, sensitivity: float, mechanism: Any, structure: str = "auto") -> None:
-        return None
-
-    def choose(
-        self, kept: Any, score: Callable[[int], float], entries: int, sensitivity: float, mechanism: Any
-    ) -> int:
-        raise NotImplementedError("nothing is kept")
-
-    def choices(
-        self, draw: Callable[..., Any], count: int, entries: int, sensitivity: float, mechanism: Any
-    ) -> None:
-        return None
-
-
-Opened = TypeVar("Opened", covariant=True)
-
 
 class Openable(Protocol[Opened]):
-    """A query with private state that lives on between its releases."""
+    """A query with private state that lives on between its releases, all by one mechanism."""
 
-    def open(self, data: Any, w: Vector, neighbours: Neighbours, releaser: Releaser) -> Opened: ...
+    def open(
+        self, data: Any, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
+    ) -> Opened: ...
 
 
 class Query(ABC):
@@ -189,6 +186,11 @@ class Query(ABC):
     @abstractmethod
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         """Records of norm at most ``radius`` that show the sensitivity to be no larger than needed."""
+
+
+def wrong_kind(query: Query, mechanism: Mechanism, needed: str) -> ValueError:
+    """The error for a mechanism that does not suit an opened query, whose sensitivity is for another kind."""
+    return ValueError(f"{query.name} is released by a mechanism that {needed}, not {mechanism.name}")
 
 
 def require_moderate(point: Any) -> None:

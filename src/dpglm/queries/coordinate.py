@@ -8,15 +8,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.arguments import Form, Releases
+from ..kernels.arguments import Form, NoiseBlock
 from ..losses import Loss
+from ..mechanisms import Additive, Gaussian, Mechanism
 from ..privacy import Neighbours
 from .base import (
     LARGEST_LIMIT,
     LEAST_LIMIT,
     Exact,
     Query,
-    Releaser,
+    Releases,
     Table,
     Vector,
     WorstCase,
@@ -24,6 +25,7 @@ from .base import (
     opposed_records,
     require_enforceable,
     require_moderate,
+    wrong_kind,
 )
 
 
@@ -67,8 +69,8 @@ class CoordinateSums(Query):
 
     def __call__(self, data: Table, *public: Any) -> Vector:
         (w,) = public
-        opened = self.open(data, w, Neighbours.REPLACE_ONE, Exact())
-        return np.array([opened.release(j, None) for j in range(len(w))])
+        opened = self.open(data, w, Neighbours.REPLACE_ONE, Exact(), Gaussian(0.0))
+        return np.array([opened.release(j) for j in range(len(w))])
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
         return self.clip * neighbours.records_moved
@@ -76,29 +78,35 @@ class CoordinateSums(Query):
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return opposed_records(n_features, radius, constant)
 
-    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenCoordinates:
+    def open(
+        self, data: Table, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
+    ) -> OpenCoordinates:
         """Start keeping the margins of every record at w."""
-        return OpenCoordinates(self, data, w, self.sensitivity(neighbours), releaser)
+        if not isinstance(mechanism, Additive):
+            raise wrong_kind(self, mechanism, "adds noise")
+        return OpenCoordinates(self, data, w, self.sensitivity(neighbours), releases, mechanism)
 
 
 class OpenCoordinates:
     """Private state (the margins) behind ``release``, ``move`` and ``descend``."""
 
     def __init__(
-        self, query: CoordinateSums, data: Table, w: Vector, sensitivity: Vector, releaser: Releaser
-    ) -> None:
-        self._query, self._sensitivity, self._releaser = query, sensitivity, releaser
+        self, query: CoordinateSums, data: Table, w: Vector, sensitivity: Vector,
+        releases: Releases, mechanism: Additive,
+    ) -> None:  # fmt: skip
+        self._query, self._sensitivity = query, sensitivity
+        self._releases, self._mechanism = releases, mechanism
         self._columns, self._tail, self._y = data.by_columns, data.intercept_column, data.y
         self._last = data.n_features
         self._w, self._z = np.array(w, dtype=np.float64), data.dot(w)
 
-    def release(self, j: int, mechanism: Any) -> float:
+    def release(self, j: int) -> float:
         """The partial derivative j, made private: costs one event."""
         rows, entries = self._column(j)
         slope = finite(self._query.loss.derivative(self._z[rows], self._y[rows]))
         limit = self._query.clip[j]
         exact = float(np.clip(slope * entries, -limit, limit).sum())
-        return self._releaser(exact, self._sensitivity[j], mechanism)
+        return self._releases.give(exact, self._sensitivity[j], self._mechanism)
 
     def move(self, j: int, value: float) -> None:
         """Set coordinate j of the public point: costs nothing."""
@@ -107,28 +115,25 @@ class OpenCoordinates:
         self._z[rows] += (value - self._w[j]) * entries
         self._w[j] = value
 
-    def descend(
-        self, coordinates: NDArray[np.int64], mechanism: Any, rule: CoordinateRule
-    ) -> tuple[Vector, Vector]:
+    def descend(self, coordinates: NDArray[np.int64], rule: CoordinateRule) -> tuple[Vector, Vector]:
         """Release and move once for each of the coordinates; return the moves and the last point.
 
         Losses that declare a compiled form run as one block; the draws are the same as in the loop.
         """
-        loss = self._query.loss
-        drawn = None
-        if loss.form is not None:
-            drawn = self._releaser.noise(self._sensitivity[coordinates], mechanism)
-        if drawn is None:
+        loss, mechanism = self._query.loss, self._mechanism
+        if loss.form is None or not self._releases.in_blocks:
             moves = np.empty(len(coordinates))
             for k, j in enumerate(coordinates):
-                value = rule.apply(j, self._w[j], self.release(j, mechanism))
+                value = rule.apply(j, self._w[j], self.release(j))
                 moves[k] = value - self._w[j]
                 self.move(j, value)
             return moves, self._w.copy()
-        noise, grid = drawn
+        draws = self._releases.spend(mechanism, entries=1, count=len(coordinates))
+        sensitivity = draws.padded(self._sensitivity[coordinates])
+        noise, grid = mechanism.draw(sensitivity, coordinates.shape, draws.randomness)
         if mechanism.noise > 0:
             self._require_finite(coordinates, noise, rule)
-        releases, moves = Releases(coordinates, self._query.clip, noise, grid), np.empty(len(coordinates))
+        releases, moves = NoiseBlock(coordinates, self._query.clip, noise, grid), np.empty(len(coordinates))
         self._columns.descend(self._tail, Form.of(loss), self._y, self._z, self._w, releases, rule, moves)
         return moves, self._w.copy()
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.arguments import DualPoint, DualVariables, Form
 from ..losses import Loss
+from ..mechanisms import Gaussian, Mechanism
 from ..privacy import Neighbours
+from ..sampling import Everyone, Sampling
 from .base import (
     Exact,
     Query,
-    Releaser,
+    Releases,
     Table,
     Vector,
     WorstCase,
@@ -24,8 +26,11 @@ from .base import (
     opposed_records,
     require_enforceable,
     require_moderate,
+    wrong_kind,
 )
 from .dual_newton import DualNewton
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,7 @@ class DualStep(Query):
 
     def __call__(self, data: Table, *public: Any) -> Vector:
         (w,) = public
-        return OpenDual(self, data, 0.0, Exact()).step(w, None, None)
+        return OpenDual(self, data, 0.0, Exact(), Gaussian(0.0)).step(w, Everyone())
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return self.clip * neighbours.records_moved
@@ -116,27 +121,34 @@ class DualStep(Query):
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return opposed_records(n_features, radius, constant)
 
-    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenDual:
+    def open(
+        self, data: Table, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
+    ) -> OpenDual:
         """Start with dual variables of 0."""
-        return OpenDual(self, data, self.sensitivity(neighbours), releaser)
+        if not isinstance(mechanism, Gaussian):
+            raise wrong_kind(self, mechanism, "adds Gaussian noise")
+        return OpenDual(self, data, self.sensitivity(neighbours), releases, mechanism)
 
 
 class OpenDual:
     """Dual variables behind ``step``, and without noise behind ``ascend``, ``polish`` and ``gap``."""
 
-    def __init__(self, query: DualStep, data: Table, sensitivity: float, releaser: Releaser) -> None:
-        self._query, self._data, self._sensitivity, self._releaser = query, data, sensitivity, releaser
+    def __init__(
+        self, query: DualStep, data: Table, sensitivity: float, releases: Releases, mechanism: Gaussian
+    ) -> None:
+        self._query, self._data, self._sensitivity = query, data, sensitivity
+        self._releases, self._mechanism = releases, mechanism
         self._alpha = np.zeros(data.n_records)
         with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a record
             own = query.weight * np.square(data.norms)
             own += query.constant_weight * np.square(data.intercept_column)
         self._weight = own + query.shared_weight
 
-    def step(self, w: Vector, mechanism: Any, sampling: Any) -> Vector:
+    def step(self, w: Vector, sampling: Sampling) -> Vector:
         """The steps of a batch times their rows, made private: costs one event."""
         require_moderate(w)
-        return self._releaser.sampled(
-            lambda batch: self._answer(w, batch), self._keep, self._sensitivity, mechanism, sampling
+        return self._releases.sampled(
+            lambda batch: self._answer(w, batch), self._keep, self._sensitivity, self._mechanism, sampling
         )
 
     def _answer(self, w: Vector, batch: NDArray[np.intp] | None) -> tuple[Vector, Vector]:
@@ -155,19 +167,19 @@ class OpenDual:
         self._alpha[slice(None) if batch is None else batch] += moves
 
     def ascend(
-        self, v: Vector, form: DualForm, order: NDArray[np.int64], passes: int, mechanism: Any
+        self, v: Vector, form: DualForm, order: NDArray[np.int64], passes: int
     ) -> tuple[Vector, NDArray[np.int64], int]:
         """Steps of one record after the other, in ``order``, then of those that moved, and so on.
 
         Returns the sum v, those that moved in the last pass, and the number of steps. Not private: noise
         must be 0.
         """
-        _require_no_noise(mechanism)
+        self._require_no_noise()
         v, w, order, steps = v.copy(), form.point(v), order.copy(), 0
         for _ in range(passes):
             steps += len(order)
             order = order[: self._pass(v, w, form, order)]
-        return self._releaser(v, 0.0, mechanism), order, steps
+        return self._exactly(v), order, steps
 
     def _pass(self, v: Vector, w: Vector, form: DualForm, order: NDArray[np.int64]) -> int:
         """A step of each record of ``order``, those that moved being put first; their number."""
@@ -188,15 +200,13 @@ class OpenDual:
         with np.errstate(divide="ignore"):
             return self._query.clip / self._data.row_norms
 
-    def polish(
-        self, w: Vector, form: DualForm, tolerance: float, mechanism: Any
-    ) -> tuple[Vector, Vector, int]:
+    def polish(self, w: Vector, form: DualForm, tolerance: float) -> tuple[Vector, Vector, int]:
         """Newton steps from w until the gap is at most ``tolerance`` times the objective.
 
         Returns where the gap was least, the sum v there, and the number of records read. It is w itself, and
         dual variables stay where they are, if no step made the gap less. Not private: noise must be 0.
         """
-        _require_no_noise(mechanism)
+        self._require_no_noise()
         loss, data = self._query.loss, self._data
         gap, objective = self._gap(w, form, self._alpha)
         best, newton, steps = (gap, w, self._alpha), DualNewton(loss, data, form, self._alpha, w), 0
@@ -214,18 +224,17 @@ class OpenDual:
                     break
                 width = max(width / _NARROWER, least)
         _, w, self._alpha = best
-        answer = self._releaser(w, 0.0, mechanism), self._releaser(data.t_dot(self._alpha), 0.0, mechanism)
-        return *answer, steps
+        return self._exactly(w), self._exactly(data.t_dot(self._alpha)), steps
 
-    def gap(self, w: Vector, form: DualForm, mechanism: Any) -> tuple[float, float]:
+    def gap(self, w: Vector, form: DualForm) -> tuple[float, float]:
         """How far the objective at w is above its minimum at most, 0 if rounding hides it, and the objective.
 
         Not private: noise must be 0. An intercept is held near its centre by its share of the form, which
         costs nothing at the centre: the bound is for the minimum over the coefficients at the intercept of w.
         """
-        _require_no_noise(mechanism)
+        self._require_no_noise()
         gap, primal = self._gap(w, form, self._alpha)
-        return self._releaser(gap, 0.0, mechanism), self._releaser(primal, 0.0, mechanism)
+        return self._exactly(gap), self._exactly(primal)
 
     def _gap(self, w: Vector, form: DualForm, alpha: Vector) -> tuple[float, float]:
         loss, y = self._query.loss, self._data.y
@@ -236,6 +245,17 @@ class OpenDual:
         hidden = _ROUNDING * (abs(primal) + np.abs(conjugates).mean() + abs(other))
         return 0.0 if abs(gap) <= hidden else float(gap), float(primal)
 
+    def _require_no_noise(self) -> None:
+        if self._mechanism.noise > 0:
+            raise ValueError(
+                "steps one by one, Newton steps and the duality gap are not private: for fits without noise "
+                "only"
+            )
+
+    def _exactly(self, answer: T) -> T:
+        """An answer of a fit without noise."""
+        return self._releases.give(answer, 0.0, self._mechanism)
+
 
 _ROUNDING = 2.0**-50
 _WIDTH = 100.0
@@ -243,10 +263,3 @@ _NARROWER = 5.0
 _LEAST_WIDTH = 1e-7
 _MOST_ROUNDS = 40
 _VAIN_ROUNDS = 4
-
-
-def _require_no_noise(mechanism: Any) -> None:
-    if mechanism.noise > 0:
-        raise ValueError(
-            "steps one by one, Newton steps and the duality gap are not private: for fits without noise only"
-        )

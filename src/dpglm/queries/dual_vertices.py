@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..mechanisms import Mechanism, Selection
 from ..privacy import Neighbours
-from .base import Query, Releaser, Table, Vector, WorstCase, require_moderate
+from .base import Query, Releases, Table, Vector, WorstCase, require_moderate, wrong_kind
 from .minimiser import Minimiser
 
 
@@ -36,21 +37,28 @@ class DualVertices(Query):
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return self.minimiser.worst_case(n_features, radius, constant)
 
-    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenDualVertices:
+    def open(
+        self, data: Table, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
+    ) -> OpenDualVertices:
         """The scores for minimisers with the start w."""
-        return OpenDualVertices(self, data, w, float(self.sensitivity(neighbours)[0]), releaser)
+        if not isinstance(mechanism, Selection):
+            raise wrong_kind(self, mechanism, "selects")
+        sensitivity = float(self.sensitivity(neighbours)[0])
+        return OpenDualVertices(self, data, w, sensitivity, releases, mechanism)
 
 
 class OpenDualVertices:
     """Scores behind ``select``."""
 
     def __init__(
-        self, query: DualVertices, data: Table, start: Vector, sensitivity: float, releaser: Releaser
-    ) -> None:
+        self, query: DualVertices, data: Table, start: Vector, sensitivity: float,
+        releases: Releases, mechanism: Selection,
+    ) -> None:  # fmt: skip
         self._query, self._data, self._start = query, data, start
-        self._sensitivity, self._releaser = sensitivity, releaser
+        self._sensitivity, self._releases, self._mechanism = sensitivity, releases, mechanism
 
-    def select(self, linear: Vector, mechanism: Any) -> int:
+    def select(self, linear: Vector) -> int:
         """A vertex whose score for a linear term is nearly the largest: costs one event."""
         require_moderate(linear)
-        return self._releaser(self._query(self._data, linear, self._start), self._sensitivity, mechanism)
+        scores = self._query(self._data, linear, self._start)
+        return self._releases.give(scores, self._sensitivity, self._mechanism)

@@ -10,11 +10,12 @@ import numpy as np
 
 from ..errors import UnsupportedProblem
 from ..losses import Loss
+from ..mechanisms import LinearTerm, Mechanism
 from ..penalties import Penalty
 from ..privacy import Neighbours
 from .base import (
     Query,
-    Releaser,
+    Releases,
     Table,
     Vector,
     WorstCase,
@@ -187,9 +188,20 @@ class Minimiser(Query):
         linear[1] = -self.push
         return replace(case, public=(linear, np.zeros_like(linear)))
 
-    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenMinimiser:
-        """The objective with its start at w, to be minimised with a random linear term."""
-        return OpenMinimiser(Objective(self, data, np.zeros_like(w), w), neighbours, releaser)
+    def open(
+        self, data: Table, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
+    ) -> OpenMinimiser:
+        """The objective with its start at w, to be minimised with a random linear term.
+
+        A mechanism that is priced for another objective is refused.
+        """
+        facts = self.perturbation(neighbours)
+        if not isinstance(mechanism, LinearTerm) or any(
+            getattr(mechanism, name) != fact for name, fact in facts.items()
+        ):
+            raise ValueError("the linear term is priced for another objective")
+        objective = Objective(self, data, np.zeros_like(w), w)
+        return OpenMinimiser(objective, neighbours.records_moved * self.clip, releases, mechanism)
 
 
 class Objective:
@@ -211,11 +223,6 @@ class Objective:
     @property
     def query(self) -> Minimiser:
         return self._query
-
-    @property
-    def size(self) -> int:
-        """How many numbers are drawn for a release: those of a random linear term, and of noise after it."""
-        return 2 * self._query.dimension
 
     def minimiser(self, pushed: Vector | float = 0.0) -> Vector:
         """The minimiser with one more linear term, divided by n, in the objective."""
@@ -274,17 +281,15 @@ class Objective:
 class OpenMinimiser:
     """An objective behind ``release``."""
 
-    def __init__(self, objective: Objective, neighbours: Neighbours, releaser: Releaser) -> None:
-        self._objective, self._releaser = objective, releaser
-        self._facts = objective.query.perturbation(neighbours)
-        self._sensitivity = neighbours.records_moved * objective.query.clip
+    def __init__(
+        self, objective: Objective, sensitivity: float, releases: Releases, mechanism: LinearTerm
+    ) -> None:
+        self._objective, self._sensitivity = objective, sensitivity
+        self._releases, self._mechanism = releases, mechanism
 
-    def release(self, mechanism: Any) -> Vector:
+    def release(self) -> Vector:
         """The minimiser with a random linear term: costs one event.
 
-        The sensitivity in whose units that term is drawn is that of the sum of gradients. A mechanism that is
-        priced for another objective is refused.
+        The sensitivity in whose units that term is drawn is that of the sum of gradients.
         """
-        if any(getattr(mechanism, name, None) != fact for name, fact in self._facts.items()):
-            raise ValueError("the linear term is priced for another objective")
-        return self._releaser(self._objective, self._sensitivity, mechanism)
+        return self._releases.give(self._objective, self._sensitivity, self._mechanism)

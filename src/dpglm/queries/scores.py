@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..losses import Loss
+from ..mechanisms import Exponential, Gaussian, Mechanism, Round
+from ..mechanisms.base import Kept
 from ..privacy import Neighbours
 from .base import (
     LARGEST_LIMIT,
     LEAST_LIMIT,
+    Draws,
     Exact,
     Query,
-    Releaser,
+    Releases,
     Table,
     Vector,
     WorstCase,
@@ -23,6 +26,7 @@ from .base import (
     opposed_records,
     require_enforceable,
     require_moderate,
+    wrong_kind,
 )
 
 RULES = {"gs": 0, "gs-s": 0, "gs-r": 1, "gs-q": 2}
@@ -77,8 +81,8 @@ class CoordinateScores(Query):
 
     def __call__(self, data: Table, *public: Any) -> Vector:
         (w,) = public
-        scores: Any = self.open(data, w, Neighbours.REPLACE_ONE, Exact()).select(None)
-        return np.asarray(scores)
+        exact = self.open(data, w, Neighbours.REPLACE_ONE, Exact(), Round(Exponential(0.0), Gaussian(0.0)))
+        return np.asarray(exact.step()[0])
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
         return self.clip / np.sqrt(self.curvature) * neighbours.records_moved * (1 + _ROUNDING)
@@ -86,20 +90,25 @@ class CoordinateScores(Query):
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return opposed_records(n_features, radius, constant)
 
-    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenScores:
+    def open(
+        self, data: Table, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
+    ) -> OpenScores:
         """Start keeping the margins, slopes and sums of every record at w."""
-        return OpenScores(self, data, w, neighbours, releaser)
+        if not isinstance(mechanism, Round):
+            raise wrong_kind(self, mechanism, "selects, then adds noise")
+        return OpenScores(self, data, w, neighbours, releases, mechanism)
 
 
 class OpenScores:
-    """Private state (margins, slopes, sums, scores) behind ``select``, ``release`` and ``move``."""
+    """Private state (margins, slopes, sums, scores) behind ``step`` and ``move``."""
 
     def __init__(
-        self, query: CoordinateScores, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser
-    ) -> None:
+        self, query: CoordinateScores, data: Table, w: Vector, neighbours: Neighbours,
+        releases: Releases, mechanism: Round,
+    ) -> None:  # fmt: skip
         from ..kernels.scores import scores  # compiled code is loaded by those who use it
 
-        self._query, self._data, self._releaser = query, data, releaser
+        self._query, self._data, self._releases, self._round = query, data, releases, mechanism
         self._n, self._y, self._compiled = data.n_records, data.y, scores
         self._arguments = (*query.form, data.n_features)
         self._require_precise(slice(None), w)
@@ -114,35 +123,31 @@ class OpenScores:
         self._points, self._roots = self._clipped.notes, np.sqrt(query.curvature)
         self._points[:] = np.column_stack([w, query.curvature])
         self._sums = np.empty(0)
-        self._kept: Any = None
-        self._kept_for: Any = None
+        self._kept: Kept | None = None
         self._current = False
-        self._selected: int | None = None
 
-    def select(self, mechanism: Any) -> int:
-        """A coordinate whose score is nearly the largest: costs one event."""
+    def step(self) -> tuple[int, float]:
+        """A coordinate j whose score is nearly the largest, and its slope n g_j, made private: one round."""
         if not self._current:
             self._sums = self._clipped.sums
-        if not self._current or mechanism != self._kept_for or self._kept is None:
-            scores = self._scores(self._all)
-            self._kept, self._kept_for = self._releaser.keep(scores, self._largest, mechanism), mechanism
+        if not self._releases.in_blocks:
             self._current = True
-            if self._kept is not None:
-                self._watch(self._all)
-        if self._kept is None:
-            self._selected = selected = self._releaser(scores, self._largest, mechanism)
-        else:
-            self._selected = selected = self._releaser.choose(
-                self._kept, self._score, len(self._all), self._largest, mechanism
-            )
-        return selected
+            answer = self._scores(self._all), self._sums.copy()
+            return self._releases.give(answer, (self._largest, self._sensitivity), self._round)
+        draws = self._releases.spend(self._round, entries=len(self._all))
+        j = self._selected(draws)
+        sensitivity = draws.padded(self._sensitivity[j])
+        return j, self._round.additive.release(float(self._sums[j]), sensitivity, draws.randomness)
 
-    def release(self, j: int, mechanism: Any) -> float:
-        """The slope n g_j of the coordinate just selected, made private: one round with its selection."""
-        if j != self._selected:
-            raise ValueError("only the coordinate that was just selected can be released, and only once")
-        self._selected = None
-        return self._releaser(float(self._sums[j]), self._sensitivity[j], mechanism, follows=True)
+    def _selected(self, draws: Draws) -> int:
+        """A choice among the scores, which are kept for the next one where that is worth it."""
+        if not self._current or self._kept is None:
+            scores, sensitivity = self._scores(self._all), draws.padded(self._largest)
+            self._kept, self._current = self._round.selection.keep(scores, sensitivity), True
+            if self._kept is None:
+                return self._round.selection.release(scores, sensitivity, draws.randomness)
+            self._watch(self._kept, self._all)
+        return self._kept.draw(draws.randomness, self._score)
 
     def move(self, j: int, value: float) -> None:
         """Set coordinate j of the public point: costs nothing."""
@@ -159,11 +164,11 @@ class OpenScores:
         self._current &= touched is not None
         if self._current and self._kept is not None:
             sorted_anew = self._kept.update(touched, self._scores(touched), lambda: self._scores(self._all))
-            self._watch(self._all if sorted_anew else touched)
+            self._watch(self._kept, self._all if sorted_anew else touched)
 
-    def _watch(self, index: Any) -> None:
+    def _watch(self, kept: Kept, index: Any) -> None:
         """Hear of these coordinates again when their sums may have taken their scores out of their room."""
-        room = self._kept.room(index) - 2 * _ROUNDING * self._largest
+        room = kept.room(index) - 2 * _ROUNDING * self._largest
         self._clipped.watch(index, room * self._roots[index])
 
     def _score(self, j: int) -> float:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..losses import Loss
+from ..mechanisms import Exponential, Gaussian, Mechanism
+from ..mechanisms.base import Kept
 from ..privacy import Neighbours
 from .base import (
+    Draws,
     Exact,
     Query,
-    Releaser,
+    Releases,
     Table,
     Vector,
     WorstCase,
@@ -23,11 +25,13 @@ from .base import (
     opposed_records,
     require_enforceable,
     require_moderate,
+    wrong_kind,
 )
 from .lazy import LazyVertices, rounding_of_margins
 
 _SMALLEST_FACTOR = 2.0**-200
 _LITTLE = 2.0**-4
+_FEWEST_STEPS = 16  # of the grid in a scale; padding may double the grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +77,7 @@ class VertexScores(Query):
 
     def __call__(self, data: Table, *public: Any) -> Vector:
         (w,) = public
-        scores: Any = self.open(data, w, Neighbours.REPLACE_ONE, Exact()).select(None)
-        return np.asarray(scores)
+        return np.asarray(self.open(data, w, Neighbours.REPLACE_ONE, Exact(), Exponential(0.0)).select())
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
         return np.full(2 * self.n_features, self.clip * neighbours.records_moved)
@@ -82,20 +85,25 @@ class VertexScores(Query):
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return opposed_records(n_features, radius, constant)
 
-    def open(self, data: Table, w: Vector, neighbours: Neighbours, releaser: Releaser) -> OpenVertices:
+    def open(
+        self, data: Table, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
+    ) -> OpenVertices:
         """Start keeping the margins of every record at w."""
-        return OpenVertices(
-            self, data.without_zeros, w, float(self.clip * neighbours.records_moved), releaser
-        )
+        if not isinstance(mechanism, Exponential):
+            raise wrong_kind(self, mechanism, "selects by exponential weights")
+        sensitivity = float(self.clip * neighbours.records_moved)
+        return OpenVertices(self, data.without_zeros, w, sensitivity, releases, mechanism)
 
 
 class OpenVertices:
     """Private state (margins with a shared factor, slopes, sums) behind ``select``, ``shrink``, ``move``."""
 
     def __init__(
-        self, query: VertexScores, data: Table, w: Vector, sensitivity: float, releaser: Releaser
-    ) -> None:
-        self._query, self._data, self._releaser, self._sensitivity = query, data, releaser, sensitivity
+        self, query: VertexScores, data: Table, w: Vector, sensitivity: float,
+        releases: Releases, mechanism: Exponential,
+    ) -> None:  # fmt: skip
+        self._query, self._data, self._sensitivity = query, data, sensitivity
+        self._releases, self._mechanism = releases, mechanism
         p = data.n_features
         self._size = float(np.abs(w[:p]).sum())
         self._base = float(w[p] * data.constant) if len(w) > p else 0.0
@@ -104,23 +112,22 @@ class OpenVertices:
         self._factor = self._refreshed = 1.0
         self._refresh = 0.0 if query.structure == "lazy" else query.refresh
         self._clipped: Any = None
-        self._kept: Any = None
-        self._kept_for: Any = None
+        self._kept: Kept | None = None
 
-    def select(self, mechanism: Any) -> int:
+    def select(self) -> int:
         """A vertex whose score is nearly the largest: costs one event."""
         if self._clipped is None:
             self._keep_sums()
-        if self._kept is None or mechanism != self._kept_for:
-            scores = self._scores(slice(None))
+        if not self._releases.in_blocks:
+            return self._releases.give(self._scores(slice(None)), self._sensitivity, self._mechanism)
+        draws = self._releases.spend(self._mechanism, entries=2 * self._query.n_features)
+        if self._kept is None:
+            scores, sensitivity = self._scores(slice(None)), draws.padded(self._sensitivity)
             structure = "auto" if self._query.structure == "lazy" else self._query.structure
-            self._kept = self._releaser.keep(scores, self._sensitivity, mechanism, structure)
-            self._kept_for = mechanism
+            self._kept = self._mechanism.keep(scores, sensitivity, structure)
             if self._kept is None:
-                return self._releaser(scores, self._sensitivity, mechanism)
-        return self._releaser.choose(
-            self._kept, self._score, 2 * self._query.n_features, self._sensitivity, mechanism
-        )
+                return self._mechanism.release(scores, sensitivity, draws.randomness)
+        return self._kept.draw(draws.randomness, self._score)
 
     def shrink(self, factor: float) -> None:
         """Multiply all coefficients of the public point, but not the intercept: costs nothing."""
@@ -144,54 +151,49 @@ class OpenVertices:
         if self._clipped is not None:
             self._set_margins(rows, j)
 
-    def run(self, steps: Vector, radius: float, mechanism: Any) -> NDArray[np.int64]:
+    def run(self, steps: Vector, radius: float) -> NDArray[np.int64]:
         """Select a vertex and move towards it by a share of the way, once for each of the steps; the choices.
 
         Where the structure is lazy and the loss has a compiled form, compiled code takes all steps at once.
         """
         require_moderate(float(radius))
         count = len(steps)
-        if self._can_be_lazy(radius, mechanism):
-            choices = self._releaser.choices(
-                partial(self._run_lazily, steps, radius),
-                count,
-                2 * self._query.n_features,
-                self._sensitivity,
-                mechanism,
-            )
-            if choices is not None:
-                return choices
+        if self._releases.in_blocks and self._can_be_lazy(radius):
+            draws = self._releases.spend(self._mechanism, entries=2 * self._query.n_features, count=count)
+            return self._run_lazily(steps, radius, draws)
         choices = np.empty(count, dtype=np.int64)
         for t, step in enumerate(steps):
-            choices[t] = self.select(mechanism)
+            choices[t] = self.select()
             self.shrink(1 - step)
             self.move(int(choices[t]) // 2, step * radius * (1 if choices[t] % 2 else -1))
         return choices
 
-    def gap(self, radius: float, mechanism: Any) -> float:
+    def gap(self, radius: float) -> float:
         """How far the mean loss is above its minimum over the ball at most; not private: noise must be 0."""
-        if mechanism.noise > 0:
+        if self._mechanism.noise > 0:
             raise ValueError("the Frank-Wolfe gap is not private: it is available without noise only")
         part = self._factor * self._v
         slopes = finite(self._query.loss.derivative(part + self._rest, self._data.y))
         sums = self._data.t_dot(slopes)[: self._query.n_features]
         gap = float(slopes @ part + radius * np.abs(sums).max(initial=0.0)) / self._data.n_records
-        return self._releaser(gap, 0.0, mechanism)
+        return self._releases.give(gap, 0.0, Gaussian(0.0))
 
-    def _can_be_lazy(self, radius: float, mechanism: Any) -> bool:
+    def _can_be_lazy(self, radius: float) -> bool:
         """Whether bounds of sums can be much less than a scale above them, by what is public."""
-        loss, largest = self._query.loss, self._query.largest
-        if self._query.structure != "lazy" or loss.form is None or not mechanism.noise > 0:
+        loss, largest, noise = self._query.loss, self._query.largest, self._mechanism.noise
+        if self._query.structure != "lazy" or loss.form is None or not noise > 0:
             return False
         wobble = rounding_of_margins(max(radius, self._size) * largest, self._base)
         widest = self._data.n_records * largest * loss.smoothness() * wobble
-        return widest <= _LITTLE * mechanism.noise * self._sensitivity
+        if not widest <= _LITTLE * noise * self._sensitivity:
+            return False
+        grid, scale = self._mechanism.law(self._sensitivity)
+        return scale >= _FEWEST_STEPS * grid
 
-    def _run_lazily(
-        self, steps: Vector, radius: float, run_on: Any, grid: float, scale: float
-    ) -> NDArray[np.int64]:
-        lazy = LazyVertices(self._query, self._data, self._factor * self._v, self._base, radius, grid, scale)
-        choices = lazy.run(steps, run_on)
+    def _run_lazily(self, steps: Vector, radius: float, draws: Draws) -> NDArray[np.int64]:
+        law = self._mechanism.law(draws.padded(self._sensitivity))
+        lazy = LazyVertices(self._query, self._data, self._factor * self._v, self._base, radius, *law)
+        choices = lazy.run(steps, draws.randomness.run_on)
         self._v, self._factor, self._refreshed, self._clipped = lazy.parts, 1.0, 1.0, None
         return choices
 

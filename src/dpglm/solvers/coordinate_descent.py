@@ -122,15 +122,15 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         if not plan.budget.private:
             return _settle(plan, query, rule, problem.start(p), curator)
         w, mechanism = problem.start(p), plan[query.name].mechanism
-        opened = curator.open(query, w)
+        opened = curator.open(query, w, mechanism)
         periods = max(plan.periods, 1)
         for period in range(periods):
             count = plan.steps // periods + (period < plan.steps % periods)
             picked = curator.pick(len(w), count)
-            moves, last = opened.descend(picked, mechanism, rule)
+            moves, last = opened.descend(picked, rule)
             if plan.periods:
                 last = w + np.bincount(picked, moves * (count - np.arange(count)) / count, minlength=len(w))
-                opened = curator.open(query, last)
+                opened = curator.open(query, last, mechanism)
             w = last
         return Result(w, plan.steps)
 
@@ -167,22 +167,23 @@ def _settle(
     """
     everything = np.arange(len(w))
     scale = 1.0 / np.sqrt(rule.step)
-    opened, path, fallback, change, first = curator.open(query, w), [w], w, math.inf, 0.0
+    nothing = Gaussian(0.0)
+    opened, path, fallback, change, first = curator.open(query, w, nothing), [w], w, math.inf, 0.0
     done, passes = 0, max(1, plan.steps // len(w))
     while done < passes:
         done += 1
-        moves, w = opened.descend(everything, Gaussian(0.0), rule)
+        moves, w = opened.descend(everything, rule)
         moved = float(np.linalg.norm(moves * scale))
         first = first or moved
         if moved <= _SETTLED * first:
             break
         if len(path) == 1 and moved > change:
-            opened, path, w, moved = curator.open(query, fallback), [], fallback, math.inf
+            opened, path, w, moved = curator.open(query, fallback, nothing), [], fallback, math.inf
         path.append(w)
         change = moved
         if len(path) > _MEMORY:
             fallback, w = w, _extrapolated(np.array(path), scale)
-            opened, path = curator.open(query, w), [w]
+            opened, path = curator.open(query, w, nothing), [w]
     return Result(w, done * len(w))
 
 

@@ -138,14 +138,14 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
             return _minimise(plan, form, query, curator)
         release, v = plan[query.name], np.zeros(len(form.l2))
         w = form.point(v)
-        opened, tail = curator.open(query, w), LastQuarter(plan.steps, w)
+        opened, tail = curator.open(query, w, release.mechanism), LastQuarter(plan.steps, w)
         for _ in range(plan.steps):
-            v += opened.step(w, release.mechanism, release.sampling)
+            v += opened.step(w, release.sampling)
             w = form.point(v)
             tail.add(w)
         if plan.average:
             w = tail.mean
-        gap = None if plan.budget.private else opened.gap(w, _around(form, w), release.mechanism)[0]
+        gap = None if plan.budget.private else opened.gap(w, _around(form, w))[0]
         return Result(w, plan.steps, gap)
 
     @classmethod
@@ -241,9 +241,9 @@ def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, 
     each round the intercept is held around where it came to, or farther on if it keeps going: what holds it
     vanishes. Newton steps are for slopes that jump, where passes are slow, and for few features.
     """
-    n, nothing = plan.n_records, Gaussian(0.0)
+    n = plan.n_records
     v = np.zeros(len(form.l2))
-    opened = curator.open(query, form.point(v))
+    opened = curator.open(query, form.point(v), Gaussian(0.0))
     steps, stride, before = 0, 1.0, 0.0
     jumps = not math.isfinite(query.loss.smoothness())
     work, patience = 0, _PATIENCE * n if jumps and len(v) <= _MOST_COEFFICIENTS else math.inf
@@ -252,15 +252,15 @@ def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, 
         while len(moving) and visits < _PASSES_A_ROUND * n:
             order = moving[np.argsort(curator.pick(1 << 62, len(moving)))]
             passes = min(n // len(moving), _PASSES_IN_ONE_ORDER)
-            v, moving, taken = opened.ascend(v, form, order, passes, nothing)
+            v, moving, taken = opened.ascend(v, form, order, passes)
             visits += taken
             work += max(taken, _LEAST_WORK)
         steps += visits
         w = form.point(v)
-        gap, objective = opened.gap(w, _around(form, w), nothing)
+        gap, objective = opened.gap(w, _around(form, w))
         if gap > _TOLERANCE * abs(objective) and work >= patience:
-            w, v, taken = opened.polish(w, _around(form, w), _TOLERANCE, nothing)
-            gap, objective = opened.gap(w, _around(form, w), nothing)
+            w, v, taken = opened.polish(w, _around(form, w), _TOLERANCE)
+            gap, objective = opened.gap(w, _around(form, w))
             steps, work, patience = steps + taken, work + taken, _MORE_PATIENCE * (work + taken)
         if gap <= _TOLERANCE * abs(objective) or steps >= plan.steps:
             return Result(w, steps, gap)

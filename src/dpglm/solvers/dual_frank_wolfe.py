@@ -179,10 +179,9 @@ def _by_vertices(
 ) -> tuple[Vector, Vector, float]:
     """theta(s) after steps to selected vertices, that s, and the deviation of noise in units of its own."""
     p, vertices = plan.n_features, DualVertices(query, norm.strength)
-    mechanism = plan[vertices.name].mechanism
-    scores, s = curator.open(vertices, start), np.zeros_like(start)
+    scores, s = curator.open(vertices, start, plan[vertices.name].mechanism), np.zeros_like(start)
     for t in range(1, plan.steps + 1):
-        chosen = scores.select(s, mechanism)
+        chosen = scores.select(s)
         vertex = np.zeros_like(s)
         vertex[chosen % p] = norm.strength if chosen < p else -norm.strength
         s += 2 / (t + 1) * (vertex - s)

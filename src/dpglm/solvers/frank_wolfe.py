@@ -160,14 +160,14 @@ class FrankWolfe(Solver[FrankWolfePlan]):
                 w[p] -= _intercept_step(plan, problem, curator, w, moved)
                 moved += 1
                 continue
-            choices = curator.open(query, w).run(sizes[stretch], radius, mechanism)
+            choices = curator.open(query, w, mechanism).run(sizes[stretch], radius)
             walk = (w[:p], sizes[stretch], choices, radius)
             if plan.average:
                 mean += _sum_of_iterates(*walk, counted[stretch])
             w[:p] = _end(*walk)
         if plan.average:
             w[:p] = mean / counted.sum()
-        gap = None if plan.budget.private else curator.open(query, w).gap(radius, Gaussian(0.0))
+        gap = None if plan.budget.private else curator.open(query, w, mechanism).gap(radius)
         return Result(w, plan.steps, gap)
 
     @classmethod

@@ -13,16 +13,16 @@ from numpy.typing import ArrayLike
 
 from ..curator import Curator
 from ..errors import UnsupportedProblem
-from ..mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, Mechanism
+from ..mechanisms import Additive, Exponential, Gaussian, Laplace, LaplaceNoisyMax, Round, Selection
 from ..penalties import Separable
 from ..plan import Plan, Releasable, Release
 from ..problem import Problem
-from ..queries import RULES, CoordinateRule, CoordinateScores, CoordinateSums, SecondMoments
+from ..queries import RULES, CoordinateRule, CoordinateScores, SecondMoments
 from .base import AuditCase, Result, Solver, Task, Vector, opposed, require_smooth
 from .defaults import MOST_STEPS, require_bounded_slopes
 from .moments import SOURCES, Moments, Source, require_separable, second_moments, typical_row
 
-SELECTIONS: dict[str, type[Mechanism]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
+SELECTIONS: dict[str, type[Selection]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
 RELEASES = ("auto", "gaussian", "laplace")
 
 _FEW_ROUNDS = 8
@@ -36,11 +36,7 @@ class GreedyCoordinateDescentPlan(Plan):
     """Plan of `GreedyCoordinateDescent`."""
 
     solver: ClassVar[str] = "greedy coordinate descent"
-    may_release: ClassVar[Releasable] = {
-        SecondMoments.name: (Gaussian,),
-        CoordinateScores.name: tuple(SELECTIONS.values()),
-        CoordinateSums.name: (Gaussian, Laplace),
-    }
+    may_release: ClassVar[Releasable] = {SecondMoments.name: (Gaussian,), CoordinateScores.name: (Round,)}
     choices: ClassVar[dict[str, Collection[str]]] = {
         "rule": RULES,
         "second_moments": SOURCES,
@@ -135,23 +131,23 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
             steps, clip, step_size = default_settings(
                 problem, p, task.noise, self.clip, *typical_row(source, problem, p)
             )
-        steps, clip = int(self.steps or steps), task.enforced(self.clip or clip)
+        steps, clip, moved = int(self.steps or steps), task.enforced(self.clip or clip), task.moved
         first, left = moments.releases(source, task)
         rest = left / steps
-        selection = Release(
-            CoordinateScores.name,
-            SELECTIONS[self.selection](1 / math.sqrt(rest * self.selection_share)),
-            steps,
-            f"{task.moved} C / sqrt(tr M)",
-            entries=task.dimension,
-        )
+        selection = SELECTIONS[self.selection](1 / math.sqrt(rest * self.selection_share))
         deviation = 1 / math.sqrt(rest * (1 - self.selection_share))
-        gaussian = Release(CoordinateSums.name, Gaussian(deviation), steps, f"{task.moved} C_j", follows=True)
-        laplace = replace(gaussian, mechanism=Laplace(deviation / math.sqrt(2)))
+        gaussian, laplace = Gaussian(deviation), Laplace(deviation / math.sqrt(2))
 
-        def planned(release: Release) -> GreedyCoordinateDescentPlan:
+        def planned(additive: Additive) -> GreedyCoordinateDescentPlan:
+            rounds = Release(
+                CoordinateScores.name,
+                Round(selection, additive),
+                steps,
+                (f"{moved} C / sqrt(tr M)", f"{moved} C_j"),
+                entries=task.dimension,
+            )
             return GreedyCoordinateDescentPlan(
-                *task.facts, (*first, selection, release), steps=steps, clip=clip,
+                *task.facts, (*first, rounds), steps=steps, clip=clip,
                 step_size=float(self.step_size or step_size), rule=self.rule, second_moments=source,
                 secant=task.private and self.step_size is None, start=start,
             ).calibrated()  # fmt: skip
@@ -161,8 +157,7 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         if steps * task.fits > _FEW_ROUNDS or not task.private:
             return planned(gaussian)
         # Both have the same deviation before they are scaled to the budget: the smaller factor wins.
-        plans = planned(gaussian), planned(laplace)
-        return min(plans, key=lambda plan: plan[selection.query].mechanism.noise)
+        return min(planned(gaussian), planned(laplace), key=_selection_noise)
 
     @classmethod
     def run(cls, plan: GreedyCoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
@@ -182,14 +177,12 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         # The curvature along the constant feature is known: a longer step would pass by the minimum.
         step[p:] = min(plan.step_size, problem.stretch()) / curvature[p:]
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
-        selection, release = plan[query.name].mechanism, plan[CoordinateSums.name].mechanism
-        scores = curator.open(query, w)
+        scores = curator.open(query, w, plan[query.name].mechanism)
 
         visited: dict[int, tuple[float, float]] = {}
 
         def advance() -> tuple[int, float]:
-            j = scores.select(selection)
-            slope = scores.release(j, release)
+            j, slope = scores.step()
             if plan.secant:
                 if j in visited:
                     _shorten(rule, j, slope - visited[j][0], w[j] - visited[j][1])
@@ -271,6 +264,10 @@ def _start(start: str | tuple[float, ...], problem: Problem, p: int) -> Vector:
     if len(given) > p:
         w[p] = given[p] / problem.constant(p)
     return problem.prox(w, 0.0)
+
+
+def _selection_noise(plan: GreedyCoordinateDescentPlan) -> float:
+    return plan[CoordinateScores.name].lines[0].mechanism.noise
 
 
 def _shorten(rule: CoordinateRule, j: int, change: float, move: float) -> None:

@@ -117,7 +117,7 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
             return exact_minimiser(plan, problem, curator)
         p = plan.n_features
         query = minimiser(problem, plan.n_records, p, plan.clip, plan.quadratic)
-        w = curator.open(query, problem.start(p)).release(plan[query.name].mechanism)
+        w = curator.open(query, problem.start(p), plan[query.name].mechanism).release()
         # What noise after the minimisation made of zeros becomes 0 again, and what it put outside goes back.
         noise = _finishing(plan, query)
         w[:p] = np.where(np.abs(w[:p]) > _HIDDEN * noise, w[:p], 0.0)
