@@ -226,9 +226,6 @@ class Doubled(Squared):
     def smoothness(self):
         return 2.0
 
-    def lipschitz(self, target=None):
-        return math.inf
-
 
 def test_slope_bounds_are_those_at_the_start_whatever_the_unit_of_the_loss():
     bounds = Bounds(row_norm=1.0, target=(0.0, 0.5))
