@@ -437,7 +437,7 @@ def test_one_changed_place_of_a_stored_plan_is_refused_or_priced(data):
         again = Plan.from_dict(values)
     except ValueError:
         return
-    assert again.epsilon > 0 and all(count > 0 for count in again.price.values())
+    assert again.epsilon >= 0 and all(count > 0 for count in again.price.values())
     if again.budget.private:
         assert again.epsilon <= again.budget.epsilon * (1 + 1e-9)
         assert compose(again.event).delta(again.epsilon) <= again.budget.delta * (1 + 1e-9)
@@ -468,3 +468,9 @@ def other_than(value):
     if value == "replace-one":
         return "zero-out"
     return f"{value}." if isinstance(value, str) else [] if value else "x"
+
+
+@pytest.mark.parametrize("plan", [GD, FW, GREEDY], ids=named)
+def test_a_stored_plan_with_more_noise_than_any_grid_has_cells_is_priced(plan):
+    again = Plan.from_dict(changed(plan, (*FIRST, "noise"), 2.0**53))
+    assert 0 <= again.epsilon <= plan.epsilon

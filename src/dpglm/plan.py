@@ -10,6 +10,8 @@ from functools import cached_property, lru_cache
 from types import NoneType, UnionType
 from typing import ClassVar, Self, get_args, get_type_hints
 
+import numpy as np
+
 from . import display, strict
 from .accounting import (
     Composed,
@@ -310,6 +312,7 @@ class Plan:
 
 
 @lru_cache(maxsize=256)
+@np.errstate(all="ignore")  # noise and counts of a stored plan may be absurd
 def _spent_epsilon(event: Event, budget: Budget) -> float:
     curve = compose(event)
     epsilon = curve.epsilon(budget.delta)

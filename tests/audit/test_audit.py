@@ -33,7 +33,15 @@ from dpglm.plan import Plan
 from dpglm.queries import QUERIES, ClippedGradient, Minimiser
 from dpglm.queries.base import Draws
 from dpglm.sampling import Poisson
-from dpglm.solvers import SOLVERS, CoordinateDescent, DualCoordinateDescent, GradientDescent, Result
+from dpglm.solvers import (
+    SOLVERS,
+    CoordinateDescent,
+    DualCoordinateDescent,
+    DualFrankWolfe,
+    FrankWolfe,
+    GradientDescent,
+    Result,
+)
 
 BUDGET = Budget(1.0, 0.01)
 TARGETS = [target for solver in SOLVERS.values() for target in solver_targets(solver, BUDGET)]
@@ -83,7 +91,7 @@ def examined(request):
     with pytest.MonkeyPatch.context() as patch:
         if isinstance(target, TranscriptTarget):
             patch.setattr(target, "run", run)
-        return examine(target, affordable(target, 800), random_state=11), np.array(ratios)
+        return examine(target, affordable(target, 400), random_state=11), np.array(ratios)
 
 
 @pytest.mark.parametrize(
@@ -94,10 +102,15 @@ def test_every_registered_solver_and_mechanism_keeps_its_claim(examined):
     assert not report.violated, str(report)
 
 
+SOON_SHOWN = (FrankWolfe, DualFrankWolfe, DualCoordinateDescent)
+"""Solvers whose releases show so much of the claim that fewer runs show seven tenths of it."""
+
+
 @pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
 def test_the_transcript_of_every_solver_shows_at_least_seven_tenths_of_the_claim(solver):
     target = next(solver_targets(solver, BUDGET))
-    findings = examine(target, affordable(target, 10_000), random_state=5).findings
+    usual = 4_000 if solver in SOON_SHOWN else 10_000
+    findings = examine(target, affordable(target, usual), random_state=5).findings
     (finding,) = (finding for finding in findings if finding.seen == "transcript")
     assert 0.7 <= finding.ratio <= 1.0
     print(named(target), f"tightness {finding.ratio:.0%}")

@@ -152,6 +152,7 @@ def test_plain_classifiers_predict_the_same_on_rows_within_the_bounds(model):
         assert np.allclose(plain.predict_proba(inside), model.predict_proba(X))
 
 
+@pytest.mark.filterwarnings("ignore:an L1 strength of .* leaves few or no coefficients")
 @pytest.mark.parametrize("name", ["LinearRegression", "Ridge", "Lasso", "ElasticNet", "GLMRegressor"])
 def test_plain_regressors_predict_the_same_on_rows_within_the_bounds(name):
     model = getattr(dpglm, name)(bounds=BOUNDS).fit(X, TARGET)

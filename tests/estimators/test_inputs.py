@@ -277,6 +277,7 @@ LARGE = 2**53
 """From here on not every integer is a float."""
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
 @pytest.mark.parametrize("wrap", [
     lambda y: pd.Series(y, dtype="Int64"), lambda y: pl.Series(y, dtype=pl.Int64), lambda y: pa.array(y),
     lambda y: np.ma.array([label or 0 for label in y], mask=[label is None for label in y], dtype=np.int64),

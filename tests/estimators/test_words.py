@@ -1,5 +1,6 @@
 """What users read: docstrings, advice, and errors that name argument, value and remedy."""
 
+import inspect
 import math
 import re
 import warnings
@@ -7,6 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import dpglm
@@ -47,7 +49,7 @@ def test_an_estimator_in_a_notebook_does_not_warn(cls):
     assert cls.__name__ in make_pipeline(BoundsScaler(), cls())._repr_html_()
 
 
-@pytest.mark.filterwarnings("ignore:an L1 strength of .* makes every coefficient 0")
+@pytest.mark.filterwarnings("ignore:an L1 strength of .* (makes every coefficient 0|leaves few or no)")
 @pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 def test_the_docstring_of_an_estimator_describes_all_that_it_has(cls):
     lines = cls.__doc__.splitlines()
@@ -62,6 +64,42 @@ def test_the_docstring_of_an_estimator_describes_all_that_it_has(cls):
             assert any(re.match(rf"    {name} : \S", line) for line in lines), name
     assert all(f"'{name}'" in cls.__doc__ for name in SOLVERS)
     assert "{" not in cls.__doc__.replace("{-1, 1}", "") and "As in" not in cls.__doc__
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+def test_the_signature_is_the_docstring_in_short(cls):
+    text = cls.__doc__[: cls.__doc__.index("Attributes\n")]
+    described = re.findall(r"^ *(\w+) : \S", text, re.MULTILINE)
+    parameters = inspect.signature(cls).parameters
+    assert list(parameters) == described
+    assert [name for name, one in parameters.items() if one.kind is not one.KEYWORD_ONLY] == ["epsilon"]
+    assert {name: one.default for name, one in parameters.items()} == cls().get_params()
+    assert set(vars(cls())) == set(parameters)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+def test_a_clone_has_the_parameters_of_the_original_and_equals_itself_only(cls):
+    model = cls(2.0, delta=1e-6, fit_intercept=False).set_params(verbose=1)
+    twin = clone(model)
+    assert twin.get_params() == model.get_params()
+    assert (twin.epsilon, twin.delta, twin.fit_intercept, twin.verbose) == (2.0, 1e-6, False, 1)
+    assert twin != model and hash(model) != hash(twin)
+    assert repr(model) == f"{cls.__name__}(delta=1e-06, epsilon=2.0, fit_intercept=False, verbose=1)"
+
+
+@pytest.mark.parametrize(
+    ("cls", "fixed"),
+    [
+        (LogisticRegression, {"loss": "hinge"}),
+        (dpglm.LinearSVC, {"penalty": None}),
+        *((cls, {name: None}) for cls in ESTIMATORS[4:] for name in ("loss", "penalty")),
+    ],
+    ids=repr,
+)
+def test_a_model_of_one_loss_or_penalty_has_no_parameter_for_it(cls, fixed):
+    assert issubclass(cls, GLMClassifier | GLMRegressor)
+    with pytest.raises(TypeError, match=next(iter(fixed))):
+        cls(**fixed)
 
 
 def test_the_advice_of_the_warning_about_targets_works():

@@ -17,7 +17,6 @@ from dpglm.penalties import (
     L2,
     PENALTIES,
     AnyFeature,
-    Ball,
     Box,
     Cardinality,
     Custom,
@@ -61,7 +60,7 @@ EXAMPLES = [
 ]
 EVERY = pytest.mark.parametrize("penalty", EXAMPLES, ids=repr)
 SEPARABLE = pytest.mark.parametrize("penalty", [p for p in EXAMPLES if isinstance(p, Separable)], ids=repr)
-BALLS = pytest.mark.parametrize("penalty", [p for p in EXAMPLES if isinstance(p, Ball)], ids=repr)
+BALLS = pytest.mark.parametrize("penalty", [p for p in EXAMPLES if isinstance(p, L1Ball)], ids=repr)
 
 VECTORS = arrays(np.float64, 6, elements=st.floats(-50, 50))
 STEPS = st.floats(0, 20)
@@ -120,7 +119,7 @@ def test_prox_leaves_its_argument_alone(penalty, w, step):
 
 @SEPARABLE
 @given(v=st.floats(-20, 20), step=st.floats(0.01, 10))
-def test_prox_one_is_the_numerical_minimiser(penalty, v, step):
+def test_prox_of_one_coordinate_is_the_numerical_minimiser(penalty, v, step):
     l1, l2, low, high = penalty.coordinate_form()
     low, high = max(low, -25.0), min(high, 25.0)
     found = minimize_scalar(
@@ -129,15 +128,15 @@ def test_prox_one_is_the_numerical_minimiser(penalty, v, step):
         method="bounded",
         options={"xatol": 1e-10},
     )
-    assert penalty.prox_one(v, step) == pytest.approx(found.x, abs=1e-5)
+    assert penalty.prox(np.array([v]), step)[0] == pytest.approx(found.x, abs=1e-5)
 
 
 @SEPARABLE
 @given(w=VECTORS, steps=arrays(np.float64, 6, elements=STEPS))
-def test_prox_one_equals_prox_with_a_step_for_each_coordinate(penalty, w, steps):
+def test_prox_with_a_step_for_each_coordinate_moves_each_as_if_alone(penalty, w, steps):
     whole = penalty.prox(w, steps)
-    single = [penalty.prox_one(float(w_j), float(t)) for w_j, t in zip(w, steps, strict=True)]
-    np.testing.assert_array_equal(whole, single)
+    alone = [penalty.prox(np.array([w_j]), float(t))[0] for w_j, t in zip(w, steps, strict=True)]
+    np.testing.assert_array_equal(whole, alone)
 
 
 @SEPARABLE
@@ -173,36 +172,23 @@ def test_strong_convexity_is_the_quadratic_part(penalty):
 @BALLS
 @given(w=VECTORS)
 def test_projection_is_feasible_idempotent_and_exact_inside(penalty, w):
-    once = penalty.project(w)
+    once = penalty.prox(w, 1.0)
     assert penalty.value(once) == 0.0
-    np.testing.assert_allclose(penalty.project(once), once, atol=1e-12)
+    np.testing.assert_allclose(penalty.prox(once, 1.0), once, atol=1e-12)
     inside = once * 0.99
-    np.testing.assert_array_equal(penalty.project(inside), inside)
+    np.testing.assert_array_equal(penalty.prox(inside, 1.0), inside)
 
 
 @BALLS
 @given(w=VECTORS, point=VECTORS)
 def test_projection_makes_an_obtuse_angle_with_every_feasible_point(penalty, w, point):
-    nearest = penalty.project(w)
-    assert (w - nearest) @ (penalty.project(point) - nearest) <= 1e-9 * (1 + w @ w)
-
-
-@BALLS
-@given(g=VECTORS, point=VECTORS)
-def test_linear_minimiser_beats_every_feasible_point(penalty, g, point):
-    vertex = penalty.linear_minimiser(g)
-    assert penalty.value(vertex) == 0.0
-    assert g @ vertex <= g @ penalty.project(point) + 1e-9
-
-
-def test_linear_minimiser_of_the_l1_ball_is_a_signed_vertex():
-    np.testing.assert_array_equal(L1Ball(3.0).linear_minimiser(np.array([1.0, -4.0, 2.0])), [0, 3, 0])
-    np.testing.assert_array_equal(L1Ball(3.0).linear_minimiser(np.array([5, -4, 2])), [-3, 0, 0])
+    nearest = penalty.prox(w, 1.0)
+    assert (w - nearest) @ (penalty.prox(point, 1.0) - nearest) <= 1e-9 * (1 + w @ w)
 
 
 def test_projection_onto_the_l1_ball_survives_huge_coefficients():
-    np.testing.assert_allclose(L1Ball(1.0).project(np.array([1e20, -3.0, 0.0])), [1, 0, 0])
-    np.testing.assert_allclose(L1Ball(1.0).project(np.array([1e20, -1e20])), [0.5, -0.5])
+    np.testing.assert_allclose(L1Ball(1.0).prox(np.array([1e20, -3.0, 0.0]), 1.0), [1, 0, 0])
+    np.testing.assert_allclose(L1Ball(1.0).prox(np.array([1e20, -1e20]), 1.0), [0.5, -0.5])
 
 
 def test_projection_onto_the_l1_ball_solves_its_optimality_condition():
@@ -210,7 +196,7 @@ def test_projection_onto_the_l1_ball_solves_its_optimality_condition():
     for p in (1, 2, 1000):
         w = rng.standard_cauchy(p)
         radius = np.abs(w).sum() / 3
-        nearest = L1Ball(radius).project(w)
+        nearest = L1Ball(radius).prox(w, 1.0)
         assert np.abs(nearest).sum() == pytest.approx(radius, rel=1e-12)
         kept = nearest != 0
         threshold = np.abs(w[kept]) - np.abs(nearest[kept])

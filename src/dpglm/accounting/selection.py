@@ -35,7 +35,7 @@ class SampledCurve:
 
     def __call__(self, x: Vector) -> Vector:
         last = len(self.values) - 1
-        cell = np.minimum((x / self.step).astype(int), max(last - 1, 0))
+        cell = np.minimum(x / self.step, max(last - 1, 0)).astype(int)  # a quotient may exceed any int
         share = np.expm1(np.minimum(x - cell * self.step, self.step)) / math.expm1(self.step)
         return self.values[cell] * (1 - share) + self.values[np.minimum(cell + 1, last)] * share
 

@@ -6,15 +6,16 @@ import math
 import warnings
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import field
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .. import solvers
@@ -28,30 +29,44 @@ from ..mechanisms import Randomness
 from ..penalties import Penalty, Separable, Zero
 from ..plan import Plan
 from ..privacy import Budget, Guarantee, Neighbours
-from ..problem import Problem
+from ..problem import Problem, Vector
 from ..solvers import AnySolver, Result
 from ..solvers.base import positive_count
-from .inputs import numeric_table
+from .docs import estimator
+from .inputs import Labels, Table, numeric_table
+
+Targets = TypeVar("Targets", bound=Labels)
 
 
+@estimator
 class PrivateGLM(BaseEstimator):
-    """Common part of the estimators; subclasses say their loss, penalty and targets."""
+    """Common part of the estimators; subclasses say their loss and targets, and may choose the penalty."""
 
-    epsilon: float
-    delta: float | None
-    penalty: Any
-    solver: Any
-    bounds: Bounds | None
-    neighbours: str
-    fit_intercept: bool
-    random_state: Any
-    verbose: int
+    epsilon: float = field(default=1.0, kw_only=False)
+    delta: float | None = None
+    penalty: Penalty | None = None
+    solver: str | AnySolver = "auto"
+    bounds: Bounds | None = None
+    neighbours: str = "replace-one"
+    fit_intercept: bool = True
+    random_state: int | np.random.RandomState | np.random.Generator | None = None
+    verbose: int = 0
+
+    @abstractmethod
+    def fit(self, X: object, y: object) -> Self:
+        """Fit to private records.
+
+        Parameters
+        ----------
+        X : array, sparse table or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        """
 
     @abstractmethod
     def _loss(self) -> Loss: ...
 
-    @abstractmethod
-    def _penalty(self, n_samples: int) -> Penalty: ...
+    def _penalty(self, n_samples: int) -> Penalty:
+        return given(self.penalty)
 
     def _bounds(self) -> Bounds:
         if self.bounds is not None and not isinstance(self.bounds, Bounds):
@@ -87,23 +102,23 @@ class PrivateGLM(BaseEstimator):
         solver = solvers.get(self.solver, problem, n_features)
         return problem, solver, solver.plan(problem, n_samples, n_features, budget, neighbours, fits)
 
-    def _read(self, X: Any, y: Any, targets_of: Callable[[Any], NDArray[Any]]) -> tuple[Any, NDArray[Any]]:
+    def _read(self, X: object, y: object, targets_of: Callable[[object], Targets]) -> tuple[Table, Targets]:
         """X as a table of floats, and as many targets."""
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
-        X = numeric_table(self, X, reset=True, missing=True)
+        table = numeric_table(self, X, reset=True, missing=True)
         targets = targets_of(y)
-        check_consistent_length(X, targets)
-        return X, targets
+        check_consistent_length(table, targets)
+        return table, targets
 
     def _curator(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> Curator:
         """The object that holds the records; an audit puts one in its place that writes down releases."""
         return Curator(records, neighbours, randomness)
 
     def _solve(
-        self, X: Any, codes: NDArray[np.float64], targets: list[Any], public: dict[str, Any]
+        self, X: Table, codes: Vector, targets: Sequence[Callable[[Vector], Vector]], public: dict[str, str]
     ) -> list[Result]:
         """Plan, run and check one fit for each target; a target maps codes to the loss's y."""
         n, p = X.shape
@@ -149,10 +164,10 @@ class PrivateGLM(BaseEstimator):
         return results
 
     @abstractmethod
-    def _plain(self, clip: bool) -> Any:
+    def _plain(self, clip: bool) -> BaseEstimator:
         """A scikit-learn estimator with the fitted coefficients, for rows within the bounds."""
 
-    def to_sklearn(self, clip: bool = True) -> Any:
+    def to_sklearn(self, clip: bool = True) -> BaseEstimator:
         """A scikit-learn estimator that predicts what this one predicts.
 
         Parameters
@@ -187,32 +202,34 @@ class PrivateGLM(BaseEstimator):
         self.coef_ = rows[0] if is_regressor(self) else rows
         return self
 
-    def _rows_of_coef(self) -> NDArray[np.float64]:
+    def _rows_of_coef(self) -> Vector:
         """Coefficients as an array, one row for each output."""
         check_is_fitted(self)
         return self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
 
-    def _split(self, w: NDArray[np.float64], n_features: int) -> tuple[NDArray[np.float64], float]:
+    def _split(self, w: Vector, n_features: int) -> tuple[Vector, float]:
         """Coefficients and intercept, the latter without its constant feature."""
         features, intercept = self._fitted_problem.split(w)
         return features, float(intercept.sum() * self._fitted_problem.constant(n_features))
 
     @np.errstate(all="ignore")  # a warning about a number would tell of a row
-    def _margins(self, X: Any) -> NDArray[np.float64]:
+    def _margins(self, X: object) -> Vector:
         """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs)."""
         check_is_fitted(self)
-        X = numeric_table(self, X, reset=False, missing=False)
-        rows = as_data(X, np.zeros(X.shape[0]), self._fitted_problem.bounds)
-        return np.column_stack([rows.margins(w) for w in self._rows_of_coef()]) + np.ravel(self.intercept_)
+        table = numeric_table(self, X, reset=False, missing=False)
+        rows = as_data(table, np.zeros(table.shape[0]), self._fitted_problem.bounds)
+        products = np.column_stack([rows.margins(w) for w in self._rows_of_coef()])
+        margins: Vector = products + np.ravel(self.intercept_)
+        return margins
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
 
 
-def given(penalty: Any) -> Penalty:
+def given(penalty: object) -> Penalty:
     """The penalty itself, or none."""
     if penalty is None:
         return Zero()
@@ -224,21 +241,21 @@ def given(penalty: Any) -> Penalty:
     return penalty
 
 
-def nonnegative(**settings: Any) -> None:
+def nonnegative(**settings: object) -> None:
     """Refuse settings that are no finite numbers of at least 0."""
     for name, value in settings.items():
         if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
             raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
 
 
-def share(**settings: Any) -> None:
+def share(**settings: object) -> None:
     """Refuse settings that are no numbers from 0 to 1."""
     for name, value in settings.items():
         if not (isinstance(value, Real) and 0 <= float(value) <= 1):
             raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}")
 
 
-def inverse_strength(C: Any, n_samples: int) -> float:
+def inverse_strength(C: object, n_samples: int) -> float:
     """Strength, beside the mean loss, of a penalty whose inverse C weighs the sum of losses."""
     if not (isinstance(C, Real) and float(C) > 0):
         raise ValueError(f"C must be a positive number, got {C!r}")
@@ -286,7 +303,7 @@ def _strongest_l1(problem: Problem, n_features: int) -> float:
     return slope * float(problem.bounds.features(n_features).max())
 
 
-def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dict[str, Any]) -> Guarantee:
+def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dict[str, str]) -> Guarantee:
     """The promise of a fit that kept to its plan."""
     facts = {
         "n": plan.n_records,
@@ -310,7 +327,7 @@ def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dic
     )
 
 
-def _randomness(random_state: Any) -> Randomness:
+def _randomness(random_state: object) -> Randomness:
     if random_state is None:
         return Randomness()
     if isinstance(random_state, np.random.RandomState):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import field
+from functools import partial
 from numbers import Real
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
@@ -20,17 +22,17 @@ from ..errors import PrivacyWarning
 from ..losses import Logistic, Loss
 from ..penalties import L1, L2, ElasticNet, Penalty
 from ..plan import Plan
-from ..solvers import Solver
+from ..problem import Vector
 from ..solvers.base import positive_count
 from .base import PrivateGLM, given, inverse_strength, share
-from .docs import documented
-from .inputs import class_set, codes_of, is_missing, labels_of, numeric_target
+from .docs import estimator
+from .inputs import Labels, class_set, codes_of, is_missing, labels_of, numeric_target
 
 _KINDS = (str, bytes, Real | np.bool_)
 """Types of labels in an array of objects, within each of which all labels can be compared."""
 
 
-@documented
+@estimator
 class GLMClassifier(ClassifierMixin, PrivateGLM):
     """Classifier for any loss of a margin and a label in {-1, 1}, with any penalty.
 
@@ -38,73 +40,24 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
 
     Parameters
     ----------
-    {epsilon}
-    {delta}
+    {budget}
     loss : str or Loss
         "logistic", "hinge", "smoothed_hinge" or an object of `dpglm.losses`.
     {penalty}
-    {solver}
-    {bounds_of_rows}
-    {neighbours}
-    {fit_intercept}
-    {classes}
-    {random_state}
-    {verbose}
-
-    Attributes
-    ----------
-    {coefficients_of_classes}
-    {promise}
-
-    Notes
-    -----
-    {guarantee}
-
-    Examples
-    --------
-    >>> from dpglm import GLMClassifier
-    >>> from dpglm.datasets import load_adult
-    >>> adult = load_adult()
+    {classification}
     >>> model = GLMClassifier(epsilon=1.0, loss="smoothed_hinge", classes=[-1, 1]).fit(adult.X, adult.y)
     >>> bool(model.score(adult.X_test, adult.y_test) > 0.8)
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        loss: str | Loss = "logistic",
-        penalty: Penalty | None = None,
-        solver: str | Solver = "auto",
-        bounds: Bounds | None = None,
-        neighbours: str = "replace-one",
-        fit_intercept: bool = True,
-        classes: ArrayLike | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.penalty = penalty
-        self.solver = solver
-        self.bounds = bounds
-        self.neighbours = neighbours
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: str | Loss = "logistic"
+    classes: ArrayLike | None = None
 
     def _loss(self) -> Loss:
         loss = losses.get(self.loss)
         if loss.kind != "classification":
             raise ValueError(f"{type(self).__name__} needs a loss for labels, {loss.name} is for {loss.kind}")
         return loss
-
-    def _penalty(self, n_samples: int) -> Penalty:
-        return given(self.penalty)
 
     def _bounds(self) -> Bounds:
         bounds = super()._bounds()
@@ -126,31 +79,24 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         positive_count(n_classes=n_classes)
         return self._plan(n_samples, n_features, 1 if n_classes <= 2 else n_classes)
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to private records.
-
-        Parameters
-        ----------
-        X : array, sparse table or DataFrame of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        """
+    def fit(self, X: object, y: object) -> Self:
         declared = None if self.classes is None else class_set(self.classes)
-        X, labels = self._read(X, y, lambda values: labels_of(values, declared))
+        table, labels = self._read(X, y, lambda values: labels_of(values, declared))
         classes = self._label_set(labels)
         codes = codes_of(labels, classes)
         ones = range(1, 2) if len(classes) == 2 else range(len(classes))
-        targets = [lambda code, k=k: np.where(code == k, 1.0, -1.0) for k in ones]
+        targets = [partial(_against_the_rest, k) for k in ones]
         source = "read off y" if self.classes is None else "declared"
-        results = self._solve(X, codes, targets, {"labels": f"{len(classes)} classes, {source}"})
+        results = self._solve(table, codes, targets, {"labels": f"{len(classes)} classes, {source}"})
         self.classes_ = classes
-        split = [self._split(result.w, X.shape[1]) for result in results]
+        split = [self._split(result.w, table.shape[1]) for result in results]
         self.coef_ = np.array([coefficients for coefficients, _ in split])
         self.intercept_ = np.array([intercept for _, intercept in split])
         self.n_iter_ = np.array([result.steps for result in results])
         return self
 
     @np.errstate(all="ignore")
-    def _label_set(self, labels: NDArray[Any]) -> NDArray[Any]:
+    def _label_set(self, labels: Labels) -> Labels:
         if self.classes is not None:
             classes = class_set(self.classes)
         else:
@@ -165,32 +111,33 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
             raise ValueError(f"{type(self).__name__} needs at least 2 classes, got 1 class")
         return classes
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: object) -> Vector:
         """Margins of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         margins = self._margins(X)
         return margins[:, 0] if len(self.classes_) == 2 else margins
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: object) -> Labels:
         """The most likely class of each row."""
         margins = self.decision_function(X)
         chosen = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
-        return self.classes_[chosen]
+        predicted: Labels = self.classes_[chosen]
+        return predicted
 
     def _has_probabilities(self) -> bool:
         return type(losses.get(self.loss)) is Logistic  # another loss has other probabilities
 
     @available_if(_has_probabilities)
     @np.errstate(all="ignore")
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: object) -> Vector:
         """Probability of each class: for more than two, the one-vs-rest ones normalised."""
         margins = self.decision_function(X)
-        positive = expit(margins)
+        positive: Vector = expit(margins)
         if margins.ndim == 1:
             return np.column_stack([1 - positive, positive])
         total = positive.sum(axis=1, keepdims=True)
         return np.where(total > 0, positive / np.where(total > 0, total, 1), 1 / margins.shape[1])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> float:
         """Share of the rows whose label is predicted; not private. Labels of no class count as wrong."""
         predicted = codes_of(self.predict(X), self.classes_)
         labels = labels_of(y, self.classes_)
@@ -199,7 +146,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         right = predicted == codes_of(labels, self.classes_)
         return float(np.average(right, weights=weights))
 
-    def _plain(self, clip: bool) -> Any:
+    def _plain(self, clip: bool) -> BaseEstimator:
         from sklearn import linear_model  # slow to import, and seldom needed
         from sklearn.multiclass import OneVsRestClassifier
         from sklearn.svm import LinearSVC
@@ -216,7 +163,11 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         return whole
 
 
-def _checked(labels: NDArray[Any]) -> NDArray[Any]:
+def _against_the_rest(k: int, codes: Vector) -> Vector:
+    return np.where(codes == k, 1.0, -1.0)
+
+
+def _checked(labels: Labels) -> Labels:
     """Labels of one kind, in an array of that type; objects of other types may do anything if asked."""
     if labels.dtype == object:
         kinds = {next((kind for kind in _KINDS if issubclass(type(label), kind)), None) for label in labels}
@@ -227,7 +178,7 @@ def _checked(labels: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
-@documented
+@estimator
 class LogisticRegression(GLMClassifier):
     """Logistic regression under differential privacy.
 
@@ -235,71 +186,23 @@ class LogisticRegression(GLMClassifier):
 
     Parameters
     ----------
-    {epsilon}
-    {delta}
+    {budget}
     {inverse_strength}
     penalty : "l2", "l1", "elasticnet", Penalty or None
         The kind of penalty, of strength 1 / (C n); or an object of `dpglm.penalties` to be used instead of C;
         or None for no penalty.
     l1_ratio : float
         Share of L1 in "elasticnet", from 0 to 1.
-    {solver}
-    {bounds_of_rows}
-    {neighbours}
-    {fit_intercept}
-    {classes}
-    {random_state}
-    {verbose}
-
-    Attributes
-    ----------
-    {coefficients_of_classes}
-    {promise}
-
-    Notes
-    -----
-    {guarantee}
-
-    Examples
-    --------
-    >>> from dpglm import LogisticRegression
-    >>> from dpglm.datasets import load_adult
-    >>> adult = load_adult()
+    {classification}
     >>> model = LogisticRegression(epsilon=1.0, classes=[-1, 1]).fit(adult.X, adult.y)
     >>> bool(model.score(adult.X_test, adult.y_test) > 0.83)
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        C: float = 1.0,
-        penalty: str | Penalty | None = "l2",
-        l1_ratio: float = 0.5,
-        solver: str | Solver = "auto",
-        bounds: Bounds | None = None,
-        neighbours: str = "replace-one",
-        fit_intercept: bool = True,
-        classes: ArrayLike | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            epsilon,
-            delta=delta,
-            solver=solver,
-            bounds=bounds,
-            neighbours=neighbours,
-            fit_intercept=fit_intercept,
-            classes=classes,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.C = C
-        self.penalty = penalty
-        self.l1_ratio = l1_ratio
+    loss: str | Loss = field(default="logistic", init=False)
+    C: float = 1.0
+    penalty: str | Penalty | None = "l2"  # type: ignore[assignment]  # or the kind of penalty
+    l1_ratio: float = 0.5
 
     def _penalty(self, n_samples: int) -> Penalty:
         if not isinstance(self.penalty, str):

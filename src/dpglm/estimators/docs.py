@@ -1,18 +1,66 @@
-"""What the docstrings of estimators share, written once and shown in full on each of them."""
+"""Constructors and docstrings of estimators: what they share is written once and shown in full on each."""
 
 from __future__ import annotations
 
+import inspect
 import re
 import textwrap
-from typing import TypeVar
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TypeVar, dataclass_transform
 
 from ..solvers import SOLVERS
 
-Estimator = TypeVar("Estimator", bound=type)
+T = TypeVar("T")
 
-_FIELD = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
+_SHARED_PART = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
+_PARAMETER = re.compile(r"^ *(\w+) : ", re.MULTILINE)
 
 _SHARED = {
+    "budget": """
+        {epsilon}
+        {delta}""",
+    "classification": """
+        {solver}
+        {bounds_of_rows}
+        {neighbours}
+        {fit_intercept}
+        {classes}
+        {random_state}
+        {verbose}
+
+        Attributes
+        ----------
+        {coefficients_of_classes}
+        {fitted}
+        >>> from dpglm import {cls}
+        >>> from dpglm.datasets import load_adult
+        >>> adult = load_adult()""",
+    "regression": """
+        {solver}
+        {bounds}
+        {neighbours}
+        {fit_intercept}
+        {random_state}
+        {verbose}
+
+        Attributes
+        ----------
+        {coefficients}
+        {fitted}
+        >>> import numpy as np
+        >>> from dpglm import Bounds, {cls}
+        >>> x = np.linspace(-1, 1, 5000)[:, None]
+        >>> bounds = Bounds(row_norm=1.0, target=(-1, 1))""",
+    "fitted": """
+        {promise}
+
+        Notes
+        -----
+        {guarantee}
+
+        Examples
+        --------""",
     "epsilon": """
         epsilon : float
             Privacy to be spent; ``float("inf")`` fits without noise.""",
@@ -87,13 +135,34 @@ _SHARED = {
 }
 
 
-def documented(cls: Estimator) -> Estimator:
-    """Fill the lines ``{name}`` of a class's docstring with the shared text of that name."""
-    if cls.__doc__ is not None:  # Python drops docstrings with -OO
-        cls.__doc__ = _FIELD.sub(_text, cls.__doc__)
-    return cls
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
+def estimator(cls: type[T]) -> type[T]:
+    """Make a class an estimator whose parameters are its fields, those of its bases included.
+
+    Its constructor only stores them, and its signature shows them in the order of the docstring. Lines
+    ``{name}`` of the docstring are filled with the shared text of that name: ``{regression}`` and
+    ``{classification}`` stand for all that comes between parameters of its own and the fit of the example.
+    """
+    text = "" if cls.__doc__ is None else cls.__doc__  # Python drops docstrings with -OO
+    cls.__doc__ = _filled(text).replace("{cls}", cls.__name__)
+    made = dataclass(eq=False, repr=False, match_args=False, kw_only=True)(cls)
+    places = {name: k for k, name in enumerate(_PARAMETER.findall(cls.__doc__))}
+    constructor = vars(made)["__init__"]
+    signature = inspect.signature(constructor)
+    ordered = sorted(signature.parameters.values(), key=lambda parameter: places.get(parameter.name, -1))
+    constructor.__signature__ = signature.replace(parameters=ordered)
+    return made
 
 
-def _text(field: re.Match[str]) -> str:
-    indent, name = field.groups()
-    return textwrap.indent(textwrap.dedent(_SHARED[name].removeprefix("\n")), indent)
+def _filled(text: str) -> str:
+    return _SHARED_PART.sub(_shared, text)
+
+
+def _shared(part: re.Match[str]) -> str:
+    indent, name = part.groups()
+    return textwrap.indent(_text(name), indent)
+
+
+@cache
+def _text(name: str) -> str:
+    return _filled(textwrap.dedent(_SHARED[name].removeprefix("\n")))

@@ -13,16 +13,21 @@ import warnings
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol, TypeGuard, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
 from ..entries import numbers, well_formed
 from ..errors import PrivacyWarning
+from ..problem import Vector
+
+Labels = NDArray[np.generic]
+"""Labels of records, or the classes that they may be: of any type."""
 
 _NUMERIC = "biuf"
 _NUMBERS = re.compile(r"(u?int\d|float|double|halffloat|bool|decimal)", re.IGNORECASE)
@@ -35,8 +40,25 @@ _RESHAPE = (
 )
 
 
+class Table(Protocol):
+    """An array or a CSR or CSC table of floats, with a row for each record."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+
+class _Column(NamedTuple):
+    """A column of a data frame, of whatever library."""
+
+    name: object
+    dtype: object
+    entries: object
+
+
 @np.errstate(all="ignore")
-def numeric_table(estimator: Any, X: Any, *, reset: bool, missing: bool, sparse: bool = True) -> Any:
+def numeric_table(
+    estimator: BaseEstimator, X: object, *, reset: bool, missing: bool, sparse: bool = True
+) -> Table:
     """X as an array, CSR or CSC table of floats; the estimator remembers, or checks, its columns.
 
     Parameters
@@ -69,7 +91,7 @@ def numeric_table(estimator: Any, X: Any, *, reset: bool, missing: bool, sparse:
             f"X must have two dimensions, a row for each record, got shape {table.shape}. {_RESHAPE}"
         )
     validate_data(estimator, table if columns is None else X, reset=reset, skip_check_array=True)
-    return check_array(
+    checked: Table = check_array(
         table,
         accept_sparse=("csr", "csc") if sparse else False,
         dtype=(np.float64, np.float32),
@@ -77,10 +99,11 @@ def numeric_table(estimator: Any, X: Any, *, reset: bool, missing: bool, sparse:
         estimator=estimator,
         input_name="X",
     )
+    return checked
 
 
 @np.errstate(all="ignore")
-def numeric_target(y: Any, name: str = "y") -> NDArray[np.float64]:
+def numeric_target(y: object, name: str = "y") -> Vector:
     """The targets of a regression, or other numbers; NaN for those that are none."""
     values, dtype = _column(y)
     _require_numbers(name, dtype)
@@ -92,7 +115,7 @@ def numeric_target(y: Any, name: str = "y") -> NDArray[np.float64]:
 
 
 @np.errstate(all="ignore")
-def labels_of(y: Any, classes: NDArray[Any] | None) -> NDArray[Any]:
+def labels_of(y: object, classes: Labels | None) -> Labels:
     """The labels of a classification: each one as it is, whatever the others are.
 
     Declared classes that no label of this type can equal are refused.
@@ -111,9 +134,9 @@ def labels_of(y: Any, classes: NDArray[Any] | None) -> NDArray[Any]:
     return values
 
 
-def class_set(classes: Any) -> NDArray[Any]:
+def class_set(classes: object) -> Labels:
     """Declared classes in order, each once, in an array of the type that they have."""
-    given: Any = list(classes) if isinstance(classes, set | frozenset) else classes
+    given = list(classes) if isinstance(classes, set | frozenset) else cast(Sequence[object], classes)
     declared = np.asarray(given)
     alike = declared.dtype.kind not in "US" or all(isinstance(label, str | bytes) for label in given)
     try:
@@ -125,7 +148,7 @@ def class_set(classes: Any) -> NDArray[Any]:
 
 
 @np.errstate(all="ignore")
-def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
+def codes_of(labels: Labels, classes: Labels) -> Vector:
     """Index of each label among the classes; NaN for a label that is not one of them."""
     if labels.dtype != object:
         codes = np.full(len(labels), np.nan)
@@ -142,25 +165,25 @@ def codes_of(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]
         return np.array([_code(label, place, key) for label in labels], dtype=np.float64)
 
 
-def _code(label: Any, place: dict[Any, int], key: Callable[[Any], Any]) -> float:
+def _code(label: object, place: dict[object, int], key: Callable[[object], object]) -> float:
     try:
         return np.nan if is_missing(label) else place.get(key(label), np.nan)
     except Exception:  # an object that cannot be hashed, or that raises anything else, is no class
         return np.nan
 
 
-def _itself(label: Any) -> Any:
+def _itself(label: object) -> object:
     return label
 
 
-def _time(label: Any, dtype: np.dtype[Any]) -> int | None:
+def _time(label: object, dtype: np.dtype[np.generic]) -> int | None:
     """A moment or a duration as a number of units of a type, None if it is no whole number of them."""
     exact = dtype.type(label)
     there = exact.astype(dtype)
     return int(there.astype(np.int64)) if there == exact else None
 
 
-def is_missing(label: Any) -> bool:
+def is_missing(label: object) -> bool:
     """Whether a label is None, NaN, or an object that refuses to be compared, as pandas' marks do."""
     try:
         return label is None or type(label).__name__ == "NaTType" or bool(label != label)
@@ -168,9 +191,9 @@ def is_missing(label: Any) -> bool:
         return True
 
 
-def _kind(dtype: Any) -> str:
+def _kind(dtype: object) -> str:
     """What values of a type are: values of two types can be equal if that is the same, or "anything"."""
-    if type(dtype).__name__ == "SparseDtype":
+    if type(dtype).__name__ == "SparseDtype" and hasattr(dtype, "subtype"):
         dtype = dtype.subtype
     if isinstance(dtype, np.dtype):
         return {"O": "anything", "U": "text", "T": "text"}.get(
@@ -183,14 +206,14 @@ def _kind(dtype: Any) -> str:
     return "number" if _NUMBERS.match(name) else "text" if _TEXT.match(name) else "anything"
 
 
-def _name_of(dtype: Any) -> str:
+def _name_of(dtype: object) -> str:
     """A type without what it says of its values: the width of text, the levels of a category."""
     if isinstance(dtype, np.dtype):
         return {"U": "str", "S": "bytes"}.get(dtype.kind, str(dtype))
     return re.split(r"[(<{]", str(dtype))[0]
 
 
-def _column(y: Any) -> tuple[NDArray[Any], Any]:
+def _column(y: object) -> tuple[Labels, object]:
     """Targets as an array of one dimension, and their declared type: None for a list, which has none.
 
     What holds missing values beside its type, as nullable and masked integers do, is read as objects: the
@@ -203,14 +226,14 @@ def _column(y: Any) -> tuple[NDArray[Any], Any]:
     columns = _columns(y)
     if columns is not None and len(columns) == 1:
         _warn_of_a_column()
-        y = columns[0][2]
+        y = columns[0].entries
     dtype = getattr(y, "dtype", getattr(y, "type", None))  # arrays of Arrow have the latter
     if isinstance(y, np.ma.MaskedArray):
         values = _unmasked(y)
     elif isinstance(y, np.ndarray) or isinstance(dtype, np.dtype) or dtype is None:
         values = np.asarray(y)
     else:
-        values = _objects(y.to_pylist() if hasattr(y, "to_pylist") else list(y))
+        values = _objects(y.to_pylist() if hasattr(y, "to_pylist") else list(cast(Iterable[object], y)))
     if values.ndim == 2 and values.size == len(values):
         _warn_of_a_column()
         values = values.ravel()
@@ -219,7 +242,7 @@ def _column(y: Any) -> tuple[NDArray[Any], Any]:
     return values, values.dtype if dtype is None else dtype
 
 
-def _is_listed(X: Any) -> bool:
+def _is_listed(X: object) -> TypeGuard[Sequence[object]]:
     """Whether entries stand one after the other in a container that has no type for them."""
     typed = hasattr(type(X), "__array__") or hasattr(type(X), "__array_interface__")
     return (
@@ -229,10 +252,10 @@ def _is_listed(X: Any) -> bool:
     )
 
 
-def _alone(entry: Any) -> Any:
+def _alone(entry: object) -> object:
     """The target in a row of its own: judged row by row, so that one odd row is odd alone."""
     try:
-        if issubclass(type(entry), np.ndarray) and entry.ndim == 0:
+        if _is_array(entry) and entry.ndim == 0:
             return entry[()]
     except Exception:  # an object may raise anything
         return None
@@ -240,7 +263,7 @@ def _alone(entry: Any) -> Any:
     return row[0] if row is not None and len(row) == 1 else entry
 
 
-def _objects(entries: Sequence[Any]) -> NDArray[Any]:
+def _objects(entries: Sequence[object]) -> Labels:
     """An array of these very objects: NumPy would ask each of them whether it is an array."""
     values = np.empty(len(entries), dtype=object)
     for k, entry in enumerate(entries):
@@ -248,14 +271,14 @@ def _objects(entries: Sequence[Any]) -> NDArray[Any]:
     return values
 
 
-def _unmasked(array: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
+def _unmasked(array: np.ma.MaskedArray[Any, Any]) -> Labels:
     """The array as one of objects, None under the mask: a fill value would count as a value."""
     values = np.array(array.data, dtype=object)
     values[np.ma.getmaskarray(array)] = None
     return values
 
 
-def _array(X: Any) -> NDArray[Any]:
+def _array(X: object) -> Labels:
     if not isinstance(X, np.ma.MaskedArray):
         return np.asarray(X)
     if X.dtype.kind in _NUMERIC:
@@ -263,7 +286,7 @@ def _array(X: Any) -> NDArray[Any]:
     return _unmasked(X) if X.dtype == object else np.asarray(X)
 
 
-def _rows(X: Iterable[Any]) -> NDArray[np.float64]:
+def _rows(X: Iterable[object]) -> Vector:
     """A list of rows as an array, each entry judged alone; an item that is no row is a missing one."""
     rows = [_row(item) for item in X]
     lengths = {len(row) for row in rows if row is not None}
@@ -280,42 +303,49 @@ def _rows(X: Iterable[Any]) -> NDArray[np.float64]:
     return table
 
 
-def _row(item: Any) -> NDArray[Any] | list[Any] | None:
+def _row(item: object) -> Labels | list[object] | None:
     """The entries of an item in order, None if it has none; what it is, its type decides."""
     kind = type(item)
     try:
-        if issubclass(kind, np.ndarray):
+        if _is_array(item):
             return item if item.ndim == 1 else None
         series = hasattr(kind, "__array__") and hasattr(kind, "iloc")  # one of pandas
         if series or issubclass(kind, Sequence | array) and not issubclass(kind, str | bytes | bytearray):
-            return list(item)
+            return list(cast(Iterable[object], item))
     except Exception:  # an object may raise anything
         pass
     return None
 
 
-def _as_floats(row: NDArray[Any]) -> NDArray[np.float64]:
+def _is_array(entry: object) -> TypeGuard[Labels]:
+    return issubclass(type(entry), np.ndarray)
+
+
+def _as_floats(row: Labels) -> Vector:
     row = _array(row)
     return row.astype(np.float64) if row.dtype.kind in _NUMERIC else numbers(row)
 
 
-def _columns(X: Any) -> list[tuple[Any, Any, Any]] | None:
-    """(name, type, entries) of each column of a data frame; None if X is none."""
+def _columns(X: object) -> list[_Column] | None:
+    """The columns of a data frame; None if X is none."""
     pandas, polars, arrow = (sys.modules.get(name) for name in ("pandas", "polars", "pyarrow"))
     if pandas is not None and isinstance(X, pandas.DataFrame):
-        return [(name, X.dtypes.iloc[j], X.iloc[:, j]) for j, name in enumerate(X.columns)]
+        return [_Column(name, X.dtypes.iloc[j], X.iloc[:, j]) for j, name in enumerate(X.columns)]
     if polars is not None and isinstance(X, polars.LazyFrame):
         raise ValueError("a polars LazyFrame holds no records yet: give the result of its collect()")
     if polars is not None and isinstance(X, polars.DataFrame):
-        return list(zip(X.columns, X.dtypes, X.get_columns(), strict=True))
+        parts = zip(X.columns, X.dtypes, X.get_columns(), strict=True)
+        return [_Column(*part) for part in parts]
     if arrow is not None and isinstance(X, arrow.Table | arrow.RecordBatch):
-        return list(zip(X.column_names, X.schema.types, X.columns, strict=True))
+        parts = zip(X.column_names, X.schema.types, X.columns, strict=True)
+        return [_Column(*part) for part in parts]
     return None
 
 
-def _frame(X: Any, columns: list[tuple[Any, Any, Any]]) -> Any:
+def _frame(X: object, columns: list[_Column]) -> Labels | sp.coo_matrix:
     """A data frame as an array, or as a sparse table if all of its columns are sparse."""
-    if columns and all(type(dtype).__name__ == "SparseDtype" for _, dtype, _ in columns):
+    sparse = columns and all(type(dtype).__name__ == "SparseDtype" for _, dtype, _ in columns)
+    if sparse and hasattr(X, "sparse"):
         return X.sparse.to_coo()
     for name, dtype, _ in columns:
         _require_numbers(f"column {name!r} of X", dtype)
@@ -325,13 +355,13 @@ def _frame(X: Any, columns: list[tuple[Any, Any, Any]]) -> Any:
         _warn_of_objects("X")
     parts = [np.asarray(entries) for _, _, entries in columns]
     precision = np.float32 if all(_SINGLE.fullmatch(str(dtype)) for _, dtype, _ in columns) else np.float64
-    table = np.empty((len(X), len(parts)), dtype=precision, order="F")
+    table = np.empty((len(parts[0]), len(parts)), dtype=precision, order="F")
     for j, part in enumerate(parts):
         table[:, j] = part if part.dtype.kind in _NUMERIC else numbers(part)
     return table
 
 
-def _require_numbers(name: str, dtype: Any) -> None:
+def _require_numbers(name: str, dtype: object) -> None:
     """Refuse a type whose values are never real numbers; no type at all may hold any."""
     if getattr(dtype, "kind", None) == "c":
         raise ValueError(f"Complex data not supported in {name}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .inputs import numeric_table
@@ -34,10 +35,9 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.low = low
         self.high = high
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: object, y: object = None) -> Self:
         """Check the declared ranges against the shape of X; no entry of X is used."""
-        X = numeric_table(self, X, reset=True, missing=True, sparse=False)
-        shape = X.shape[1:]
+        shape = numeric_table(self, X, reset=True, missing=True, sparse=False).shape[1:]
         try:
             low, high = (
                 np.broadcast_to(np.asarray(end, dtype=np.float64), shape) for end in (self.low, self.high)
@@ -51,14 +51,15 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.middle_, self.half_range_ = (low + high) / 2, (high - low) / 2
         return self
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: object) -> NDArray[np.floating]:
         """The table with every feature in [-1, 1]."""
         check_is_fitted(self)
-        X = numeric_table(self, X, reset=False, missing=True, sparse=False)
+        table = np.asarray(numeric_table(self, X, reset=False, missing=True, sparse=False))
         with np.errstate(all="ignore"):  # a warning about a number would tell of a record
-            return np.clip((X - self.middle_) / self.half_range_, -1.0, 1.0).astype(X.dtype, copy=False)
+            scaled = np.clip((table - self.middle_) / self.half_range_, -1.0, 1.0)
+            return scaled.astype(table.dtype, copy=False)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags

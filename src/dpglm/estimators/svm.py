@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import field
+from types import ModuleType
 
-from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
-from ..bounds import Bounds
 from ..losses import EpsilonInsensitive, Loss
 from ..penalties import L2, Penalty
-from ..solvers import Solver
 from .base import inverse_strength
 from .classifiers import GLMClassifier
-from .docs import documented
+from .docs import estimator
 from .regressors import GLMRegressor
 
 
-@documented
+@estimator
 class LinearSVC(GLMClassifier):
     """Linear support vector classification under differential privacy.
 
@@ -25,73 +24,26 @@ class LinearSVC(GLMClassifier):
 
     Parameters
     ----------
-    {epsilon}
-    {delta}
+    {budget}
     {inverse_strength}
     loss : str or Loss
         "hinge", "smoothed_hinge" or an object of `dpglm.losses`. The squared hinge is not offered: its slopes
         have no bound.
-    {solver}
-    {bounds_of_rows}
-    {neighbours}
-    {fit_intercept}
-    {classes}
-    {random_state}
-    {verbose}
-
-    Attributes
-    ----------
-    {coefficients_of_classes}
-    {promise}
-
-    Notes
-    -----
-    {guarantee}
-
-    Examples
-    --------
-    >>> from dpglm import LinearSVC
-    >>> from dpglm.datasets import load_adult
-    >>> adult = load_adult()
+    {classification}
     >>> model = LinearSVC(epsilon=1.0, classes=[-1, 1]).fit(adult.X, adult.y)
     >>> bool(model.score(adult.X_test, adult.y_test) > 0.8)
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        C: float = 1.0,
-        loss: str | Loss = "hinge",
-        solver: str | Solver = "auto",
-        bounds: Bounds | None = None,
-        neighbours: str = "replace-one",
-        fit_intercept: bool = True,
-        classes: ArrayLike | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            epsilon,
-            delta=delta,
-            loss=loss,
-            solver=solver,
-            bounds=bounds,
-            neighbours=neighbours,
-            fit_intercept=fit_intercept,
-            classes=classes,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.C = C
+    C: float = 1.0
+    loss: str | Loss = "hinge"
+    penalty: Penalty | None = field(default=None, init=False)
 
     def _penalty(self, n_samples: int) -> Penalty:
         return L2(inverse_strength(self.C, n_samples))
 
 
-@documented
+@estimator
 class LinearSVR(GLMRegressor):
     """Linear support vector regression under differential privacy.
 
@@ -100,64 +52,20 @@ class LinearSVR(GLMRegressor):
 
     Parameters
     ----------
-    {epsilon}
-    {delta}
+    {budget}
     {inverse_strength}
     tube : float
         Errors up to this size cost nothing; with 0 the loss is the absolute error.
-    {solver}
-    {bounds}
-    {neighbours}
-    {fit_intercept}
-    {random_state}
-    {verbose}
-
-    Attributes
-    ----------
-    {coefficients}
-    {promise}
-
-    Notes
-    -----
-    {guarantee}
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpglm import Bounds, LinearSVR
-    >>> x = np.linspace(-1, 1, 5000)[:, None]
-    >>> bounds = Bounds(row_norm=1.0, target=(-1, 1))
+    {regression}
     >>> model = LinearSVR(epsilon=2.0, bounds=bounds).fit(x, 0.5 * x[:, 0])
     >>> bool(abs(model.coef_[0] - 0.5) < 0.2)
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        C: float = 1.0,
-        tube: float = 0.0,
-        solver: str | Solver = "auto",
-        bounds: Bounds | None = None,
-        neighbours: str = "replace-one",
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            epsilon,
-            delta=delta,
-            solver=solver,
-            bounds=bounds,
-            neighbours=neighbours,
-            fit_intercept=fit_intercept,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.C = C
-        self.tube = tube
+    loss: str | Loss = field(default="epsilon_insensitive", init=False)
+    penalty: Penalty | None = field(default=None, init=False)
+    C: float = 1.0
+    tube: float = 0.0
 
     def _loss(self) -> Loss:
         return EpsilonInsensitive(self.tube)
@@ -165,7 +73,7 @@ class LinearSVR(GLMRegressor):
     def _penalty(self, n_samples: int) -> Penalty:
         return L2(inverse_strength(self.C, n_samples))
 
-    def _plain_model(self, linear_model: Any) -> Any:
+    def _plain_model(self, linear_model: ModuleType) -> BaseEstimator:
         from sklearn.svm import LinearSVR as Plain  # slow to import, and seldom needed
 
         return Plain(epsilon=self.tube, C=self.C)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import compiled
+from .compiled import compiled, part
 
 _0, _1, _32, _63 = (np.uint64(n) for n in (0, 1, 32, 63))
 _HALF = np.uint64(1 << 63)
@@ -20,7 +20,7 @@ _LOW = np.uint64((1 << 32) - 1)
 _ALL = np.uint64((1 << 64) - 1)
 
 
-@compiled()
+@part
 def _high(a: Any, b: Any) -> Any:
     """The upper 64 digits of the product of two words."""
     a1, a0, b1, b0 = a >> _32, a & _LOW, b >> _32, b & _LOW

@@ -5,7 +5,7 @@ A new penalty is one file here and its place in `PENALTIES`; the contract tests 
 
 from __future__ import annotations
 
-from .base import Ball, Penalty, Separable
+from .base import Penalty, Separable
 from .box import Box
 from .elastic_net import ElasticNet
 from .l1 import L1
@@ -32,7 +32,6 @@ __all__ = [
     "L2",
     "PENALTIES",
     "AnyFeature",
-    "Ball",
     "Box",
     "Cardinality",
     "Custom",

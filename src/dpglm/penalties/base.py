@@ -113,28 +113,6 @@ class Separable(Penalty):
             return super().support(w, noise)
         return np.abs(w) > noise * float(ndtri((1 + SURE ** (1 / max(w.size, 1))) / 2))
 
-    def prox_one(self, w_j: float, step: float) -> float:
-        """Return the proximal step of a single coordinate."""
-        l1, l2, low, high = self.coordinate_form()
-        shrunk = math.copysign(max(abs(w_j) - step * l1, 0.0), w_j)
-        return min(max(shrunk / (1 + step * l2), low), high)
-
-
-@dataclass(frozen=True)
-class Ball(Penalty):
-    """A convex set around 0: the penalty is 0 inside it and infinite outside."""
-
-    @abstractmethod
-    def project(self, w: Vector) -> Vector:
-        """Return the point of the set that is nearest to w."""
-
-    @abstractmethod
-    def linear_minimiser(self, g: Vector) -> Vector:
-        """Return a point of the set at which the inner product with g is least."""
-
-    def prox(self, w: Vector, step: float | Vector) -> Vector:
-        return self.project(w)
-
 
 def nonnegative(name: str, value: float) -> None:
     """Refuse a parameter that is negative or not finite."""

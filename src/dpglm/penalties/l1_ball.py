@@ -9,11 +9,11 @@ import numpy as np
 
 from .. import strict
 from ..arrays import Vector
-from .base import TOLERANCE, Ball
+from .base import TOLERANCE, Penalty
 
 
 @dataclass(frozen=True)
-class L1Ball(Ball):
+class L1Ball(Penalty):
     """Coefficients whose absolute values sum to at most the radius.
 
     Parameters
@@ -24,11 +24,8 @@ class L1Ball(Ball):
     Examples
     --------
     >>> import numpy as np
-    >>> ball = L1Ball(radius=1.0)
-    >>> ball.project(np.array([2.0, 0.0]))
+    >>> L1Ball(radius=1.0).prox(np.array([2.0, 0.0]), step=1.0)
     array([1., 0.])
-    >>> ball.linear_minimiser(np.array([1.0, -3.0]))
-    array([0., 1.])
     """
 
     radius: float
@@ -39,8 +36,8 @@ class L1Ball(Ball):
     def value(self, w: Vector) -> float:
         return 0.0 if np.sum(np.abs(w)) <= self.radius * (1 + TOLERANCE) else math.inf
 
-    def project(self, w: Vector) -> Vector:
-        """Return the point of the ball that is nearest to w.
+    def prox(self, w: Vector, step: float | Vector) -> Vector:
+        """Return the point of the ball that is nearest to w, whatever the step.
 
         Sorting finds the threshold exactly in O(p log p); see Duchi, Shalev-Shwartz, Singer and
         Chandra, "Efficient projections onto the l1-ball for learning in high dimensions".
@@ -54,10 +51,3 @@ class L1Ball(Ball):
         thresholds = (np.cumsum(largest) - self.radius) / np.arange(1, size.size + 1)
         threshold = thresholds[np.flatnonzero(largest > thresholds)[-1]]
         return np.sign(w) * np.maximum(size - threshold, 0)
-
-    def linear_minimiser(self, g: Vector) -> Vector:
-        """Return the vertex -radius * sign(g_j) e_j at the largest abs(g_j)."""
-        vertex = np.zeros(g.shape)
-        j = int(np.argmax(np.abs(g)))
-        vertex[j] = -self.radius if g[j] > 0 else self.radius
-        return vertex
