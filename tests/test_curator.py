@@ -12,6 +12,7 @@ from dpglm.losses import Logistic
 from dpglm.mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, Randomness, Round
 from dpglm.mechanisms.grid import public_grid
 from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE, GUMBEL_DISTANCE
+from dpglm.mechanisms.sampling import Everyone, Poisson
 from dpglm.penalties import L2
 from dpglm.queries import (
     ClippedGradient,
@@ -23,7 +24,6 @@ from dpglm.queries import (
     Minimiser,
     VertexScores,
 )
-from dpglm.sampling import Everyone, Poisson
 
 rng = np.random.default_rng(0)
 X, Y = rng.standard_normal((200, 3)), rng.choice([-1.0, 1.0], 200)

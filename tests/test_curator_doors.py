@@ -14,6 +14,7 @@ from dpglm.errors import UnsupportedProblem
 from dpglm.losses import Logistic
 from dpglm.mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, Randomness, Round
 from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE, GUMBEL_DISTANCE
+from dpglm.mechanisms.sampling import Everyone, Poisson
 from dpglm.penalties import L2
 from dpglm.queries import (
     CoordinateRule,
@@ -24,7 +25,6 @@ from dpglm.queries import (
     Minimiser,
     VertexScores,
 )
-from dpglm.sampling import Everyone, Poisson
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from dpglm import Bounds, Budget, Neighbours, strict
 from dpglm.accounting import compose
 from dpglm.losses import Logistic
 from dpglm.mechanisms import BY_NAME, MECHANISMS, Gaussian, Laplace, LinearTerm, Round
+from dpglm.mechanisms.sampling import Poisson
 from dpglm.penalties import L2, AnyFeature, L1Ball, Submodular
 from dpglm.plan import Plan, Release
 from dpglm.problem import Problem
-from dpglm.sampling import Poisson
 from dpglm.solvers import (
     SOLVERS,
     CoordinateDescent,

@@ -10,10 +10,10 @@ from dpglm.data import CSC, CSR, Dense, as_block, as_data
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import Logistic
 from dpglm.mechanisms import Gaussian, Randomness
+from dpglm.mechanisms.sampling import Poisson
 from dpglm.penalties import L2, L1Ball
 from dpglm.problem import Problem
 from dpglm.queries import QUERIES, ClippedGradient
-from dpglm.sampling import Poisson
 from dpglm.solvers import (
     SOLVERS,
     CoordinateDescent,

@@ -1,4 +1,4 @@
-"""Arrays that all parts share: their type, the coefficients with an intercept, lines of the cache."""
+"""Arrays that all parts share: their type, and rows that start at a line of the cache."""
 
 from __future__ import annotations
 
@@ -7,19 +7,6 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 """An array of double precision."""
-
-
-def split(w: Vector, n_features: int) -> tuple[Vector, Vector]:
-    """Coefficients of the features, and the intercept: one number, or none without an intercept.
-
-    The intercept is in units of its constant feature. Both are views: to change them is to change w.
-    """
-    return w[:n_features], w[n_features:]
-
-
-def join(features: Vector, intercept: Vector) -> Vector:
-    """Coefficients of the features and the intercept, one number or none, in one new array."""
-    return np.concatenate([features, intercept])
 
 
 def cache_lines(count: int) -> Vector:

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .accounting import Event
+from .data.records import Records
 from .mechanisms import Mechanism, Randomness
+from .mechanisms.sampling import Everyone, Sampling
 from .privacy import Neighbours
 from .queries import Query
 from .queries.base import Batch, BatchAnswer, Draws, Keep, Openable, Releases, State, require_moderate
-from .records import Records
-from .sampling import Everyone, Sampling
 
 Opened = TypeVar("Opened")
 _EVERYONE = Everyone()

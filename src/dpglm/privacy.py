@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from enum import Enum
 from typing import Any
@@ -19,16 +19,19 @@ class Neighbours(Enum):
     REPLACE_ONE = "replace-one"
     ZERO_OUT = "zero-out"
 
-    @property
-    def records_moved(self) -> int:
+    def __init__(self, name: str) -> None:
+        self.records_moved = 2 if name == "replace-one" else 1
         """How many clipped contributions differ between neighbours: 2 replaced, 1 zeroed out."""
-        return 2 if self is Neighbours.REPLACE_ONE else 1
 
     @property
     def words(self) -> str:
         if self is Neighbours.REPLACE_ONE:
             return "one record replaced by any other"
         return "one record replaced by a null record that adds nothing"
+
+
+_POSITIVE = strict.within("a positive number (or infinity)", lambda epsilon: epsilon > 0)
+_DELTA = strict.within("strictly between 0 and 1", lambda delta: 0 < delta < 1)
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,12 @@ class Budget:
 
     epsilon: float
     delta: float
+    private: bool = field(init=False, repr=False, compare=False)
+    """Whether anything is promised at all."""
 
     def __post_init__(self) -> None:
-        _store_promise(self, "a positive number (or infinity)", lambda epsilon: epsilon > 0)
+        strict.keep(self, epsilon=_POSITIVE, delta=_DELTA)
+        object.__setattr__(self, "private", math.isfinite(self.epsilon))
 
     @classmethod
     def for_records(cls, epsilon: float, delta: float | None, n_records: int) -> Budget:
@@ -62,20 +68,6 @@ class Budget:
         """The inverse of ``to_dict``."""
         found = strict.mapping("budget", values, ("epsilon", "delta"))
         return cls(strict.numeric(found["epsilon"]), found["delta"])
-
-    @property
-    def private(self) -> bool:
-        """Whether anything is promised at all."""
-        return math.isfinite(self.epsilon)
-
-
-def _store_promise(holder: Budget | Guarantee, needed: str, holds: Callable[[float], bool]) -> None:
-    """Check epsilon and delta, and keep them as floats."""
-    strict.store(
-        holder,
-        epsilon=strict.number("epsilon", holder.epsilon, needed, holds),
-        delta=strict.number("delta", holder.delta, "strictly between 0 and 1", lambda delta: 0 < delta < 1),
-    )
 
 
 def rounded_up(number: float, digits: int) -> str:
@@ -93,7 +85,7 @@ NOT_COVERED = (
 )
 
 
-_RELEASE: dict[str, Callable[[str, Any], Any]] = {
+_RELEASE: dict[str, strict.Check] = {
     "query": strict.text,
     "mechanism": strict.text,
     "noise": strict.level,
@@ -104,7 +96,21 @@ _RELEASE: dict[str, Callable[[str, Any], Any]] = {
     "entries": strict.whole,
     "follows": strict.flag,
 }
-"""What a promise tells of each kind of release."""
+"""What a promise states of each kind of release."""
+
+_STATED: dict[str, strict.Check] = {
+    # What was spent may be nothing: a delta above the rate of a single batch pays for all of it.
+    "epsilon": strict.within("a number that is not negative", lambda epsilon: epsilon >= 0),
+    "delta": _DELTA,
+    "neighbours": strict.named([kind.value for kind in Neighbours]),
+    "public": lambda name, value: strict.plain(name, strict.mapping(name, value)),
+    "releases": strict.each(strict.record(_RELEASE)),
+    "composition": strict.text,
+    "randomness": strict.text,
+    "secure": strict.flag,
+    "not_covered": strict.each(strict.text),
+}
+"""The fields of a promise."""
 
 _HARDLY_ANY_DOUBT = 1e-4
 
@@ -148,34 +154,17 @@ class Guarantee:
     not_covered: tuple[str, ...] = NOT_COVERED
 
     def __post_init__(self) -> None:
-        # What was spent may be nothing: a delta above the rate of a single batch pays for all of it.
-        _store_promise(self, "a number that is not negative", lambda epsilon: epsilon >= 0)
-        not_covered = strict.sequence("not_covered", self.not_covered)
-        strict.store(
-            self,
-            neighbours=strict.one_of("neighbours", self.neighbours, [kind.value for kind in Neighbours]),
-            public=strict.plain("public", strict.mapping("public", self.public)),
-            releases=tuple(self._release(told) for told in strict.sequence("releases", self.releases)),
-            composition=strict.text("composition", self.composition),
-            randomness=strict.text("randomness", self.randomness),
-            secure=strict.flag("secure", self.secure),
-            not_covered=tuple(strict.text("not_covered", item) for item in not_covered),
-        )
-        if not not_covered:
+        strict.keep(self, **_STATED)
+        if not self.not_covered:
             raise strict.wrong("not_covered", self.not_covered, "a list with at least one entry")
         if math.isfinite(self.epsilon) and not (self.releases and all(r["noise"] > 0 for r in self.releases)):
             raise strict.wrong(
                 "epsilon", self.epsilon, "infinite if nothing, or something without noise, was released"
             )
-
-    def _release(self, told: Any) -> dict[str, Any]:
-        values = strict.mapping("a release", told, _RELEASE)
-        checked = {name: check(name, values[name]) for name, check in _RELEASE.items()}
-        if checked["parameters"].get("neighbours", self.neighbours) != self.neighbours:
-            raise strict.wrong(
-                "neighbours of a release", checked["parameters"]["neighbours"], repr(self.neighbours)
-            )
-        return strict.plain("a release", checked)
+        for release in self.releases:
+            relation = release["parameters"].get("neighbours", self.neighbours)
+            if relation != self.neighbours:
+                raise strict.wrong("neighbours of a release", relation, repr(self.neighbours))
 
     def to_dict(self) -> dict[str, Any]:
         """The promise as JSON-able values; an infinite epsilon is the text "inf"."""

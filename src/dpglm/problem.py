@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arrays import Vector, join, split
+from .arrays import Vector
 from .bounds import Bounds
 from .errors import UnsupportedProblem
 from .losses import Loss
@@ -36,11 +36,11 @@ class Problem:
 
     def split(self, w: Vector) -> tuple[Vector, Vector]:
         """Coefficients of the features, and the intercept: one number, or none. Both are views of w."""
-        return split(w, len(w) - self.fit_intercept)
+        return w[: len(w) - self.fit_intercept], w[len(w) - self.fit_intercept :]
 
     def join(self, features: Vector, intercept: Vector | float) -> Vector:
         """Coefficients of the features and the intercept, if there is one, in one array."""
-        return join(features, np.full(int(self.fit_intercept), intercept))
+        return np.concatenate([features, np.full(int(self.fit_intercept), intercept)])
 
     def constant(self, n_features: int) -> float:
         """Value of the constant feature; 0 without an intercept, 1 if rows have no bound."""

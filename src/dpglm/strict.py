@@ -19,6 +19,9 @@ import numpy as np
 MOST = 2**63 - 1
 """No count is larger."""
 
+Check = Callable[[str, Any], Any]
+"""Takes the name and the value of a field; returns the value as plain Python, or raises a ValueError."""
+
 
 def number(name: str, value: Any, needed: str, holds: Callable[[float], bool]) -> float:
     """The value as a float, if it is a real number for which the condition holds."""
@@ -52,6 +55,16 @@ def whole(name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
+def within(needed: str, holds: Callable[[float], bool]) -> Check:
+    """The check for a number for which a condition holds."""
+    return lambda name, value: number(name, value, needed, holds)
+
+
+def named(known: Collection[str]) -> Check:
+    """The check for one of the known names."""
+    return lambda name, value: one_of(name, value, known)
+
+
 def flag(name: str, value: Any) -> bool:
     """The value as a bool."""
     if not isinstance(value, bool | np.bool_):
@@ -64,6 +77,14 @@ def text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise wrong(name, value, "text that is not empty")
     return str(value)
+
+
+def two_texts(name: str, value: Any) -> tuple[str, str]:
+    """The value as two texts, one for each part of a round."""
+    first, *second = sequence(name, value) or (None,)
+    if len(second) != 1:
+        raise wrong(name, value, "two texts, one for each part of a round")
+    return text(name, first), text(name, second[0])
 
 
 def one_of(name: str, value: Any, known: Collection[str]) -> str:
@@ -88,6 +109,36 @@ def sequence(name: str, value: Any) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise wrong(name, value, "a list")
     return tuple(value)
+
+
+def either(scalar: Check | None, numbers: bool, none: bool) -> Check:
+    """The check for a value of one kind, or finite numbers, or None, where these are allowed."""
+
+    def check(name: str, value: Any) -> Any:
+        if value is None and none:
+            return None
+        if numbers and (scalar is None or isinstance(value, list | tuple)):
+            if not isinstance(value, list | tuple):
+                raise wrong(name, value, "finite numbers")
+            return tuple(number(name, item, "finite numbers", math.isfinite) for item in value)
+        return scalar(name, value) if scalar else value
+
+    return check
+
+
+def each(check: Check) -> Check:
+    """The check for a list, all entries of which pass a check."""
+    return lambda name, value: tuple(check(name, item) for item in sequence(name, value))
+
+
+def record(checks: Mapping[str, Check]) -> Check:
+    """The check for a mapping with exactly these fields, each of which passes its check."""
+
+    def check(name: str, value: Any) -> Any:
+        values = mapping(name, value, checks)
+        return plain(name, {key: checks[key](key, values[key]) for key in checks})
+
+    return check
 
 
 def plain(name: str, value: Any) -> Any:
@@ -138,10 +189,10 @@ def from_json(content: str) -> Any:
     return json.loads(content, parse_constant=_refused, parse_float=_finite, object_pairs_hook=_unique)
 
 
-def store(value: object, **fields: Any) -> None:
-    """Set fields of a frozen dataclass, while it is made, to their checked values."""
-    for name, field in fields.items():
-        object.__setattr__(value, name, field)
+def keep(holder: object, **checks: Check) -> None:
+    """Check fields of a frozen dataclass while it is made, and set each to what its check returns."""
+    for name, check in checks.items():
+        object.__setattr__(holder, name, check(name, getattr(holder, name)))
 
 
 def wrong(name: str, value: Any, needed: str) -> ValueError:

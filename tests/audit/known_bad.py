@@ -20,10 +20,10 @@ from dpglm.data import Records
 from dpglm.losses import Squared
 from dpglm.mechanisms import Gaussian as GaussianMechanism
 from dpglm.mechanisms import LaplaceNoisyMax, Randomness
+from dpglm.mechanisms.sampling import Poisson
 from dpglm.penalties import Zero
 from dpglm.problem import Problem
 from dpglm.queries import ClippedGradient
-from dpglm.sampling import Poisson
 from dpglm.solvers import AuditCase, CoordinateDescent, GradientDescent, gradient_descent
 
 BUDGET = Budget(1.0, 0.01)

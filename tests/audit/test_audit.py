@@ -29,10 +29,10 @@ from dpglm.audit.targets import FitTarget, TranscriptTarget
 from dpglm.cli import app
 from dpglm.curator import NoisyReleases
 from dpglm.mechanisms import MECHANISMS, Exponential, LaplaceNoisyMax, LinearTerm, Randomness
+from dpglm.mechanisms.sampling import Poisson
 from dpglm.plan import Plan
 from dpglm.queries import QUERIES, ClippedGradient, Minimiser
 from dpglm.queries.base import Draws
-from dpglm.sampling import Poisson
 from dpglm.solvers import (
     SOLVERS,
     CoordinateDescent,

@@ -11,8 +11,8 @@ from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.losses import Logistic, Squared
 from dpglm.mechanisms import Gaussian, Randomness
+from dpglm.mechanisms.sampling import Poisson
 from dpglm.queries import ClippedGradient, DualStep
-from dpglm.sampling import Poisson
 
 rng = np.random.default_rng(0)
 N, P = 60, 37

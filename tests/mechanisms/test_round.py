@@ -12,7 +12,7 @@ from dpglm.accounting import compose
 from dpglm.audit import Claim, audit_function
 from dpglm.mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, LinearTerm, Randomness, Round
 from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE, GUMBEL_DISTANCE
-from dpglm.release import Release
+from dpglm.plan.release import Release
 
 KINDS = [
     Round(Exponential(2.0), Gaussian(5.0)),

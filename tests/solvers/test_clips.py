@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from dpglm import Bounds, Budget, Neighbours
 from dpglm.curator import Curator
 from dpglm.data import as_data
+from dpglm.data.records import finite
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import Huber, Logistic, Poisson, SmoothedHinge, Squared
 from dpglm.mechanisms import Gaussian, Randomness
@@ -23,7 +24,6 @@ from dpglm.queries import (
     InterceptSlope,
     VertexScores,
 )
-from dpglm.records import finite
 from dpglm.solvers import SOLVERS, CoordinateDescent, DualFrankWolfe, FrankWolfe
 
 REPLACE = Neighbours.REPLACE_ONE

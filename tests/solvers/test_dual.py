@@ -19,11 +19,11 @@ from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import LOSSES, EpsilonInsensitive, Hinge, Logistic, Loss, Squared
 from dpglm.mechanisms import Gaussian, Randomness
+from dpglm.mechanisms.sampling import Everyone, Poisson
 from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Zero
 from dpglm.problem import Problem
 from dpglm.queries import DualForm, DualStep
 from dpglm.queries.base import Exact
-from dpglm.sampling import Everyone, Poisson
 from dpglm.solvers import (
     CoordinateDescent,
     DualCoordinateDescent,

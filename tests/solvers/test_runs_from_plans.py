@@ -15,10 +15,10 @@ from dpglm.data import as_data
 from dpglm.errors import PlanMismatch, UnsupportedProblem
 from dpglm.losses import Hinge, Logistic
 from dpglm.mechanisms import Randomness
+from dpglm.mechanisms.sampling import Poisson
 from dpglm.penalties import L1, L2, AnyFeature, Cardinality, ElasticNet, L1Ball, Submodular
 from dpglm.plan import Plan
 from dpglm.problem import Problem
-from dpglm.sampling import Poisson
 from dpglm.solvers import (
     SOLVERS,
     CoordinateDescent,

@@ -9,6 +9,8 @@ docs/proofs/objective_perturbation.md.
 from .calibrate import calibrate
 from .compose import Curve, compose, imprecise_delta
 from .events import (
+    NOT_NEGATIVE,
+    RATE,
     Composed,
     Event,
     Exponential,
@@ -24,6 +26,8 @@ from .events import (
 from .gaussian import gaussian_delta, gaussian_mu
 
 __all__ = [
+    "NOT_NEGATIVE",
+    "RATE",
     "Composed",
     "Curve",
     "Event",

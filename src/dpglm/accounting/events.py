@@ -18,6 +18,10 @@ RELATIONS: tuple[Neighbours, ...] = ("zero-out", "replace-one")
 Slopes = Literal["any", "signed", "logistic"]
 SLOPES: tuple[Slopes, ...] = ("any", "signed", "logistic")
 
+RATE = strict.within("in (0, 1]", lambda rate: 0 < rate <= 1)
+_REACH = strict.within("finite and >= 1", lambda reach: 1 <= reach < math.inf)
+NOT_NEGATIVE = strict.within(">= 0", lambda value: value >= 0)
+
 
 @runtime_checkable
 class Event(Protocol):
@@ -59,7 +63,7 @@ class Gaussian(_Leaf):
     kind: ClassVar[str] = "gaussian"
 
     def __post_init__(self) -> None:
-        strict.store(self, noise=strict.level("noise", self.noise))
+        strict.keep(self, noise=strict.level)
 
     def scaled(self, factor: float) -> Gaussian:
         return Gaussian(self.noise * _factor(factor))
@@ -79,7 +83,7 @@ class Laplace(_Leaf):
     kind: ClassVar[str] = "laplace"
 
     def __post_init__(self) -> None:
-        strict.store(self, scale=strict.level("scale", self.scale))
+        strict.keep(self, scale=strict.level)
 
     def scaled(self, factor: float) -> Laplace:
         return Laplace(self.scale * _factor(factor))
@@ -102,7 +106,7 @@ class Exponential(_Leaf):
     kind: ClassVar[str] = "exponential"
 
     def __post_init__(self) -> None:
-        strict.store(self, scale=strict.level("scale", self.scale))
+        strict.keep(self, scale=strict.level)
 
     def scaled(self, factor: float) -> Exponential:
         return Exponential(self.scale * _factor(factor))
@@ -128,12 +132,7 @@ class PoissonGaussian(_Leaf):
     kind: ClassVar[str] = "poisson-gaussian"
 
     def __post_init__(self) -> None:
-        strict.store(
-            self,
-            noise=strict.level("noise", self.noise),
-            rate=strict.number("rate", self.rate, "in (0, 1]", lambda rate: 0 < rate <= 1),
-            neighbours=strict.one_of("neighbours", self.neighbours, RELATIONS),
-        )
+        strict.keep(self, noise=strict.level, rate=RATE, neighbours=strict.named(RELATIONS))
 
     def scaled(self, factor: float) -> PoissonGaussian:
         return PoissonGaussian(self.noise * _factor(factor), self.rate, self.neighbours)
@@ -171,14 +170,8 @@ class ObjectivePerturbation(_Leaf):
     kind: ClassVar[str] = "objective-perturbation"
 
     def __post_init__(self) -> None:
-        strict.store(
-            self,
-            noise=strict.level("noise", self.noise),
-            curvature=strict.level("curvature", self.curvature),
-            slopes=strict.one_of("slopes", self.slopes, SLOPES),
-            reach=strict.number("reach", self.reach, "finite and >= 1", lambda reach: 1 <= reach < math.inf),
-            neighbours=strict.one_of("neighbours", self.neighbours, RELATIONS),
-        )
+        strict.keep(self, noise=strict.level, curvature=strict.level, reach=_REACH)
+        strict.keep(self, slopes=strict.named(SLOPES), neighbours=strict.named(RELATIONS))
 
     def scaled(self, factor: float) -> ObjectivePerturbation:
         return replace(self, noise=self.noise * _factor(factor))
@@ -198,7 +191,7 @@ class Pure(_Leaf):
     kind: ClassVar[str] = "pure"
 
     def __post_init__(self) -> None:
-        strict.store(self, epsilon=strict.number("epsilon", self.epsilon, ">= 0", lambda value: value >= 0))
+        strict.keep(self, epsilon=NOT_NEGATIVE)
 
     def scaled(self, factor: float) -> Pure:
         if _factor(factor) == 0:
@@ -222,7 +215,7 @@ class Imprecision(_Leaf):
     kind: ClassVar[str] = "imprecision"
 
     def __post_init__(self) -> None:
-        strict.store(self, distance=strict.level("distance", self.distance))
+        strict.keep(self, distance=strict.level)
 
     def scaled(self, factor: float) -> Imprecision:
         _factor(factor)
@@ -239,7 +232,7 @@ class Repeated:
 
     def __post_init__(self) -> None:
         _require_event("event", self.event)
-        strict.store(self, count=strict.whole("count", self.count))
+        strict.keep(self, count=strict.whole)
 
     def scaled(self, factor: float) -> Repeated:
         return Repeated(self.event.scaled(factor), self.count)

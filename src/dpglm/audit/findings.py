@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any
 
 from .. import display, strict
@@ -24,6 +25,23 @@ COLUMNS = (
 
 _EPSILON_SLACK = 1e-6
 """A bound above the claim by less than this share may be due to rounding."""
+
+
+_AT_LEAST_0 = strict.within("at least 0", lambda value: value >= 0)
+_CONFIDENCE = strict.within("above 0 and at most 1", lambda value: 0 < value <= 1)
+_FIELDS: dict[str, strict.Check] = {
+    "subject": strict.text,
+    "seen": strict.text,
+    "neighbours": strict.text,
+    "epsilon": _AT_LEAST_0,
+    "delta": strict.within("from 0 to 1", lambda value: 0 <= value <= 1),
+    "lower": _AT_LEAST_0,
+    "fitted": _AT_LEAST_0,
+    "runs": partial(strict.whole, least=0),
+    "violated": strict.flag,
+    "how": strict.text,
+}
+"""What a finding states."""
 
 
 @dataclass(frozen=True)
@@ -65,18 +83,7 @@ class Finding:
     how: str
 
     def __post_init__(self) -> None:
-        texts, numbers = ("subject", "seen", "neighbours", "how"), ("epsilon", "lower", "fitted")
-        strict.store(
-            self,
-            **{name: strict.text(name, getattr(self, name)) for name in texts},
-            **{
-                name: strict.number(name, getattr(self, name), "at least 0", lambda value: value >= 0)
-                for name in numbers
-            },
-            delta=strict.number("delta", self.delta, "from 0 to 1", lambda value: 0 <= value <= 1),
-            runs=strict.whole("runs", self.runs, least=0),
-            violated=strict.flag("violated", self.violated),
-        )
+        strict.keep(self, **_FIELDS)
         if self.lower > self.epsilon * (1 + _EPSILON_SLACK) + _EPSILON_SLACK and not self.violated:
             needed = f"True: epsilon is at least {self.lower!r}, not {self.epsilon!r}"
             raise strict.wrong("violated", self.violated, needed)
@@ -133,9 +140,7 @@ class Report:
     def __post_init__(self) -> None:
         if not isinstance(self.findings, tuple) or not all(isinstance(f, Finding) for f in self.findings):
             raise strict.wrong("findings", self.findings, "a tuple of Finding")
-        needed = "above 0 and at most 1"
-        confidence = strict.number("confidence", self.confidence, needed, lambda value: 0 < value <= 1)
-        strict.store(self, confidence=confidence)
+        strict.keep(self, confidence=_CONFIDENCE)
 
     @property
     def violated(self) -> bool:

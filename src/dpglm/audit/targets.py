@@ -16,9 +16,9 @@ from ..curator import Curator
 from ..data import Records, as_data
 from ..estimators.base import PrivateGLM
 from ..mechanisms import Mechanism, Randomness
+from ..mechanisms.sampling import Poisson
 from ..plan import Plan
 from ..privacy import Budget, Neighbours
-from ..sampling import Poisson
 from ..solvers import AuditCase
 from .claim import Claim
 from .comparison import differing, separate

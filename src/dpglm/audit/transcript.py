@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from ..curator import Curator, Log, NoisyReleases
 from ..data import Records
 from ..mechanisms import Mechanism, Randomness
+from ..mechanisms.sampling import Everyone, Poisson, Sampling
 from ..privacy import Neighbours
 from ..queries import Query
 from ..queries.base import Draws
-from ..sampling import Everyone, Poisson, Sampling
 from .comparison import differing
 
 _FEW = 32

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..bounds import Bounds
-from ..records import Records
 from ..tables import Source
 from .conversion import ScipyTable
 from .csc import CSC
 from .csr import CSR
 from .dense import Dense
+from .records import Records
 from .sparse import canonical, is_sparse
 
 LARGEST_NORM = 1e100

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Vector, cache_lines, split
+from ..arrays import Vector, cache_lines
 from ..tables import Index
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class FreshSums:
 
     @property
     def sums(self) -> Vector:
-        limit, top = split(self._limit, self._table.shape[1])
+        limit, top = np.split(self._limit, [self._table.shape[1]])
         sums = self._table.clipped_sums(self._scale * self._r, limit)
         if self._tail.size:
             sums = np.append(sums, np.clip(self._tail * self._r, -top, top).sum())

@@ -43,7 +43,7 @@ class Mechanism(ABC):
     noise: float
 
     def __post_init__(self) -> None:
-        strict.store(self, noise=strict.level("noise", self.noise))
+        strict.keep(self, noise=strict.level)
 
     @property
     @abstractmethod

@@ -79,13 +79,8 @@ class LinearTerm(Mechanism):
     finish: float = 10.0
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        # The event refuses what has no price.
-        priced = accounting.ObjectivePerturbation(
-            self.noise, self.curvature, self.slopes, self.reach, self.neighbours
-        )
-        finish = strict.positive("finish", self.finish)
-        strict.store(self, curvature=priced.curvature, reach=priced.reach, finish=finish)
+        strict.keep(self, noise=strict.level, curvature=strict.level, finish=strict.positive)
+        _ = self.event  # refuses what has no price
 
     @property
     def relation(self) -> str:

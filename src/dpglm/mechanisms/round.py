@@ -47,7 +47,7 @@ class Round(Mechanism):
         if not isinstance(self.additive, Additive):
             raise strict.wrong("additive", self.additive, "a mechanism that adds noise")
         # Without noise in either of the two nothing is promised.
-        strict.store(self, noise=min(self.selection.noise, self.additive.noise))
+        object.__setattr__(self, "noise", min(self.selection.noise, self.additive.noise))
 
     @property
     def event(self) -> accounting.Event:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Vector
+from ..data.records import Records
 from ..errors import UnsupportedProblem
 from ..mechanisms import Mechanism, Randomness
+from ..mechanisms.sampling import Sampling
 from ..privacy import Neighbours
-from ..records import Records
-from ..sampling import Sampling
 from ..tables import Capability
 
 State = TypeVar("State")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..arrays import Vector
-from ..proximal import Map, Prox, Steps, accelerated, inner, largest_eigenvalue, norm
+from .proximal import Map, Prox, Steps, accelerated, inner, largest_eigenvalue, norm
 
 FARTHER = 17 / 16
 """How much farther from the start than the minimiser may be a certified point may be."""

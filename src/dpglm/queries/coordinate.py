@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
+from ..data.records import Records
 from ..kernels.arguments import Form, NoiseBlock
 from ..losses import Loss
 from ..mechanisms import Additive, Gaussian, Mechanism
 from ..privacy import Neighbours
-from ..records import Records
 from ..tables import Columns, Index
 from .base import (
     LARGEST_LIMIT,

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
+from ..data.records import Records
 from ..losses import Loss
-from ..records import Records
 
 if TYPE_CHECKING:
     from .dual_step import DualForm

@@ -9,13 +9,13 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Vector, join, split
+from ..arrays import Vector
+from ..data.records import Records
 from ..kernels.arguments import DualPoint, DualVariables, Form
 from ..losses import Loss
 from ..mechanisms import Gaussian, Mechanism
+from ..mechanisms.sampling import Everyone, Sampling
 from ..privacy import Neighbours
-from ..records import Records
-from ..sampling import Everyone, Sampling
 from ..tables import Index, Rows
 from .base import (
     Exact,
@@ -58,7 +58,8 @@ class DualForm:
 
     def split(self, w: Vector) -> tuple[Vector, Vector]:
         """Coefficients of the features, and the intercept: one number or none. Both are views."""
-        return split(w, len(w) - self.intercept)
+        features, intercept = np.split(w, [len(w) - self.intercept])
+        return features, intercept
 
     def around(self, w: Vector) -> DualForm:
         """The form that holds the intercept around where it is at w."""
@@ -81,7 +82,7 @@ class DualForm:
     def penalty(self, w: Vector) -> float:
         """The penalty of coefficients, that of the intercept for how far it is from its centre."""
         features, intercept = self.split(w)
-        free = join(features, intercept - self.centre)
+        free = np.concatenate([features, intercept - self.centre])
         return float((self.l1 * np.abs(free) + self.l2 / 2 * np.square(free)).sum())
 
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import Vector, split
+from ..arrays import Vector
+from ..data.records import Records
 from ..mechanisms import Mechanism, Selection
 from ..privacy import Neighbours
-from ..records import Records
 from .base import Query, Releases, WorstCase, require_moderate, wrong_kind
 from .minimiser import Minimiser
 
@@ -30,7 +30,7 @@ class DualVertices(Query):
     radius: float
 
     def __call__(self, data: Records, *public: Vector) -> Vector:
-        features, _ = split(self.radius * self.minimiser(data, *public), self.minimiser.n_features)
+        features, _ = data.split(self.radius * self.minimiser(data, *public))
         return np.concatenate([features, -features])
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:

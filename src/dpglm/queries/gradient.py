@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..arrays import Vector
+from ..data.records import Records
 from ..losses import Loss
 from ..privacy import Neighbours
-from ..records import Records
 from .base import Query, WorstCase, opposed_records, require_enforceable
 
 

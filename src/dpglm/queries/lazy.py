@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector, cache_lines
+from ..data.records import Records
 from ..kernels.arguments import Followed, Form, Heads, Terms
-from ..records import Records
 from ..tables import Weighed
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Vector, join
+from ..arrays import Vector
+from ..data.records import Records
 from ..errors import UnsupportedProblem
 from ..losses import Loss
 from ..mechanisms import LinearTerm, Mechanism
 from ..penalties import Penalty
 from ..privacy import Neighbours
-from ..records import Records
 from .base import (
     Query,
     Releases,
@@ -276,7 +276,7 @@ class Objective:
         if query.hold is None:
             return features
         _, start = self._data.split(self._start)
-        return join(features, (intercept + step * query.hold * start) / (1 + step * query.hold))
+        return np.concatenate([features, (intercept + step * query.hold * start) / (1 + step * query.hold)])
 
 
 class OpenMinimiser:

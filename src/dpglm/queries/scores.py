@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
+from ..data.records import Records
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian, Mechanism, Round
 from ..mechanisms.base import Kept
 from ..privacy import Neighbours
-from ..records import Records
 from ..tables import Columns
 from .base import (
     LARGEST_LIMIT,

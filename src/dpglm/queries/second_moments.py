@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Vector
+from ..data.records import Records
 from ..privacy import Neighbours
-from ..records import Records
 from .base import Query, WorstCase
 
 

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Vector, join
+from ..arrays import Vector
+from ..data.records import Records
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian, Mechanism
 from ..mechanisms.base import Kept
 from ..privacy import Neighbours
-from ..records import Records
 from ..tables import Index, RowsAndColumns
 from .base import (
     Draws,
@@ -109,7 +109,7 @@ class OpenVertices:
         self._size = float(np.abs(features).sum())
         self._base = float(intercept.sum() * data.constant)
         self._rest = np.where(data.scale > 0, self._base, 0.0)
-        self._v = data.dot(join(features, 0.0 * intercept)) if self._size else 0.0 * self._rest
+        self._v = data.dot(np.concatenate([features, 0.0 * intercept])) if self._size else 0.0 * self._rest
         self._factor = self._refreshed = 1.0
         self._refresh = 0.0 if query.structure == "lazy" else query.refresh
         self._clipped: Any = None
@@ -205,7 +205,8 @@ class OpenVertices:
 
     def _keep_sums(self) -> None:
         p = self._query.n_features
-        limit = join(np.full(p, self._query.clip), np.full(1 if self._data.constant else 0, math.inf))
+        limit = np.full(p + bool(self._data.constant), math.inf)
+        limit[:p] = self._query.clip
         self._clipped = self._data.sums(limit, np.full(len(limit), math.inf))
         self._slopes = np.zeros(self._data.n_records)
         self._stay = np.zeros(p)

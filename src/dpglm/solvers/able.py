@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 
 from ..errors import UnsupportedProblem
+from ..mechanisms.sampling import Everyone
 from ..plan import Plan
 from ..problem import Problem
 from ..queries import QUERIES
-from ..sampling import Everyone
 from ..tables import Capability, Passes, Rows, can
 from .base import AnySolver
 

@@ -13,11 +13,11 @@ from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..losses import Loss
 from ..mechanisms import Gaussian
+from ..mechanisms.sampling import Everyone, Poisson
 from ..penalties import L2, Separable
 from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import DualForm, DualStep
-from ..sampling import Everyone, Poisson
 from .averaging import LastQuarter
 from .base import AuditCase, Result, Solver, Task, opposed
 from .defaults import PREDICTION_NOISE, clip_fraction

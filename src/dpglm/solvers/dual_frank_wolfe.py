@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import Vector, split
+from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import Exponential, Gaussian
@@ -166,13 +166,13 @@ def _by_gradients(
     """
     p, mechanism = plan.n_features, plan[query.name].mechanism
     w, mean, s, square = np.zeros_like(start), np.zeros_like(start), np.zeros_like(start), 0.0
-    pushed, _ = split(s, p)
+    pushed = s[:p]  # a view: the intercept is not pushed
     for t in range(1, plan.steps + 1):
         size = 2 / (t + 1)
         theta = curator.release(query, mechanism, s, start)
         w += size * (theta - w)
         mean += size * (s - mean)
-        pushed += size * (-norm.strength * norm.linear_minimiser(split(theta, p)[0]) - pushed)
+        pushed += size * (-norm.strength * norm.linear_minimiser(theta[:p]) - pushed)
         square = (1 - size) ** 2 * square + size**2
     return w, mean, math.sqrt(square)
 

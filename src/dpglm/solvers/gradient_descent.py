@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from ..curator import Curator
 from ..mechanisms import Gaussian
+from ..mechanisms.sampling import Everyone, Poisson
 from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import ClippedGradient
-from ..sampling import Everyone, Poisson
 from .averaging import LastQuarter
 from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients

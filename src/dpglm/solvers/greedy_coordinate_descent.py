@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Vector, split
+from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import Additive, Exponential, Gaussian, Laplace, LaplaceNoisyMax, Round, Selection
@@ -262,7 +262,7 @@ def _start(start: str | tuple[float, ...], problem: Problem, p: int) -> Vector:
     if isinstance(start, str):
         return w
     features, intercept = problem.split(w)
-    features[:], given = split(np.array(_given(start, problem, p)), p)
+    features[:], given = np.split(np.array(_given(start, problem, p)), [p])
     if given.size:
         intercept[:] = given / problem.constant(p)
     return problem.prox(w, 0.0)

@@ -12,8 +12,8 @@ from ..losses import Squared
 from ..mechanisms import Gaussian
 from ..plan import Plan
 from ..problem import Problem
-from ..proximal import Map, Prox, Steps, accelerated, largest_eigenvalue
 from ..queries import ClippedGradient
+from ..queries.proximal import Map, Prox, Steps, accelerated, largest_eigenvalue
 from .base import Result
 
 STEPS_WITHOUT_NOISE = 10_000

@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Vector, split
-from .kernels.arguments import BothWays
-from .losses import Loss
-from .tables import ClippedSums, Column, Columns, Index, Passes, Rows, RowsAndColumns, Weighed, refusal
+from ..arrays import Vector
+from ..kernels.arguments import BothWays
+from ..losses import Loss
+from ..tables import ClippedSums, Column, Columns, Index, Passes, Rows, RowsAndColumns, Weighed, refusal
 
 LARGEST_SLOPE = 1e150
 """No slope counts as larger."""
@@ -39,11 +39,11 @@ class Records:
     y: Vector
     constant: float
 
-    @property
+    @cached_property
     def n_records(self) -> int:
         return self.block.shape[0]
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         """Features of the table, without the constant one."""
         return self.block.shape[1]
@@ -60,7 +60,7 @@ class Records:
 
     def split(self, w: Vector) -> tuple[Vector, Vector]:
         """Coefficients of the features, and the intercept: one number or none. Both are views."""
-        return split(w, self.n_features)
+        return w[: self.n_features], w[self.n_features :]
 
     def margins(self, w: Vector) -> Vector:
         """Prediction of each record at w, before the link: an affine map."""

@@ -6,14 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from types import NoneType, UnionType
 from typing import ClassVar, Self, get_args, get_type_hints
 
 import numpy as np
 
-from . import display, strict
-from .accounting import (
+from .. import display, strict
+from ..accounting import (
+    NOT_NEGATIVE,
     Composed,
     Event,
     Gaussian,
@@ -23,10 +24,8 @@ from .accounting import (
     compose,
     imprecise_delta,
 )
-from .privacy import Budget, Neighbours, rounded_up
+from ..privacy import Budget, Neighbours, rounded_up
 from .release import Releasable, Release, names
-
-__all__ = ["Plan", "Releasable", "Release", "Setting"]
 
 Setting = bool | int | float | str | tuple[float, ...] | None
 """What a setting of a plan may be."""
@@ -92,13 +91,9 @@ class Plan:
             raise strict.wrong("releases", self.releases, "at least one, unless epsilon is infinite")
         if len(set(self._queries)) < len(self.releases):
             raise strict.wrong("releases", self._queries, "of different queries")
-        kinds = _settings_of(type(self))
-        strict.store(
-            self,
-            n_records=strict.whole("n_records", self.n_records),
-            n_features=strict.whole("n_features", self.n_features),
-            fits=strict.whole("fits", self.fits),
-            **{name: self._setting(name, kinds[name], value) for name, value in self.settings().items()},
+        strict.keep(self, n_records=strict.whole, n_features=strict.whole, fits=strict.whole)
+        strict.keep(
+            self, **{name: self._check(name, kinds) for name, kinds in _settings_of(type(self)).items()}
         )
         _ = self.price  # refuses releases that have none
         for release in self.releases:
@@ -121,31 +116,22 @@ class Plan:
     def _queries(self) -> list[str]:
         return [release.query for release in self.releases]
 
-    def _setting(self, name: str, kinds: tuple[object, ...], value: object) -> Setting:
-        """The setting as a plain value of one of the types that its annotation names."""
-        if value is None and NoneType in kinds:
-            return None
-        if isinstance(value, list | tuple) and _NUMBERS in kinds:
-            return tuple(strict.number(name, item, "finite numbers", math.isfinite) for item in value)
-        kind = next((kind for kind in kinds if kind not in (NoneType, _NUMBERS)), _NUMBERS)
-        if kind == _NUMBERS:
-            raise strict.wrong(name, value, "finite numbers")
-        if kind is bool:
-            return strict.flag(name, value)
-        if kind is int:
-            return strict.whole(name, value, least=int(name == "steps"))
-        if kind is float:
-            return (
-                strict.level(name, value)
-                if self.budget.private
-                else strict.number(name, value, ">= 0", lambda found: found >= 0)
+    def _check(self, name: str, kinds: tuple[object, ...]) -> strict.Check:
+        """The check for a setting of the types that its annotation names."""
+        known = self.choices.get(name)
+        checks: dict[object, strict.Check] = {
+            bool: strict.flag,
+            int: partial(strict.whole, least=int(name == "steps")),
+            float: strict.level if self.budget.private else NOT_NEGATIVE,
+            str: strict.text if known is None else strict.named(known),
+        }
+        scalars = [kind for kind in kinds if kind not in (NoneType, _NUMBERS)]
+        if len(scalars) > 1 or not checks.keys() >= set(scalars):
+            raise TypeError(
+                f"a setting of a plan is a bool, int, float, str, tuple of floats or None, not {name}: {kinds}"
             )
-        if kind is str:
-            known = self.choices.get(name)
-            return strict.text(name, value) if known is None else strict.one_of(name, value, known)
-        raise TypeError(
-            f"a setting of a plan is a bool, int, float, str, tuple of floats or None, but {name} is a {kind}"
-        )
+        check = checks[scalars[0]] if scalars else None
+        return strict.either(check, numbers=_NUMBERS in kinds, none=NoneType in kinds)
 
     @cached_property
     def price(self) -> Counter[Event]:

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
-from . import mechanisms, sampling, strict
-from .accounting import Event
-from .mechanisms import Mechanism, Round
-from .privacy import Neighbours
-from .sampling import Everyone, Sampling
+from .. import mechanisms, strict
+from ..accounting import Event
+from ..mechanisms import Mechanism, Round, sampling
+from ..mechanisms.sampling import Everyone, Sampling
+from ..privacy import Neighbours
 
 Releasable = Mapping[str, tuple[type[Mechanism], ...]]
 """Names of queries, and the mechanisms that may release each."""
@@ -42,21 +42,8 @@ class Release:
             raise strict.wrong("mechanism", self.mechanism, "a Mechanism")
         if not hasattr(type(self.sampling), "price"):
             raise strict.wrong("sampling", self.sampling, "a Sampling")
-        strict.store(
-            self,
-            query=strict.text("query", self.query),
-            count=strict.whole("count", self.count),
-            sensitivity=self._words(),
-            entries=strict.whole("entries", self.entries),
-        )
-
-    def _words(self) -> str | tuple[str, ...]:
-        if not isinstance(self.mechanism, Round):
-            return strict.text("sensitivity", self.sensitivity)
-        words = strict.sequence("sensitivity", self.sensitivity)
-        if len(words) != 2:
-            raise strict.wrong("sensitivity", self.sensitivity, "two texts, one for each part of a round")
-        return tuple(strict.text("sensitivity", word) for word in words)
+        words = strict.two_texts if isinstance(self.mechanism, Round) else strict.text
+        strict.keep(self, query=strict.text, count=strict.whole, sensitivity=words, entries=strict.whole)
 
     def event(self, neighbours: Neighbours) -> Event:
         """What one such release costs, its noise being exactly that of its law."""

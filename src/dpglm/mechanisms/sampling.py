@@ -9,9 +9,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from . import accounting, strict
-from .mechanisms import Gaussian, Mechanism, Randomness
-from .privacy import Neighbours
+from .. import accounting, strict
+from ..privacy import Neighbours
+from .base import Mechanism
+from .gaussian import Gaussian
+from .randomness import Randomness
 
 
 class Sampling(Protocol):
@@ -55,8 +57,7 @@ class Poisson:
     rate: float
 
     def __post_init__(self) -> None:
-        rate = strict.number("rate", self.rate, "in (0, 1]", lambda rate: 0 < rate <= 1)
-        strict.store(self, rate=math.ceil(rate * 2**53) / 2**53)
+        strict.keep(self, rate=lambda name, rate: math.ceil(accounting.RATE(name, rate) * 2**53) / 2**53)
 
     @property
     def words(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arrays import Vector
+from ..arrays import Vector
 
 Map = Callable[[Vector], Vector]
 Prox = Callable[[Vector, float], Vector]

@@ -1,0 +1,6 @@
+"""The plan of a fit: everything that happens to the records, decided before any is read."""
+
+from .plan import Plan, Setting
+from .release import Releasable, Release
+
+__all__ = ["Plan", "Releasable", "Release", "Setting"]
