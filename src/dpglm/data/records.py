@@ -82,6 +82,16 @@ class Records:
             return slopes
         return np.where(self._counts if rows is None else self._counts[rows], slopes, 0.0)
 
+    def gradient(self, loss: Loss, w: Vector, clip: float, limits: Vector | None = None) -> Vector:
+        """Sum over the records of slope times row at w, each term scaled down to norm at most ``clip``.
+
+        Where ``limits`` are given, they bound the size of each slope instead, and ``clip`` is not used.
+        """
+        slopes = self.slopes(loss, self.margins(w))
+        if limits is None:
+            return self.t_dot(self.clipped(slopes, clip))
+        return self.t_dot(np.clip(slopes, -limits, limits))
+
     def dual_steps(self, loss: Loss, alpha: Vector, z: Vector, weight: Vector) -> Vector:
         """Dual step of each record from its dual variable and margin, of at most 1e150.
 

@@ -92,9 +92,7 @@ class Plan:
         if len(set(self._queries)) < len(self.releases):
             raise strict.wrong("releases", self._queries, "of different queries")
         strict.keep(self, n_records=strict.whole, n_features=strict.whole, fits=strict.whole)
-        strict.keep(
-            self, **{name: self._check(name, kinds) for name, kinds in _settings_of(type(self)).items()}
-        )
+        strict.keep(self, **_checks_of(type(self), self.budget.private))
         _ = self.price  # refuses releases that have none
         for release in self.releases:
             if not isinstance(release.mechanism, self.may_release.get(release.query, ())):
@@ -116,23 +114,6 @@ class Plan:
     def _queries(self) -> list[str]:
         return [release.query for release in self.releases]
 
-    def _check(self, name: str, kinds: tuple[object, ...]) -> strict.Check:
-        """The check for a setting of the types that its annotation names."""
-        known = self.choices.get(name)
-        checks: dict[object, strict.Check] = {
-            bool: strict.flag,
-            int: partial(strict.whole, least=int(name == "steps")),
-            float: strict.level if self.budget.private else NOT_NEGATIVE,
-            str: strict.text if known is None else strict.named(known),
-        }
-        scalars = [kind for kind in kinds if kind not in (NoneType, _NUMBERS)]
-        if len(scalars) > 1 or not checks.keys() >= set(scalars):
-            raise TypeError(
-                f"a setting of a plan is a bool, int, float, str, tuple of floats or None, not {name}: {kinds}"
-            )
-        check = checks[scalars[0]] if scalars else None
-        return strict.either(check, numbers=_NUMBERS in kinds, none=NoneType in kinds)
-
     @cached_property
     def price(self) -> Counter[Event]:
         """Every event of the plan with its count: what the curator's log must equal."""
@@ -144,7 +125,7 @@ class Plan:
                 price[event] += count * times
         return price
 
-    @property
+    @cached_property
     def event(self) -> Event:
         """The whole plan as one event."""
         return Composed(tuple(Repeated(event, count) for event, count in self.price.items()))
@@ -311,13 +292,11 @@ _SHARED = tuple(name for name in names(Plan) if name != "steps")
 
 
 _SETTINGS: dict[type[Plan], dict[str, tuple[object, ...]]] = {}
+_CHECKS: dict[tuple[type[Plan], bool], dict[str, strict.Check]] = {}
 
 
 def _settings_of(kind: type[Plan]) -> dict[str, tuple[object, ...]]:
-    """The settings of a kind of plan with the types that each may have.
-
-    They are looked up once for each kind: that takes longer than to check them.
-    """
+    """The settings of a kind of plan with the types that each may have, looked up once for each kind."""
     if kind not in _SETTINGS:
         hints = get_type_hints(kind)
         _SETTINGS[kind] = {
@@ -326,6 +305,35 @@ def _settings_of(kind: type[Plan]) -> dict[str, tuple[object, ...]]:
             if name not in _SHARED
         }
     return _SETTINGS[kind]
+
+
+def _checks_of(kind: type[Plan], private: bool) -> dict[str, strict.Check]:
+    """The check for each setting of a kind of plan, made once for each kind."""
+    if (kind, private) not in _CHECKS:
+        _CHECKS[kind, private] = {
+            name: _check(name, kinds, kind.choices.get(name), private)
+            for name, kinds in _settings_of(kind).items()
+        }
+    return _CHECKS[kind, private]
+
+
+def _check(
+    name: str, kinds: tuple[object, ...], known: Collection[str] | None, private: bool
+) -> strict.Check:
+    """The check for a setting of the types that its annotation names."""
+    by_type: dict[object, strict.Check] = {
+        bool: strict.flag,
+        int: partial(strict.whole, least=int(name == "steps")),
+        float: strict.level if private else NOT_NEGATIVE,
+        str: strict.text if known is None else strict.named(known),
+    }
+    scalars = [kind for kind in kinds if kind not in (NoneType, _NUMBERS)]
+    if len(scalars) > 1 or not by_type.keys() >= set(scalars):
+        raise TypeError(
+            f"a setting is a bool, int, float, str, tuple of floats or None, but {name} is one of {kinds}"
+        )
+    check = by_type[scalars[0]] if scalars else None
+    return strict.either(check, numbers=_NUMBERS in kinds, none=NoneType in kinds)
 
 
 def _shown(value: Setting) -> str:

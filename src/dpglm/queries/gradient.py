@@ -31,8 +31,7 @@ class ClippedGradient(Query):
 
     def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
-        slopes = data.slopes(self.loss, data.margins(w))
-        return data.t_dot(data.clipped(slopes, self.clip))
+        return data.gradient(self.loss, w, self.clip)
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return self.clip * neighbours.records_moved

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -96,13 +97,13 @@ class Minimiser(Query):
                 "hides a record: use a penalty with one, such as L2, ElasticNet or Submodular(..., l2=...)"
             )
 
-    @property
+    @cached_property
     def strength(self) -> float:
         """The least strong convexity in any coordinate."""
         features = self.penalty.strong_convexity + self.quadratic
         return features if self.hold is None else min(features, self.hold)
 
-    @property
+    @cached_property
     def smoothness(self) -> float:
         """The largest curvature of the mean loss."""
         return self.loss.smoothness() * self.radius**2
@@ -262,20 +263,20 @@ class Objective:
 
     def _slope(self, w: Vector) -> Vector:
         """Mean of the clipped gradients."""
-        slopes = self._data.slopes(self._query.loss, self._data.margins(w))
-        return self._data.t_dot(np.clip(slopes, -self._limit, self._limit)) / self._query.n_records
+        query = self._query
+        return self._data.gradient(query.loss, w, query.clip, self._limit) / query.n_records
 
     def _curve(self, v: Vector) -> Vector:
         """The largest curvature along v."""
         return self._query.loss.smoothness() * self._data.t_dot(self._data.dot(v)) / self._query.n_records
 
     def _prox(self, w: Vector, step: float) -> Vector:
-        query, (features, intercept) = self._query, self._data.split(w)
+        query, p = self._query, self._query.n_features
         shrink = 1 + step * query.quadratic
-        features = query.penalty.prox(features / shrink, step / shrink)
+        features = query.penalty.prox(w[:p] / shrink, step / shrink)
         if query.hold is None:
             return features
-        _, start = self._data.split(self._start)
+        intercept, start = w[p:], self._start[p:]
         return np.concatenate([features, (intercept + step * query.hold * start) / (1 + step * query.hold)])
 
 
