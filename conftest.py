@@ -1,8 +1,6 @@
 """Tests may run in several processes at once (pytest -n), which stay out of each other's way."""
 
-import fcntl
 import os
-from functools import wraps
 from pathlib import Path
 
 from hypothesis import settings
@@ -20,34 +18,8 @@ def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "ignore::dpglm.errors.PrivacyWarning")
 
 
-def share_compiled_code(folder: Path) -> None:
-    """Let all processes use one cache of compiled code, in turn.
-
-    Without a lock, processes that save one function for different types at once may give both the same file.
-    """
-    from numba import config
-    from numba.core.caching import IndexDataCacheFile
-
-    def in_turn(method):
-        @wraps(method)
-        def locked(*arguments):
-            with (folder / "lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                return method(*arguments)
-
-        return locked
-
-    folder.mkdir(parents=True, exist_ok=True)
-    config.CACHE_DIR = str(folder)
-    IndexDataCacheFile.load = in_turn(IndexDataCacheFile.load)
-    IndexDataCacheFile.save = in_turn(IndexDataCacheFile.save)
-
-
 worker = os.environ.get("PYTEST_XDIST_WORKER")
 if worker:
-    # Before NumPy and numba are imported, here and in the scripts that tests start.
+    # Before NumPy and numba are imported, here and in the scripts that tests start: they share compiled code.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    compiled = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).parent / ".pytest_cache" / "numba")
-    # Scripts that tests start take no lock: they have a folder for each process.
-    os.environ["NUMBA_CACHE_DIR"] = str(compiled / worker)
-    share_compiled_code(compiled / "shared")
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).parent / ".pytest_cache" / "numba"))

@@ -152,7 +152,7 @@ def data_dependent_scaling():
     rows = np.tile([[1.0, 0.0], [-1.0, 0.0]], (200, 1))
     labels = np.tile([1, -1], 200)
     model = ScaledByTheLargestRow(classes=[-1, 1], fit_intercept=False, delta=0.01)
-    return audit(model, rows, labels, ([0.0, 1.0], 1), ([0.0, 1000.0], 1), runs=150, random_state=0)
+    return audit(model, rows, labels, ([0.0, 1.0], 1), ([0.0, 1000.0], 1), runs=60, random_state=0)
 
 
 class ClippedAfterTheSum(ClippedGradient):

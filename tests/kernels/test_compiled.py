@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dpglm
+from dpglm.kernels import compiled
 
 KERNELS = Path(dpglm.__file__).parent / "kernels"
 FILES = sorted(KERNELS.glob("*.py"))
@@ -80,3 +81,18 @@ def test_no_kernel_has_more_than_twelve_parameters(path):
 def test_numba_is_loaded_by_those_who_use_it_only():
     code = "import sys, dpglm, dpglm.kernels.arguments; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_processes_that_share_a_cache_take_turns(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    with compiled._lock(tmp_path / "cache"), (tmp_path / "cache" / "lock").open("w") as other:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (tmp_path / "cache" / "lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released
+
+
+def test_a_folder_that_cannot_be_written_is_no_obstacle(tmp_path):
+    (tmp_path / "file").write_text("")
+    with compiled._lock(tmp_path / "file" / "cache"):
+        pass

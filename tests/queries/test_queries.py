@@ -71,7 +71,7 @@ FEWER = {Minimiser: (100, 400), DualVertices: (100, 400)}
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize(("query", "bounds", "constant"), CASES, ids=lambda value: getattr(value, "name", ""))
 def test_neighbours_move_the_answer_by_at_most_the_sensitivity(query, bounds, constant, neighbours):
-    pairs = FEWER.get(type(query), (1_000, 4_000))[0]
+    pairs = FEWER.get(type(query), (1_000, 2_000))[0]
     assert 0.95 <= check_query(query, neighbours, bounds, constant=constant, pairs=pairs) <= 1 + 1e-9
 
 
@@ -79,7 +79,7 @@ def test_neighbours_move_the_answer_by_at_most_the_sensitivity(query, bounds, co
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_every_query_holds_over_many_more_pairs(kind, neighbours):
     query, bounds, constant = next(case for case in CASES if isinstance(case[0], kind))
-    pairs = FEWER.get(type(query), (1_000, 4_000))[1]
+    pairs = FEWER.get(type(query), (1_000, 2_000))[1]
     assert check_query(query, neighbours, bounds, constant=constant, pairs=pairs, seed=1) <= 1 + 1e-9
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit
@@ -41,6 +43,7 @@ def compiled(
             # part of the version, the stamp is read before types that may have been renamed since.
             file = kernel._cache._cache_file
             file._source_stamp, file._version = _stamp(), f"{file._version} {_stamp()}"
+            file.load, file.save = _in_turn(file, file.load), _in_turn(file, file.save)
         return cast(Function, kernel)
 
     return decorated
@@ -59,6 +62,29 @@ def inlined(function: Function) -> Function:
     """
     result: Any = njit(inline="always")(getattr(function, "py_func", function))
     return cast(Function, result)
+
+
+def _in_turn(file: Any, method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method under a lock: two processes that save a function at once may give both the same file."""
+
+    def locked(*arguments: Any) -> Any:
+        with _lock(Path(file._cache_path)):
+            return method(*arguments)
+
+    return locked
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder, where the system has such locks and the folder can be written."""
+    with ExitStack() as held:
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            folder.mkdir(parents=True, exist_ok=True)
+            file = held.enter_context((folder / "lock").open("w"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @cache
