@@ -15,7 +15,7 @@ from .estimators import (
 )
 from .privacy import Budget, Guarantee, Neighbours
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Bounds",

@@ -1,7 +1,7 @@
 """Minimisers: their certificate, on every path to it, and how far one record moves them."""
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -314,7 +314,8 @@ def test_the_test_would_notice_half_the_sensitivity():
 
     problem = Problem(Logistic(), L2(0.27), Bounds(row_norm=1.0), fit_intercept=False)
     bystanders, first, second = pulled(problem, 20, 1.0)
-    query = Halved(**vars(minimiser(problem, 20, 2, 0.5)))
+    true = minimiser(problem, 20, 2, 0.5)
+    query = Halved(**{each.name: getattr(true, each.name) for each in fields(true)})
     assert share_moved(query, problem, first, second, bystanders, Neighbours.REPLACE_ONE) > 1.8
 
 
@@ -347,6 +348,12 @@ def test_a_minimiser_without_an_l2_part_is_refused_with_the_way_out(penalty):
 def test_an_intercept_that_nothing_holds_is_refused():
     with pytest.raises(UnsupportedProblem, match="L2 part"):
         Minimiser(Logistic(), 0.5, L2(1.0), 10, 3, 1.0, hold=0.0)
+
+
+def test_an_intercept_that_is_held_more_strongly_than_the_features_is_refused():
+    """The bound on rounding is proven for the others only."""
+    with pytest.raises(ValueError, match="hold must be at most the strength 1 of the L2 part, got 1.5"):
+        Minimiser(Logistic(), 0.5, L2(1.0), 10, 3, 1.0, hold=1.5)
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)

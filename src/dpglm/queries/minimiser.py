@@ -91,6 +91,10 @@ class Minimiser(Query):
         object.__setattr__(self, "clip", min(self.clip, self._largest_gradient))
         if not math.isfinite(self.clip):
             raise UnsupportedProblem(f"the slopes of {self.loss.name} have no bound: clip must be finite")
+        if self.hold is not None and self.hold > self.strength:
+            raise ValueError(
+                f"hold must be at most the strength {self.strength:g} of the L2 part, got {self.hold!r}"
+            )
         if not self.strength > 0:
             raise UnsupportedProblem(
                 "a minimiser without an L2 part can move any distance when one record changes, so no noise "
@@ -241,7 +245,7 @@ class Objective:
             ),
             self._start,
             query.tolerance(push),
-            (query.clip + push) / query.strength,
+            (query.clip + float(np.linalg.norm(linear))) / query.strength,
         )
 
     def implied(self, w: Vector) -> tuple[Vector, float]:
