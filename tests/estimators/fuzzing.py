@@ -39,7 +39,7 @@ BENIGN = (0.8675309, -0.8675309, 0.08675309, 0.0, 1.0)
 class Rude:
     """An object that raises, with the marked text, whatever is asked of it."""
 
-    def _raise(self, *_):
+    def _raise(self, *_, **__):
         raise RuntimeError(f"secret {MARK}")
 
     __float__ = __eq__ = __hash__ = __repr__ = __str__ = __len__ = __array__ = __bool__ = _raise

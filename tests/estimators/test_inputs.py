@@ -158,7 +158,7 @@ def test_targets_and_tables_of_a_type_without_numbers_are_refused_by_type(wrong)
     ([0, 1], np.where(LABELS, "yes", "no")), (["no", "yes"], LABELS), (["no", "yes"], LABELS.astype(float)),
     (["a", "b"], np.array([b"a", b"b"])[LABELS]),
     ([0, 1], pd.Series(np.where(LABELS, "1", "0"), dtype="string")),
-    ([0, 1], pd.Series(np.where(LABELS, "1", "0")).astype("category")),
+    ([0, 1], pd.Series(np.where(LABELS, "1", "0"), dtype="string").astype("category")),
     ([0, 1], pl.Series(["0", "1"] * (N // 2))),
 ], ids=range(7))  # fmt: skip
 def test_labels_whose_type_cannot_match_the_classes_are_refused(classes, y):
