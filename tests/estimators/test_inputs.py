@@ -42,9 +42,17 @@ def without_record(y=LABELS):
     return LogisticRegression(**DECLARED).fit(nulled(X), y).coef_
 
 
+def objects(values):
+    """An array of these, made one by one: NumPy would ask each what it is."""
+    array = np.empty(len(values), dtype=object)
+    for k, value in enumerate(values):
+        array[k] = value
+    return array
+
+
 @pytest.mark.parametrize("stranger", STRANGERS, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize(
-    "wrap", [list, tuple, lambda y: pd.Series(y, dtype=object)], ids=["list", "tuple", "series"]
+    "wrap", [list, tuple, lambda y: pd.Series(objects(y))], ids=["list", "tuple", "series"]
 )
 def test_a_label_of_another_type_nulls_its_own_record_only(stranger, wrap):
     labels = [int(label) for label in LABELS]
