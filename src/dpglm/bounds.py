@@ -82,7 +82,8 @@ class Bounds:
             raise ValueError(
                 f"Bounds.feature has {self.feature.size} entries, the table has {n_features} features"
             )
-        return np.minimum(np.broadcast_to(self.feature, n_features), largest)
+        limits: Vector = np.minimum(np.broadcast_to(self.feature, n_features), largest)
+        return limits
 
     def radius(self, n_features: int) -> float:
         """Largest Euclidean norm that a row within the bounds can have."""

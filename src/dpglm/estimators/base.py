@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .. import solvers
 from ..accounting import Event
+from ..arrays import Vector
 from ..bounds import Bounds
 from ..curator import Curator
 from ..data import Records, as_block, as_data
@@ -29,7 +30,7 @@ from ..mechanisms import Randomness
 from ..penalties import Penalty, Separable, Zero
 from ..plan import Plan
 from ..privacy import Budget, Guarantee, Neighbours
-from ..problem import Problem, Vector
+from ..problem import Problem
 from ..solvers import AnySolver, Result
 from ..solvers.base import positive_count
 from .docs import estimator

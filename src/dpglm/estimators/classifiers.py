@@ -17,12 +17,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from .. import losses
+from ..arrays import Vector
 from ..bounds import Bounds
 from ..errors import PrivacyWarning
 from ..losses import Logistic, Loss
 from ..penalties import L1, L2, ElasticNet, Penalty
 from ..plan import Plan
-from ..problem import Vector
 from ..solvers.base import positive_count
 from .base import PrivateGLM, given, inverse_strength, share
 from .docs import estimator

@@ -22,9 +22,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
+from ..arrays import Vector
 from ..entries import numbers, well_formed
 from ..errors import PrivacyWarning
-from ..problem import Vector
 
 Labels = NDArray[np.generic]
 """Labels of records, or the classes that they may be: of any type."""
