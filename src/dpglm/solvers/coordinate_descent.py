@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from ..arrays import Vector
 from ..curator import Curator
 from ..mechanisms import Gaussian
-from ..plan import Plan, Releasable, Release
+from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import CoordinateRule, CoordinateSums, SecondMoments
-from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
+from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import CROSSING_STEP, clip_of_gradients
 from .moments import SOURCES, Moments, Source, require_separable, second_moments
 
@@ -95,12 +95,7 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
             steps, clip, step_size = 20_000 * task.dimension, self.clip or math.inf, 1.0
         steps, clip = int(self.steps or steps), task.enforced(clip)
         releases, left = moments.releases(source, task)
-        descent = Release(
-            query=CoordinateSums.name,
-            mechanism=Gaussian(math.sqrt(steps / left)),
-            count=steps,
-            sensitivity=f"{task.moved} C_j",
-        )
+        descent = equal_releases(CoordinateSums.name, Gaussian, steps, f"{task.moved} C_j", share=left)
         plan = CoordinateDescentPlan(
             *task.facts, (*releases, descent), steps, clip, self.clip_rule,
             float(self.step_size or step_size), source, int(self.periods or 0),

@@ -13,13 +13,12 @@ from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..losses import Loss
 from ..mechanisms import Gaussian
-from ..mechanisms.sampling import Everyone, Poisson
 from ..penalties import L2, Separable
-from ..plan import Plan, Releasable, Release
+from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import DualForm, DualStep
 from .averaging import LastQuarter
-from .base import AuditCase, Result, Solver, Task, opposed
+from .base import AuditCase, Result, Solver, Task, equal_releases, opposed
 from .defaults import PREDICTION_NOISE, clip_fraction
 
 MOST_DUAL_STEPS = 1000
@@ -119,14 +118,10 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
             batch_size = self.batch_size or 1 if self.steps else 1
             clip, steps = self.clip or math.inf, self.steps or n * _MOST_EPOCHS
         batch_size, clip, steps = min(int(batch_size), n), task.enforced(clip), int(steps)
-        release = Release(
-            query=DualStep.name,
-            mechanism=Gaussian(math.sqrt(steps)),
-            count=steps,
-            sensitivity=f"{task.moved * clip:.4g}",
-            sampling=Everyone() if batch_size == n else Poisson(batch_size / n),
-            entries=task.dimension,
-        )
+        release = equal_releases(
+            DualStep.name, Gaussian, steps, task.moved * clip,
+            sampling=task.batches(batch_size), entries=task.dimension,
+        )  # fmt: skip
         releases = (release,) if task.private or self.steps else ()
         return DualCoordinateDescentPlan(
             *task.facts, releases, steps, batch_size, clip, float(self.overlap), self.average
@@ -152,15 +147,12 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         # The dual variable is never as far as a slope: every step is cut, as the first.
-        return tuple(
-            replace(case, problem=replace(case.problem, penalty=L2(1.0)))
-            for case in (
-                opposed(cls(steps=2, clip=0.1, batch_size=8), 2),
-                opposed(cls(steps=2, clip=0.1, batch_size=2), 1),
-                # The intercept, held by little, makes every step short.
-                opposed(cls(steps=2, clip=5e-4, batch_size=8), 1, fit_intercept=True, crowd=7),
-                opposed(cls(steps=1, clip=0.1, batch_size=1), 1, crowd=3),
-            )
+        return (
+            opposed(cls(steps=2, clip=0.1, batch_size=8), 2, L2(1.0)),
+            opposed(cls(steps=2, clip=0.1, batch_size=2), 1, L2(1.0)),
+            # The weak penalty on the intercept makes every step short.
+            opposed(cls(steps=2, clip=5e-4, batch_size=8), 1, L2(1.0), fit_intercept=True, crowd=7),
+            opposed(cls(steps=1, clip=0.1, batch_size=1), 1, L2(1.0), crowd=3),
         )
 
 
@@ -224,8 +216,8 @@ def _form(problem: Problem, plan: DualCoordinateDescentPlan) -> DualForm:
 
 def _query(problem: Problem, plan: DualCoordinateDescentPlan) -> DualStep:
     n, p = plan.n_records, plan.n_features
-    strength, (intercept, _) = problem.penalty.strong_convexity, _intercept(problem, p)
-    largest = problem.bounds.radius(p) ** 2 / strength + problem.constant(p) ** 2 / intercept
+    strength, (intercept, of_constant) = problem.penalty.strong_convexity, _intercept(problem, p)
+    largest = problem.bounds.radius(p) ** 2 / strength + of_constant
     shared = plan.overlap * (plan.batch_size - 1) / n * largest if plan.batch_size > 1 else 0.0
     return DualStep(problem.loss, plan.clip, 1 / (n * strength), 1 / (n * intercept), shared)
 

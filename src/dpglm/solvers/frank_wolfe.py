@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -15,11 +15,11 @@ from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import STRUCTURES, Exponential, Gaussian
 from ..penalties import L1Ball
-from ..plan import Plan, Releasable, Release
+from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import InterceptSlope, VertexScores
 from .averaging import last_quarter
-from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
+from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import require_bounded_slopes
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 
@@ -116,27 +116,21 @@ class FrankWolfe(Solver[FrankWolfePlan]):
         if problem.fit_intercept:
             task.enforced(intercept_clip, "clip of the intercept")
         share = self.intercept_share if problem.fit_intercept else 0.0
-        vertices = Release(
-            VertexScores.name,
-            Exponential(math.sqrt(steps / (1 - share))),
-            steps,
-            f"{task.moved * clip:.4g}",
-            entries=2 * p,
-        )
-        releases: tuple[Release, ...] = (vertices,)
-        if problem.fit_intercept:
-            intercept = Release(
-                InterceptSlope.name,
-                Gaussian(math.sqrt(_INTERCEPT_RELEASES / share)),
-                _INTERCEPT_RELEASES,
-                f"{task.moved * intercept_clip:.4g}",
+        releases = [
+            equal_releases(
+                VertexScores.name, Exponential, steps, task.moved * clip, share=1 - share, entries=2 * p
             )
-            releases = (vertices, intercept)
+        ]
+        if problem.fit_intercept:
+            moved = task.moved * intercept_clip
+            releases.append(
+                equal_releases(InterceptSlope.name, Gaussian, _INTERCEPT_RELEASES, moved, share=share)
+            )
         if not task.private and self.steps is None:
-            releases = ()
+            releases = []
         return FrankWolfePlan(
-            *task.facts, releases, steps, clip, intercept_clip, self.step_size, self.average, selection,
-            self.refresh,
+            *task.facts, tuple(releases), steps, clip, intercept_clip, self.step_size, self.average,
+            selection, self.refresh,
         ).calibrated()  # fmt: skip
 
     @classmethod
@@ -144,14 +138,8 @@ class FrankWolfe(Solver[FrankWolfePlan]):
         if not plan.releases:
             return exact_minimiser(plan, problem, curator)
         p, radius = plan.n_features, _radius(problem)
-        query = VertexScores(
-            problem.loss,
-            plan.clip,
-            p,
-            float(problem.bounds.features(p).max()),
-            plan.selection,
-            plan.refresh,
-        )
+        largest = float(problem.bounds.features(p).max())
+        query = VertexScores(problem.loss, plan.clip, p, largest, plan.selection, plan.refresh)
         mechanism, counted = plan[query.name].mechanism, last_quarter(plan.steps)
         t = np.arange(1.0, plan.steps + 1)
         sizes = 2 / (t + 2) if plan.step_size is None else np.full(plan.steps, plan.step_size)
@@ -174,10 +162,12 @@ class FrankWolfe(Solver[FrankWolfePlan]):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
+        ball = L1Ball(1.0)
         return (
-            _opposed(cls(steps=1, clip=0.1), fit_intercept=False),
-            _opposed(cls(steps=2, clip=0.1, selection="binned", refresh=10.0), fit_intercept=False),
-            _opposed(cls(steps=1, clip=0.1, intercept_share=0.5), fit_intercept=True),
+            # One feature: what lowers the score of one of its two vertices raises that of the other.
+            opposed(cls(steps=1, clip=0.1), 1, ball),
+            opposed(cls(steps=2, clip=0.1, selection="binned", refresh=10.0), 1, ball),
+            opposed(cls(steps=1, clip=0.1, intercept_share=0.5), 1, ball, fit_intercept=True, crowd=7),
         )
 
 
@@ -265,9 +255,3 @@ def _sum_of_iterates(
 
 def _moves(sizes: Vector, choices: NDArray[np.int64], radius: float) -> Vector:
     return np.where(choices % 2, radius, -radius) * sizes
-
-
-def _opposed(solver: FrankWolfe, fit_intercept: bool) -> AuditCase:
-    # One feature: what lowers the score of one of its two vertices raises that of the other.
-    case = opposed(solver, 1, fit_intercept=fit_intercept, crowd=7 * fit_intercept)
-    return replace(case, problem=replace(case.problem, penalty=L1Ball(1.0)))

@@ -16,7 +16,7 @@ from ..penalties import Separable
 from ..plan import Plan, Release
 from ..problem import Problem
 from ..queries import SecondMoments
-from .base import Task
+from .base import Task, equal_releases
 
 SOURCES = ("bounds", "private", "even")
 
@@ -65,8 +65,9 @@ class Moments:
         if source != "private":
             return (), 1.0
         sensitivity = SecondMoments(task.problem.bounds.radius(task.p)).sensitivity(task.neighbours)
-        mechanism = Gaussian(math.sqrt(1 / self.share))
-        release = Release(SecondMoments.name, mechanism, 1, f"{sensitivity:.4g}", entries=task.p)
+        release = equal_releases(
+            SecondMoments.name, Gaussian, 1, sensitivity, share=self.share, entries=task.p
+        )
         return (release,), 1 - self.share
 
 

@@ -13,13 +13,14 @@ from .. import strict
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import LinearTerm
+from ..penalties import L2
 from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import Minimiser
 from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .defaults import PREDICTION_NOISE, clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .output_perturbation import default_clip, minimiser, with_l2
+from .output_perturbation import default_clip, minimiser
 
 CURVATURE_SHARE = 0.25
 _HIDDEN = 4.0  # deviations that hide a zero
@@ -127,8 +128,8 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         return (
-            with_l2(opposed(cls(clip=0.1, quadratic=0.0), 2)),
-            with_l2(opposed(cls(clip=0.1, quadratic=0.0), 1, fit_intercept=True, crowd=7)),
+            opposed(cls(clip=0.1, quadratic=0.0), 2, L2(1.0)),
+            opposed(cls(clip=0.1, quadratic=0.0), 1, L2(1.0), fit_intercept=True, crowd=7),
         )
 
 

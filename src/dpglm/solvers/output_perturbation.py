@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from ..penalties import L2
 from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import Minimiser
-from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
+from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 
@@ -66,8 +66,8 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
         if task.private:
             steps, clip = 1, task.enforced(default_clip(problem, task.p, task.noise, self.clip))
             query = minimiser(problem, task.n, task.p, clip)
-            sensitivity = f"{query.sensitivity(task.neighbours):.4g}"
-            releases = (Release(query.name, Gaussian(1.0), 1, sensitivity, entries=task.dimension),)
+            sensitivity = query.sensitivity(task.neighbours)
+            releases = (equal_releases(query.name, Gaussian, 1, sensitivity, entries=task.dimension),)
         plan = OutputPerturbationPlan(*task.facts, releases, steps, clip, strength, self.sparse)
         return plan.calibrated()
 
@@ -89,8 +89,8 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         return (
-            with_l2(opposed(cls(clip=0.1), 2)),
-            with_l2(opposed(cls(clip=0.1), 1, fit_intercept=True, crowd=7)),
+            opposed(cls(clip=0.1), 2, L2(1.0)),
+            opposed(cls(clip=0.1), 1, L2(1.0), fit_intercept=True, crowd=7),
         )
 
 
@@ -114,8 +114,3 @@ def minimiser(problem: Problem, n: int, p: int, clip: float, quadratic: float = 
         strength if problem.fit_intercept else None,
         push=strength * float(np.linalg.norm(problem.start(p))),
     )
-
-
-def with_l2(case: AuditCase) -> AuditCase:
-    """The case with an L2 part so strong that margins, and with them slopes, stay where they are."""
-    return replace(case, problem=replace(case.problem, penalty=L2(1.0)))
