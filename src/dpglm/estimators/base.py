@@ -315,7 +315,7 @@ def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dic
         "plan": f"{plan.solver} with {plan.settings_in_words}",
         **public,
     }
-    releases = [line for release in plan.releases for line in release.told(plan.fits)]
+    releases = [line for release in plan.releases for line in release.stated(plan.fits)]
     return Guarantee(
         epsilon=plan.epsilon,
         delta=plan.budget.delta,

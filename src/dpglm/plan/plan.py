@@ -25,7 +25,7 @@ from ..accounting import (
     imprecise_delta,
 )
 from ..privacy import Budget, Neighbours, rounded_up
-from .release import Releasable, Release, names
+from .release import Releasable, Release
 
 Setting = bool | int | float | str | tuple[float, ...] | None
 """What a setting of a plan may be."""
@@ -41,11 +41,11 @@ class Plan:
     """What a solver will release, and what that costs. Solvers add their own public settings.
 
     With the problem and a curator a plan is all that a run needs: ``plan["clipped gradient"]`` is the release
-    of the query of that name, and everything else that the solver was told or derived is a setting. A setting
-    is a bool, a count, a number that is not negative, text, finite numbers, or None, as its annotation says;
-    text that must be one of a few names has them in ``choices``. A kind of plan says in ``may_release`` which
-    queries it releases by which mechanisms. A plan that contradicts itself is refused, and one that is read
-    from a file must also keep to its budget.
+    of the query of that name, and everything else that the solver was given or derived is a setting: a bool,
+    a count, a number that is not negative, text, finite numbers, or None, as its annotation says. Text that
+    must be one of a few names has them in ``choices``. A kind of plan states in ``may_release`` which queries
+    it releases by which mechanisms. A plan that contradicts itself is refused, and one that is read from a
+    file must also keep to its budget.
 
     Attributes
     ----------
@@ -253,17 +253,15 @@ class Plan:
             f"{self.solver}: spends epsilon {spends} at delta {rounded_up(self.budget.delta, 3)}",
             display.releases(
                 (
-                    (
-                        f"{release.count * self.fits}",
-                        f"{'then ' if line.follows else ''}{line.query}",
-                        line.mechanism.name,
-                        f"{line.mechanism.noise:.4g}",
-                        line.sensitivity,
-                        release.sampling.words,
-                    )
-                    for release in self.releases
-                    for line in release.lines
-                ),
+                    f"{release.count * self.fits}",
+                    f"{'then ' if line.follows else ''}{line.query}",
+                    line.mechanism.name,
+                    f"{line.mechanism.noise:.4g}",
+                    line.sensitivity,
+                    release.sampling.words,
+                )
+                for release in self.releases
+                for line in release.lines
             ),
             display.facts(
                 [
@@ -287,7 +285,7 @@ def _spent_epsilon(event: Event, budget: Budget) -> float:
     return min(epsilon, budget.epsilon) if curve.delta(budget.epsilon) <= budget.delta else epsilon
 
 
-_SHARED = tuple(name for name in names(Plan) if name != "steps")
+_SHARED = tuple(name for name in strict.names(Plan) if name != "steps")
 """Fields of every plan that a file keeps outside of the settings."""
 
 
@@ -301,7 +299,7 @@ def _settings_of(kind: type[Plan]) -> dict[str, tuple[object, ...]]:
         hints = get_type_hints(kind)
         _SETTINGS[kind] = {
             name: get_args(hints[name]) if isinstance(hints[name], UnionType) else (hints[name],)
-            for name in names(kind)
+            for name in strict.names(kind)
             if name not in _SHARED
         }
     return _SETTINGS[kind]

@@ -38,9 +38,9 @@ _EVERYONE, _NO_PENALTY = Everyone(), Zero()
 
 @dataclass(frozen=True)
 class Result:
-    """What a run returns: the coefficients, the number of steps taken, and a bound on what is left to gain.
+    """What a run returns: coefficients, number of steps taken, and an upper bound on objective minus minimum.
 
-    The last is for solvers that know one, and only without noise: it is a function of the records.
+    Only some solvers have the bound, and only without noise: it is a function of the records.
     """
 
     w: Vector
@@ -50,7 +50,7 @@ class Result:
 
 @dataclass(frozen=True, eq=False)
 class AuditCase:
-    """Settings of a solver, and two neighbouring tables that its releases tell apart as well as they may.
+    """Settings of a solver, and two neighbouring tables that are as easy to tell apart as any.
 
     Attributes
     ----------
@@ -211,9 +211,8 @@ def opposed(
         With an intercept the row has half the size of the constant feature. A clip that forgets one of the
         two lets gradients pass that are too long by a factor of 1.1 or 2.2.
     crowd : int
-        Number of bystanders that are like the second record. A batch whose size is fixed then shows the
-        first by what is missing. By default there are seven that add nothing, which leaves a secret batch
-        no place to hide.
+        Number of bystanders equal to the second record: a batch of fixed size then reveals the first by what
+        is missing. By default there are seven that add nothing, so that a batch shows only that record.
     """
     problem = Problem(Logistic(), penalty, Bounds(row_norm=1.0), fit_intercept)
     row = np.resize([0.8, -0.6], n_features)
@@ -226,8 +225,7 @@ def opposed(
 def noise_of_one_pass(n: int, budget: Budget, neighbours: Neighbours, fits: int) -> float:
     """Deviation of a mean over n records when the whole budget buys one release of it.
 
-    The unit is the largest contribution of one record. T releases have sqrt(T) times as much noise
-    each, so this number alone says how far the budget reaches.
+    The unit is the largest contribution of one record. T releases have sqrt(T) times as much noise each.
     """
     return float(neighbours.records_moved * fits**0.5 / (n * gaussian_mu(budget.epsilon, budget.delta)))
 

@@ -51,20 +51,20 @@ class DualFrankWolfe(Solver[DualFrankWolfePlan]):
     steps : int, optional
         Number of steps.
     clip : float, optional
-        Largest L2 norm of one record's gradient. The loss of a record goes on in a straight line from where
-        its gradient is as long as that.
+        Largest L2 norm of one record's gradient. Where the gradient would exceed it, the loss is continued as
+        a straight line.
     sparse : bool
-        Set coefficients to 0 that noise alone could have made (see ``Penalty.support``).
+        Set coefficients to 0 that noise alone could explain (see ``Penalty.support``).
     share : float
         Share of the budget for the selections, where vertices are selected; the rest is for theta(s).
 
     Notes
     -----
-    The intercept has no L2 part of its own and gets that of the other coefficients, around its start. With
-    an infinite epsilon the solver returns the exact minimiser, without that, steps, clipping and ``sparse``.
+    The intercept gets the L2 part of the other coefficients, around its start. With an infinite epsilon the
+    solver returns the exact minimiser, without that L2 part, steps, clipping and ``sparse``.
 
-    A theta(s) has the sensitivity of the result of `OutputPerturbation`, and their mean at most 1.16 times
-    its noise, some of which a proximal step of the norm at the end takes away: with 10 steps both are about
+    A theta(s) has the sensitivity of the result of `OutputPerturbation`. The mean of all has at most 1.16
+    times its noise, some of which the proximal step at the end removes: with 10 steps both solvers are about
     equally good. With selected vertices only half of the budget is left for theta(s), and it is worse.
     """
 
@@ -152,10 +152,7 @@ def _gradient(problem: Problem, norm: Submodular, n: int, p: int, clip: float) -
 def _by_gradients(
     plan: DualFrankWolfePlan, norm: Submodular, query: Minimiser, start: Vector, curator: Curator
 ) -> tuple[Vector, Vector, float]:
-    """Means of all released theta(s) and of their s, weighed as the steps are, and the noise of the first.
-
-    Noise is a deviation in units of that of one release.
-    """
+    """Weighted means of all released theta(s) and their s; noise of the former in units of one release."""
     p, mechanism = plan.n_features, plan[query.name].mechanism
     w, mean, s, square = np.zeros_like(start), np.zeros_like(start), np.zeros_like(start), 0.0
     pushed = s[:p]  # a view: the intercept is not pushed
@@ -172,7 +169,7 @@ def _by_gradients(
 def _by_vertices(
     plan: DualFrankWolfePlan, norm: Submodular, query: Minimiser, start: Vector, curator: Curator
 ) -> tuple[Vector, Vector, float]:
-    """theta(s) after steps to selected vertices, that s, and the deviation of noise in units of its own."""
+    """theta(s) after steps to selected vertices, and that s; noise of the former in units of one release."""
     p, vertices = plan.n_features, DualVertices(query, norm.strength)
     scores, s = curator.open(vertices, start, plan[vertices.name].mechanism), np.zeros_like(start)
     for t in range(1, plan.steps + 1):

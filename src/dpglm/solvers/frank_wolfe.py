@@ -60,27 +60,27 @@ class FrankWolfe(Solver[FrankWolfePlan]):
     clip : float, optional
         Largest absolute value that one record adds to the sum of a feature.
     step_size : float, optional
-        The share of the way to the vertex, the same at every step; by default 2 / (t + 2) at step t >= 1.
+        Weight of the vertex in the next point, the same at every step; by default 2 / (t + 2) at step t >= 1.
     average : bool
         Return the mean of the last quarter of the iterates instead of the last one.
     selection : {"lazy", "binned", "grouped", "gumbel", "heap"}, optional
-        How the vertex is found. If ``refresh`` is 0, the choice has the same law with all but "heap", which
-        is the plain maximum and for an infinite epsilon only, where it is the default. "lazy", the default
-        elsewhere, computes few sums; the others keep all of them, and so does "lazy" where bounds are so
-        wide that the rounding of margins could show beside the noise.
+        How the vertex is found. "heap" is the plain maximum, only for an infinite epsilon, where it is the
+        default; all others have the same law if ``refresh`` is 0. "lazy", the default for a finite epsilon,
+        computes few sums. The others keep all of them, and so does "lazy" if bounds are so wide that the
+        rounding of margins could exceed the noise.
     refresh : float
-        Where sums are kept, the slopes of all records follow the shrinking of the coefficients after it has
-        changed them by this share, and those that hold the selected feature follow at once: a slope lags
-        by at most the smoothness of the loss times the margin times this share. 0 makes all follow at once.
-        "lazy", and squared loss without noise, need no such tolerance: their scores are exact.
+        Tolerance of kept sums. A step shrinks all coefficients. The slopes of records with the selected
+        feature are recomputed at every step, all others once coefficients have shrunk by this share. So a
+        slope is off by at most the smoothness of the loss times the margin times this share, and exact for 0.
+        "lazy", and squared loss without noise, are exact for any value.
     intercept_share : float
         Share of the budget for the intercept, which is not in the ball: it takes 8 steps of its own.
 
     Notes
     -----
     With an infinite epsilon and no ``steps`` the solver returns the exact minimiser over the ball, found as
-    in `GradientDescent`. With ``steps`` it takes plain Frank-Wolfe steps without noise, and tells the
-    gap, a bound on how far the result is above the minimum over the coefficients.
+    in `GradientDescent`. With ``steps`` it takes plain Frank-Wolfe steps without noise, and returns the gap,
+    an upper bound on objective minus minimum with the intercept held fixed.
     """
 
     plan_type: ClassVar[type[Plan]] = FrankWolfePlan
@@ -177,7 +177,7 @@ def default_settings(
     """(steps, clip, clip of the intercept) of Frank-Wolfe; a clip that is given is kept.
 
     The error has a part that falls with the number of steps and one, from noise, that grows with its root:
-    steps are where the sum is least. The clip is that of a row with about the root of p entries, all equal.
+    steps minimise the sum. The clip is that of a row with about the root of p entries, all equal.
     """
     slope, largest = problem.slope_bound(), float(problem.bounds.features(p).max())
     if clip is None:
@@ -185,8 +185,8 @@ def default_settings(
         clip = slope * min(largest, problem.bounds.radius(p) * p**-0.25)
     if not math.isfinite(slope):
         slope = clip / largest  # beyond it the clip cuts the largest entry, too
-    ease = problem.bend() * radius * clip / (slope**2 * noise * math.log(2 * p))
-    steps = min(max(math.ceil((0.45 * ease) ** (2 / 3)), 1), MOST_VERTICES)
+    signal_to_noise = problem.bend() * radius * clip / (slope**2 * noise * math.log(2 * p))
+    steps = min(max(math.ceil((0.45 * signal_to_noise) ** (2 / 3)), 1), MOST_VERTICES)
     return steps, clip, slope * problem.constant(p)
 
 
@@ -214,9 +214,9 @@ def _intercept_step(
 
 
 def _stretches(steps: int, fit_intercept: bool) -> Iterator[slice | None]:
-    """Steps to be taken in one go, and None in between where the intercept moves.
+    """Stretches of steps, and None wherever the intercept moves between them.
 
-    It moves twice before the first step, because a wrong intercept shows in the scores of all features, and
+    It moves twice before the first step, because a wrong intercept distorts the scores of all features, and
     then after each of equal parts of the steps.
     """
     if not fit_intercept:
@@ -244,7 +244,7 @@ def _end(w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float) ->
 def _sum_of_iterates(
     w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float, counted: Vector
 ) -> Vector:
-    """The sum of the iterates on the way, each as often as it is counted."""
+    """The sum of the iterates, each times its weight in ``counted``."""
     total = np.zeros(len(sizes) + 1)  # what each move adds to it, for a move of 1
     for k in reversed(range(len(sizes))):
         total[k] = counted[k] + (1 - sizes[k + 1] if k + 1 < len(sizes) else 0.0) * total[k + 1]

@@ -24,7 +24,7 @@ Source = str | tuple[float, ...]
 """Where second moments come from, one of `SOURCES`, or the declared values."""
 
 _MOST_NOISE = 0.3
-_FILL = 0.4
+_DENSITY = 0.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Moments:
     """Second moments of the features: "bounds", "private" (a release of them), "even", values, or None.
 
     "even" gives every feature the same share of the largest row norm. None means the bounds if features have
-    them, else a release with ``share`` of the budget, unless that would be too noisy to say anything.
+    them, else a release with ``share`` of the budget, unless noise would hide it.
     """
 
     setting: str | ArrayLike | None
@@ -46,7 +46,7 @@ class Moments:
         """Which it is: "bounds", "private", "even" or the declared values.
 
         A release has a deviation of about 3 p times the ``noise`` of one pass, in units of the mean of all
-        moments. If that says nothing, none is made by default.
+        moments. If that is too much, none is made by default.
         """
         if self.setting is None:
             if problem.bounds.feature is not None:
@@ -72,14 +72,14 @@ class Moments:
 
 
 def typical_row(source: Source, problem: Problem, p: int) -> tuple[float, float]:
-    """Norm of a typical row, and the size of an entry over the one that second moments are computed for.
+    """Norm of a typical row, and its density: a typical entry over the one that second moments assume.
 
     Few entries are near a declared bound of their feature: 0.4 of it is taken to be typical.
     """
     if not isinstance(source, str):
         return math.sqrt(_declared(source, p).sum() + problem.constant(p) ** 2), 1.0
     if source == "bounds" and problem.bounds.feature is not None:
-        return _FILL * float(np.linalg.norm(problem.features(p))), _FILL
+        return _DENSITY * float(np.linalg.norm(problem.features(p))), _DENSITY
     return problem.radius(p), 1.0
 
 

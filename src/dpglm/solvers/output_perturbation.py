@@ -35,22 +35,22 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
     """The minimiser of loss + penalty, found exactly and released once with Gaussian noise.
 
     For any penalty with an L2 part: one record moves the minimiser by at most twice its largest gradient
-    norm over n times the strength of that part. So noise falls as the L2 part grows, and a weak one is of
-    little use. See `ObjectivePerturbation` for one that needs less.
+    norm over n times the strength of that part. So noise falls as the L2 part grows, and is large for a weak
+    one. `ObjectivePerturbation` needs less noise.
 
     Parameters
     ----------
     clip : float, optional
-        Largest L2 norm of one record's gradient. The loss of a record goes on in a straight line from where
-        its gradient is as long as that.
+        Largest L2 norm of one record's gradient. Where the gradient would exceed it, the loss is continued as
+        a straight line.
     sparse : bool
-        Set coefficients to 0 that noise alone could have made, if the penalty is one that induces zeros
-        (see ``Penalty.support``).
+        Set coefficients to 0 that noise alone could explain, if the penalty induces zeros (see
+        ``Penalty.support``).
 
     Notes
     -----
-    The intercept has no L2 part of its own and gets that of the other coefficients, around its start. With
-    an infinite epsilon the solver returns the exact minimiser, without that, clipping and ``sparse``.
+    The intercept gets the L2 part of the other coefficients, around its start. With an infinite epsilon the
+    solver returns the exact minimiser, without that L2 part, clipping and ``sparse``.
     """
 
     plan_type: ClassVar[type[Plan]] = OutputPerturbationPlan
@@ -95,13 +95,13 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
 
 
 def default_clip(problem: Problem, p: int, noise: float, clip: float | None) -> float:
-    """The clip of output perturbation; one that is given is kept, but is no more than any gradient."""
+    """The clip of output perturbation: the given one, or the default, at most the largest gradient."""
     largest = problem.loss.lipschitz(problem.bounds.target) * problem.radius(p)
     return min(clip_of_gradients(problem, p, noise, clip)[0], largest)
 
 
 def minimiser(problem: Problem, n: int, p: int, clip: float, quadratic: float = 0.0) -> Minimiser:
-    """The query for the minimiser of a problem, its intercept held as strongly as its features."""
+    """The query for the minimiser of a problem, with an L2 part on the intercept as on its features."""
     strength = problem.penalty.strong_convexity + quadratic
     return Minimiser(
         problem.loss,
