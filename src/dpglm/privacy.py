@@ -23,6 +23,11 @@ class Neighbours(Enum):
         self.records_moved = 2 if name == "replace-one" else 1
         """How many clipped contributions differ between neighbours: 2 replaced, 1 zeroed out."""
 
+    @classmethod
+    def from_name(cls, name: object) -> Neighbours:
+        """The relation of this name; another name is refused."""
+        return cls(strict.one_of("neighbours", name, [relation.value for relation in cls]))
+
     @property
     def words(self) -> str:
         if self is Neighbours.REPLACE_ONE:

@@ -194,8 +194,7 @@ class Plan:
             if float in kinds:
                 settings[name] = strict.numeric(settings[name])
         found["budget"] = Budget.from_dict(found["budget"])
-        relations = [relation.value for relation in Neighbours]
-        found["neighbours"] = Neighbours(strict.one_of("neighbours", found["neighbours"], relations))
+        found["neighbours"] = Neighbours.from_name(found["neighbours"])
         found["releases"] = tuple(map(Release.from_dict, strict.sequence("releases", found["releases"])))
         plan = kind(**found, **settings)
         plan._refuse_lies()
