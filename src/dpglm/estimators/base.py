@@ -131,7 +131,7 @@ class PrivateGLM(BaseEstimator):
         randomness = _randomness(self.random_state)
         spent: Counter[Event] = Counter()
         results = []
-        with np.errstate(all="ignore"):  # a warning about a number would tell of a record
+        with np.errstate(all="ignore"):  # a warning about a number would reveal something about a record
             table = as_block(X)
             solvers.require_able(solver, plan, problem, table)
             records = as_data(table, codes, problem.bounds, problem.constant(p))
@@ -208,7 +208,7 @@ class PrivateGLM(BaseEstimator):
         features, intercept = self._fitted_problem.split(w)
         return features, float(intercept.sum() * self._fitted_problem.constant(n_features))
 
-    @np.errstate(all="ignore")  # a warning about a number would tell of a row
+    @np.errstate(all="ignore")  # a warning about a number would reveal something about a row
     def _margins(self, X: object) -> Vector:
         """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs)."""
         check_is_fitted(self)

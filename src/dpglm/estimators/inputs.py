@@ -1,8 +1,8 @@
-"""Tables and targets as users give them, turned into numbers by rules that tell nothing of a record.
+"""Tables and targets as users give them, turned into numbers by rules that reveal nothing about a record.
 
 An error depends on the type and the shape of a container, never on one of its entries, and quotes none. A
-container without a type of its own (a list, an array of objects) is read entry by entry: what is no number
-becomes NaN, which makes its own record a null record and leaves every other record as it is.
+container without a type of its own (a list, an array of objects) is read entry by entry: an entry that is no
+number becomes NaN, which makes its record a null record and changes no other record.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def numeric_table(
     else:
         table = _array(X)
         if table.dtype == object and table.ndim == 2:
-            if isinstance(X, np.ndarray):  # another container says by itself what it holds
+            if isinstance(X, np.ndarray):  # other containers state the type of their entries
                 _warn_of_objects("X")
             table = numbers(table.ravel()).reshape(table.shape)
     _require_numbers("X", table.dtype)
@@ -114,7 +114,7 @@ def numeric_target(y: object, name: str = "y") -> Vector:
 
 
 def kind_of(dtype: object) -> str:
-    """What values of a type are: values of two types can be equal if that is the same, or "anything"."""
+    """The kind of a type: values of two types can be equal if their kinds are, or one is "anything"."""
     if type(dtype).__name__ == "SparseDtype" and hasattr(dtype, "subtype"):
         dtype = dtype.subtype
     if isinstance(dtype, np.dtype):
@@ -138,8 +138,8 @@ def name_of(dtype: object) -> str:
 def column_of(y: object) -> tuple[Labels, object]:
     """Targets as an array of one dimension, and their declared type: None for a list, which has none.
 
-    What holds missing values beside its type, as nullable and masked integers do, is read as objects: the
-    common type that NumPy would find if one of them is missing is another one.
+    Nullable and masked types are read as objects: NumPy would choose another common type if, and only if, a
+    value is missing.
     """
     if sp.issparse(y):
         raise ValueError(f"y must be a dense array of one dimension, got a {type(y).__name__}")
@@ -165,7 +165,7 @@ def column_of(y: object) -> tuple[Labels, object]:
 
 
 def _is_listed(X: object) -> TypeGuard[Sequence[object]]:
-    """Whether entries stand one after the other in a container that has no type for them."""
+    """Whether X is a sequence without a type for its entries, such as a list."""
     typed = hasattr(type(X), "__array__") or hasattr(type(X), "__array_interface__")
     return (
         isinstance(X, Sequence)
@@ -226,7 +226,7 @@ def _rows(X: Iterable[object]) -> Vector:
 
 
 def _row(item: object) -> Labels | list[object] | None:
-    """The entries of an item in order, None if it has none; what it is, its type decides."""
+    """The entries of an item in order; None if its type is no sequence."""
     kind = type(item)
     try:
         if _is_array(item):
@@ -284,7 +284,7 @@ def _frame(X: object, columns: list[_Column]) -> Labels | sp.coo_matrix:
 
 
 def _require_numbers(name: str, dtype: object) -> None:
-    """Refuse a type whose values are never real numbers; no type at all may hold any."""
+    """Refuse a type whose values are never real numbers; None stands for a list, which may hold some."""
     if getattr(dtype, "kind", None) == "c":
         raise ValueError(f"Complex data not supported in {name}")
     kind = "anything" if dtype is None else kind_of(dtype)

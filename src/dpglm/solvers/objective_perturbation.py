@@ -163,9 +163,9 @@ def _warn_of_short_reach(problem: Problem, p: int, quadratic: float) -> None:
     reach = problem.slope_bound() * problem.radius(p) ** 2 / quadratic if quadratic > 0 else math.inf
     if reach < width:
         warnings.warn(
-            f"the quadratic term that the budget asks for keeps predictions within {reach:.2g} of their "
-            f"start, and targets have a range of {width:.2g}: use a loss that turns linear at a larger "
-            "residual, or another solver",
+            f"the quadratic term that the budget asks for keeps predictions within {reach:.2g} of where "
+            f"they start, and targets have a range of {width:.2g}: a loss that turns linear at a larger "
+            "residual, or another solver, reaches farther",
             UserWarning,
             stacklevel=4,
         )
