@@ -142,11 +142,7 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
 
 
 def default_settings(problem: Problem, p: int, noise: float, clip: float | None) -> tuple[int, float, float]:
-    """(steps, clip, step_size) of coordinate descent; a clip that is given is kept.
-
-    Each update along a coordinate undoes much of the noise of the last one, so the best number of passes
-    hardly depends on the noise: about 10, and slowly rising as noise vanishes.
-    """
+    """(steps, clip, step_size) of coordinate descent; a clip that is given is kept (docs/defaults.md)."""
     stretch = problem.stretch()
     passes = min(max(10 * (2e-3 / noise) ** 0.25, 1.0) * stretch, 50.0)
     steps = math.ceil(passes * problem.dimension(p))

@@ -168,10 +168,7 @@ def default_settings(
 ) -> tuple[int, float, int]:
     """(batch_size, clip, steps) of dual coordinate descent; those that are given are kept.
 
-    The noise of all steps together is proportional to the clip times the number of passes, which is also the
-    longest path of a dual variable. Its length is 0.8 of the largest slope, or less if the penalty is so weak
-    that the noise in predictions would exceed what gradient descent allows. For long paths a small clip is
-    best, because a record continues from its present dual variable.
+    ``path`` is the longest path of a dual variable over the largest slope. Derived in docs/defaults.md.
     """
     batch_size = min(batch_size or max(math.ceil(n * USUAL_RATE), p), n)
     smoothness = problem.bend()

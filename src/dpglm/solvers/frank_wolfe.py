@@ -174,11 +174,7 @@ class FrankWolfe(Solver[FrankWolfePlan]):
 def default_settings(
     problem: Problem, p: int, noise: float, clip: float | None, radius: float
 ) -> tuple[int, float, float]:
-    """(steps, clip, clip of the intercept) of Frank-Wolfe; a clip that is given is kept.
-
-    The error has a part that falls with the number of steps and one, from noise, that grows with its root:
-    steps minimise the sum. The clip is that of a row with about the root of p entries, all equal.
-    """
+    """(steps, clip, intercept_clip) of Frank-Wolfe; a clip that is given is kept (docs/defaults.md)."""
     slope, largest = problem.slope_bound(), float(problem.bounds.features(p).max())
     if clip is None:
         require_bounded_slopes(problem)

@@ -106,11 +106,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
 
 
 def default_settings(problem: Problem, p: int, noise: float, clip: float | None) -> tuple[int, float, float]:
-    """(steps, clip, step_size) of gradient descent; a clip that is given is kept.
-
-    The noise that ends in a prediction is proportional to steps times step_size, however that time is split
-    into steps. It may grow to 0.3 times the largest slope over the smoothness.
-    """
+    """(steps, clip, step_size) of gradient descent; a clip that is given is kept (docs/defaults.md)."""
     clip, fraction = clip_of_gradients(problem, p, noise, clip)
     smoothness, stretch = problem.smoothness(p), problem.stretch()
     time = PREDICTION_NOISE * stretch / (noise * fraction)

@@ -228,9 +228,7 @@ def default_settings(
 ) -> tuple[int, float, float]:
     """(steps, clip, step_size) of greedy coordinate descent; a clip that is given is kept.
 
-    ``norm`` is the norm of a typical row, and ``density`` a typical entry over the one that second moments
-    are computed for (`typical_row`). A coordinate is found if its score exceeds the others by about log p
-    times the noise, so there are few steps if there is much noise or many features.
+    ``norm`` and ``density`` are those of `typical_row`. Derived in docs/defaults.md.
     """
     signal_to_noise = max(math.sqrt(8e-3 / noise), 1.0)
     if clip is None:

@@ -142,10 +142,9 @@ def default_settings(
     clip: float | None,
     quadratic: float | None,
 ) -> tuple[float, float]:
-    """(clip, quadratic) of objective perturbation; those that are given are kept.
+    """(clip, quadratic) of objective perturbation, for one fit; those that are given are kept.
 
-    ``epsilon`` is that of one fit. The quadratic term leaves as much noise in predictions as the default
-    steps of gradient descent, and the curvature of a record costs at most a quarter of epsilon.
+    The curvature of a record costs at most a quarter of ``epsilon``. Derived in docs/defaults.md.
     """
     clip, fraction = default_clip(problem, p, noise, clip), clip_of_gradients(problem, p, noise, clip)[1]
     if quadratic is None:
