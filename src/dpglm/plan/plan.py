@@ -12,18 +12,8 @@ from typing import ClassVar, Self, get_args, get_type_hints
 
 import numpy as np
 
-from .. import display, strict
-from ..accounting import (
-    NOT_NEGATIVE,
-    Composed,
-    Event,
-    Gaussian,
-    Imprecision,
-    Repeated,
-    calibrate,
-    compose,
-    imprecise_delta,
-)
+from .. import accounting, display, strict
+from ..accounting import Composed, Event, Imprecision, Repeated, calibrate
 from ..privacy import Budget, Neighbours, rounded_up
 from .release import Releasable, Release
 
@@ -33,7 +23,7 @@ Setting = bool | int | float | str | tuple[float, ...] | None
 _NUMBERS = tuple[float, ...]
 
 _EPSILON_SLACK = 1e-9
-"""Another machine may round the price in its last digits otherwise."""
+"""The last digits of a price may differ between machines."""
 
 
 @dataclass(frozen=True)
@@ -145,14 +135,14 @@ class Plan:
         """How the price is added up, in words."""
         if not self.budget.private:
             return "not at all: there is no noise"
-        if all(isinstance(event, Gaussian | Imprecision) for event in self.price):
+        if all(isinstance(event, accounting.Gaussian | Imprecision) for event in self.price):
             composed = "exactly, as one Gaussian mechanism (closed form)"
         else:
             composed = "numerically, by privacy-loss curves rounded against us"
         distance = sum(
             count * event.distance for event, count in self.price.items() if isinstance(event, Imprecision)
         )
-        extra = rounded_up(imprecise_delta(distance, self.budget.epsilon), 2)
+        extra = rounded_up(accounting.imprecise_delta(distance, self.budget.epsilon), 2)
         return f"{composed}; noise lies on a public grid, and how it is drawn takes {extra} of delta"
 
     def calibrated(self) -> Self:
@@ -278,7 +268,7 @@ class Plan:
 @lru_cache(maxsize=256)
 @np.errstate(all="ignore")  # noise and counts of a stored plan may be absurd
 def _spent_epsilon(event: Event, budget: Budget) -> float:
-    curve = compose(event)
+    curve = accounting.compose(event)
     epsilon = curve.epsilon(budget.delta)
     # The search for epsilon rounds up; that the budget's own epsilon holds is checked directly.
     return min(epsilon, budget.epsilon) if curve.delta(budget.epsilon) <= budget.delta else epsilon
@@ -321,7 +311,7 @@ def _check(
     by_type: dict[object, strict.Check] = {
         bool: strict.flag,
         int: partial(strict.whole, least=int(name == "steps")),
-        float: strict.level if private else NOT_NEGATIVE,
+        float: strict.level if private else accounting.NOT_NEGATIVE,
         str: strict.text if known is None else strict.named(known),
     }
     scalars = [kind for kind in kinds if kind not in (NoneType, _NUMBERS)]

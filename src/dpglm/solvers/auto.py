@@ -26,11 +26,8 @@ def suited(problem: Problem, n_features: int) -> AnySolver:
     """
     if not math.isfinite(problem.loss.smoothness()):
         return DualCoordinateDescent()
-    return CoordinateDescent() if _unequal(problem, n_features) else GradientDescent()
-
-
-def _unequal(problem: Problem, n_features: int) -> bool:
-    if problem.bounds.feature is None or not isinstance(problem.penalty, Separable):
-        return False
-    limits = problem.bounds.features(n_features)
-    return bool(np.max(limits) >= UNEQUAL * np.min(limits))
+    if problem.bounds.feature is not None and isinstance(problem.penalty, Separable):
+        limits = problem.bounds.features(n_features)
+        if np.max(limits) >= UNEQUAL * np.min(limits):
+            return CoordinateDescent()
+    return GradientDescent()

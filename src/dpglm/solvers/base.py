@@ -174,28 +174,18 @@ AnySolver = Solver[Any]
 
 
 def equal_releases(
-    query: str,
-    mechanism: type[Mechanism],
-    count: int,
-    sensitivity: float | str,
-    *,
-    share: float = 1.0,
-    sampling: Sampling = _EVERYONE,
-    entries: int = 1,
-) -> Release:
+    query: str, mechanism: type[Mechanism], count: int, sensitivity: float | str, *,
+    share: float = 1.0, sampling: Sampling = _EVERYONE, entries: int = 1,
+) -> Release:  # fmt: skip
     """``count`` releases with equal noise, in proportion to what a share of the budget allows them."""
     stated = sensitivity if isinstance(sensitivity, str) else f"{sensitivity:.4g}"
     return Release(query, mechanism(math.sqrt(count / share)), count, stated, sampling, entries)
 
 
 def opposed(
-    solver: AnySolver,
-    n_features: int,
-    penalty: Penalty = _NO_PENALTY,
-    *,
-    fit_intercept: bool = False,
-    crowd: int = 0,
-) -> AuditCase:
+    solver: AnySolver, n_features: int, penalty: Penalty = _NO_PENALTY, *,
+    fit_intercept: bool = False, crowd: int = 0,
+) -> AuditCase:  # fmt: skip
     """Two logistic records whose gradients are opposed in every coordinate.
 
     Their length exceeds 0.1 while margins stay below 1, so a clip of 0.1 makes every release move by its

@@ -108,11 +108,8 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         moments = second_moments(plan.second_moments, plan, problem, curator)
         curvature = problem.loss.smoothness() * moments
         step = plan.step_size / curvature
-        share = (
-            curvature / curvature.sum()
-            if plan.clip_rule == "smoothness"
-            else np.full(len(step), 1 / len(step))
-        )
+        uniform = np.full(len(step), 1 / len(step))
+        share = uniform if plan.clip_rule == "uniform" else curvature / curvature.sum()
         query = CoordinateSums(problem.loss, plan.clip * np.sqrt(share))
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
         if not plan.budget.private:

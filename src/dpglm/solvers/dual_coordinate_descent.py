@@ -157,15 +157,9 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
 
 
 def default_settings(
-    problem: Problem,
-    n: int,
-    p: int,
-    noise: float,
-    batch_size: int | None,
-    clip: float | None,
-    steps: int | None,
-    overlap: float,
-) -> tuple[int, float, int]:
+    problem: Problem, n: int, p: int, noise: float,
+    batch_size: int | None, clip: float | None, steps: int | None, overlap: float,
+) -> tuple[int, float, int]:  # fmt: skip
     """(batch_size, clip, steps) of dual coordinate descent; those that are given are kept.
 
     ``path`` is the longest path of a dual variable over the largest slope. Derived in docs/defaults.md.

@@ -140,13 +140,9 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         gaussian, laplace = Gaussian(deviation), Laplace(deviation / math.sqrt(2))
 
         def planned(additive: Additive) -> GreedyCoordinateDescentPlan:
-            rounds = Release(
-                CoordinateScores.name,
-                Round(selection, additive),
-                steps,
-                (f"{moved} C / sqrt(tr M)", f"{moved} C_j"),
-                entries=task.dimension,
-            )
+            words = f"{moved} C / sqrt(tr M)", f"{moved} C_j"
+            mechanism = Round(selection, additive)
+            rounds = Release(CoordinateScores.name, mechanism, steps, words, entries=task.dimension)
             return GreedyCoordinateDescentPlan(
                 *task.facts, (*first, rounds), steps=steps, clip=clip,
                 step_size=float(self.step_size or step_size), rule=self.rule, second_moments=source,
@@ -166,14 +162,9 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         w = _start(plan.start, problem, p)
         moments = second_moments(plan.second_moments, plan, problem, curator)
         curvature = problem.loss.smoothness() * moments
-        query = CoordinateScores(
-            problem.loss,
-            plan.clip * np.sqrt(curvature / curvature.sum()),
-            curvature,
-            plan.rule,
-            _form(problem),
-            problem.loss.lipschitz(problem.bounds.target) * problem.features(p),
-        )
+        clips = plan.clip * np.sqrt(curvature / curvature.sum())
+        largest = problem.loss.lipschitz(problem.bounds.target) * problem.features(p)
+        query = CoordinateScores(problem.loss, clips, curvature, plan.rule, _form(problem), largest)
         step = plan.step_size / curvature
         # The curvature along the constant feature is known: a longer step would pass the minimum.
         _, along_constant = problem.split(step)

@@ -92,14 +92,9 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
             if self.quadratic is None:
                 _warn_of_short_reach(problem, p, quadratic)
             query = minimiser(problem, n, p, clip, quadratic)
-            release = Release(
-                query=Minimiser.name,
-                mechanism=LinearTerm(1.0, **query.perturbation(task.neighbours)),
-                count=1,
-                sensitivity=f"{task.moved * clip:.4g}",
-                entries=2 * task.dimension,
-            )
-            releases = (release,)
+            mechanism = LinearTerm(1.0, **query.perturbation(task.neighbours))
+            sensitivity, entries = f"{task.moved * clip:.4g}", 2 * task.dimension
+            releases = (Release(query.name, mechanism, 1, sensitivity, entries=entries),)
         plan = ObjectivePerturbationPlan(*task.facts, releases, steps, clip, quadratic)
         try:
             plan = plan.calibrated()
@@ -134,14 +129,9 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
 
 
 def default_settings(
-    problem: Problem,
-    n: int,
-    p: int,
-    noise: float,
-    epsilon: float,
-    clip: float | None,
-    quadratic: float | None,
-) -> tuple[float, float]:
+    problem: Problem, n: int, p: int, noise: float, epsilon: float,
+    clip: float | None, quadratic: float | None,
+) -> tuple[float, float]:  # fmt: skip
     """(clip, quadratic) of objective perturbation, for one fit; those that are given are kept.
 
     The curvature of a record costs at most a quarter of ``epsilon``. Derived in docs/defaults.md.

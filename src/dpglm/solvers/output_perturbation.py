@@ -104,13 +104,6 @@ def minimiser(problem: Problem, n: int, p: int, clip: float, quadratic: float = 
     """The query for the minimiser of a problem, with an L2 part on the intercept as on its features."""
     strength = problem.penalty.strong_convexity + quadratic
     return Minimiser(
-        problem.loss,
-        clip,
-        problem.penalty,
-        n,
-        p,
-        problem.radius(p),
-        quadratic,
-        strength if problem.fit_intercept else None,
-        push=strength * float(np.linalg.norm(problem.start(p))),
-    )
+        problem.loss, clip, problem.penalty, n, p, problem.radius(p), quadratic,
+        strength if problem.fit_intercept else None, push=strength * float(np.linalg.norm(problem.start(p))),
+    )  # fmt: skip
