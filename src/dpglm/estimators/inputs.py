@@ -12,7 +12,7 @@ import sys
 import warnings
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeGuard, cast
+from typing import NamedTuple, Protocol, TypeGuard, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -193,7 +193,7 @@ def _objects(entries: Sequence[object]) -> Labels:
     return values
 
 
-def _unmasked(array: np.ma.MaskedArray[Any, Any]) -> Labels:
+def _unmasked(array: np.ma.MaskedArray[tuple[int, ...], np.dtype[np.generic]]) -> Labels:
     """The array as one of objects, None under the mask: a fill value would count as a value."""
     values = np.array(array.data, dtype=object)
     values[np.ma.getmaskarray(array)] = None

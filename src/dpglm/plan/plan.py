@@ -187,7 +187,7 @@ class Plan:
         found["neighbours"] = Neighbours.from_name(found["neighbours"])
         found["releases"] = tuple(map(Release.from_dict, strict.sequence("releases", found["releases"])))
         plan = kind(**found, **settings)
-        plan._refuse_lies()
+        plan._refuse_overspending()
         strict.require_sealed("the plan", values)
         return plan
 
@@ -196,7 +196,7 @@ class Plan:
         """The inverse of ``to_json``."""
         return Plan.from_dict(strict.from_json(content))
 
-    def _refuse_lies(self) -> None:
+    def _refuse_overspending(self) -> None:
         """Refuse a stored plan that spends more than its budget, or makes another number of steps."""
         if not self.budget.private:
             return

@@ -18,7 +18,7 @@ from ..problem import Problem
 from ..queries import CoordinateRule, CoordinateSums, SecondMoments
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import CROSSING_STEP, clip_of_gradients
-from .moments import SOURCES, Moments, Source, require_separable, second_moments
+from .moments import CORNERS, SOURCES, Moments, Source, require_separable, second_moments
 
 CLIP_RULES = ("smoothness", "uniform")
 _SETTLED = 1e-7
@@ -131,11 +131,9 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         small = partial(cls, steps=3, clip=0.1, step_size=0.1)
         sums = opposed(small(second_moments="bounds"), 2)
-        # Second moments differ most between two corners of the ball, where partial derivatives differ less.
         moments = opposed(small(second_moments="private", share=0.9, periods=2), 2)
-        corners = ((np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0))
         intercept = opposed(small(second_moments="bounds"), 1, fit_intercept=True, crowd=7)
-        return sums, replace(moments, first=corners[0], second=corners[1]), intercept
+        return sums, replace(moments, first=CORNERS[0], second=CORNERS[1]), intercept
 
 
 def default_settings(problem: Problem, p: int, noise: float, clip: float | None) -> tuple[int, float, float]:

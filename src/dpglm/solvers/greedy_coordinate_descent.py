@@ -21,7 +21,7 @@ from ..problem import Problem
 from ..queries import RULES, CoordinateRule, CoordinateScores, SecondMoments
 from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .defaults import MOST_PRIVATE_STEPS, require_bounded_slopes
-from .moments import SOURCES, Moments, Source, require_separable, second_moments, typical_row
+from .moments import CORNERS, SOURCES, Moments, Source, require_separable, second_moments, typical_row
 
 SELECTIONS: dict[str, type[Selection]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
 RELEASES = ("auto", "gaussian", "laplace")
@@ -208,9 +208,7 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
             replace(opposed(solver, 2), bystanders=bystanders, first=first, second=second)
             for solver in solvers
         )
-        # Second moments differ most between two corners of the ball.
-        corners = ((np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0))
-        moments = replace(opposite[2], first=corners[0], second=corners[1])
+        moments = replace(opposite[2], first=CORNERS[0], second=CORNERS[1])
         return (*opposite[:2], moments, opposed(solvers[0], 1, fit_intercept=True, crowd=7))
 
 

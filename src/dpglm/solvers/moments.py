@@ -23,6 +23,9 @@ SOURCES = ("bounds", "private", "even")
 Source = str | tuple[float, ...]
 """Where second moments come from, one of `SOURCES`, or the declared values."""
 
+CORNERS = (np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0)
+"""Two records between which second moments differ most, for audits: corners of the ball of rows."""
+
 _MOST_NOISE = 0.3
 _DENSITY = 0.4
 
