@@ -18,18 +18,6 @@ from .privacy import Budget, Guarantee, Neighbours
 __version__ = "0.2.0"
 
 __all__ = [
-    "Bounds",
-    "BoundsScaler",
-    "Budget",
-    "ElasticNet",
-    "GLMClassifier",
-    "GLMRegressor",
-    "Guarantee",
-    "Lasso",
-    "LinearRegression",
-    "LinearSVC",
-    "LinearSVR",
-    "LogisticRegression",
-    "Neighbours",
-    "Ridge",
-]
+    "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "Guarantee",
+    "Lasso", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "Neighbours", "Ridge",
+]  # fmt: skip

@@ -75,28 +75,31 @@ class Bounds:
 
     def features(self, n_features: int) -> Vector:
         """Bound on the absolute value of each feature: the declared one, or the row norm."""
-        largest = math.inf if self.row_norm is None else self.row_norm
         if self.feature is None:
-            return np.full(n_features, largest)
+            return np.full(n_features, self._largest_norm)
         if isinstance(self.feature, np.ndarray) and self.feature.shape != (n_features,):
             raise ValueError(
                 f"Bounds.feature has {self.feature.size} entries, the table has {n_features} features"
             )
-        return np.minimum(np.broadcast_to(self.feature, n_features), largest)
+        limits: Vector = np.minimum(np.broadcast_to(self.feature, n_features), self._largest_norm)
+        return limits
 
     def radius(self, n_features: int) -> float:
         """Largest Euclidean norm that a row within the bounds can have."""
         if self.feature is None:
-            return float(self.row_norm)  # type: ignore[arg-type]
-        reach = float(np.linalg.norm(self.features(n_features)))
-        return reach if self.row_norm is None else min(reach, self.row_norm)
+            return self._largest_norm
+        return min(float(np.linalg.norm(self.features(n_features))), self._largest_norm)
+
+    @property
+    def _largest_norm(self) -> float:
+        return math.inf if self.row_norm is None else self.row_norm
 
     @property
     def limits_rows(self) -> bool:
         """Whether there is a row that lies outside."""
         return self.feature is not None or self.row_norm != math.inf
 
-    @np.errstate(all="ignore")  # a warning about a number would tell of a row
+    @np.errstate(all="ignore")  # a warning about a number would reveal something about a row
     def clip(self, X: ArrayLike | sp.sparray | sp.spmatrix) -> Vector | sp.csr_array:
         """A copy of ``X`` with every row inside the bounds, as a prediction sees it.
 
@@ -139,9 +142,9 @@ class Bounds:
 
     def shrink(self, norms: Vector) -> Vector:
         """Factor at most 1 that brings rows of these norms inside ``row_norm``."""
-        if self.row_norm is None or self.row_norm == math.inf:
+        if self._largest_norm == math.inf:
             return np.ones_like(norms)
-        return self.row_norm / np.maximum(norms, self.row_norm)
+        return self._largest_norm / np.maximum(norms, self._largest_norm)
 
     @property
     def rows_in_words(self) -> str:

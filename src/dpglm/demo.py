@@ -9,6 +9,7 @@ import matplotlib
 import numpy as np
 
 from dpglm import Bounds, LogisticRegression
+from dpglm.arrays import Vector
 from dpglm.datasets import Adult, load_adult
 
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -34,7 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     print("The promise (model.privacy_)\n")
     print(model.privacy_, "\n")
-    print("The model: the features that speak most for and against\n")
+    print("The model: the features with the largest coefficients, for and against\n")
     order = np.argsort(model.coef_[0])
     for j in [*order[::-1][:6], *order[:6][::-1]]:
         print(f"  {model.coef_[0][j]:+7.2f}  {adult.feature_names[j]}")
@@ -57,7 +58,7 @@ def _accuracy(model: LogisticRegression, adult: Adult) -> float:
     return float(model.score(adult.X_test, adult.y_test))
 
 
-def _draw(curve: np.ndarray, exact: float, majority: float, out: Path) -> None:
+def _draw(curve: Vector, exact: float, majority: float, out: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 

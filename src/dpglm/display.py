@@ -34,8 +34,8 @@ def paragraph(words: str) -> str:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table with a head, or nothing if it has no rows."""
-    body = [_row(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) for row in rows]
-    head = _row(f'<th scope="col" style="{_NAME}">{escape(name)}</th>' for name in columns)
+    body = [_row(*map(_cell, row)) for row in rows]
+    head = _row(*(_head("col", name) for name in columns))
     return _table(head, *body) if body else ""
 
 
@@ -46,17 +46,7 @@ def releases(rows: Iterable[Sequence[str]]) -> str:
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
     """Names with what there is to say of each."""
-    return _table(
-        *(
-            _row(
-                (
-                    f'<th scope="row" style="{_NAME}">{escape(name)}</th>',
-                    f'<td style="{_CELL}">{escape(words)}</td>',
-                )
-            )
-            for name, words in pairs
-        )
-    )
+    return _table(*(_row(_head("row", name), _cell(words)) for name, words in pairs))
 
 
 def folded(title: str, items: Iterable[str]) -> str:
@@ -69,5 +59,13 @@ def _table(*rows: str) -> str:
     return f'<table style="{_TABLE}">{"".join(rows)}</table>'
 
 
-def _row(cells: Iterable[str]) -> str:
+def _row(*cells: str) -> str:
     return f'<tr style="{_ROW}">{"".join(cells)}</tr>'
+
+
+def _head(scope: str, name: str) -> str:
+    return f'<th scope="{scope}" style="{_NAME}">{escape(name)}</th>'
+
+
+def _cell(words: str) -> str:
+    return f'<td style="{_CELL}">{escape(words)}</td>'

@@ -8,7 +8,7 @@
 
     PrivacyWarning          (a UserWarning) a setting that weakens or narrows the promise
 
-None of them depends on the value of a record: they speak of shapes, types and parameters only.
+None of them depends on the value of a record, only on shapes, types and parameters.
 """
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from enum import Enum
-from typing import Any
+from typing import TypedDict
 
 from . import display, strict
 
@@ -22,6 +22,11 @@ class Neighbours(Enum):
     def __init__(self, name: str) -> None:
         self.records_moved = 2 if name == "replace-one" else 1
         """How many clipped contributions differ between neighbours: 2 replaced, 1 zeroed out."""
+
+    @classmethod
+    def from_name(cls, name: object) -> Neighbours:
+        """The relation of this name; another name is refused."""
+        return cls(strict.one_of("neighbours", name, [relation.value for relation in cls]))
 
     @property
     def words(self) -> str:
@@ -59,12 +64,12 @@ class Budget:
         """The budget of a fit to n records: delta defaults to 1/n², and to 1/100 below ten records."""
         return cls(epsilon, 1.0 / max(n_records, 10) ** 2 if delta is None else delta)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The budget as JSON-able values; an infinite epsilon is the text "inf"."""
         return {"epsilon": strict.plain("epsilon", self.epsilon), "delta": self.delta}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Budget:
+    def from_dict(cls, values: Mapping[str, object]) -> Budget:
         """The inverse of ``to_dict``."""
         found = strict.mapping("budget", values, ("epsilon", "delta"))
         return cls(strict.numeric(found["epsilon"]), found["delta"])
@@ -85,6 +90,20 @@ NOT_COVERED = (
 )
 
 
+class StatedRelease(TypedDict):
+    """What a promise states of each kind of release."""
+
+    query: str
+    mechanism: str
+    noise: float
+    parameters: Mapping[str, object]
+    count: int
+    sensitivity: str
+    sampling: str
+    entries: int
+    follows: bool
+
+
 _RELEASE: dict[str, strict.Check] = {
     "query": strict.text,
     "mechanism": strict.text,
@@ -96,7 +115,6 @@ _RELEASE: dict[str, strict.Check] = {
     "entries": strict.whole,
     "follows": strict.flag,
 }
-"""What a promise states of each kind of release."""
 
 _STATED: dict[str, strict.Check] = {
     # What was spent may be nothing: a delta above the rate of a single batch pays for all of it.
@@ -140,14 +158,14 @@ class Guarantee:
     secure : bool
         Whether the noise was unpredictable. If not, nothing is promised.
     not_covered : tuple of str
-        What the promise does not speak of.
+        What the promise does not cover.
     """
 
     epsilon: float
     delta: float
     neighbours: str
-    public: Mapping[str, Any]
-    releases: tuple[Mapping[str, Any], ...]
+    public: Mapping[str, object]
+    releases: tuple[StatedRelease, ...]
     composition: str
     randomness: str
     secure: bool
@@ -166,19 +184,18 @@ class Guarantee:
             if relation != self.neighbours:
                 raise strict.wrong("neighbours of a release", relation, repr(self.neighbours))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The promise as JSON-able values; an infinite epsilon is the text "inf"."""
-        values = {field.name: strict.plain(field.name, getattr(self, field.name)) for field in fields(self)}
-        return strict.sealed(values)
+        return strict.sealed({name: strict.plain(name, getattr(self, name)) for name in _STATED})
 
     def to_json(self) -> str:
         """The promise as strict JSON text."""
         return strict.to_json(self.to_dict())
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Guarantee:
+    def from_dict(cls, values: Mapping[str, object]) -> Guarantee:
         """The inverse of ``to_dict``; refuses what contradicts itself or was edited."""
-        found = strict.mapping("a guarantee", values, ["digest", *(field.name for field in fields(cls))])
+        found = strict.mapping("a guarantee", values, ("digest", *_STATED))
         del found["digest"]
         guarantee = cls(**found | {"epsilon": strict.numeric(found["epsilon"])})
         strict.require_sealed("the guarantee", values)
@@ -260,16 +277,14 @@ class Guarantee:
             display.paragraph(f"In words: {self.meaning}." if self.private else ""),
             display.releases(
                 (
-                    (
-                        str(r["count"]),
-                        r["query"],
-                        r["mechanism"],
-                        f"{r['noise']:.4g}",
-                        r["sensitivity"],
-                        r["sampling"],
-                    )
-                    for r in self.releases
-                ),
+                    str(r["count"]),
+                    r["query"],
+                    r["mechanism"],
+                    f"{r['noise']:.4g}",
+                    r["sensitivity"],
+                    r["sampling"],
+                )
+                for r in self.releases
             ),
             display.facts(
                 [

@@ -20,9 +20,9 @@ _LEAST_SLOPE, _LARGEST_SLOPE = 1e-100, 1e100
 class Problem:
     """Minimise (1/n) sum of loss(x_i · w, y_i) + penalty(w), known without any record.
 
-    The intercept is the coefficient of a constant feature, half as large as a row may be long: a full
-    length would enlarge every gradient, a small one would let the intercept learn too slowly. It is
-    the last entry of w, is not penalised, and is clipped and paid for like any other feature.
+    The intercept is the coefficient of a constant feature. Its value is half the largest allowed row norm: a
+    larger one would enlarge every gradient, a smaller one would let the intercept learn too slowly. The
+    intercept is the last entry of w, is not penalised, and is clipped and accounted for like any feature.
     """
 
     loss: Loss
@@ -79,10 +79,10 @@ class Problem:
         return largest
 
     def bend(self) -> float:
-        """Curvature of the loss on the scale of predictions, which settings follow.
+        """Curvature of the loss on the scale of predictions; default settings depend on it.
 
         It is the smoothness, unless a regression loss turns linear inside the range of targets: then it is
-        the slope over half the range. For a margin whose slope jumps it is 1.
+        the slope over half the range. For a classification loss whose slope jumps it is 1.
         """
         half, smoothness = self._half_range(), self.loss.smoothness()
         if self.loss.kind == "regression" and half is not None:
@@ -104,7 +104,7 @@ class Problem:
         return (high - low) / 2
 
     def start(self, n_features: int) -> Vector:
-        """Public starting point: zero, or what is nearest to it in a constraint set.
+        """Public starting point: zero, or the nearest point of a constraint set.
 
         The intercept of a regression starts at the middle of its range.
         """
@@ -115,7 +115,7 @@ class Problem:
         return w
 
     def prox(self, w: Vector, step: float) -> Vector:
-        """Proximal step of the penalty, which leaves the intercept alone."""
+        """Proximal step of the penalty; the intercept stays as it is."""
         features, intercept = self.split(w)
         return self.join(self.penalty.prox(features, step), intercept)
 

@@ -11,19 +11,25 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 MOST = 2**63 - 1
 """No count is larger."""
 
-Check = Callable[[str, Any], Any]
+Check = Callable[[str, object], object]
 """Takes the name and the value of a field; returns the value as plain Python, or raises a ValueError."""
 
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+"""What JSON text can hold."""
 
-def number(name: str, value: Any, needed: str, holds: Callable[[float], bool]) -> float:
+T = TypeVar("T")
+
+
+def number(name: str, value: object, needed: str, holds: Callable[[float], bool]) -> float:
     """The value as a float, if it is a real number for which the condition holds."""
     if type(value) is not float and (not isinstance(value, Real) or isinstance(value, bool)):
         raise wrong(name, value, needed)
@@ -36,65 +42,59 @@ def number(name: str, value: Any, needed: str, holds: Callable[[float], bool]) -
     return found
 
 
-def level(name: str, value: Any) -> float:
-    """The value as a float, finite and at least 0."""
-    return number(name, value, "finite and >= 0", lambda found: 0 <= found < math.inf)
-
-
-def positive(name: str, value: Any) -> float:
-    """The value as a float, finite and above 0."""
-    return number(name, value, "positive and finite", lambda found: 0 < found < math.inf)
-
-
-def whole(name: str, value: Any, least: int = 1) -> int:
+def whole(name: str, value: object, least: int = 1) -> int:
     """The value as an int that is at least so large."""
-    if type(value) is not int and (not isinstance(value, Integral) or isinstance(value, bool)):
-        raise wrong(name, value, f"a whole number from {least} on")
-    if not least <= int(value) <= MOST:
-        raise wrong(name, value, f"a whole number from {least} on")
-    return int(value)
+    if type(value) is int or isinstance(value, Integral) and not isinstance(value, bool):
+        found = int(value)
+        if least <= found <= MOST:
+            return found
+    raise wrong(name, value, f"a whole number from {least} on")
 
 
-def within(needed: str, holds: Callable[[float], bool]) -> Check:
+def within(needed: str, holds: Callable[[float], bool]) -> Callable[[str, object], float]:
     """The check for a number for which a condition holds."""
     return lambda name, value: number(name, value, needed, holds)
 
 
-def named(known: Collection[str]) -> Check:
+level = within("finite and >= 0", lambda found: 0 <= found < math.inf)
+positive = within("positive and finite", lambda found: 0 < found < math.inf)
+
+
+def named(known: Collection[str]) -> Callable[[str, object], str]:
     """The check for one of the known names."""
     return lambda name, value: one_of(name, value, known)
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: object) -> bool:
     """The value as a bool."""
     if not isinstance(value, bool | np.bool_):
         raise wrong(name, value, "True or False")
     return bool(value)
 
 
-def text(name: str, value: Any) -> str:
+def text(name: str, value: object) -> str:
     """The value as text that is not empty."""
     if not isinstance(value, str) or not value.strip():
         raise wrong(name, value, "text that is not empty")
     return str(value)
 
 
-def two_texts(name: str, value: Any) -> tuple[str, str]:
+def two_texts(name: str, value: object) -> tuple[str, str]:
     """The value as two texts, one for each part of a round."""
-    first, *second = sequence(name, value) or (None,)
-    if len(second) != 1:
+    texts = sequence(name, value)
+    if len(texts) != 2:
         raise wrong(name, value, "two texts, one for each part of a round")
-    return text(name, first), text(name, second[0])
+    return text(name, texts[0]), text(name, texts[1])
 
 
-def one_of(name: str, value: Any, known: Collection[str]) -> str:
+def one_of(name: str, value: object, known: Collection[str]) -> str:
     """The value as one of the known names."""
     if not isinstance(value, str) or value not in known:
         raise wrong(name, value, f"one of {sorted(known)}")
     return str(value)
 
 
-def mapping(name: str, value: Any, keys: Collection[str] | None = None) -> dict[str, Any]:
+def mapping(name: str, value: object, keys: Collection[str] | None = None) -> dict[str, Any]:
     """The value as a dict whose keys are text; if keys are given, exactly these."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise wrong(name, value, "a mapping with names as keys")
@@ -104,7 +104,7 @@ def mapping(name: str, value: Any, keys: Collection[str] | None = None) -> dict[
     return dict(value)
 
 
-def sequence(name: str, value: Any) -> tuple[Any, ...]:
+def sequence(name: str, value: object) -> tuple[Any, ...]:
     """The value as a tuple, if it is a list or a tuple."""
     if not isinstance(value, list | tuple):
         raise wrong(name, value, "a list")
@@ -114,7 +114,7 @@ def sequence(name: str, value: Any) -> tuple[Any, ...]:
 def either(scalar: Check | None, numbers: bool, none: bool) -> Check:
     """The check for a value of one kind, or finite numbers, or None, where these are allowed."""
 
-    def check(name: str, value: Any) -> Any:
+    def check(name: str, value: object) -> object:
         if value is None and none:
             return None
         if numbers and (scalar is None or isinstance(value, list | tuple)):
@@ -134,14 +134,14 @@ def each(check: Check) -> Check:
 def record(checks: Mapping[str, Check]) -> Check:
     """The check for a mapping with exactly these fields, each of which passes its check."""
 
-    def check(name: str, value: Any) -> Any:
+    def check(name: str, value: object) -> object:
         values = mapping(name, value, checks)
         return plain(name, {key: checks[key](key, values[key]) for key in checks})
 
     return check
 
 
-def plain(name: str, value: Any) -> Any:
+def plain(name: str, value: object) -> Json:
     """The value as what JSON holds: NumPy scalars as Python ones, tuples as lists, infinity as "inf"."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -158,28 +158,28 @@ def plain(name: str, value: Any) -> Any:
     )
 
 
-def numeric(value: Any) -> Any:
+def numeric(value: T) -> T | float:
     """Infinity for its text, any other value as it is: for fields that hold a number."""
     return math.inf if isinstance(value, str) and value == "inf" else value
 
 
-def sealed(values: dict[str, Any]) -> dict[str, Any]:
+def sealed(values: Mapping[str, object]) -> dict[str, object]:
     """The values with a digest of all of them, so that an edit is seen when they are read."""
     return {**values, "digest": _digest(values)}
 
 
-def require_sealed(name: str, values: Mapping[str, Any]) -> None:
+def require_sealed(name: str, values: Mapping[str, object]) -> None:
     """Refuse values whose digest is not theirs. Whoever writes them anew can also compute it anew."""
     if values["digest"] != _digest({key: value for key, value in values.items() if key != "digest"}):
         raise ValueError(f"{name} was edited after it was written: its digest is that of other values")
 
 
-def _digest(values: Mapping[str, Any]) -> str:
+def _digest(values: Mapping[str, object]) -> str:
     canonical = json.dumps(plain("values", values), sort_keys=True, allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def to_json(values: Any) -> str:
+def to_json(values: object) -> str:
     """The values as JSON text that every strict reader accepts."""
     return json.dumps(values, indent=2, allow_nan=False)
 
@@ -195,12 +195,17 @@ def keep(holder: object, **checks: Check) -> None:
         object.__setattr__(holder, name, check(name, getattr(holder, name)))
 
 
-def wrong(name: str, value: Any, needed: str) -> ValueError:
+def names(kind: type) -> tuple[str, ...]:
+    """The fields that a dataclass is made of."""
+    return tuple(field.name for field in fields(kind) if field.init)
+
+
+def wrong(name: str, value: object, needed: str) -> ValueError:
     """The error for a value that is not what is needed."""
     return ValueError(f"{name} must be {needed}, got {value!r}")
 
 
-def _refused(token: str) -> Any:
+def _refused(token: str) -> None:
     raise ValueError(f"{token} is no JSON: infinity is written as the text 'inf', and NaN is never written")
 
 
@@ -211,7 +216,7 @@ def _finite(token: str) -> float:
     return value
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]

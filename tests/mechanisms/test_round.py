@@ -140,7 +140,7 @@ def test_a_stored_round_is_read_back_and_holds_both_mechanisms(mechanism):
 
 def test_a_round_is_told_as_two_lines_of_which_the_second_follows():
     release = Release("scores", KINDS[0], 5, ("1", "C_j"), entries=7)
-    first, second = release.told(fits=2)
+    first, second = release.stated(fits=2)
     assert (first["query"], first["mechanism"], first["noise"]) == ("scores", "Exponential", 2.0)
     assert (first["sensitivity"], first["entries"], first["follows"]) == ("1", 7, False)
     assert (second["query"], second["mechanism"], second["noise"]) == (Round.value, "Gaussian", 5.0)

@@ -26,23 +26,7 @@ from .events import (
 from .gaussian import gaussian_delta, gaussian_mu
 
 __all__ = [
-    "NOT_NEGATIVE",
-    "RATE",
-    "Composed",
-    "Curve",
-    "Event",
-    "Exponential",
-    "Gaussian",
-    "Imprecision",
-    "Laplace",
-    "ObjectivePerturbation",
-    "PoissonGaussian",
-    "Pure",
-    "Repeated",
-    "calibrate",
-    "compose",
-    "event_from_dict",
-    "gaussian_delta",
-    "gaussian_mu",
-    "imprecise_delta",
-]
+    "NOT_NEGATIVE", "RATE", "Composed", "Curve", "Event", "Exponential", "Gaussian", "Imprecision",
+    "Laplace", "ObjectivePerturbation", "PoissonGaussian", "Pure", "Repeated", "calibrate", "compose",
+    "event_from_dict", "gaussian_delta", "gaussian_mu", "imprecise_delta",
+]  # fmt: skip

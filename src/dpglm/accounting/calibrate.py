@@ -102,22 +102,21 @@ def _verified(event: Event, epsilon: float, delta: float, factor: float) -> floa
 
 def _first_guess(event: Event, target: float) -> float:
     """Return the factor at which the composition resembles the Gaussian mechanism of the budget."""
+
+    def size(factor: float) -> float:
+        return normal_form(event.scaled(factor)).size
+
     low, high = 1.0, 1.0
-    while _size(event, low) < target:
+    while size(low) < target:
         low /= 2
         if low < 1e-9:
             break
-    while _size(event, high) > target:
+    while size(high) > target:
         high *= 2
     for _ in range(12):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if _size(event, middle) > target else (low, middle)
+        low, high = (middle, high) if size(middle) > target else (low, middle)
     return high
-
-
-def _size(event: Event, factor: float) -> float:
-    form: NormalForm = normal_form(event.scaled(factor))
-    return form.size
 
 
 def _search(event: Event, epsilon: float, delta: float, guess: float, ceiling: float) -> float:

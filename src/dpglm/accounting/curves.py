@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Vector
-from .events import Neighbours
+from .events import Relation
 from .gaussian import hockey_stick, mills_difference, tail_difference
 
 # Losses above this are charged as certain failure.
@@ -92,7 +92,7 @@ def bounded_range_profile(eta: float) -> Profile:
     return symmetric(lambda x: np.expm1(np.minimum(x - eta, 0.0) / 2) ** 2 / -math.expm1(-eta))
 
 
-def poisson_profile(noise: float, rate: float, neighbours: Neighbours) -> Profile:
+def poisson_profile(noise: float, rate: float, neighbours: Relation) -> Profile:
     """Return the curve of the Poisson-sampled Gaussian (docs/proofs/poisson_sampling.md)."""
     if neighbours == "replace-one":
         return symmetric(lambda x: _replace_one(noise, rate, x))

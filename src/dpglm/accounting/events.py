@@ -7,14 +7,14 @@ Poisson sampling and objective perturbation, whose price is a different curve fo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, Protocol, cast, runtime_checkable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
 
 from .. import strict
 
-Neighbours = Literal["zero-out", "replace-one"]
-RELATIONS: tuple[Neighbours, ...] = ("zero-out", "replace-one")
+Relation = Literal["zero-out", "replace-one"]
+RELATIONS: tuple[Relation, ...] = ("zero-out", "replace-one")
 Slopes = Literal["any", "signed", "logistic"]
 SLOPES: tuple[Slopes, ...] = ("any", "signed", "logistic")
 
@@ -35,7 +35,7 @@ class Event(Protocol):
         """Return the same mechanism with all its noise multiplied by ``factor``."""
         ...
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return a JSON-able description; `event_from_dict` is its inverse."""
         ...
 
@@ -45,12 +45,25 @@ class _Leaf:
 
     kind: ClassVar[str]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, **strict.plain(self.kind, vars(self))}
+    def to_dict(self) -> dict[str, object]:
+        return {"kind": self.kind, **{name: strict.plain(name, value) for name, value in vars(self).items()}}
 
 
 @dataclass(frozen=True)
-class Gaussian(_Leaf):
+class Noisy(_Leaf):
+    """An event whose price falls as its ``noise`` grows; 0 means an infinite price."""
+
+    noise: float
+
+    def __post_init__(self) -> None:
+        strict.keep(self, noise=strict.level)
+
+    def scaled(self, factor: float) -> Self:
+        return replace(self, noise=self.noise * _factor(factor))
+
+
+@dataclass(frozen=True)
+class Gaussian(Noisy):
     """Gaussian release.
 
     Parameters
@@ -59,61 +72,40 @@ class Gaussian(_Leaf):
         Standard deviation over L2 sensitivity. 0 means an infinite price.
     """
 
-    noise: float
     kind: ClassVar[str] = "gaussian"
-
-    def __post_init__(self) -> None:
-        strict.keep(self, noise=strict.level)
-
-    def scaled(self, factor: float) -> Gaussian:
-        return Gaussian(self.noise * _factor(factor))
 
 
 @dataclass(frozen=True)
-class Laplace(_Leaf):
+class Laplace(Noisy):
     """Laplace release.
 
     Parameters
     ----------
-    scale : float
-        Scale of the noise over L1 sensitivity; the release is 1/scale-DP. 0 means an infinite price.
+    noise : float
+        Scale of the noise over L1 sensitivity; the release is 1/noise-DP. 0 means an infinite price.
     """
 
-    scale: float
     kind: ClassVar[str] = "laplace"
-
-    def __post_init__(self) -> None:
-        strict.keep(self, scale=strict.level)
-
-    def scaled(self, factor: float) -> Laplace:
-        return Laplace(self.scale * _factor(factor))
 
 
 @dataclass(frozen=True)
-class Exponential(_Leaf):
+class Exponential(Noisy):
     """Exponential mechanism: add Gumbel noise to every score, choose the largest.
 
-    Its privacy loss has bounded range 2/scale. Laplace noisy-max and permute-and-flip do not: they are
+    Its privacy loss has bounded range 2/noise. Laplace noisy-max and permute-and-flip do not: they are
     `Pure` events.
 
     Parameters
     ----------
-    scale : float
+    noise : float
         Scale of the Gumbel noise over the sensitivity of one score. 0 means an infinite price.
     """
 
-    scale: float
     kind: ClassVar[str] = "exponential"
-
-    def __post_init__(self) -> None:
-        strict.keep(self, scale=strict.level)
-
-    def scaled(self, factor: float) -> Exponential:
-        return Exponential(self.scale * _factor(factor))
 
 
 @dataclass(frozen=True)
-class PoissonGaussian(_Leaf):
+class PoissonGaussian(Noisy):
     """Gaussian release of a sum over a Poisson sample: every record is in with probability ``rate``.
 
     Parameters
@@ -126,20 +118,17 @@ class PoissonGaussian(_Leaf):
         The relation the price is for.
     """
 
-    noise: float
     rate: float
-    neighbours: Neighbours
+    neighbours: Relation
     kind: ClassVar[str] = "poisson-gaussian"
 
     def __post_init__(self) -> None:
-        strict.keep(self, noise=strict.level, rate=RATE, neighbours=strict.named(RELATIONS))
-
-    def scaled(self, factor: float) -> PoissonGaussian:
-        return PoissonGaussian(self.noise * _factor(factor), self.rate, self.neighbours)
+        super().__post_init__()
+        strict.keep(self, rate=RATE, neighbours=strict.named(RELATIONS))
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation(_Leaf):
+class ObjectivePerturbation(Noisy):
     """Release of the minimiser of an objective with a quadratic term and a random linear one.
 
     The objective is ``sum_i loss(x_i . w, y_i) + r(w) + (lambda/2) ||w||^2 + b . w`` with convex losses, a
@@ -162,19 +151,16 @@ class ObjectivePerturbation(_Leaf):
         The relation the price is for.
     """
 
-    noise: float
     curvature: float
     slopes: Slopes
     reach: float
-    neighbours: Neighbours
+    neighbours: Relation
     kind: ClassVar[str] = "objective-perturbation"
 
     def __post_init__(self) -> None:
-        strict.keep(self, noise=strict.level, curvature=strict.level, reach=_REACH)
+        super().__post_init__()
+        strict.keep(self, curvature=strict.level, reach=_REACH)
         strict.keep(self, slopes=strict.named(SLOPES), neighbours=strict.named(RELATIONS))
-
-    def scaled(self, factor: float) -> ObjectivePerturbation:
-        return replace(self, noise=self.noise * _factor(factor))
 
 
 @dataclass(frozen=True)
@@ -237,7 +223,7 @@ class Repeated:
     def scaled(self, factor: float) -> Repeated:
         return Repeated(self.event.scaled(factor), self.count)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {"kind": self.kind, "event": self.event.to_dict(), "count": self.count}
 
 
@@ -261,38 +247,26 @@ class Composed:
     def scaled(self, factor: float) -> Composed:
         return Composed(tuple(event.scaled(factor) for event in self.events))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {"kind": self.kind, "events": [event.to_dict() for event in self.events]}
 
 
-def event_from_dict(description: Mapping[str, Any]) -> Event:
+def event_from_dict(description: Mapping[str, object]) -> Event:
     """Rebuild an event from `Event.to_dict`; an unknown kind, and missing or unknown fields, are refused."""
     values = strict.mapping("an event", description)
     kind = _KINDS[strict.one_of("kind of event", values.get("kind"), _KINDS)]
-    names = ["kind", *(field.name for field in fields(kind))]
-    values = strict.mapping(f"an event of kind {kind.kind!r}", values, names)
+    values = strict.mapping(f"an event of kind {kind.kind!r}", values, ("kind", *strict.names(kind)))
     del values["kind"]
     if "event" in values:
         values["event"] = event_from_dict(values["event"])
     if "events" in values:
         values["events"] = tuple(map(event_from_dict, strict.sequence("events", values["events"])))
-    return cast(Event, kind(**{name: strict.numeric(value) for name, value in values.items()}))
+    build: Callable[..., Event] = kind
+    return build(**{name: strict.numeric(value) for name, value in values.items()})
 
 
-_KINDS: dict[str, Any] = {
-    cls.kind: cls
-    for cls in (
-        Gaussian,
-        Laplace,
-        Exponential,
-        PoissonGaussian,
-        ObjectivePerturbation,
-        Pure,
-        Imprecision,
-        Repeated,
-        Composed,
-    )
-}
+_LEAVES = (Gaussian, Laplace, Exponential, PoissonGaussian, ObjectivePerturbation, Pure, Imprecision)
+_KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in (*_LEAVES, Repeated, Composed)}
 
 
 def _require_event(name: str, value: object) -> None:

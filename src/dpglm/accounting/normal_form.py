@@ -10,13 +10,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 
-from .curves import (
-    Profile,
-    gaussian_profile,
-    laplace_profile,
-    poisson_profile,
-    pure_profile,
-)
+from .curves import Profile, gaussian_profile, laplace_profile, poisson_profile, pure_profile
 from .events import (
     Composed,
     Event,
@@ -24,6 +18,7 @@ from .events import (
     Gaussian,
     Imprecision,
     Laplace,
+    Noisy,
     ObjectivePerturbation,
     PoissonGaussian,
     Pure,
@@ -44,13 +39,13 @@ class Round:
     @property
     def eta(self) -> float:
         """Range of the privacy loss of the selection."""
-        return 2 / self.selection.scale
+        return 2 / self.selection.noise
 
     @property
     def release_profile(self) -> Profile | None:
         if isinstance(self.release, Gaussian):
             return gaussian_profile(1 / self.release.noise)
-        return laplace_profile(1 / self.release.scale) if self.release else None
+        return laplace_profile(1 / self.release.noise) if self.release else None
 
 
 @dataclass
@@ -111,7 +106,7 @@ def normal_form(event: Event) -> NormalForm:
 def single_profile(event: Single) -> Profile:
     """Return the curve of one event."""
     if isinstance(event, Laplace):
-        return laplace_profile(1 / event.scale)
+        return laplace_profile(1 / event.noise)
     if isinstance(event, Pure):
         return pure_profile(event.epsilon)
     if isinstance(event, ObjectivePerturbation):
@@ -124,9 +119,9 @@ def pure_epsilon(event: Event | None) -> float:
     if event is None:
         return 0.0
     if isinstance(event, Laplace):
-        return 1 / event.scale
+        return 1 / event.noise
     if isinstance(event, Exponential):
-        return 2 / event.scale
+        return 2 / event.noise
     return event.epsilon if isinstance(event, Pure) else math.inf
 
 
@@ -146,14 +141,10 @@ def _collect(event: Event, count: int, form: NormalForm) -> None:
     match event:
         case Repeated(inner, times):
             _collect(inner, count * times, form)
-        case Gaussian(noise=0) | Laplace(scale=0) | Exponential(scale=0) | PoissonGaussian(noise=0):
+        case Noisy(noise=0) | Pure(epsilon=math.inf):
             form.mu = math.inf
-        case ObjectivePerturbation(noise=0):
-            form.mu = math.inf
-        case Pure(epsilon) if math.isinf(epsilon):
-            form.mu = math.inf
-        case Composed((Exponential() as first, (Gaussian() | Laplace()) as second)) if first.scale and (
-            second.noise if isinstance(second, Gaussian) else second.scale
+        case Composed((Exponential() as first, (Gaussian() | Laplace()) as second)) if (
+            first.noise and second.noise
         ):
             form.rounds[Round(first, second)] += count
         case Composed(events):

@@ -81,7 +81,8 @@ class LinesCurve:
         value += np.exp(above + self.log_rest[line])
         # below its least value f is never reached: 1 - e^x E e^-f
         short = np.minimum(x - self.levels[0], 0.0)
-        return np.minimum(-np.expm1(short) + np.exp(short) * value, 1.0)
+        bound: Vector = np.minimum(-np.expm1(short) + np.exp(short) * value, 1.0)
+        return bound
 
 
 def lines_curve(slopes: Vector, heights: Vector) -> LinesCurve:
@@ -160,7 +161,7 @@ def _two_sided_corners(mu: float, x: Vector) -> Vector:
 def _continued(curve: Callable[[float, Vector], Vector], mu: float, x: Vector) -> Vector:
     """Continue the bound of a loss that is never negative to x < 0: 1 - e^x + e^x curve(0)."""
     short = np.minimum(x, 0.0)
-    inside = np.minimum(curve(mu, np.maximum(x, 0.0)), 1.0)
+    inside: Vector = np.minimum(curve(mu, np.maximum(x, 0.0)), 1.0)
     return -np.expm1(short) + np.exp(short) * inside
 
 

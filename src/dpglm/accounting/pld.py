@@ -197,7 +197,7 @@ def _reach(curve: Callable[[Vector], Vector], step: float, tail: float) -> int:
 def _second_differences(curve: Vector, ratio: float) -> Vector:
     """(H[i+1] - (1 + r) H[i] + r H[i-1]) for i = 1..n, the curve being constant after its end."""
     fall = -np.diff(curve)
-    after = np.append(fall[1:], 0.0)
+    after: Vector = np.append(fall[1:], 0.0)
     return ratio * fall - after
 
 

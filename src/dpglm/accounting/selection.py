@@ -37,7 +37,8 @@ class SampledCurve:
         last = len(self.values) - 1
         cell = np.minimum(x / self.step, max(last - 1, 0)).astype(int)  # a quotient may exceed any int
         share = np.expm1(np.minimum(x - cell * self.step, self.step)) / math.expm1(self.step)
-        return self.values[cell] * (1 - share) + self.values[np.minimum(cell + 1, last)] * share
+        value: Vector = self.values[cell] * (1 - share) + self.values[np.minimum(cell + 1, last)] * share
+        return value
 
 
 def selection_rounds(
@@ -100,8 +101,8 @@ def _at_grid_points(after: Vector, step: float, m: int, last: int) -> Vector:
     """Return the maximum over t = 0, step, ..., eta at the indices 0..last; ``after`` starts at -m."""
     weight = _first_weight(step * np.arange(m + 1, dtype=np.float64), step * m)[:, None]
     rows = sliding_window_view(after, last + 1)
-    value = weight * rows[m::-1] + (1 - weight) * rows[2 * m : m - 1 : -1]
-    return value.max(axis=0)
+    best: Vector = (weight * rows[m::-1] + (1 - weight) * rows[2 * m : m - 1 : -1]).max(axis=0)
+    return best
 
 
 def _inside_cells(after: Vector, step: float, m: int, best: Vector) -> None:

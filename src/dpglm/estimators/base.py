@@ -18,8 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .. import solvers
+from .. import solvers, strict
 from ..accounting import Event
+from ..arrays import Vector
 from ..bounds import Bounds
 from ..curator import Curator
 from ..data import Records, as_block, as_data
@@ -29,7 +30,7 @@ from ..mechanisms import Randomness
 from ..penalties import Penalty, Separable, Zero
 from ..plan import Plan
 from ..privacy import Budget, Guarantee, Neighbours
-from ..problem import Problem, Vector
+from ..problem import Problem
 from ..solvers import AnySolver, Result
 from ..solvers.base import positive_count
 from .docs import estimator
@@ -70,7 +71,7 @@ class PrivateGLM(BaseEstimator):
 
     def _bounds(self) -> Bounds:
         if self.bounds is not None and not isinstance(self.bounds, Bounds):
-            raise ValueError(f"bounds must be a dpglm.Bounds or None, got {self.bounds!r}")
+            raise strict.wrong("bounds", self.bounds, "a dpglm.Bounds or None")
         return self.bounds or Bounds(row_norm=1.0 if self._is_private() else math.inf)
 
     def _is_private(self) -> bool:
@@ -78,9 +79,8 @@ class PrivateGLM(BaseEstimator):
         return Budget.for_records(self.epsilon, self.delta, 1).private
 
     def _problem(self, n_samples: int) -> Problem:
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise ValueError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
-        return Problem(self._loss(), self._penalty(n_samples), self._bounds(), bool(self.fit_intercept))
+        fit_intercept = strict.flag("fit_intercept", self.fit_intercept)
+        return Problem(self._loss(), self._penalty(n_samples), self._bounds(), fit_intercept)
 
     @np.errstate(all="ignore")
     def _plan(self, n_samples: int, n_features: int, fits: int) -> Plan:
@@ -90,11 +90,7 @@ class PrivateGLM(BaseEstimator):
         """All that is decided before a record is read."""
         positive_count(n_samples=n_samples, n_features=n_features)
         budget = Budget.for_records(self.epsilon, self.delta, n_samples)
-        try:
-            neighbours = Neighbours(self.neighbours)
-        except ValueError:
-            known = [relation.value for relation in Neighbours]
-            raise ValueError(f"neighbours must be one of {known}, got {self.neighbours!r}") from None
+        neighbours = Neighbours.from_name(self.neighbours)
         problem = self._problem(n_samples)
         if budget.private and not math.isfinite(problem.radius(n_features)):
             raise ValueError("bounds must limit the norm of a row unless epsilon is infinite")
@@ -114,7 +110,7 @@ class PrivateGLM(BaseEstimator):
         return table, targets
 
     def _curator(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> Curator:
-        """The object that holds the records; an audit puts one in its place that writes down releases."""
+        """The object that holds the records; an audit replaces it by one that records all releases."""
         return Curator(records, neighbours, randomness)
 
     def _solve(
@@ -131,11 +127,11 @@ class PrivateGLM(BaseEstimator):
             )
         if self.verbose:
             print(plan)
-        _tell_of_strong_l1(problem, p)
+        _warn_of_strong_l1(problem, p)
         randomness = _randomness(self.random_state)
         spent: Counter[Event] = Counter()
         results = []
-        with np.errstate(all="ignore"):  # a warning about a number would tell of a record
+        with np.errstate(all="ignore"):  # a warning about a number would reveal something about a record
             table = as_block(X)
             solvers.require_able(solver, plan, problem, table)
             records = as_data(table, codes, problem.bounds, problem.constant(p))
@@ -212,7 +208,7 @@ class PrivateGLM(BaseEstimator):
         features, intercept = self._fitted_problem.split(w)
         return features, float(intercept.sum() * self._fitted_problem.constant(n_features))
 
-    @np.errstate(all="ignore")  # a warning about a number would tell of a row
+    @np.errstate(all="ignore")  # a warning about a number would reveal something about a row
     def _margins(self, X: object) -> Vector:
         """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs)."""
         check_is_fitted(self)
@@ -241,57 +237,44 @@ def given(penalty: object) -> Penalty:
     return penalty
 
 
-def nonnegative(**settings: object) -> None:
-    """Refuse settings that are no finite numbers of at least 0."""
-    for name, value in settings.items():
-        if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
-            raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+def require_strength(name: str, value: object) -> None:
+    """Refuse a strength that is no finite number of at least 0."""
+    if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
+        raise strict.wrong(name, value, "a finite number of at least 0")
 
 
-def share(**settings: object) -> None:
-    """Refuse settings that are no numbers from 0 to 1."""
-    for name, value in settings.items():
-        if not (isinstance(value, Real) and 0 <= float(value) <= 1):
-            raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}")
+def require_share(name: str, value: object) -> None:
+    """Refuse a share that is no number from 0 to 1."""
+    if not (isinstance(value, Real) and 0 <= float(value) <= 1):
+        raise strict.wrong(name, value, "a number from 0 to 1")
 
 
 def inverse_strength(C: object, n_samples: int) -> float:
-    """Strength, beside the mean loss, of a penalty whose inverse C weighs the sum of losses."""
+    """Strength of a penalty relative to the mean loss, for C the weight of the sum of losses."""
     if not (isinstance(C, Real) and float(C) > 0):
-        raise ValueError(f"C must be a positive number, got {C!r}")
+        raise strict.wrong("C", C, "a positive number")
     return 1.0 / (float(C) * n_samples)
 
 
-def _l1(problem: Problem) -> float:
-    return problem.penalty.coordinate_form()[0] if isinstance(problem.penalty, Separable) else 0.0
-
-
-def _tell_of_strong_l1(problem: Problem, n_features: int) -> None:
+def _warn_of_strong_l1(problem: Problem, n_features: int) -> None:
     """Warn of an L1 strength that leaves no coefficient, or hardly one, within the declared bounds."""
-    strength, limit = _l1(problem), _strongest_l1(problem, n_features)
+    strength = problem.penalty.coordinate_form()[0] if isinstance(problem.penalty, Separable) else 0.0
+    limit = _strongest_l1(problem, n_features)
     if strength >= limit:
-        warnings.warn(
-            f"an L1 strength of {strength:g} makes every coefficient 0 for any records within the bounds: "
-            f"choose one well below {limit:g}",
-            UserWarning,
-            stacklevel=4,
-        )
+        effect = "makes every coefficient 0 for any records within the bounds: choose one well below {:g}"
     elif strength > limit / 4:
-        warnings.warn(
-            f"an L1 strength of {strength:g} leaves few or no coefficients: from {limit:g} on, all are 0 for "
-            "any records within the bounds",
-            UserWarning,
-            stacklevel=4,
-        )
+        effect = "leaves few or no coefficients: from {:g} on, all are 0 for any records within the bounds"
+    else:
+        return
+    warnings.warn(f"an L1 strength of {strength:g} {effect.format(limit)}", UserWarning, stacklevel=4)
 
 
 def _strongest_l1(problem: Problem, n_features: int) -> float:
     """The L1 strength from which on the minimiser is 0 for every table within the bounds.
 
-    That is the largest mean of slope times feature where all coefficients are 0. With an intercept positive
-    and negative slopes balance there, so their mean size is at most half the range of targets, and at most
-    the Lipschitz constant. Without one it is the largest slope of a prediction of 0, which a convex loss has
-    at an end of the range of targets.
+    It is the largest mean of slope times feature at coefficients of 0. With an intercept the slopes add up to
+    0 there, so their mean size is at most half the range of targets, and at most the Lipschitz constant.
+    Without one it is the largest slope of a prediction of 0, which a convex loss has at an end of the range.
     """
     if problem.fit_intercept:
         slope = problem.slope_bound()
@@ -314,7 +297,7 @@ def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dic
         "plan": f"{plan.solver} with {plan.settings_in_words}",
         **public,
     }
-    releases = [line for release in plan.releases for line in release.told(plan.fits)]
+    releases = [line for release in plan.releases for line in release.stated(plan.fits)]
     return Guarantee(
         epsilon=plan.epsilon,
         delta=plan.budget.delta,

@@ -17,16 +17,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from .. import losses
+from ..arrays import Vector
 from ..bounds import Bounds
 from ..errors import PrivacyWarning
 from ..losses import Logistic, Loss
 from ..penalties import L1, L2, ElasticNet, Penalty
 from ..plan import Plan
-from ..problem import Vector
 from ..solvers.base import positive_count
-from .base import PrivateGLM, given, inverse_strength, share
+from .base import PrivateGLM, given, inverse_strength, require_share
 from .docs import estimator
-from .inputs import Labels, class_set, codes_of, is_missing, labels_of, numeric_target
+from .inputs import Labels, numeric_target
+from .labels import class_set, codes_of, is_missing, labels_of
 
 _KINDS = (str, bytes, Real | np.bool_)
 """Types of labels in an array of objects, within each of which all labels can be compared."""
@@ -213,7 +214,7 @@ class LogisticRegression(GLMClassifier):
                 f"penalty must be one of {list(kinds)}, an object of dpglm.penalties or None, got "
                 f"{self.penalty!r}"
             )
-        share(l1_ratio=self.l1_ratio)
+        require_share("l1_ratio", self.l1_ratio)
         strength, l1 = inverse_strength(self.C, n_samples), kinds[self.penalty]
         if l1 == 0:
             return L2(strength)

@@ -1,8 +1,8 @@
-"""Tables and targets as users give them, turned into numbers by rules that tell nothing of a record.
+"""Tables and targets as users give them, turned into numbers by rules that reveal nothing about a record.
 
 An error depends on the type and the shape of a container, never on one of its entries, and quotes none. A
-container without a type of its own (a list, an array of objects) is read entry by entry: what is no number
-becomes NaN, which makes its own record a null record and leaves every other record as it is.
+container without a type of its own (a list, an array of objects) is read entry by entry: an entry that is no
+number becomes NaN, which makes its record a null record and changes no other record.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import re
 import sys
 import warnings
 from array import array
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeGuard, cast
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol, TypeGuard, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,9 +21,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
+from ..arrays import Vector
 from ..entries import numbers, well_formed
 from ..errors import PrivacyWarning
-from ..problem import Vector
 
 Labels = NDArray[np.generic]
 """Labels of records, or the classes that they may be: of any type."""
@@ -82,7 +81,7 @@ def numeric_table(
     else:
         table = _array(X)
         if table.dtype == object and table.ndim == 2:
-            if isinstance(X, np.ndarray):  # another container says by itself what it holds
+            if isinstance(X, np.ndarray):  # other containers state the type of their entries
                 _warn_of_objects("X")
             table = numbers(table.ravel()).reshape(table.shape)
     _require_numbers("X", table.dtype)
@@ -105,7 +104,7 @@ def numeric_table(
 @np.errstate(all="ignore")
 def numeric_target(y: object, name: str = "y") -> Vector:
     """The targets of a regression, or other numbers; NaN for those that are none."""
-    values, dtype = _column(y)
+    values, dtype = column_of(y)
     _require_numbers(name, dtype)
     if values.dtype == object:
         if isinstance(dtype, np.dtype) and dtype.kind == "O":
@@ -114,85 +113,8 @@ def numeric_target(y: object, name: str = "y") -> Vector:
     return values.astype(np.float64)
 
 
-@np.errstate(all="ignore")
-def labels_of(y: object, classes: Labels | None) -> Labels:
-    """The labels of a classification: each one as it is, whatever the others are.
-
-    Declared classes that no label of this type can equal are refused.
-    """
-    values, dtype = _column(y)
-    if values.dtype.kind == "c":
-        raise ValueError("Complex data not supported in y")
-    if classes is None:
-        return values
-    kinds = {_kind(values.dtype if dtype is None else dtype), _kind(classes.dtype)}
-    if len(kinds - {"anything"}) > 1:
-        raise ValueError(
-            f"y holds labels of type {_name_of(dtype)}, which never equal classes of type "
-            f"{_name_of(classes.dtype)}: declare classes of the type that the labels have"
-        )
-    return values
-
-
-def class_set(classes: object) -> Labels:
-    """Declared classes in order, each once, in an array of the type that they have."""
-    given = list(classes) if isinstance(classes, set | frozenset) else cast(Sequence[object], classes)
-    declared = np.asarray(given)
-    alike = declared.dtype.kind not in "US" or all(isinstance(label, str | bytes) for label in given)
-    try:
-        if alike:
-            return np.unique(declared)
-    except TypeError:  # objects that have no order
-        pass
-    raise ValueError(f"classes must be labels of one type, got {classes!r}")
-
-
-@np.errstate(all="ignore")
-def codes_of(labels: Labels, classes: Labels) -> Vector:
-    """Index of each label among the classes; NaN for a label that is not one of them."""
-    if labels.dtype != object:
-        codes = np.full(len(labels), np.nan)
-        for k, label in enumerate(classes):
-            codes[labels == label] = k
-        return codes
-    times = classes.dtype.kind in "mM"
-    place = {
-        label: k for k, label in enumerate(classes.astype(np.int64).tolist() if times else classes.tolist())
-    }
-    key = partial(_time, dtype=classes.dtype) if times else _itself
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return np.array([_code(label, place, key) for label in labels], dtype=np.float64)
-
-
-def _code(label: object, place: dict[object, int], key: Callable[[object], object]) -> float:
-    try:
-        return np.nan if is_missing(label) else place.get(key(label), np.nan)
-    except Exception:  # an object that cannot be hashed, or that raises anything else, is no class
-        return np.nan
-
-
-def _itself(label: object) -> object:
-    return label
-
-
-def _time(label: object, dtype: np.dtype[np.generic]) -> int | None:
-    """A moment or a duration as a number of units of a type, None if it is no whole number of them."""
-    exact = dtype.type(label)
-    there = exact.astype(dtype)
-    return int(there.astype(np.int64)) if there == exact else None
-
-
-def is_missing(label: object) -> bool:
-    """Whether a label is None, NaN, or an object that refuses to be compared, as pandas' marks do."""
-    try:
-        return label is None or type(label).__name__ == "NaTType" or bool(label != label)
-    except Exception:  # an object may raise anything
-        return True
-
-
-def _kind(dtype: object) -> str:
-    """What values of a type are: values of two types can be equal if that is the same, or "anything"."""
+def kind_of(dtype: object) -> str:
+    """The kind of a type: values of two types can be equal if their kinds are, or one is "anything"."""
     if type(dtype).__name__ == "SparseDtype" and hasattr(dtype, "subtype"):
         dtype = dtype.subtype
     if isinstance(dtype, np.dtype):
@@ -201,23 +123,23 @@ def _kind(dtype: object) -> str:
         )
     if hasattr(dtype, "categories"):
         inner = getattr(dtype.categories, "dtype", None)
-        return "text" if inner is None else _kind(inner)
+        return "text" if inner is None else kind_of(inner)
     name = str(dtype)
     return "number" if _NUMBERS.match(name) else "text" if _TEXT.match(name) else "anything"
 
 
-def _name_of(dtype: object) -> str:
+def name_of(dtype: object) -> str:
     """A type without what it says of its values: the width of text, the levels of a category."""
     if isinstance(dtype, np.dtype):
         return {"U": "str", "S": "bytes"}.get(dtype.kind, str(dtype))
     return re.split(r"[(<{]", str(dtype))[0]
 
 
-def _column(y: object) -> tuple[Labels, object]:
+def column_of(y: object) -> tuple[Labels, object]:
     """Targets as an array of one dimension, and their declared type: None for a list, which has none.
 
-    What holds missing values beside its type, as nullable and masked integers do, is read as objects: the
-    common type that NumPy would find if one of them is missing is another one.
+    Nullable and masked types are read as objects: NumPy would choose another common type if, and only if, a
+    value is missing.
     """
     if sp.issparse(y):
         raise ValueError(f"y must be a dense array of one dimension, got a {type(y).__name__}")
@@ -225,7 +147,7 @@ def _column(y: object) -> tuple[Labels, object]:
         return _objects([_alone(entry) for entry in y]), None
     columns = _columns(y)
     if columns is not None and len(columns) == 1:
-        _warn_of_a_column()
+        _warn_of_acolumn_of()
         y = columns[0].entries
     dtype = getattr(y, "dtype", getattr(y, "type", None))  # arrays of Arrow have the latter
     if isinstance(y, np.ma.MaskedArray):
@@ -235,7 +157,7 @@ def _column(y: object) -> tuple[Labels, object]:
     else:
         values = _objects(y.to_pylist() if hasattr(y, "to_pylist") else list(cast(Iterable[object], y)))
     if values.ndim == 2 and values.size == len(values):
-        _warn_of_a_column()
+        _warn_of_acolumn_of()
         values = values.ravel()
     if values.ndim != 1:
         raise ValueError(f"y should be a 1d array, got an array of shape {values.shape} instead.")
@@ -243,7 +165,7 @@ def _column(y: object) -> tuple[Labels, object]:
 
 
 def _is_listed(X: object) -> TypeGuard[Sequence[object]]:
-    """Whether entries stand one after the other in a container that has no type for them."""
+    """Whether X is a sequence without a type for its entries, such as a list."""
     typed = hasattr(type(X), "__array__") or hasattr(type(X), "__array_interface__")
     return (
         isinstance(X, Sequence)
@@ -271,7 +193,7 @@ def _objects(entries: Sequence[object]) -> Labels:
     return values
 
 
-def _unmasked(array: np.ma.MaskedArray[Any, Any]) -> Labels:
+def _unmasked(array: np.ma.MaskedArray[tuple[int, ...], np.dtype[np.generic]]) -> Labels:
     """The array as one of objects, None under the mask: a fill value would count as a value."""
     values = np.array(array.data, dtype=object)
     values[np.ma.getmaskarray(array)] = None
@@ -304,7 +226,7 @@ def _rows(X: Iterable[object]) -> Vector:
 
 
 def _row(item: object) -> Labels | list[object] | None:
-    """The entries of an item in order, None if it has none; what it is, its type decides."""
+    """The entries of an item in order; None if its type is no sequence."""
     kind = type(item)
     try:
         if _is_array(item):
@@ -362,14 +284,14 @@ def _frame(X: object, columns: list[_Column]) -> Labels | sp.coo_matrix:
 
 
 def _require_numbers(name: str, dtype: object) -> None:
-    """Refuse a type whose values are never real numbers; no type at all may hold any."""
+    """Refuse a type whose values are never real numbers; None stands for a list, which may hold some."""
     if getattr(dtype, "kind", None) == "c":
         raise ValueError(f"Complex data not supported in {name}")
-    kind = "anything" if dtype is None else _kind(dtype)
+    kind = "anything" if dtype is None else kind_of(dtype)
     if kind == "anything" and not (dtype is None or _ANYTHING.match(str(dtype))):
         kind = "something else"
     if kind not in ("number", "anything"):
-        raise ValueError(f"{name} must be numeric, its type is {_name_of(dtype)}: turn it into numbers first")
+        raise ValueError(f"{name} must be numeric, its type is {name_of(dtype)}: turn it into numbers first")
 
 
 def _warn_of_objects(name: str) -> None:
@@ -381,7 +303,7 @@ def _warn_of_objects(name: str) -> None:
     )
 
 
-def _warn_of_a_column() -> None:
+def _warn_of_acolumn_of() -> None:
     warnings.warn(
         "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
         "(n_samples,), for example using ravel().",

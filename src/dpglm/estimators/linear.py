@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from .. import penalties
 from ..losses import Loss
 from ..penalties import L1, L2, Penalty
-from .base import nonnegative, share
+from .base import require_share, require_strength
 from .docs import estimator
 from .regressors import GLMRegressor
 
@@ -55,7 +55,7 @@ class Ridge(_LeastSquares):
     alpha: float = 1.0
 
     def _penalty(self, n_samples: int) -> Penalty:
-        nonnegative(alpha=self.alpha)
+        require_strength("alpha", self.alpha)
         return L2(self.alpha / n_samples)
 
     def _plain_model(self, linear_model: ModuleType) -> BaseEstimator:
@@ -80,7 +80,7 @@ class Lasso(_LeastSquares):
     alpha: float = 1.0
 
     def _penalty(self, n_samples: int) -> Penalty:
-        nonnegative(alpha=self.alpha)
+        require_strength("alpha", self.alpha)
         return L1(self.alpha)
 
     def _plain_model(self, linear_model: ModuleType) -> BaseEstimator:
@@ -108,8 +108,8 @@ class ElasticNet(_LeastSquares):
     l1_ratio: float = 0.5
 
     def _penalty(self, n_samples: int) -> Penalty:
-        nonnegative(alpha=self.alpha)
-        share(l1_ratio=self.l1_ratio)
+        require_strength("alpha", self.alpha)
+        require_share("l1_ratio", self.l1_ratio)
         return penalties.ElasticNet(l1=self.alpha * self.l1_ratio, l2=self.alpha * (1 - self.l1_ratio))
 
     def _plain_model(self, linear_model: ModuleType) -> BaseEstimator:

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from .. import losses
+from ..arrays import Vector
 from ..bounds import Bounds
 from ..errors import PrivacyWarning
 from ..losses import Loss
 from ..plan import Plan
-from ..problem import Vector
 from .base import PrivateGLM
 from .docs import estimator
 from .inputs import numeric_target

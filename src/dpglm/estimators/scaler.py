@@ -55,7 +55,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """The table with every feature in [-1, 1]."""
         check_is_fitted(self)
         table = np.asarray(numeric_table(self, X, reset=False, missing=True, sparse=False))
-        with np.errstate(all="ignore"):  # a warning about a number would tell of a record
+        with np.errstate(all="ignore"):  # a warning about a number would reveal something about a record
             scaled = np.clip((table - self.middle_) / self.half_range_, -1.0, 1.0)
             return scaled.astype(table.dtype, copy=False)
 

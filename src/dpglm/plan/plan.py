@@ -12,20 +12,10 @@ from typing import ClassVar, Self, get_args, get_type_hints
 
 import numpy as np
 
-from .. import display, strict
-from ..accounting import (
-    NOT_NEGATIVE,
-    Composed,
-    Event,
-    Gaussian,
-    Imprecision,
-    Repeated,
-    calibrate,
-    compose,
-    imprecise_delta,
-)
+from .. import accounting, display, strict
+from ..accounting import Composed, Event, Imprecision, Repeated, calibrate
 from ..privacy import Budget, Neighbours, rounded_up
-from .release import Releasable, Release, names
+from .release import Releasable, Release
 
 Setting = bool | int | float | str | tuple[float, ...] | None
 """What a setting of a plan may be."""
@@ -33,7 +23,7 @@ Setting = bool | int | float | str | tuple[float, ...] | None
 _NUMBERS = tuple[float, ...]
 
 _EPSILON_SLACK = 1e-9
-"""Another machine may round the price in its last digits otherwise."""
+"""The last digits of a price may differ between machines."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +31,11 @@ class Plan:
     """What a solver will release, and what that costs. Solvers add their own public settings.
 
     With the problem and a curator a plan is all that a run needs: ``plan["clipped gradient"]`` is the release
-    of the query of that name, and everything else that the solver was told or derived is a setting. A setting
-    is a bool, a count, a number that is not negative, text, finite numbers, or None, as its annotation says;
-    text that must be one of a few names has them in ``choices``. A kind of plan says in ``may_release`` which
-    queries it releases by which mechanisms. A plan that contradicts itself is refused, and one that is read
-    from a file must also keep to its budget.
+    of the query of that name, and everything else that the solver was given or derived is a setting: a bool,
+    a count, a number that is not negative, text, finite numbers, or None, as its annotation says. Text that
+    must be one of a few names has them in ``choices``. A kind of plan states in ``may_release`` which queries
+    it releases by which mechanisms. A plan that contradicts itself is refused, and one that is read from a
+    file must also keep to its budget.
 
     Attributes
     ----------
@@ -145,14 +135,14 @@ class Plan:
         """How the price is added up, in words."""
         if not self.budget.private:
             return "not at all: there is no noise"
-        if all(isinstance(event, Gaussian | Imprecision) for event in self.price):
+        if all(isinstance(event, accounting.Gaussian | Imprecision) for event in self.price):
             composed = "exactly, as one Gaussian mechanism (closed form)"
         else:
             composed = "numerically, by privacy-loss curves rounded against us"
         distance = sum(
             count * event.distance for event, count in self.price.items() if isinstance(event, Imprecision)
         )
-        extra = rounded_up(imprecise_delta(distance, self.budget.epsilon), 2)
+        extra = rounded_up(accounting.imprecise_delta(distance, self.budget.epsilon), 2)
         return f"{composed}; noise lies on a public grid, and how it is drawn takes {extra} of delta"
 
     def calibrated(self) -> Self:
@@ -194,11 +184,10 @@ class Plan:
             if float in kinds:
                 settings[name] = strict.numeric(settings[name])
         found["budget"] = Budget.from_dict(found["budget"])
-        relations = [relation.value for relation in Neighbours]
-        found["neighbours"] = Neighbours(strict.one_of("neighbours", found["neighbours"], relations))
+        found["neighbours"] = Neighbours.from_name(found["neighbours"])
         found["releases"] = tuple(map(Release.from_dict, strict.sequence("releases", found["releases"])))
         plan = kind(**found, **settings)
-        plan._refuse_lies()
+        plan._refuse_overspending()
         strict.require_sealed("the plan", values)
         return plan
 
@@ -207,7 +196,7 @@ class Plan:
         """The inverse of ``to_json``."""
         return Plan.from_dict(strict.from_json(content))
 
-    def _refuse_lies(self) -> None:
+    def _refuse_overspending(self) -> None:
         """Refuse a stored plan that spends more than its budget, or makes another number of steps."""
         if not self.budget.private:
             return
@@ -253,17 +242,15 @@ class Plan:
             f"{self.solver}: spends epsilon {spends} at delta {rounded_up(self.budget.delta, 3)}",
             display.releases(
                 (
-                    (
-                        f"{release.count * self.fits}",
-                        f"{'then ' if line.follows else ''}{line.query}",
-                        line.mechanism.name,
-                        f"{line.mechanism.noise:.4g}",
-                        line.sensitivity,
-                        release.sampling.words,
-                    )
-                    for release in self.releases
-                    for line in release.lines
-                ),
+                    f"{release.count * self.fits}",
+                    f"{'then ' if line.follows else ''}{line.query}",
+                    line.mechanism.name,
+                    f"{line.mechanism.noise:.4g}",
+                    line.sensitivity,
+                    release.sampling.words,
+                )
+                for release in self.releases
+                for line in release.lines
             ),
             display.facts(
                 [
@@ -281,13 +268,13 @@ class Plan:
 @lru_cache(maxsize=256)
 @np.errstate(all="ignore")  # noise and counts of a stored plan may be absurd
 def _spent_epsilon(event: Event, budget: Budget) -> float:
-    curve = compose(event)
+    curve = accounting.compose(event)
     epsilon = curve.epsilon(budget.delta)
     # The search for epsilon rounds up; that the budget's own epsilon holds is checked directly.
     return min(epsilon, budget.epsilon) if curve.delta(budget.epsilon) <= budget.delta else epsilon
 
 
-_SHARED = tuple(name for name in names(Plan) if name != "steps")
+_SHARED = tuple(name for name in strict.names(Plan) if name != "steps")
 """Fields of every plan that a file keeps outside of the settings."""
 
 
@@ -301,7 +288,7 @@ def _settings_of(kind: type[Plan]) -> dict[str, tuple[object, ...]]:
         hints = get_type_hints(kind)
         _SETTINGS[kind] = {
             name: get_args(hints[name]) if isinstance(hints[name], UnionType) else (hints[name],)
-            for name in names(kind)
+            for name in strict.names(kind)
             if name not in _SHARED
         }
     return _SETTINGS[kind]
@@ -324,7 +311,7 @@ def _check(
     by_type: dict[object, strict.Check] = {
         bool: strict.flag,
         int: partial(strict.whole, least=int(name == "steps")),
-        float: strict.level if private else NOT_NEGATIVE,
+        float: strict.level if private else accounting.NOT_NEGATIVE,
         str: strict.text if known is None else strict.named(known),
     }
     scalars = [kind for kind in kinds if kind not in (NoneType, _NUMBERS)]

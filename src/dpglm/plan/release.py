@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from .. import mechanisms, strict
 from ..accounting import Event
 from ..mechanisms import Mechanism, Round, sampling
 from ..mechanisms.sampling import Everyone, Sampling
-from ..privacy import Neighbours
+from ..privacy import Neighbours, StatedRelease
 
 Releasable = Mapping[str, tuple[type[Mechanism], ...]]
 """Names of queries, and the mechanisms that may release each."""
-
-
-def names(kind: type) -> tuple[str, ...]:
-    """The fields that a dataclass is made of."""
-    return tuple(field.name for field in fields(kind) if field.init)
 
 
 @dataclass(frozen=True)
@@ -26,8 +21,8 @@ class Release:
     """One kind of release: which query, by which mechanism, how often, on which records.
 
     ``entries`` is how many numbers are drawn for one release: the entries of a vector, or the
-    candidates of a selection. ``sensitivity`` is told in words; for a round, in those of the selection and
-    those of the value that is released after it.
+    candidates of a selection. ``sensitivity`` is text; for a round two texts, for the selection and for the
+    value that is released after it.
     """
 
     query: str
@@ -64,12 +59,14 @@ class Release:
             Line(Round.value, self.mechanism.additive, value, 1, follows=True),
         )
 
-    def told(self, fits: int) -> list[dict[str, Any]]:
-        """The lines as a promise tells them, for so many fits."""
+    def stated(self, fits: int) -> list[StatedRelease]:
+        """The lines as a promise states them, for so many fits."""
         return [
             {
                 "query": line.query,
-                **_to_dict(line.mechanism),
+                "mechanism": type(line.mechanism).__name__,
+                "noise": line.mechanism.noise,
+                "parameters": _parameters(line.mechanism),
                 "count": self.count * fits,
                 "sensitivity": line.sensitivity,
                 "sampling": self.sampling.words,
@@ -93,10 +90,10 @@ class Release:
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Release:
         """The inverse of ``to_dict``; refuses what ``to_dict`` cannot have written."""
-        found, mechanism = _from_dict("a release", values, names(cls))
+        found, mechanism = _from_dict("a release", values, strict.names(cls))
         drawn = strict.mapping("sampling", found["sampling"])
         sample = sampling.BY_NAME[strict.one_of("kind of sampling", drawn.get("kind"), sampling.BY_NAME)]
-        drawn = strict.mapping("sampling", drawn, ("kind", *names(sample)))
+        drawn = strict.mapping("sampling", drawn, ("kind", *strict.names(sample)))
         del drawn["kind"]
         return cls(**found | {"mechanism": mechanism, "sampling": sample(**drawn)})
 
@@ -111,29 +108,31 @@ class Line(NamedTuple):
     follows: bool = False
 
 
-def _to_dict(mechanism: Mechanism) -> dict[str, Any]:
+def _to_dict(mechanism: Mechanism) -> dict[str, object]:
     """A mechanism as JSON-able values; those that it consists of are among its parameters."""
-    parameters = {name: getattr(mechanism, name) for name in names(type(mechanism))}
-    noise = {"noise": parameters.pop("noise")} if "noise" in parameters else {}
-    parts = {
-        name: _to_dict(value) if isinstance(value, Mechanism) else value for name, value in parameters.items()
+    noise = {"noise": mechanism.noise} if "noise" in strict.names(type(mechanism)) else {}
+    return {"mechanism": type(mechanism).__name__, **noise, "parameters": _parameters(mechanism)}
+
+
+def _parameters(mechanism: Mechanism) -> dict[str, object]:
+    values = {name: getattr(mechanism, name) for name in strict.names(type(mechanism)) if name != "noise"}
+    return {
+        name: _to_dict(value) if isinstance(value, Mechanism) else value for name, value in values.items()
     }
-    return {"mechanism": type(mechanism).__name__, **noise, "parameters": parts}
 
 
 def _from_dict(
-    name: str, values: Any, others: Collection[str] = ("mechanism",)
+    name: str, values: object, others: Collection[str] = ("mechanism",)
 ) -> tuple[dict[str, Any], Mechanism]:
-    """The inverse of ``_to_dict``, for values that have other keys beside it; these, and the mechanism."""
+    """The inverse of ``_to_dict``, for values that have other keys as well; these, and the mechanism."""
     found = strict.mapping(name, values)
-    known = mechanisms.BY_NAME
-    kind: type[Any] = known[strict.one_of("mechanism", found.get("mechanism"), known)]
-    own = names(kind)
+    kind = mechanisms.BY_NAME[strict.one_of("mechanism", found.get("mechanism"), mechanisms.BY_NAME)]
+    own = strict.names(kind)
     noise = ("noise",) if "noise" in own else ()
     found = strict.mapping(name, found, (*others, *noise, "parameters"))
     settings = [setting for setting in own if setting != "noise"]
     parameters = strict.mapping("parameters", found.pop("parameters"), settings)
-    parts = {
+    parts: dict[str, Any] = {
         setting: _from_dict(setting, value)[1] if isinstance(value, Mapping) else value
         for setting, value in parameters.items()
     }

@@ -27,37 +27,17 @@ from .output_perturbation import OutputPerturbation
 SOLVERS: dict[str, type[AnySolver]] = {
     kind.plan_type.solver.lower().replace(" ", "-"): kind
     for kind in (
-        GradientDescent,
-        CoordinateDescent,
-        GreedyCoordinateDescent,
-        FrankWolfe,
-        DualCoordinateDescent,
-        DualFrankWolfe,
-        OutputPerturbation,
-        ObjectivePerturbation,
+        GradientDescent, CoordinateDescent, GreedyCoordinateDescent, FrankWolfe,
+        DualCoordinateDescent, DualFrankWolfe, OutputPerturbation, ObjectivePerturbation,
     )
-}
+}  # fmt: skip
 """Every solver by what it is called in ``solver="..."``: the name that its plan prints, with hyphens."""
 
 __all__ = [
-    "SOLVERS",
-    "AnySolver",
-    "AuditCase",
-    "CoordinateDescent",
-    "DualCoordinateDescent",
-    "DualFrankWolfe",
-    "FrankWolfe",
-    "GradientDescent",
-    "GreedyCoordinateDescent",
-    "ObjectivePerturbation",
-    "OutputPerturbation",
-    "Result",
-    "Solver",
-    "Task",
-    "get",
-    "require_able",
-    "run",
-]
+    "SOLVERS", "AnySolver", "AuditCase", "CoordinateDescent", "DualCoordinateDescent", "DualFrankWolfe",
+    "FrankWolfe", "GradientDescent", "GreedyCoordinateDescent", "ObjectivePerturbation",
+    "OutputPerturbation", "Result", "Solver", "Task", "get", "require_able", "run",
+]  # fmt: skip
 
 
 def get(solver: str | AnySolver, problem: Problem, n_features: int) -> AnySolver:

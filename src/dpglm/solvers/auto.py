@@ -20,18 +20,14 @@ UNEQUAL = 4.0
 def suited(problem: Problem, n_features: int) -> AnySolver:
     """The solver that suits the problem.
 
-    Gradient descent gives every feature the same step and the same noise, so small columns drown in
-    what large ones need. Where the declared bounds say that columns are unequal, coordinate descent scales
-    both to each column; elsewhere it is gradient descent. A loss whose slope jumps, as the hinge, is for dual
-    coordinate descent.
+    Gradient descent gives every feature the same step and the same noise, so noise hides small columns. If
+    the declared bounds of columns are unequal, it is coordinate descent, which scales both to each column;
+    else gradient descent. For a loss whose slope jumps, as the hinge, it is dual coordinate descent.
     """
     if not math.isfinite(problem.loss.smoothness()):
         return DualCoordinateDescent()
-    return CoordinateDescent() if _unequal(problem, n_features) else GradientDescent()
-
-
-def _unequal(problem: Problem, n_features: int) -> bool:
-    if problem.bounds.feature is None or not isinstance(problem.penalty, Separable):
-        return False
-    limits = problem.bounds.features(n_features)
-    return bool(np.max(limits) >= UNEQUAL * np.min(limits))
+    if problem.bounds.feature is not None and isinstance(problem.penalty, Separable):
+        limits = problem.bounds.features(n_features)
+        if np.max(limits) >= UNEQUAL * np.min(limits):
+            return CoordinateDescent()
+    return GradientDescent()

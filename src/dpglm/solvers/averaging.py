@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .base import Vector
+from ..arrays import Vector
 
 
 def last_quarter(steps: int) -> Vector:

@@ -19,8 +19,10 @@ from ..bounds import Bounds
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..losses import Logistic
-from ..penalties import Zero
-from ..plan import Plan
+from ..mechanisms import Mechanism
+from ..mechanisms.sampling import Everyone, Poisson, Sampling
+from ..penalties import Penalty, Zero
+from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import ClippedGradient
@@ -31,13 +33,14 @@ PlanType = TypeVar("PlanType", bound=Plan)
 _BYSTANDERS = 7
 _COUNTS = ("steps", "batch_size", "periods")
 _LEVELS = ("clip", "step_size")
+_EVERYONE, _NO_PENALTY = Everyone(), Zero()
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a run returns: the coefficients, the number of steps taken, and a bound on what is left to gain.
+    """What a run returns: coefficients, number of steps taken, and an upper bound on objective minus minimum.
 
-    The last is for solvers that know one, and only without noise: it is a function of the records.
+    Only some solvers have the bound, and only without noise: it is a function of the records.
     """
 
     w: Vector
@@ -47,7 +50,7 @@ class Result:
 
 @dataclass(frozen=True, eq=False)
 class AuditCase:
-    """Settings of a solver, and two neighbouring tables that its releases tell apart as well as they may.
+    """Settings of a solver, and two neighbouring tables that are as easy to tell apart as any.
 
     Attributes
     ----------
@@ -102,6 +105,11 @@ class Task:
     def noise(self) -> float:
         """Noise of one pass (`noise_of_one_pass`); 0 without a budget."""
         return noise_of_one_pass(self.n, self.budget, self.neighbours, self.fits) if self.private else 0.0
+
+    def batches(self, batch_size: int | None) -> Sampling:
+        """Poisson batches of this expected size; without one, or as large as the table, all records."""
+        rate = 1.0 if batch_size is None else min(1.0, batch_size / self.n)
+        return Everyone() if rate == 1.0 else Poisson(rate)
 
     def enforced(self, clip: float, name: str = "clip") -> float:
         """The clip as a float; in a private fit one that cannot be enforced is refused."""
@@ -165,7 +173,19 @@ class Solver(ABC, Generic[PlanType]):
 AnySolver = Solver[Any]
 
 
-def opposed(solver: AnySolver, n_features: int, *, fit_intercept: bool = False, crowd: int = 0) -> AuditCase:
+def equal_releases(
+    query: str, mechanism: type[Mechanism], count: int, sensitivity: float | str, *,
+    share: float = 1.0, sampling: Sampling = _EVERYONE, entries: int = 1,
+) -> Release:  # fmt: skip
+    """``count`` releases with equal noise, in proportion to what a share of the budget allows them."""
+    stated = sensitivity if isinstance(sensitivity, str) else f"{sensitivity:.4g}"
+    return Release(query, mechanism(math.sqrt(count / share)), count, stated, sampling, entries)
+
+
+def opposed(
+    solver: AnySolver, n_features: int, penalty: Penalty = _NO_PENALTY, *,
+    fit_intercept: bool = False, crowd: int = 0,
+) -> AuditCase:  # fmt: skip
     """Two logistic records whose gradients are opposed in every coordinate.
 
     Their length exceeds 0.1 while margins stay below 1, so a clip of 0.1 makes every release move by its
@@ -175,15 +195,16 @@ def opposed(solver: AnySolver, n_features: int, *, fit_intercept: bool = False, 
     ----------
     solver : Solver
     n_features : int
+    penalty : Penalty
+        With an L2 part it must be so strong that margins, and with them slopes, stay where they are.
     fit_intercept : bool
         With an intercept the row has half the size of the constant feature. A clip that forgets one of the
         two lets gradients pass that are too long by a factor of 1.1 or 2.2.
     crowd : int
-        Number of bystanders that are like the second record. A batch whose size is fixed then shows the
-        first by what is missing. By default there are seven that add nothing, which leaves a secret batch
-        no place to hide.
+        Number of bystanders equal to the second record: a batch of fixed size then reveals the first by what
+        is missing. By default there are seven that add nothing, so that a batch shows only that record.
     """
-    problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept)
+    problem = Problem(Logistic(), penalty, Bounds(row_norm=1.0), fit_intercept)
     row = np.resize([0.8, -0.6], n_features)
     row *= (problem.constant(n_features) / 2 if fit_intercept else 1.0) / np.linalg.norm(row)
     first, second = ((row, 1.0), (row, -1.0)) if fit_intercept else ((row, 1.0), (-row, 1.0))
@@ -194,8 +215,7 @@ def opposed(solver: AnySolver, n_features: int, *, fit_intercept: bool = False, 
 def noise_of_one_pass(n: int, budget: Budget, neighbours: Neighbours, fits: int) -> float:
     """Deviation of a mean over n records when the whole budget buys one release of it.
 
-    The unit is the largest contribution of one record. T releases have sqrt(T) times as much noise
-    each, so this number alone says how far the budget reaches.
+    The unit is the largest contribution of one record. T releases have sqrt(T) times as much noise each.
     """
     return float(neighbours.records_moved * fits**0.5 / (n * gaussian_mu(budget.epsilon, budget.delta)))
 

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 from ..arrays import Vector
 from ..curator import Curator
 from ..mechanisms import Gaussian
-from ..plan import Plan, Releasable, Release
+from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import CoordinateRule, CoordinateSums, SecondMoments
-from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
+from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import CROSSING_STEP, clip_of_gradients
-from .moments import SOURCES, Moments, Source, require_separable, second_moments
+from .moments import CORNERS, SOURCES, Moments, Source, require_separable, second_moments
 
 CLIP_RULES = ("smoothness", "uniform")
 _SETTLED = 1e-7
@@ -95,12 +95,7 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
             steps, clip, step_size = 20_000 * task.dimension, self.clip or math.inf, 1.0
         steps, clip = int(self.steps or steps), task.enforced(clip)
         releases, left = moments.releases(source, task)
-        descent = Release(
-            query=CoordinateSums.name,
-            mechanism=Gaussian(math.sqrt(steps / left)),
-            count=steps,
-            sensitivity=f"{task.moved} C_j",
-        )
+        descent = equal_releases(CoordinateSums.name, Gaussian, steps, f"{task.moved} C_j", share=left)
         plan = CoordinateDescentPlan(
             *task.facts, (*releases, descent), steps, clip, self.clip_rule,
             float(self.step_size or step_size), source, int(self.periods or 0),
@@ -113,11 +108,8 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         moments = second_moments(plan.second_moments, plan, problem, curator)
         curvature = problem.loss.smoothness() * moments
         step = plan.step_size / curvature
-        share = (
-            curvature / curvature.sum()
-            if plan.clip_rule == "smoothness"
-            else np.full(len(step), 1 / len(step))
-        )
+        uniform = np.full(len(step), 1 / len(step))
+        share = uniform if plan.clip_rule == "uniform" else curvature / curvature.sum()
         query = CoordinateSums(problem.loss, plan.clip * np.sqrt(share))
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
         if not plan.budget.private:
@@ -139,19 +131,13 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         small = partial(cls, steps=3, clip=0.1, step_size=0.1)
         sums = opposed(small(second_moments="bounds"), 2)
-        # Second moments differ most between two corners of the ball, where partial derivatives differ less.
         moments = opposed(small(second_moments="private", share=0.9, periods=2), 2)
-        corners = ((np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0))
         intercept = opposed(small(second_moments="bounds"), 1, fit_intercept=True, crowd=7)
-        return sums, replace(moments, first=corners[0], second=corners[1]), intercept
+        return sums, replace(moments, first=CORNERS[0], second=CORNERS[1]), intercept
 
 
 def default_settings(problem: Problem, p: int, noise: float, clip: float | None) -> tuple[int, float, float]:
-    """(steps, clip, step_size) of coordinate descent; a clip that is given is kept.
-
-    Each update along a coordinate undoes much of the noise of the last one, so the best number of passes
-    hardly depends on the noise: about 10, and slowly rising as noise vanishes.
-    """
+    """(steps, clip, step_size) of coordinate descent; a clip that is given is kept (docs/defaults.md)."""
     stretch = problem.stretch()
     passes = min(max(10 * (2e-3 / noise) ** 0.25, 1.0) * stretch, 50.0)
     steps = math.ceil(passes * problem.dimension(p))

@@ -1,8 +1,7 @@
-"""What the defaults of all solvers rest on: public quantities alone.
+"""What the default settings of all solvers share; ``docs/defaults.md`` derives them.
 
-Let ``noise`` be the deviation of a mean when the whole budget buys one release of it, in units of the largest
-contribution of one record (`noise_of_one_pass`). This one number says how far a budget reaches. Each solver
-has its own ``default_settings``; ``docs/defaults.md`` derives them all and shows what they give.
+``noise`` is the deviation of a mean when the whole budget buys one release of it, in units of the largest
+contribution of one record (`noise_of_one_pass`).
 """
 
 from __future__ import annotations
@@ -33,9 +32,8 @@ def require_bounded_slopes(problem: Problem) -> None:
 def clip_fraction(problem: Problem, noise: float) -> float:
     """Clip over the largest gradient norm.
 
-    Every logistic slope is 1/2 at the start, so half of the largest norm costs nothing there and halves the
-    noise. The fraction rises as noise vanishes, so that the bias of clipping vanishes too. Where only the
-    declared range of targets bounds slopes, it goes from a quarter to twice the norm at the end of the range.
+    It rises as noise vanishes, so that the bias of clipping vanishes too: from 1/2 to 1, or from 1/4 to 2 if
+    only the declared range of targets bounds slopes.
     """
     require_bounded_slopes(problem)
     if problem.loss.lipschitz(problem.bounds.target) <= problem.slope_bound():

@@ -13,19 +13,18 @@ from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..losses import Loss
 from ..mechanisms import Gaussian
-from ..mechanisms.sampling import Everyone, Poisson
 from ..penalties import L2, Separable
-from ..plan import Plan, Releasable, Release
+from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import DualForm, DualStep
 from .averaging import LastQuarter
-from .base import AuditCase, Result, Solver, Task, opposed
+from .base import AuditCase, Result, Solver, Task, equal_releases, opposed
 from .defaults import PREDICTION_NOISE, clip_fraction
 
 MOST_DUAL_STEPS = 1000
 USUAL_RATE = 0.2
 LEAST_FRACTION = 0.3
-LONGEST_WAY = 0.8
+LONGEST_PATH = 0.8
 JUMP = 0.4
 LARGEST_WEIGHT = 1e100
 _MOST_EPOCHS = 10_000
@@ -65,25 +64,25 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
     batch_size : int, optional
         Expected size of a Poisson batch; as large as the table or larger, every step reads all records.
     clip : float, optional
-        Largest L2 norm of what one record adds to a step: its dual step is scaled down to it. What is cut is
-        not lost, because the record goes on from where it came to.
+        Largest L2 norm of what one record adds to a step: its dual step is scaled down to it. Nothing is lost
+        by that, because the next step of the record continues from its present dual variable.
     steps : int, optional
         Number of steps.
     overlap : float
-        How far the rows of a batch point the same way, above 0 and at most 1: predictions answer to a batch
-        of L records as to 1 + overlap (L - 1) steps of one, those of others on the longest rows. With 1 no
-        step is too long even if all rows are parallel. Down to a half, steps are at most twice as long as
-        that and end well on any table; below, only if the largest eigenvalue of the mean outer product is
-        less than twice the overlap, for rows of norm 1.
+        How parallel the rows of a batch are assumed to be, above 0 and at most 1: a record's prediction is
+        taken to change with a batch of L records as with 1 + overlap (L - 1) steps of one, the others' on the
+        longest rows. With 1 no step is too long even if all rows are parallel. Down to a half, steps are at
+        most twice as long and converge on any table; below, only if the largest eigenvalue of the mean outer
+        product is less than twice the overlap, for rows of norm 1.
     average : bool
         Return the mean of the last quarter of the iterates instead of the last one.
 
     Notes
     -----
-    With an infinite epsilon the solver returns the exact minimiser, by steps of one record after the other
+    With an infinite epsilon the solver returns the exact minimiser: it visits one record after the other
     until the duality gap vanishes, with Newton steps in between if the slope of the loss jumps and there are
-    at most 500 coefficients; with ``steps`` it takes so many steps of batches without noise. The intercept
-    has no L2 part of its own and gets a small one around its start, which vanishes without noise.
+    at most 500 coefficients. With ``steps`` it takes so many steps of batches without noise. The intercept
+    gets a small L2 part around its start, which vanishes without noise.
     """
 
     plan_type: ClassVar[type[Plan]] = DualCoordinateDescentPlan
@@ -114,19 +113,15 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
             if type(problem.loss).conjugate is Loss.conjugate:
                 raise UnsupportedProblem(
                     f"{type(self).__name__} without noise needs the conjugate of the loss, which "
-                    f"{problem.loss.name} does not tell"
+                    f"{problem.loss.name} does not state"
                 )
             batch_size = self.batch_size or 1 if self.steps else 1
             clip, steps = self.clip or math.inf, self.steps or n * _MOST_EPOCHS
         batch_size, clip, steps = min(int(batch_size), n), task.enforced(clip), int(steps)
-        release = Release(
-            query=DualStep.name,
-            mechanism=Gaussian(math.sqrt(steps)),
-            count=steps,
-            sensitivity=f"{task.moved * clip:.4g}",
-            sampling=Everyone() if batch_size == n else Poisson(batch_size / n),
-            entries=task.dimension,
-        )
+        release = equal_releases(
+            DualStep.name, Gaussian, steps, task.moved * clip,
+            sampling=task.batches(batch_size), entries=task.dimension,
+        )  # fmt: skip
         releases = (release,) if task.private or self.steps else ()
         return DualCoordinateDescentPlan(
             *task.facts, releases, steps, batch_size, clip, float(self.overlap), self.average
@@ -151,35 +146,23 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
-        # The dual variable is never as far as a slope: every step is cut, as the first.
-        return tuple(
-            replace(case, problem=replace(case.problem, penalty=L2(1.0)))
-            for case in (
-                opposed(cls(steps=2, clip=0.1, batch_size=8), 2),
-                opposed(cls(steps=2, clip=0.1, batch_size=2), 1),
-                # The intercept, held by little, makes every step short.
-                opposed(cls(steps=2, clip=5e-4, batch_size=8), 1, fit_intercept=True, crowd=7),
-                opposed(cls(steps=1, clip=0.1, batch_size=1), 1, crowd=3),
-            )
+        # The dual variable never reaches the slope: every step is clipped, as the first.
+        return (
+            opposed(cls(steps=2, clip=0.1, batch_size=8), 2, L2(1.0)),
+            opposed(cls(steps=2, clip=0.1, batch_size=2), 1, L2(1.0)),
+            # The weak penalty on the intercept makes every step short.
+            opposed(cls(steps=2, clip=5e-4, batch_size=8), 1, L2(1.0), fit_intercept=True, crowd=7),
+            opposed(cls(steps=1, clip=0.1, batch_size=1), 1, L2(1.0), crowd=3),
         )
 
 
 def default_settings(
-    problem: Problem,
-    n: int,
-    p: int,
-    noise: float,
-    batch_size: int | None,
-    clip: float | None,
-    steps: int | None,
-    overlap: float,
-) -> tuple[int, float, int]:
+    problem: Problem, n: int, p: int, noise: float,
+    batch_size: int | None, clip: float | None, steps: int | None, overlap: float,
+) -> tuple[int, float, int]:  # fmt: skip
     """(batch_size, clip, steps) of dual coordinate descent; those that are given are kept.
 
-    The noise of all steps together is proportional to the clip times the number of passes, which is also how
-    far a dual variable can go: to 0.8 of the largest slope, or less far if the penalty is so weak that the
-    noise in predictions would exceed what gradient descent allows. Where they go far, a small clip serves
-    best, because a record goes on from where it came to.
+    ``path`` is the longest path of a dual variable over the largest slope. Derived in docs/defaults.md.
     """
     batch_size = min(batch_size or max(math.ceil(n * USUAL_RATE), p), n)
     smoothness = problem.bend()
@@ -189,22 +172,22 @@ def default_settings(
     row = problem.bounds.radius(p) ** 2 / weakest + _intercept(problem, p)[1]
     weight = min(answered * row, LARGEST_WEIGHT)
     whole = problem.slope_bound() * problem.radius(p)
-    way = min(PREDICTION_NOISE * weakest / (noise * bend * problem.radius(p) ** 2), LONGEST_WAY)
+    path = min(PREDICTION_NOISE * weakest / (noise * bend * problem.radius(p) ** 2), LONGEST_PATH)
     if clip is None:
         most = clip_fraction(problem, noise)
-        least = way * (1 + weight * smoothness) / (rate * (steps or MOST_DUAL_STEPS))
-        fraction = max(most + (LEAST_FRACTION - most) * way / LONGEST_WAY, least)
+        least = path * (1 + weight * smoothness) / (rate * (steps or MOST_DUAL_STEPS))
+        fraction = max(most + (LEAST_FRACTION - most) * path / LONGEST_PATH, least)
         fraction = min(fraction, max(most, LEAST_FRACTION))
         clip = fraction * whole / (1 + weight * smoothness)
     if steps is None:
-        steps = math.ceil(min(max(way * whole / (rate * clip), 1), MOST_DUAL_STEPS))
+        steps = math.ceil(min(max(path * whole / (rate * clip), 1), MOST_DUAL_STEPS))
     return batch_size, clip, steps
 
 
 def _intercept(problem: Problem, p: int) -> tuple[float, float]:
     """Strength of the L2 part of the intercept, and the squared constant feature over it.
 
-    The strength is that of the other coefficients, or little beside the curvature along the intercept.
+    The strength is that of the other coefficients, or a small share of the curvature along the intercept.
     """
     if not problem.fit_intercept:
         return 1.0, 0.0
@@ -224,8 +207,8 @@ def _form(problem: Problem, plan: DualCoordinateDescentPlan) -> DualForm:
 
 def _query(problem: Problem, plan: DualCoordinateDescentPlan) -> DualStep:
     n, p = plan.n_records, plan.n_features
-    strength, (intercept, _) = problem.penalty.strong_convexity, _intercept(problem, p)
-    largest = problem.bounds.radius(p) ** 2 / strength + problem.constant(p) ** 2 / intercept
+    strength, (intercept, of_constant) = problem.penalty.strong_convexity, _intercept(problem, p)
+    largest = problem.bounds.radius(p) ** 2 / strength + of_constant
     shared = plan.overlap * (plan.batch_size - 1) / n * largest if plan.batch_size > 1 else 0.0
     return DualStep(problem.loss, plan.clip, 1 / (n * strength), 1 / (n * intercept), shared)
 
@@ -233,9 +216,10 @@ def _query(problem: Problem, plan: DualCoordinateDescentPlan) -> DualStep:
 def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, curator: Curator) -> Result:
     """Passes over the records in random order, and Newton steps if these are slow, until the gap vanishes.
 
-    Records that a pass leaves where they are, at an end of their range, rest until the next round. After
-    each round the intercept is held around where it came to, or farther on if it keeps going: what holds it
-    vanishes. Newton steps are for slopes that jump, where passes are slow, and for few features.
+    Records that a pass leaves unchanged, at an end of their range, are skipped until the next round. After
+    each round the L2 part of the intercept is centred at its present value, or beyond it if it keeps moving
+    one way: in the limit that part is 0. Newton steps are for few features and for slopes that jump, where
+    passes are slow.
     """
     n = plan.n_records
     v = np.zeros(len(form.l2))

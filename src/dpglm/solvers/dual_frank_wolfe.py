@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -12,11 +13,11 @@ from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import Exponential, Gaussian
-from ..penalties import L2, AnyFeature, Cardinality, ElasticNet, SetFunction, Submodular
+from ..penalties import L2, AnyFeature, Cardinality, ElasticNet, Submodular
 from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import DualVertices, Minimiser
-from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
+from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .output_perturbation import default_clip, minimiser
 
@@ -50,20 +51,20 @@ class DualFrankWolfe(Solver[DualFrankWolfePlan]):
     steps : int, optional
         Number of steps.
     clip : float, optional
-        Largest L2 norm of one record's gradient. The loss of a record goes on in a straight line from where
-        its gradient is as long as that.
+        Largest L2 norm of one record's gradient. Where the gradient would exceed it, the loss is continued as
+        a straight line.
     sparse : bool
-        Set coefficients to 0 that noise alone could have made (see ``Penalty.support``).
+        Set coefficients to 0 that noise alone could explain (see ``Penalty.support``).
     share : float
         Share of the budget for the selections, where vertices are selected; the rest is for theta(s).
 
     Notes
     -----
-    The intercept has no L2 part of its own and gets that of the other coefficients, around its start. With
-    an infinite epsilon the solver returns the exact minimiser, without that, steps, clipping and ``sparse``.
+    The intercept gets the L2 part of the other coefficients, around its start. With an infinite epsilon the
+    solver returns the exact minimiser, without that L2 part, steps, clipping and ``sparse``.
 
-    A theta(s) has the sensitivity of the result of `OutputPerturbation`, and their mean at most 1.16 times
-    its noise, some of which a proximal step of the norm at the end takes away: with 10 steps both are about
+    A theta(s) has the sensitivity of the result of `OutputPerturbation`. The mean of all has at most 1.16
+    times its noise, some of which the proximal step at the end removes: with 10 steps both solvers are about
     equally good. With selected vertices only half of the budget is left for theta(s), and it is worse.
     """
 
@@ -104,36 +105,27 @@ class DualFrankWolfe(Solver[DualFrankWolfePlan]):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
+        two_steps, cardinality = cls(2, clip=0.1, sparse=False), Submodular(0.01, Cardinality(), l2=1.0)
         return (
-            _structured(opposed(cls(steps=2, clip=0.1, sparse=False), 2), Cardinality()),
+            opposed(two_steps, 2, cardinality),
             # One feature: what lowers the score of one of its two vertices raises that of the other.
-            _structured(opposed(cls(steps=2, clip=0.1, sparse=False), 1), AnyFeature()),
-            _structured(
-                opposed(cls(steps=1, clip=0.1, sparse=False), 1, fit_intercept=True, crowd=7),
-                Cardinality(),
-            ),
+            opposed(two_steps, 1, Submodular(0.01, AnyFeature(), l2=1.0)),
+            opposed(replace(two_steps, steps=1), 1, cardinality, fit_intercept=True, crowd=7),
         )
 
     def _releases(self, task: Task, norm: Submodular, clip: float, steps: int) -> tuple[Release, ...]:
         query = _gradient(task.problem, norm, task.n, task.p, clip)
-        theta = Release(
-            query=Minimiser.name,
-            mechanism=Gaussian(math.sqrt(steps)),
-            count=steps,
-            sensitivity=f"{query.sensitivity(task.neighbours):.4g}",
-            entries=task.dimension,
-        )
+        theta = partial(
+            equal_releases, Minimiser.name, Gaussian,
+            sensitivity=query.sensitivity(task.neighbours), entries=task.dimension,
+        )  # fmt: skip
         if not norm.function.few_vertices:
-            return (theta,)
-        scores = DualVertices(query, norm.strength)
-        choices = Release(
-            query=DualVertices.name,
-            mechanism=Exponential(math.sqrt(steps / self.share)),
-            count=steps,
-            sensitivity=f"{scores.sensitivity(task.neighbours)[0]:.4g}",
-            entries=2 * task.p,
+            return (theta(steps),)
+        scores = DualVertices(query, norm.strength).sensitivity(task.neighbours)[0]
+        choices = equal_releases(
+            DualVertices.name, Exponential, steps, scores, share=self.share, entries=2 * task.p
         )
-        return choices, replace(theta, mechanism=Gaussian((1 - self.share) ** -0.5), count=1)
+        return choices, theta(1, share=1 - self.share)
 
 
 def _norm(problem: Problem) -> Submodular:
@@ -160,10 +152,7 @@ def _gradient(problem: Problem, norm: Submodular, n: int, p: int, clip: float) -
 def _by_gradients(
     plan: DualFrankWolfePlan, norm: Submodular, query: Minimiser, start: Vector, curator: Curator
 ) -> tuple[Vector, Vector, float]:
-    """Means of all released theta(s) and of their s, weighed as the steps are, and the noise of the first.
-
-    Noise is a deviation in units of that of one release.
-    """
+    """Weighted means of all released theta(s) and their s; noise of the former in units of one release."""
     p, mechanism = plan.n_features, plan[query.name].mechanism
     w, mean, s, square = np.zeros_like(start), np.zeros_like(start), np.zeros_like(start), 0.0
     pushed = s[:p]  # a view: the intercept is not pushed
@@ -180,7 +169,7 @@ def _by_gradients(
 def _by_vertices(
     plan: DualFrankWolfePlan, norm: Submodular, query: Minimiser, start: Vector, curator: Curator
 ) -> tuple[Vector, Vector, float]:
-    """theta(s) after steps to selected vertices, that s, and the deviation of noise in units of its own."""
+    """theta(s) after steps to selected vertices, and that s; noise of the former in units of one release."""
     p, vertices = plan.n_features, DualVertices(query, norm.strength)
     scores, s = curator.open(vertices, start, plan[vertices.name].mechanism), np.zeros_like(start)
     for t in range(1, plan.steps + 1):
@@ -189,7 +178,3 @@ def _by_vertices(
         vertex[chosen % p] = norm.strength if chosen < p else -norm.strength
         s += 2 / (t + 1) * (vertex - s)
     return curator.release(query, plan[query.name].mechanism, s, start), s, 1.0
-
-
-def _structured(case: AuditCase, function: SetFunction) -> AuditCase:
-    return replace(case, problem=replace(case.problem, penalty=Submodular(0.01, function, l2=1.0)))

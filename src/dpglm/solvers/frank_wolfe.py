@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -15,11 +15,11 @@ from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import STRUCTURES, Exponential, Gaussian
 from ..penalties import L1Ball
-from ..plan import Plan, Releasable, Release
+from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import InterceptSlope, VertexScores
 from .averaging import last_quarter
-from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
+from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import require_bounded_slopes
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 
@@ -60,27 +60,27 @@ class FrankWolfe(Solver[FrankWolfePlan]):
     clip : float, optional
         Largest absolute value that one record adds to the sum of a feature.
     step_size : float, optional
-        The share of the way to the vertex, the same at every step; by default 2 / (t + 2) at step t >= 1.
+        Weight of the vertex in the next point, the same at every step; by default 2 / (t + 2) at step t >= 1.
     average : bool
         Return the mean of the last quarter of the iterates instead of the last one.
     selection : {"lazy", "binned", "grouped", "gumbel", "heap"}, optional
-        How the vertex is found. If ``refresh`` is 0, the choice has the same law with all but "heap", which
-        is the plain maximum and for an infinite epsilon only, where it is the default. "lazy", the default
-        elsewhere, computes few sums; the others keep all of them, and so does "lazy" where bounds are so
-        wide that the rounding of margins could show beside the noise.
+        How the vertex is found. "heap" is the plain maximum, only for an infinite epsilon, where it is the
+        default; all others have the same law if ``refresh`` is 0. "lazy", the default for a finite epsilon,
+        computes few sums. The others keep all of them, and so does "lazy" if bounds are so wide that the
+        rounding of margins could exceed the noise.
     refresh : float
-        Where sums are kept, the slopes of all records follow the shrinking of the coefficients after it has
-        changed them by this share, and those that hold the selected feature follow at once: a slope lags
-        by at most the smoothness of the loss times the margin times this share. 0 makes all follow at once.
-        "lazy", and squared loss without noise, need no such tolerance: their scores are exact.
+        Tolerance of kept sums. A step shrinks all coefficients. The slopes of records with the selected
+        feature are recomputed at every step, all others once coefficients have shrunk by this share. So a
+        slope is off by at most the smoothness of the loss times the margin times this share, and exact for 0.
+        "lazy", and squared loss without noise, are exact for any value.
     intercept_share : float
         Share of the budget for the intercept, which is not in the ball: it takes 8 steps of its own.
 
     Notes
     -----
     With an infinite epsilon and no ``steps`` the solver returns the exact minimiser over the ball, found as
-    in `GradientDescent`. With ``steps`` it takes plain Frank-Wolfe steps without noise, and tells the
-    gap, a bound on how far the result is above the minimum over the coefficients.
+    in `GradientDescent`. With ``steps`` it takes plain Frank-Wolfe steps without noise, and returns the gap,
+    an upper bound on objective minus minimum with the intercept held fixed.
     """
 
     plan_type: ClassVar[type[Plan]] = FrankWolfePlan
@@ -116,27 +116,21 @@ class FrankWolfe(Solver[FrankWolfePlan]):
         if problem.fit_intercept:
             task.enforced(intercept_clip, "clip of the intercept")
         share = self.intercept_share if problem.fit_intercept else 0.0
-        vertices = Release(
-            VertexScores.name,
-            Exponential(math.sqrt(steps / (1 - share))),
-            steps,
-            f"{task.moved * clip:.4g}",
-            entries=2 * p,
-        )
-        releases: tuple[Release, ...] = (vertices,)
-        if problem.fit_intercept:
-            intercept = Release(
-                InterceptSlope.name,
-                Gaussian(math.sqrt(_INTERCEPT_RELEASES / share)),
-                _INTERCEPT_RELEASES,
-                f"{task.moved * intercept_clip:.4g}",
+        releases = [
+            equal_releases(
+                VertexScores.name, Exponential, steps, task.moved * clip, share=1 - share, entries=2 * p
             )
-            releases = (vertices, intercept)
+        ]
+        if problem.fit_intercept:
+            moved = task.moved * intercept_clip
+            releases.append(
+                equal_releases(InterceptSlope.name, Gaussian, _INTERCEPT_RELEASES, moved, share=share)
+            )
         if not task.private and self.steps is None:
-            releases = ()
+            releases = []
         return FrankWolfePlan(
-            *task.facts, releases, steps, clip, intercept_clip, self.step_size, self.average, selection,
-            self.refresh,
+            *task.facts, tuple(releases), steps, clip, intercept_clip, self.step_size, self.average,
+            selection, self.refresh,
         ).calibrated()  # fmt: skip
 
     @classmethod
@@ -144,14 +138,8 @@ class FrankWolfe(Solver[FrankWolfePlan]):
         if not plan.releases:
             return exact_minimiser(plan, problem, curator)
         p, radius = plan.n_features, _radius(problem)
-        query = VertexScores(
-            problem.loss,
-            plan.clip,
-            p,
-            float(problem.bounds.features(p).max()),
-            plan.selection,
-            plan.refresh,
-        )
+        largest = float(problem.bounds.features(p).max())
+        query = VertexScores(problem.loss, plan.clip, p, largest, plan.selection, plan.refresh)
         mechanism, counted = plan[query.name].mechanism, last_quarter(plan.steps)
         t = np.arange(1.0, plan.steps + 1)
         sizes = 2 / (t + 2) if plan.step_size is None else np.full(plan.steps, plan.step_size)
@@ -174,29 +162,27 @@ class FrankWolfe(Solver[FrankWolfePlan]):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
+        ball = L1Ball(1.0)
         return (
-            _opposed(cls(steps=1, clip=0.1), fit_intercept=False),
-            _opposed(cls(steps=2, clip=0.1, selection="binned", refresh=10.0), fit_intercept=False),
-            _opposed(cls(steps=1, clip=0.1, intercept_share=0.5), fit_intercept=True),
+            # One feature: what lowers the score of one of its two vertices raises that of the other.
+            opposed(cls(steps=1, clip=0.1), 1, ball),
+            opposed(cls(steps=2, clip=0.1, selection="binned", refresh=10.0), 1, ball),
+            opposed(cls(steps=1, clip=0.1, intercept_share=0.5), 1, ball, fit_intercept=True, crowd=7),
         )
 
 
 def default_settings(
     problem: Problem, p: int, noise: float, clip: float | None, radius: float
 ) -> tuple[int, float, float]:
-    """(steps, clip, clip of the intercept) of Frank-Wolfe; a clip that is given is kept.
-
-    The error has a part that falls with the number of steps and one, from noise, that grows with its root:
-    steps are where the sum is least. The clip is that of a row with about the root of p entries, all equal.
-    """
+    """(steps, clip, intercept_clip) of Frank-Wolfe; a clip that is given is kept (docs/defaults.md)."""
     slope, largest = problem.slope_bound(), float(problem.bounds.features(p).max())
     if clip is None:
         require_bounded_slopes(problem)
         clip = slope * min(largest, problem.bounds.radius(p) * p**-0.25)
     if not math.isfinite(slope):
         slope = clip / largest  # beyond it the clip cuts the largest entry, too
-    ease = problem.bend() * radius * clip / (slope**2 * noise * math.log(2 * p))
-    steps = min(max(math.ceil((0.45 * ease) ** (2 / 3)), 1), MOST_VERTICES)
+    signal_to_noise = problem.bend() * radius * clip / (slope**2 * noise * math.log(2 * p))
+    steps = min(max(math.ceil((0.45 * signal_to_noise) ** (2 / 3)), 1), MOST_VERTICES)
     return steps, clip, slope * problem.constant(p)
 
 
@@ -224,9 +210,9 @@ def _intercept_step(
 
 
 def _stretches(steps: int, fit_intercept: bool) -> Iterator[slice | None]:
-    """Steps to be taken in one go, and None in between where the intercept moves.
+    """Stretches of steps, and None wherever the intercept moves between them.
 
-    It moves twice before the first step, because a wrong intercept shows in the scores of all features, and
+    It moves twice before the first step, because a wrong intercept distorts the scores of all features, and
     then after each of equal parts of the steps.
     """
     if not fit_intercept:
@@ -254,7 +240,7 @@ def _end(w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float) ->
 def _sum_of_iterates(
     w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float, counted: Vector
 ) -> Vector:
-    """The sum of the iterates on the way, each as often as it is counted."""
+    """The sum of the iterates, each times its weight in ``counted``."""
     total = np.zeros(len(sizes) + 1)  # what each move adds to it, for a move of 1
     for k in reversed(range(len(sizes))):
         total[k] = counted[k] + (1 - sizes[k + 1] if k + 1 < len(sizes) else 0.0) * total[k + 1]
@@ -265,9 +251,3 @@ def _sum_of_iterates(
 
 def _moves(sizes: Vector, choices: NDArray[np.int64], radius: float) -> Vector:
     return np.where(choices % 2, radius, -radius) * sizes
-
-
-def _opposed(solver: FrankWolfe, fit_intercept: bool) -> AuditCase:
-    # One feature: what lowers the score of one of its two vertices raises that of the other.
-    case = opposed(solver, 1, fit_intercept=fit_intercept, crowd=7 * fit_intercept)
-    return replace(case, problem=replace(case.problem, penalty=L1Ball(1.0)))

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from ..curator import Curator
 from ..mechanisms import Gaussian
-from ..mechanisms.sampling import Everyone, Poisson
-from ..plan import Plan, Releasable, Release
+from ..mechanisms.sampling import Poisson
+from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import ClippedGradient
 from .averaging import LastQuarter
-from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
+from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 
@@ -72,15 +72,11 @@ class GradientDescent(Solver[GradientDescentPlan]):
         else:
             steps, clip, step_size = STEPS_WITHOUT_NOISE, self.clip or math.inf, 0.0
         steps, clip = int(self.steps or steps), task.enforced(clip)
-        rate = 1.0 if self.batch_size is None else min(1.0, self.batch_size / task.n)
-        release = Release(
-            query=ClippedGradient.name,
-            mechanism=Gaussian(math.sqrt(steps)),
-            count=steps,
-            sensitivity=f"{ClippedGradient(task.problem.loss, clip).sensitivity(task.neighbours):.4g}",
-            sampling=Everyone() if rate == 1.0 else Poisson(rate),
-            entries=task.dimension,
-        )
+        sensitivity = ClippedGradient(task.problem.loss, clip).sensitivity(task.neighbours)
+        release = equal_releases(
+            ClippedGradient.name, Gaussian, steps, sensitivity,
+            sampling=task.batches(self.batch_size), entries=task.dimension,
+        )  # fmt: skip
         plan = GradientDescentPlan(*task.facts, (release,), steps, clip, step_size, self.average)
         return plan.calibrated()
 
@@ -110,11 +106,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
 
 
 def default_settings(problem: Problem, p: int, noise: float, clip: float | None) -> tuple[int, float, float]:
-    """(steps, clip, step_size) of gradient descent; a clip that is given is kept.
-
-    The noise that ends in a prediction is proportional to steps times step_size, however that time is split
-    into steps. It may grow to 0.3 times the largest slope over the smoothness.
-    """
+    """(steps, clip, step_size) of gradient descent; a clip that is given is kept (docs/defaults.md)."""
     clip, fraction = clip_of_gradients(problem, p, noise, clip)
     smoothness, stretch = problem.smoothness(p), problem.stretch()
     time = PREDICTION_NOISE * stretch / (noise * fraction)

@@ -21,7 +21,7 @@ from ..problem import Problem
 from ..queries import RULES, CoordinateRule, CoordinateScores, SecondMoments
 from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .defaults import MOST_PRIVATE_STEPS, require_bounded_slopes
-from .moments import SOURCES, Moments, Source, require_separable, second_moments, typical_row
+from .moments import CORNERS, SOURCES, Moments, Source, require_separable, second_moments, typical_row
 
 SELECTIONS: dict[str, type[Selection]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
 RELEASES = ("auto", "gaussian", "laplace")
@@ -68,11 +68,11 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
     clip : float, optional
         C in C_j = C sqrt(M_j / tr M).
     step_size : float, optional
-        Step in units of 1 / M_j. By default a long one, which is shortened where the slopes released for a
-        coordinate at two of its visits show that it would pass by the minimum.
+        Step in units of 1 / M_j. By default a long one, which is shortened where two released slopes of a
+        coordinate show that it would pass the minimum.
     rule : {"gs-r", "gs-s", "gs-q", "gs"}
-        Score of a coordinate: the length of its proximal step, its least subgradient, or the root of the
-        decrease it promises (see `CoordinateScores`). "gs" is for penalties without kinks, where they agree.
+        Score of a coordinate: the length of its proximal step, its least subgradient, or the root of its
+        estimated decrease (see `CoordinateScores`). "gs" is for penalties without kinks, where all agree.
     selection : {"exponential", "laplace"}
         Exponential mechanism, or the largest score after Laplace noise, which costs more.
     release : {"auto", "gaussian", "laplace"}
@@ -140,13 +140,9 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         gaussian, laplace = Gaussian(deviation), Laplace(deviation / math.sqrt(2))
 
         def planned(additive: Additive) -> GreedyCoordinateDescentPlan:
-            rounds = Release(
-                CoordinateScores.name,
-                Round(selection, additive),
-                steps,
-                (f"{moved} C / sqrt(tr M)", f"{moved} C_j"),
-                entries=task.dimension,
-            )
+            words = f"{moved} C / sqrt(tr M)", f"{moved} C_j"
+            mechanism = Round(selection, additive)
+            rounds = Release(CoordinateScores.name, mechanism, steps, words, entries=task.dimension)
             return GreedyCoordinateDescentPlan(
                 *task.facts, (*first, rounds), steps=steps, clip=clip,
                 step_size=float(self.step_size or step_size), rule=self.rule, second_moments=source,
@@ -166,16 +162,11 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         w = _start(plan.start, problem, p)
         moments = second_moments(plan.second_moments, plan, problem, curator)
         curvature = problem.loss.smoothness() * moments
-        query = CoordinateScores(
-            problem.loss,
-            plan.clip * np.sqrt(curvature / curvature.sum()),
-            curvature,
-            plan.rule,
-            _form(problem),
-            problem.loss.lipschitz(problem.bounds.target) * problem.features(p),
-        )
+        clips = plan.clip * np.sqrt(curvature / curvature.sum())
+        largest = problem.loss.lipschitz(problem.bounds.target) * problem.features(p)
+        query = CoordinateScores(problem.loss, clips, curvature, plan.rule, _form(problem), largest)
         step = plan.step_size / curvature
-        # The curvature along the constant feature is known: a longer step would pass by the minimum.
+        # The curvature along the constant feature is known: a longer step would pass the minimum.
         _, along_constant = problem.split(step)
         along_constant[:] = min(plan.step_size, problem.stretch()) / problem.split(curvature)[1]
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
@@ -217,29 +208,25 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
             replace(opposed(solver, 2), bystanders=bystanders, first=first, second=second)
             for solver in solvers
         )
-        # Second moments differ most between two corners of the ball.
-        corners = ((np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0))
-        moments = replace(opposite[2], first=corners[0], second=corners[1])
+        moments = replace(opposite[2], first=CORNERS[0], second=CORNERS[1])
         return (*opposite[:2], moments, opposed(solvers[0], 1, fit_intercept=True, crowd=7))
 
 
 def default_settings(
-    problem: Problem, p: int, noise: float, clip: float | None, norm: float, fill: float
+    problem: Problem, p: int, noise: float, clip: float | None, norm: float, density: float
 ) -> tuple[int, float, float]:
     """(steps, clip, step_size) of greedy coordinate descent; a clip that is given is kept.
 
-    ``norm`` is the norm of a typical row, and ``fill`` the typical size of an entry over the one that the
-    second moments in use are computed for. A coordinate is found if its score exceeds the others by about
-    log p times the noise, so steps are few where noise or features are many.
+    ``norm`` and ``density`` are those of `typical_row`. Derived in docs/defaults.md.
     """
-    ease = max(math.sqrt(8e-3 / noise), 1.0)
+    signal_to_noise = max(math.sqrt(8e-3 / noise), 1.0)
     if clip is None:
         require_bounded_slopes(problem)
         bounded = problem.loss.lipschitz(problem.bounds.target) <= problem.slope_bound()
         usual, most = (0.25, 1.0) if bounded else (0.08, 2.0)
-        clip = min(ease * usual, most / fill) * problem.slope_bound() * norm
+        clip = min(signal_to_noise * usual, most / density) * problem.slope_bound() * norm
     steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), MOST_PRIVATE_STEPS))
-    return steps, clip, max(4.0 / ease, 1.0) * problem.stretch() / fill**2
+    return steps, clip, max(4.0 / signal_to_noise, 1.0) * problem.stretch() / density**2
 
 
 def _given(coefficients: ArrayLike, problem: Problem, p: int) -> tuple[float, ...]:
@@ -273,9 +260,9 @@ def _selection_noise(plan: GreedyCoordinateDescentPlan) -> float:
 
 
 def _shorten(rule: CoordinateRule, j: int, change: float, move: float) -> None:
-    """Keep a step from passing by the minimum on a line through the last two released slopes of coordinate j.
+    """Keep a step from passing the minimum on a line through the last two released slopes of coordinate j.
 
-    Both are public. They show how strongly slopes that are clipped respond, which second moments do not.
+    Both are public. They show the curvature of clipped slopes, which second moments do not.
     """
     if change * move > 0:
         factor = min(1.0, move / (change * rule.rate[j]))
@@ -284,12 +271,12 @@ def _shorten(rule: CoordinateRule, j: int, change: float, move: float) -> None:
 
 
 def _settle(advance: Callable[[], tuple[int, float]], w: Vector, p: int, most: int) -> int:
-    """Steps without noise until they are short beside the longest one along a feature; returns their number.
+    """Steps without noise until they are short relative to the longest along a feature; returns their number.
 
-    A step that sets a coefficient to zero may be short although others would not be. So more steps in turn
-    have to be short than coefficients were there to be set to zero.
+    A step that sets a coefficient to zero may be short although others would not be. So more steps in a row
+    must be short than there are coefficients that differ from zero.
     """
-    longest, short, there = 0.0, 0, np.count_nonzero(w)
+    longest, short, nonzero = 0.0, 0, np.count_nonzero(w)
     for done in range(1, most + 1):
         j, length = advance()
         if j < p:
@@ -297,8 +284,8 @@ def _settle(advance: Callable[[], tuple[int, float]], w: Vector, p: int, most: i
         if length <= _SETTLED * longest:
             short += 1
         else:
-            short, there = 0, np.count_nonzero(w)
-        if short > there:
+            short, nonzero = 0, np.count_nonzero(w)
+        if short > nonzero:
             return done
     return most
 

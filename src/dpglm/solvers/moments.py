@@ -16,15 +16,18 @@ from ..penalties import Separable
 from ..plan import Plan, Release
 from ..problem import Problem
 from ..queries import SecondMoments
-from .base import Task
+from .base import Task, equal_releases
 
 SOURCES = ("bounds", "private", "even")
 
 Source = str | tuple[float, ...]
 """Where second moments come from, one of `SOURCES`, or the declared values."""
 
+CORNERS = (np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0)
+"""Two records between which second moments differ most, for audits: corners of the ball of rows."""
+
 _MOST_NOISE = 0.3
-_FILL = 0.4
+_DENSITY = 0.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +35,7 @@ class Moments:
     """Second moments of the features: "bounds", "private" (a release of them), "even", values, or None.
 
     "even" gives every feature the same share of the largest row norm. None means the bounds if features have
-    them, else a release with ``share`` of the budget, unless that would be too noisy to say anything.
+    them, else a release with ``share`` of the budget, unless noise would hide it.
     """
 
     setting: str | ArrayLike | None
@@ -46,7 +49,7 @@ class Moments:
         """Which it is: "bounds", "private", "even" or the declared values.
 
         A release has a deviation of about 3 p times the ``noise`` of one pass, in units of the mean of all
-        moments. If that says nothing, none is made by default.
+        moments. If that is too much, none is made by default.
         """
         if self.setting is None:
             if problem.bounds.feature is not None:
@@ -65,20 +68,21 @@ class Moments:
         if source != "private":
             return (), 1.0
         sensitivity = SecondMoments(task.problem.bounds.radius(task.p)).sensitivity(task.neighbours)
-        mechanism = Gaussian(math.sqrt(1 / self.share))
-        release = Release(SecondMoments.name, mechanism, 1, f"{sensitivity:.4g}", entries=task.p)
+        release = equal_releases(
+            SecondMoments.name, Gaussian, 1, sensitivity, share=self.share, entries=task.p
+        )
         return (release,), 1 - self.share
 
 
 def typical_row(source: Source, problem: Problem, p: int) -> tuple[float, float]:
-    """Norm of a typical row, and the size of an entry over the one that second moments are computed for.
+    """Norm of a typical row, and its density: a typical entry over the one that second moments assume.
 
     Few entries are near a declared bound of their feature: 0.4 of it is taken to be typical.
     """
     if not isinstance(source, str):
         return math.sqrt(_declared(source, p).sum() + problem.constant(p) ** 2), 1.0
     if source == "bounds" and problem.bounds.feature is not None:
-        return _FILL * float(np.linalg.norm(problem.features(p))), _FILL
+        return _DENSITY * float(np.linalg.norm(problem.features(p))), _DENSITY
     return problem.radius(p), 1.0
 
 

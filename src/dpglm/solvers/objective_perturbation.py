@@ -13,13 +13,14 @@ from .. import strict
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import LinearTerm
+from ..penalties import L2
 from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import Minimiser
 from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .defaults import PREDICTION_NOISE, clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .output_perturbation import default_clip, minimiser, with_l2
+from .output_perturbation import default_clip, minimiser
 
 CURVATURE_SHARE = 0.25
 _HIDDEN = 4.0  # deviations that hide a zero
@@ -37,10 +38,10 @@ class ObjectivePerturbationPlan(Plan):
 
     @property
     def deviation(self) -> float:
-        """Deviation of each entry of the linear term beside the mean loss; 0 without noise.
+        """Standard deviation of each entry of the linear term added to the mean loss; 0 without noise.
 
-        A norm in the penalty makes coefficients 0 where its strength exceeds what that term and the records
-        pull with, so the strength to try first is this times the dual norm of normal deviates.
+        A norm penalty sets coefficients to 0 where its strength exceeds the slope of this term plus the loss,
+        so a first strength to try is this times the dual norm of a standard normal vector.
         """
         moved = self.neighbours.records_moved
         return sum(release.mechanism.noise for release in self.releases) * moved * self.clip / self.n_records
@@ -50,22 +51,22 @@ class ObjectivePerturbationPlan(Plan):
 class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
     """The minimiser of loss + penalty + a quadratic term + a random linear term.
 
-    For any convex penalty, of which the zeros show in the result: the noise is inside the problem. It is
-    hardly more than that of one release of a sum of gradients.
+    For any convex penalty. Its zeros remain in the result, because the noise is part of the objective. There
+    is hardly more noise than in one release of a sum of gradients.
 
     Parameters
     ----------
     clip : float, optional
-        Largest L2 norm of one record's gradient. The loss of a record goes on in a straight line from where
-        its gradient is as long as that.
+        Largest L2 norm of one record's gradient. Where the gradient would exceed it, the loss is continued as
+        a straight line.
     quadratic : float, optional
-        Strength of the quadratic term, quadratic / 2 norm(w)², beside the mean loss. The price needs some:
-        with an L2 part of the penalty that is strong enough it may be 0.
+        Strength of the quadratic term, quadratic / 2 norm(w)², that is added to the mean loss. It may be 0 if
+        the L2 part of the penalty is strong enough for the budget.
 
     Notes
     -----
-    The intercept has no L2 part of its own and gets that of the other coefficients, around its start. With
-    an infinite epsilon the solver returns the exact minimiser, without that, clipping and ``quadratic``.
+    The intercept gets the L2 part of the other coefficients, around its start. With an infinite epsilon the
+    solver returns the exact minimiser, without that L2 part, clipping and ``quadratic``.
     """
 
     plan_type: ClassVar[type[Plan]] = ObjectivePerturbationPlan
@@ -89,16 +90,11 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
             )
             steps, clip, quadratic = 1, task.enforced(clip), float(quadratic)
             if self.quadratic is None:
-                _tell_of_short_reach(problem, p, quadratic)
+                _warn_of_short_reach(problem, p, quadratic)
             query = minimiser(problem, n, p, clip, quadratic)
-            release = Release(
-                query=Minimiser.name,
-                mechanism=LinearTerm(1.0, **query.perturbation(task.neighbours)),
-                count=1,
-                sensitivity=f"{task.moved * clip:.4g}",
-                entries=2 * task.dimension,
-            )
-            releases = (release,)
+            mechanism = LinearTerm(1.0, **query.perturbation(task.neighbours))
+            sensitivity, entries = f"{task.moved * clip:.4g}", 2 * task.dimension
+            releases = (Release(query.name, mechanism, 1, sensitivity, entries=entries),)
         plan = ObjectivePerturbationPlan(*task.facts, releases, steps, clip, quadratic)
         try:
             plan = plan.calibrated()
@@ -118,7 +114,7 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
         p = plan.n_features
         query = minimiser(problem, plan.n_records, p, plan.clip, plan.quadratic)
         w = curator.open(query, problem.start(p), plan[query.name].mechanism).release()
-        # What noise after the minimisation made of zeros becomes 0 again, and what it put outside goes back.
+        # Noise after the minimisation moved zeros, and points out of a constraint set: undo both.
         noise = _finishing(plan, query)
         features, _ = problem.split(w)
         features[:] = np.where(np.abs(features) > _HIDDEN * noise, features, 0.0)
@@ -127,24 +123,18 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         return (
-            with_l2(opposed(cls(clip=0.1, quadratic=0.0), 2)),
-            with_l2(opposed(cls(clip=0.1, quadratic=0.0), 1, fit_intercept=True, crowd=7)),
+            opposed(cls(clip=0.1, quadratic=0.0), 2, L2(1.0)),
+            opposed(cls(clip=0.1, quadratic=0.0), 1, L2(1.0), fit_intercept=True, crowd=7),
         )
 
 
 def default_settings(
-    problem: Problem,
-    n: int,
-    p: int,
-    noise: float,
-    epsilon: float,
-    clip: float | None,
-    quadratic: float | None,
-) -> tuple[float, float]:
-    """(clip, quadratic) of objective perturbation; those that are given are kept.
+    problem: Problem, n: int, p: int, noise: float, epsilon: float,
+    clip: float | None, quadratic: float | None,
+) -> tuple[float, float]:  # fmt: skip
+    """(clip, quadratic) of objective perturbation, for one fit; those that are given are kept.
 
-    ``epsilon`` is that of one fit. The quadratic term leaves as much noise in predictions as the default
-    steps of gradient descent, and the curvature of a record takes at most a quarter of epsilon.
+    The curvature of a record costs at most a quarter of ``epsilon``. Derived in docs/defaults.md.
     """
     clip, fraction = default_clip(problem, p, noise, clip), clip_of_gradients(problem, p, noise, clip)[1]
     if quadratic is None:
@@ -154,8 +144,8 @@ def default_settings(
     return clip, quadratic
 
 
-def _tell_of_short_reach(problem: Problem, p: int, quadratic: float) -> None:
-    """Warn if the quadratic term that the price asks for keeps predictions from crossing the range."""
+def _warn_of_short_reach(problem: Problem, p: int, quadratic: float) -> None:
+    """Warn if the quadratic term that the budget requires keeps predictions from crossing the range."""
     if problem.bounds.target is None or problem.stretch() == 1.0:
         return
     width = problem.bounds.target[1] - problem.bounds.target[0]

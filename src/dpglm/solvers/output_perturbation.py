@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from ..penalties import L2
 from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import Minimiser
-from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
+from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 
@@ -35,22 +35,22 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
     """The minimiser of loss + penalty, found exactly and released once with Gaussian noise.
 
     For any penalty with an L2 part: one record moves the minimiser by at most twice its largest gradient
-    norm over n times the strength of that part. So noise falls as the L2 part grows, and a weak one is of
-    little use. See `ObjectivePerturbation` for one that needs less.
+    norm over n times the strength of that part. So noise falls as the L2 part grows, and is large for a weak
+    one. `ObjectivePerturbation` needs less noise.
 
     Parameters
     ----------
     clip : float, optional
-        Largest L2 norm of one record's gradient. The loss of a record goes on in a straight line from where
-        its gradient is as long as that.
+        Largest L2 norm of one record's gradient. Where the gradient would exceed it, the loss is continued as
+        a straight line.
     sparse : bool
-        Set coefficients to 0 that noise alone could have made, if the penalty is one that induces zeros
-        (see ``Penalty.support``).
+        Set coefficients to 0 that noise alone could explain, if the penalty induces zeros (see
+        ``Penalty.support``).
 
     Notes
     -----
-    The intercept has no L2 part of its own and gets that of the other coefficients, around its start. With
-    an infinite epsilon the solver returns the exact minimiser, without that, clipping and ``sparse``.
+    The intercept gets the L2 part of the other coefficients, around its start. With an infinite epsilon the
+    solver returns the exact minimiser, without that L2 part, clipping and ``sparse``.
     """
 
     plan_type: ClassVar[type[Plan]] = OutputPerturbationPlan
@@ -66,8 +66,8 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
         if task.private:
             steps, clip = 1, task.enforced(default_clip(problem, task.p, task.noise, self.clip))
             query = minimiser(problem, task.n, task.p, clip)
-            sensitivity = f"{query.sensitivity(task.neighbours):.4g}"
-            releases = (Release(query.name, Gaussian(1.0), 1, sensitivity, entries=task.dimension),)
+            sensitivity = query.sensitivity(task.neighbours)
+            releases = (equal_releases(query.name, Gaussian, 1, sensitivity, entries=task.dimension),)
         plan = OutputPerturbationPlan(*task.facts, releases, steps, clip, strength, self.sparse)
         return plan.calibrated()
 
@@ -89,33 +89,21 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         return (
-            with_l2(opposed(cls(clip=0.1), 2)),
-            with_l2(opposed(cls(clip=0.1), 1, fit_intercept=True, crowd=7)),
+            opposed(cls(clip=0.1), 2, L2(1.0)),
+            opposed(cls(clip=0.1), 1, L2(1.0), fit_intercept=True, crowd=7),
         )
 
 
 def default_clip(problem: Problem, p: int, noise: float, clip: float | None) -> float:
-    """The clip of output perturbation; one that is given is kept, but is no more than any gradient."""
+    """The clip of output perturbation: the given one, or the default, at most the largest gradient."""
     largest = problem.loss.lipschitz(problem.bounds.target) * problem.radius(p)
     return min(clip_of_gradients(problem, p, noise, clip)[0], largest)
 
 
 def minimiser(problem: Problem, n: int, p: int, clip: float, quadratic: float = 0.0) -> Minimiser:
-    """The query for the minimiser of a problem, its intercept held as strongly as its features."""
+    """The query for the minimiser of a problem, with an L2 part on the intercept as on its features."""
     strength = problem.penalty.strong_convexity + quadratic
     return Minimiser(
-        problem.loss,
-        clip,
-        problem.penalty,
-        n,
-        p,
-        problem.radius(p),
-        quadratic,
-        strength if problem.fit_intercept else None,
-        push=strength * float(np.linalg.norm(problem.start(p))),
-    )
-
-
-def with_l2(case: AuditCase) -> AuditCase:
-    """The case with an L2 part so strong that margins, and with them slopes, stay where they are."""
-    return replace(case, problem=replace(case.problem, penalty=L2(1.0)))
+        problem.loss, clip, problem.penalty, n, p, problem.radius(p), quadratic,
+        strength if problem.fit_intercept else None, push=strength * float(np.linalg.norm(problem.start(p))),
+    )  # fmt: skip
