@@ -87,7 +87,7 @@ def clopper_pearson(count: int, total: int, error: float) -> tuple[float, float]
 def epsilon_of(false_alarms: ArrayLike, hits: ArrayLike, delta: float) -> Vector:
     """The least epsilon >= 0 with hits <= e**epsilon * false_alarms + delta."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(np.maximum((np.asarray(hits) - delta) / np.asarray(false_alarms), 1.0))
+        return np.asarray(np.log(np.maximum((np.asarray(hits) - delta) / np.asarray(false_alarms), 1.0)))
 
 
 def advantage_of(alarms: tuple[int, int], hits: tuple[int, int], error: float) -> float:

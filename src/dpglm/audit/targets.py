@@ -53,7 +53,7 @@ class MechanismTarget:
 
     mechanism: Mechanism
     case: str
-    answers: tuple[Any, Any]
+    answers: tuple[object, object]
     repeats: int
     claim: Claim
     views: ClassVar[dict[str, slice]] = {"output": slice(None)}
@@ -135,12 +135,12 @@ class TranscriptTarget:
     def run(self, second: bool, randomness: Randomness) -> Vector:
         here, there = self._records[second], self._records[not second]
         recorder = Recorder(here, self.plan.neighbours, randomness)
-        done = self._carried_out(recorder)
-        plain = self._carried_out(Curator(here, self.plan.neighbours, randomness))
+        w, left = self._carried_out(recorder)
+        plain, _ = self._carried_out(Curator(here, self.plan.neighbours, randomness))
         replayer = Replayer(there, recorder)
         own = other = 0.0
         try:
-            self.strayed.extend(differing(done, self._carried_out(replayer)))
+            self.strayed.extend(differing(left, self._carried_out(replayer)[1]))
             self.strayed.extend(differing_releases(recorder.answers, replayer.answers))
             own, other = (
                 log_likelihood(recorder.transcript, answers)
@@ -151,16 +151,15 @@ class TranscriptTarget:
         self.strayed.extend(replayer.strayed)
         self._runs += 1
         ratio = other - own if second else own - other
-        numbers = recorder.transcript.numbers
-        return np.concatenate([[ratio], done["result"].w, numbers, plain["result"].w])
+        return np.concatenate([[ratio], w, recorder.transcript.numbers, plain])
 
-    def _carried_out(self, curator: Curator) -> dict[str, Any]:
-        """What a run returns, and what it leaves behind in the objects that it was handed."""
+    def _carried_out(self, curator: Curator) -> tuple[Vector, dict[str, object]]:
+        """The coefficients of a run; all that it returns, and leaves behind in the objects it was handed."""
         solver, problem, plan = separate(self.case.solver), self.case.problem, self.plan
         if self._runs < _WATCHED:  # copies of these take as long as a run
             problem, plan = separate(problem), separate(plan)
         result = solver.run(plan, problem, curator)
-        return {"result": result, "solver": solver, "problem": problem, "plan": plan}
+        return result.w, {"result": result, "solver": solver, "problem": problem, "plan": plan}
 
 
 @dataclass(frozen=True)
@@ -199,7 +198,9 @@ class ModelTarget:
         said = [w @ row + b for row in self.tables.canaries]
         return np.concatenate([np.ravel(said), np.ravel(w), b])
 
-    def fitted(self, second: bool, randomness: Randomness, curator: Any = None) -> Any:
+    def fitted(
+        self, second: bool, randomness: Randomness, curator: Callable[..., Curator] | None = None
+    ) -> Any:
         """A copy of the estimator, fitted to one of the tables, if wanted with another kind of curator."""
         # What another library holds is not known well enough for more: its generators must go on.
         model = separate(self.estimator) if self._known else copy.copy(self.estimator)
@@ -224,14 +225,14 @@ class FitTarget(ModelTarget):
     def run(self, second: bool, randomness: Randomness) -> Vector:
         recorders: list[Recorder] = []
 
-        def record(*arguments: Any) -> Recorder:
-            recorders.append(Recorder(*arguments))
+        def record(records: Records, neighbours: Neighbours, randomness: Randomness) -> Recorder:
+            recorders.append(Recorder(records, neighbours, randomness))
             return recorders[-1]
 
         model = self.fitted(second, randomness, record)
         replayers: list[Replayer] = []
 
-        def replay(records: Any, *_: Any) -> Replayer:
+        def replay(records: Records, *_: object) -> Replayer:
             replayers.append(Replayer(records, recorders[len(replayers)]))
             return replayers[-1]
 
@@ -264,6 +265,6 @@ class FunctionTarget:
         return self.function(second)
 
 
-def _stored(model: Any) -> dict[str, Any]:
+def _stored(model: object) -> dict[str, object]:
     """All attributes of a model but the curator of the audit itself and its seed."""
     return {name: value for name, value in vars(model).items() if name not in ("_curator", "random_state")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -97,11 +97,11 @@ class LinearTerm(Mechanism):
     def entries(self, answer: Perturbable) -> int:
         return 2 * answer.query.dimension  # those of the linear term, and of the noise after it
 
-    def release(self, answer: Perturbable, sensitivity: Any, randomness: Randomness) -> Vector:
+    def release(self, answer: Perturbable, sensitivity: float, randomness: Randomness) -> Vector:
         dimension = answer.query.dimension
         if self.noise == 0:
             return answer.minimiser(np.zeros(dimension))
-        linear, _ = Gaussian(self.noise).draw(sensitivity, (dimension,), randomness)
+        linear = Gaussian(self.noise).release(np.zeros(dimension), sensitivity, randomness)
         error = self._error(answer.query, sensitivity)
         return Gaussian(self.noise * self.finish).release(answer.minimiser(linear), 2 * error, randomness)
 
@@ -115,10 +115,10 @@ class LinearTerm(Mechanism):
         grid = Gaussian(self.noise).grid(sensitivity, problem.dimension)
         return problem.perturbed_error(_FARTHEST * self.noise * sensitivity * root, grid * root)
 
-    def log_likelihood(self, released: Any, answer: Perturbable, sensitivity: Any) -> float:
+    def log_likelihood(self, released: Vector, answer: Perturbable, sensitivity: float) -> float:
         linear, log_determinant = answer.implied(released)
         return log_determinant - 0.5 * float(np.sum((linear / (self.noise * sensitivity)) ** 2))
 
-    def worst_cases(self) -> dict[str, tuple[Any, Any]]:
+    def worst_cases(self) -> dict[str, tuple[Perturbable, Perturbable]]:
         # Its answers are objectives over records: the solver that uses it is audited instead.
         return {}

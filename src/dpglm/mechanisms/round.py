@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Round(Mechanism):
             value, answer[1][j], sensitivity[1][j]
         )
 
-    def worst_cases(self) -> dict[str, tuple[Any, Any]]:
+    def worst_cases(self) -> dict[str, tuple[tuple[Vector, Vector], tuple[Vector, Vector]]]:
         # Scores as in the worst cases of the selection, and values of all candidates that move by 1.
         return {
             name: ((first, np.ones(len(first))), (second, np.zeros(len(second))))
