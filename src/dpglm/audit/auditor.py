@@ -40,8 +40,8 @@ def audit(
 ) -> Report:
     """Fit an estimator many times to two neighbouring tables and lower-bound the epsilon it really spends.
 
-    Estimators of dpglm need nothing but themselves: the tables are made to be told apart, the claim is
-    that of their plan. Every release of theirs is audited beside the fitted model, and every fit is
+    Estimators of dpglm need no other argument: the tables are chosen as worst cases, and the claim is that
+    of their plan. Every release of theirs is audited beside the fitted model, and every fit is
     repeated over the other table with the same releases, which must give the same model.
 
     Parameters
@@ -222,7 +222,7 @@ def audit_function(
     neighbours: str = "given",
     progress: bool = False,
 ) -> Report:
-    """Audit anything: a function that is told which table to use and returns the numbers it puts out.
+    """Audit anything: a function that takes whether to use the second table and returns numbers.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def audit_probabilities(
 
 
 def _shown(runs: int, target: Target, second: bool, progress: bool) -> Iterator[int]:
-    """The numbers of the runs, with a bar if one is wanted: its pace tells nothing but the pace of runs."""
+    """The numbers of the runs, with a progress bar if one is wanted."""
     if not progress:
         yield from range(runs)
         return

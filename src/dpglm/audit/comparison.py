@@ -12,13 +12,7 @@ import numpy as np
 
 from ..mechanisms import Randomness
 
-_GENERATORS = (
-    Randomness,
-    random.Random,
-    np.random.BitGenerator,
-    np.random.Generator,
-    np.random.RandomState,
-)
+_GENERATORS = (Randomness, random.Random, np.random.BitGenerator, np.random.Generator, np.random.RandomState)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type)
 
 T = TypeVar("T")

@@ -68,7 +68,7 @@ class Finding:
     violated : bool
         Whether the claim was refuted.
     how : str
-        What told the tables apart best.
+        The test that separated the tables best.
     """
 
     subject: str
@@ -104,23 +104,11 @@ class Finding:
     @property
     def cells(self) -> tuple[str, ...]:
         """The finding as a row of text under `COLUMNS`."""
-        numbers = (
-            [""] * 3 if self.seen == "replay" else [f"{self.lower:.3f}", self._fitted, f"{self.ratio:.0%}"]
-        )
-        return (
-            self.subject,
-            self.seen,
-            self.neighbours,
-            f"{self.epsilon:.4g}",
-            f"{self.delta:.3g}",
-            *numbers,
-            str(self.runs or "exact"),
-            self.verdict,
-        )
-
-    @property
-    def _fitted(self) -> str:
-        return f"{self.fitted:.3f}" if self.fitted else "-"
+        claim = f"{self.epsilon:.4g}", f"{self.delta:.3g}"
+        fitted = f"{self.fitted:.3f}" if self.fitted else "-"
+        found = ("", "", "") if self.seen == "replay" else (f"{self.lower:.3f}", fitted, f"{self.ratio:.0%}")
+        runs = str(self.runs or "exact")
+        return self.subject, self.seen, self.neighbours, *claim, *found, runs, self.verdict
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ class Test:
     statistic : Statistic
     threshold : float
     above : bool
-        Whether the test speaks up above the threshold or below it.
+        Whether the test says "first" above the threshold or below it.
     swapped : bool
-        Whether it speaks up for the second table.
+        Whether it says "second" instead.
     """
 
     statistic: Statistic
@@ -43,7 +43,7 @@ class Test:
         """((false alarms, runs), (hits, runs))."""
         counts = []
         for outputs in (first, second):
-            values = self.statistic(outputs)
+            values = self.statistic.compute(outputs)
             beyond = values > self.threshold if self.above else values < self.threshold
             counts.append((int(beyond.sum()), len(values)))
         hits, alarms = reversed(counts) if self.swapped else counts

@@ -21,21 +21,18 @@ class Statistic:
     compute : callable
         From outputs to numbers.
     rehearsed : pair of arrays, optional
-        Its numbers on the held-out runs of either table, where it knows these by heart: each as if it had
-        not seen that run. Large ones then must speak for the first table, since what is left of a pair of
-        equal outputs points the other way.
+        Its numbers on the held-out runs of either table, for a statistic that was fitted to these runs: each
+        as if it had not seen that run. Large numbers then must stand for the first table, since what is left
+        of a pair of equal outputs points the other way.
     """
 
     name: str
     compute: Callable[[Vector], Vector]
     rehearsed: tuple[Vector, Vector] | None = None
 
-    def __call__(self, outputs: Vector) -> Vector:
-        return self.compute(outputs)
-
     def judged(self, held_out: list[Vector]) -> tuple[Vector, Vector]:
         """Its numbers on the held-out runs of both tables."""
-        return self.rehearsed or (self(held_out[0]), self(held_out[1]))
+        return self.rehearsed or (self.compute(held_out[0]), self.compute(held_out[1]))
 
 
 def candidates(first: Vector, second: Vector) -> list[Statistic]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -25,7 +25,7 @@ from .comparison import differing, separate
 from .tables import Tables
 from .transcript import Recorder, Replayer, TranscriptMismatch, differing_releases, log_likelihood
 
-_WATCHED = 20
+_COMPARED_WHOLE = 20
 
 
 class Target(Protocol):
@@ -138,25 +138,20 @@ class TranscriptTarget:
         w, left = self._carried_out(recorder)
         plain, _ = self._carried_out(Curator(here, self.plan.neighbours, randomness))
         replayer = Replayer(there, recorder)
-        own = other = 0.0
+        ratio = 0.0
         try:
             self.strayed.extend(differing(left, self._carried_out(replayer)[1]))
-            self.strayed.extend(differing_releases(recorder.answers, replayer.answers))
-            own, other = (
-                log_likelihood(recorder.transcript, answers)
-                for answers in (recorder.answers, replayer.answers)
-            )
+            ratio = _compared([(recorder, replayer)], self.strayed)
         except TranscriptMismatch as mismatch:
             self.strayed.append(str(mismatch))
         self.strayed.extend(replayer.strayed)
         self._runs += 1
-        ratio = other - own if second else own - other
-        return np.concatenate([[ratio], w, recorder.transcript.numbers, plain])
+        return np.concatenate([[-ratio if second else ratio], w, recorder.transcript.numbers, plain])
 
     def _carried_out(self, curator: Curator) -> tuple[Vector, dict[str, object]]:
         """The coefficients of a run; all that it returns, and leaves behind in the objects it was handed."""
         solver, problem, plan = separate(self.case.solver), self.case.problem, self.plan
-        if self._runs < _WATCHED:  # copies of these take as long as a run
+        if self._runs < _COMPARED_WHOLE:  # copies of these take as long as a run
             problem, plan = separate(problem), separate(plan)
         result = solver.run(plan, problem, curator)
         return result.w, {"result": result, "solver": solver, "problem": problem, "plan": plan}
@@ -240,10 +235,7 @@ class FitTarget(ModelTarget):
         try:
             again = self.fitted(not second, randomness, replay)
             self.strayed.extend(differing(_stored(model), _stored(again)))
-            for recorder, replayer in zip(recorders, replayers, strict=True):
-                self.strayed.extend(differing_releases(recorder.answers, replayer.answers))
-                ratio += log_likelihood(recorder.transcript, recorder.answers)
-                ratio -= log_likelihood(recorder.transcript, replayer.answers)
+            ratio = _compared(zip(recorders, replayers, strict=True), self.strayed)
         except TranscriptMismatch as mismatch:
             self.strayed.append(str(mismatch))
         self.strayed.extend(name for replayer in replayers for name in replayer.strayed)
@@ -253,7 +245,7 @@ class FitTarget(ModelTarget):
 
 @dataclass(frozen=True)
 class FunctionTarget:
-    """A function of the table's number that runs anything and returns what it puts out."""
+    """A function that runs anything on the table it is asked for, and returns what that puts out."""
 
     function: Callable[[bool], ArrayLike]
     claim: Claim
@@ -263,6 +255,16 @@ class FunctionTarget:
 
     def run(self, second: bool, randomness: Randomness) -> ArrayLike:
         return self.function(second)
+
+
+def _compared(runs: Iterable[tuple[Recorder, Replayer]], strayed: list[str]) -> float:
+    """The log-likelihood ratio of all releases; what differs in how they are made is added to ``strayed``."""
+    ratio = 0.0
+    for recorder, replayer in runs:
+        strayed.extend(differing_releases(recorder.answers, replayer.answers))
+        ratio += log_likelihood(recorder.transcript, recorder.answers)
+        ratio -= log_likelihood(recorder.transcript, replayer.answers)
+    return ratio
 
 
 def _stored(model: object) -> dict[str, object]:

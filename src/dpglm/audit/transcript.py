@@ -1,8 +1,7 @@
 """Runs with every released number written down, and the same runs over other records.
 
-A solver sees nothing but releases. So a second run that is handed the releases of a first one, over other
-records, must return exactly the same; and the exact answers that it passes on the way tell how likely those
-releases were for these records.
+A solver sees nothing but releases. So a second run over other records that is given the releases of a first
+run must return exactly the same. Its exact answers show how likely those releases were for its records.
 """
 
 from __future__ import annotations
@@ -52,10 +51,7 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Answer:
-    """An exact answer on the way of a replayed run, and how it would have been released.
-
-    For a release on a secret batch of few records, ``parts`` are what each record adds.
-    """
+    """An exact answer, and how it is released; on a secret batch of few records, the part of each record."""
 
     exact: object
     sensitivity: object
@@ -65,7 +61,7 @@ class Answer:
 
 
 class TranscriptMismatch(Exception):
-    """A run over other records asked for more or less than the one that it replays; says of what."""
+    """A replayed run asked for more or fewer releases than the run that it replays."""
 
 
 class _Seeing:
@@ -80,12 +76,8 @@ class _Seeing:
     def spend(self, mechanism: Mechanism, entries: int, count: int = 1) -> Draws:
         raise TypeError("an audit must see every exact answer: nothing is drawn in blocks")
 
-    def _see(
-        self, exact: object, sensitivity: object, mechanism: Mechanism, sampling: Sampling | None = None,
-        parts: Vector | None = None,
-    ) -> Answer:  # fmt: skip
-        self.answers.append(Answer(copy.copy(exact), sensitivity, mechanism, sampling or Everyone(), parts))
-        return self.answers[-1]
+    def _see(self, exact: object, sensitivity: object, mechanism: Mechanism) -> None:
+        self.answers.append(Answer(copy.copy(exact), sensitivity, mechanism, Everyone()))
 
     def _parts(self, answer: BatchAnswer[State], sampling: Sampling) -> Vector | None:
         """What each record adds alone to an answer on a secret batch; None if too many records add to it."""
@@ -118,7 +110,8 @@ class Recording(_Seeing):
     ) -> ArrayLike:  # fmt: skip
         # The answer of all records: which of them were drawn is nobody's to know.
         everyone, _ = answer(None)
-        self._see(everyone, sensitivity, mechanism, sampling, self._parts(answer, sampling))
+        parts = self._parts(answer, sampling)
+        self.answers.append(Answer(everyone, sensitivity, mechanism, sampling, parts))
         return self._written(self._given.sampled(answer, keep, sensitivity, mechanism, sampling))
 
     def _written(self, released: ArrayLike) -> ArrayLike:
@@ -136,7 +129,8 @@ class Replaying(_Seeing):
         self.log = Log(neighbours)
 
     def give(self, answer: object, sensitivity: object, mechanism: Mechanism) -> ArrayLike:
-        return self._again(self._see(answer, sensitivity, mechanism))
+        self._see(answer, sensitivity, mechanism)
+        return self._again()
 
     def sampled(
         self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
@@ -147,11 +141,13 @@ class Replaying(_Seeing):
         if not isinstance(sampling, Poisson):
             keep(None, changes)
         parts = self._parts(answer, sampling)
-        return self._again(self._see(exact, sensitivity, mechanism, sampling, parts))
+        self.answers.append(Answer(exact, sensitivity, mechanism, sampling, parts))
+        return self._again()
 
-    def _again(self, answer: Answer) -> ArrayLike:
-        entries = answer.mechanism.entries(answer.exact)
-        self.log.add(answer.mechanism, entries, sampling=answer.sampling)
+    def _again(self) -> ArrayLike:
+        """What was released before for the last answer."""
+        answer = self.answers[-1]
+        self.log.add(answer.mechanism, answer.mechanism.entries(answer.exact), sampling=answer.sampling)
         return copy.copy(_next(self._released))
 
 
@@ -252,12 +248,6 @@ def log_likelihood(transcript: Transcript, answers: Sequence[Answer]) -> float:
 
     A release on a secret batch is a mixture over all batches. Where these are too many, it counts as one on
     all records: a weaker statistic, which an audit may use as well.
-
-    Parameters
-    ----------
-    transcript : Transcript
-    answers : sequence of Answer
-        Exact answers of the records along the transcript.
     """
     if len(transcript.released) != len(answers):
         raise TranscriptMismatch("number of releases")

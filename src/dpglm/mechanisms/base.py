@@ -124,7 +124,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def worst_cases(self) -> Mapping[str, tuple[object, object]]:
-        """Named pairs of answers at distance 1 that the mechanism tells apart as well as any: for audits."""
+        """Named pairs of answers at distance 1 that are as easy to tell apart as any: for audits."""
 
     def probabilities(self, answer: Any, sensitivity: Any) -> Vector | None:
         """Probability of each possible output, where these are few; None elsewhere."""
