@@ -67,13 +67,17 @@ class Kept(ABC):
 
     def _build(self, scores: Vector) -> None:
         """Keep these scores."""
-        self._values = on_grid(scores, self._grid)
+        self._values = self._rounded(scores)
 
     def _set(self, index: Index, scores: Vector, everything: Callable[[], Vector] | None) -> bool:
         if index.size and not 0 <= index.min() <= index.max() < self._values.size:
             raise IndexError("there is no such candidate")
-        self._values[index] = on_grid(scores, self._grid)
+        self._values[index] = self._rounded(scores)
         return False
+
+    def _rounded(self, scores: Vector) -> Vector:
+        """A copy of the scores, on the grid if there is one."""
+        return on_grid(scores, self._grid) if self._grid else scores.copy()
 
 
 @dataclass(frozen=True)
