@@ -1,4 +1,4 @@
-"""Whether two runs left the same behind, in every attribute that can be reached."""
+"""Comparison of all that two runs leave behind, attribute by attribute."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def dense(row: ArrayLike) -> Vector:
 
 
 def worst_tables(estimator: PrivateGLM) -> Tables:
-    """Tables on which an estimator of dpglm should be easiest to catch.
+    """Neighbouring tables that the releases of an estimator of dpglm should tell apart best.
 
     The record has the full norm that the bounds allow and one extreme target in the first table, the
     other extreme in the second (or is null there, for zero-out), so that its gradients are opposed in every

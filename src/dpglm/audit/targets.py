@@ -80,10 +80,10 @@ class TranscriptTarget:
     """A solver of which every release is seen.
 
     The row of a run has its log-likelihood ratio first, then the coefficients and every released number.
-    Every run is replayed over the other table; ``strayed`` names what came out otherwise, of all that it
+    Every run is replayed over the other table; ``strayed`` names what differs then, of all that a run
     returns, leaves behind in its solver and asks the curator for. The last columns are the coefficients of
-    another run, with a curator as in use, which may release in compiled blocks: they are audited alone, as
-    the model.
+    another run, with the curator of an ordinary fit, which may release in compiled blocks: they are audited
+    alone, as the model.
     """
 
     case: AuditCase
@@ -211,7 +211,7 @@ class ModelTarget:
 class FitTarget(ModelTarget):
     """An estimator of dpglm, of which the model and every release are seen.
 
-    Every fit is replayed over the other table; ``strayed`` names what came out otherwise.
+    Every fit is replayed over the other table; ``strayed`` names what differs then.
     """
 
     views: ClassVar[dict[str, slice]] = {"transcript": slice(None)}

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..curator import Curator, Log, NoisyReleases, Opened
@@ -38,7 +38,7 @@ T = TypeVar("T")
 class Transcript:
     """All that a run was given: released values and public random choices, in order."""
 
-    released: list[ArrayLike] = field(default_factory=list)
+    released: list[Any] = field(default_factory=list)
     picked: list[NDArray[np.int64]] = field(default_factory=list)
     asked: list[tuple[object, ...]] = field(default_factory=list)
 
@@ -94,27 +94,27 @@ class Recording(_Seeing):
     def __init__(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> None:
         super().__init__(records)
         self._given = NoisyReleases(records, neighbours, randomness)
-        self.released: list[ArrayLike] = []
+        self.released: list[Any] = []
 
     @property
     def log(self) -> Log:
         return self._given.log
 
-    def give(self, answer: object, sensitivity: object, mechanism: Mechanism) -> ArrayLike:
+    def give(self, answer: object, sensitivity: Any, mechanism: Mechanism) -> Any:
         self._see(answer, sensitivity, mechanism)
         return self._written(self._given.give(answer, sensitivity, mechanism))
 
     def sampled(
         self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
         sampling: Sampling,
-    ) -> ArrayLike:  # fmt: skip
+    ) -> Any:  # fmt: skip
         # The answer of all records: which of them were drawn is nobody's to know.
         everyone, _ = answer(None)
         parts = self._parts(answer, sampling)
         self.answers.append(Answer(everyone, sensitivity, mechanism, sampling, parts))
         return self._written(self._given.sampled(answer, keep, sensitivity, mechanism, sampling))
 
-    def _written(self, released: ArrayLike) -> ArrayLike:
+    def _written(self, released: T) -> T:
         # A copy: a solver may go on to change what it was given.
         self.released.append(copy.copy(released))
         return released
@@ -123,19 +123,19 @@ class Recording(_Seeing):
 class Replaying(_Seeing):
     """Releases that were given out before, whatever the exact answers are now; these are written down."""
 
-    def __init__(self, records: Records, neighbours: Neighbours, released: Sequence[ArrayLike]) -> None:
+    def __init__(self, records: Records, neighbours: Neighbours, released: Sequence[Any]) -> None:
         super().__init__(records)
         self._released = iter(released)
         self.log = Log(neighbours)
 
-    def give(self, answer: object, sensitivity: object, mechanism: Mechanism) -> ArrayLike:
+    def give(self, answer: object, sensitivity: object, mechanism: Mechanism) -> Any:
         self._see(answer, sensitivity, mechanism)
         return self._again()
 
     def sampled(
         self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
         sampling: Sampling,
-    ) -> ArrayLike:  # fmt: skip
+    ) -> Any:  # fmt: skip
         exact, changes = answer(None)
         # Whose state a secret batch changed is nobody's to know: here it changes nobody's.
         if not isinstance(sampling, Poisson):
@@ -144,7 +144,7 @@ class Replaying(_Seeing):
         self.answers.append(Answer(exact, sensitivity, mechanism, sampling, parts))
         return self._again()
 
-    def _again(self) -> ArrayLike:
+    def _again(self) -> Any:
         """What was released before for the last answer."""
         answer = self.answers[-1]
         self.log.add(answer.mechanism, answer.mechanism.entries(answer.exact), sampling=answer.sampling)

@@ -101,7 +101,7 @@ class Mechanism(ABC):
 
     @property
     def relation(self) -> str | None:
-        """The relation that the event is a price for; None if the price is the same for all."""
+        """The relation that the event is stated for; None if it holds for all."""
         return None
 
     def entries(self, answer: Any) -> int:
@@ -109,7 +109,7 @@ class Mechanism(ABC):
         return int(np.size(answer))
 
     def imprecision(self, entries: int) -> Counter[Event]:
-        """What a release of so many entries costs besides, if their law is not exactly the priced one."""
+        """The extra cost of a release of so many entries whose law is not exactly the one accounted for."""
         if self.noise > 0 and self.distance > 0:
             return Counter({Imprecision(self.distance): entries})
         return Counter()

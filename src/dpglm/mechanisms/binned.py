@@ -16,11 +16,11 @@ class Binned(Kept):
     """Candidates in bins of width 1 in log-weight, by composition and rejection.
 
     A draw takes candidate j with probability proportional to exp(rounded score_j / scale): it chooses a bin
-    by an upper bound of its mass, one of its members evenly, and keeps that one with the probability that
-    makes up for the bound, or else starts again, a few times on average. A new score moves its candidate over
-    the boundaries between its old bin and its new one, by a swap for each; sums are never kept, so nothing
-    drifts. The bound holds for all scores below the edge of a bin: a score that moves within its ``slack``
-    needs no update, if ``draw`` is given its present value.
+    by an upper bound of its mass and one of its members uniformly, and accepts that one with the probability
+    that corrects for the bound. Otherwise it starts again, a few times on average. A new score moves its
+    candidate over the boundaries between its old bin and its new one, by a swap for each; sums are never
+    kept, so nothing drifts. The bound holds for all scores below the edge of a bin: a score that moves within
+    its ``slack`` needs no update, if ``draw`` is given its present value.
 
     Guarantee
     ---------

@@ -35,7 +35,7 @@ class Exponential(Selection):
 
     The sensitivity bounds how far any one score moves. The draw is the largest score after adding
     Gumbel noise, so its bounded range is 2 / noise; no other noise has that range. Scores are rounded to a
-    public grid first, and the scale is larger by what that and the rounding of Gumbel noise can change.
+    public grid first. The scale is enlarged by what this rounding and that of Gumbel noise can change.
     """
 
     name: ClassVar[str] = "exponential"
@@ -62,8 +62,8 @@ class Exponential(Selection):
             How far neighbours move any one score.
         structure : {"auto", "binned", "grouped", "gumbel", "heap"}
             What the scores are kept in: a heap without noise, any of the others with it. "auto" takes bins,
-            or returns None where looking at every score must serve, or is as fast: without noise, or with
-            few candidates.
+            or returns None where ``release`` of all scores is needed or as fast: without noise, with very
+            little noise, or with few candidates.
         """
         exact = self.noise == 0 or sensitivity == 0
         if structure == "auto":

@@ -13,7 +13,7 @@ from .randomness import Randomness
 
 
 class Heap(Kept):
-    """A binary heap of upper bounds of the scores, which are made to fall only where they are at the top.
+    """A binary heap of upper bounds of the scores; a bound is lowered only at the top.
 
     An update raises the bound of a candidate whose score exceeds it, and leaves it alone otherwise. A draw
     looks at the top: a bound that is stale becomes the present score and sinks, until the top is current.

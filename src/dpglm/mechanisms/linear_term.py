@@ -18,21 +18,21 @@ _FARTHEST = 40.0  # deviations: the probability of a normal number beyond is bel
 
 
 class PublicPart(Protocol):
-    """What is public about an objective that is a sum over records and of public terms."""
+    """The public facts about an objective: a sum over records plus public terms."""
 
     @property
     def dimension(self) -> int: ...
 
     def perturbed_error(self, length: float, moved: float) -> float:
-        """How far from the exact minimiser what is found may be.
+        """Upper bound on the distance of what is found from the exact minimiser.
 
-        The linear term has at most a certain length, and may have been moved from the exact one.
+        The linear term is at most ``length`` long, and at most ``moved`` away from the exact one.
         """
         ...
 
 
 class Perturbable(Protocol):
-    """Such an objective over records."""
+    """An objective over records that a linear term can be added to."""
 
     @property
     def query(self) -> PublicPart: ...
@@ -51,8 +51,8 @@ class LinearTerm(Mechanism):
     """Adds b · w with b ~ N(0, (noise * sensitivity)²) to an objective and releases its minimiser.
 
     The sensitivity is that of the sum of gradients. The minimiser is found up to a small distance that is
-    known beforehand, and noise of its own hides what that could tell: it is ``finish`` times as large beside
-    that distance as the linear term is beside its sensitivity, and as much cheaper.
+    known beforehand. A second Gaussian release hides that error: its noise, relative to twice the distance,
+    is ``finish`` times that of the linear term, so it costs little.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class LinearTerm(Mechanism):
     curvature, slopes, reach, neighbours
         As in `dpglm.accounting.ObjectivePerturbation`.
     finish : float
-        How many times more noise than necessary hides that the minimiser is not exact.
+        How many times more relative noise hides that the minimiser is not exact.
 
     Guarantee
     ---------
@@ -110,7 +110,7 @@ class LinearTerm(Mechanism):
         return self.noise * self.finish * 2 * self._error(problem, sensitivity) if self.noise else 0.0
 
     def _error(self, problem: PublicPart, sensitivity: float) -> float:
-        """How far what is minimised by may be from the exact minimiser for a normal linear term."""
+        """Upper bound on the distance of what is found from the exact minimiser for a normal linear term."""
         root = math.sqrt(problem.dimension)
         grid = Gaussian(self.noise).grid(sensitivity, problem.dimension)
         return problem.perturbed_error(_FARTHEST * self.noise * sensitivity * root, grid * root)

@@ -103,11 +103,11 @@ class Randomness:
         return np.flatnonzero(taken)
 
     def run(self, compiled: Callable[..., tuple[int, int]], *arguments: object) -> int:
-        """What ``compiled(words, at, *arguments)`` makes of the words from ``at`` on.
+        """The result of ``compiled(words, at, *arguments)``, which reads the words from ``at`` on.
 
-        It returns the place of the next word and its result, or a negative result if it ran out of words: it
-        then starts again from the same first word, with more of them, so what comes is a function of the
-        stream only.
+        It returns the place of the next word and a result, or a negative result if it runs out of words. It
+        is then called again from the same first word with more words, so the result depends on the stream
+        only.
         """
         while True:
             at, result = compiled(self._words, self._at, *arguments)
