@@ -43,7 +43,7 @@ class Test:
         """((false alarms, runs), (hits, runs))."""
         counts = []
         for outputs in (first, second):
-            values = self.statistic.compute(outputs)
+            values = self.statistic(outputs)
             beyond = values > self.threshold if self.above else values < self.threshold
             counts.append((int(beyond.sum()), len(values)))
         hits, alarms = reversed(counts) if self.swapped else counts

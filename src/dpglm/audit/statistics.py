@@ -30,9 +30,12 @@ class Statistic:
     compute: Callable[[Vector], Vector]
     rehearsed: tuple[Vector, Vector] | None = None
 
+    def __call__(self, outputs: Vector) -> Vector:
+        return self.compute(outputs)
+
     def judged(self, held_out: list[Vector]) -> tuple[Vector, Vector]:
         """Its numbers on the held-out runs of both tables."""
-        return self.rehearsed or (self.compute(held_out[0]), self.compute(held_out[1]))
+        return self.rehearsed or (self(held_out[0]), self(held_out[1]))
 
 
 def candidates(first: Vector, second: Vector) -> list[Statistic]:
