@@ -7,17 +7,22 @@ refused here depends on the structure of a table only, which is public; the erro
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .arrays import Vector
+
+Sparse: TypeAlias = sp.sparray | sp.spmatrix
+
+_Indices: TypeAlias = Sequence[int] | NDArray[np.intp]
 _FORMATS = ("csr", "csc", "bsr", "coo")
 
 
-def numbers(entries: Iterable[Any]) -> NDArray[np.float64]:
+def numbers(entries: Iterable[object]) -> Vector:
     """Each entry as a float; NaN for one that is missing, too large, or no real number."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -34,7 +39,7 @@ def _number(entry: Any) -> float:
 
 
 @np.errstate(all="ignore")  # a warning about a cast would tell of an entry
-def well_formed(X: Any) -> Any:
+def well_formed(X: Sparse) -> Sparse:
     """The sparse table in a format that is stored in arrays of floats, if its indices fit its shape."""
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, a row for each record, got {X.ndim}")
@@ -55,13 +60,13 @@ def well_formed(X: Any) -> Any:
     return X if X.dtype.kind == "c" or X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
-def _from_lists(X: Any) -> Any:
+def _from_lists(X: Sparse) -> Sparse | None:
     """A table stored as lists of columns and entries, or None if these do not belong together."""
     n = X.shape[0]
     if not (np.shape(X.rows) == np.shape(X.data) == (n,)):
         return None
     pairs = list(zip(X.rows, X.data, strict=True))
-    if not all(type(index) is list and type(entries) is list for index, entries in pairs):
+    if not all(type(part) is list for pair in pairs for part in pair):
         return None
     if not all(len(index) == len(entries) for index, entries in pairs):
         return None
@@ -70,7 +75,7 @@ def _from_lists(X: Any) -> Any:
                    numbers([entry for _, entries in pairs for entry in entries]))  # fmt: skip
 
 
-def _from_keys(X: Any) -> Any:
+def _from_keys(X: Sparse) -> Sparse | None:
     """A table stored by its keys, or None if one is no pair of indices."""
     keys = list(X.keys())
     if not all(type(key) is tuple and len(key) == 2 for key in keys):
@@ -78,7 +83,8 @@ def _from_keys(X: Any) -> Any:
     return _stored(X, [i for i, _ in keys], [j for _, j in keys], numbers(list(X.values())))
 
 
-def _stored(X: Any, rows: Any, columns: Any, entries: NDArray[np.float64]) -> Any:
+def _stored(X: Sparse, rows: _Indices, columns: _Indices, entries: Vector) -> Sparse | None:
+    """A table of the same shape and precision with these entries, or None if an index has no place in it."""
     if not all(_all_indices(index, length) for index, length in zip((rows, columns), X.shape, strict=True)):
         return None
     place = tuple(np.array(index, dtype=np.intp) for index in (rows, columns))
@@ -86,11 +92,11 @@ def _stored(X: Any, rows: Any, columns: Any, entries: NDArray[np.float64]) -> An
     return sp.coo_array((entries.astype(precision), place), shape=X.shape)
 
 
-def _all_indices(index: Any, length: int) -> bool:
+def _all_indices(index: _Indices, length: int) -> bool:
     return all(issubclass(type(k), int | np.integer) and 0 <= k < length for k in index)
 
 
-def _lines_fit(X: Any) -> bool:
+def _lines_fit(X: Sparse) -> bool:
     lines, width = X.shape if X.format != "csc" else X.shape[::-1]
     parts = (X.indptr, X.indices, X.data)
     if not all(map(_plain, parts)):
@@ -115,24 +121,24 @@ def _lines_fit(X: Any) -> bool:
     )
 
 
-def _coordinates_fit(X: Any) -> bool:
+def _coordinates_fit(X: Sparse) -> bool:
     parts = (X.row, X.col, X.data)
     if not all(_plain(part) and part.ndim == 1 for part in parts):
         return False
     return len(X.row) == len(X.col) == len(X.data) and _fit(X.row, X.shape[0]) and _fit(X.col, X.shape[1])
 
 
-def _plain(part: Any) -> bool:
+def _plain(part: object) -> bool:
     return isinstance(part, np.ndarray) and not isinstance(part, np.ma.MaskedArray)
 
 
-def _fit(index: NDArray[Any], length: int) -> bool:
+def _fit(index: NDArray[np.integer], length: int) -> bool:
     if index.ndim != 1 or index.dtype.kind not in "iu":
         return False
     return index.size == 0 or bool(index.min() >= 0 and index.max() < length)
 
 
-def _native(X: Any) -> Any:
+def _native(X: Sparse) -> Sparse:
     """The table in the byte order of the machine, which compiled code takes for granted."""
     coordinates = X.format == "coo"
     parts = (X.data, X.row, X.col) if coordinates else (X.data, X.indices, X.indptr)

@@ -8,26 +8,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from .arrays import Vector
 from .bounds import Bounds
 from .curator import Curator
-from .data import as_data
+from .data import Records, as_data
 from .kernels.arguments import Form
 from .kernels.forms import dual_steps, slopes_and_curvatures
 from .losses import Loss
 from .mechanisms import Mechanism, Randomness
+from .mechanisms.grid import Numbers
 from .plan import Plan
 from .privacy import Budget, Neighbours
 from .problem import Problem
 from .queries import Query
 from .solvers import AnySolver
 
-LAYOUTS: tuple[Callable[[Any], Any], ...] = (
+Layout = Callable[[Vector], ArrayLike]
+LAYOUTS: tuple[Layout, ...] = (
     np.array,
     np.asfortranarray,
     sp.csr_array,
@@ -35,7 +37,7 @@ LAYOUTS: tuple[Callable[[Any], Any], ...] = (
     lambda table: table.astype(np.float32),
 )
 
-Record = tuple[NDArray[np.float64], float]
+Record = tuple[Vector, float]
 
 
 def check_query(
@@ -92,7 +94,7 @@ def check_query(
 
 def _pairs(
     query: Query, bounds: Bounds, n_features: int, constant: float, pairs: int, rng: np.random.Generator
-) -> Iterator[tuple[Record, Record, list[Record], tuple[Any, ...]]]:
+) -> Iterator[tuple[Record, Record, list[Record], tuple[Vector, ...]]]:
     worst = query.worst_case(n_features, bounds.radius(n_features), constant)
     for k in range(pairs):
         others = [_random_record(rng, n_features) for _ in range(3)]
@@ -107,7 +109,7 @@ def _pairs(
         yield _random_record(rng, n_features), _random_record(rng, n_features), others, public
 
 
-def _permuted(point: NDArray[np.float64], order: NDArray[np.intp]) -> NDArray[np.float64]:
+def _permuted(point: Vector, order: NDArray[np.int64]) -> Vector:
     """The point with its features in another order; the intercept stays last."""
     return np.concatenate([point[order], point[len(order) :]])
 
@@ -119,7 +121,7 @@ def _random_record(rng: np.random.Generator, n_features: int) -> Record:
     return x, float(rng.choice([-1.0, 1.0]))
 
 
-def _records(records: list[Record], bounds: Bounds, constant: float, layout: Callable[[Any], Any]) -> Any:
+def _records(records: list[Record], bounds: Bounds, constant: float, layout: Layout) -> Records:
     rows, targets = zip(*records, strict=True)
     with np.errstate(over="ignore"):
         table = layout(np.array(rows))
@@ -169,14 +171,14 @@ def check_loss_form(loss: Loss) -> None:
     _same(loss, "dual step", dual_steps(form, alpha, z, y, weight), loss.dual_step(alpha, z, y, weight))
 
 
-def _same(loss: Loss, what: str, compiled: Any, expected: Any) -> None:
+def _same(loss: Loss, what: str, compiled: Vector, expected: Vector) -> None:
     assert np.allclose(compiled, expected, rtol=1e-12, atol=1e-12), f"{loss.name}: compiled {what} differs"
 
 
-def _check_facts(loss: Loss, z: Any, other: Any, y: Any) -> None:
+def _check_facts(loss: Loss, z: Vector, other: Vector, y: Vector) -> None:
     """What a loss says of itself, at pairs of predictions z and ``other`` with targets y."""
 
-    def holds(name: str, values: Any, bound: Any, rounding: Any = 0.0) -> None:
+    def holds(name: str, values: Numbers, bound: Numbers, rounding: Numbers = 0.0) -> None:
         assert np.all(values <= bound * (1 + 1e-9) + rounding), (
             f"{loss.name}: what it says of its {name} is false"
         )
@@ -201,7 +203,7 @@ def _check_facts(loss: Loss, z: Any, other: Any, y: Any) -> None:
         holds("slopes", loss.smoothness(), 0.25)
 
 
-def check_solver(solver: AnySolver, problem: Problem, X: Any, y: NDArray[np.float64], seed: int = 0) -> Plan:
+def check_solver(solver: AnySolver, problem: Problem, X: Vector, y: Vector, seed: int = 0) -> Plan:
     """A solver spends exactly its plan, within its budget, and names its worst cases.
 
     The plan suffices: read back from JSON it is the same, and runs to the same model.
@@ -215,20 +217,19 @@ def check_solver(solver: AnySolver, problem: Problem, X: Any, y: NDArray[np.floa
         assert plan.epsilon >= 0.99 * budget.epsilon, f"{name} leaves budget unused: {plan.epsilon}"
         again = Plan.from_json(plan.to_json())
         assert again == plan, "a saved plan must be the same plan"
-        runs = []
-        for one in (plan, again):
-            curator = Curator(
-                as_data(X, y, problem.bounds, problem.constant(p)), neighbours, Randomness(seed)
-            )
-            runs.append(type(solver).run(one, problem, curator).w)
-            assert curator.spent == plan.price, f"{name} spent {curator.spent}, planned {plan.price}"
-        assert np.array_equal(runs[0], runs[1]), f"{name}: the same plan and seed must give the same model"
-        assert np.isfinite(runs[0]).all()
         silent = replace(plan, releases=tuple(release.scaled(0.0) for release in plan.releases))
-        curator = Curator(as_data(X, y, problem.bounds, problem.constant(p)), neighbours, Randomness(seed))
-        without = type(solver).run(silent, problem, curator).w
-        moved = (runs[0] != problem.start(p)) | (without != problem.start(p))
-        same = moved & np.isclose(without, runs[0], rtol=1e-6, atol=0)
+        found = []
+        for one in (plan, again, silent):
+            records = as_data(X, y, problem.bounds, problem.constant(p))
+            curator = Curator(records, neighbours, Randomness(seed))
+            found.append(type(solver).run(one, problem, curator).w)
+            if one is not silent:
+                assert curator.spent == plan.price, f"{name} spent {curator.spent}, planned {plan.price}"
+        w, repeated, without = found
+        assert np.array_equal(w, repeated), f"{name}: the same plan and seed must give the same model"
+        assert np.isfinite(w).all()
+        moved = (w != problem.start(p)) | (without != problem.start(p))
+        same = moved & np.isclose(without, w, rtol=1e-6, atol=0)
         assert moved.any(), f"{name} moves no coefficient"
         assert not same.any(), f"{name}: no noise reaches the coefficients {np.flatnonzero(same)}"
     assert math.isinf(solver.plan(problem, n, p, Budget(math.inf, 1e-6), neighbours).epsilon)

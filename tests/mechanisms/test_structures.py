@@ -299,7 +299,7 @@ def test_a_draw_never_reads_beyond_its_buffer_and_does_not_depend_on_it(buffer, 
 
 
 def check_heap(heap, scores):
-    assert np.array_equal(heap._scores, scores) and (heap._bounds >= scores).all()
+    assert np.array_equal(heap._values, scores) and (heap._bounds >= scores).all()
     assert np.array_equal(heap._place[heap._order], np.arange(len(scores)))
     child = np.arange(1, len(scores))
     above, below = heap._order[(child - 1) // 2], heap._order[child]

@@ -162,7 +162,7 @@ def test_kept_scores_are_drawn_from_as_they_are_now_though_few_were_updated():
     stale = np.abs(kept._values - now)
     assert 1 < np.mean(listed) < 100, "some are updated, and most are not"
     assert np.count_nonzero(stale > 1e-3 * state._largest) > p / 10
-    assert (stale <= np.maximum(kept.room(state._all), 2e-6 * state._largest)).all()
+    assert (stale <= np.maximum(kept.slack(state._all), 2e-6 * state._largest)).all()
     _, scale = mechanism.law(state._largest * curator._releases._rounding)
     assert now.max() > 3 * scale, "selections are not nearly uniform"
     chances = mechanism.probabilities(now, state._largest * curator._releases._rounding)

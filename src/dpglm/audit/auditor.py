@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..privacy import Neighbours
 from .claim import Claim
 from .findings import Finding, Report
 from .lower_bounds import bound, exact_epsilon
-from .tables import Tables, worst_tables
+from .tables import Record, Tables, worst_tables
 from .targets import FitTarget, FunctionTarget, ModelTarget, Target
 
 _PROBABILITY_SLACK = 1e-9
@@ -26,8 +27,8 @@ def audit(
     estimator: Any,
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
-    first: tuple[ArrayLike, Any] | None = None,
-    second: tuple[ArrayLike, Any] | None = None,
+    first: Record | None = None,
+    second: Record | None = None,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -39,8 +40,8 @@ def audit(
 ) -> Report:
     """Fit an estimator many times to two neighbouring tables and lower-bound the epsilon it really spends.
 
-    Estimators of dpglm need nothing but themselves: the tables are made to be told apart, the claim is
-    that of their plan. Every release of theirs is audited beside the fitted model, and every fit is
+    Estimators of dpglm need no other argument: the tables are chosen as worst cases, and the claim is that
+    of their plan. Every release of theirs is audited beside the fitted model, and every fit is
     repeated over the other table with the same releases, which must give the same model.
 
     Parameters
@@ -79,12 +80,9 @@ def audit(
     >>> report.violated
     False
     """
-    options: dict[str, Any] = {
-        "runs": runs,
-        "confidence": confidence,
-        "random_state": random_state,
-        "progress": progress,
-    }
+    examined = partial(
+        examine, runs=runs, confidence=confidence, random_state=random_state, progress=progress
+    )
     seeded = random_state is not None
     if seeded and getattr(estimator, "random_state", None) is not None:
         raise ValueError("the estimator has a random_state of its own, which that of the audit would replace")
@@ -95,7 +93,7 @@ def audit(
             raise ValueError("an estimator of another library needs X, y, first and epsilon")
         tables = Tables.with_record(X, y, first, second)
         claim = Claim(float(epsilon), 0.0 if delta is None else float(delta))
-        return examine(ModelTarget(estimator, tables, claim, view, seeded), **options)
+        return examined(ModelTarget(estimator, tables, claim, view, seeded))
     if epsilon is not None or delta is not None:
         raise ValueError(
             "the claim of an estimator of dpglm is that of its plan: leave epsilon and delta out"
@@ -107,11 +105,17 @@ def audit(
         warnings.simplefilter("ignore")
         plan = ModelTarget(estimator, tables, Claim(1.0, 0.0), view).fitted(False, Randomness()).plan_
     claim = Claim(plan.budget.epsilon, plan.budget.delta, plan.event)
-    report = examine(ModelTarget(estimator, tables, claim, view, seeded), **options)
-    return report + examine(FitTarget(estimator, tables, claim, view, seeded), **options)
+    report = examined(ModelTarget(estimator, tables, claim, view, seeded))
+    return report + examined(FitTarget(estimator, tables, claim, view, seeded))
 
 
-def _tables(estimator: PrivateGLM, X: Any, y: Any, first: Any, second: Any) -> Tables:
+def _tables(
+    estimator: PrivateGLM,
+    X: ArrayLike | None,
+    y: ArrayLike | None,
+    first: Record | None,
+    second: Record | None,
+) -> Tables:
     """The tables for an estimator of dpglm: those given, in its own relation, or the worst that are known."""
     if X is None:
         if not (y is None and first is None and second is None):
@@ -218,7 +222,7 @@ def audit_function(
     neighbours: str = "given",
     progress: bool = False,
 ) -> Report:
-    """Audit anything: a function that is told which table to use and returns the numbers it puts out.
+    """Audit anything: a function that takes whether to use the second table and returns numbers.
 
     Examples
     --------
@@ -260,7 +264,7 @@ def audit_probabilities(
 
 
 def _shown(runs: int, target: Target, second: bool, progress: bool) -> Iterator[int]:
-    """The numbers of the runs, with a bar if one is wanted: its pace tells nothing but the pace of runs."""
+    """The numbers of the runs, with a progress bar if one is wanted."""
     if not progress:
         yield from range(runs)
         return

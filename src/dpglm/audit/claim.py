@@ -48,8 +48,8 @@ class Claim:
             return math.exp(epsilon) * false_alarms + curve.delta(epsilon) - hits
 
         # Convex in e**epsilon, so a descent finds the least.
-        reach = math.log(hits / false_alarms) if false_alarms > 0 else 30.0
-        best = minimize_scalar(slack, bounds=(0.0, reach), method="bounded")
+        largest = math.log(hits / false_alarms) if false_alarms > 0 else 30.0
+        best = minimize_scalar(slack, bounds=(0.0, largest), method="bounded")
         return bool(min(best.fun, slack(0.0)) >= 0)
 
     def allows_advantage(self, advantage: float, factor: float = 1.0) -> bool:

@@ -1,4 +1,4 @@
-"""Whether two runs left the same behind, in every attribute that can be reached."""
+"""Comparison of all that two runs leave behind, attribute by attribute."""
 
 from __future__ import annotations
 
@@ -12,13 +12,7 @@ import numpy as np
 
 from ..mechanisms import Randomness
 
-_GENERATORS = (
-    Randomness,
-    random.Random,
-    np.random.BitGenerator,
-    np.random.Generator,
-    np.random.RandomState,
-)
+_GENERATORS = (Randomness, random.Random, np.random.BitGenerator, np.random.Generator, np.random.RandomState)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type)
 
 T = TypeVar("T")
@@ -30,7 +24,7 @@ def separate(thing: T) -> T:
     A generator goes on, as it does in use: a copy would repeat its noise.
     """
     twin = copy.copy(thing)
-    memo: dict[int, Any] = {}
+    memo: dict[int, object] = {}
     for name, value in vars(twin).items():
         if not isinstance(value, _PLAIN):
             memo.update({id(generator): generator for generator in _generators(value)})
@@ -42,7 +36,7 @@ def separate(thing: T) -> T:
     return twin
 
 
-def differing(here: Any, there: Any, name: str = "") -> list[str]:
+def differing(here: object, there: object, name: str = "") -> list[str]:
     """Names of what differs between two objects: paths to the attributes and entries in question."""
     if here is there or (type(here) is float and here == there):  # most often, and at every release
         return []
@@ -76,12 +70,12 @@ def _differing(here: Any, there: Any, name: str, seen: set[tuple[int, int]]) -> 
     ]
 
 
-def _contents(thing: Any) -> dict[Any, Any]:
+def _contents(thing: object) -> dict[object, object]:
     """What an object consists of, by name or place."""
     if isinstance(thing, FunctionType):
         cells = (cell.cell_contents for cell in thing.__closure__ or ())
         return {"code": thing.__code__.co_code, "defaults": thing.__defaults__, **dict(enumerate(cells))}
-    found: dict[Any, Any] = dict(getattr(thing, "__dict__", {}))
+    found: dict[object, object] = dict(getattr(thing, "__dict__", {}))
     if isinstance(thing, dict):
         return found | thing
     if isinstance(thing, (list, tuple)) or (isinstance(thing, np.ndarray) and thing.dtype == object):
@@ -94,7 +88,7 @@ def _contents(thing: Any) -> dict[Any, Any]:
         return found
 
 
-def _generators(thing: Any, seen: set[int] | None = None) -> list[Any]:
+def _generators(thing: object, seen: set[int] | None = None) -> list[object]:
     """Every generator of random numbers that an object holds, however deep."""
     seen = set() if seen is None else seen
     if isinstance(thing, _GENERATORS):
@@ -102,7 +96,7 @@ def _generators(thing: Any, seen: set[int] | None = None) -> list[Any]:
     if isinstance(thing, (*_PLAIN, np.ndarray, FunctionType)) or id(thing) in seen:
         return []
     seen.add(id(thing))
-    parts = list(getattr(thing, "__dict__", {}).values())
+    parts: list[object] = list(getattr(thing, "__dict__", {}).values())
     if isinstance(thing, dict):
         parts += thing.values()
     elif isinstance(thing, (list, tuple, set, frozenset)):

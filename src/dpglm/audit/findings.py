@@ -68,7 +68,7 @@ class Finding:
     violated : bool
         Whether the claim was refuted.
     how : str
-        What told the tables apart best.
+        The test that separated the tables best.
     """
 
     subject: str
@@ -104,23 +104,11 @@ class Finding:
     @property
     def cells(self) -> tuple[str, ...]:
         """The finding as a row of text under `COLUMNS`."""
-        numbers = (
-            [""] * 3 if self.seen == "replay" else [f"{self.lower:.3f}", self._fitted, f"{self.ratio:.0%}"]
-        )
-        return (
-            self.subject,
-            self.seen,
-            self.neighbours,
-            f"{self.epsilon:.4g}",
-            f"{self.delta:.3g}",
-            *numbers,
-            str(self.runs or "exact"),
-            self.verdict,
-        )
-
-    @property
-    def _fitted(self) -> str:
-        return f"{self.fitted:.3f}" if self.fitted else "-"
+        claim = f"{self.epsilon:.4g}", f"{self.delta:.3g}"
+        fitted = f"{self.fitted:.3f}" if self.fitted else "-"
+        found = ("", "", "") if self.seen == "replay" else (f"{self.lower:.3f}", fitted, f"{self.ratio:.0%}")
+        runs = str(self.runs or "exact")
+        return self.subject, self.seen, self.neighbours, *claim, *found, runs, self.verdict
 
 
 @dataclass(frozen=True)
@@ -150,7 +138,7 @@ class Report:
     def __add__(self, other: Report) -> Report:
         return Report(self.findings + other.findings, min(self.confidence, other.confidence))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The report as JSON-able values; an infinite bound is the text "inf"."""
         findings = [
             strict.plain("finding", asdict(finding) | {name: getattr(finding, name) for name in _DERIVED})
@@ -163,7 +151,7 @@ class Report:
         return strict.to_json(self.to_dict())
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Report:
+    def from_dict(cls, values: Mapping[str, object]) -> Report:
         """The inverse of ``to_dict``; refuses what contradicts itself."""
         found = strict.mapping("a report", values, ("confidence", "violated", "findings"))
         findings = tuple(map(_finding, strict.sequence("findings", found["findings"])))
@@ -200,17 +188,17 @@ class Report:
 _DERIVED = ("ratio", "verdict")
 
 
-def _finding(values: Any) -> Finding:
+def _finding(values: object) -> Finding:
     names = [field.name for field in fields(Finding)]
-    row = strict.mapping("a finding", values, (*names, *_DERIVED))
-    row = {name: strict.numeric(value) for name, value in row.items()}
+    found = strict.mapping("a finding", values, (*names, *_DERIVED))
+    row: dict[str, Any] = {name: strict.numeric(value) for name, value in found.items()}
     finding = Finding(**{name: row[name] for name in names})
     for name in _DERIVED:
         _same(name, row[name], getattr(finding, name))
     return finding
 
 
-def _same(name: str, told: Any, found: Any) -> None:
+def _same(name: str, stated: object, found: object) -> None:
     """Refuse a number or word that says otherwise than what it follows from."""
-    if type(told) is not type(found) or told != found:
-        raise strict.wrong(name, told, f"{found!r}, which follows from the rest")
+    if type(stated) is not type(found) or stated != found:
+        raise strict.wrong(name, stated, f"{found!r}, which follows from the rest")

@@ -29,9 +29,9 @@ class Test:
     statistic : Statistic
     threshold : float
     above : bool
-        Whether the test speaks up above the threshold or below it.
+        Whether the test says "first" above the threshold or below it.
     swapped : bool
-        Whether it speaks up for the second table.
+        Whether it says "second" instead.
     """
 
     statistic: Statistic
@@ -87,7 +87,7 @@ def clopper_pearson(count: int, total: int, error: float) -> tuple[float, float]
 def epsilon_of(false_alarms: ArrayLike, hits: ArrayLike, delta: float) -> Vector:
     """The least epsilon >= 0 with hits <= e**epsilon * false_alarms + delta."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(np.maximum((np.asarray(hits) - delta) / np.asarray(false_alarms), 1.0))
+        return np.asarray(np.log(np.maximum((np.asarray(hits) - delta) / np.asarray(false_alarms), 1.0)))
 
 
 def advantage_of(alarms: tuple[int, int], hits: tuple[int, int], error: float) -> float:

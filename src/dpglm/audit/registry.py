@@ -81,15 +81,10 @@ def exact_findings(mechanism: type[Mechanism], budget: Budget) -> Report:
     fitted, claim = _calibrated(mechanism, budget, 1)
     report = Report((), 1.0)
     for case, answers in fitted.worst_cases().items():
-        laws = [fitted.probabilities(answer, 1.0) for answer in answers]
-        if laws[0] is not None:
-            report += audit_probabilities(
-                laws[0],
-                laws[1],
-                claim,
-                subject=f"{mechanism.name} mechanism: {case}",
-                neighbours="distance 1",
-            )
+        first, second = (fitted.probabilities(answer, 1.0) for answer in answers)
+        if first is not None and second is not None:
+            subject = f"{mechanism.name} mechanism: {case}"
+            report += audit_probabilities(first, second, claim, subject=subject, neighbours="distance 1")
     return report
 
 

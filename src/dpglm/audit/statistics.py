@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,9 +21,9 @@ class Statistic:
     compute : callable
         From outputs to numbers.
     rehearsed : pair of arrays, optional
-        Its numbers on the held-out runs of either table, where it knows these by heart: each as if it had
-        not seen that run. Large ones then must speak for the first table, since what is left of a pair of
-        equal outputs points the other way.
+        Its numbers on the held-out runs of either table, for a statistic that was fitted to these runs: each
+        as if it had not seen that run. Large numbers then must stand for the first table, since what is left
+        of a pair of equal outputs points the other way.
     """
 
     name: str
@@ -83,7 +82,7 @@ def _remembered(name: str, columns: list[slice], first: Vector, second: Vector) 
     return Statistic(name, more, (more(first, (1, 0)), more(second, (0, 1))))
 
 
-def _keys(outputs: Vector) -> list[Any]:
+def _keys(outputs: Vector) -> list[float | bytes]:
     """A key for each row, the same for equal rows: adding 0 makes zeros of either sign alike."""
     rows = np.ascontiguousarray(outputs + 0.0)
     return rows[:, 0].tolist() if rows.shape[1] == 1 else [row.tobytes() for row in rows]
@@ -105,4 +104,4 @@ def _discriminant(first: Vector, second: Vector) -> Vector:
     scale[scale == 0] = 1.0
     covariance = (within / scale).T @ (within / scale) / len(within)
     covariance += 1e-10 * np.eye(len(scale))
-    return np.linalg.solve(covariance, gap / scale) / scale
+    return np.asarray(np.linalg.solve(covariance, gap / scale) / scale)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..arrays import Vector
 from ..estimators.base import PrivateGLM
 from ..privacy import Neighbours
 
-Table = tuple[Any, Any]
+Table = tuple[ArrayLike, ArrayLike]
+"""X, which may be sparse, and y."""
+
+Record = tuple[ArrayLike, object]
+"""A row, which may be sparse, and its target."""
 
 _BYSTANDERS = 19
 
@@ -24,11 +28,11 @@ class Tables:
     first: Table
     second: Table
     relation: str
-    canaries: tuple[NDArray[np.float64], ...] = ()
+    canaries: tuple[Vector, ...] = ()
 
     @classmethod
     def with_record(
-        cls, X: Any, y: ArrayLike, first: Any, second: Any, relation: str | None = None
+        cls, X: ArrayLike, y: ArrayLike, first: Record, second: Record | None, relation: str | None = None
     ) -> Tables:
         """Bystanders with one more record on top; ``second=None`` leaves it out."""
         rows = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
@@ -37,7 +41,7 @@ class Tables:
         tables = [
             (rows, targets)
             if record is None
-            else (stack([np.atleast_2d(dense(record[0])), rows]), np.concatenate([[record[1]], targets]))
+            else (stack([np.atleast_2d(dense(record[0])), rows]), np.append(np.array([record[1]]), targets))
             for record in (first, second)
         ]
         rows_in_question = (np.ravel(dense(record[0])) for record in (first, second) if record is not None)
@@ -46,13 +50,15 @@ class Tables:
         return cls(tables[0], tables[1], relation or words, canaries)
 
 
-def dense(row: Any) -> NDArray[np.float64]:
+def dense(row: ArrayLike) -> Vector:
     """A row as an array, also from a sparse one."""
-    return np.asarray(row.toarray() if sp.issparse(row) else row, dtype=np.float64)
+    if isinstance(row, sp.sparray | sp.spmatrix):
+        row = row.toarray()
+    return np.asarray(row, dtype=np.float64)
 
 
 def worst_tables(estimator: PrivateGLM) -> Tables:
-    """Tables on which an estimator of dpglm should be easiest to catch.
+    """Neighbouring tables that the releases of an estimator of dpglm should tell apart best.
 
     The record has the full norm that the bounds allow and one extreme target in the first table, the
     other extreme in the second (or is null there, for zero-out), so that its gradients are opposed in every
@@ -72,7 +78,7 @@ def worst_tables(estimator: PrivateGLM) -> Tables:
     return Tables.with_record(np.tile(row / 2, (_BYSTANDERS, 1)), targets, (row, high), other, relation.value)
 
 
-def _extremes(estimator: PrivateGLM) -> tuple[Any, Any]:
+def _extremes(estimator: PrivateGLM) -> tuple[object, object]:
     """Two targets as far apart as the estimator allows."""
     bounds = estimator._bounds()
     if estimator._loss().kind == "classification":

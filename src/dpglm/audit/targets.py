@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
@@ -25,7 +25,7 @@ from .comparison import differing, separate
 from .tables import Tables
 from .transcript import Recorder, Replayer, TranscriptMismatch, differing_releases, log_likelihood
 
-_WATCHED = 20
+_COMPARED_WHOLE = 20
 
 
 class Target(Protocol):
@@ -53,7 +53,7 @@ class MechanismTarget:
 
     mechanism: Mechanism
     case: str
-    answers: tuple[Any, Any]
+    answers: tuple[object, object]
     repeats: int
     claim: Claim
     views: ClassVar[dict[str, slice]] = {"output": slice(None)}
@@ -80,10 +80,10 @@ class TranscriptTarget:
     """A solver of which every release is seen.
 
     The row of a run has its log-likelihood ratio first, then the coefficients and every released number.
-    Every run is replayed over the other table; ``strayed`` names what came out otherwise, of all that it
+    Every run is replayed over the other table; ``strayed`` names what differs then, of all that a run
     returns, leaves behind in its solver and asks the curator for. The last columns are the coefficients of
-    another run, with a curator as in use, which may release in compiled blocks: they are audited alone, as
-    the model.
+    another run, with the curator of an ordinary fit, which may release in compiled blocks: they are audited
+    alone, as the model.
     """
 
     case: AuditCase
@@ -135,32 +135,26 @@ class TranscriptTarget:
     def run(self, second: bool, randomness: Randomness) -> Vector:
         here, there = self._records[second], self._records[not second]
         recorder = Recorder(here, self.plan.neighbours, randomness)
-        done = self._carried_out(recorder)
-        plain = self._carried_out(Curator(here, self.plan.neighbours, randomness))
+        w, left = self._carried_out(recorder)
+        plain, _ = self._carried_out(Curator(here, self.plan.neighbours, randomness))
         replayer = Replayer(there, recorder)
-        own = other = 0.0
+        ratio = 0.0
         try:
-            self.strayed.extend(differing(done, self._carried_out(replayer)))
-            self.strayed.extend(differing_releases(recorder.answers, replayer.answers))
-            own, other = (
-                log_likelihood(recorder.transcript, answers)
-                for answers in (recorder.answers, replayer.answers)
-            )
+            self.strayed.extend(differing(left, self._carried_out(replayer)[1]))
+            ratio = _compared([(recorder, replayer)], self.strayed)
         except TranscriptMismatch as mismatch:
             self.strayed.append(str(mismatch))
         self.strayed.extend(replayer.strayed)
         self._runs += 1
-        ratio = other - own if second else own - other
-        numbers = recorder.transcript.numbers
-        return np.concatenate([[ratio], done["result"].w, numbers, plain["result"].w])
+        return np.concatenate([[-ratio if second else ratio], w, recorder.transcript.numbers, plain])
 
-    def _carried_out(self, curator: Curator) -> dict[str, Any]:
-        """What a run returns, and what it leaves behind in the objects that it was handed."""
+    def _carried_out(self, curator: Curator) -> tuple[Vector, dict[str, object]]:
+        """The coefficients of a run; all that it returns, and leaves behind in the objects it was handed."""
         solver, problem, plan = separate(self.case.solver), self.case.problem, self.plan
-        if self._runs < _WATCHED:  # copies of these take as long as a run
+        if self._runs < _COMPARED_WHOLE:  # copies of these take as long as a run
             problem, plan = separate(problem), separate(plan)
         result = solver.run(plan, problem, curator)
-        return {"result": result, "solver": solver, "problem": problem, "plan": plan}
+        return result.w, {"result": result, "solver": solver, "problem": problem, "plan": plan}
 
 
 @dataclass(frozen=True)
@@ -199,7 +193,9 @@ class ModelTarget:
         said = [w @ row + b for row in self.tables.canaries]
         return np.concatenate([np.ravel(said), np.ravel(w), b])
 
-    def fitted(self, second: bool, randomness: Randomness, curator: Any = None) -> Any:
+    def fitted(
+        self, second: bool, randomness: Randomness, curator: Callable[..., Curator] | None = None
+    ) -> Any:
         """A copy of the estimator, fitted to one of the tables, if wanted with another kind of curator."""
         # What another library holds is not known well enough for more: its generators must go on.
         model = separate(self.estimator) if self._known else copy.copy(self.estimator)
@@ -215,7 +211,7 @@ class ModelTarget:
 class FitTarget(ModelTarget):
     """An estimator of dpglm, of which the model and every release are seen.
 
-    Every fit is replayed over the other table; ``strayed`` names what came out otherwise.
+    Every fit is replayed over the other table; ``strayed`` names what differs then.
     """
 
     views: ClassVar[dict[str, slice]] = {"transcript": slice(None)}
@@ -224,14 +220,14 @@ class FitTarget(ModelTarget):
     def run(self, second: bool, randomness: Randomness) -> Vector:
         recorders: list[Recorder] = []
 
-        def record(*arguments: Any) -> Recorder:
-            recorders.append(Recorder(*arguments))
+        def record(records: Records, neighbours: Neighbours, randomness: Randomness) -> Recorder:
+            recorders.append(Recorder(records, neighbours, randomness))
             return recorders[-1]
 
         model = self.fitted(second, randomness, record)
         replayers: list[Replayer] = []
 
-        def replay(records: Any, *_: Any) -> Replayer:
+        def replay(records: Records, *_: object) -> Replayer:
             replayers.append(Replayer(records, recorders[len(replayers)]))
             return replayers[-1]
 
@@ -239,10 +235,7 @@ class FitTarget(ModelTarget):
         try:
             again = self.fitted(not second, randomness, replay)
             self.strayed.extend(differing(_stored(model), _stored(again)))
-            for recorder, replayer in zip(recorders, replayers, strict=True):
-                self.strayed.extend(differing_releases(recorder.answers, replayer.answers))
-                ratio += log_likelihood(recorder.transcript, recorder.answers)
-                ratio -= log_likelihood(recorder.transcript, replayer.answers)
+            ratio = _compared(zip(recorders, replayers, strict=True), self.strayed)
         except TranscriptMismatch as mismatch:
             self.strayed.append(str(mismatch))
         self.strayed.extend(name for replayer in replayers for name in replayer.strayed)
@@ -252,7 +245,7 @@ class FitTarget(ModelTarget):
 
 @dataclass(frozen=True)
 class FunctionTarget:
-    """A function of the table's number that runs anything and returns what it puts out."""
+    """A function that runs anything on the table it is asked for, and returns what that puts out."""
 
     function: Callable[[bool], ArrayLike]
     claim: Claim
@@ -264,6 +257,16 @@ class FunctionTarget:
         return self.function(second)
 
 
-def _stored(model: Any) -> dict[str, Any]:
+def _compared(runs: Iterable[tuple[Recorder, Replayer]], strayed: list[str]) -> float:
+    """The log-likelihood ratio of all releases; what differs in how they are made is added to ``strayed``."""
+    ratio = 0.0
+    for recorder, replayer in runs:
+        strayed.extend(differing_releases(recorder.answers, replayer.answers))
+        ratio += log_likelihood(recorder.transcript, recorder.answers)
+        ratio -= log_likelihood(recorder.transcript, replayer.answers)
+    return ratio
+
+
+def _stored(model: object) -> dict[str, object]:
     """All attributes of a model but the curator of the audit itself and its seed."""
     return {name: value for name, value in vars(model).items() if name not in ("_curator", "random_state")}

@@ -1,8 +1,7 @@
 """Runs with every released number written down, and the same runs over other records.
 
-A solver sees nothing but releases. So a second run that is handed the releases of a first one, over other
-records, must return exactly the same; and the exact answers that it passes on the way tell how likely those
-releases were for these records.
+A solver sees nothing but releases. So a second run over other records that is given the releases of a first
+run must return exactly the same. Its exact answers show how likely those releases were for its records.
 """
 
 from __future__ import annotations
@@ -14,22 +13,25 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..curator import Curator, Log, NoisyReleases
+from ..arrays import Vector
+from ..curator import Curator, Log, NoisyReleases, Opened
 from ..data import Records
 from ..mechanisms import Mechanism, Randomness
 from ..mechanisms.sampling import Everyone, Poisson, Sampling
 from ..privacy import Neighbours
 from ..queries import Query
-from ..queries.base import Draws
+from ..queries.base import BatchAnswer, Draws, Keep, Openable, State
 from .comparison import differing
 
 _FEW = 32
 _BATCHES = 1 << 12
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -38,10 +40,10 @@ class Transcript:
 
     released: list[Any] = field(default_factory=list)
     picked: list[NDArray[np.int64]] = field(default_factory=list)
-    asked: list[tuple[Any, ...]] = field(default_factory=list)
+    asked: list[tuple[object, ...]] = field(default_factory=list)
 
     @property
-    def numbers(self) -> NDArray[np.float64]:
+    def numbers(self) -> Vector:
         """Every released number and every public choice in one row."""
         given = [*self.released, *self.picked]
         return np.concatenate([np.ravel(value) for value in given]).astype(np.float64)
@@ -49,166 +51,180 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Answer:
-    """An exact answer on the way of a replayed run, and how it would have been released.
+    """An exact answer, and how it is released; on a secret batch of few records, the part of each record."""
 
-    For a release on a secret batch of few records, ``parts`` are what each record adds.
-    """
-
-    exact: Any
-    sensitivity: Any
+    exact: object
+    sensitivity: object
     mechanism: Mechanism
     sampling: Sampling
-    parts: NDArray[np.float64] | None = None
+    parts: Vector | None = None
 
 
 class TranscriptMismatch(Exception):
-    """A run over other records asked for more or less than the one that it replays; says of what."""
+    """A replayed run asked for more or fewer releases than the run that it replays."""
 
 
-class Recording:
-    """Releases that are written down as they are given out, with the exact answers behind them."""
+class _Seeing:
+    """The releases of an audit, with the exact answer behind each of them."""
 
     in_blocks: ClassVar[bool] = False
 
-    def __init__(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> None:
+    def __init__(self, records: Records) -> None:
         self._records = records
+        self.answers: list[Answer] = []
+
+    def spend(self, mechanism: Mechanism, entries: int, count: int = 1) -> Draws:
+        raise TypeError("an audit must see every exact answer: nothing is drawn in blocks")
+
+    def _see(self, exact: object, sensitivity: object, mechanism: Mechanism) -> None:
+        self.answers.append(Answer(copy.copy(exact), sensitivity, mechanism, Everyone()))
+
+    def _parts(self, answer: BatchAnswer[State], sampling: Sampling) -> Vector | None:
+        """What each record adds alone to an answer on a secret batch; None if too many records add to it."""
+        adding = np.flatnonzero(self._records.row_norms)
+        if not isinstance(sampling, Poisson) or len(adding) > _FEW:
+            return None
+        parts = [answer(adding[[k]])[0] for k in range(len(adding))]
+        return np.array(parts).reshape(len(parts), self._records.n_features + bool(self._records.constant))
+
+
+class Recording(_Seeing):
+    """Releases that are written down as they are given out, with the exact answers behind them."""
+
+    def __init__(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> None:
+        super().__init__(records)
         self._given = NoisyReleases(records, neighbours, randomness)
         self.released: list[Any] = []
-        self.answers: list[Answer] = []
 
     @property
     def log(self) -> Log:
         return self._given.log
 
-    def give(self, answer: Any, sensitivity: Any, mechanism: Mechanism) -> Any:
-        exact = Answer(copy.copy(answer), sensitivity, mechanism, Everyone())
-        return self._written(exact, self._given.give(answer, sensitivity, mechanism))
-
-    def spend(self, mechanism: Mechanism, entries: int, count: int = 1) -> Draws:
-        raise TypeError(_UNSEEN)
+    def give(self, answer: object, sensitivity: Any, mechanism: Mechanism) -> Any:
+        self._see(answer, sensitivity, mechanism)
+        return self._written(self._given.give(answer, sensitivity, mechanism))
 
     def sampled(
-        self, answer: Any, keep: Any, sensitivity: float, mechanism: Mechanism, sampling: Sampling
-    ) -> Any:
+        self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
+        sampling: Sampling,
+    ) -> Any:  # fmt: skip
         # The answer of all records: which of them were drawn is nobody's to know.
         everyone, _ = answer(None)
-        parts = _parts(answer, self._records) if isinstance(sampling, Poisson) else None
-        released = self._given.sampled(answer, keep, sensitivity, mechanism, sampling)
-        return self._written(Answer(everyone, sensitivity, mechanism, sampling, parts), released)
+        parts = self._parts(answer, sampling)
+        self.answers.append(Answer(everyone, sensitivity, mechanism, sampling, parts))
+        return self._written(self._given.sampled(answer, keep, sensitivity, mechanism, sampling))
 
-    def _written(self, answer: Answer, released: Any) -> Any:
-        self.answers.append(answer)
+    def _written(self, released: T) -> T:
         # A copy: a solver may go on to change what it was given.
         self.released.append(copy.copy(released))
         return released
 
 
-class Replaying:
+class Replaying(_Seeing):
     """Releases that were given out before, whatever the exact answers are now; these are written down."""
 
-    in_blocks: ClassVar[bool] = False
-
     def __init__(self, records: Records, neighbours: Neighbours, released: Sequence[Any]) -> None:
-        self._records, self._released = records, iter(released)
+        super().__init__(records)
+        self._released = iter(released)
         self.log = Log(neighbours)
-        self.answers: list[Answer] = []
 
-    def give(self, answer: Any, sensitivity: Any, mechanism: Mechanism) -> Any:
-        return self._again(Answer(copy.copy(answer), sensitivity, mechanism, Everyone()))
-
-    def spend(self, mechanism: Mechanism, entries: int, count: int = 1) -> Draws:
-        raise TypeError(_UNSEEN)
+    def give(self, answer: object, sensitivity: object, mechanism: Mechanism) -> Any:
+        self._see(answer, sensitivity, mechanism)
+        return self._again()
 
     def sampled(
-        self, answer: Any, keep: Any, sensitivity: float, mechanism: Mechanism, sampling: Sampling
-    ) -> Any:
+        self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
+        sampling: Sampling,
+    ) -> Any:  # fmt: skip
         exact, changes = answer(None)
-        if isinstance(sampling, Poisson):
-            # Whose state a secret batch changed is nobody's to know: here it changes nobody's.
-            parts = _parts(answer, self._records)
-            return self._again(Answer(exact, sensitivity, mechanism, sampling, parts))
-        keep(None, changes)
-        return self._again(Answer(exact, sensitivity, mechanism, sampling))
+        # Whose state a secret batch changed is nobody's to know: here it changes nobody's.
+        if not isinstance(sampling, Poisson):
+            keep(None, changes)
+        parts = self._parts(answer, sampling)
+        self.answers.append(Answer(exact, sensitivity, mechanism, sampling, parts))
+        return self._again()
 
-    def _again(self, answer: Answer) -> Any:
-        mechanism = answer.mechanism
-        self.log.add(mechanism, mechanism.entries(answer.exact), sampling=answer.sampling)
-        self.answers.append(answer)
+    def _again(self) -> Any:
+        """What was released before for the last answer."""
+        answer = self.answers[-1]
+        self.log.add(answer.mechanism, answer.mechanism.entries(answer.exact), sampling=answer.sampling)
         return copy.copy(_next(self._released))
 
 
-_UNSEEN = "an audit must see every exact answer: nothing is drawn in blocks"
-
-
-class Recorder(Curator):
-    """A curator that writes down what it is asked and what it gives out."""
-
-    def __init__(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> None:
-        self._recording = Recording(records, neighbours, randomness)
-        super().__init__(records, neighbours, randomness, self._recording)
-        self.transcript = Transcript(self._recording.released)
-
-    @property
-    def answers(self) -> list[Answer]:
-        """The exact answers behind the releases."""
-        return self._recording.answers
+class _Listening(Curator):
+    """A curator that hears every question it is asked."""
 
     def release(
         self, query: Query, mechanism: Mechanism, *public: Any, sampling: Sampling | None = None
     ) -> Any:
-        self.transcript.asked.append(_question(query, mechanism, *public))
+        self._hear(query, mechanism, *public)
         return super().release(query, mechanism, *public, sampling=sampling)
 
-    def open(self, query: Any, w: NDArray[np.float64], mechanism: Any) -> Any:
-        self.transcript.asked.append(_question(query, mechanism, w))
+    def open(self, query: Openable[Opened], w: Vector, mechanism: Mechanism) -> Opened:
+        self._hear(query, mechanism, w)
         return super().open(query, w, mechanism)
 
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
-        self.transcript.asked.append(_question(stop, count))
+        self._hear(stop, count)
+        return super().pick(stop, count)
+
+    def _hear(self, *question: object) -> None:
+        raise NotImplementedError
+
+
+class Recorder(_Listening):
+    """A curator that writes down what it is asked and what it gives out.
+
+    Attributes
+    ----------
+    transcript : Transcript
+    answers : list of Answer
+        The exact answers behind the releases.
+    """
+
+    def __init__(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> None:
+        recording = Recording(records, neighbours, randomness)
+        super().__init__(records, neighbours, randomness, recording)
+        self.answers, self.transcript = recording.answers, Transcript(recording.released)
+
+    def pick(self, stop: int, count: int) -> NDArray[np.int64]:
         self.transcript.picked.append(super().pick(stop, count))
         return self.transcript.picked[-1]
 
+    def _hear(self, *question: object) -> None:
+        self.transcript.asked.append(_question(*question))
 
-class Replayer(Curator):
+
+class Replayer(_Listening):
     """A curator that gives out what a recorder gave, whatever its own records are.
 
-    ``strayed`` names what it was asked otherwise.
+    Attributes
+    ----------
+    answers : list of Answer
+        The exact answers of its own records.
+    strayed : list of str
+        What it was asked otherwise.
     """
 
     def __init__(self, records: Records, recorder: Recorder) -> None:
         transcript = recorder.transcript
-        self._replaying = Replaying(records, recorder.neighbours, transcript.released)
+        replaying = Replaying(records, recorder.neighbours, transcript.released)
         # A replay draws nothing.
-        super().__init__(records, recorder.neighbours, Randomness(0), self._replaying)
-        self.strayed: list[str] = []
+        super().__init__(records, recorder.neighbours, Randomness(0), replaying)
+        self.answers, self.strayed = replaying.answers, list[str]()
         self._picked, self._asked = iter(transcript.picked), iter(transcript.asked)
 
-    @property
-    def answers(self) -> list[Answer]:
-        """The exact answers of its own records."""
-        return self._replaying.answers
-
-    def release(
-        self, query: Query, mechanism: Mechanism, *public: Any, sampling: Sampling | None = None
-    ) -> Any:
-        self._note(query, mechanism, *public)
-        return super().release(query, mechanism, *public, sampling=sampling)
-
-    def open(self, query: Any, w: NDArray[np.float64], mechanism: Any) -> Any:
-        self._note(query, mechanism, w)
-        return super().open(query, w, mechanism)
-
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
-        self._note(stop, count)
+        self._hear(stop, count)
         return _next(self._picked)
 
-    def _note(self, *question: Any) -> None:
+    def _hear(self, *question: object) -> None:
         """Compare what is asked: a solver that was given the same has the same to ask."""
         if differing(_question(*question), _next(self._asked)):
             self.strayed.append("public values handed to the curator")
 
 
-def _next(given: Iterator[Any]) -> Any:
+def _next(given: Iterator[T]) -> T:
     try:
         return next(given)
     except StopIteration:
@@ -232,12 +248,6 @@ def log_likelihood(transcript: Transcript, answers: Sequence[Answer]) -> float:
 
     A release on a secret batch is a mixture over all batches. Where these are too many, it counts as one on
     all records: a weaker statistic, which an audit may use as well.
-
-    Parameters
-    ----------
-    transcript : Transcript
-    answers : sequence of Answer
-        Exact answers of the records along the transcript.
     """
     if len(transcript.released) != len(answers):
         raise TranscriptMismatch("number of releases")
@@ -251,7 +261,7 @@ def log_likelihood(transcript: Transcript, answers: Sequence[Answer]) -> float:
     return total
 
 
-def _batches(answer: Answer) -> list[tuple[float, Any]]:
+def _batches(answer: Answer) -> list[tuple[float, object]]:
     """Log-probability and exact answer of every batch that adds something of its own."""
     sampling = answer.sampling
     if answer.parts is None or not isinstance(sampling, Poisson) or sampling.rate == 1:
@@ -266,7 +276,7 @@ def _batches(answer: Answer) -> list[tuple[float, Any]]:
 
 
 @lru_cache(maxsize=64)
-def _draws(counts: tuple[int, ...], rate: float) -> tuple[NDArray[np.float64], list[float]]:
+def _draws(counts: tuple[int, ...], rate: float) -> tuple[Vector, list[float]]:
     """How many of each kind of equal records a batch may hold, and the log-probability of that."""
     drawn = list(itertools.product(*(range(count + 1) for count in counts)))
     chances = [
@@ -278,16 +288,7 @@ def _draws(counts: tuple[int, ...], rate: float) -> tuple[NDArray[np.float64], l
     return np.array(drawn, dtype=np.float64), chances
 
 
-def _parts(answer: Any, records: Records) -> NDArray[np.float64] | None:
-    """What each record that adds anything would add alone to an answer on a batch; None if they are many."""
-    adding = np.flatnonzero(records.row_norms)
-    if len(adding) > _FEW:
-        return None
-    parts = [answer(adding[[k]])[0] for k in range(len(adding))]
-    return np.array(parts).reshape(len(parts), records.n_features + bool(records.constant))
-
-
-def _question(*values: Any) -> tuple[Any, ...]:
+def _question(*values: object) -> tuple[object, ...]:
     """What a solver asked, as it was then: of a query its settings, not what it found out since."""
     return tuple(
         (type(value), *(getattr(value, part.name) for part in fields(value)))

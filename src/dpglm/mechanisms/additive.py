@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import overload
 
 import numpy as np
 
+from ..arrays import Vector
 from .base import Mechanism
-from .grid import on_grid, public_grid
-from .randomness import Randomness
+from .grid import Integers, Numbers, on_grid, public_grid
+from .randomness import Randomness, Shape
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,18 @@ class Additive(Mechanism):
         """How many steps rounding so many entries can add to the sensitivity, in its norm."""
 
     @abstractmethod
-    def _integers(self, scale: Any, shape: tuple[int, ...], randomness: Randomness) -> Any:
+    def _integers(self, scale: Integers, shape: Shape, randomness: Randomness) -> Integers:
         """Noise of that scale, rounded to whole numbers."""
 
-    def draw(self, sensitivity: Any, shape: tuple[int, ...], randomness: Randomness) -> tuple[Any, Any]:
+    @abstractmethod
+    def _log_density(self, noise: Vector) -> float:
+        """Log-density of noise of scale 1, up to a constant."""
+
+    @overload
+    def draw(self, sensitivity: Vector, shape: Shape, randomness: Randomness) -> tuple[Vector, Vector]: ...
+    @overload
+    def draw(self, sensitivity: Numbers, shape: Shape, randomness: Randomness) -> tuple[Numbers, Numbers]: ...
+    def draw(self, sensitivity: Numbers, shape: Shape, randomness: Randomness) -> tuple[Numbers, Numbers]:
         """Noise alone, for answers that are known only inside compiled code, and the grid to round them to.
 
         A grid of 0 stands for no noise and no rounding.
@@ -42,14 +51,25 @@ class Additive(Mechanism):
         # With a sensitivity for each, entries are released alone.
         entries = 1 if np.ndim(sensitivity) else math.prod(shape)
         grid, steps = public_grid(sensitivity, self.noise, self._rounding(entries))
-        return self._integers(steps, shape, randomness) * grid, grid
+        noise = self._integers(steps, shape, randomness)
+        return (noise * grid if isinstance(noise, int) else noise * np.asarray(grid)), grid
 
     def grid(self, sensitivity: float, entries: int) -> float:
         """The grid of a release of so many numbers."""
-        return float(public_grid(sensitivity, self.noise, self._rounding(entries))[0])
+        return public_grid(sensitivity, self.noise, self._rounding(entries))[0]
 
-    def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> Any:
+    @overload
+    def release(self, answer: float, sensitivity: float, randomness: Randomness) -> float: ...
+    @overload
+    def release(self, answer: Vector, sensitivity: Numbers, randomness: Randomness) -> Vector: ...
+    def release(self, answer: Numbers, sensitivity: Numbers, randomness: Randomness) -> Numbers:
         if self.noise == 0:
             return answer
         noise, grid = self.draw(sensitivity, np.shape(answer), randomness)
         return on_grid(answer, grid) + noise
+
+    def log_likelihood(self, released: Numbers, answer: Numbers, sensitivity: Numbers) -> float:
+        return self._log_density((np.asarray(released) - answer) / (self.noise * np.asarray(sensitivity)))
+
+    def worst_cases(self) -> dict[str, tuple[float, float]]:
+        return {"one number": (1.0, 0.0)}

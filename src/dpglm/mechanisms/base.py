@@ -4,39 +4,88 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .. import strict
 from ..accounting import Event, Imprecision
+from ..arrays import Vector
+from .grid import on_grid
 from .randomness import Randomness
 
+Index = NDArray[np.signedinteger]
+"""Indices of candidates."""
 
-class Kept(Protocol):
-    """Scores in a structure from which a choice is drawn; ``noisy`` says whether with noise or without."""
 
-    noisy: ClassVar[bool]
+class Kept(ABC):
+    """Scores of all candidates, kept for many selections among them, with updates in between.
 
-    def update(self, index: Any, scores: Any, everything: Callable[[], Any]) -> bool:
-        """Set some of the scores; whether all, as ``everything`` gives them, were set in fact."""
-        ...
+    Parameters
+    ----------
+    scores : array
+        Finite scores of all candidates.
+    grid : float
+        Power of two that scores are rounded to; 0 if they are not.
+    scale : float
+        Scale of the exponential mechanism; ``noisy`` says whether a structure draws with noise.
+    """
 
-    def room(self, index: Any) -> Any:
-        """How far each of these scores may move before it must be set again."""
-        ...
+    noisy: ClassVar[bool] = True
 
-    def draw(self, randomness: Randomness, score: Callable[[int], float]) -> int:
-        """The index chosen, ``score`` being the present score of an index."""
-        ...
+    def __init__(self, scores: ArrayLike, grid: float = 0.0, scale: float = 0.0) -> None:
+        self._grid, self._scale = grid, scale
+        self._build(np.asarray(scores, dtype=np.float64))
+
+    def update(
+        self, index: ArrayLike, scores: ArrayLike, everything: Callable[[], Vector] | None = None
+    ) -> bool:
+        """Set the scores at ``index``; where one candidate is named twice, the last score counts.
+
+        Returns True if all candidates were sorted again, by ``everything()`` if given. It must be given if
+        other scores have moved within their ``slack`` since they were set.
+        """
+        places, values = np.asarray(index), np.asarray(scores, dtype=np.float64)
+        if places.ndim != 1 or places.shape != values.shape:
+            raise ValueError("there must be one score for each candidate")
+        return self._set(places, values, everything)
+
+    def slack(self, index: Index) -> Vector:
+        """How far each of these scores may move, up or down, before it must be set again."""
+        return np.zeros(len(index))
+
+    @abstractmethod
+    def draw(self, randomness: Randomness, score: Callable[[int], float] | None = None) -> int:
+        """Choose a candidate.
+
+        ``score(j)`` is the present score of candidate j. It is needed if scores have moved within their
+        ``slack``.
+        """
+
+    def _build(self, scores: Vector) -> None:
+        """Keep these scores."""
+        self._values = self._rounded(scores)
+
+    def _set(self, index: Index, scores: Vector, everything: Callable[[], Vector] | None) -> bool:
+        if index.size and not 0 <= index.min() <= index.max() < self._values.size:
+            raise IndexError("there is no such candidate")
+        self._values[index] = self._rounded(scores)
+        return False
+
+    def _rounded(self, scores: Vector) -> Vector:
+        """A copy of the scores, on the grid if there is one."""
+        return on_grid(scores, self._grid) if self._grid else scores.copy()
 
 
 @dataclass(frozen=True)
 class Mechanism(ABC):
-    """Noise in units of the sensitivity of what is released."""
+    """Noise in units of the sensitivity of what is released.
+
+    What an answer is, and how its sensitivity is stated, depends on the kind of mechanism.
+    """
 
     name: ClassVar[str]
     distance: ClassVar[float] = 0.0
@@ -52,7 +101,7 @@ class Mechanism(ABC):
 
     @property
     def relation(self) -> str | None:
-        """The relation that the event is a price for; None if the price is the same for all."""
+        """The relation that the event is stated for; None if it holds for all."""
         return None
 
     def entries(self, answer: Any) -> int:
@@ -60,7 +109,7 @@ class Mechanism(ABC):
         return int(np.size(answer))
 
     def imprecision(self, entries: int) -> Counter[Event]:
-        """What a release of so many entries costs besides, if their law is not exactly the priced one."""
+        """The extra cost of a release of so many entries whose law is not exactly the one accounted for."""
         if self.noise > 0 and self.distance > 0:
             return Counter({Imprecision(self.distance): entries})
         return Counter()
@@ -78,10 +127,10 @@ class Mechanism(ABC):
         """How likely a released value is for an exact answer, up to a constant."""
 
     @abstractmethod
-    def worst_cases(self) -> dict[str, tuple[Any, Any]]:
-        """Named pairs of answers at distance 1 that the mechanism tells apart as well as any: for audits."""
+    def worst_cases(self) -> Mapping[str, tuple[object, object]]:
+        """Named pairs of answers at distance 1 that are as easy to tell apart as any: for audits."""
 
-    def probabilities(self, answer: Any, sensitivity: Any) -> Any:
+    def probabilities(self, answer: Any, sensitivity: Any) -> Vector | None:
         """Probability of each possible output, where these are few; None elsewhere."""
         return None
 
@@ -91,21 +140,22 @@ class Selection(Mechanism):
     """Chooses one of many candidates by their scores; the sensitivity bounds how far any one score moves."""
 
     @abstractmethod
-    def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> int:
+    def release(self, answer: ArrayLike, sensitivity: float, randomness: Randomness) -> int:
         """The index chosen."""
 
-    def keep(self, scores: Any, sensitivity: float, structure: str = "auto") -> Kept | None:
+    @abstractmethod
+    def log_likelihood(self, released: int, answer: ArrayLike, sensitivity: float) -> float: ...
+
+    @abstractmethod
+    def worst_cases(self) -> Mapping[str, tuple[Vector, Vector]]: ...
+
+    def keep(self, scores: ArrayLike, sensitivity: float, structure: str = "auto") -> Kept | None:
         """The scores kept for many choices; None where ``release`` of all scores is as fast."""
         if structure != "auto":
             raise ValueError(f"the {self.name} mechanism keeps no scores: structure must be 'auto'")
         return None
 
 
-def one_score_each(index: Any, scores: Any, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """What a structure of so many candidates is asked to set, refused if it has no such candidates."""
-    index, scores = np.asarray(index), np.asarray(scores, dtype=np.float64)
-    if index.ndim != 1 or index.shape != scores.shape:
-        raise ValueError("there must be one score for each candidate")
-    if index.size and not 0 <= index.min() <= index.max() < count:
-        raise IndexError("there is no such candidate")
-    return index.astype(np.int64, copy=False), scores
+def opposed_scores(gaps: Mapping[str, float]) -> dict[str, tuple[Vector, Vector]]:
+    """Worst cases for selections: of two candidates so far apart, one rises while the other falls."""
+    return {name: (np.array([1.0 - gap, -1.0]), np.array([-gap, 0.0])) for name, gap in gaps.items()}

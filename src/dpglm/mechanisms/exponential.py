@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from .. import accounting
+from ..arrays import Vector
 from ..errors import UnsupportedProblem
-from .base import Kept, Selection
+from .base import Kept, Selection, opposed_scores
 from .binned import Binned
 from .grid import public_grid
 from .grouped import Grouped
@@ -18,7 +20,7 @@ from .gumbel import Gumbel
 from .heap import Heap
 from .randomness import GUMBEL_DISTANCE, Randomness
 
-STRUCTURES: dict[str, Any] = {"binned": Binned, "grouped": Grouped, "gumbel": Gumbel, "heap": Heap}
+STRUCTURES: dict[str, type[Kept]] = {"binned": Binned, "grouped": Grouped, "gumbel": Gumbel, "heap": Heap}
 """What scores can be kept in, by name."""
 
 _WEIGHT_ERROR = 2.0**-39
@@ -33,7 +35,7 @@ class Exponential(Selection):
 
     The sensitivity bounds how far any one score moves. The draw is the largest score after adding
     Gumbel noise, so its bounded range is 2 / noise; no other noise has that range. Scores are rounded to a
-    public grid first, and the scale is larger by what that and the rounding of Gumbel noise can change.
+    public grid first. The scale is enlarged by what this rounding and that of Gumbel noise can change.
     """
 
     name: ClassVar[str] = "exponential"
@@ -43,13 +45,13 @@ class Exponential(Selection):
     def event(self) -> accounting.Event:
         return accounting.Exponential(self.noise)
 
-    def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> int:
+    def release(self, answer: ArrayLike, sensitivity: float, randomness: Randomness) -> int:
         scores = np.asarray(answer, dtype=np.float64)
         if self.noise == 0 or sensitivity == 0:
             return int(np.argmax(scores))
         return Gumbel(scores, *self.law(sensitivity)).draw(randomness)
 
-    def keep(self, scores: Any, sensitivity: float, structure: str = "auto") -> Kept | None:
+    def keep(self, scores: ArrayLike, sensitivity: float, structure: str = "auto") -> Kept | None:
         """Keep scores for many selections among them, with the law of ``release``, and updates in between.
 
         Parameters
@@ -60,8 +62,8 @@ class Exponential(Selection):
             How far neighbours move any one score.
         structure : {"auto", "binned", "grouped", "gumbel", "heap"}
             What the scores are kept in: a heap without noise, any of the others with it. "auto" takes bins,
-            or returns None where looking at every score must serve, or is as fast: without noise, or with
-            few candidates.
+            or returns None where ``release`` of all scores is needed or as fast: without noise, with very
+            little noise, or with few candidates.
         """
         exact = self.noise == 0 or sensitivity == 0
         if structure == "auto":
@@ -94,14 +96,13 @@ class Exponential(Selection):
         grid, _ = public_grid(sensitivity, self.noise, 1.0)
         return grid, self.noise * (sensitivity + grid) * (1 + (1 + 2 * self.noise) * _WEIGHT_ERROR)
 
-    def probabilities(self, answer: Any, sensitivity: Any) -> Any:
-        return softmax(Gumbel(answer, *self.law(sensitivity)).log_weights)
+    def probabilities(self, answer: ArrayLike, sensitivity: float) -> Vector:
+        return np.asarray(softmax(Gumbel(answer, *self.law(sensitivity)).log_weights))
 
-    def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
+    def log_likelihood(self, released: int, answer: ArrayLike, sensitivity: float) -> float:
         return float(np.log(self.probabilities(answer, sensitivity)[released]))
 
-    def worst_cases(self) -> dict[str, tuple[Any, Any]]:
-        # Scores that are not monotone: one rises while the other falls. An unlikely candidate shows the
-        # whole range of the loss at once; two that are equally likely show most over many rounds.
-        gaps = {"unlikely candidate": 1.0 + 3.0 * self.noise, "equal candidates": 1.0}
-        return {name: (np.array([1.0 - gap, -1.0]), np.array([-gap, 0.0])) for name, gap in gaps.items()}
+    def worst_cases(self) -> dict[str, tuple[Vector, Vector]]:
+        # Scores that are not monotone. An unlikely candidate shows the whole range of the loss at once; two
+        # that are equally likely show most over many rounds.
+        return opposed_scores({"unlikely candidate": 1.0 + 3.0 * self.noise, "equal candidates": 1.0})

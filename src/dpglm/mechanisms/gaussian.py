@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from .. import accounting
+from ..arrays import Vector
 from .additive import Additive
-from .randomness import GAUSSIAN_DISTANCE, Randomness
+from .grid import Integers
+from .randomness import GAUSSIAN_DISTANCE, Randomness, Shape
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,8 @@ class Gaussian(Additive):
         # Twice: the price of a Poisson batch sets two records apart, and each has its own rounding.
         return 2 * math.sqrt(entries)
 
-    def _integers(self, scale: Any, shape: tuple[int, ...], randomness: Randomness) -> Any:
+    def _integers(self, scale: Integers, shape: Shape, randomness: Randomness) -> Integers:
         return randomness.gaussian(scale, shape)
 
-    def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
-        deviations = (np.asarray(released) - answer) / (self.noise * np.asarray(sensitivity))
-        return -0.5 * float(np.sum(deviations**2))
-
-    def worst_cases(self) -> dict[str, tuple[Any, Any]]:
-        return {"one number": (1.0, 0.0)}
+    def _log_density(self, noise: Vector) -> float:
+        return -0.5 * float(np.sum(noise**2))

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..arrays import Vector
 from ..errors import UnsupportedProblem
+
+Numbers = float | Vector
+"""One number, or an array of them."""
+
+Integers = int | NDArray[np.int64]
+"""One whole number, or an array of them."""
 
 MOST_GRID_STEPS = 2**41
 """Largest scale of integer noise, in steps of its grid."""
@@ -15,7 +23,11 @@ MOST_GRID_STEPS = 2**41
 _SMALLEST = 2.0**-1000
 
 
-def public_grid(sensitivity: Any, noise: float, rounding: float) -> tuple[Any, Any]:
+@overload
+def public_grid(sensitivity: float, noise: float, rounding: float) -> tuple[float, int]: ...
+@overload
+def public_grid(sensitivity: Vector, noise: float, rounding: float) -> tuple[Vector, NDArray[np.int64]]: ...
+def public_grid(sensitivity: Numbers, noise: float, rounding: float) -> tuple[Numbers, Integers]:
     """A grid and the scale of noise in whole steps of it, from public values only.
 
     Parameters
@@ -40,11 +52,11 @@ def public_grid(sensitivity: Any, noise: float, rounding: float) -> tuple[Any, A
 
 @lru_cache(maxsize=4096)
 def _one(sensitivity: float, noise: float, rounding: float) -> tuple[float, int]:
-    grid, steps = _grid(np.float64(sensitivity), noise, rounding)
+    grid, steps = _grid(np.asarray(sensitivity), noise, rounding)
     return float(grid), int(steps)
 
 
-def _grid(size: Any, noise: float, rounding: float) -> tuple[Any, Any]:
+def _grid(size: Vector, noise: float, rounding: float) -> tuple[Vector, NDArray[np.int64]]:
     if not np.all((size >= 0) & (size < np.inf)):
         raise UnsupportedProblem("a sensitivity must be finite and at least 0")
     wanted = np.maximum(size * 2.0**-20 / rounding, size * 2.0**-40 * noise)
@@ -57,15 +69,21 @@ def _grid(size: Any, noise: float, rounding: float) -> tuple[Any, Any]:
     return grid, steps.astype(np.int64)
 
 
-def power_of_two(value: Any) -> Any:
+def power_of_two(value: Vector) -> Vector:
     """The least power of two that is not below a positive number."""
     part, exponent = np.frexp(value)
-    return np.ldexp(1.0, exponent - (part == 0.5))
+    return np.asarray(np.ldexp(1.0, exponent - (part == 0.5)))
 
 
-def on_grid(answer: Any, grid: Any) -> Any:
+@overload
+def on_grid(answer: float, grid: float) -> float: ...
+@overload
+def on_grid(answer: Vector, grid: Numbers) -> Vector: ...
+@overload
+def on_grid(answer: Numbers, grid: Numbers) -> Numbers: ...
+def on_grid(answer: Numbers, grid: Numbers) -> Numbers:
     """The answer rounded to a multiple of the grid, exactly; large doubles are multiples already."""
-    if np.ndim(answer) == 0:
+    if isinstance(answer, float) and isinstance(grid, float):
         return round(answer / grid) * grid if abs(answer) < 2.0**53 * grid else answer
     with np.errstate(all="ignore"):
         rounded = np.rint(answer / grid) * grid

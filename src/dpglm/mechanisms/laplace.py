@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from .. import accounting
+from ..arrays import Vector
 from .additive import Additive
-from .randomness import Randomness
+from .grid import Integers
+from .randomness import Randomness, Shape
 
 
 @dataclass(frozen=True)
@@ -25,13 +27,8 @@ class Laplace(Additive):
     def _rounding(self, entries: int) -> float:
         return float(entries)
 
-    def _integers(self, scale: Any, shape: tuple[int, ...], randomness: Randomness) -> Any:
+    def _integers(self, scale: Integers, shape: Shape, randomness: Randomness) -> Integers:
         return randomness.laplace(scale, shape)
 
-    def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
-        return -float(
-            np.sum(np.abs((np.asarray(released) - answer) / (self.noise * np.asarray(sensitivity))))
-        )
-
-    def worst_cases(self) -> dict[str, tuple[Any, Any]]:
-        return {"one number": (1.0, 0.0)}
+    def _log_density(self, noise: Vector) -> float:
+        return -float(np.sum(np.abs(noise)))

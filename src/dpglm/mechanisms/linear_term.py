@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -18,21 +18,21 @@ _FARTHEST = 40.0  # deviations: the probability of a normal number beyond is bel
 
 
 class PublicPart(Protocol):
-    """What is public about an objective that is a sum over records and of public terms."""
+    """The public facts about an objective: a sum over records plus public terms."""
 
     @property
     def dimension(self) -> int: ...
 
     def perturbed_error(self, length: float, moved: float) -> float:
-        """How far from the exact minimiser what is found may be.
+        """Upper bound on the distance of what is found from the exact minimiser.
 
-        The linear term has at most a certain length, and may have been moved from the exact one.
+        The linear term is at most ``length`` long, and at most ``moved`` away from the exact one.
         """
         ...
 
 
 class Perturbable(Protocol):
-    """Such an objective over records."""
+    """An objective over records that a linear term can be added to."""
 
     @property
     def query(self) -> PublicPart: ...
@@ -51,8 +51,8 @@ class LinearTerm(Mechanism):
     """Adds b · w with b ~ N(0, (noise * sensitivity)²) to an objective and releases its minimiser.
 
     The sensitivity is that of the sum of gradients. The minimiser is found up to a small distance that is
-    known beforehand, and noise of its own hides what that could tell: it is ``finish`` times as large beside
-    that distance as the linear term is beside its sensitivity, and as much cheaper.
+    known beforehand. A second Gaussian release hides that error: its noise, relative to twice the distance,
+    is ``finish`` times that of the linear term, so it costs little.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class LinearTerm(Mechanism):
     curvature, slopes, reach, neighbours
         As in `dpglm.accounting.ObjectivePerturbation`.
     finish : float
-        How many times more noise than necessary hides that the minimiser is not exact.
+        How many times more relative noise hides that the minimiser is not exact.
 
     Guarantee
     ---------
@@ -97,11 +97,11 @@ class LinearTerm(Mechanism):
     def entries(self, answer: Perturbable) -> int:
         return 2 * answer.query.dimension  # those of the linear term, and of the noise after it
 
-    def release(self, answer: Perturbable, sensitivity: Any, randomness: Randomness) -> Vector:
+    def release(self, answer: Perturbable, sensitivity: float, randomness: Randomness) -> Vector:
         dimension = answer.query.dimension
         if self.noise == 0:
             return answer.minimiser(np.zeros(dimension))
-        linear, _ = Gaussian(self.noise).draw(sensitivity, (dimension,), randomness)
+        linear = Gaussian(self.noise).release(np.zeros(dimension), sensitivity, randomness)
         error = self._error(answer.query, sensitivity)
         return Gaussian(self.noise * self.finish).release(answer.minimiser(linear), 2 * error, randomness)
 
@@ -110,15 +110,15 @@ class LinearTerm(Mechanism):
         return self.noise * self.finish * 2 * self._error(problem, sensitivity) if self.noise else 0.0
 
     def _error(self, problem: PublicPart, sensitivity: float) -> float:
-        """How far what is minimised by may be from the exact minimiser for a normal linear term."""
+        """Upper bound on the distance of what is found from the exact minimiser for a normal linear term."""
         root = math.sqrt(problem.dimension)
         grid = Gaussian(self.noise).grid(sensitivity, problem.dimension)
         return problem.perturbed_error(_FARTHEST * self.noise * sensitivity * root, grid * root)
 
-    def log_likelihood(self, released: Any, answer: Perturbable, sensitivity: Any) -> float:
+    def log_likelihood(self, released: Vector, answer: Perturbable, sensitivity: float) -> float:
         linear, log_determinant = answer.implied(released)
         return log_determinant - 0.5 * float(np.sum((linear / (self.noise * sensitivity)) ** 2))
 
-    def worst_cases(self) -> dict[str, tuple[Any, Any]]:
+    def worst_cases(self) -> dict[str, tuple[Perturbable, Perturbable]]:
         # Its answers are objectives over records: the solver that uses it is audited instead.
         return {}

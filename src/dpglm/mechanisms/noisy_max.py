@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .. import accounting
 from ..arrays import Vector
-from .base import Selection
+from .base import Selection, opposed_scores
 from .grid import on_grid, public_grid
 from .randomness import Randomness
 
@@ -39,39 +40,37 @@ class LaplaceNoisyMax(Selection):
     def event(self) -> accounting.Event:
         return accounting.Pure(2 / self.noise if self.noise > 0 else math.inf)
 
-    def release(self, answer: Any, sensitivity: Any, randomness: Randomness) -> int:
+    def release(self, answer: ArrayLike, sensitivity: float, randomness: Randomness) -> int:
         scores = np.asarray(answer, dtype=np.float64)
         if self.noise == 0 or sensitivity == 0:
             return int(np.argmax(scores))
         behind, scale = self._in_steps(scores, sensitivity)
         return int(np.argmax(behind + randomness.laplace(scale, scores.shape)))
 
-    def _in_steps(self, scores: Any, sensitivity: float) -> tuple[Any, int]:
+    def _in_steps(self, scores: Vector, sensitivity: float) -> tuple[Vector, int]:
         """Scores below the largest in whole steps of the grid, and the scale of the noise in such steps."""
         grid, scale = public_grid(sensitivity, self.noise, 1.0)
         rounded = on_grid(scores, grid)
         with np.errstate(over="ignore"):
             return (rounded - rounded.max()) / grid, scale
 
-    def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
+    def log_likelihood(self, released: int, answer: ArrayLike, sensitivity: float) -> float:
         return float(self._log_probabilities(answer, sensitivity)[released])
 
-    def probabilities(self, answer: Any, sensitivity: Any) -> Any:
+    def probabilities(self, answer: ArrayLike, sensitivity: float) -> Vector:
         return np.exp(self._log_probabilities(answer, sensitivity))
 
-    def _log_probabilities(self, answer: Any, sensitivity: float) -> Vector:
+    def _log_probabilities(self, answer: ArrayLike, sensitivity: float) -> Vector:
         behind, scale = self._in_steps(np.asarray(answer, dtype=np.float64), sensitivity)
         return _log_law(tuple(np.maximum(behind, -_FARTHEST * scale).tolist()), scale)
 
-    def worst_cases(self) -> dict[str, tuple[Any, Any]]:
-        # One score rises while the other falls. A candidate far behind shows all that the loss can be, but is
-        # hardly ever seen; two that are equally likely show most over many rounds.
-        gaps = {
-            "candidate far behind": 2.0 + 20.0 * self.noise,
-            "candidate behind": 2.0 + 2.0 * self.noise,
-            "equal candidates": 1.0,
-        }
-        return {name: (np.array([1.0 - gap, -1.0]), np.array([-gap, 0.0])) for name, gap in gaps.items()}
+    def worst_cases(self) -> dict[str, tuple[Vector, Vector]]:
+        # A candidate far behind shows all that the loss can be, but is hardly ever seen; two that are equally
+        # likely show most over many rounds.
+        far, near = 2.0 + 20.0 * self.noise, 2.0 + 2.0 * self.noise
+        return opposed_scores(
+            {"candidate far behind": far, "candidate behind": near, "equal candidates": 1.0}
+        )
 
 
 @lru_cache(maxsize=256)
@@ -107,7 +106,9 @@ def _log_law(scores: tuple[float, ...], scale: int) -> Vector:
     return total
 
 
-def _log_terms(places: Vector, whole: Vector, scale: int, passed: Any, at: Any) -> Vector:
+def _log_terms(
+    places: Vector, whole: Vector, scale: int, passed: NDArray[np.bool_], at: NDArray[np.bool_]
+) -> Vector:
     """Logarithms of the terms of the sum for each index, at y / scale = places.
 
     ``passed`` says which scores are below y, ``at`` which are between y and y + 1.

@@ -5,17 +5,20 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
 from . import exact
+from .grid import Integers, Numbers
 
 GAUSSIAN_DISTANCE = 2.0**-1000
 GUMBEL_DISTANCE = 2.0**-400
 """Bounds on the distance of one draw from its law, in total variation; Laplace draws are exact."""
+
+Shape = tuple[int, ...]
 
 _FEWEST, _MOST = 1 << 11, 1 << 15
 _WORDS_A_DRAW = 10
@@ -39,7 +42,7 @@ class Randomness:
         self._source: Callable[[int], NDArray[np.uint64]] = AESCounter(key=int(key)).random_raw
         self._words, self._at = np.empty(0, dtype=np.uint64), 0
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise TypeError("a source of randomness cannot be copied: the copy would repeat its noise")
 
     @property
@@ -48,19 +51,19 @@ class Randomness:
         source = "keyed by the operating system" if self.secure else "with a fixed seed: NOT private"
         return f"AES-128 counter generator, {source}"
 
-    def gaussian(self, scale: Any, size: Any = None) -> Any:
+    def gaussian(self, scale: Integers, size: int | Shape | None = None) -> Integers:
         """round(scale * Z) for standard normal Z and whole numbers ``scale`` from 1 to 2**41."""
         from ..kernels.noise import gaussian  # compiled code is loaded by those who use it
 
         return self._rounded(partial(gaussian, _HIGH), exact.gaussian, scale, size)
 
-    def laplace(self, scale: Any, size: Any = None) -> Any:
+    def laplace(self, scale: Integers, size: int | Shape | None = None) -> Integers:
         """round(scale * L) for L of density exp(-abs(t)) / 2 and whole numbers ``scale`` from 1 to 2**41."""
         from ..kernels.noise import laplace
 
         return self._rounded(laplace, exact.laplace, scale, size)
 
-    def gumbel(self, size: Any = None) -> Any:
+    def gumbel(self, size: int | Shape | None = None) -> Numbers:
         """Standard Gumbel noise: the largest of scores plus it is a draw proportional to exp(score)."""
         shaped = np.empty(1 if size is None else size)
         noise, done = shaped.reshape(-1), 0
@@ -99,12 +102,12 @@ class Randomness:
         taken[ties] = self._take(len(ties)) >> np.uint64(19) < np.uint64(rest)
         return np.flatnonzero(taken)
 
-    def run(self, compiled: Callable[..., tuple[int, int]], *arguments: Any) -> int:
-        """What ``compiled(words, at, *arguments)`` makes of the words from ``at`` on.
+    def run(self, compiled: Callable[..., tuple[int, int]], *arguments: object) -> int:
+        """The result of ``compiled(words, at, *arguments)``, which reads the words from ``at`` on.
 
-        It returns the place of the next word and its result, or a negative result if it ran out of words: it
-        then starts again from the same first word, with more of them, so what comes is a function of the
-        stream only.
+        It returns the place of the next word and a result, or a negative result if it runs out of words. It
+        is then called again from the same first word with more words, so the result depends on the stream
+        only.
         """
         while True:
             at, result = compiled(self._words, self._at, *arguments)
@@ -113,7 +116,7 @@ class Randomness:
                 return result
             self._extend(_FEWEST)
 
-    def run_on(self, compiled: Callable[..., tuple[int, int]], count: int, *arguments: Any) -> None:
+    def run_on(self, compiled: Callable[..., tuple[int, int]], count: int, *arguments: object) -> None:
         """Let ``compiled(words, at, done, *arguments)`` draw until ``count`` draws are done.
 
         It returns the place of the next word and how many are done; where words run out, it returns the first
@@ -126,7 +129,13 @@ class Randomness:
                 return
             self._extend(min(max(_WORDS_A_DRAW * (count - done), _FEWEST), _MOST))
 
-    def _rounded(self, compiled: Callable[..., Any], reference: Any, scale: Any, size: Any) -> Any:
+    def _rounded(
+        self,
+        compiled: Callable[..., tuple[int, int, bool]],
+        reference: Callable[[exact.Read, int], int],
+        scale: Integers,
+        size: int | Shape | None,
+    ) -> Integers:
         shape = np.shape(scale) if size is None else size
         scales = np.empty(shape, dtype=np.uint64)
         scales[...] = scale

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from ..arrays import Vector
 from .additive import Additive
 from .base import Mechanism, Selection
 from .randomness import Randomness
+
+Answer = tuple[Vector, Vector]
+Bounds = tuple[float, Vector]
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Round(Mechanism):
     def event(self) -> accounting.Event:
         return accounting.Composed((self.selection.event, self.additive.event))
 
-    def entries(self, answer: tuple[Vector, Vector]) -> int:
+    def entries(self, answer: Answer) -> int:
         return self.selection.entries(answer[0])
 
     def imprecision(self, entries: int) -> Counter[accounting.Event]:
@@ -63,25 +66,17 @@ class Round(Mechanism):
     def scaled(self, factor: float) -> Self:
         return type(self)(self.selection.scaled(factor), self.additive.scaled(factor))
 
-    def release(
-        self, answer: tuple[Vector, Vector], sensitivity: tuple[float, Vector], randomness: Randomness
-    ) -> tuple[int, float]:
+    def release(self, answer: Answer, sensitivity: Bounds, randomness: Randomness) -> tuple[int, float]:
         """The candidate selected, and its noisy value."""
         j = self.selection.release(answer[0], sensitivity[0], randomness)
         return j, self.additive.release(float(answer[1][j]), sensitivity[1][j], randomness)
 
-    def log_likelihood(
-        self,
-        released: tuple[int, float],
-        answer: tuple[Vector, Vector],
-        sensitivity: tuple[float, Vector],
-    ) -> float:
+    def log_likelihood(self, released: tuple[int, float], answer: Answer, sensitivity: Bounds) -> float:
         j, value = released
-        return self.selection.log_likelihood(j, answer[0], sensitivity[0]) + self.additive.log_likelihood(
-            value, answer[1][j], sensitivity[1][j]
-        )
+        choice = self.selection.log_likelihood(j, answer[0], sensitivity[0])
+        return choice + self.additive.log_likelihood(value, answer[1][j], sensitivity[1][j])
 
-    def worst_cases(self) -> dict[str, tuple[Any, Any]]:
+    def worst_cases(self) -> dict[str, tuple[Answer, Answer]]:
         # Scores as in the worst cases of the selection, and values of all candidates that move by 1.
         return {
             name: ((first, np.ones(len(first))), (second, np.zeros(len(second))))
