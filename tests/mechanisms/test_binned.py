@@ -281,7 +281,7 @@ def test_scores_that_move_within_their_room_need_no_update(name):
     rng = np.random.default_rng(10)
     scores = SCALE * spread(name, rng)
     binned = Binned(scores, GRID, SCALE)
-    room = binned.room(np.arange(P))
+    room = binned.slack(np.arange(P))
     assert (room <= SCALE).all()
     for share in (-1.0, 0.5, 1.0):
         now = scores + share * np.maximum(room, 0.0) * rng.choice([0.3, 1.0], P)

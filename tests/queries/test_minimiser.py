@@ -30,7 +30,7 @@ from dpglm.penalties import (
 from dpglm.problem import Problem
 from dpglm.queries import DualVertices, Minimiser, certified
 from dpglm.queries import minimiser as minimiser_module
-from dpglm.queries.base import Exact
+from dpglm.queries.base import Exact, Opening
 from dpglm.queries.minimiser import TOLERANCE
 from dpglm.solvers.output_perturbation import minimiser
 
@@ -398,7 +398,7 @@ def test_an_opened_minimiser_tells_nothing_but_what_it_releases():
             return "released"
 
     def opened(mechanism):
-        return query.open(data, np.zeros(P), Neighbours.REPLACE_ONE, Told(), mechanism)
+        return query.open(Opening(data, np.zeros(P), Neighbours.REPLACE_ONE, Told(), mechanism))
 
     facts = query.perturbation(Neighbours.REPLACE_ONE)
     assert opened(LinearTerm(1.0, **facts)).release() == "released" and seen == [2 * 0.5]

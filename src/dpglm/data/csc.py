@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
+from ..kernels.arguments import CoordinateSteps
 from .conversion import converted
 from .sparse import Sparse, column_entries
 
@@ -28,7 +28,7 @@ class CSC(Sparse):
             return self
         return self._times_rows(scale)
 
-    def descend(self, tail: Vector, *steps: Any) -> None:
+    def descend(self, tail: Vector, *steps: *CoordinateSteps) -> None:
         """Run a compiled block of coordinate steps (see ``kernels.coordinate``)."""
         from ..kernels.coordinate import descend_sparse  # compiled code is loaded by those who use it
 

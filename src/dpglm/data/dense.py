@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Vector
 from ..bounds import rounded_down
-from ..kernels.arguments import BothWays
+from ..kernels.arguments import BothWays, CoordinateSteps, DualSteps
 from ..tables import Weighed
 from .parts import in_parts, parts_of
 from .sums import FreshSums
@@ -110,7 +110,7 @@ class Dense:
         np.multiply(self.X, scale[:, None], out=X, casting="same_kind")
         return Dense(X)
 
-    def descend(self, tail: Vector, *steps: Any) -> None:
+    def descend(self, tail: Vector, *steps: *CoordinateSteps) -> None:
         """Run a compiled block of coordinate steps (see ``kernels.coordinate``)."""
         from ..kernels.coordinate import descend_dense  # compiled code is loaded by those who use it
 
@@ -138,17 +138,18 @@ class Dense:
             n,
             len(partial),
         )
-        return partial.sum(axis=0)
+        total: Vector = partial.sum(axis=0)
+        return total
 
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> FreshSums:
         """Sums of cut terms (see ``sums.ClippedSums``); limits that nothing can reach are not looked at."""
         return FreshSums(self, scale, tail, np.where(reach <= limit, np.inf, limit))
 
-    def ascend(self, *steps: Any) -> int:
+    def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
         """Run compiled dual steps (see ``kernels.dual``)."""
         from ..kernels.dual import ascend_dense
 
-        return ascend_dense(self._contiguous_rows, *steps)
+        return ascend_dense(self._contiguous_rows, scale, tail, *steps)
 
     @cached_property
     def _contiguous_rows(self) -> NDArray[np.floating]:

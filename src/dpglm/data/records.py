@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..kernels.arguments import BothWays
+from ..kernels.arguments import BothWays, DualSteps
 from ..losses import Loss
 from ..tables import ClippedSums, Column, Columns, Index, Passes, Rows, RowsAndColumns, Weighed, refusal
 
@@ -133,7 +133,7 @@ class Records:
         taken = {name: getattr(self, name)[index] for name in ("scale", "norms", "y")}
         return replace(self, block=self._by_rows.rows(index), **taken)
 
-    def ascend(self, *steps: object) -> int:
+    def ascend(self, *steps: *DualSteps) -> int:
         """Dual steps of some records, one after the other; how many moved (see ``kernels.dual``)."""
         return self._by_rows.ascend(self.scale, self._tail, *steps)
 

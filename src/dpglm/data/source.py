@@ -26,7 +26,8 @@ def as_block(X: Any) -> Source:
     What is a `dpglm.tables.Source` already is returned as it is.
     """
     if hasattr(X, "t_dot"):
-        return X
+        source: Source = X
+        return source
     if is_sparse(X):
         if X.format == "csc":
             return CSC(canonical(X))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..bounds import rounded_down
-from ..kernels.arguments import BothWays, Compressed
+from ..kernels.arguments import BothWays, Compressed, DualSteps
 from ..tables import Weighed
 from .batch import Batch
 from .conversion import ScipyTable, even_ranges, unsigned
@@ -36,7 +36,8 @@ class Sparse:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.X.shape
+        n, p = self.X.shape
+        return n, p
 
     @property
     def unsigned(self) -> Compressed:
@@ -85,11 +86,11 @@ class Sparse:
         """Sums of cut terms (see ``sums.ClippedSums``)."""
         return KeptSums(self.by_rows, scale, tail, limit)
 
-    def ascend(self, *steps: Any) -> int:
+    def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
         """Run compiled dual steps (see ``kernels.dual``)."""
         from ..kernels.dual import ascend_sparse
 
-        return ascend_sparse(self.by_rows.unsigned, *steps)
+        return ascend_sparse(self.by_rows.unsigned, scale, tail, *steps)
 
     def without_zeros(self) -> Self:
         """The table itself: it stores no zeros."""
@@ -175,4 +176,4 @@ def canonical(X: ScipyTable) -> ScipyTable:
 
 def is_sparse(X: object) -> bool:
     """Whether X is a scipy sparse matrix or array."""
-    return sp.issparse(X)
+    return bool(sp.issparse(X))

@@ -21,7 +21,7 @@ class FreshSums:
     def __init__(self, table: Dense, scale: Vector, tail: Vector, limit: Vector) -> None:
         self._table, self._scale, self._tail, self._limit = table, scale, tail, limit
         self._r = np.zeros(table.shape[0])
-        self.notes = np.empty((len(limit), 2))
+        self.scratch = np.empty((len(limit), 2))
 
     @property
     def sums(self) -> Vector:
@@ -34,7 +34,7 @@ class FreshSums:
     def shift(self, rows: Index, old: Vector, new: Vector, j: int = 0) -> None:
         self._r[rows] = new
 
-    def watch(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
+    def track(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
         pass
 
 
@@ -67,7 +67,7 @@ class KeptSums:
         return self._state[:, 0]
 
     @property
-    def notes(self) -> Vector:
+    def scratch(self) -> Vector:
         return self._state[:, 4:6]
 
     def shift(self, rows: Index, old: Vector, new: Vector, j: int = 0) -> NDArray[np.signedinteger]:
@@ -79,8 +79,8 @@ class KeptSums:
         )
         return self._touched[:count]
 
-    def watch(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
-        self._kernels.watch(self._state, features, slack)
+    def track(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
+        self._kernels.track(self._state, features, slack)
 
 
 def exact_grid(limit: Vector, n: int) -> Vector:

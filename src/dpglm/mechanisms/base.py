@@ -25,7 +25,7 @@ class Kept(Protocol):
         """Set some of the scores; whether all, as ``everything`` gives them, were set in fact."""
         ...
 
-    def room(self, index: Any) -> Any:
+    def slack(self, index: Any) -> Any:
         """How far each of these scores may move before it must be set again."""
         ...
 

@@ -59,9 +59,9 @@ class Binned:
             self._build(everything() if everything else self._values)
         return bool(sort)
 
-    def room(self, index: Any) -> Any:
+    def slack(self, index: Any) -> Any:
         """How far each of these scores may move, up or down, before it needs an update."""
-        return self._kernels.room(index, self._values, self._bins.line)
+        return self._kernels.slack(index, self._values, self._bins.line)
 
     def draw(self, randomness: Randomness, score: Callable[[int], float] | None = None) -> int:
         """Choose a candidate; ``score`` tells the present score of one, if any moved without an update."""

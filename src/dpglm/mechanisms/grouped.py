@@ -58,7 +58,7 @@ class Grouped:
             self._refer()
         return False
 
-    def room(self, index: Any) -> Any:
+    def slack(self, index: Any) -> Any:
         """0: every score that moves must be set."""
         return np.zeros(len(index))
 

@@ -46,7 +46,7 @@ class Gumbel:
         self._values[index] = on_grid(scores, self._grid)
         return False
 
-    def room(self, index: Any) -> Any:
+    def slack(self, index: Any) -> Any:
         """0: every score that moves must be set."""
         return np.zeros(len(index))
 

@@ -55,7 +55,7 @@ class Heap:
         self._kernels.lift(index, self._scores, self._bounds, self._order, self._place)
         return False
 
-    def room(self, index: Any) -> Any:
+    def slack(self, index: Any) -> Any:
         """0: every score that moves must be set."""
         return np.zeros(len(index))
 

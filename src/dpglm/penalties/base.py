@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .. import strict
-from ..arrays import Vector
+from ..arrays import Vector, soft_threshold
 
 TOLERANCE = 1e-9  # relative; a projected point may miss its set by rounding
 SURE = 0.95  # how likely noise alone is to leave no coefficient that differs from 0
@@ -96,8 +96,7 @@ class Separable(Penalty):
             The minimiser.
         """
         l1, l2, low, high = self.coordinate_form()
-        shrunk = np.sign(w) * np.maximum(np.abs(w) - step * l1, 0)
-        return np.clip(shrunk / (1 + step * l2), low, high)
+        return np.clip(soft_threshold(w, step * l1) / (1 + step * l2), low, high)
 
     def prox_rounding(self, n_features: int, given: float = 0.0) -> float:
         # A product and a difference round, then a product, a sum and a quotient; clipping is exact.

@@ -76,7 +76,7 @@ class Submodular(Penalty):
             return super().support(w, noise)
         rng = np.random.default_rng(0)
         levels = [self.function.dual_norm(rng.standard_normal(w.shape)) for _ in range(_DRAWS)]
-        return self.function.prox(w, float(np.quantile(levels, SURE)) * noise) != 0
+        return np.not_equal(self.function.prox(w, float(np.quantile(levels, SURE)) * noise), 0)
 
     def dual_norm(self, g: Vector) -> float:
         """Return max of abs(g)(A) / F(A) over the nonempty A; strength and l2 have no part in it."""

@@ -204,4 +204,5 @@ class _Past:
             weights = np.linalg.solve(self.products + ridge, [inner(other, move) for other in self.moves])
         except np.linalg.LinAlgError:
             return 0.0
-        return np.sum([weight * end for weight, end in zip(weights, self.ends, strict=True)], axis=0)
+        mixed: Vector = np.sum([weight * end for weight, end in zip(weights, self.ends, strict=True)], axis=0)
+        return mixed

@@ -13,16 +13,10 @@ from ..arrays import Vector
 from ..data.records import Records
 from ..errors import UnsupportedProblem
 from ..losses import Loss
-from ..mechanisms import LinearTerm, Mechanism
+from ..mechanisms import LinearTerm
 from ..penalties import Penalty
 from ..privacy import Neighbours
-from .base import (
-    Query,
-    Releases,
-    WorstCase,
-    opposed_records,
-    require_enforceable,
-)
+from .base import Opening, Query, WorstCase, require_enforceable
 from .certified import FARTHER, Composite, certified_minimiser, sure_steps
 
 TOLERANCE = 1e-8
@@ -183,25 +177,17 @@ class Minimiser(Query):
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         """Two records of opposite gradients, the linear term pulling to where the slopes of both are full."""
-        case = opposed_records(n_features, radius, constant)
+        case = super().worst_case(n_features, radius, constant)
         linear = np.zeros(n_features + bool(constant))
         linear[1] = -self.push
         return replace(case, public=(linear, np.zeros_like(linear)))
 
-    def open(
-        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
-    ) -> OpenMinimiser:
+    def open(self, opening: Opening) -> OpenMinimiser:
         """The objective with its start at w, to be minimised with a random linear term.
 
         A mechanism that is priced for another objective is refused.
         """
-        facts = self.perturbation(neighbours)
-        if not isinstance(mechanism, LinearTerm) or any(
-            getattr(mechanism, name) != fact for name, fact in facts.items()
-        ):
-            raise ValueError("the linear term is priced for another objective")
-        objective = Objective(self, data, np.zeros_like(w), w)
-        return OpenMinimiser(objective, neighbours.records_moved * self.clip, releases, mechanism)
+        return OpenMinimiser(self, opening)
 
 
 class Objective:
@@ -283,15 +269,21 @@ class Objective:
 class OpenMinimiser:
     """An objective behind ``release``."""
 
-    def __init__(
-        self, objective: Objective, sensitivity: float, releases: Releases, mechanism: LinearTerm
-    ) -> None:
-        self._objective, self._sensitivity = objective, sensitivity
-        self._releases, self._mechanism = releases, mechanism
+    def __init__(self, query: Minimiser, opening: Opening) -> None:
+        facts = query.perturbation(opening.neighbours)
+        if not isinstance(opening.mechanism, LinearTerm) or any(
+            getattr(opening.mechanism, name) != fact for name, fact in facts.items()
+        ):
+            raise ValueError("the linear term is priced for another objective")
+        self._objective = Objective(query, opening.data, np.zeros_like(opening.w), opening.w)
+        self._sensitivity = opening.neighbours.records_moved * query.clip
+        self._opening = opening
 
     def release(self) -> Vector:
         """The minimiser with a random linear term: costs one event.
 
         The sensitivity in whose units that term is drawn is that of the sum of gradients.
         """
-        return self._releases.give(self._objective, self._sensitivity, self._mechanism)
+        opening = self._opening
+        w: Vector = opening.releases.give(self._objective, self._sensitivity, opening.mechanism)
+        return w
