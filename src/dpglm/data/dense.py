@@ -19,7 +19,7 @@ from .sums import FreshSums
 
 if TYPE_CHECKING:
     from .batch import Batch
-    from .csr import CSR
+    from .sparse import CSR
 
 _CHUNK_BYTES = 1 << 21
 
@@ -170,7 +170,7 @@ class Dense:
     @cached_property
     def by_rows(self) -> CSR:
         """The table by rows, without its zeros."""
-        from .csr import CSR
+        from .sparse import CSR
 
         return CSR(sp.csr_array(self.X))
 

@@ -1,4 +1,4 @@
-"""What sparse tables share: everything but the order in which they are stored."""
+"""Sparse tables, stored by rows or by columns."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from functools import cached_property
 from typing import ClassVar, Self, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..bounds import rounded_down
-from ..kernels.arguments import BothWays, Compressed, DualSteps
+from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps
 from ..tables import Weighed
 from .batch import Batch
-from .conversion import ScipyTable, even_ranges, unsigned
+from .conversion import ScipyTable, converted, even_ranges, unsigned
 from .dense import LEAST_NORM
 from .parts import PROCESSORS, in_ranges, parts_of
-from .sums import KeptSums
-from .weighed import weighed
+from .sums import KeptSums, weighed
 
 Number = TypeVar("Number", bound=np.floating)
 
@@ -104,13 +102,23 @@ class Sparse:
         """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit]."""
         return weighed(self.by_columns, scale, r, limit)
 
+    def column(self, j: int) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
+        """The rows that hold column j, and their entries."""
+        X = self.by_columns.X
+        inside = slice(X.indptr[j], X.indptr[j + 1])
+        return X.indices[inside], X.data[inside]
+
+    def scaled_columns(self, scale: Vector) -> CSC:
+        """The table by columns with row i multiplied by scale_i; copied only where needed."""
+        return self.by_columns if (scale == 1).all() else self.by_columns._times_rows(scale)
+
     @property
-    def by_rows(self) -> Sparse:
+    def by_rows(self) -> CSR:
         """The table stored by rows."""
         raise NotImplementedError
 
     @property
-    def by_columns(self) -> Sparse:
+    def by_columns(self) -> CSC:
         """The table stored by columns."""
         raise NotImplementedError
 
@@ -159,10 +167,38 @@ class Sparse:
         return out
 
 
-def column_entries(X: ScipyTable, j: int) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
-    """Rows and entries of column j of a scipy CSC table."""
-    inside = slice(X.indptr[j], X.indptr[j + 1])
-    return X.indices[inside], X.data[inside]
+class CSC(Sparse):
+    """A sparse table stored by columns: the form coordinate methods read."""
+
+    _row_major = False
+
+    def descend(self, tail: Vector, *steps: *CoordinateSteps) -> None:
+        """Run a compiled block of coordinate steps (see ``kernels.coordinate``)."""
+        from ..kernels.coordinate import descend_sparse
+
+        descend_sparse(self.unsigned, tail, *steps)
+
+    @cached_property
+    def by_rows(self) -> CSR:
+        return CSR(converted(self.X))
+
+    @property
+    def by_columns(self) -> CSC:
+        return self
+
+
+class CSR(Sparse):
+    """A sparse table stored by rows: the form gradient methods read."""
+
+    _row_major = True
+
+    @property
+    def by_rows(self) -> CSR:
+        return self
+
+    @cached_property
+    def by_columns(self) -> CSC:
+        return CSC(converted(self.X))
 
 
 def canonical(X: ScipyTable) -> ScipyTable:
@@ -172,8 +208,3 @@ def canonical(X: ScipyTable) -> ScipyTable:
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def is_sparse(X: object) -> bool:
-    """Whether X is a scipy sparse matrix or array."""
-    return bool(sp.issparse(X))

@@ -8,11 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector, cache_lines
-from ..tables import Index
+from ..kernels.arguments import Cut
+from ..tables import Index, Weighed
+from .parts import in_parts
 
 if TYPE_CHECKING:
     from .dense import Dense
-    from .sparse import Sparse
+    from .sparse import CSC, CSR
+
+_COLUMNS_A_PART, _MOST_PARTS = 1 << 12, 16
+_ROUNDING = 1.5 * 2.0**52  # adding and subtracting so many grid steps rounds to the grid
 
 
 class FreshSums:
@@ -46,7 +51,7 @@ class KeptSums:
     be added to their sensitivity. Infinite limits know no grid; such sums carry the usual rounding.
     """
 
-    def __init__(self, table: Sparse, scale: Vector, tail: Vector, limit: Vector) -> None:
+    def __init__(self, table: CSR, scale: Vector, tail: Vector, limit: Vector) -> None:
         from ..kernels import sums  # compiled code is loaded by those who use it
 
         self._kernels = sums
@@ -55,7 +60,7 @@ class KeptSums:
         self._state = cache_lines(len(limit))
         with np.errstate(invalid="ignore", divide="ignore"):
             self._state[:, 1] = np.where(grid > 0, np.floor(limit / grid) * grid, limit)
-        self._state[:, 2] = 1.5 * 2.0**52 * grid
+        self._state[:, 2] = _ROUNDING * grid
         self._state[:, 7] = -1.0
         self._mark = 0.0
         self._touched: NDArray[np.signedinteger] = np.empty(
@@ -91,3 +96,22 @@ def exact_grid(limit: Vector, n: int) -> Vector:
     bounded = np.isfinite(limit) & (limit > 0)
     _, exponent = np.frexp(np.where(bounded, limit, 1.0) * n)
     return np.where(bounded, np.ldexp(1.0, exponent - 51), 0.0)
+
+
+def weighed(table: CSC, scale: Vector, r: Vector, limit: float) -> Weighed:
+    """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit]."""
+    from ..kernels.sums import weighed as compiled
+
+    n, p = table.shape
+    grid = float(exact_grid(np.array(limit), n))
+    cut = Cut(float(np.floor(limit / grid) * grid), _ROUNDING * grid)
+    factors = np.column_stack([r * scale, scale])
+    sums = np.empty((p, 2))
+    parts = max(1, min(_MOST_PARTS, p // _COLUMNS_A_PART))
+    largest = np.zeros(parts)
+
+    def work(part: int, start: int, stop: int) -> None:
+        largest[part] = compiled(table.unsigned, factors, cut, start, stop, sums)
+
+    in_parts(work, p, parts)
+    return Weighed(sums, float(largest.max()), cut, grid)

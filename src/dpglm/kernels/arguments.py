@@ -83,21 +83,15 @@ class NoiseBlock(NamedTuple):
     grid: Floats
 
 
-class Rule(Protocol):
+class Rule(NamedTuple):
     """The step rule of a block: rate, step and penalty (l1, l2, low, high) of each coordinate."""
 
-    @property
-    def rate(self) -> Floats: ...
-    @property
-    def step(self) -> Floats: ...
-    @property
-    def l1(self) -> Floats: ...
-    @property
-    def l2(self) -> Floats: ...
-    @property
-    def low(self) -> Floats: ...
-    @property
-    def high(self) -> Floats: ...
+    rate: Floats
+    step: Floats
+    l1: Floats
+    l2: Floats
+    low: Floats
+    high: Floats
 
 
 CoordinateSteps = tuple[Form, Floats, Floats, Floats, NoiseBlock, Rule, Floats]

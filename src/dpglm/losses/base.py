@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import strict
 from ..arrays import Vector
 
 
@@ -45,7 +44,7 @@ class Loss(ABC):
     form: ClassVar[int | None] = None
     slopes: ClassVar[Literal["any", "signed", "logistic"]] = "any"
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         for fact in _FACTS:
             owner = next(k for k, base in enumerate(cls.__mro__) if fact in vars(base))
@@ -106,7 +105,7 @@ class Loss(ABC):
 
     def conjugate(self, u: Vector, y: Vector) -> Vector:
         """Return the supremum of u z - l(z, y) over z: the convex conjugate, infinite outside its domain."""
-        raise NotImplementedError(f"{self.name} does not tell its conjugate")
+        raise NotImplementedError(f"{self.name} does not state its conjugate")
 
     def dual_step(self, alpha: Vector, z: Vector, y: Vector, weight: Vector) -> Vector:
         """Return the step d that lowers conjugate(-(alpha + d), y) + z d + weight d² / 2 the most.
@@ -175,8 +174,3 @@ def inside(values: Vector, low: Vector | float, high: Vector | float) -> NDArray
 _INTERVAL_SLACK = 1e-12
 SMALLEST = 1e-300
 """What stands for a weight of 0 where steps are divided by it."""
-
-
-def positive(name: str, value: float) -> None:
-    """Refuse a parameter that is not a positive finite number."""
-    strict.positive(name, value)

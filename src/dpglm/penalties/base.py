@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from .. import strict
 from ..arrays import Vector, soft_threshold
 
 TOLERANCE = 1e-9  # relative; a projected point may miss its set by rounding
@@ -111,8 +110,3 @@ class Separable(Penalty):
         if self.coordinate_form()[0] == 0:
             return super().support(w, noise)
         return np.abs(w) > noise * float(ndtri((1 + SURE ** (1 / max(w.size, 1))) / 2))
-
-
-def nonnegative(name: str, value: float) -> None:
-    """Refuse a parameter that is negative or not finite."""
-    strict.level(name, value)

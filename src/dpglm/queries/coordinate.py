@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector, soft_threshold
 from ..data.records import Records
-from ..kernels.arguments import Form, NoiseBlock
+from ..kernels.arguments import Form, NoiseBlock, Rule
 from ..losses import Loss
 from ..mechanisms import Additive, Gaussian
 from ..privacy import Neighbours
@@ -18,15 +18,8 @@ from ..tables import Columns, Index
 from .base import LARGEST_LIMIT, LEAST_LIMIT, Opening, Query, require_enforceable, require_moderate
 
 
-class CoordinateRule(NamedTuple):
+class CoordinateRule(Rule):
     """The public step rule of a block: w_j <- prox(w_j - rate_j * released, step_j) for its penalty."""
-
-    rate: Vector
-    step: Vector
-    l1: Vector
-    l2: Vector
-    low: Vector
-    high: Vector
 
     def apply(self, j: int, w_j: float, released: float) -> float:
         """The new value of coordinate j."""

@@ -91,7 +91,7 @@ class Minimiser(Query):
                 "hides a record: use a penalty with one, such as L2, ElasticNet or Submodular(..., l2=...)"
             )
 
-    @cached_property
+    @property
     def strength(self) -> float:
         """The least strong convexity in any coordinate."""
         features = self.penalty.strong_convexity + self.quadratic
