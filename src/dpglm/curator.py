@@ -36,7 +36,7 @@ _EVERYONE = Everyone()
 class Curator:
     """Answers queries about the records with noise, and logs what each answer cost.
 
-    Solvers get a curator and nothing else, so whatever they compute is post-processing of releases.
+    Solvers get a curator and nothing else, so all that they compute is post-processing of releases.
 
     Parameters
     ----------

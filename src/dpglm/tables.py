@@ -40,7 +40,8 @@ class Passes(Protocol):
 class Source(Passes, Protocol):
     """A table of rows that are yet to be put inside their bounds.
 
-    ``clipped`` cuts entry j of each row to [-limit_j, limit_j], ``without`` sets some rows to zero.
+    ``clipped`` cuts entry j of each row to [-limit_j, limit_j], and copies nothing if none is outside;
+    ``without`` sets some rows to zero.
     """
 
     def clipped(self, limit: Vector) -> Self: ...
@@ -51,8 +52,8 @@ class Source(Passes, Protocol):
 class Rows(Protocol):
     """A table of which any rows can be read alone.
 
-    ``rows`` is the table of some rows; ``ascend`` runs compiled dual steps, one row after the other, and
-    returns how many moved.
+    ``rows`` is the table of some rows, read in place; ``ascend`` runs compiled dual steps, one row after the
+    other, and returns how many moved (see ``kernels.dual``).
     """
 
     def rows(self, index: NDArray[np.intp]) -> Passes: ...
@@ -63,7 +64,7 @@ class Column(Protocol):
     """A table stored by columns.
 
     ``column`` is the rows that hold column j, and their entries; ``descend`` runs a compiled block of
-    coordinate steps.
+    coordinate steps (see ``kernels.coordinate``).
     """
 
     def column(self, j: int) -> tuple[Index, NDArray[np.floating]]: ...
@@ -104,7 +105,7 @@ class Columns(Protocol):
     """A table of which any column can be read alone.
 
     ``column`` is the rows that hold column j, and their entries; ``scaled_columns`` is the table by columns
-    with row i multiplied by scale_i; ``sums`` are sums of cut terms.
+    with row i multiplied by scale_i, copied only where needed; ``sums`` are sums of cut terms.
     """
 
     def column(self, j: int) -> tuple[Index, NDArray[np.floating]]: ...

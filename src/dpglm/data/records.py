@@ -1,6 +1,6 @@
 """The records of a fit: a table, its targets, and the bounds that hold for every row.
 
-What one record adds to a sum is said here and nowhere else: its margin, its slope, how a slope is clipped.
+What one record adds to a sum is computed here and nowhere else: its margin, its slope, the clipped slope.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ Number = TypeVar("Number", bound=np.floating)
 
 
 class Sparse:
-    """A sparse table, CSR or CSC, matrix or array. Sums are taken in double precision."""
+    """A scipy sparse table, with the methods of `dpglm.tables`. Sums are in double precision."""
 
     _row_major: ClassVar[bool]
 
@@ -43,11 +43,9 @@ class Sparse:
         return unsigned(self.X)
 
     def dot(self, w: Vector) -> Vector:
-        """X @ w."""
         return self._product(w, self._row_major)
 
     def t_dot(self, r: Vector) -> Vector:
-        """X.T @ r."""
         return self._product(r, not self._row_major)
 
     @cached_property
@@ -56,11 +54,9 @@ class Sparse:
         return np.maximum(np.sqrt(self._squares(np.empty(0), of_rows=True)), LEAST_NORM)
 
     def second_moments(self, scale: Vector) -> Vector:
-        """Sum over the rows of the squared scaled entry, for each column."""
         return self._squares(scale, of_rows=False)
 
     def clipped(self, limit: Vector) -> Self:
-        """The table with entry j of each row cut to [-limit_j, limit_j]; itself if none exceeds any limit."""
         from ..kernels.compressed import cut_entries
 
         edge, entries = rounded_down(limit, self.X.dtype), self.X.data
@@ -69,11 +65,9 @@ class Sparse:
         return self._with(self._pass(cut_entries, edge, not self._row_major, out=np.empty_like(entries)))
 
     def without(self, dropped: NDArray[np.bool_]) -> Self:
-        """The table with some rows set to zero."""
         return self._times_rows(np.where(dropped, 0.0, 1.0))
 
     def rows(self, index: NDArray[np.intp]) -> Batch:
-        """The table of some rows, read in place."""
         return Batch(self, index)
 
     def taken(self, index: NDArray[np.intp]) -> Self:
@@ -81,35 +75,28 @@ class Sparse:
         return type(self)(self.X[index])
 
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> KeptSums:
-        """Sums of cut terms (see ``sums.ClippedSums``)."""
         return KeptSums(self.by_rows, scale, tail, limit)
 
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
-        """Run compiled dual steps (see ``kernels.dual``)."""
         from ..kernels.dual import ascend_sparse
 
         return ascend_sparse(self.by_rows.unsigned, scale, tail, *steps)
 
     def without_zeros(self) -> Self:
-        """The table itself: it stores no zeros."""
         return self
 
     def both_ways(self) -> BothWays:
-        """The table by rows and by columns."""
         return BothWays(self.by_rows.unsigned, self.by_columns.unsigned)
 
     def weighed(self, scale: Vector, r: Vector, limit: float) -> Weighed:
-        """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit]."""
         return weighed(self.by_columns, scale, r, limit)
 
     def column(self, j: int) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
-        """The rows that hold column j, and their entries."""
         X = self.by_columns.X
         inside = slice(X.indptr[j], X.indptr[j + 1])
         return X.indices[inside], X.data[inside]
 
     def scaled_columns(self, scale: Vector) -> CSC:
-        """The table by columns with row i multiplied by scale_i; copied only where needed."""
         return self.by_columns if (scale == 1).all() else self.by_columns._times_rows(scale)
 
     @property
@@ -173,7 +160,6 @@ class CSC(Sparse):
     _row_major = False
 
     def descend(self, tail: Vector, *steps: *CoordinateSteps) -> None:
-        """Run a compiled block of coordinate steps (see ``kernels.coordinate``)."""
         from ..kernels.coordinate import descend_sparse
 
         descend_sparse(self.unsigned, tail, *steps)

@@ -21,7 +21,7 @@ _ROUNDING = 1.5 * 2.0**52  # adding and subtracting so many grid steps rounds to
 
 
 class FreshSums:
-    """`ClippedSums` over a dense table, where every coordinate changes every row: a pass for each."""
+    """`ClippedSums` over a dense table, where a step changes every row: a pass over the table for each."""
 
     def __init__(self, table: Dense, scale: Vector, tail: Vector, limit: Vector) -> None:
         self._table, self._scale, self._tail, self._limit = table, scale, tail, limit
@@ -44,11 +44,11 @@ class FreshSums:
 
 
 class KeptSums:
-    """`ClippedSums` over a sparse table stored by rows, of which a change of few rows touches few.
+    """`ClippedSums` over a sparse table stored by rows: a change of few rows touches few sums.
 
-    Terms are rounded to a grid on which sums of n of them are exact in double precision. So the sums are the
-    same in whatever order, and after however many changes, they were made: nothing drifts, and nothing has to
-    be added to their sensitivity. Infinite limits know no grid; such sums carry the usual rounding.
+    Terms are rounded to a grid on which sums of n of them are exact in double precision. So the sums do not
+    depend on the order and number of changes: nothing drifts, and nothing has to be added to their
+    sensitivity. Infinite limits have no grid; such sums carry the usual rounding.
     """
 
     def __init__(self, table: CSR, scale: Vector, tail: Vector, limit: Vector) -> None:
@@ -89,7 +89,7 @@ class KeptSums:
 
 
 def exact_grid(limit: Vector, n: int) -> Vector:
-    """For each limit a power of two, of which n terms up to the limit are at most 2**51 steps in sum.
+    """For each limit a power of two such that n terms up to the limit sum to at most 2**51 steps of it.
 
     0 for an infinite limit, and for a limit of 0.
     """

@@ -34,7 +34,7 @@ def _sink(k: int, bounds: Floats, order: Integers, place: Integers) -> None:
 
 @compiled()
 def build(bounds: Floats, order: Integers, place: Integers) -> None:
-    """Make a heap of all candidates, in whatever order they are."""
+    """Make a heap of all candidates, which may be in any order."""
     for k in range(order.size // 2 - 1, -1, -1):
         _sink(k, bounds, order, place)
 

@@ -1,9 +1,9 @@
 """Draws of integer noise from a stream of random 64-bit words.
 
 They compute what ``mechanisms/exact.py`` defines, from the same words in the same order. Where 64 digits of
-a number do not decide a comparison or a rounding, a kernel stops at the first word of that draw and says so.
-There is no floating-point operation; words are never mixed with signed integers, which would make floats of
-both.
+a number do not decide a comparison or a rounding, a kernel stops at the first word of that draw and states
+it. There is no floating-point operation; words are never mixed with signed integers, which would turn both
+into floats.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The margin of row i is ``factor * v_i`` plus the intercept's part, with one factor for all rows that a step
 shrinks. Sums of columns are kept for *followed* margins, which may lag behind the true ones by a slack; the
-bins of the sampler hold upper bounds of all scores, so a candidate is proposed often enough whatever the lag,
+bins of the sampler hold upper bounds of all scores, so a candidate is proposed often enough for any lag,
 and its true sum is computed only if the coin that accepts or rejects it depends on it. The sums of the
 *leading columns*, those of large weight, are linear models in the factor, with an error of second order. The
 state is described in ``arguments``; ``line[3]`` of the bins is scratch space for what is read ahead.

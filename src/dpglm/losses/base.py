@@ -20,11 +20,11 @@ class Loss(ABC):
     Losses are elementwise: they take arrays of predictions and targets of one shape and return
     an array of that shape. They never see records, so one loss serves every kind of table.
 
-    Prices and laws rest on what a loss says of itself: ``form``, ``slopes``, ``lipschitz``, ``smoothness``,
-    ``curvature_lipschitz``, ``largest_curvature``, ``conjugate`` and ``dual_step``. A class does not inherit
-    these from a loss that it changes. It changes a loss if it defines anything else than these, ``name``,
-    ``kind``, ``for_target``, ``link`` and the default of a field. It then says ``lipschitz`` and
-    ``smoothness`` itself, and what else it does not say is as in `Loss`.
+    Privacy costs and laws depend on what a loss states of itself: ``form``, ``slopes``, ``lipschitz``,
+    ``smoothness``, ``curvature_lipschitz``, ``largest_curvature``, ``conjugate`` and ``dual_step``. A class
+    does not inherit these from a loss that it changes. It changes a loss if it defines anything else than
+    these, ``name``, ``kind``, ``for_target``, ``link`` and the default of a field. It then must state
+    ``lipschitz`` and ``smoothness``; what else it does not state is as in `Loss`.
 
     Attributes
     ----------
@@ -110,15 +110,15 @@ class Loss(ABC):
     def dual_step(self, alpha: Vector, z: Vector, y: Vector, weight: Vector) -> Vector:
         """Return the step d that lowers conjugate(-(alpha + d), y) + z d + weight d² / 2 the most.
 
-        By default that is a Newton step from -derivative(z, y), with the largest curvature it may meet on
-        its way: exact where the curvature is constant, and never beyond the minimum elsewhere.
+        By default that is a Newton step from -derivative(z, y) with the largest curvature along the step:
+        exact where the curvature is constant, and never beyond the minimum elsewhere.
 
         Parameters
         ----------
         alpha, z, y : ndarray
             Dual variables, predictions and targets.
         weight : ndarray
-            At least 0: how much of a step a prediction will answer with.
+            How much a prediction changes with a step of 1; at least 0.
 
         Returns
         -------

@@ -174,7 +174,7 @@ class Query(ABC):
 
     @abstractmethod
     def __call__(self, data: Records, *public: Vector) -> Vector:
-        """The exact answer: for the curator's eyes only."""
+        """The exact answer: not private."""
 
     @abstractmethod
     def sensitivity(self, neighbours: Neighbours) -> float | Vector:

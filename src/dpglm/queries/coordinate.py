@@ -111,7 +111,7 @@ class OpenCoordinates:
         return moves, self._w.copy()
 
     def _require_finite(self, coordinates: NDArray[np.int64], noise: Vector, rule: CoordinateRule) -> None:
-        """Refuse a block that could overflow, whatever the records are."""
+        """Refuse a block that could overflow for some records."""
         largest = self._data.n_records * self._query.clip[coordinates] + np.abs(noise)
         require_moderate(np.abs(self._w).max() + np.sum(rule.rate[coordinates] * largest))
 

@@ -97,7 +97,7 @@ class DualStep(Query):
 
     Guarantee
     ---------
-    Whatever its dual variable is, a record adds a vector of norm at most C, so the sum moves by at most C
+    For any dual variable, a record adds a vector of norm at most C, so the sum moves by at most C
     if the record is zeroed out, 2C if it is replaced. The variables of all other records are functions of
     what was released and of their own coins, so they are the same for neighbours.
     """

@@ -17,7 +17,7 @@ from ..mechanisms import LinearTerm
 from ..penalties import Penalty
 from ..privacy import Neighbours
 from .base import Opening, Query, WorstCase, require_enforceable
-from .certified import FARTHER, Composite, certified_minimiser, sure_steps
+from .certified import FARTHER, Composite, certified_minimiser, certified_steps
 
 TOLERANCE = 1e-8
 """Norm of the subgradient that is asked for, over what one record adds to the gradient at most."""
@@ -25,8 +25,8 @@ TOLERANCE = 1e-8
 _UNIT = 2.0**-53
 _SHRINKING = 3.0  # roundings where the quadratic term shrinks the argument and the length of a proximal step
 _HOLDING = 6.0  # those of the proximal step of the intercept
-_MOST_SURE_STEPS = 50_000
-_MOST_SURE_STEPS_A_ROOT = 200  # of n: the default penalties have a condition of about n
+_MOST_STEPS = 50_000
+_MOST_STEPS_A_ROOT = 200  # of n: the default penalties have a condition of about n
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Minimiser(Query):
     """The w that minimises mean loss + penalty + quadratic and linear terms.
 
     The objective is (1/n) sum of loss(x_i · w, y_i) + penalty(w) + quadratic / 2 norm(w)² + linear · w. The
-    slope of a record's loss is clipped so that its gradient has norm at most ``clip``: that is the slope of
-    a convex loss which goes on in a straight line. The intercept is the last coefficient, has no part in the
+    slope of a record's loss is clipped so that its gradient has norm at most ``clip``: it is the slope of a
+    convex loss that is continued linearly. The intercept is the last coefficient; it has no part in the
     penalty and in ``quadratic``, and is held around its start by ``hold`` / 2 (w - start)².
 
     Parameters
@@ -52,7 +52,7 @@ class Minimiser(Query):
     quadratic : float
         Strength of the quadratic term of the features.
     hold : float, optional
-        Strength of what holds the intercept; None without one.
+        Strength of the term that holds the intercept; None without an intercept.
     push : float
         Largest norm of the public linear term plus that of the start times the strength.
 
@@ -81,7 +81,7 @@ class Minimiser(Query):
                 "no minimiser is private if rows have no bound: Bounds must limit their norm"
             )
         require_enforceable("clip", self.clip)
-        # No gradient is longer, and the price of a random linear term is for a clip that some may reach.
+        # No gradient is longer, and a random linear term is accounted for with a clip that can be reached.
         object.__setattr__(self, "clip", min(self.clip, self._largest_gradient))
         if not math.isfinite(self.clip):
             raise UnsupportedProblem(f"the slopes of {self.loss.name} have no bound: clip must be finite")
@@ -107,14 +107,14 @@ class Minimiser(Query):
         return (TOLERANCE + self._rounding(push)) * self.clip / self.n_records
 
     def error(self, push: float) -> float:
-        """How far from the exact minimiser the answer may be, for a linear term of at most that norm."""
+        """Bound on the distance from the exact minimiser, for a linear term of at most that norm."""
         relative = TOLERANCE + 2 * self._rounding(push)
         if not relative < 1:
             raise UnsupportedProblem(
                 "double precision does not find this minimiser closely enough: use a stronger L2 part"
             )
-        steps = sure_steps(self._condition, (self.clip + push) / self.tolerance(push))
-        most = max(_MOST_SURE_STEPS, _MOST_SURE_STEPS_A_ROOT * math.isqrt(self.n_records))
+        steps = certified_steps(self._condition, (self.clip + push) / self.tolerance(push))
+        most = max(_MOST_STEPS, _MOST_STEPS_A_ROOT * math.isqrt(self.n_records))
         if steps > most:
             raise UnsupportedProblem(
                 f"this minimiser takes up to {steps:,} steps, {most:,} are allowed: use a stronger L2 "
@@ -123,8 +123,8 @@ class Minimiser(Query):
         return relative * self.clip / (self.n_records * self.strength)
 
     def _rounding(self, push: float) -> float:
-        """How far a computed subgradient may be off, over what one record adds to it at most."""
-        # Sums of n terms round, and so do margins of p, the proximal step and the difference it leaves.
+        """Bound on the rounding error of a computed subgradient, over what one record adds to it at most."""
+        # Rounding of sums of n terms, margins of p terms, the proximal step and the difference it leaves.
         prox = self.penalty.prox_rounding(self.n_features, _SHRINKING if self.quadratic else 0.0)
         if self.hold is not None:
             prox = max(prox, _HOLDING)
@@ -137,10 +137,9 @@ class Minimiser(Query):
         return 1 + self.smoothness / self.strength
 
     def perturbation(self, neighbours: Neighbours) -> dict[str, Any]:
-        """What the price of a random linear term depends on besides its size.
+        """The parameters of `dpglm.accounting.ObjectivePerturbation` besides the size of the linear term.
 
-        These are the parameters of `dpglm.accounting.ObjectivePerturbation`. Where nothing bounds the slope,
-        nothing is known of how the curvature follows from it.
+        Where nothing bounds the slope, nothing is known of how the curvature follows from it.
         """
         largest = self._largest_gradient
         return {
@@ -161,9 +160,9 @@ class Minimiser(Query):
         return self.n_features + (self.hold is not None)
 
     def perturbed_error(self, length: float, moved: float) -> float:
-        """How far from the exact minimiser the answer may be with a linear term in the sum over the records.
+        """Bound on the distance from the exact minimiser with a linear term in the sum over the records.
 
-        The term has at most that length, and was moved by at most ``moved`` from the one that is meant.
+        The term has norm at most ``length``, and is at most ``moved`` from the intended one.
         """
         return self.error(self.push + length / self.n_records) + moved / (self.n_records * self.strength)
 
@@ -191,19 +190,19 @@ class Minimiser(Query):
 
 
 class Objective:
-    """The objective of a `Minimiser` over a table: for the curator's eyes only."""
+    """The objective of a `Minimiser` over a table: not private."""
 
     def __init__(self, query: Minimiser, data: Records, linear: Vector, start: Vector) -> None:
         if (data.n_records, data.n_features) != (query.n_records, query.n_features):
             raise ValueError("the minimiser is asked of a table of another size than planned")
-        # True of every table that was made with the bounds of the problem, whatever its records are.
+        # True of every table made with the bounds of the problem: this reveals nothing of its records.
         if not (data.row_norms <= query.radius * (1 + 1e-9)).all():
             raise ValueError("the records were not clipped into the bounds that the minimiser is planned for")
         longest = np.linalg.norm(linear) + query.strength * np.linalg.norm(start)
         if not longest <= query.push * (1 + 1e-12):
             raise ValueError("the linear term or the start is larger than planned")
         self._query, self._data, self._linear, self._start = query, data, linear, start
-        with np.errstate(all="ignore"):  # a warning would tell of a record
+        with np.errstate(all="ignore"):  # a warning would depend on records
             self._limit = query.clip / data.row_norms
 
     @property
@@ -217,23 +216,16 @@ class Objective:
         linear = self._linear + more
         # As in `error`, which the sensitivity is made of, and in `perturbed_error`.
         push = query.push + float(np.linalg.norm(more))
-        return certified_minimiser(
-            Composite(
-                lambda w: self._slope(w) + linear,
-                self._prox,
-                self._curve,
-                query.smoothness,
-                query.strength,
-            ),
-            self._start,
-            query.tolerance(push),
-            (query.clip + push) / query.strength,
+        function = Composite(
+            lambda w: self._slope(w) + linear, self._prox, self._curve, query.smoothness, query.strength
         )
+        farthest = (query.clip + push) / query.strength
+        return certified_minimiser(function, self._start, query.tolerance(push), farthest)
 
     def implied(self, w: Vector) -> tuple[Vector, float]:
         """The linear term times n that has its minimiser at w, and the log-determinant of the Hessian there.
 
-        Only the L2 part of the penalty is looked at: with others this is no density, but still a statistic.
+        Only the L2 part of the penalty counts: with other parts this is no density, but still a statistic.
         """
         query, data, n = self._query, self._data, self._query.n_records
         strengths = np.full(query.dimension, query.penalty.strong_convexity + query.quadratic)

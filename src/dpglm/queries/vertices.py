@@ -35,8 +35,8 @@ class VertexScores(Query):
     Guarantee
     ---------
     One record adds to a score a number in [-C, C]: it moves by at most C if the record is zeroed out, 2 C if
-    it is replaced. That holds whatever margin a record's slope is taken at, as long as it is a function of
-    that record and of public values. Proof: docs/proofs/vertex_scores.md.
+    it is replaced. That holds at any margin that is a function of the record and of public values. Proof:
+    docs/proofs/vertex_scores.md.
 
     Parameters
     ----------
