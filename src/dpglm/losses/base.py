@@ -78,17 +78,9 @@ class Loss(ABC):
 
     @abstractmethod
     def lipschitz(self, target: tuple[float, float] | None = None) -> float:
-        """Return the supremum of abs(derivative) over all z and all y in `target`.
+        """Return the supremum of abs(derivative) over all z and all y in `target`, None for any y.
 
-        Parameters
-        ----------
-        target : tuple of float, optional
-            Declared lowest and highest target; None if targets are not bounded.
-
-        Returns
-        -------
-        float
-            The constant, `math.inf` if there is none.
+        It is `math.inf` if there is no bound.
         """
 
     @abstractmethod
@@ -111,19 +103,9 @@ class Loss(ABC):
         """Return the step d that lowers conjugate(-(alpha + d), y) + z d + weight d² / 2 the most.
 
         By default that is a Newton step from -derivative(z, y) with the largest curvature along the step:
-        exact where the curvature is constant, and never beyond the minimum elsewhere.
-
-        Parameters
-        ----------
-        alpha, z, y : ndarray
-            Dual variables, predictions and targets.
-        weight : ndarray
-            How much a prediction changes with a step of 1; at least 0.
-
-        Returns
-        -------
-        ndarray
-            The steps; they keep alpha in the domain of the conjugate.
+        exact where the curvature is constant, and never beyond the minimum elsewhere. Steps keep the dual
+        variable alpha in the domain of the conjugate. The weight, at least 0, is how much a prediction
+        changes with a step of 1.
         """
         full = -self.derivative(z, y) - alpha
         return full / (1 + weight * self.largest_curvature(z, z + weight * full))

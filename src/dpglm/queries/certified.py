@@ -68,14 +68,7 @@ def certified_minimiser(function: Composite, start: Vector, tolerance: float, fa
     no farther from the start than a minimiser can be. Otherwise, after about as many steps as are enough for
     any table, safe steps follow from the start.
 
-    Parameters
-    ----------
-    function : Composite
-    start : Vector
-    tolerance : float
-        The norm of a subgradient that is small enough.
-    farthest : float
-        How far the minimiser may be from the start, at most.
+    ``farthest`` bounds the distance of the minimiser from the start.
     """
     with np.errstate(all="ignore"):  # a warning would depend on records
         found = _fast(function, start, tolerance, farthest)
@@ -83,15 +76,7 @@ def certified_minimiser(function: Composite, start: Vector, tolerance: float, fa
 
 
 def certified_steps(condition: float, nearness: float) -> int:
-    """How many safe steps are enough for any table.
-
-    Parameters
-    ----------
-    condition : float
-        1 + smoothness over strength.
-    nearness : float
-        How many times nearer than the start the end must be.
-    """
+    """How many safe steps end ``nearness`` times closer than the start, for any table of that condition."""
     fall = -math.log1p(-1 / math.sqrt(max(condition, 2.0)))
     return 1 + math.ceil((math.log(condition) + 2 * math.log(max(nearness, 1.0))) / fall)
 

@@ -78,14 +78,12 @@ class LazyVertices:
             factors = np.cumprod(np.append(1.0, 1 - steps[done:]))
             count = max(int(np.count_nonzero(factors >= _SMALLEST_FACTOR)) - 1, 1)
             block = slice(done, done + count)
-            self._run(choices[block], factors[: count + 1], steps[block], run_on)
+            factors = factors[: count + 1]
+            self._settle(count)
+            run_on(*self._arguments(choices[block], factors, steps[block] * self._radius / factors[1:]))
+            self._state[:, 0] *= factors[-1]
             done += count
         return choices
-
-    def _run(self, choices: NDArray[np.int64], factors: Vector, steps: Vector, run_on: RunOn) -> None:
-        self._settle(len(choices))
-        run_on(*self._arguments(choices, factors, steps * self._radius / factors[1:]))
-        self._state[:, 0] *= factors[-1]
 
     def _arguments(self, choices: NDArray[np.int64], factors: Vector, pushes: Vector) -> tuple[object, ...]:
         """What ``run_on`` needs for a block: the kernel, the number of its draws, and its own arguments."""

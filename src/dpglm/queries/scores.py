@@ -134,7 +134,7 @@ class OpenScores:
             if self._kept is None:
                 return self._round.selection.release(scores, sensitivity, draws.randomness)
             self._track(self._kept, self._all)
-        return self._kept.draw(draws.randomness, self._score)
+        return self._kept.draw(draws.randomness, lambda j: float(self._scores(self._all[j : j + 1])[0]))
 
     def move(self, j: int, value: float) -> None:
         """Set coordinate j of the public point: costs nothing."""
@@ -158,9 +158,6 @@ class OpenScores:
         """List these coordinates again once their sums may have moved their scores beyond their slack."""
         slack = kept.slack(index) - 2 * _SCORE_ERROR * self._largest
         self._clipped.track(index, slack * self._roots[index])
-
-    def _score(self, j: int) -> float:
-        return float(self._scores(self._all[j : j + 1])[0])
 
     def _scores(self, index: NDArray[np.signedinteger]) -> Vector:
         rule = RULES[self._query.rule]
