@@ -32,6 +32,7 @@ from dpglm import Neighbours
 from dpglm.curator import Curator
 from dpglm.mechanisms import Exponential, Randomness
 from dpglm.queries import VertexScores
+from dpglm.queries.base import Opening
 from dpglm.queries.vertices import OpenVertices
 
 REFRESH = 0.01
@@ -67,8 +68,8 @@ class Counted(OpenVertices):
 class Counting(VertexScores):
     """Vertex scores opened so that entries are counted."""
 
-    def open(self, data: Any, w: Any, neighbours: Any, releases: Any, mechanism: Any) -> Counted:
-        return Counted(self, data, w, 0.0, releases, mechanism)
+    def open(self, opening: Opening) -> Counted:
+        return Counted(self, opening)
 
 
 def ours(X: Any, y: Any, shown: Sequence[int]) -> list[Row]:

@@ -10,12 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .accounting import Event
+from .arrays import Vector
 from .data.records import Records
 from .mechanisms import Mechanism, Randomness
 from .mechanisms.sampling import Everyone, Sampling
 from .privacy import Neighbours
 from .queries import Query
-from .queries.base import Batch, BatchAnswer, Draws, Keep, Openable, Releases, State, require_moderate
+from .queries.base import (
+    Batch,
+    BatchAnswer,
+    Draws,
+    Keep,
+    Openable,
+    Opening,
+    Releases,
+    Sensitivity,
+    State,
+    require_moderate,
+)
 
 Opened = TypeVar("Opened")
 _EVERYONE = Everyone()
@@ -24,7 +36,7 @@ _EVERYONE = Everyone()
 class Curator:
     """Answers queries about the records with noise, and logs what each answer cost.
 
-    Solvers get a curator and nothing else, so whatever they compute is post-processing of releases.
+    Solvers get a curator and nothing else, so all that they compute is post-processing of releases.
 
     Parameters
     ----------
@@ -32,7 +44,7 @@ class Curator:
     neighbours : Neighbours
     randomness : Randomness
     releases : LoggedReleases, optional
-        The way out for every answer; by default `NoisyReleases`. An audit puts one in its place that sees
+        How every answer leaves the curator; by default `NoisyReleases`. An audit replaces it by one that sees
         each exact answer.
     """
 
@@ -59,8 +71,8 @@ class Curator:
         return Counter(self._releases.log.spent)
 
     def release(
-        self, query: Query, mechanism: Mechanism, *public: Any, sampling: Sampling | None = None
-    ) -> Any:
+        self, query: Query, mechanism: Mechanism, *public: Vector, sampling: Sampling | None = None
+    ) -> Vector:
         """The query's answer on the (sampled) records, made private."""
         for value in public:
             require_moderate(value)
@@ -70,17 +82,18 @@ class Curator:
                 f"the entries of {query.name} are released one by one, each with its own sensitivity: open it"
             )
         if sampling is None or isinstance(sampling, Everyone):
-            return self._releases.give(query(self._records, *public), sensitivity, mechanism)
+            released: Vector = self._releases.give(query(self._records, *public), sensitivity, mechanism)
+            return released
 
-        def answer(batch: Batch) -> tuple[Any, None]:
+        def answer(batch: Batch) -> tuple[Vector, None]:
             return query(self._records if batch is None else self._records.rows(batch), *public), None
 
         return self._releases.sampled(answer, lambda *_: None, sensitivity, mechanism, sampling)
 
-    def open(self, query: Openable[Opened], w: NDArray[np.float64], mechanism: Mechanism) -> Opened:
-        """A query whose private state, kept at the public point w, lives on between its releases."""
+    def open(self, query: Openable[Opened], w: Vector, mechanism: Mechanism) -> Opened:
+        """A query whose private state, started at the public point w, is kept between its releases."""
         require_moderate(w)
-        return query.open(self._records, w, self._neighbours, self._releases, mechanism)
+        return query.open(Opening(self._records, w, self._neighbours, self._releases, mechanism))
 
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
         """Uniform random integers below ``stop``: no record is read."""
@@ -101,7 +114,7 @@ class Log:
         self.spent: Counter[Event] = Counter()
 
     def add(self, mechanism: Mechanism, entries: int, count: int = 1, sampling: Sampling = _EVERYONE) -> None:
-        """Write down so many releases of so many entries each."""
+        """Log ``count`` releases of so many entries each."""
         for event, times in _priced(sampling, mechanism, self._neighbours, entries):  # type: ignore[arg-type]
             self.spent[event] += times * count
 
@@ -114,7 +127,7 @@ class LoggedReleases(Releases, Protocol):
 
 
 class NoisyReleases:
-    """The releases of a fit: what leaves the curator is drawn here, or from what ``spend`` hands out.
+    """The releases of a fit: noise is drawn here, or from what ``spend`` hands out.
 
     The log is written before noise is drawn. Noise is scaled to sensitivities that are enlarged by what
     rounding can add.
@@ -127,7 +140,7 @@ class NoisyReleases:
         self._rounding = rounding_factor(records.n_records, records.n_features)
         self.log = Log(neighbours)
 
-    def give(self, answer: Any, sensitivity: Any, mechanism: Mechanism) -> Any:
+    def give(self, answer: object, sensitivity: Sensitivity, mechanism: Mechanism) -> Any:
         return self._noisy(answer, sensitivity, mechanism, _EVERYONE)
 
     def spend(self, mechanism: Mechanism, entries: int, count: int = 1) -> Draws:
@@ -136,16 +149,18 @@ class NoisyReleases:
     def sampled(
         self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
         sampling: Sampling,
-    ) -> Any:  # fmt: skip
+    ) -> Vector:  # fmt: skip
         batch = sampling.draw(self._records.n_records, self._randomness)
         if batch is not None:
             batch = batch[self._records.scale[batch] > 0]  # the others add nothing to any sum
         exact, changes = answer(batch)
-        released = self._noisy(exact, sensitivity, mechanism, sampling)
+        released: Vector = self._noisy(exact, sensitivity, mechanism, sampling)
         keep(batch, changes)
         return released
 
-    def _noisy(self, answer: Any, sensitivity: Any, mechanism: Mechanism, sampling: Sampling) -> Any:
+    def _noisy(
+        self, answer: object, sensitivity: Sensitivity, mechanism: Mechanism, sampling: Sampling
+    ) -> Any:
         draws = self._spend(mechanism, mechanism.entries(answer), 1, sampling)
         return mechanism.release(answer, draws.padded(sensitivity), draws.randomness)
 
@@ -156,9 +171,9 @@ class NoisyReleases:
 
 @lru_cache(maxsize=256)
 def _priced(
-    sampling: Any, mechanism: Mechanism, neighbours: Neighbours, entries: int
+    sampling: Sampling, mechanism: Mechanism, neighbours: Neighbours, entries: int
 ) -> tuple[tuple[Event, int], ...]:
-    """The events of a release, that of its imprecision included: built once, not at every step."""
+    """The events of a release, that of its imprecision included: cached, not built at every step."""
     return (sampling.price(mechanism, neighbours), 1), *mechanism.imprecision(entries).items()
 
 

@@ -1,7 +1,7 @@
-"""What a stored table can do: passes over all rows, rows at random, columns at random, or both ways.
+"""What a stored table offers: passes over all rows, rows at random, columns at random, or both.
 
-Every table offers `Passes`. What it offers beyond that shows in its methods. Queries say what they need
-beyond passes, in ``Query.needs``; a table that lacks it is refused before a record is read.
+Every table offers `Passes`, and more by its methods. ``Query.needs`` states what a query needs beyond passes;
+a table that lacks it is refused before a record is read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .arrays import Vector
 from .errors import UnsupportedProblem
-from .kernels.arguments import BothWays, Cut
+from .kernels.arguments import BothWays, CoordinateSteps, Cut, DualSteps
 
 Index = NDArray[np.signedinteger] | NDArray[np.unsignedinteger] | slice
 """Some of the rows, or all of them as a slice."""
@@ -40,7 +40,8 @@ class Passes(Protocol):
 class Source(Passes, Protocol):
     """A table of rows that are yet to be put inside their bounds.
 
-    ``clipped`` cuts entry j of each row to [-limit_j, limit_j], ``without`` sets some rows to zero.
+    ``clipped`` cuts entry j of each row to [-limit_j, limit_j], and copies nothing if none is outside;
+    ``without`` sets some rows to zero.
     """
 
     def clipped(self, limit: Vector) -> Self: ...
@@ -51,23 +52,23 @@ class Source(Passes, Protocol):
 class Rows(Protocol):
     """A table of which any rows can be read alone.
 
-    ``rows`` is the table of some rows; ``ascend`` runs compiled dual steps, one row after the other, and
-    returns how many moved.
+    ``rows`` is the table of some rows, read in place; ``ascend`` runs compiled dual steps, one row after the
+    other, and returns how many moved (see ``kernels.dual``).
     """
 
     def rows(self, index: NDArray[np.intp]) -> Passes: ...
-    def ascend(self, *steps: object) -> int: ...
+    def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int: ...
 
 
 class Column(Protocol):
     """A table stored by columns.
 
     ``column`` is the rows that hold column j, and their entries; ``descend`` runs a compiled block of
-    coordinate steps.
+    coordinate steps (see ``kernels.coordinate``).
     """
 
     def column(self, j: int) -> tuple[Index, NDArray[np.floating]]: ...
-    def descend(self, tail: Vector, *steps: object) -> None: ...
+    def descend(self, tail: Vector, *steps: *CoordinateSteps) -> None: ...
 
 
 class ClippedSums(Protocol):
@@ -83,19 +84,19 @@ class ClippedSums(Protocol):
         ...
 
     @property
-    def notes(self) -> Vector:
-        """Two numbers for each feature, in the cache line of its sum: for those who read both at random."""
+    def scratch(self) -> Vector:
+        """Scratch space: two numbers for each feature, in the cache line of its sum."""
         ...
 
     def shift(self, rows: Index, old: Vector, new: Vector, j: int = 0) -> NDArray[np.signedinteger] | None:
-        """Change the factors r of some rows; the features whose sums leave their watched range.
+        """Change the factors r of some rows; return the features whose sums leave their tracked range.
 
-        None stands for all of them. The list has feature j in any case, and is valid until the next change.
+        None stands for all features. The list always has feature j, and is valid until the next change.
         """
         ...
 
-    def watch(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
-        """Watch a range around the present sums of features; without one, any change leaves it."""
+    def track(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
+        """Track a range around the present sums of features; a sum without one leaves it at any change."""
         ...
 
 
@@ -104,7 +105,7 @@ class Columns(Protocol):
     """A table of which any column can be read alone.
 
     ``column`` is the rows that hold column j, and their entries; ``scaled_columns`` is the table by columns
-    with row i multiplied by scale_i; ``sums`` are sums of cut terms.
+    with row i multiplied by scale_i, copied only where needed; ``sums`` are sums of cut terms.
     """
 
     def column(self, j: int) -> tuple[Index, NDArray[np.floating]]: ...

@@ -37,8 +37,6 @@ from dpglm.solvers import (
     SOLVERS,
     CoordinateDescent,
     DualCoordinateDescent,
-    DualFrankWolfe,
-    FrankWolfe,
     GradientDescent,
     Result,
 )

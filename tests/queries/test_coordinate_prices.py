@@ -10,7 +10,7 @@ from dpglm.data import as_data
 from dpglm.losses import Logistic
 from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.queries import CoordinateSums
-from dpglm.queries.base import Draws, Exact
+from dpglm.queries.base import Draws, Exact, Opening
 from dpglm.queries.coordinate import CoordinateRule
 
 CLIP = np.array([1.0, 2.0, 4.0])
@@ -51,7 +51,7 @@ class ToldInBlocks(Told):
 def opened(told, neighbours):
     rng = np.random.default_rng(0)
     data = as_data(rng.standard_normal((20, 3)), np.ones(20), Bounds(row_norm=1.0))
-    return CoordinateSums(Logistic(), CLIP).open(data, np.zeros(3), neighbours, told, Gaussian(1.0))
+    return CoordinateSums(Logistic(), CLIP).open(Opening(data, np.zeros(3), neighbours, told, Gaussian(1.0)))
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)

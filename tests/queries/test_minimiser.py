@@ -30,7 +30,7 @@ from dpglm.penalties import (
 from dpglm.problem import Problem
 from dpglm.queries import DualVertices, Minimiser, certified
 from dpglm.queries import minimiser as minimiser_module
-from dpglm.queries.base import Exact
+from dpglm.queries.base import Exact, Opening
 from dpglm.queries.minimiser import TOLERANCE
 from dpglm.solvers.output_perturbation import minimiser
 
@@ -405,7 +405,7 @@ def test_an_opened_minimiser_tells_nothing_but_what_it_releases():
             return "released"
 
     def opened(mechanism):
-        return query.open(data, np.zeros(P), Neighbours.REPLACE_ONE, Told(), mechanism)
+        return query.open(Opening(data, np.zeros(P), Neighbours.REPLACE_ONE, Told(), mechanism))
 
     facts = query.perturbation(Neighbours.REPLACE_ONE)
     assert opened(LinearTerm(1.0, **facts)).release() == "released" and seen == [2 * 0.5]
@@ -447,7 +447,7 @@ def test_clips_whose_squares_leave_the_range_of_doubles_are_refused():
 
 def test_momentum_against_a_wall_leads_to_a_certificate_by_the_fast_way(monkeypatch):
     """Clipped slopes make the objective flat, then steep: steps grow more than tenfold on the way."""
-    monkeypatch.setattr(certified, "_sure", lambda *arguments: pytest.fail("the sure way was taken"))
+    monkeypatch.setattr(certified, "_safe", lambda *arguments: pytest.fail("the sure way was taken"))
     problem = Problem(Huber(0.01), L2(1e-7), Bounds(row_norm=1.0, target=(-1, 1)), fit_intercept=False)
     y = np.where(np.arange(200) < 101, 1.0, -1.0)
     query, start = minimiser(problem, 200, 1, 0.01), problem.start(1)

@@ -19,7 +19,7 @@ from dpglm.kernels.scores import scores as compiled
 from dpglm.losses import Logistic, SmoothedHinge, Squared
 from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness, Round
 from dpglm.queries import CoordinateScores
-from dpglm.queries.base import Draws, Exact
+from dpglm.queries.base import Draws, Exact, Opening
 
 rng = np.random.default_rng(0)
 INF = math.inf
@@ -113,7 +113,7 @@ EXACT = Round(Exponential(0.0), Gaussian(0.0))
 
 def opened(query, X, y, w, constant=0.0):
     data = as_data(X, y, Bounds(row_norm=1.0), constant)
-    return query.open(data, np.array(w, dtype=float), Neighbours.REPLACE_ONE, Exact(), EXACT)
+    return query.open(Opening(data, np.array(w, dtype=float), Neighbours.REPLACE_ONE, Exact(), EXACT))
 
 
 def query_of(loss, p, rule="gs-r", clip=0.05, form=(0.01, 0.02, -INF, INF), reach=1.0):
@@ -343,7 +343,7 @@ def told_by(kind, neighbours, mechanism):
     clip, curvature = UNEQUAL
     query = CoordinateScores(Logistic(), clip, curvature, "gs-r", FORMS[1], np.ones(3))
     told, data = kind(), as_data(X, y, Bounds(row_norm=1.0))
-    step = query.open(data, np.zeros(3), neighbours, told, mechanism).step()
+    step = query.open(Opening(data, np.zeros(3), neighbours, told, mechanism)).step()
     moved = neighbours.records_moved
     largest = moved * (clip / np.sqrt(curvature)).max() * (1 + 2.0**-12)
     return told.told, step, pytest.approx(largest, rel=1e-12), moved * clip

@@ -19,7 +19,7 @@ from dpglm.kernels.calendar import CHUNK, DUE
 from dpglm.losses import LOSSES, Huber, Logistic, Poisson, SmoothedHinge, Squared
 from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness
 from dpglm.queries import VertexScores
-from dpglm.queries.base import Draws, Exact
+from dpglm.queries.base import Draws, Exact, Opening
 from dpglm.queries.lazy import LazyVertices
 
 REPLACE = Neighbours.REPLACE_ONE
@@ -87,7 +87,7 @@ def test_bins_hold_upper_bounds_of_all_scores(case, steps, constant, before):
     factors = np.cumprod(np.append(1.0, 1 - SIZES[:steps]))
     run(state, randomness, factors, SIZES[:steps] * RADIUS / factors[1:])
     exact = sums(loss, clip, factors[-1] * state._state[:, 0], -0.7 * constant)
-    heads, columns = state._heads.lines, state._heads.columns.astype(np.int64)
+    heads, columns = state._leading.lines, state._leading.columns.astype(np.int64)
     assert (len(columns) > 0) == (case in ("sharp", "sharper"))
     centre, width = state._followed.sums.T.copy()
     centre[columns], width[columns] = heads[:, 0] + factors[-1] * heads[:, 1], heads[:, 2]
@@ -106,7 +106,7 @@ def test_heads_have_the_curvature_of_their_own_loss():
     state._settle(60)
     factors = np.cumprod(np.append(1.0, 1 - SIZES[:60]))
     run(state, randomness, factors, SIZES[:60] * RADIUS / factors[1:])
-    heads, columns = state._heads.lines, state._heads.columns.astype(np.int64)
+    heads, columns = state._leading.lines, state._leading.columns.astype(np.int64)
     exact = sums(Huber(200.0), 1000.0, factors[-1] * state._state[:, 0], 0.0)[columns]
     assert len(columns) > 20 and np.abs(state._state[:, 0]).max() > 1
     assert np.all(np.abs(exact - heads[:, 0] - factors[-1] * heads[:, 1]) <= heads[:, 2])
@@ -133,7 +133,7 @@ def test_no_row_lags_behind_by_more_than_its_slack(case, started):
         lags.append(np.abs(parts - state._state[:, 1]).max())
         head_lags.append(np.abs(parts - state._state[:, 4]).max())
     assert 0 < max(lags) <= state._followed.slack * (1 + 1e-9)
-    assert max(head_lags) <= state._heads.slack * (1 + 1e-9)
+    assert max(head_lags) <= state._leading.slack * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -170,7 +170,7 @@ def test_a_run_from_within_the_ball_has_the_law_of_the_exponential_mechanism():
     factors = np.cumprod(np.append(1.0, np.full(60, 0.95)))
     run(state, randomness, factors, np.zeros(60))  # nothing is added: margins shrink, and no more
     exact = sums(Logistic(), 1.0, factors[-1] * state._state[:, 0], 0.0, X, y)
-    heads = state._heads.lines
+    heads = state._leading.lines
     centre, width = heads[:, 0] + factors[-1] * heads[:, 1], heads[:, 2]
     assert len(centre) == 2 and abs(exact[0]) > 10
     assert np.all(np.abs(exact - centre) <= width)
@@ -378,7 +378,7 @@ def test_bounds_that_forget_their_slack_are_noticed():
     state._settle(40)
     state._followed = state._followed._replace(slack=100.0)
     state._followed.sums[:, 1] = 0.0
-    kernels.sort(state._followed, state._heads, state._bins)
+    kernels.sort(state._followed, state._leading, state._bins)
     factors = np.cumprod(np.append(1.0, 1 - SIZES[:40]))
     run(state, randomness, factors, SIZES[:40] * RADIUS / factors[1:])
     draws = 100_000
@@ -555,7 +555,7 @@ class ToldInBlocks(Told):
 def test_every_choice_is_released_with_the_sensitivity_of_the_query(neighbours, kind, times):
     query, told = VertexScores(Logistic(), 0.3, 150, 1.0), kind()
     data = as_data(X, LABELS, Bounds(row_norm=1.0))
-    query.open(data, np.zeros(150), neighbours, told, Exponential(1.0)).run(SIZES[:3], RADIUS)
+    query.open(Opening(data, np.zeros(150), neighbours, told, Exponential(1.0))).run(SIZES[:3], RADIUS)
     assert told.sensitivities == times * [0.3 * neighbours.records_moved]
     assert np.array_equal(query.sensitivity(neighbours), np.full(300, 0.3 * neighbours.records_moved))
 

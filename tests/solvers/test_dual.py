@@ -23,7 +23,7 @@ from dpglm.mechanisms.sampling import Everyone, Poisson
 from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Zero
 from dpglm.problem import Problem
 from dpglm.queries import DualForm, DualStep
-from dpglm.queries.base import Exact
+from dpglm.queries.base import Exact, Opening
 from dpglm.solvers import (
     CoordinateDescent,
     DualCoordinateDescent,
@@ -472,7 +472,7 @@ def test_weights_that_overflow_neither_warn_of_a_record_nor_let_it_add_more_than
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 query = DualStep(kind(), 1.0, 1e300, 1e300)
-                opened = query.open(records, np.zeros(3), REPLACE, Exact(), Gaussian(0.0))
+                opened = query.open(Opening(records, np.zeros(3), REPLACE, Exact(), Gaussian(0.0)))
                 for size in (0.0, 1.0, -1e50, 0.0):
                     moved = opened.step(np.full(3, size), Everyone())
                     assert np.linalg.norm(moved) <= 1.0 + 1e-15
@@ -496,7 +496,8 @@ def test_neighbours_in_any_states_move_the_answer_by_at_most_the_sensitivity(kin
             table[1, 0] = math.nan
         answers = []
         for rows, target, alpha in zip(table, y, states, strict=True):
-            opened = query.open(as_data(rows, target, BALL, 0.5), w, neighbours, Exact(), Gaussian(0.0))
+            records = as_data(rows, target, BALL, 0.5)
+            opened = query.open(Opening(records, w, neighbours, Exact(), Gaussian(0.0)))
             opened._alpha[:] = alpha
             answers.append(opened.step(w, Everyone()))
         largest = max(largest, np.linalg.norm(answers[0] - answers[1]) / query.sensitivity(neighbours))

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Batch:
     """Some rows of a table. Products read them in place.
 
-    The product of a row with w is the same bit for bit whichever rows are beside it, and rows of zeros change
-    no bit of a sum: what a secret batch holds shows in no rounding of what others contribute.
+    The product of a row with w does not depend, bit for bit, on the other rows, and rows of zeros change no
+    bit of a sum: the rounding of one record's contribution does not depend on the rest of a secret batch.
     """
 
     def __init__(self, block: Dense | Sparse, index: NDArray[np.intp]) -> None:
@@ -29,7 +29,6 @@ class Batch:
         return len(self._index), self._block.shape[1]
 
     def dot(self, w: Vector) -> Vector:
-        """X @ w."""
         from ..kernels.batch import dense_dots, sparse_dots  # compiled code is loaded by those who use it
 
         out = np.empty(len(self._index))
@@ -40,7 +39,6 @@ class Batch:
         return out
 
     def t_dot(self, r: Vector) -> Vector:
-        """X.T @ r."""
         from ..kernels.batch import dense_sum, sparse_sum
 
         out = np.zeros(self._block.shape[1])
@@ -52,9 +50,7 @@ class Batch:
 
     @property
     def row_norms(self) -> Vector:
-        """Euclidean norm of each row."""
         return self._block.row_norms[self._index]
 
     def second_moments(self, scale: Vector) -> Vector:
-        """Sum over the rows of the squared scaled entry, for each column."""
         return self._block.taken(self._index).second_moments(scale)

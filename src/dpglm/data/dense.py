@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Vector
 from ..bounds import rounded_down
-from ..kernels.arguments import BothWays
+from ..kernels.arguments import BothWays, CoordinateSteps, DualSteps
 from ..tables import Weighed
 from .parts import in_parts, parts_of
 from .sums import FreshSums
 
 if TYPE_CHECKING:
     from .batch import Batch
-    from .csr import CSR
+    from .sparse import CSR
 
 _CHUNK_BYTES = 1 << 21
 
@@ -28,7 +28,7 @@ LEAST_NORM = 1e-150
 
 
 class Dense:
-    """A dense table. Sums are always taken in double precision, also for float32 tables."""
+    """A dense table, with the methods of `dpglm.tables`. Sums are in double precision, also of float32."""
 
     def __init__(self, X: ArrayLike) -> None:
         array = np.asarray(X)
@@ -42,7 +42,6 @@ class Dense:
         return self.X.shape
 
     def dot(self, w: Vector) -> Vector:
-        """X @ w."""
         if self.X.dtype == np.float64:
             return self.X @ w
         product = np.empty(self.shape[0])
@@ -51,7 +50,6 @@ class Dense:
         return product
 
     def t_dot(self, r: Vector) -> Vector:
-        """X.T @ r."""
         if self.X.dtype == np.float64:
             return self.X.T @ r
         product = np.zeros(self.shape[1])
@@ -60,11 +58,9 @@ class Dense:
         return product
 
     def column(self, j: int) -> tuple[slice, NDArray[np.floating]]:
-        """The rows that hold column j, and their entries."""
         return slice(None), self.X[:, j]
 
     def rows(self, index: NDArray[np.intp]) -> Batch:
-        """The table of some rows, read in place."""
         from .batch import Batch
 
         return Batch(self, index)
@@ -83,35 +79,30 @@ class Dense:
         return np.maximum(norms, LEAST_NORM)
 
     def second_moments(self, scale: Vector) -> Vector:
-        """Sum over the rows of the squared scaled entry, for each column."""
         moments = np.zeros(self.shape[1])
         for rows in self._chunks():
             moments += np.square(self.X[rows] * scale[rows, None]).sum(axis=0)
         return moments
 
     def clipped(self, limit: Vector) -> Dense:
-        """The table with entry j of each row cut to [-limit_j, limit_j]; copied only if one is outside."""
         if not any((np.abs(self.X[rows]) > limit).any() for rows in self._chunks()):
             return self
         edge = rounded_down(limit, self.X.dtype)
         return Dense(np.clip(self.X, -edge, edge))
 
     def without(self, dropped: NDArray[np.bool_]) -> Dense:
-        """The table with some rows set to zero."""
         X = np.array(self.X, order="K")
         X[dropped] = 0
         return Dense(X)
 
     def scaled_columns(self, scale: Vector) -> Dense:
-        """The table in column order with row i multiplied by scale_i; copied only where needed."""
         if (scale == 1).all():
             return Dense(np.asfortranarray(self.X))
         X = np.empty(self.shape, dtype=self.X.dtype, order="F")
         np.multiply(self.X, scale[:, None], out=X, casting="same_kind")
         return Dense(X)
 
-    def descend(self, tail: Vector, *steps: Any) -> None:
-        """Run a compiled block of coordinate steps (see ``kernels.coordinate``)."""
+    def descend(self, tail: Vector, *steps: *CoordinateSteps) -> None:
         from ..kernels.coordinate import descend_dense  # compiled code is loaded by those who use it
 
         descend_dense(self.X, tail, *steps)
@@ -138,38 +129,35 @@ class Dense:
             n,
             len(partial),
         )
-        return partial.sum(axis=0)
+        total: Vector = partial.sum(axis=0)
+        return total
 
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> FreshSums:
-        """Sums of cut terms (see ``sums.ClippedSums``); limits that nothing can reach are not looked at."""
+        """As in `dpglm.tables`; limits that no term can reach are ignored."""
         return FreshSums(self, scale, tail, np.where(reach <= limit, np.inf, limit))
 
-    def ascend(self, *steps: Any) -> int:
-        """Run compiled dual steps (see ``kernels.dual``)."""
+    def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
         from ..kernels.dual import ascend_dense
 
-        return ascend_dense(self._contiguous_rows, *steps)
+        return ascend_dense(self._contiguous_rows, scale, tail, *steps)
 
     @cached_property
     def _contiguous_rows(self) -> NDArray[np.floating]:
         return np.ascontiguousarray(self.X)
 
     def without_zeros(self) -> CSR:
-        """The table without its zeros, for methods that read few columns."""
         return self.by_rows
 
     def both_ways(self) -> BothWays:
-        """The table by rows and by columns, without its zeros."""
         return self.by_rows.both_ways()
 
     def weighed(self, scale: Vector, r: Vector, limit: float) -> Weighed:
-        """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit]."""
         return self.by_rows.weighed(scale, r, limit)
 
     @cached_property
     def by_rows(self) -> CSR:
-        """The table by rows, without its zeros."""
-        from .csr import CSR
+        """The table stored by rows, without its zeros."""
+        from .sparse import CSR
 
         return CSR(sp.csr_array(self.X))
 

@@ -1,6 +1,6 @@
 """The records of a fit: a table, its targets, and the bounds that hold for every row.
 
-What one record adds to a sum is said here and nowhere else: its margin, its slope, how a slope is clipped.
+What one record adds to a sum is computed here and nowhere else: its margin, its slope, the clipped slope.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..kernels.arguments import BothWays
+from ..kernels.arguments import BothWays, DualSteps
 from ..losses import Loss
 from ..tables import ClippedSums, Column, Columns, Index, Passes, Rows, RowsAndColumns, Weighed, refusal
 
@@ -26,11 +26,9 @@ class Records:
     """Rows inside their bounds, with an optional constant feature, and one target each.
 
     The table itself is not copied to scale its rows: ``scale`` multiplies them inside the products, and
-    ``norms`` are those of the scaled rows.
-    A null record, one that is not finite, has scale 0: it adds nothing to any sum, not even through the
-    constant feature.
-
-    What is asked beyond passes over the table is refused if the table does not offer it.
+    ``norms`` are those of the scaled rows. A null record, one that is not finite, has scale 0: it adds
+    nothing to any sum, not even through the constant feature. What is asked beyond passes over the table is
+    refused if the table does not offer it.
     """
 
     block: Passes
@@ -67,16 +65,7 @@ class Records:
         return self.dot(w)
 
     def slopes(self, loss: Loss, z: Vector, rows: Index | None = None) -> Vector:
-        """Slope of the loss of each record at margin z, of at most 1e150, and 0 for a null record.
-
-        Parameters
-        ----------
-        loss : Loss
-        z : array
-            Margins of all records, or of those in ``rows``.
-        rows : array of indices or slice, optional
-            Some of the records.
-        """
+        """Slope at margin z of all records, or of ``rows``: at most 1e150, and 0 for a null record."""
         slopes = finite(loss.derivative(z, self.y if rows is None else self.y[rows]))
         if self._all_count:
             return slopes
@@ -133,7 +122,7 @@ class Records:
         taken = {name: getattr(self, name)[index] for name in ("scale", "norms", "y")}
         return replace(self, block=self._by_rows.rows(index), **taken)
 
-    def ascend(self, *steps: object) -> int:
+    def ascend(self, *steps: *DualSteps) -> int:
         """Dual steps of some records, one after the other; how many moved (see ``kernels.dual``)."""
         return self._by_rows.ascend(self.scale, self._tail, *steps)
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..bounds import Bounds
 from ..tables import Source
 from .conversion import ScipyTable
-from .csc import CSC
-from .csr import CSR
 from .dense import Dense
 from .records import Records
-from .sparse import canonical, is_sparse
+from .sparse import CSC, CSR, canonical
 
 LARGEST_NORM = 1e100
 """Longer rows and larger targets count as not finite: no product with them overflows or loses precision."""
@@ -26,11 +25,10 @@ def as_block(X: Any) -> Source:
     What is a `dpglm.tables.Source` already is returned as it is.
     """
     if hasattr(X, "t_dot"):
-        return X
-    if is_sparse(X):
-        if X.format == "csc":
-            return CSC(canonical(X))
-        return CSR(canonical(X.tocsr()))
+        source: Source = X
+        return source
+    if sp.issparse(X):
+        return CSC(canonical(X)) if X.format == "csc" else CSR(canonical(X.tocsr()))
     return Dense(X)
 
 

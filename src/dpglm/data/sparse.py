@@ -1,31 +1,29 @@
-"""What sparse tables share: everything but the order in which they are stored."""
+"""Sparse tables, stored by rows or by columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..bounds import rounded_down
-from ..kernels.arguments import BothWays, Compressed
+from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps
 from ..tables import Weighed
 from .batch import Batch
-from .conversion import ScipyTable, even_ranges, unsigned
+from .conversion import ScipyTable, converted, even_ranges, unsigned
 from .dense import LEAST_NORM
 from .parts import PROCESSORS, in_ranges, parts_of
-from .sums import KeptSums
-from .weighed import weighed
+from .sums import KeptSums, weighed
 
 Number = TypeVar("Number", bound=np.floating)
 
 
 class Sparse:
-    """A sparse table, CSR or CSC, matrix or array. Sums are taken in double precision."""
+    """A scipy sparse table, with the methods of `dpglm.tables`. Sums are in double precision."""
 
     _row_major: ClassVar[bool]
 
@@ -36,7 +34,8 @@ class Sparse:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.X.shape
+        n, p = self.X.shape
+        return n, p
 
     @property
     def unsigned(self) -> Compressed:
@@ -44,11 +43,9 @@ class Sparse:
         return unsigned(self.X)
 
     def dot(self, w: Vector) -> Vector:
-        """X @ w."""
         return self._product(w, self._row_major)
 
     def t_dot(self, r: Vector) -> Vector:
-        """X.T @ r."""
         return self._product(r, not self._row_major)
 
     @cached_property
@@ -57,11 +54,9 @@ class Sparse:
         return np.maximum(np.sqrt(self._squares(np.empty(0), of_rows=True)), LEAST_NORM)
 
     def second_moments(self, scale: Vector) -> Vector:
-        """Sum over the rows of the squared scaled entry, for each column."""
         return self._squares(scale, of_rows=False)
 
     def clipped(self, limit: Vector) -> Self:
-        """The table with entry j of each row cut to [-limit_j, limit_j]; itself if none exceeds any limit."""
         from ..kernels.compressed import cut_entries
 
         edge, entries = rounded_down(limit, self.X.dtype), self.X.data
@@ -70,11 +65,9 @@ class Sparse:
         return self._with(self._pass(cut_entries, edge, not self._row_major, out=np.empty_like(entries)))
 
     def without(self, dropped: NDArray[np.bool_]) -> Self:
-        """The table with some rows set to zero."""
         return self._times_rows(np.where(dropped, 0.0, 1.0))
 
     def rows(self, index: NDArray[np.intp]) -> Batch:
-        """The table of some rows, read in place."""
         return Batch(self, index)
 
     def taken(self, index: NDArray[np.intp]) -> Self:
@@ -82,34 +75,37 @@ class Sparse:
         return type(self)(self.X[index])
 
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> KeptSums:
-        """Sums of cut terms (see ``sums.ClippedSums``)."""
         return KeptSums(self.by_rows, scale, tail, limit)
 
-    def ascend(self, *steps: Any) -> int:
-        """Run compiled dual steps (see ``kernels.dual``)."""
+    def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
         from ..kernels.dual import ascend_sparse
 
-        return ascend_sparse(self.by_rows.unsigned, *steps)
+        return ascend_sparse(self.by_rows.unsigned, scale, tail, *steps)
 
     def without_zeros(self) -> Self:
-        """The table itself: it stores no zeros."""
         return self
 
     def both_ways(self) -> BothWays:
-        """The table by rows and by columns."""
         return BothWays(self.by_rows.unsigned, self.by_columns.unsigned)
 
     def weighed(self, scale: Vector, r: Vector, limit: float) -> Weighed:
-        """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit]."""
         return weighed(self.by_columns, scale, r, limit)
 
+    def column(self, j: int) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
+        X = self.by_columns.X
+        inside = slice(X.indptr[j], X.indptr[j + 1])
+        return X.indices[inside], X.data[inside]
+
+    def scaled_columns(self, scale: Vector) -> CSC:
+        return self.by_columns if (scale == 1).all() else self.by_columns._times_rows(scale)
+
     @property
-    def by_rows(self) -> Sparse:
+    def by_rows(self) -> CSR:
         """The table stored by rows."""
         raise NotImplementedError
 
     @property
-    def by_columns(self) -> Sparse:
+    def by_columns(self) -> CSC:
         """The table stored by columns."""
         raise NotImplementedError
 
@@ -158,10 +154,37 @@ class Sparse:
         return out
 
 
-def column_entries(X: ScipyTable, j: int) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
-    """Rows and entries of column j of a scipy CSC table."""
-    inside = slice(X.indptr[j], X.indptr[j + 1])
-    return X.indices[inside], X.data[inside]
+class CSC(Sparse):
+    """A sparse table stored by columns: the form coordinate methods read."""
+
+    _row_major = False
+
+    def descend(self, tail: Vector, *steps: *CoordinateSteps) -> None:
+        from ..kernels.coordinate import descend_sparse
+
+        descend_sparse(self.unsigned, tail, *steps)
+
+    @cached_property
+    def by_rows(self) -> CSR:
+        return CSR(converted(self.X))
+
+    @property
+    def by_columns(self) -> CSC:
+        return self
+
+
+class CSR(Sparse):
+    """A sparse table stored by rows: the form gradient methods read."""
+
+    _row_major = True
+
+    @property
+    def by_rows(self) -> CSR:
+        return self
+
+    @cached_property
+    def by_columns(self) -> CSC:
+        return CSC(converted(self.X))
 
 
 def canonical(X: ScipyTable) -> ScipyTable:
@@ -171,8 +194,3 @@ def canonical(X: ScipyTable) -> ScipyTable:
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def is_sparse(X: object) -> bool:
-    """Whether X is a scipy sparse matrix or array."""
-    return sp.issparse(X)

@@ -8,20 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector, cache_lines
-from ..tables import Index
+from ..kernels.arguments import Cut
+from ..tables import Index, Weighed
+from .parts import in_parts
 
 if TYPE_CHECKING:
     from .dense import Dense
-    from .sparse import Sparse
+    from .sparse import CSC, CSR
+
+_COLUMNS_A_PART, _MOST_PARTS = 1 << 12, 16
+_ROUNDING = 1.5 * 2.0**52  # adding and subtracting so many grid steps rounds to the grid
 
 
 class FreshSums:
-    """`ClippedSums` over a dense table, where every coordinate changes every row: a pass for each."""
+    """`ClippedSums` over a dense table, where a step changes every row: a pass over the table for each."""
 
     def __init__(self, table: Dense, scale: Vector, tail: Vector, limit: Vector) -> None:
         self._table, self._scale, self._tail, self._limit = table, scale, tail, limit
         self._r = np.zeros(table.shape[0])
-        self.notes = np.empty((len(limit), 2))
+        self.scratch = np.empty((len(limit), 2))
 
     @property
     def sums(self) -> Vector:
@@ -34,19 +39,19 @@ class FreshSums:
     def shift(self, rows: Index, old: Vector, new: Vector, j: int = 0) -> None:
         self._r[rows] = new
 
-    def watch(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
+    def track(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
         pass
 
 
 class KeptSums:
-    """`ClippedSums` over a sparse table stored by rows, of which a change of few rows touches few.
+    """`ClippedSums` over a sparse table stored by rows: a change of few rows touches few sums.
 
-    Terms are rounded to a grid on which sums of n of them are exact in double precision. So the sums are the
-    same in whatever order, and after however many changes, they were made: nothing drifts, and nothing has to
-    be added to their sensitivity. Infinite limits know no grid; such sums carry the usual rounding.
+    Terms are rounded to a grid on which sums of n of them are exact in double precision. So the sums do not
+    depend on the order and number of changes: nothing drifts, and nothing has to be added to their
+    sensitivity. Infinite limits have no grid; such sums carry the usual rounding.
     """
 
-    def __init__(self, table: Sparse, scale: Vector, tail: Vector, limit: Vector) -> None:
+    def __init__(self, table: CSR, scale: Vector, tail: Vector, limit: Vector) -> None:
         from ..kernels import sums  # compiled code is loaded by those who use it
 
         self._kernels = sums
@@ -55,7 +60,7 @@ class KeptSums:
         self._state = cache_lines(len(limit))
         with np.errstate(invalid="ignore", divide="ignore"):
             self._state[:, 1] = np.where(grid > 0, np.floor(limit / grid) * grid, limit)
-        self._state[:, 2] = 1.5 * 2.0**52 * grid
+        self._state[:, 2] = _ROUNDING * grid
         self._state[:, 7] = -1.0
         self._mark = 0.0
         self._touched: NDArray[np.signedinteger] = np.empty(
@@ -67,7 +72,7 @@ class KeptSums:
         return self._state[:, 0]
 
     @property
-    def notes(self) -> Vector:
+    def scratch(self) -> Vector:
         return self._state[:, 4:6]
 
     def shift(self, rows: Index, old: Vector, new: Vector, j: int = 0) -> NDArray[np.signedinteger]:
@@ -79,15 +84,34 @@ class KeptSums:
         )
         return self._touched[:count]
 
-    def watch(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
-        self._kernels.watch(self._state, features, slack)
+    def track(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
+        self._kernels.track(self._state, features, slack)
 
 
 def exact_grid(limit: Vector, n: int) -> Vector:
-    """For each limit a power of two, of which n terms up to the limit are at most 2**51 steps in sum.
+    """For each limit a power of two such that n terms up to the limit sum to at most 2**51 steps of it.
 
     0 for an infinite limit, and for a limit of 0.
     """
     bounded = np.isfinite(limit) & (limit > 0)
     _, exponent = np.frexp(np.where(bounded, limit, 1.0) * n)
     return np.where(bounded, np.ldexp(1.0, exponent - 51), 0.0)
+
+
+def weighed(table: CSC, scale: Vector, r: Vector, limit: float) -> Weighed:
+    """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit]."""
+    from ..kernels.sums import weighed as compiled
+
+    n, p = table.shape
+    grid = float(exact_grid(np.array(limit), n))
+    cut = Cut(float(np.floor(limit / grid) * grid), _ROUNDING * grid)
+    factors = np.column_stack([r * scale, scale])
+    sums = np.empty((p, 2))
+    parts = max(1, min(_MOST_PARTS, p // _COLUMNS_A_PART))
+    largest = np.zeros(parts)
+
+    def work(part: int, start: int, stop: int) -> None:
+        largest[part] = compiled(table.unsigned, factors, cut, start, stop, sums)
+
+    in_parts(work, p, parts)
+    return Weighed(sums, float(largest.max()), cut, grid)

@@ -1,20 +1,32 @@
-"""What travels together into compiled code.
+"""Named tuples of the arguments of compiled code.
 
-A call with named tuples takes some two microseconds longer than one with their parts: kernels that are called
-at every step of a method take the parts.
+A call with named tuples takes about two microseconds longer than one with their fields: kernels that are
+called at every step of a method take the fields.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Entries = NDArray[np.floating]
+Signed = NDArray[np.signedinteger]
+Unsigned = NDArray[np.unsignedinteger]
+Integers = NDArray[np.int64]
+Places = NDArray[np.uint32]
+Words = NDArray[np.uint64]
+Whole = int | np.unsignedinteger
 
 
 class Compressed(NamedTuple):
     """A sparse table by rows or by columns, whichever is the *major* index; indices are unsigned."""
 
-    indptr: Any
-    indices: Any
-    entries: Any
+    indptr: Unsigned
+    indices: Unsigned
+    entries: Entries
 
 
 class BothWays(NamedTuple):
@@ -24,6 +36,15 @@ class BothWays(NamedTuple):
     columns: Compressed
 
 
+class HasForm(Protocol):
+    """A loss with a compiled form, or None."""
+
+    @property
+    def form(self) -> int | None: ...
+    @property
+    def form_parameter(self) -> float: ...
+
+
 class Form(NamedTuple):
     """A loss: its code (see ``forms``) and its one parameter."""
 
@@ -31,8 +52,10 @@ class Form(NamedTuple):
     parameter: float
 
     @classmethod
-    def of(cls, loss: Any) -> Form:
+    def of(cls, loss: HasForm) -> Form:
         """The form of a loss that has one."""
+        if loss.form is None:
+            raise TypeError(f"{loss!r} has no compiled form")
         return cls(loss.form, loss.form_parameter)
 
 
@@ -54,35 +77,54 @@ class Terms(NamedTuple):
 class NoiseBlock(NamedTuple):
     """A block of releases of coordinates: for each its noise and the grid of its sum; clips of all."""
 
-    coordinates: Any
-    clip: Any
-    noise: Any
-    grid: Any
+    coordinates: Signed
+    clip: Floats
+    noise: Floats
+    grid: Floats
+
+
+class Rule(NamedTuple):
+    """The step rule of a block: rate, step and penalty (l1, l2, low, high) of each coordinate."""
+
+    rate: Floats
+    step: Floats
+    l1: Floats
+    l2: Floats
+    low: Floats
+    high: Floats
+
+
+CoordinateSteps = tuple[Form, Floats, Floats, Floats, NoiseBlock, Rule, Floats]
+"""Arguments of ``coordinate.descend_*`` after the table: form, y, z, w, releases, rule, moves."""
 
 
 class DualVariables(NamedTuple):
     """For each record its target, the weight and the largest size of its steps, and its dual variable."""
 
-    y: Any
-    weight: Any
-    limit: Any
-    alpha: Any
+    y: Floats
+    weight: Floats
+    limit: Floats
+    alpha: Floats
 
 
 class DualPoint(NamedTuple):
     """How coefficients follow from the sum v of all dual variables times their rows.
 
-    Coefficient j is v_j beyond the threshold times the inverse, kept in [low, high]; where all are ``plain``,
-    there is neither threshold nor interval. An intercept is the last one, ``centre`` plus v_j times the
-    inverse.
+    Coefficient j is v_j, soft-thresholded, times the inverse, clipped to [low, high]. If ``plain``, no
+    coefficient has a threshold or an interval. An intercept is the last coefficient: ``centre`` plus v_j
+    times the inverse.
     """
 
     centre: float
-    inverse: Any
-    threshold: Any
-    low: Any
-    high: Any
+    inverse: Floats
+    threshold: Floats
+    low: Floats
+    high: Floats
     plain: bool
+
+
+DualSteps = tuple[Form, DualVariables, Floats, Floats, DualPoint, Signed]
+"""Arguments of ``dual.ascend_*`` after the table: form, variables, v, w, point, order."""
 
 
 class Bins(NamedTuple):
@@ -90,14 +132,14 @@ class Bins(NamedTuple):
 
     Bin 0 holds all with t_j < 1, bin k >= 1 those in [k, k + 1). ``perm[start[k]:start[k + 1]]`` are the
     members of bin k, and ``position`` is the inverse of ``perm``. ``line`` begins with grid, 1 / scale and
-    reference. ``masses`` is scratch of BINS numbers.
+    reference. ``masses`` is scratch space of BINS numbers.
     """
 
-    perm: Any
-    position: Any
-    start: Any
-    line: Any
-    masses: Any
+    perm: Places
+    position: Places
+    start: Integers
+    line: Floats
+    masses: Floats
 
 
 class Followed(NamedTuple):
@@ -107,44 +149,45 @@ class Followed(NamedTuple):
     ----------
     rows : array of shape (n, 8)
         A cache line for each row: v_i, whose product with the factor is a part of its margin; the followed
-        part; target; factor of its entries; the part that heads have followed, and the slope there.
+        part; target; factor of its entries; the part at which the models of the leading columns take it,
+        and the slope there.
     sums : array of shape (p, 2)
-        Sum at the followed margins and its slack; a slack of -1 - k marks head k.
+        Sum at the followed margins and its slack; a slack of -1 - k marks leading column k.
     bounds : array of shape (p,)
-        Scratch.
+        Scratch space.
     slack : float
         How far a followed margin may lag behind.
     """
 
-    rows: Any
-    sums: Any
-    bounds: Any
+    rows: Floats
+    sums: Floats
+    bounds: Floats
     slack: float
 
 
-class Heads(NamedTuple):
-    """Columns that weigh much, followed to first order in the factor.
+class Leading(NamedTuple):
+    """Leading columns: those of large weight, whose sums are linear models in the factor.
 
     Attributes
     ----------
     columns : array of shape (h,)
     lines : array of shape (h, 4)
-        Constant, part that the factor multiplies, slack, bound that its bin stands for.
+        The model of each: constant, multiple of the factor, slack; and the bound by which it is in its bin.
     begins, entries : arrays of shapes (n + 1,) and (m, 2)
-        By rows, where each begins, and (number of the head, entry).
+        By rows, where each begins, and (number of the leading column, entry).
     slack : float
-        How far the margins that heads have followed may lag behind.
+        How far the margins that the models take may lag behind.
     """
 
-    columns: Any
-    lines: Any
-    begins: Any
-    entries: Any
+    columns: Unsigned
+    lines: Floats
+    begins: Unsigned
+    entries: Entries
     slack: float
 
 
 class Calendar(NamedTuple):
-    """When to look at which row.
+    """The schedule of row updates: after which step to look at which row.
 
     Attributes
     ----------
@@ -162,8 +205,8 @@ class Calendar(NamedTuple):
         The first chunk that is free, and how many are.
     """
 
-    factors: Any
-    links: Any
-    lists: Any
-    pool: Any
-    spare: Any
+    factors: Floats
+    links: NDArray[np.int32]
+    lists: NDArray[np.int32]
+    pool: NDArray[np.int32]
+    spare: Integers

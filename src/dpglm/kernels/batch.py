@@ -6,8 +6,7 @@ depends on the row alone, and a row of zeros changes no bit of a sum.
 
 from __future__ import annotations
 
-from typing import Any
-
+from .arguments import Compressed, Entries, Floats, Signed
 from .compiled import compiled
 from .primitives import add_line, dense_dot, sparse_dot
 
@@ -15,20 +14,20 @@ REORDERED = frozenset({"reassoc", "contract"})
 
 
 @compiled(fastmath=REORDERED)
-def fast_dot(row: Any, w: Any) -> float:
+def fast_dot(row: Entries, w: Floats) -> float:
     """Product of a row with w, its terms in an order that is fast."""
     return dense_dot(row, w)
 
 
 @compiled()
-def dense_dots(X: Any, index: Any, w: Any, out: Any) -> None:
+def dense_dots(X: Entries, index: Signed, w: Floats, out: Floats) -> None:
     """Product of each of the rows with w."""
     for k in range(index.size):
         out[k] = fast_dot(X[index[k]], w)
 
 
 @compiled()
-def dense_sum(X: Any, index: Any, r: Any, out: Any) -> None:
+def dense_sum(X: Entries, index: Signed, r: Floats, out: Floats) -> None:
     """Add the rows, each times its factor, one after the other."""
     for k in range(index.size):
         i, factor = index[k], r[k]
@@ -37,14 +36,14 @@ def dense_sum(X: Any, index: Any, r: Any, out: Any) -> None:
 
 
 @compiled()
-def sparse_dots(table: Any, index: Any, w: Any, out: Any) -> None:
+def sparse_dots(table: Compressed, index: Signed, w: Floats, out: Floats) -> None:
     """Product of each of the rows with w, for a table stored by rows without its zeros."""
     for k in range(index.size):
         out[k] = sparse_dot(table, index[k], w)
 
 
 @compiled()
-def sparse_sum(table: Any, index: Any, r: Any, out: Any) -> None:
+def sparse_sum(table: Compressed, index: Signed, r: Floats, out: Floats) -> None:
     """Add the rows, each times its factor, one after the other."""
     for k in range(index.size):
         add_line(table, index[k], r[k], out)

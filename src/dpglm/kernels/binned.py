@@ -1,15 +1,13 @@
-"""Parts of the sampler that keeps rounded scores in bins: build, update, room, draw, propose, accept.
+"""Parts of the sampler that keeps rounded scores in bins: build, update, slack, draw, propose, accept.
 
 They are called at every step, with the parts of `Bins`.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from .arguments import Bins
+from .arguments import Bins, Floats, Integers, Places, Signed, Words
 from .bins import BINS, LOWEST, ORIGIN, bin_of, carry, chance_of, fill, propose, weigh
 from .coin import WORDS_A_COIN, coin
 from .compiled import compiled, part
@@ -17,7 +15,10 @@ from .primitives import on_grid
 
 
 @compiled()
-def build(scores: Any, values: Any, perm: Any, position: Any, start: Any, line: Any, masses: Any) -> None:
+def build(
+    scores: Floats, values: Floats, perm: Places, position: Places, start: Integers, line: Floats,
+    masses: Floats,
+) -> None:  # fmt: skip
     """Round all scores to the grid and sort the candidates, the largest in the middle of bin ORIGIN - 1."""
     grid, largest = line[0], -np.inf
     for j in range(scores.size):
@@ -29,11 +30,11 @@ def build(scores: Any, values: Any, perm: Any, position: Any, start: Any, line: 
 
 
 @compiled(allocates=True)
-def room(index: Any, values: Any, line: Any) -> Any:
-    """How far the scores of candidates may move from where they are until their bins are to be looked at.
+def slack(index: Signed, values: Floats, line: Floats) -> Floats:
+    """How far each score may move up or down before its bin must be looked at again.
 
-    Upwards until the edge of the bin, less two steps of the grid for rounding; one scale at most, beyond
-    which a candidate that has fallen would be proposed too often.
+    That is the distance to the upper edge of the bin, less two steps of the grid for rounding, and at most
+    one scale: a candidate that has fallen farther would be proposed too often.
     """
     grid, inverse, reference = line[0], line[1], line[2]
     out = np.empty(index.size)
@@ -46,12 +47,13 @@ def room(index: Any, values: Any, line: Any) -> Any:
 
 @compiled()
 def update(
-    index: Any, scores: Any, values: Any, perm: Any, position: Any, start: Any, line: Any, masses: Any
-) -> Any:
-    """Give candidates other scores; whether all must be sorted anew, without which nothing may be drawn."""
+    index: Signed, scores: Floats, values: Floats, perm: Places, position: Places, start: Integers,
+    line: Floats, masses: Floats,
+) -> tuple[bool, float]:  # fmt: skip
+    """Set the scores at ``index``; True if all must be sorted anew before the next draw."""
     bins = Bins(perm, position, start, line, masses)
     grid, inverse, reference = line[0], line[1], line[2]
-    # So short a loop has many loads under way at once; the next one then finds its values in the cache.
+    # A short loop of loads fills the cache for the next loop.
     loaded = 0.0
     for i in range(index.size):
         j = np.uint64(index[i])
@@ -71,7 +73,7 @@ def update(
 
 
 @part
-def _kept(words: Any, at: int, value: float, k: int, line: Any) -> Any:
+def _kept(words: Words, at: int, value: float, k: int, line: Floats) -> tuple[int, bool]:
     """The next word, and whether a proposed candidate of that rounded score in bin k is kept."""
     chance = chance_of(value, k, line)
     if chance >= 1:
@@ -81,8 +83,9 @@ def _kept(words: Any, at: int, value: float, k: int, line: Any) -> Any:
 
 @compiled()
 def draw(
-    words: Any, at: int, values: Any, perm: Any, position: Any, start: Any, line: Any, masses: Any
-) -> Any:
+    words: Words, at: int, values: Floats, perm: Places, position: Places, start: Integers, line: Floats,
+    masses: Floats,
+) -> tuple[int, np.int64]:  # fmt: skip
     """The next word, and a candidate; or the first word and -1 if there are not enough of them."""
     bins = Bins(perm, position, start, line, masses)
     began, top = at, weigh(bins)
@@ -97,7 +100,9 @@ def draw(
 
 
 @compiled()
-def draw_bin(words: Any, at: int, perm: Any, position: Any, start: Any, line: Any, masses: Any) -> Any:
+def draw_bin(
+    words: Words, at: int, perm: Places, position: Places, start: Integers, line: Floats, masses: Floats
+) -> tuple[int, np.int64]:
     """The next word, and a candidate times BINS plus its bin; or the first word and -1."""
     bins = Bins(perm, position, start, line, masses)
     following, k, member = propose(words, at, weigh(bins), 1, bins)
@@ -107,7 +112,7 @@ def draw_bin(words: Any, at: int, perm: Any, position: Any, start: Any, line: An
 
 
 @compiled()
-def accept(words: Any, at: int, score: float, k: int, line: Any) -> Any:
+def accept(words: Words, at: int, score: float, k: int, line: Floats) -> tuple[int, int | np.int64]:
     """The next word, and 1 if a candidate with that score, proposed from bin k, is kept, else 0; or -1."""
     if at + WORDS_A_COIN > words.size:
         return at, -1

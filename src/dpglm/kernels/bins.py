@@ -1,7 +1,7 @@
-"""Candidates in bins of width 1 in log-weight: sort, move, propose one, keep it or not.
+"""Candidates in bins of width 1 in log-weight: sort, move, propose, accept.
 
-Weights are exp(t_j), t_j being the place of candidate j (see `Bins`). What a bin stands for is an upper
-bound of its members' weights.
+Candidate j has weight exp(t_j), t_j being its place (see `Bins`). Each bin has an upper bound of its members'
+weights.
 
 Proof: docs/proofs/binned_selection.md, which gives the reasons of the constants below.
 """
@@ -9,11 +9,10 @@ Proof: docs/proofs/binned_selection.md, which gives the reasons of the constants
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from .arguments import Bins
+from .arguments import Bins, Floats, Whole, Words
 from .coin import WORDS_A_COIN, coin
 from .compiled import part
 
@@ -27,7 +26,7 @@ _ALL = np.uint64((1 << 64) - 1)
 _1 = np.uint64(1)
 
 
-def empty(count: int, line: Any) -> Bins:
+def empty(count: int, line: Floats) -> Bins:
     """Bins for so many candidates, none of which is in any."""
     perm, position = np.empty(count, dtype=np.uint32), np.empty(count, dtype=np.uint32)
     return Bins(perm, position, np.empty(BINS + 1, dtype=np.int64), line, np.empty(BINS))
@@ -43,7 +42,7 @@ def bin_of(value: float, inverse: float, reference: float) -> int:
 
 
 @part
-def fill(values: Any, reference: float, bins: Any) -> None:
+def fill(values: Floats, reference: float, bins: Bins) -> None:
     """Put every candidate into its bin around a new reference."""
     perm, position, start = bins.perm, bins.position, bins.start
     inverse = bins.line[1]
@@ -65,8 +64,8 @@ def fill(values: Any, reference: float, bins: Any) -> None:
 
 
 @part
-def carry(j: Any, old: int, new: int, bins: Any) -> None:
-    """Take candidate j from one bin to another: at each boundary on the way, a member fills the hole."""
+def carry(j: Whole, old: int, new: int, bins: Bins) -> None:
+    """Move candidate j from one bin to another; at each boundary crossed, a member fills the hole."""
     perm, position, start = bins.perm, bins.position, bins.start
     hole = np.int64(position[j])
     while old < new:
@@ -88,8 +87,8 @@ def carry(j: Any, old: int, new: int, bins: Any) -> None:
 
 
 @part
-def weigh(bins: Any) -> int:
-    """Set upper bounds of the masses of bins 0..k over exp(top + 1), for all k up to the top one; the top."""
+def weigh(bins: Bins) -> int:
+    """Set ``masses[k]`` to an upper bound of the mass of bins 0..k over exp(top + 1); return the top bin."""
     start = bins.start
     top = BINS - 1
     while start[top] == start[top + 1]:
@@ -102,10 +101,10 @@ def weigh(bins: Any) -> int:
 
 
 @part
-def propose(words: Any, at: int, top: int, each: int, bins: Any) -> Any:
-    """The next word, a bin and the number of one of its members, of which each candidate is so many.
+def propose(words: Words, at: int, top: int, each: int, bins: Bins) -> tuple[int, int, np.int64]:
+    """The next word, a bin drawn by its mass, and the number of a member drawn uniformly.
 
-    A bin is drawn by its mass, its members evenly. The number is -1 if there are not enough words.
+    Each candidate counts as ``each`` members. The number is -1 if there are not enough words.
     """
     start, masses = bins.start, bins.masses
     k, member = top, np.int64(-1)
@@ -114,10 +113,10 @@ def propose(words: Any, at: int, top: int, each: int, bins: Any) -> Any:
         if count > 0:
             if at + WORDS_A_COIN > words.size:
                 return at, k, member
-            # The rarer of the two ends of a coin is tossed for: so both have small relative errors.
+            # The coin is for the rarer outcome, so that both have small relative errors.
             here, rest = count * _DECAY[top - k], masses[k - 1]
-            at, heads = coin(words, at, min(here, rest) / masses[k])
-            if heads == (here <= rest):
+            at, rarer = coin(words, at, min(here, rest) / masses[k])
+            if rarer == (here <= rest):
                 break
         k -= 1
     members = np.uint64(each * (start[k + 1] - start[k]))
@@ -125,8 +124,8 @@ def propose(words: Any, at: int, top: int, each: int, bins: Any) -> Any:
         word = words[at]
         at += 1
         number = word % members
-        # The last words, too few for all members, would favour some. They are skipped here: another try
-        # would favour bins of which it takes fewer.
+        # The last words, too few for all members, would favour some. They are skipped inside the bin:
+        # drawing the bin again would favour bins that skip fewer.
         if word - number <= _ALL - members + _1:
             member = np.int64(number)
             break
@@ -134,6 +133,6 @@ def propose(words: Any, at: int, top: int, each: int, bins: Any) -> Any:
 
 
 @part
-def chance_of(value: float, k: int, line: Any) -> float:
-    """The chance with which a candidate of that value, proposed from bin k, is kept; above 1 it is sure."""
+def chance_of(value: float, k: int, line: Floats) -> float:
+    """The probability, if at most 1, with which a candidate of that value proposed from bin k is accepted."""
     return math.exp((value - line[2]) * line[1] - (k + 1 - ORIGIN))

@@ -1,20 +1,19 @@
-"""The calendar of Frank-Wolfe steps: which rows must be looked at after which step (see `Calendar`)."""
+"""The schedule of row updates: which rows to look at after which Frank-Wolfe step (see `Calendar`)."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
-from .arguments import Calendar
+from .arguments import Calendar, Floats, Whole
 from .compiled import compiled, part
 
 DUE, CHUNK = 12, 15
 _SURE = 2.0**-40
 
 
-def empty(factors: Any, links: Any) -> Calendar:
-    """A calendar for steps with these factors, with room for three lists of all rows, nothing in it yet."""
+def empty(factors: Floats, links: NDArray[np.int32]) -> Calendar:
+    """An uninitialised schedule for steps with these factors, with space for three lists of all rows."""
     lists, spare = np.empty((len(factors), 3), dtype=np.int32), np.empty(2, dtype=np.int64)
     chunks = 3 * len(links) // CHUNK + 2 * len(factors) + 16
     return Calendar(factors, links, lists, np.empty((chunks, 1 + CHUNK), dtype=np.int32), spare)
@@ -29,7 +28,7 @@ def until(part: float, v: float, slack: float) -> float:
 
 
 @part
-def note(i: Any, step: Any, calendar: Any) -> None:
+def note(i: Whole, step: Whole, calendar: Calendar) -> None:
     """Write row i into the list of a step. There must be a free chunk."""
     lists, pool, spare = calendar.lists, calendar.pool, calendar.spare
     if lists[step, 0] < 0 or lists[step, 1] == CHUNK:
@@ -45,8 +44,8 @@ def note(i: Any, step: Any, calendar: Any) -> None:
 
 
 @part
-def schedule(i: Any, least: float, step: int, calendar: Any) -> None:
-    """See that row i is looked at as soon as the factor, ``factors[step]`` now, is below ``least``."""
+def schedule(i: Whole, least: float, step: int, calendar: Calendar) -> None:
+    """Schedule row i for the first step with a factor below ``least``; now it is ``factors[step]``."""
     factors, due = calendar.factors, calendar.links[i, DUE]
     last = factors.size - 1
     least *= 1 + _SURE
@@ -65,7 +64,7 @@ def schedule(i: Any, least: float, step: int, calendar: Any) -> None:
 
 
 @part
-def clear(calendar: Any) -> None:
+def clear(calendar: Calendar) -> None:
     """Make all lists empty and all chunks free."""
     lists, pool, spare = calendar.lists, calendar.pool, calendar.spare
     lists[:, 0], lists[:, 1], lists[:, 2] = -1, 0, 0
@@ -76,20 +75,20 @@ def clear(calendar: Any) -> None:
 
 
 @compiled(nogil=True)
-def schedule_all(rows: Any, slack: float, head_slack: float, calendar: Any) -> None:
-    """Plan when to look at each row: those with a margin move with the factor from the first step on."""
+def schedule_all(rows: Floats, slack: float, leading_slack: float, calendar: Calendar) -> None:
+    """Schedule all rows: those with a margin move with the factor from the first step on."""
     clear(calendar)
     for i in range(np.uint64(rows.shape[0])):
         calendar.links[i, DUE] = 0
         v = rows[i, 0]
-        least = max(until(rows[i, 1], v, slack), until(rows[i, 4], v, head_slack))
+        least = max(until(rows[i, 1], v, slack), until(rows[i, 4], v, leading_slack))
         if least > 0:
             schedule(i, least, 0, calendar)
 
 
 @compiled(nogil=True)
-def write_anew(calendar: Any) -> None:
-    """Write the calendar without rows that have become due at an earlier step."""
+def write_anew(calendar: Calendar) -> None:
+    """Write the schedule again, without rows that have become due at an earlier step."""
     clear(calendar)
     for i in range(np.uint64(calendar.links.shape[0])):
         if calendar.links[i, DUE] > 0:

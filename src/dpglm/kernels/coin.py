@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .arguments import Words
 from .compiled import part
 
 WORD = 2.0**64
@@ -14,7 +13,7 @@ WORDS_A_COIN = 17
 
 
 @part
-def coin(words: Any, at: int, chance: float) -> Any:
+def coin(words: Words, at: int, chance: float) -> tuple[int, bool]:
     """The next word, and True with exactly this probability below 1: digits are read until two differ."""
     while True:
         scaled = chance * WORD

@@ -38,7 +38,7 @@ def compiled(
 
     def decorated(function: Function) -> Function:
         kernel: Any = njit(cache=True, **options)(function)
-        if hasattr(kernel, "_cache"):  # it has none where numba is told to compile nothing
+        if hasattr(kernel, "_cache"):  # it has none where numba's compilation is disabled
             # numba looks at the file of the function only, and would not notice a change of what it calls. As
             # part of the version, the stamp is read before types that may have been renamed since.
             file = kernel._cache._cache_file

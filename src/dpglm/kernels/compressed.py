@@ -7,10 +7,9 @@ storage: nothing depends on how many there are.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .arguments import Compressed, Entries, Floats
 from .compiled import compiled
 from .primitives import add_line, cut, sparse_dot
 
@@ -18,7 +17,7 @@ _1 = np.uint64(1)
 
 
 @compiled(nogil=True)
-def convert(table: Any, low: int, high: int, out: Any) -> None:
+def convert(table: Compressed, low: int, high: int, out: Compressed) -> None:
     """Write a range of minor indices into a table stored by them, whose indptr is zero before."""
     indptr, indices, entries = table
     out_indptr, out_indices, out_entries = out
@@ -45,7 +44,7 @@ def convert(table: Any, low: int, high: int, out: Any) -> None:
 
 
 @compiled(nogil=True)
-def squares_by_major(table: Any, scale: Any, start: int, stop: int, out: Any) -> None:
+def squares_by_major(table: Compressed, scale: Floats, start: int, stop: int, out: Floats) -> None:
     """Sum of the squared entries of each major index, times the scale of the minor one; no scale is 1."""
     indptr, indices, entries = table
     for m in range(np.uint64(start), np.uint64(stop)):
@@ -60,7 +59,7 @@ def squares_by_major(table: Any, scale: Any, start: int, stop: int, out: Any) ->
 
 
 @compiled(nogil=True)
-def squares_by_minor(table: Any, scale: Any, low: int, high: int, out: Any) -> None:
+def squares_by_minor(table: Compressed, scale: Floats, low: int, high: int, out: Floats) -> None:
     """The same for each minor index of a range, times the scale of the major one; out is zero before."""
     indptr, indices, entries = table
     first, size = np.uint64(low), np.uint64(high - low)
@@ -73,7 +72,7 @@ def squares_by_minor(table: Any, scale: Any, low: int, high: int, out: Any) -> N
 
 
 @compiled(nogil=True)
-def multiply(table: Any, scale: Any, by_major: bool, start: int, stop: int, out: Any) -> None:
+def multiply(table: Compressed, scale: Floats, by_major: bool, start: int, stop: int, out: Entries) -> None:
     """Entries times the scale of their major or minor index; scale 0 makes any entry 0, also NaN."""
     indptr, indices, entries = table
     for m in range(np.uint64(start), np.uint64(stop)):
@@ -83,7 +82,9 @@ def multiply(table: Any, scale: Any, by_major: bool, start: int, stop: int, out:
 
 
 @compiled(nogil=True)
-def cut_entries(table: Any, limit: Any, by_major: bool, start: int, stop: int, out: Any) -> None:
+def cut_entries(
+    table: Compressed, limit: Floats, by_major: bool, start: int, stop: int, out: Entries
+) -> None:
     """Entries cut to the limit of their major or minor index."""
     indptr, indices, entries = table
     for m in range(np.uint64(start), np.uint64(stop)):
@@ -93,14 +94,14 @@ def cut_entries(table: Any, limit: Any, by_major: bool, start: int, stop: int, o
 
 
 @compiled(nogil=True)
-def dots(table: Any, vector: Any, start: int, stop: int, out: Any) -> None:
+def dots(table: Compressed, vector: Floats, start: int, stop: int, out: Floats) -> None:
     """Product of each line with a vector, its terms added in their order."""
     for i in range(start, stop):
         out[i] = sparse_dot(table, i, vector)
 
 
 @compiled(nogil=True)
-def add_lines(table: Any, vector: Any, out: Any) -> None:
+def add_lines(table: Compressed, vector: Floats, out: Floats) -> None:
     """Add the lines, each times its entry of a vector, one after the other."""
     for i in range(table.indptr.size - 1):
         add_line(table, i, vector[i], out)

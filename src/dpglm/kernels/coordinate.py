@@ -1,14 +1,13 @@
 """Coordinate descent over the columns of a table.
 
-One call runs a block of steps. Noise and coordinates are drawn outside and handed in, so a block and
-a loop of single steps see the same draws. For the squared loss, whose slope is z - y, the margins hold that
-difference during a block, which spares a read of y at every entry.
+One call runs a block of steps. Noise and coordinates are drawn before, so a block and a loop of single steps
+use the same draws. For the squared loss, whose slope is z - y, z holds that difference during a block, which
+saves a read of y at every entry.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
+from .arguments import Compressed, Entries, Floats, Form, NoiseBlock, Rule
 from .compiled import compiled, inlined, part
 from .forms import SQUARED, slope
 from .primitives import add_line, cut, on_grid, prox
@@ -18,7 +17,7 @@ _slope = inlined(slope)
 
 
 @compiled(fastmath=_MATH)
-def _dense_sum(column: Any, form: Any, z: Any, y: Any, limit: float) -> float:
+def _dense_sum(column: Entries, form: Form, z: Floats, y: Floats, limit: float) -> float:
     total = 0.0
     if form.code == SQUARED:
         for i in range(z.size):
@@ -30,7 +29,7 @@ def _dense_sum(column: Any, form: Any, z: Any, y: Any, limit: float) -> float:
 
 
 @compiled(fastmath=_MATH)
-def _sparse_sum(table: Any, j: int, form: Any, z: Any, y: Any, limit: float) -> float:
+def _sparse_sum(table: Compressed, j: int, form: Form, z: Floats, y: Floats, limit: float) -> float:
     indptr, indices, entries = table
     total = 0.0
     if form.code == SQUARED:
@@ -44,14 +43,14 @@ def _sparse_sum(table: Any, j: int, form: Any, z: Any, y: Any, limit: float) -> 
 
 
 @compiled(fastmath=_MATH)
-def _add(move: float, column: Any, z: Any) -> None:
+def _add(move: float, column: Entries, z: Floats) -> None:
     if move != 0.0:
         for i in range(z.size):
             z[i] += move * column[i]
 
 
 @part
-def _moved(k: int, total: float, w: Any, releases: Any, rule: Any) -> float:
+def _moved(k: int, total: float, w: Floats, releases: NoiseBlock, rule: Rule) -> float:
     """Release the sum number k, take the step that follows from it, and return the move."""
     j = releases.coordinates[k]
     released = on_grid(total, releases.grid[k]) + releases.noise[k]
@@ -60,13 +59,14 @@ def _moved(k: int, total: float, w: Any, releases: Any, rule: Any) -> float:
     )
     move = value - w[j]
     w[j] = value
-    return move
+    return float(move)
 
 
 @compiled()
 def descend_dense(
-    X: Any, tail: Any, form: Any, y: Any, z: Any, w: Any, releases: Any, rule: Any, moves: Any
-) -> None:
+    X: Entries, tail: Floats, form: Form, y: Floats, z: Floats, w: Floats, releases: NoiseBlock, rule: Rule,
+    moves: Floats,
+) -> None:  # fmt: skip
     """Run one step for each of the releases; z, w and moves are updated.
 
     ``tail`` is the constant feature, the last one if there is one. ``rule`` has the rate, the step and the
@@ -92,8 +92,9 @@ def descend_dense(
 
 @compiled()
 def descend_sparse(
-    table: Any, tail: Any, form: Any, y: Any, z: Any, w: Any, releases: Any, rule: Any, moves: Any
-) -> None:
+    table: Compressed, tail: Floats, form: Form, y: Floats, z: Floats, w: Floats, releases: NoiseBlock,
+    rule: Rule, moves: Floats,
+) -> None:  # fmt: skip
     """The same for a table stored by columns; only the rows that hold a column are read."""
     p = table.indptr.size - 1
     if form.code == SQUARED:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from .arguments import Compressed, DualPoint, DualVariables, Entries, Floats, Form, Signed
 from .batch import REORDERED, fast_dot
 from .compiled import compiled, part
 from .forms import dual_step
@@ -11,28 +10,48 @@ from .primitives import cut, soft, sparse_dot, within
 
 
 @compiled(fastmath=REORDERED)
-def _fast_sparse_dot(table: Any, i: int, w: Any) -> float:
+def _fast_sparse_dot(table: Compressed, i: int, w: Floats) -> float:
     return sparse_dot(table, i, w)
 
 
 @part
-def _step(i: int, z: float, form: Any, variables: Any) -> float:
-    """The step of record i with that margin."""
+def _step(
+    k: int, moved: int, z: float, p: int, tail: Floats, w: Floats, form: Form, variables: DualVariables,
+    order: Signed,
+) -> float:  # fmt: skip
+    """Take the step of record ``order[k]``, whose p features have the margin z.
+
+    If it is not 0, the record becomes number ``moved`` of the order.
+    """
     y, weight, limit, alpha = variables
-    return cut(dual_step(form, alpha[i], z, y[i], weight[i]), limit[i])
+    i = order[k]
+    if w.size > p:
+        z += tail[i] * w[p]
+    step = cut(dual_step(form, alpha[i], z, y[i], weight[i]), limit[i])
+    if step != 0.0:
+        order[k], order[moved] = order[moved], i
+        alpha[i] += step
+    return step
 
 
 @part
-def _coefficient(j: int, v: Any, point: Any) -> float:
+def _coefficient(j: int, v: Floats, point: DualPoint) -> float:
     if point.plain:
-        return v[j] * point.inverse[j]
+        return float(v[j] * point.inverse[j])
     return within(soft(v[j], point.threshold[j]) * point.inverse[j], point.low[j], point.high[j])
+
+
+@part
+def _set_intercept(change: float, p: int, v: Floats, w: Floats, point: DualPoint) -> None:
+    v[p] += change
+    w[p] = point.centre + v[p] * point.inverse[p]
 
 
 @compiled()
 def ascend_dense(
-    X: Any, scale: Any, tail: Any, form: Any, variables: Any, v: Any, w: Any, point: Any, order: Any
-) -> int:
+    X: Entries, scale: Floats, tail: Floats, form: Form, variables: DualVariables, v: Floats, w: Floats,
+    point: DualPoint, order: Signed,
+) -> int:  # fmt: skip
     """A step for each record of ``order``, which updates its dual variable, v and w.
 
     Row i has the factor ``scale[i]``; ``tail`` is the constant feature, the last one if there is one. Those
@@ -42,50 +61,39 @@ def ascend_dense(
     moved = 0
     for k in range(order.size):
         i = order[k]
-        z = scale[i] * fast_dot(X[i], w)
-        if w.size > p:
-            z += tail[i] * w[p]
-        step = _step(i, z, form, variables)
+        step = _step(k, moved, scale[i] * fast_dot(X[i], w), p, tail, w, form, variables, order)
         if step == 0.0:
             continue
-        order[k], order[moved] = order[moved], i
         moved += 1
-        variables.alpha[i] += step
         move = step * scale[i]
         for j in range(p):
             v[j] += move * X[i, j]
             w[j] = _coefficient(j, v, point)
         if w.size > p:
-            v[p] += step * tail[i]
-            w[p] = point.centre + v[p] * point.inverse[p]
+            _set_intercept(step * tail[i], p, v, w, point)
     return moved
 
 
 @compiled()
 def ascend_sparse(
-    table: Any, scale: Any, tail: Any, form: Any, variables: Any, v: Any, w: Any, point: Any, order: Any
-) -> int:
+    table: Compressed, scale: Floats, tail: Floats, form: Form, variables: DualVariables, v: Floats,
+    w: Floats, point: DualPoint, order: Signed,
+) -> int:  # fmt: skip
     """The same for a table stored by rows without its zeros."""
     indptr, indices, entries = table
     p = w.size - min(tail.size, 1)
     moved = 0
     for k in range(order.size):
         i = order[k]
-        z = scale[i] * _fast_sparse_dot(table, i, w)
-        if w.size > p:
-            z += tail[i] * w[p]
-        step = _step(i, z, form, variables)
+        step = _step(k, moved, scale[i] * _fast_sparse_dot(table, i, w), p, tail, w, form, variables, order)
         if step == 0.0:
             continue
-        order[k], order[moved] = order[moved], i
         moved += 1
-        variables.alpha[i] += step
         move = step * scale[i]
         for t in range(indptr[i], indptr[i + 1]):
             j = indices[t]
             v[j] += move * entries[t]
             w[j] = _coefficient(j, v, point)
         if w.size > p:
-            v[p] += step * tail[i]
-            w[p] = point.centre + v[p] * point.inverse[p]
+            _set_intercept(step * tail[i], p, v, w, point)
     return moved

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from .arguments import Floats, Form
 from .compiled import compiled, part
 from .primitives import cut, soft, within
 
@@ -16,7 +16,7 @@ _LEAST_WEIGHT = 1e-300
 
 
 @part
-def slope(form: Any, z: float, y: float) -> float:
+def slope(form: Form, z: float, y: float) -> float:
     """The derivative of the loss with that form."""
     if form.code == SQUARED:
         return z - y
@@ -34,7 +34,7 @@ def slope(form: Any, z: float, y: float) -> float:
 
 
 @part
-def curvature(form: Any, z: float, y: float, here: float) -> float:
+def curvature(form: Form, z: float, y: float, here: float) -> float:
     """The second derivative of the loss with that form, whose slope at z is ``here``."""
     if form.code == LOGISTIC:
         return abs(here) * (1.0 - abs(here))
@@ -50,7 +50,7 @@ def curvature(form: Any, z: float, y: float, here: float) -> float:
 
 
 @part
-def dual_step(form: Any, alpha: float, z: float, y: float, weight: float) -> float:
+def dual_step(form: Form, alpha: float, z: float, y: float, weight: float) -> float:
     """The dual step of the loss with that form (see `Loss.dual_step`)."""
     if form.code == HUBER:
         return cut((y - z + weight * alpha) / (1.0 + weight), form.parameter) - alpha
@@ -72,7 +72,7 @@ def dual_step(form: Any, alpha: float, z: float, y: float, weight: float) -> flo
 
 
 @compiled(allocates=True)
-def slopes_and_curvatures(form: Any, z: Any, y: Any) -> Any:
+def slopes_and_curvatures(form: Form, z: Floats, y: Floats) -> tuple[Floats, Floats]:
     """The compiled derivatives of a loss, for comparison with those of NumPy."""
     slopes, curvatures = np.empty_like(z), np.empty_like(z)
     for i in range(z.size):
@@ -82,7 +82,7 @@ def slopes_and_curvatures(form: Any, z: Any, y: Any) -> Any:
 
 
 @compiled(allocates=True)
-def dual_steps(form: Any, alpha: Any, z: Any, y: Any, weight: Any) -> Any:
+def dual_steps(form: Form, alpha: Floats, z: Floats, y: Floats, weight: Floats) -> Floats:
     """The compiled dual step of a loss, for comparison with that of NumPy."""
     steps = np.empty_like(z)
     for i in range(z.size):

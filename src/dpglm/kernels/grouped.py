@@ -10,10 +10,10 @@ Proof: docs/proofs/grouped_selection.md, which gives the reasons of the constant
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from .arguments import Floats, Signed, Words
 from .coin import WORDS_A_COIN, coin
 from .compiled import compiled
 
@@ -22,18 +22,20 @@ LOWEST, HIGHEST = math.exp(-64), math.exp(64)
 
 
 @compiled()
-def _add_up(tree: Any) -> float:
+def _add_up(tree: Floats) -> float:
     """Fill a tree from its leaves; the sum of all."""
     width = tree.size // 4
     while width > 0:
         for k in range(width):
             tree[width + k] = tree[2 * width + k] + tree[3 * width + k]
         width //= 2
-    return tree[1]
+    return float(tree[1])
 
 
 @compiled(allocates=True)
-def weigh(index: Any, values: Any, weights: Any, sums: Any, reference: float, scale: float) -> float:
+def weigh(
+    index: Signed, values: Floats, weights: Floats, sums: Floats, reference: float, scale: float
+) -> float:
     """Weigh some candidates by their scores, add up their groups anew, and all groups; the sum of all."""
     groups, size = weights.shape
     changed = np.zeros(groups, dtype=np.bool_)
@@ -50,23 +52,23 @@ def weigh(index: Any, values: Any, weights: Any, sums: Any, reference: float, sc
 
 
 @compiled()
-def _leaf(words: Any, at: int, tree: Any) -> Any:
+def _leaf(words: Words, at: int, tree: Floats) -> tuple[int, int]:
     """The next word, and a leaf with a probability proportional to it; -1 if there are not enough words."""
     width, k = 1, 0
     while 2 * width < tree.size:
         if at + WORDS_A_COIN > words.size:
             return at, -1
         left, right = tree[2 * width + k], tree[3 * width + k]
-        # The rarer of the two ends of a coin is tossed for: so both have small relative errors.
-        at, heads = coin(words, at, min(left, right) / tree[width + k])
-        if heads == (right < left):
+        # The coin is for the rarer outcome, so that both have small relative errors.
+        at, rarer = coin(words, at, min(left, right) / tree[width + k])
+        if rarer == (right < left):
             k += width
         width *= 2
     return at, k
 
 
 @compiled(allocates=True)
-def draw(words: Any, at: int, weights: Any, sums: Any) -> Any:
+def draw(words: Words, at: int, weights: Floats, sums: Floats) -> tuple[int, int]:
     """The next word, and a candidate; -1 if there are not enough words."""
     at, group = _leaf(words, at, sums)
     if group < 0:

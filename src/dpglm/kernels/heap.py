@@ -6,18 +6,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from .arguments import Floats, Integers, Signed
 from .compiled import compiled
 
 
 @compiled()
-def _above(i: int, j: int, bounds: Any) -> bool:
+def _above(i: int, j: int, bounds: Floats) -> bool:
     return bounds[i] > bounds[j] or (bounds[i] == bounds[j] and i < j)
 
 
 @compiled()
-def _sink(k: int, bounds: Any, order: Any, place: Any) -> None:
+def _sink(k: int, bounds: Floats, order: Integers, place: Integers) -> None:
     """Move the candidate at place k down to where it belongs."""
     j = order[k]
     while 2 * k + 1 < order.size:
@@ -34,14 +33,14 @@ def _sink(k: int, bounds: Any, order: Any, place: Any) -> None:
 
 
 @compiled()
-def build(bounds: Any, order: Any, place: Any) -> None:
-    """Make a heap of all candidates, in whatever order they are."""
+def build(bounds: Floats, order: Integers, place: Integers) -> None:
+    """Make a heap of all candidates, which may be in any order."""
     for k in range(order.size // 2 - 1, -1, -1):
         _sink(k, bounds, order, place)
 
 
 @compiled()
-def lift(index: Any, scores: Any, bounds: Any, order: Any, place: Any) -> None:
+def lift(index: Signed, scores: Floats, bounds: Floats, order: Integers, place: Integers) -> None:
     """Raise the bounds of candidates whose scores exceed them."""
     for j in index:
         if scores[j] <= bounds[j]:
@@ -57,7 +56,7 @@ def lift(index: Any, scores: Any, bounds: Any, order: Any, place: Any) -> None:
 
 
 @compiled()
-def top(scores: Any, bounds: Any, order: Any, place: Any) -> Any:
+def top(scores: Floats, bounds: Floats, order: Integers, place: Integers) -> tuple[int, int]:
     """The candidate with the largest score, and how many stale ones were above it."""
     looks = 0
     while bounds[order[0]] != scores[order[0]]:

@@ -1,17 +1,16 @@
 """Draws of integer noise from a stream of random 64-bit words.
 
 They compute what ``mechanisms/exact.py`` defines, from the same words in the same order. Where 64 digits of
-a number do not decide a comparison or a rounding, a kernel stops at the first word of that draw and says so.
-There is no floating-point operation; words are never mixed with signed integers, which would make floats of
-both.
+a number do not decide a comparison or a rounding, a kernel stops at the first word of that draw and states
+it. There is no floating-point operation; words are never mixed with signed integers, which would turn both
+into floats.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .arguments import Integers, Words
 from .compiled import compiled, part
 
 _0, _1, _32, _63 = (np.uint64(n) for n in (0, 1, 32, 63))
@@ -21,7 +20,7 @@ _ALL = np.uint64((1 << 64) - 1)
 
 
 @part
-def _high(a: Any, b: Any) -> Any:
+def _high(a: np.uint64, b: np.uint64) -> np.uint64:
     """The upper 64 digits of the product of two words."""
     a1, a0, b1, b0 = a >> _32, a & _LOW, b >> _32, b & _LOW
     middle = a1 * b0 + (a0 * b0 >> _32)
@@ -30,7 +29,9 @@ def _high(a: Any, b: Any) -> Any:
 
 
 @compiled()
-def gaussian(high: Any, words: Any, at: int, scale: Any, out: Any, done: int) -> Any:
+def gaussian(
+    high: Words, words: Words, at: int, scale: Words, out: Integers, done: int
+) -> tuple[int, int, bool]:
     """Fill out[done:] with round(scale * Z); return the next word and entry, and if it needs more digits.
 
     If it does not, a stop before the last entry means that the words ran out. ``high`` holds the upper 63
@@ -86,7 +87,7 @@ def gaussian(high: Any, words: Any, at: int, scale: Any, out: Any, done: int) ->
 
 
 @compiled()
-def laplace(words: Any, at: int, scale: Any, out: Any, done: int) -> Any:
+def laplace(words: Words, at: int, scale: Words, out: Integers, done: int) -> tuple[int, int, bool]:
     """The same for round(scale * L), L a Laplace variable of scale 1."""
     for i in range(done, out.size):
         start = at

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from .arguments import Compressed, Entries, Floats
 from .compiled import inlined
 
 EXACT = 2.0**53
@@ -14,13 +14,13 @@ EXACT = 2.0**53
 
 
 @inlined
-def within(value: Any, low: Any, high: Any) -> Any:
+def within(value: float, low: float, high: float) -> float:
     """The value, or the end of an interval that is nearest to it."""
     return min(max(value, low), high)
 
 
 @inlined
-def cut(value: Any, limit: Any) -> Any:
+def cut(value: float, limit: float) -> float:
     """The value cut to [-limit, limit]."""
     return min(max(value, -limit), limit)
 
@@ -56,7 +56,7 @@ def on_grid(value: float, grid: float) -> float:
 
 
 @inlined
-def dense_dot(row: Any, w: Any) -> float:
+def dense_dot(row: Entries, w: Floats) -> float:
     """Product of a row with w."""
     total = 0.0
     for j in range(row.size):
@@ -65,7 +65,7 @@ def dense_dot(row: Any, w: Any) -> float:
 
 
 @inlined
-def sparse_dot(table: Any, i: int, w: Any) -> float:
+def sparse_dot(table: Compressed, i: int, w: Floats) -> float:
     """Product of line i of a compressed table with w."""
     total = 0.0
     for t in range(table.indptr[i], table.indptr[i + 1]):
@@ -74,7 +74,7 @@ def sparse_dot(table: Any, i: int, w: Any) -> float:
 
 
 @inlined
-def add_line(table: Any, i: int, factor: float, out: Any) -> None:
+def add_line(table: Compressed, i: int, factor: float, out: Floats) -> None:
     """Add line i of a compressed table, times a factor."""
     for t in range(table.indptr[i], table.indptr[i + 1]):
         out[table.indices[t]] += factor * table.entries[t]

@@ -1,21 +1,21 @@
-"""Scores of coordinates: how much a step along each of them promises."""
+"""Scores of coordinates: the estimated progress of a step along each of them."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from .arguments import Floats, Signed
 from .compiled import compiled
 from .primitives import within
 
 
 @compiled(fastmath=frozenset({"nnan"}), allocates=True)
 def scores(
-    rule: int, n: int, sums: Any, points: Any, l1: float, l2: float, low: float, high: float, free: int,
-    index: Any,
-) -> Any:  # fmt: skip
+    rule: int, n: int, sums: Floats, points: Floats, l1: float, l2: float, low: float, high: float, free: int,
+    index: Signed,
+) -> Floats:  # fmt: skip
     """For each j of an index, n times the score of rule 0 (GS-s), 1 (GS-r) or 2 (GS-q).
 
     ``sums`` are n times the slopes g of the loss along each coordinate. A row of ``points`` holds coefficient

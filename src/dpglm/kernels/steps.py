@@ -2,10 +2,10 @@
 
 The margin of row i is ``factor * v_i`` plus the intercept's part, with one factor for all rows that a step
 shrinks. Sums of columns are kept for *followed* margins, which may lag behind the true ones by a slack; the
-bins of the sampler hold upper bounds of all scores, so a candidate is proposed often enough whatever the lag,
-and its true sum is computed only if a coin that decides about it needs to know. Columns that weigh much, the
-*heads*, are followed to first order in the factor, which leaves an error of second order. The state is
-described in ``arguments``; ``line[3]`` of the bins is a place for what is read ahead.
+bins of the sampler hold upper bounds of all scores, so a candidate is proposed often enough for any lag,
+and its true sum is computed only if the coin that accepts or rejects it depends on it. The sums of the
+*leading columns*, those of large weight, are linear models in the factor, with an error of second order. The
+state is described in ``arguments``; ``line[3]`` of the bins is scratch space for what is read ahead.
 
 Proof: docs/proofs/vertex_scores.md, which gives the reasons of the constants below.
 """
@@ -13,16 +13,29 @@ Proof: docs/proofs/vertex_scores.md, which gives the reasons of the constants be
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from .arguments import (
+    Bins,
+    BothWays,
+    Calendar,
+    Compressed,
+    Floats,
+    Followed,
+    Integers,
+    Leading,
+    Terms,
+    Unsigned,
+    Whole,
+    Words,
+)
 from .bins import BINS, LOWEST, ORIGIN, bin_of, carry, chance_of, fill, propose, weigh
 from .calendar import CHUNK, DUE, schedule, until, write_anew
 from .coin import WORD, coin
 from .compiled import compiled, part
 from .forms import slope
-from .heads import lead
+from .leading import lead
 from .primitives import on_grid, term
 
 _1, _AHEAD = np.uint64(1), np.uint64(16)
@@ -31,14 +44,14 @@ _SURE = 2.0**-40
 
 
 @compiled(nogil=True)
-def widen(indptr: Any, bend: float, rounding: float, grid: float, sums: Any) -> None:
-    """Turn the weight beside each sum into its slack: so much by weight, for each entry, and for all."""
+def widen(indptr: Unsigned, bend: float, rounding: float, grid: float, sums: Floats) -> None:
+    """Replace the weight beside each sum by its slack: weight * bend + entries * rounding + grid."""
     for j in range(np.uint64(sums.shape[0])):
         sums[j, 1] = sums[j, 1] * bend + (indptr[j + _1] - indptr[j]) * rounding + grid
 
 
 @compiled(nogil=True)
-def sort(followed: Any, heads: Any, bins: Any) -> None:
+def sort(followed: Followed, leading: Leading, bins: Bins) -> None:
     """Put every column into the bin of an upper bound of its absolute sum.
 
     The largest bound is just below the end of bin ORIGIN - 1.
@@ -47,13 +60,13 @@ def sort(followed: Any, heads: Any, bins: Any) -> None:
     largest = 0.0
     for j in range(sums.shape[0]):
         slack = sums[j, 1]
-        bounds[j] = abs(sums[j, 0]) + slack if slack >= 0 else heads.lines[np.int64(-1.0 - slack), 3]
+        bounds[j] = abs(sums[j, 0]) + slack if slack >= 0 else leading.lines[np.int64(-1.0 - slack), 3]
         largest = max(largest, bounds[j])
     fill(bounds, largest + _ABOVE / bins.line[1], bins)
 
 
 @part
-def _true_sum(j: Any, factor: float, columns: Any, rows: Any, terms: Any) -> float:
+def _true_sum(j: Whole, factor: float, columns: Compressed, rows: Floats, terms: Terms) -> float:
     """The sum of column j at the true margins."""
     limit, rounding = terms.cut
     total = 0.0
@@ -66,8 +79,10 @@ def _true_sum(j: Any, factor: float, columns: Any, rows: Any, terms: Any) -> flo
 
 
 @part
-def _follow(i: Any, factor: float, table: Any, followed: Any, bins: Any, terms: Any, changed: int) -> int:
-    """Let the sums follow the true margin of row i.
+def _follow(
+    i: Whole, factor: float, table: Compressed, followed: Followed, bins: Bins, terms: Terms, changed: int
+) -> int:
+    """Update the sums to the true margin of row i.
 
     ``changed`` is, and becomes, 1 if a bin has changed, 2 if all must be sorted anew: then no bin changes.
     """
@@ -82,7 +97,7 @@ def _follow(i: Any, factor: float, table: Any, followed: Any, bins: Any, terms: 
     new = slope(terms.form, part + shift, y) * scale
     rows[i, 1] = part
     loaded = 0.0
-    # So short a loop has many loads under way at once; the next one then finds its sums in the cache.
+    # A short loop of loads fills the cache for the next loop.
     for e in range(indptr[i], indptr[i + _1]):
         loaded += sums[indices[e], 0]
     for e in range(indptr[i], indptr[i + _1]):
@@ -101,29 +116,30 @@ def _follow(i: Any, factor: float, table: Any, followed: Any, bins: Any, terms: 
             else:
                 carry(j, was, now, bins)
                 changed = 1
-    return changed if loaded < math.inf else 2  # always the first: loads that nothing uses would be left out
+    # Always the first: the compiler would drop loads that nothing uses.
+    return changed if loaded < math.inf else 2
 
 
 @part
-def _read_ahead(indices: Any, begin: Any, end: Any, rows: Any, heads: Any) -> float:
-    """Load some rows: a loop so short has many loads under way at once, for the next to find them here."""
+def _read_ahead(indices: Unsigned, begin: Whole, end: Whole, rows: Floats, leading: Leading) -> float:
+    """Load some rows into the cache: a short loop has many loads under way at once."""
     loaded = 0.0
     for e in range(begin, end):
         loaded += rows[indices[e], 0]
-    if heads.entries.size:
-        last = np.uint64(heads.entries.shape[0] - 1)
+    if leading.entries.size:
+        last = np.uint64(leading.entries.shape[0] - 1)
         for e in range(begin, end):
-            loaded += heads.entries[min(heads.begins[indices[e]], last), 0]
+            loaded += leading.entries[min(leading.begins[indices[e]], last), 0]
     return loaded
 
 
 @part
 def _select(
-    words: Any, at: int, top: int, factor: float, columns: Any, followed: Any, heads: Any, bins: Any,
-    terms: Any, work: Any,
-) -> Any:  # fmt: skip
+    words: Words, at: int, top: int, factor: float, columns: Compressed, followed: Followed,
+    leading: Leading, bins: Bins, terms: Terms, work: Integers,
+) -> tuple[int, np.int64]:  # fmt: skip
     """The next word and the vertex selected; the vertex is -1 if there are not enough words."""
-    sums, lines, line = followed.sums, heads.lines, bins.line
+    sums, lines, line = followed.sums, leading.lines, bins.line
     grid, inverse, reference = line[0], line[1], line[2]
     while True:
         at, k, member = propose(words, at, top, 2, bins)
@@ -137,7 +153,7 @@ def _select(
             h = np.int64(-1.0 - width)
             centre, width = lines[h, 0] + factor * lines[h, 1], lines[h, 2]
         work[0] += 1
-        # The coin's first digits decide, if they do so for all scores that are possible.
+        # The coin's first digits decide if they decide for every possible score.
         likely, width = (-sign * centre - reference) * inverse - (k + 1 - ORIGIN), width * inverse
         if words[at] < np.uint64(min(math.exp(likely - width), 1.0) * (1 - _SURE) * WORD):
             return at + 1, vertex
@@ -158,20 +174,20 @@ def _select(
 
 @part
 def _visit(
-    i: Any, v: float, now: int, table: Any, terms: Any, followed: Any, heads: Any, bins: Any, calendar: Any,
-    work: Any, changed: int,
+    i: Whole, v: float, now: int, table: Compressed, terms: Terms, followed: Followed, leading: Leading,
+    bins: Bins, calendar: Calendar, work: Integers, changed: int,
 ) -> int:  # fmt: skip
-    """Set v of row i, let heads and sums follow where they must, and plan when to look at it again.
+    """Set v of row i, update models and sums where they lag too far, and schedule the next look at it.
 
     ``changed`` as in ``_follow``.
     """
     rows, factor = followed.rows, calendar.factors[now]
     part, least = factor * v, 0.0
-    if heads.lines.shape[0]:
-        if v != rows[i, 0] or abs(part - rows[i, 4]) > heads.slack:
-            work[3] += heads.begins[i + _1] - heads.begins[i]
-            lead(i, v, part, rows, heads, terms)
-        least = until(rows[i, 4], v, heads.slack)
+    if leading.lines.shape[0]:
+        if v != rows[i, 0] or abs(part - rows[i, 4]) > leading.slack:
+            work[3] += leading.begins[i + _1] - leading.begins[i]
+            lead(i, v, part, rows, leading, terms)
+        least = until(rows[i, 4], v, leading.slack)
     rows[i, 0] = v
     if abs(part - rows[i, 1]) > followed.slack:
         work[3] += table.indptr[i + _1] - table.indptr[i]
@@ -183,9 +199,9 @@ def _visit(
 
 
 @part
-def _lift(factor: float, heads: Any, bins: Any, changed: int) -> int:
-    """Take the heads to the bins of their bounds at a factor; ``changed`` as in ``_follow``."""
-    lines, inverse, reference = heads.lines, bins.line[1], bins.line[2]
+def _lift(factor: float, leading: Leading, bins: Bins, changed: int) -> int:
+    """Move the leading columns to the bins of their bounds at a factor; ``changed`` as in ``_follow``."""
+    lines, inverse, reference = leading.lines, bins.line[1], bins.line[2]
     for h in range(lines.shape[0]):
         bound = abs(lines[h, 0] + factor * lines[h, 1]) + lines[h, 2]
         was, new = bin_of(lines[h, 3], inverse, reference), bin_of(bound, inverse, reference)
@@ -193,15 +209,15 @@ def _lift(factor: float, heads: Any, bins: Any, changed: int) -> int:
         if was != new and changed < 2:
             changed = 2 if new == BINS else 1
             if new < BINS:
-                carry(heads.columns[h], was, new, bins)
+                carry(leading.columns[h], was, new, bins)
     return changed
 
 
 @compiled(nogil=True)
 def run(
-    words: Any, at: int, done: int, choices: Any, pushes: Any, table: Any, terms: Any, followed: Any,
-    heads: Any, bins: Any, calendar: Any, work: Any,
-) -> Any:  # fmt: skip
+    words: Words, at: int, done: int, choices: Integers, pushes: Floats, table: BothWays, terms: Terms,
+    followed: Followed, leading: Leading, bins: Bins, calendar: Calendar, work: Integers,
+) -> tuple[int, int]:  # fmt: skip
     """Select and move until all choices are made or words run out; the next word and the next choice.
 
     Choice 2 j + 1 is the vertex along +e_j, choice 2 j its opposite. Step t multiplies all coefficients by
@@ -214,11 +230,11 @@ def run(
     changed, top = 1, 0
     for t in range(done, choices.size):
         if changed == 2:
-            sort(followed, heads, bins)
+            sort(followed, leading, bins)
         if changed > 0:
             top, changed = weigh(bins), 0
         following, vertex = _select(
-            words, at, top, calendar.factors[t], columns, followed, heads, bins, terms, work
+            words, at, top, calendar.factors[t], columns, followed, leading, bins, terms, work
         )
         if vertex < 0:
             return at, t
@@ -236,7 +252,7 @@ def run(
         while True:
             if e < last:
                 if (e - first) % _AHEAD == 0:
-                    line[3] += _read_ahead(columns.indices, e, min(e + _AHEAD, last), rows, heads)
+                    line[3] += _read_ahead(columns.indices, e, min(e + _AHEAD, last), rows, leading)
                 i = np.uint64(columns.indices[e])
                 v = rows[i, 0] + push * (rows[i, 3] * np.float64(columns.entries[e]))
                 e += _1
@@ -249,17 +265,17 @@ def run(
                 if chunk < 0:
                     break
                 if place == 0:
-                    line[3] += _read_ahead(pool[chunk], _1, np.uint64(filled) + _1, rows, heads)
+                    line[3] += _read_ahead(pool[chunk], _1, np.uint64(filled) + _1, rows, leading)
                 place += 1
                 i = np.uint64(pool[chunk, place])
                 if links[i, DUE] != now:
                     continue
                 links[i, DUE] = 0
                 v = rows[i, 0]
-            changed = _visit(i, v, now, table.rows, terms, followed, heads, bins, calendar, work, changed)
-        changed = _lift(calendar.factors[now], heads, bins, changed)
+            changed = _visit(i, v, now, table.rows, terms, followed, leading, bins, calendar, work, changed)
+        changed = _lift(calendar.factors[now], leading, bins, changed)
         if bins.start[LOWEST] == followed.sums.shape[0]:
             changed = 2
     if changed == 2:
-        sort(followed, heads, bins)
+        sort(followed, leading, bins)
     return at, choices.size

@@ -1,11 +1,10 @@
-"""Sums of cut contributions: of all columns at once, and kept while some rows change."""
+"""Sums of cut terms: of all columns at once, and updated when some rows change."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .arguments import Compressed, Cut, Entries, Floats, Signed, Unsigned
 from .compiled import compiled
 from .primitives import cut, term
 
@@ -18,7 +17,7 @@ _FINITE = frozenset({"nnan"})
 
 
 @compiled(fastmath=_MATH, nogil=True)
-def clipped_by_rows(X: Any, r: Any, limit: Any, out: Any) -> None:
+def clipped_by_rows(X: Entries, r: Floats, limit: Floats, out: Floats) -> None:
     """Set out to the sums of the columns of a table stored by rows."""
     n = np.uint64(X.shape[0])
     columns = range(np.uint64(X.shape[1]))
@@ -40,7 +39,7 @@ def clipped_by_rows(X: Any, r: Any, limit: Any, out: Any) -> None:
 
 
 @compiled(fastmath=_MATH, nogil=True)
-def clipped_by_columns(X: Any, r: Any, limit: Any, start: int, stop: int, out: Any) -> None:
+def clipped_by_columns(X: Entries, r: Floats, limit: Floats, start: int, stop: int, out: Floats) -> None:
     """The same for a table stored by columns; four of them share each read of r."""
     n = X.shape[0]
     whole = start + (stop - start) - (stop - start) % 4
@@ -62,13 +61,14 @@ def clipped_by_columns(X: Any, r: Any, limit: Any, start: int, stop: int, out: A
 
 @compiled(fastmath=_FINITE)
 def shift(
-    indptr: Any, indices: Any, entries: Any, scale: Any, tail: Any, rows: Any, old: Any, new: Any,
-    state: Any, mark: float, touched: Any, always: int,
-) -> Any:  # fmt: skip
-    """Change the factors of some rows from old to new; list and count the features that leave their range.
+    indptr: Unsigned, indices: Unsigned, entries: Entries, scale: Floats, tail: Floats,
+    rows: Signed | Unsigned, old: Floats, new: Floats, state: Floats, mark: float, touched: Signed,
+    always: int,
+) -> tuple[int, float]:  # fmt: skip
+    """Change the factors of some rows; list and count the features that leave their tracked range.
 
-    A row of ``state`` holds what is read together: the sum of a feature, its limit, its rounding constant,
-    the mark of the last change that listed it, two numbers of others, centre and half width of the range.
+    A row of ``state``, one cache line, holds of a feature: sum, limit, rounding constant, the mark of the
+    last change that listed it, two numbers of scratch space, centre and half width of the tracked range.
     ``tail`` is the constant feature, if there is one. The list begins with feature ``always``.
     """
     touched[0], state[always, 3] = always, mark
@@ -79,7 +79,7 @@ def shift(
         if old[t] == new[t]:
             continue
         before, after = old[t] * scale[i], new[t] * scale[i]
-        # So short a loop has many loads under way at once; the next one then finds its rows in the cache.
+        # A short loop of loads fills the cache for the next loop.
         for e in range(indptr[i], indptr[i + 1]):
             found += state[indices[e], 0]
         for e in range(indptr[i], indptr[i + 1]):
@@ -102,15 +102,15 @@ def shift(
 
 
 @compiled()
-def watch(state: Any, features: Any, slack: Any) -> None:
-    """Set the ranges of features around their present sums."""
+def track(state: Floats, features: Signed, slack: Floats) -> None:
+    """Set the tracked ranges of features around their present sums."""
     for k in range(features.size):
         j = np.uint64(features[k])
         state[j, 6], state[j, 7] = state[j, 0], slack[k]
 
 
 @compiled(fastmath=_FINITE, nogil=True)
-def weighed(table: Any, factors: Any, to: Any, start: int, stop: int, sums: Any) -> float:
+def weighed(table: Compressed, factors: Floats, to: Cut, start: int, stop: int, sums: Floats) -> float:
     """For some columns, the sums of cut terms and of absolute entries; returns the largest of these.
 
     A row of ``factors`` holds what multiplies an entry in the one sum and in the other; ``to`` is a `Cut`.

@@ -31,14 +31,7 @@ __all__ = [
 
 
 def get(loss: str | Loss, target: tuple[float, float] | None = None) -> Loss:
-    """Return the loss itself, or the built-in of that name.
-
-    Parameters
-    ----------
-    loss : str or Loss
-        A loss or the name of a built-in one.
-    target : tuple of float, optional
-        Declared range of the targets, from which a built-in may take its parameters.
+    """Return the loss itself, or the built-in of that name with its usual parameters for a target range.
 
     Examples
     --------

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import strict
 from ..arrays import Vector
 
 
@@ -21,11 +20,11 @@ class Loss(ABC):
     Losses are elementwise: they take arrays of predictions and targets of one shape and return
     an array of that shape. They never see records, so one loss serves every kind of table.
 
-    Prices and laws rest on what a loss says of itself: ``form``, ``slopes``, ``lipschitz``, ``smoothness``,
-    ``curvature_lipschitz``, ``largest_curvature``, ``conjugate`` and ``dual_step``. A class does not inherit
-    these from a loss that it changes. It changes a loss if it defines anything else than these, ``name``,
-    ``kind``, ``for_target``, ``link`` and the default of a field. It then says ``lipschitz`` and
-    ``smoothness`` itself, and what else it does not say is as in `Loss`.
+    Privacy costs and laws depend on what a loss states of itself: ``form``, ``slopes``, ``lipschitz``,
+    ``smoothness``, ``curvature_lipschitz``, ``largest_curvature``, ``conjugate`` and ``dual_step``. A class
+    does not inherit these from a loss that it changes. It changes a loss if it defines anything else than
+    these, ``name``, ``kind``, ``for_target``, ``link`` and the default of a field. It then must state
+    ``lipschitz`` and ``smoothness``; what else it does not state is as in `Loss`.
 
     Attributes
     ----------
@@ -45,7 +44,7 @@ class Loss(ABC):
     form: ClassVar[int | None] = None
     slopes: ClassVar[Literal["any", "signed", "logistic"]] = "any"
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         for fact in _FACTS:
             owner = next(k for k, base in enumerate(cls.__mro__) if fact in vars(base))
@@ -79,17 +78,9 @@ class Loss(ABC):
 
     @abstractmethod
     def lipschitz(self, target: tuple[float, float] | None = None) -> float:
-        """Return the supremum of abs(derivative) over all z and all y in `target`.
+        """Return the supremum of abs(derivative) over all z and all y in `target`, None for any y.
 
-        Parameters
-        ----------
-        target : tuple of float, optional
-            Declared lowest and highest target; None if targets are not bounded.
-
-        Returns
-        -------
-        float
-            The constant, `math.inf` if there is none.
+        It is `math.inf` if there is no bound.
         """
 
     @abstractmethod
@@ -106,25 +97,15 @@ class Loss(ABC):
 
     def conjugate(self, u: Vector, y: Vector) -> Vector:
         """Return the supremum of u z - l(z, y) over z: the convex conjugate, infinite outside its domain."""
-        raise NotImplementedError(f"{self.name} does not tell its conjugate")
+        raise NotImplementedError(f"{self.name} does not state its conjugate")
 
     def dual_step(self, alpha: Vector, z: Vector, y: Vector, weight: Vector) -> Vector:
         """Return the step d that lowers conjugate(-(alpha + d), y) + z d + weight d² / 2 the most.
 
-        By default that is a Newton step from -derivative(z, y), with the largest curvature it may meet on
-        its way: exact where the curvature is constant, and never beyond the minimum elsewhere.
-
-        Parameters
-        ----------
-        alpha, z, y : ndarray
-            Dual variables, predictions and targets.
-        weight : ndarray
-            At least 0: how much of a step a prediction will answer with.
-
-        Returns
-        -------
-        ndarray
-            The steps; they keep alpha in the domain of the conjugate.
+        By default that is a Newton step from -derivative(z, y) with the largest curvature along the step:
+        exact where the curvature is constant, and never beyond the minimum elsewhere. Steps keep the dual
+        variable alpha in the domain of the conjugate. The weight, at least 0, is how much a prediction
+        changes with a step of 1.
         """
         full = -self.derivative(z, y) - alpha
         return full / (1 + weight * self.largest_curvature(z, z + weight * full))
@@ -175,8 +156,3 @@ def inside(values: Vector, low: Vector | float, high: Vector | float) -> NDArray
 _INTERVAL_SLACK = 1e-12
 SMALLEST = 1e-300
 """What stands for a weight of 0 where steps are divided by it."""
-
-
-def positive(name: str, value: float) -> None:
-    """Refuse a parameter that is not a positive finite number."""
-    strict.positive(name, value)

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from .. import strict
-from ..arrays import Vector
+from ..arrays import Vector, soft_threshold
 from .base import SMALLEST, Loss, inside
 
 
@@ -70,7 +70,6 @@ class EpsilonInsensitive(Loss):
         return np.where(inside(u, -1.0, 1.0), u * y + self.tube * np.abs(u), math.inf)
 
     def dual_step(self, alpha: Vector, z: Vector, y: Vector, weight: Vector) -> Vector:
-        pull = weight * alpha + y - z
-        free = np.copysign(np.maximum(np.abs(pull) - self.tube, 0.0), pull)
+        free = soft_threshold(weight * alpha + y - z, self.tube)
         with np.errstate(over="ignore"):
             return np.clip(free / np.maximum(weight, SMALLEST), -1, 1) - alpha

@@ -8,8 +8,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from .. import strict
 from ..arrays import Vector
-from .base import Loss, inside, positive
+from .base import Loss, inside
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Huber(Loss):
     threshold: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("threshold", self.threshold)
+        strict.positive("threshold", self.threshold)
 
     @classmethod
     def for_target(cls, target: tuple[float, float] | None) -> Self:

@@ -33,10 +33,12 @@ class Logistic(Loss):
         return np.logaddexp(0, -y * z)
 
     def derivative(self, z: Vector, y: Vector) -> Vector:
-        return -y * expit(-y * z)
+        slope: Vector = -y * expit(-y * z)
+        return slope
 
     def curvature(self, z: Vector, y: Vector) -> Vector:
-        return expit(z) * expit(-z)
+        curvature: Vector = expit(z) * expit(-z)
+        return curvature
 
     def lipschitz(self, target: tuple[float, float] | None = None) -> float:
         return 1.0

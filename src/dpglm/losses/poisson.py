@@ -9,8 +9,9 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import xlogy
 
+from .. import strict
 from ..arrays import Vector
-from .base import Loss, inside, positive
+from .base import Loss, inside
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Poisson(Loss):
     max_rate: float = 100.0
 
     def __post_init__(self) -> None:
-        positive("max_rate", self.max_rate)
+        strict.positive("max_rate", self.max_rate)
 
     @classmethod
     def for_target(cls, target: tuple[float, float] | None) -> Self:

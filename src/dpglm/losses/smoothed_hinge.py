@@ -8,8 +8,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from .. import strict
 from ..arrays import Vector
-from .base import Loss, inside, positive
+from .base import Loss, inside
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class SmoothedHinge(Loss):
     width: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("width", self.width)
+        strict.positive("width", self.width)
 
     @property
     def form_parameter(self) -> float:

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from .. import strict
-from ..arrays import Vector
+from ..arrays import Vector, soft_threshold
 
 TOLERANCE = 1e-9  # relative; a projected point may miss its set by rounding
-SURE = 0.95  # how likely noise alone is to leave no coefficient that differs from 0
+SURE = 0.95  # probability with which noise alone leaves all coefficients at 0
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,8 @@ class Penalty(ABC):
     def prox_rounding(self, n_features: int, given: float = 0.0) -> float:
         """Return how far from the exact proximal step the computed one may be.
 
-        In units of 2**-53 norm(w) / (1 + step * strong_convexity), with Euclidean norms; ``given`` says how
-        far w and the step are off already, relative and in units of 2**-53.
+        In units of 2**-53 norm(w) / (1 + step * strong_convexity), with Euclidean norms; ``given`` is the
+        relative error of w and of the step, in units of 2**-53.
 
         Without ``given`` this one is measured, not proven: more than twice the largest error that was found
         against exact arithmetic.
@@ -57,7 +56,7 @@ class Penalty(ABC):
 class Separable(Penalty):
     """A sum over coordinates of l1 abs(u) + l2/2 u², with u kept in [low, high].
 
-    A subclass says its four numbers; value and proximal steps follow from them.
+    A subclass states these four numbers; value and proximal steps follow from them.
     """
 
     @abstractmethod
@@ -81,23 +80,9 @@ class Separable(Penalty):
         return float(l1 * np.sum(np.abs(w)) + l2 / 2 * np.sum(np.square(w)))
 
     def prox(self, w: Vector, step: float | Vector) -> Vector:
-        """Return the u that minimises norm(u - w)² / 2 + penalty(u) weighed by the step.
-
-        Parameters
-        ----------
-        w : ndarray
-            Coefficients.
-        step : float or ndarray
-            One step for all coordinates, or one for each.
-
-        Returns
-        -------
-        ndarray
-            The minimiser.
-        """
+        """Return the u that minimises norm(u - w)² / 2 + step * penalty(u); w_j may have its own step."""
         l1, l2, low, high = self.coordinate_form()
-        shrunk = np.sign(w) * np.maximum(np.abs(w) - step * l1, 0)
-        return np.clip(shrunk / (1 + step * l2), low, high)
+        return np.clip(soft_threshold(w, step * l1) / (1 + step * l2), low, high)
 
     def prox_rounding(self, n_features: int, given: float = 0.0) -> float:
         # A product and a difference round, then a product, a sum and a quotient; clipping is exact.
@@ -112,8 +97,3 @@ class Separable(Penalty):
         if self.coordinate_form()[0] == 0:
             return super().support(w, noise)
         return np.abs(w) > noise * float(ndtri((1 + SURE ** (1 / max(w.size, 1))) / 2))
-
-
-def nonnegative(name: str, value: float) -> None:
-    """Refuse a parameter that is negative or not finite."""
-    strict.level(name, value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .base import Separable, nonnegative
+from .. import strict
+from .base import Separable
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class ElasticNet(Separable):
     l2: float
 
     def __post_init__(self) -> None:
-        nonnegative("l1", self.l1)
-        nonnegative("l2", self.l2)
+        strict.level("l1", self.l1)
+        strict.level("l2", self.l2)
 
     def coordinate_form(self) -> tuple[float, float, float, float]:
         return self.l1, self.l2, -math.inf, math.inf

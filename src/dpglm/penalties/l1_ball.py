@@ -50,4 +50,5 @@ class L1Ball(Penalty):
         largest = np.sort(size)[::-1]
         thresholds = (np.cumsum(largest) - self.radius) / np.arange(1, size.size + 1)
         threshold = thresholds[np.flatnonzero(largest > thresholds)[-1]]
-        return np.sign(w) * np.maximum(size - threshold, 0)
+        shrunk: Vector = np.sign(w) * np.maximum(size - threshold, 0)
+        return shrunk

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .base import Separable, nonnegative
+from .. import strict
+from .base import Separable
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class L2(Separable):
     strength: float
 
     def __post_init__(self) -> None:
-        nonnegative("strength", self.strength)
+        strict.level("strength", self.strength)
 
     def coordinate_form(self) -> tuple[float, float, float, float]:
         return 0.0, self.strength, -math.inf, math.inf

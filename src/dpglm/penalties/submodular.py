@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import strict
 from ..arrays import Vector
-from .base import SURE, Penalty, nonnegative
+from .base import SURE, Penalty
 from .set_functions import SetFunction
 
 _DRAWS = 100
@@ -50,8 +51,8 @@ class Submodular(Penalty):
     l2: float = 0.0
 
     def __post_init__(self) -> None:
-        nonnegative("strength", self.strength)
-        nonnegative("l2", self.l2)
+        strict.level("strength", self.strength)
+        strict.level("l2", self.l2)
 
     @property
     def strong_convexity(self) -> float:
@@ -76,7 +77,7 @@ class Submodular(Penalty):
             return super().support(w, noise)
         rng = np.random.default_rng(0)
         levels = [self.function.dual_norm(rng.standard_normal(w.shape)) for _ in range(_DRAWS)]
-        return self.function.prox(w, float(np.quantile(levels, SURE)) * noise) != 0
+        return np.not_equal(self.function.prox(w, float(np.quantile(levels, SURE)) * noise), 0)
 
     def dual_norm(self, g: Vector) -> float:
         """Return max of abs(g)(A) / F(A) over the nonempty A; strength and l2 have no part in it."""

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +21,9 @@ from ..tables import Capability
 
 State = TypeVar("State")
 Opened = TypeVar("Opened", covariant=True)
+Sensitivity = TypeVar("Sensitivity", float, Vector, tuple[float, Vector])
 Batch = NDArray[np.intp] | None
-BatchAnswer = Callable[[Batch], tuple[Any, State]]
+BatchAnswer = Callable[[Batch], tuple[Vector, State]]
 Keep = Callable[[Batch, State], None]
 
 LARGEST_COEFFICIENT = 1e100
@@ -50,7 +51,7 @@ class WorstCase:
 
 @dataclass(frozen=True)
 class Draws:
-    """What trusted code needs to draw a release that is logged already: the stream, and how to pad.
+    """What trusted code needs to draw a release that is logged already.
 
     Attributes
     ----------
@@ -65,10 +66,11 @@ class Draws:
     rounding: float
     private: bool = True
 
-    def padded(self, sensitivity: Any) -> Any:
-        """A sensitivity (or a tuple of them) enlarged by what rounding can add: noise is scaled to this."""
+    def padded(self, sensitivity: Sensitivity) -> Sensitivity:
+        """The sensitivity enlarged by what rounding can add: noise is scaled to this."""
         if isinstance(sensitivity, tuple):
-            return tuple(map(self.padded, sensitivity))
+            score, value = sensitivity
+            return self.padded(score), self.padded(value)
         one = isinstance(sensitivity, float)  # at every step: NumPy would take longer
         if self.private and not (math.isfinite(sensitivity) if one else np.isfinite(sensitivity).all()):
             raise UnsupportedProblem("a release without a finite sensitivity has no price: set a finite clip")
@@ -76,16 +78,16 @@ class Draws:
 
 
 class Releases(Protocol):
-    """The way out of the curator: each verb logs what it lets out, before it does.
+    """How answers leave the curator: each method logs a release before it makes it.
 
-    ``in_blocks`` says whether trusted code may ``spend``. It is False where every exact answer must be seen,
-    as in audits; then each answer is handed to ``give`` or ``sampled``.
+    ``in_blocks`` states whether trusted code may call ``spend``. It is False where every exact answer must be
+    seen, as in audits; then each answer is handed to ``give`` or ``sampled``.
     """
 
     @property
     def in_blocks(self) -> bool: ...
 
-    def give(self, answer: Any, sensitivity: Any, mechanism: Mechanism) -> Any:
+    def give(self, answer: object, sensitivity: Sensitivity, mechanism: Mechanism) -> Any:
         """The answer as the mechanism releases it: one release."""
         ...
 
@@ -96,21 +98,21 @@ class Releases(Protocol):
     def sampled(
         self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
         sampling: Sampling,
-    ) -> Any:  # fmt: skip
-        """The released answer of a batch that is drawn here, with what a batch changes in the private state.
+    ) -> Vector:  # fmt: skip
+        """The released answer of a batch that is drawn here.
 
-        ``answer(batch)`` is the exact answer and the changes, and changes nothing; ``keep(batch, changes)``
-        makes them. A batch of None is all records.
+        ``answer(batch)`` returns the exact answer and the changes of the private state, without making them;
+        ``keep(batch, changes)`` makes them. A batch of None is all records.
         """
         ...
 
 
 class Exact:
-    """Gives what it is given: for exact evaluation."""
+    """Releases without noise and without a log: for exact evaluation."""
 
     in_blocks: ClassVar[bool] = False
 
-    def give(self, answer: Any, sensitivity: Any, mechanism: Mechanism) -> Any:
+    def give(self, answer: object, sensitivity: Sensitivity, mechanism: Mechanism) -> Any:
         return answer
 
     def spend(self, mechanism: Mechanism, entries: int, count: int = 1) -> Draws:
@@ -119,18 +121,48 @@ class Exact:
     def sampled(
         self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
         sampling: Sampling,
-    ) -> Any:  # fmt: skip
+    ) -> Vector:  # fmt: skip
         exact, changes = answer(None)
         keep(None, changes)
         return exact
 
 
-class Openable(Protocol[Opened]):
-    """A query with private state that lives on between its releases, all by one mechanism."""
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """What a query is opened with.
 
-    def open(
-        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
-    ) -> Opened: ...
+    Attributes
+    ----------
+    data : Records
+    w : array
+        The public point at which the private state starts.
+    neighbours : Neighbours
+    releases : Releases
+        How its answers leave the curator.
+    mechanism : Mechanism
+        What releases all of them.
+    """
+
+    data: Records
+    w: Vector
+    neighbours: Neighbours
+    releases: Releases
+    mechanism: Mechanism
+
+    @classmethod
+    def exact(cls, data: Records, w: Vector, mechanism: Mechanism) -> Self:
+        """For exact evaluation."""
+        return cls(data, w, Neighbours.REPLACE_ONE, Exact(), mechanism)
+
+    def wrong_kind(self, query: Query, needed: str) -> ValueError:
+        """The error for a mechanism of another kind than the query's sensitivity is for."""
+        return ValueError(f"{query.name} is released by a mechanism that {needed}, not {self.mechanism.name}")
+
+
+class Openable(Protocol[Opened]):
+    """A query with private state that is kept between its releases, all by one mechanism."""
+
+    def open(self, opening: Opening) -> Opened: ...
 
 
 class Query(ABC):
@@ -142,20 +174,26 @@ class Query(ABC):
 
     @abstractmethod
     def __call__(self, data: Records, *public: Vector) -> Vector:
-        """The exact answer: for the curator's eyes only."""
+        """The exact answer: not private."""
 
     @abstractmethod
     def sensitivity(self, neighbours: Neighbours) -> float | Vector:
         """How far neighbours move the answer: in the L2 norm, or a bound for each entry released alone."""
 
-    @abstractmethod
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
-        """Records of norm at most ``radius`` that show the sensitivity to be no larger than needed."""
+        """Records of norm at most ``radius`` that show the sensitivity to be no larger than needed.
 
-
-def wrong_kind(query: Query, mechanism: Mechanism, needed: str) -> ValueError:
-    """The error for a mechanism that does not suit an opened query, whose sensitivity is for another kind."""
-    return ValueError(f"{query.name} is released by a mechanism that {needed}, not {mechanism.name}")
+        By default two records with the largest slopes of opposite sign, at a public point that sets them
+        apart. They share almost all of their norm in feature 0 and differ in a small feature 1, along which
+        the public point is so large that every loss is at the steepest end of its range on both.
+        """
+        lean = 0.1 * radius
+        shared = np.sqrt(radius**2 - lean**2)
+        low, high = np.zeros(n_features), np.zeros(n_features)
+        low[:2], high[:2] = (shared, -lean), (shared, lean)
+        point = np.zeros(n_features + bool(constant))
+        point[1] = 1e6 / lean
+        return WorstCase((low, 1.0), (high, -1.0), (point,))
 
 
 def require_moderate(point: Vector | float) -> None:
@@ -179,18 +217,3 @@ def require_enforceable(
     wrong = clips[~((clips >= least) & (clips <= largest) | (clips == np.inf))]
     if wrong.size:
         raise ValueError(f"{name} must be from {least:g} to {largest:g}, got {float(wrong[0])!r}")
-
-
-def opposed_records(n_features: int, radius: float, constant: float) -> WorstCase:
-    """Two records with the largest slopes of opposite sign, at a public point that sets them apart.
-
-    They share almost all of their norm in feature 0 and differ in a small feature 1, along which the
-    public point is so large that every loss is at the steepest end of its range on both.
-    """
-    lean = 0.1 * radius
-    shared = np.sqrt(radius**2 - lean**2)
-    low, high = np.zeros(n_features), np.zeros(n_features)
-    low[:2], high[:2] = (shared, -lean), (shared, lean)
-    point = np.zeros(n_features + bool(constant))
-    point[1] = 1e6 / lean
-    return WorstCase((low, 1.0), (high, -1.0), (point,))

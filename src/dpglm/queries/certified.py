@@ -1,4 +1,4 @@
-"""Minimisers found with a certificate: how close they are is known from public values alone."""
+"""Minimisers with a certificate: a bound on their error that depends on public values alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..arrays import Vector
 from .proximal import Map, Prox, Steps, accelerated, inner, largest_eigenvalue, norm
 
 FARTHER = 17 / 16
-"""How much farther from the start than the minimiser may be a certified point may be."""
+"""How many times farther from the start than the minimiser a certified point may be."""
 
 _POWER_STEPS = 20
 _NEARLY = 1e-2
@@ -22,7 +22,7 @@ _FIRST_BLOCK = 30
 _MEMORY = 20
 _MOST_NUMBERS = 50_000_000
 _PATIENCE = 40
-_DIVERGED = 10.0  # a step so many times longer than the first one is a sign of it
+_DIVERGED = 10.0  # a step so many times longer than the first is taken as divergence
 
 
 @dataclass(frozen=True)
@@ -64,40 +64,25 @@ class Composite:
 def certified_minimiser(function: Composite, start: Vector, tolerance: float, farthest: float) -> Vector:
     """A point that is at most tolerance / strength from the minimiser.
 
-    Fast steps come first, and their end counts if it has a subgradient of norm at most ``tolerance`` and is
-    where a minimiser may be. If they do not end there in about as many steps as are enough for any table,
-    these follow, from the start.
+    Fast steps come first. Their end is accepted if it has a subgradient of norm at most ``tolerance`` and is
+    no farther from the start than a minimiser can be. Otherwise, after about as many steps as are enough for
+    any table, safe steps follow from the start.
 
-    Parameters
-    ----------
-    function : Composite
-    start : Vector
-    tolerance : float
-        The norm of a subgradient that is small enough.
-    farthest : float
-        How far the minimiser may be from the start, at most.
+    ``farthest`` bounds the distance of the minimiser from the start.
     """
-    with np.errstate(all="ignore"):  # a warning would tell of a record
+    with np.errstate(all="ignore"):  # a warning would depend on records
         found = _fast(function, start, tolerance, farthest)
-        return _sure(function, start, tolerance, farthest) if found is None else found
+        return _safe(function, start, tolerance, farthest) if found is None else found
 
 
-def sure_steps(condition: float, nearness: float) -> int:
-    """How many steps of the sure way are enough for any table.
-
-    Parameters
-    ----------
-    condition : float
-        1 + smoothness over strength.
-    nearness : float
-        How many times nearer than the start the end must be.
-    """
+def certified_steps(condition: float, nearness: float) -> int:
+    """How many safe steps end ``nearness`` times closer than the start, for any table of that condition."""
     fall = -math.log1p(-1 / math.sqrt(max(condition, 2.0)))
     return 1 + math.ceil((math.log(condition) + 2 * math.log(max(nearness, 1.0))) / fall)
 
 
-def _sure(function: Composite, w: Vector, tolerance: float, farthest: float) -> Vector:
-    """As many accelerated steps as are enough for any table, each of a length that is safe for any table.
+def _safe(function: Composite, w: Vector, tolerance: float, farthest: float) -> Vector:
+    """Accelerated steps: as many as are enough, and as short as is safe, for any table.
 
     One plain step, then the method of constant momentum (Beck, First-order methods in optimization, 10.7.7).
     """
@@ -105,7 +90,7 @@ def _sure(function: Composite, w: Vector, tolerance: float, farthest: float) -> 
     momentum = (root - 1) / (root + 1)
     steps = Steps(function.gradient, function.prox, 1 / function.smoothness)
     w = ahead = steps(w)
-    for _ in range(sure_steps(function.condition, farthest * function.strength / tolerance)):
+    for _ in range(certified_steps(function.condition, farthest * function.strength / tolerance)):
         before, w = w, steps(ahead)
         ahead = w + momentum * (w - before)
     return w
@@ -113,28 +98,28 @@ def _sure(function: Composite, w: Vector, tolerance: float, farthest: float) -> 
 
 def _fast(function: Composite, start: Vector, tolerance: float, farthest: float) -> Vector | None:
     """Accelerated and extrapolated steps in turn; None if they do not lead to a certificate."""
-    most = max(_FEWEST_STEPS, sure_steps(function.condition, farthest * function.strength / tolerance))
-    # The certificate divides by the step: one that is lost beside the point would certify anything.
+    most = max(_FEWEST_STEPS, certified_steps(function.condition, farthest * function.strength / tolerance))
+    # The certificate divides by the step length: a step lost to rounding would certify any point.
     shortest = 1 / function.smoothness
     steps = Steps(
         function.gradient, function.prox, max(shortest, 1 / largest_curvature(function.curve, len(start)))
     )
     w, first = start, norm(steps(start) - start) / steps.length
-    # As precise as is cheap, so that the way to the minimiser hardly shows in the last digits.
+    # As precise as is cheap, so that the last digits hardly depend on the path to the minimiser.
     goal = min(max(_PRECISION * first, 1e-4 * tolerance), tolerance / 4)
     limit, before, block = _DIVERGED * first + goal, math.inf, _FIRST_BLOCK
     while steps.taken < most:
         w, residual = accelerated(steps, w, goal * steps.length, block, limit * steps.length)
         diverged = not residual <= limit * steps.length
         if diverged:
-            # A step this short leads no point astray: momentum may, for a while.
+            # Steps this short converge; only momentum may overshoot for a while.
             w, limit = start, math.inf if steps.length <= shortest else limit
         elif residual > goal * steps.length:
             w, residual = _extrapolated(steps, w, goal * steps.length)
         slow = residual > before * steps.length / 2
         if not diverged and (slow or residual <= goal * steps.length):
             found, left = function.subgradient(w, steps.length)
-            # The rounding that the tolerance allows for is that of points which are no farther out.
+            # The tolerance allows for the rounding of points that are no farther out.
             if left <= tolerance and max(norm(w - start), norm(found - start)) <= FARTHER * farthest:
                 return found
         before = math.inf if diverged else residual / steps.length
@@ -150,7 +135,7 @@ def largest_curvature(curve: Map, dimension: int) -> float:
 
 
 def _extrapolated(steps: Steps, w: Vector, goal: float) -> tuple[Vector, float]:
-    """Steps extrapolated from the last ones (Anderson's mixing), as long as they pay; the shortest and where.
+    """Anderson mixing while it makes progress; the end of the shortest step, and its length.
 
     The next point is the mixture of the last ends at which, if steps were linear, the step would be least.
     """
@@ -196,7 +181,7 @@ class _Past:
             self.products = self.products[1:, 1:]
 
     def share(self, move: Vector) -> Vector | float:
-        """What differences of ends add up to where those of steps add up to this one, or nearly so."""
+        """The combination of end differences whose step differences sum to ``move``, in least squares."""
         if not self.moves:
             return 0.0
         ridge = 1e-14 * np.trace(self.products) * np.eye(len(self.moves))
@@ -204,4 +189,5 @@ class _Past:
             weights = np.linalg.solve(self.products + ridge, [inner(other, move) for other in self.moves])
         except np.linalg.LinAlgError:
             return 0.0
-        return np.sum([weight * end for weight, end in zip(weights, self.ends, strict=True)], axis=0)
+        mixed: Vector = np.sum([weight * end for weight, end in zip(weights, self.ends, strict=True)], axis=0)
+        return mixed

@@ -3,50 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Vector
+from ..arrays import Vector, soft_threshold
 from ..data.records import Records
-from ..kernels.arguments import Form, NoiseBlock
+from ..kernels.arguments import Form, NoiseBlock, Rule
 from ..losses import Loss
-from ..mechanisms import Additive, Gaussian, Mechanism
+from ..mechanisms import Additive, Gaussian
 from ..privacy import Neighbours
 from ..tables import Columns, Index
-from .base import (
-    LARGEST_LIMIT,
-    LEAST_LIMIT,
-    Exact,
-    Query,
-    Releases,
-    WorstCase,
-    opposed_records,
-    require_enforceable,
-    require_moderate,
-    wrong_kind,
-)
+from .base import LARGEST_LIMIT, LEAST_LIMIT, Opening, Query, require_enforceable, require_moderate
 
 
-class CoordinateRule(NamedTuple):
+class CoordinateRule(Rule):
     """The public step rule of a block: w_j <- prox(w_j - rate_j * released, step_j) for its penalty."""
-
-    rate: Vector
-    step: Vector
-    l1: Vector
-    l2: Vector
-    low: Vector
-    high: Vector
 
     def apply(self, j: int, w_j: float, released: float) -> float:
         """The new value of coordinate j."""
-        value = w_j - self.rate[j] * released
-        shrunk = (
-            np.sign(value)
-            * max(abs(value) - self.step[j] * self.l1[j], 0.0)
-            / (1 + self.step[j] * self.l2[j])
-        )
+        step = self.step[j]
+        shrunk = soft_threshold(w_j - self.rate[j] * released, step * self.l1[j]) / (1 + step * self.l2[j])
         return float(min(max(shrunk, self.low[j]), self.high[j]))
 
 
@@ -57,7 +35,7 @@ class CoordinateSums(Query):
     Guarantee
     ---------
     One record adds to coordinate j a number in [-C_j, C_j], so that sum moves by at most C_j if the
-    record is zeroed out, 2 C_j if it is replaced. Each coordinate is released, and paid for, alone.
+    record is zeroed out, 2 C_j if it is replaced. Each coordinate is released, and accounted for, alone.
     """
 
     name: ClassVar[str] = "clipped partial derivative"
@@ -70,35 +48,27 @@ class CoordinateSums(Query):
 
     def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
-        opened = self.open(data, w, Neighbours.REPLACE_ONE, Exact(), Gaussian(0.0))
+        opened = self.open(Opening.exact(data, w, Gaussian(0.0)))
         return np.array([opened.release(j) for j in range(len(w))])
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
         return self.clip * neighbours.records_moved
 
-    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
-        return opposed_records(n_features, radius, constant)
-
-    def open(
-        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
-    ) -> OpenCoordinates:
+    def open(self, opening: Opening) -> OpenCoordinates:
         """Start keeping the margins of every record at w."""
-        if not isinstance(mechanism, Additive):
-            raise wrong_kind(self, mechanism, "adds noise")
-        return OpenCoordinates(self, data, w, self.sensitivity(neighbours), releases, mechanism)
+        return OpenCoordinates(self, opening)
 
 
 class OpenCoordinates:
     """Private state (the margins) behind ``release``, ``move`` and ``descend``."""
 
-    def __init__(
-        self, query: CoordinateSums, data: Records, w: Vector, sensitivity: Vector,
-        releases: Releases, mechanism: Additive,
-    ) -> None:  # fmt: skip
-        self._query, self._sensitivity = query, sensitivity
-        self._releases, self._mechanism = releases, mechanism
+    def __init__(self, query: CoordinateSums, opening: Opening) -> None:
+        if not isinstance(opening.mechanism, Additive):
+            raise opening.wrong_kind(query, "adds noise")
+        data, self._releases, self._mechanism = opening.data, opening.releases, opening.mechanism
+        self._query, self._sensitivity = query, query.sensitivity(opening.neighbours)
         self._data, self._columns, self._tail = data, data.by_columns, data.intercept_column
-        self._w, self._z = np.array(w, dtype=np.float64), data.margins(w)
+        self._w, self._z = np.array(opening.w, dtype=np.float64), data.margins(opening.w)
 
     def release(self, j: int) -> float:
         """The partial derivative j, made private: costs one event."""
@@ -106,7 +76,8 @@ class OpenCoordinates:
         slope = self._data.slopes(self._query.loss, self._z[rows], rows)
         limit = self._query.clip[j]
         exact = float(np.clip(slope * entries, -limit, limit).sum())
-        return self._releases.give(exact, self._sensitivity[j], self._mechanism)
+        released: float = self._releases.give(exact, self._sensitivity[j], self._mechanism)
+        return released
 
     def move(self, j: int, value: float) -> None:
         """Set coordinate j of the public point: costs nothing."""
@@ -140,7 +111,7 @@ class OpenCoordinates:
         return moves, self._w.copy()
 
     def _require_finite(self, coordinates: NDArray[np.int64], noise: Vector, rule: CoordinateRule) -> None:
-        """Refuse a block that could overflow, whatever the records are."""
+        """Refuse a block that could overflow for some records."""
         largest = self._data.n_records * self._query.clip[coordinates] + np.abs(noise)
         require_moderate(np.abs(self._w).max() + np.sum(rule.rate[coordinates] * largest))
 

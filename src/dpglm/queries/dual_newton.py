@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Vector
+from ..arrays import Vector, soft_threshold
 from ..data.records import Records
 from ..losses import Loss
 
@@ -96,7 +96,7 @@ class DualNewton:
         # At a kink the slope is none of those beside it.
         kinks = np.abs(alpha + loss.derivative(u, y)) > _AT_AN_END * loss.lipschitz()
         ahead = w + loose * self._pull
-        shrunk = np.copysign(np.maximum(np.abs(ahead) - loose * form.l1, 0.0), ahead)
+        shrunk = soft_threshold(ahead, loose * form.l1)
         free = np.clip(shrunk, form.low, form.high)
         off = w - free
         value += float((form.l1 * np.abs(free) + off * (self._pull + off / (2 * loose))).sum())

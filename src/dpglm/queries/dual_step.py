@@ -9,24 +9,15 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Vector
+from ..arrays import Vector, soft_threshold
 from ..data.records import Records
 from ..kernels.arguments import DualPoint, DualVariables, Form
 from ..losses import Loss
-from ..mechanisms import Gaussian, Mechanism
+from ..mechanisms import Gaussian
 from ..mechanisms.sampling import Everyone, Sampling
 from ..privacy import Neighbours
 from ..tables import Index, Rows
-from .base import (
-    Exact,
-    Query,
-    Releases,
-    WorstCase,
-    opposed_records,
-    require_enforceable,
-    require_moderate,
-    wrong_kind,
-)
+from .base import Batch, Opening, Query, require_enforceable, require_moderate
 from .dual_newton import DualNewton
 
 T = TypeVar("T")
@@ -51,7 +42,7 @@ class DualForm:
     def point(self, v: Vector) -> Vector:
         """The coefficients at v."""
         mean = v / self.n
-        w = np.clip(np.copysign(np.maximum(np.abs(mean) - self.l1, 0.0), mean) / self.l2, self.low, self.high)
+        w: Vector = np.clip(soft_threshold(mean, self.l1) / self.l2, self.low, self.high)
         _, intercept = self.split(w)
         intercept += self.centre
         return w
@@ -99,14 +90,14 @@ class DualStep(Query):
     clip : float
         Largest norm of what a record adds.
     weight, constant_weight : float
-        How far the prediction of a record answers to its own step: the first times the squared norm of its
-        row plus the second times the square of the constant feature.
+        How much a record's prediction changes with its own step: the first times the squared norm of its row
+        plus the second times the square of the constant feature.
     shared_weight : float
-        How far it answers to the steps of others in the batch, taken to be as long as its own.
+        How much it changes with the rest of the batch, whose steps are taken to be as long as its own.
 
     Guarantee
     ---------
-    Whatever its dual variable is, a record adds a vector of norm at most C, so the sum moves by at most C
+    For any dual variable, a record adds a vector of norm at most C, so the sum moves by at most C
     if the record is zeroed out, 2C if it is replaced. The variables of all other records are functions of
     what was released and of their own coins, so they are the same for neighbours.
     """
@@ -124,33 +115,26 @@ class DualStep(Query):
 
     def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
-        return OpenDual(self, data, 0.0, Exact(), Gaussian(0.0)).step(w, Everyone())
+        return self.open(Opening.exact(data, w, Gaussian(0.0))).step(w, Everyone())
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return self.clip * neighbours.records_moved
 
-    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
-        return opposed_records(n_features, radius, constant)
-
-    def open(
-        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
-    ) -> OpenDual:
+    def open(self, opening: Opening) -> OpenDual:
         """Start with dual variables of 0."""
-        if not isinstance(mechanism, Gaussian):
-            raise wrong_kind(self, mechanism, "adds Gaussian noise")
-        return OpenDual(self, data, self.sensitivity(neighbours), releases, mechanism)
+        return OpenDual(self, opening)
 
 
 class OpenDual:
     """Dual variables behind ``step``, and without noise behind ``ascend``, ``polish`` and ``gap``."""
 
-    def __init__(
-        self, query: DualStep, data: Records, sensitivity: float, releases: Releases, mechanism: Gaussian
-    ) -> None:
-        self._query, self._data, self._sensitivity = query, data, sensitivity
-        self._releases, self._mechanism = releases, mechanism
+    def __init__(self, query: DualStep, opening: Opening) -> None:
+        if not isinstance(opening.mechanism, Gaussian):
+            raise opening.wrong_kind(query, "adds Gaussian noise")
+        data, self._releases, self._mechanism = opening.data, opening.releases, opening.mechanism
+        self._query, self._data, self._sensitivity = query, data, query.sensitivity(opening.neighbours)
         self._alpha = np.zeros(data.n_records)
-        with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a record
+        with np.errstate(over="ignore", invalid="ignore"):  # a warning would reveal something of a record
             own = query.weight * np.square(data.norms)
             own += query.constant_weight * np.square(data.intercept_column)
         self._weight = own + query.shared_weight
@@ -162,7 +146,7 @@ class OpenDual:
             lambda batch: self._answer(w, batch), self._keep, self._sensitivity, self._mechanism, sampling
         )
 
-    def _answer(self, w: Vector, batch: NDArray[np.intp] | None) -> tuple[Vector, Vector]:
+    def _answer(self, w: Vector, batch: Batch) -> tuple[Vector, Vector]:
         """The exact sum over a batch, and the steps of its records, which are not taken yet."""
         here: Index = slice(None) if batch is None else batch
         data = self._data if batch is None else self._data.rows(batch)
@@ -171,7 +155,7 @@ class OpenDual:
         moves = data.clipped(moves, self._query.clip)
         return data.t_dot(moves), moves
 
-    def _keep(self, batch: NDArray[np.intp] | None, moves: Vector) -> None:
+    def _keep(self, batch: Batch, moves: Vector) -> None:
         self._alpha[slice(None) if batch is None else batch] += moves
 
     def ascend(
@@ -190,7 +174,7 @@ class OpenDual:
         return self._exactly(v), order, steps
 
     def _pass(self, v: Vector, w: Vector, form: DualForm, order: NDArray[np.int64]) -> int:
-        """A step of each record of ``order``, those that moved being put first; their number."""
+        """A step of each record of ``order``; those that moved are put first. Returns their number."""
         loss, data = self._query.loss, self._data
         if loss.form is None:
             for i in order:
@@ -234,10 +218,9 @@ class OpenDual:
         return self._exactly(w), self._exactly(data.t_dot(self._alpha)), steps
 
     def gap(self, w: Vector, form: DualForm) -> tuple[float, float]:
-        """How far the objective at w is above its minimum at most, 0 if rounding hides it, and the objective.
+        """Upper bound on objective minus minimum at w, 0 if rounding hides it; and the objective.
 
-        Not private: noise must be 0. An intercept is held near its centre by its share of the form, which
-        costs nothing at the centre: the bound is for the minimum over the coefficients at the intercept of w.
+        Not private: noise must be 0. The minimum is over the coefficients, with the intercept held fixed.
         """
         self._require_no_noise()
         gap, primal = self._gap(w, form, self._alpha)
@@ -260,7 +243,8 @@ class OpenDual:
 
     def _exactly(self, answer: T) -> T:
         """An answer of a fit without noise."""
-        return self._releases.give(answer, 0.0, self._mechanism)
+        exact: T = self._releases.give(answer, 0.0, self._mechanism)
+        return exact
 
 
 _GAP_ERROR = 2.0**-50

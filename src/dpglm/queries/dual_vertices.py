@@ -9,9 +9,9 @@ import numpy as np
 
 from ..arrays import Vector
 from ..data.records import Records
-from ..mechanisms import Mechanism, Selection
+from ..mechanisms import Selection
 from ..privacy import Neighbours
-from .base import Query, Releases, WorstCase, require_moderate, wrong_kind
+from .base import Opening, Query, WorstCase, require_moderate
 from .minimiser import Minimiser
 
 
@@ -39,28 +39,24 @@ class DualVertices(Query):
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return self.minimiser.worst_case(n_features, radius, constant)
 
-    def open(
-        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
-    ) -> OpenDualVertices:
+    def open(self, opening: Opening) -> OpenDualVertices:
         """The scores for minimisers with the start w."""
-        if not isinstance(mechanism, Selection):
-            raise wrong_kind(self, mechanism, "selects")
-        sensitivity = float(self.sensitivity(neighbours)[0])
-        return OpenDualVertices(self, data, w, sensitivity, releases, mechanism)
+        return OpenDualVertices(self, opening)
 
 
 class OpenDualVertices:
     """Scores behind ``select``."""
 
-    def __init__(
-        self, query: DualVertices, data: Records, start: Vector, sensitivity: float,
-        releases: Releases, mechanism: Selection,
-    ) -> None:  # fmt: skip
-        self._query, self._data, self._start = query, data, start
-        self._sensitivity, self._releases, self._mechanism = sensitivity, releases, mechanism
+    def __init__(self, query: DualVertices, opening: Opening) -> None:
+        if not isinstance(opening.mechanism, Selection):
+            raise opening.wrong_kind(query, "selects")
+        self._query, self._opening = query, opening
+        self._sensitivity = float(query.sensitivity(opening.neighbours)[0])
 
     def select(self, linear: Vector) -> int:
         """A vertex whose score for a linear term is nearly the largest: costs one event."""
         require_moderate(linear)
-        scores = self._query(self._data, linear, self._start)
-        return self._releases.give(scores, self._sensitivity, self._mechanism)
+        opening = self._opening
+        scores = self._query(opening.data, linear, opening.w)
+        vertex: int = opening.releases.give(scores, self._sensitivity, opening.mechanism)
+        return vertex

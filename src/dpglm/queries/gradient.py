@@ -9,7 +9,7 @@ from ..arrays import Vector
 from ..data.records import Records
 from ..losses import Loss
 from ..privacy import Neighbours
-from .base import Query, WorstCase, opposed_records, require_enforceable
+from .base import Query, require_enforceable
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,3 @@ class ClippedGradient(Query):
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return self.clip * neighbours.records_moved
-
-    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
-        return opposed_records(n_features, radius, constant)

@@ -11,14 +11,7 @@ from ..arrays import Vector
 from ..data.records import Records
 from ..losses import Loss
 from ..privacy import Neighbours
-from .base import (
-    LARGEST_LIMIT,
-    LEAST_LIMIT,
-    Query,
-    WorstCase,
-    opposed_records,
-    require_enforceable,
-)
+from .base import LARGEST_LIMIT, LEAST_LIMIT, Query, require_enforceable
 
 
 @dataclass(frozen=True)
@@ -41,10 +34,9 @@ class InterceptSlope(Query):
     def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
         slopes = data.slopes(self.loss, data.margins(w))
-        return np.clip(slopes * data.intercept_column, -self.clip, self.clip).sum(keepdims=True)
+        terms = np.clip(slopes * data.intercept_column, -self.clip, self.clip)
+        total: Vector = np.sum(terms, keepdims=True)
+        return total
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return self.clip * neighbours.records_moved
-
-    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
-        return opposed_records(n_features, radius, constant)

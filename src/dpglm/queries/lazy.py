@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector, cache_lines
 from ..data.records import Records
-from ..kernels.arguments import Followed, Form, Heads, Terms
+from ..kernels.arguments import Followed, Form, Leading, Terms
 from ..tables import Weighed
 
 if TYPE_CHECKING:
     from .vertices import VertexScores
 
+RunOn = Callable[..., None]  # `Randomness.run_on`
+
 _TAIL_WIDTH = 0.5
-_HEAD_WIDTH = 0.5
+_LEADING_WIDTH = 0.5
 _LIGHT = 4.0
-_MOST_HEADS = 1 << 12
+_MOST_LEADING = 1 << 12
 _SMALLEST_FACTOR = 2.0**-200
 _SAFE = 1 + 2.0**-20
 
 
 def rounding_of_margins(reach: float, base: float) -> float:
-    """How far rounding moves margins up to ``reach`` beside an intercept, or slopes over the smoothness."""
+    """Bound on the rounding of margins up to ``reach`` plus an intercept, or of slopes over smoothness."""
     return 2.0**-46 * (reach + abs(base) + 1)
 
 
 class LazyVertices:
     """Private state of compiled Frank-Wolfe steps from given margins.
 
-    How far followed margins may lag behind the true ones, and which columns are heads, is chosen for speed
-    and changes no probability.
+    How far followed margins may lag behind the true ones, and which columns are leading, affects speed only,
+    not probabilities.
 
     Parameters
     ----------
@@ -66,8 +69,8 @@ class LazyVertices:
         """What the coefficients add to each margin."""
         return self._state[:, 0].copy()
 
-    def run(self, steps: Vector, run_on: Any) -> NDArray[np.int64]:
-        """Take steps of these shares of the way; the vertices selected, numbered as in `VertexScores`."""
+    def run(self, steps: Vector, run_on: RunOn) -> NDArray[np.int64]:
+        """Take steps of these sizes; the vertices selected, numbered as in `VertexScores`."""
         choices = np.empty(len(steps), dtype=np.int64)
         done = 0
         while done < len(steps):
@@ -75,29 +78,27 @@ class LazyVertices:
             factors = np.cumprod(np.append(1.0, 1 - steps[done:]))
             count = max(int(np.count_nonzero(factors >= _SMALLEST_FACTOR)) - 1, 1)
             block = slice(done, done + count)
-            self._run(choices[block], factors[: count + 1], steps[block], run_on)
+            factors = factors[: count + 1]
+            self._settle(count)
+            run_on(*self._arguments(choices[block], factors, steps[block] * self._radius / factors[1:]))
+            self._state[:, 0] *= factors[-1]
             done += count
         return choices
 
-    def _run(self, choices: NDArray[np.int64], factors: Vector, steps: Vector, run_on: Any) -> None:
-        self._settle(len(choices))
-        run_on(*self._arguments(choices, factors, steps * self._radius / factors[1:]))
-        self._state[:, 0] *= factors[-1]
-
-    def _arguments(self, choices: NDArray[np.int64], factors: Vector, pushes: Vector) -> tuple[Any, ...]:
+    def _arguments(self, choices: NDArray[np.int64], factors: Vector, pushes: Vector) -> tuple[object, ...]:
         """What ``run_on`` needs for a block: the kernel, the number of its draws, and its own arguments."""
         from ..kernels import calendar, steps
 
         plan = calendar.empty(factors, self._state.view(np.int32))
-        calendar.schedule_all(self._state, self._followed.slack, self._heads.slack, plan)
+        calendar.schedule_all(self._state, self._followed.slack, self._leading.slack, plan)
         return (
-            steps.run, len(choices), choices, pushes, self._table, self._terms, self._followed, self._heads,
+            steps.run, len(choices), choices, pushes, self._table, self._terms, self._followed, self._leading,
             self._bins, plan, self.work,
         )  # fmt: skip
 
     def _settle(self, steps: int) -> None:
-        """Let followed margins be the true ones, and choose how far they may lag in the coming steps."""
-        from ..kernels import bins, heads  # compiled code is loaded by those who use it
+        """Set followed margins to the true ones, and choose how far they may lag in the coming steps."""
+        from ..kernels import bins, leading  # compiled code is loaded by those who use it
         from ..kernels.steps import sort, widen
 
         n, p = self._data.n_records, self._query.n_features
@@ -111,7 +112,7 @@ class LazyVertices:
         reach = max(self._radius * weighed.largest, float(np.abs(state[:, 0]).max()))
         wobble = rounding_of_margins(reach, self._base)
         added_up = 4.0 * steps * n * 2.0**-52 * (loss.lipschitz() + 2 * loss.smoothness() * reach)
-        slack, head_slack, columns = self._choose_heads(weighed, added_up, 2 * reach)
+        slack, leading_slack, columns = self._choose_leading(weighed, added_up, 2 * reach)
         weights = sums[columns, 1]
         entry = _SAFE * (2 * weighed.grid + 2.0**-45 * self._query.clip)
         bend = _SAFE * loss.smoothness() * (slack + wobble)
@@ -120,46 +121,44 @@ class LazyVertices:
         lines = np.zeros((len(columns), 4))
         led = np.zeros(1, dtype=np.uint64), np.empty((0, 2), dtype=by_columns.entries.dtype)
         if columns.size:
-            led = heads.some_columns(by_columns, columns.astype(np.uint64), n)
+            led = leading.some_columns(by_columns, columns.astype(np.uint64), n)
         self._terms = Terms(Form.of(loss), self._base, weighed.cut)
         self._followed = Followed(state, sums, np.empty(p), slack)
-        self._heads = Heads(columns.astype(np.uint32), lines, *led, head_slack)
+        self._leading = Leading(columns.astype(np.uint32), lines, *led, leading_slack)
         if columns.size:
-            second_order = 0.5 * loss.curvature_lipschitz() * (head_slack + wobble) ** 2
+            second_order = 0.5 * loss.curvature_lipschitz() * (leading_slack + wobble) ** 2
             bend = _SAFE * (second_order + loss.smoothness() * wobble + added_up)
             lines[:, 2] = weights * bend + n * entry + self._line[0]
             sums[columns, 1] = -1.0 - np.arange(len(columns))
-            heads.start_heads(state, self._heads, self._terms)
+            leading.start_leading(state, self._leading, self._terms)
         self._bins = bins.empty(p, self._line)
-        sort(self._followed, self._heads, self._bins)
+        sort(self._followed, self._leading, self._bins)
 
-    def _choose_heads(
+    def _choose_leading(
         self, weighed: Weighed, added_up: float, farthest: float
     ) -> tuple[float, float, NDArray[np.int64]]:
-        """How far margins may lag, for sums and for heads, and the columns that are heads.
+        """How far margins may lag, for sums and for leading columns, and which columns are leading.
 
-        Bounds are then half a scale above scores.
-
-        There are none where their error would not be small: if terms are cut, if the curvature jumps, or if
-        so many changes of their lines would add up too much rounding. No margin lags by more than
-        ``farthest``, so no more is allowed for, however little a table weighs.
+        Bounds are then half a scale above scores. There are no leading columns where the error of their
+        models would not be small: if terms are cut, if the curvature jumps, or if the rounding of many
+        changes would add up to too much. No margin lags by more than ``farthest``, so no lag is larger.
         """
         loss, weights, inverse = self._query.loss, weighed.sums[:, 1], float(self._line[1])
         heaviest = float(weights.max(initial=0.0)) * inverse
         columns = np.empty(0, dtype=np.int64)
-        head_slack = math.inf
+        leading_slack = math.inf
         bounded = math.isfinite(loss.lipschitz()) and math.isfinite(loss.curvature_lipschitz())
         uncut = bounded and loss.lipschitz() * weighed.largest <= weighed.cut.limit
-        if uncut and added_up * heaviest <= _HEAD_WIDTH / 2 and heaviest > _LIGHT:
-            square = _least_of(2 * _HEAD_WIDTH, loss.curvature_lipschitz() * heaviest, farthest * farthest)
-            head_slack = math.sqrt(square)
+        if uncut and added_up * heaviest <= _LEADING_WIDTH / 2 and heaviest > _LIGHT:
+            square = _least_of(2 * _LEADING_WIDTH, loss.curvature_lipschitz() * heaviest, farthest * farthest)
+            leading_slack = math.sqrt(square)
             heaviest = _LIGHT
             columns = np.flatnonzero(weights > _LIGHT / inverse)
-            if len(columns) > _MOST_HEADS:
+            if len(columns) > _MOST_LEADING:
                 columns = columns[np.argsort(weights[columns])]
-                heaviest = float(weights[columns[-_MOST_HEADS - 1]]) * inverse
-                columns = columns[-_MOST_HEADS:]
-        return _least_of(_TAIL_WIDTH, loss.smoothness() * heaviest, farthest), head_slack, columns
+                heaviest = float(weights[columns[-_MOST_LEADING - 1]]) * inverse
+                columns = columns[-_MOST_LEADING:]
+        return _least_of(_TAIL_WIDTH, loss.smoothness() * heaviest, farthest), leading_slack, columns
 
 
 def _least_of(width: float, rate: float, farthest: float) -> float:

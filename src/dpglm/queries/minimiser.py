@@ -13,17 +13,11 @@ from ..arrays import Vector
 from ..data.records import Records
 from ..errors import UnsupportedProblem
 from ..losses import Loss
-from ..mechanisms import LinearTerm, Mechanism
+from ..mechanisms import LinearTerm
 from ..penalties import Penalty
 from ..privacy import Neighbours
-from .base import (
-    Query,
-    Releases,
-    WorstCase,
-    opposed_records,
-    require_enforceable,
-)
-from .certified import FARTHER, Composite, certified_minimiser, sure_steps
+from .base import Opening, Query, WorstCase, require_enforceable
+from .certified import FARTHER, Composite, certified_minimiser, certified_steps
 
 TOLERANCE = 1e-8
 """Norm of the subgradient that is asked for, over what one record adds to the gradient at most."""
@@ -31,8 +25,8 @@ TOLERANCE = 1e-8
 _UNIT = 2.0**-53
 _SHRINKING = 3.0  # roundings where the quadratic term shrinks the argument and the length of a proximal step
 _HOLDING = 6.0  # those of the proximal step of the intercept
-_MOST_SURE_STEPS = 50_000
-_MOST_SURE_STEPS_A_ROOT = 200  # of n: the default penalties have a condition of about n
+_MOST_STEPS = 50_000
+_MOST_STEPS_A_ROOT = 200  # of n: the default penalties have a condition of about n
 
 
 @dataclass(frozen=True)
@@ -40,8 +34,8 @@ class Minimiser(Query):
     """The w that minimises mean loss + penalty + quadratic and linear terms.
 
     The objective is (1/n) sum of loss(x_i · w, y_i) + penalty(w) + quadratic / 2 norm(w)² + linear · w. The
-    slope of a record's loss is clipped so that its gradient has norm at most ``clip``: that is the slope of
-    a convex loss which goes on in a straight line. The intercept is the last coefficient, has no part in the
+    slope of a record's loss is clipped so that its gradient has norm at most ``clip``: it is the slope of a
+    convex loss that is continued linearly. The intercept is the last coefficient; it has no part in the
     penalty and in ``quadratic``, and is held around its start by ``hold`` / 2 (w - start)².
 
     Parameters
@@ -58,7 +52,7 @@ class Minimiser(Query):
     quadratic : float
         Strength of the quadratic term of the features.
     hold : float, optional
-        Strength of what holds the intercept; None without one.
+        Strength of the term that holds the intercept; None without an intercept.
     push : float
         Largest norm of the public linear term plus that of the start times the strength.
 
@@ -87,7 +81,7 @@ class Minimiser(Query):
                 "no minimiser is private if rows have no bound: Bounds must limit their norm"
             )
         require_enforceable("clip", self.clip)
-        # No gradient is longer, and the price of a random linear term is for a clip that some may reach.
+        # No gradient is longer, and a random linear term is accounted for with a clip that can be reached.
         object.__setattr__(self, "clip", min(self.clip, self._largest_gradient))
         if not math.isfinite(self.clip):
             raise UnsupportedProblem(f"the slopes of {self.loss.name} have no bound: clip must be finite")
@@ -101,7 +95,7 @@ class Minimiser(Query):
                 "hides a record: use a penalty with one, such as L2, ElasticNet or Submodular(..., l2=...)"
             )
 
-    @cached_property
+    @property
     def strength(self) -> float:
         """The least strong convexity in any coordinate."""
         features = self.penalty.strong_convexity + self.quadratic
@@ -117,14 +111,14 @@ class Minimiser(Query):
         return (TOLERANCE + self._rounding(push)) * self.clip / self.n_records
 
     def error(self, push: float) -> float:
-        """How far from the exact minimiser the answer may be, for a linear term of at most that norm."""
+        """Bound on the distance from the exact minimiser, for a linear term of at most that norm."""
         relative = TOLERANCE + 2 * self._rounding(push)
         if not relative < 1:
             raise UnsupportedProblem(
                 "double precision does not find this minimiser closely enough: use a stronger L2 part"
             )
-        steps = sure_steps(self._condition, (self.clip + push) / self.tolerance(push))
-        most = max(_MOST_SURE_STEPS, _MOST_SURE_STEPS_A_ROOT * math.isqrt(self.n_records))
+        steps = certified_steps(self._condition, (self.clip + push) / self.tolerance(push))
+        most = max(_MOST_STEPS, _MOST_STEPS_A_ROOT * math.isqrt(self.n_records))
         if steps > most:
             raise UnsupportedProblem(
                 f"this minimiser takes up to {steps:,} steps, {most:,} are allowed: use a stronger L2 "
@@ -133,8 +127,8 @@ class Minimiser(Query):
         return relative * self.clip / (self.n_records * self.strength)
 
     def _rounding(self, push: float) -> float:
-        """How far a computed subgradient may be off, over what one record adds to it at most."""
-        # Sums of n terms round, and so do margins of p, the proximal step and the difference it leaves.
+        """Bound on the rounding error of a computed subgradient, over what one record adds to it at most."""
+        # Rounding of sums of n terms, margins of p terms, the proximal step and the difference it leaves.
         prox = self.penalty.prox_rounding(self.n_features, _SHRINKING if self.quadratic else 0.0)
         if self.hold is not None:
             prox = max(prox, _HOLDING)
@@ -147,10 +141,9 @@ class Minimiser(Query):
         return 1 + self.smoothness / self.strength
 
     def perturbation(self, neighbours: Neighbours) -> dict[str, Any]:
-        """What the price of a random linear term depends on besides its size.
+        """The parameters of `dpglm.accounting.ObjectivePerturbation` besides the size of the linear term.
 
-        These are the parameters of `dpglm.accounting.ObjectivePerturbation`. Where nothing bounds the slope,
-        nothing is known of how the curvature follows from it.
+        Where nothing bounds the slope, nothing is known of how the curvature follows from it.
         """
         largest = self._largest_gradient
         return {
@@ -171,9 +164,9 @@ class Minimiser(Query):
         return self.n_features + (self.hold is not None)
 
     def perturbed_error(self, length: float, moved: float) -> float:
-        """How far from the exact minimiser the answer may be with a linear term in the sum over the records.
+        """Bound on the distance from the exact minimiser with a linear term in the sum over the records.
 
-        The term has at most that length, and was moved by at most ``moved`` from the one that is meant.
+        The term has norm at most ``length``, and is at most ``moved`` from the intended one.
         """
         return self.error(self.push + length / self.n_records) + moved / (self.n_records * self.strength)
 
@@ -187,41 +180,33 @@ class Minimiser(Query):
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         """Two records of opposite gradients, the linear term pulling to where the slopes of both are full."""
-        case = opposed_records(n_features, radius, constant)
+        case = super().worst_case(n_features, radius, constant)
         linear = np.zeros(n_features + bool(constant))
         linear[1] = -self.push
         return replace(case, public=(linear, np.zeros_like(linear)))
 
-    def open(
-        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
-    ) -> OpenMinimiser:
+    def open(self, opening: Opening) -> OpenMinimiser:
         """The objective with its start at w, to be minimised with a random linear term.
 
         A mechanism that is priced for another objective is refused.
         """
-        facts = self.perturbation(neighbours)
-        if not isinstance(mechanism, LinearTerm) or any(
-            getattr(mechanism, name) != fact for name, fact in facts.items()
-        ):
-            raise ValueError("the linear term is priced for another objective")
-        objective = Objective(self, data, np.zeros_like(w), w)
-        return OpenMinimiser(objective, neighbours.records_moved * self.clip, releases, mechanism)
+        return OpenMinimiser(self, opening)
 
 
 class Objective:
-    """The objective of a `Minimiser` over a table: for the curator's eyes only."""
+    """The objective of a `Minimiser` over a table: not private."""
 
     def __init__(self, query: Minimiser, data: Records, linear: Vector, start: Vector) -> None:
         if (data.n_records, data.n_features) != (query.n_records, query.n_features):
             raise ValueError("the minimiser is asked of a table of another size than planned")
-        # True of every table that was made with the bounds of the problem, whatever its records are.
+        # True of every table made with the bounds of the problem: this reveals nothing of its records.
         if not (data.row_norms <= query.radius * (1 + 1e-9)).all():
             raise ValueError("the records were not clipped into the bounds that the minimiser is planned for")
         longest = np.linalg.norm(linear) + query.strength * np.linalg.norm(start)
         if not longest <= query.push * (1 + 1e-12):
             raise ValueError("the linear term or the start is larger than planned")
         self._query, self._data, self._linear, self._start = query, data, linear, start
-        with np.errstate(all="ignore"):  # a warning would tell of a record
+        with np.errstate(all="ignore"):  # a warning would depend on records
             self._limit = query.clip / data.row_norms
 
     @property
@@ -235,23 +220,16 @@ class Objective:
         linear = self._linear + more
         # As in `error`, which the sensitivity is made of, and in `perturbed_error`.
         push = query.push + float(np.linalg.norm(more))
-        return certified_minimiser(
-            Composite(
-                lambda w: self._slope(w) + linear,
-                self._prox,
-                self._curve,
-                query.smoothness,
-                query.strength,
-            ),
-            self._start,
-            query.tolerance(push),
-            (query.clip + float(np.linalg.norm(linear))) / query.strength,
+        function = Composite(
+            lambda w: self._slope(w) + linear, self._prox, self._curve, query.smoothness, query.strength
         )
+        farthest = (query.clip + float(np.linalg.norm(linear))) / query.strength
+        return certified_minimiser(function, self._start, query.tolerance(push), farthest)
 
     def implied(self, w: Vector) -> tuple[Vector, float]:
         """The linear term times n that has its minimiser at w, and the log-determinant of the Hessian there.
 
-        Only the L2 part of the penalty is looked at: with others this is no density, but still a statistic.
+        Only the L2 part of the penalty counts: with other parts this is no density, but still a statistic.
         """
         query, data, n = self._query, self._data, self._query.n_records
         strengths = np.full(query.dimension, query.penalty.strong_convexity + query.quadratic)
@@ -287,15 +265,21 @@ class Objective:
 class OpenMinimiser:
     """An objective behind ``release``."""
 
-    def __init__(
-        self, objective: Objective, sensitivity: float, releases: Releases, mechanism: LinearTerm
-    ) -> None:
-        self._objective, self._sensitivity = objective, sensitivity
-        self._releases, self._mechanism = releases, mechanism
+    def __init__(self, query: Minimiser, opening: Opening) -> None:
+        facts = query.perturbation(opening.neighbours)
+        if not isinstance(opening.mechanism, LinearTerm) or any(
+            getattr(opening.mechanism, name) != fact for name, fact in facts.items()
+        ):
+            raise ValueError("the linear term is priced for another objective")
+        self._objective = Objective(query, opening.data, np.zeros_like(opening.w), opening.w)
+        self._sensitivity = opening.neighbours.records_moved * query.clip
+        self._opening = opening
 
     def release(self) -> Vector:
         """The minimiser with a random linear term: costs one event.
 
         The sensitivity in whose units that term is drawn is that of the sum of gradients.
         """
-        return self._releases.give(self._objective, self._sensitivity, self._mechanism)
+        opening = self._opening
+        w: Vector = opening.releases.give(self._objective, self._sensitivity, opening.mechanism)
+        return w

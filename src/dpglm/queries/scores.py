@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,23 +11,11 @@ from numpy.typing import NDArray
 from ..arrays import Vector
 from ..data.records import Records
 from ..losses import Loss
-from ..mechanisms import Exponential, Gaussian, Mechanism, Round
+from ..mechanisms import Exponential, Gaussian, Round
 from ..mechanisms.base import Kept
 from ..privacy import Neighbours
 from ..tables import Columns
-from .base import (
-    LARGEST_LIMIT,
-    LEAST_LIMIT,
-    Draws,
-    Exact,
-    Query,
-    Releases,
-    WorstCase,
-    opposed_records,
-    require_enforceable,
-    require_moderate,
-    wrong_kind,
-)
+from .base import LARGEST_LIMIT, LEAST_LIMIT, Draws, Opening, Query, require_enforceable, require_moderate
 
 RULES = {"gs": 0, "gs-s": 0, "gs-r": 1, "gs-q": 2}
 """Greedy rules; GS is GS-s of a penalty without kinks."""
@@ -39,7 +27,7 @@ _LEAST_RATIO, _LARGEST_RATIO = 1e-130, 1e130  # squares of scores are normal num
 
 @dataclass(frozen=True, eq=False)
 class CoordinateScores(Query):
-    """For each coordinate j, n times how much a step along it promises, by a slope g_j of clipped terms.
+    """Score of coordinate j: n times the estimated progress of a step along it, from its clipped slope g_j.
 
     With M_j the curvature along coordinate j and psi its penalty, the rules are
 
@@ -82,34 +70,28 @@ class CoordinateScores(Query):
 
     def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
-        exact = self.open(data, w, Neighbours.REPLACE_ONE, Exact(), Round(Exponential(0.0), Gaussian(0.0)))
+        exact = self.open(Opening.exact(data, w, Round(Exponential(0.0), Gaussian(0.0))))
         return np.asarray(exact.step()[0])
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
         return self.clip / np.sqrt(self.curvature) * neighbours.records_moved * (1 + _SCORE_ERROR)
 
-    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
-        return opposed_records(n_features, radius, constant)
-
-    def open(
-        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
-    ) -> OpenScores:
+    def open(self, opening: Opening) -> OpenScores:
         """Start keeping the margins, slopes and sums of every record at w."""
-        if not isinstance(mechanism, Round):
-            raise wrong_kind(self, mechanism, "selects, then adds noise")
-        return OpenScores(self, data, w, neighbours, releases, mechanism)
+        return OpenScores(self, opening)
 
 
 class OpenScores:
     """Private state (margins, slopes, sums, scores) behind ``step`` and ``move``."""
 
-    def __init__(
-        self, query: CoordinateScores, data: Records, w: Vector, neighbours: Neighbours,
-        releases: Releases, mechanism: Round,
-    ) -> None:  # fmt: skip
+    def __init__(self, query: CoordinateScores, opening: Opening) -> None:
         from ..kernels.scores import scores  # compiled code is loaded by those who use it
 
-        self._query, self._data, self._releases, self._round = query, data, releases, mechanism
+        if not isinstance(opening.mechanism, Round):
+            raise opening.wrong_kind(query, "selects, then adds noise")
+        data, w, moved = opening.data, opening.w, opening.neighbours.records_moved
+        self._query, self._data = query, data
+        self._releases, self._round = opening.releases, opening.mechanism
         self._n, self._compiled = data.n_records, scores
         self._arguments = (*query.form, data.n_features)
         self._require_precise(slice(None), w)
@@ -118,12 +100,12 @@ class OpenScores:
             len(w), dtype=np.int32 if len(w) < 2**31 else np.int64
         )
         self._z = data.margins(w)
-        self._largest = float(query.sensitivity(neighbours).max())
-        self._sensitivity = query.clip * neighbours.records_moved
+        self._largest = float(query.sensitivity(opening.neighbours).max())
+        self._sensitivity = query.clip * moved
         self._slopes = data.slopes(query.loss, self._z)
         self._clipped = data.sums(query.clip, query.reach)
         self._clipped.shift(slice(None), np.zeros_like(self._slopes), self._slopes)
-        self._points, self._roots = self._clipped.notes, np.sqrt(query.curvature)
+        self._points, self._roots = self._clipped.scratch, np.sqrt(query.curvature)
         self._points[:] = np.column_stack([w, query.curvature])
         self._sums = np.empty(0)
         self._kept: Kept | None = None
@@ -136,7 +118,9 @@ class OpenScores:
         if not self._releases.in_blocks:
             self._current = True
             answer = self._scores(self._all), self._sums.copy()
-            return self._releases.give(answer, (self._largest, self._sensitivity), self._round)
+            sensitivities = self._largest, self._sensitivity
+            released: tuple[int, float] = self._releases.give(answer, sensitivities, self._round)
+            return released
         draws = self._releases.spend(self._round, entries=len(self._all))
         j = self._selected(draws)
         sensitivity = draws.padded(self._sensitivity[j])
@@ -149,8 +133,8 @@ class OpenScores:
             self._kept, self._current = self._round.selection.keep(scores, sensitivity), True
             if self._kept is None:
                 return self._round.selection.release(scores, sensitivity, draws.randomness)
-            self._watch(self._kept, self._all)
-        return self._kept.draw(draws.randomness, self._score)
+            self._track(self._kept, self._all)
+        return self._kept.draw(draws.randomness, lambda j: float(self._scores(self._all[j : j + 1])[0]))
 
     def move(self, j: int, value: float) -> None:
         """Set coordinate j of the public point: costs nothing."""
@@ -168,15 +152,12 @@ class OpenScores:
             self._current = False
         elif self._current and self._kept is not None:
             sorted_anew = self._kept.update(touched, self._scores(touched), lambda: self._scores(self._all))
-            self._watch(self._kept, self._all if sorted_anew else touched)
+            self._track(self._kept, self._all if sorted_anew else touched)
 
-    def _watch(self, kept: Kept, index: NDArray[np.signedinteger]) -> None:
-        """Hear of these coordinates again when their sums may have taken their scores out of their room."""
-        room = kept.room(index) - 2 * _SCORE_ERROR * self._largest
-        self._clipped.watch(index, room * self._roots[index])
-
-    def _score(self, j: int) -> float:
-        return float(self._scores(self._all[j : j + 1])[0])
+    def _track(self, kept: Kept, index: NDArray[np.signedinteger]) -> None:
+        """List these coordinates again once their sums may have moved their scores beyond their slack."""
+        slack = kept.slack(index) - 2 * _SCORE_ERROR * self._largest
+        self._clipped.track(index, slack * self._roots[index])
 
     def _scores(self, index: NDArray[np.signedinteger]) -> Vector:
         rule = RULES[self._query.rule]
@@ -188,10 +169,10 @@ class OpenScores:
         if not ((low <= coefficients) & (coefficients <= high)).all():
             raise ValueError("the scores of a point outside the penalty's interval are not defined")
 
-    def _require_precise(self, j: int | slice, w_j: Any) -> None:
+    def _require_precise(self, j: int | slice, w_j: float | Vector) -> None:
         """Refuse a public point at which the rounding of a score could exceed what is allowed for it."""
         l1, l2, _, _ = self._query.form
-        excess = self._n * (l1 + l2 * abs(w_j)) - 2.0**35 * self._query.clip[j]
+        excess = self._n * (l1 + l2 * np.abs(w_j)) - 2.0**35 * self._query.clip[j]
         if not (excess <= 0 if isinstance(excess, float) else (excess <= 0).all()):
             raise FloatingPointError(
                 "the penalty is so large beside the clip that rounding would show: use a larger clip"

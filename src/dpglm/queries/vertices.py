@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,21 +12,11 @@ from numpy.typing import NDArray
 from ..arrays import Vector
 from ..data.records import Records
 from ..losses import Loss
-from ..mechanisms import Exponential, Gaussian, Mechanism
+from ..mechanisms import Exponential, Gaussian
 from ..mechanisms.base import Kept
 from ..privacy import Neighbours
-from ..tables import Index, RowsAndColumns
-from .base import (
-    Draws,
-    Exact,
-    Query,
-    Releases,
-    WorstCase,
-    opposed_records,
-    require_enforceable,
-    require_moderate,
-    wrong_kind,
-)
+from ..tables import ClippedSums, Index, RowsAndColumns
+from .base import Draws, Opening, Query, require_enforceable, require_moderate
 from .lazy import LazyVertices, rounding_of_margins
 
 _SMALLEST_FACTOR = 2.0**-200
@@ -36,17 +26,17 @@ _FEWEST_STEPS = 16  # of the grid in a scale; padding may double the grid
 
 @dataclass(frozen=True, eq=False)
 class VertexScores(Query):
-    """For the vertices of an L1 ball around 0, n times how fast the mean loss falls towards each.
+    """Score of each vertex of an L1 ball around 0: n times how fast the mean loss falls towards it.
 
     Entry 2 j + 1 is the score of the vertex along +e_j and entry 2 j that of its opposite: -G_j and G_j, with
     G_j the sum over the records of slope * x_j cut to [-clip, clip]. The sign of a vertex is part of the
-    choice, so it is paid for.
+    choice, so its privacy is accounted for.
 
     Guarantee
     ---------
     One record adds to a score a number in [-C, C]: it moves by at most C if the record is zeroed out, 2 C if
-    it is replaced. That holds whatever margin a record's slope is taken at, as long as it is a function of
-    that record and of public values. Proof: docs/proofs/vertex_scores.md.
+    it is replaced. That holds at any margin that is a function of the record and of public values. Proof:
+    docs/proofs/vertex_scores.md.
 
     Parameters
     ----------
@@ -57,11 +47,11 @@ class VertexScores(Query):
     largest : float
         Public bound on the absolute value of a feature.
     structure : str
-        "lazy" computes few sums and has scores at the true margins; others, named in
-        `dpglm.mechanisms.STRUCTURES`, keep all of them.
+        "lazy" computes few sums, and has scores at the true margins; others, named in
+        `dpglm.mechanisms.STRUCTURES`, keep all sums.
     refresh : float
-        Where scores are kept, the margins of all records follow a shrinking of the coefficients after it has
-        changed them by this share; a selected feature brings its own records up to date at once.
+        Where scores are kept, the margins of all records are updated after shrinking has changed the
+        coefficients by this share; a selected feature updates its own records at once.
     """
 
     name: ClassVar[str] = "vertex scores"
@@ -78,57 +68,52 @@ class VertexScores(Query):
 
     def __call__(self, data: Records, *public: Vector) -> Vector:
         (w,) = public
-        return np.asarray(self.open(data, w, Neighbours.REPLACE_ONE, Exact(), Exponential(0.0)).select())
+        return np.asarray(self.open(Opening.exact(data, w, Exponential(0.0))).select())
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
         return np.full(2 * self.n_features, self.clip * neighbours.records_moved)
 
-    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
-        return opposed_records(n_features, radius, constant)
-
-    def open(
-        self, data: Records, w: Vector, neighbours: Neighbours, releases: Releases, mechanism: Mechanism
-    ) -> OpenVertices:
+    def open(self, opening: Opening) -> OpenVertices:
         """Start keeping the margins of every record at w."""
-        if not isinstance(mechanism, Exponential):
-            raise wrong_kind(self, mechanism, "selects by exponential weights")
-        sensitivity = float(self.clip * neighbours.records_moved)
-        return OpenVertices(self, data.without_zeros, w, sensitivity, releases, mechanism)
+        return OpenVertices(self, opening)
 
 
 class OpenVertices:
     """Private state (margins with a shared factor, slopes, sums) behind ``select``, ``shrink``, ``move``."""
 
-    def __init__(
-        self, query: VertexScores, data: Records, w: Vector, sensitivity: float,
-        releases: Releases, mechanism: Exponential,
-    ) -> None:  # fmt: skip
-        self._query, self._data, self._sensitivity = query, data, sensitivity
-        self._releases, self._mechanism = releases, mechanism
-        features, intercept = data.split(w)
+    def __init__(self, query: VertexScores, opening: Opening) -> None:
+        if not isinstance(opening.mechanism, Exponential):
+            raise opening.wrong_kind(query, "selects by exponential weights")
+        self._query, self._data = query, (data := opening.data.without_zeros)
+        self._releases, self._mechanism = opening.releases, opening.mechanism
+        self._sensitivity = float(query.clip * opening.neighbours.records_moved)
+        features, intercept = data.split(opening.w)
         self._size = float(np.abs(features).sum())
         self._base = float(intercept.sum() * data.constant)
         self._rest = np.where(data.scale > 0, self._base, 0.0)
         self._v = data.dot(np.concatenate([features, 0.0 * intercept])) if self._size else 0.0 * self._rest
         self._factor = self._refreshed = 1.0
         self._refresh = 0.0 if query.structure == "lazy" else query.refresh
-        self._clipped: Any = None
+        self._clipped: ClippedSums | None = None
         self._kept: Kept | None = None
 
     def select(self) -> int:
         """A vertex whose score is nearly the largest: costs one event."""
-        if self._clipped is None:
-            self._keep_sums()
+        clipped = self._keep_sums() if self._clipped is None else self._clipped
         if not self._releases.in_blocks:
-            return self._releases.give(self._scores(slice(None)), self._sensitivity, self._mechanism)
+            scores = self._scores(clipped, slice(None))
+            vertex: int = self._releases.give(scores, self._sensitivity, self._mechanism)
+            return vertex
         draws = self._releases.spend(self._mechanism, entries=2 * self._query.n_features)
         if self._kept is None:
-            scores, sensitivity = self._scores(slice(None)), draws.padded(self._sensitivity)
+            scores, sensitivity = self._scores(clipped, slice(None)), draws.padded(self._sensitivity)
             structure = "auto" if self._query.structure == "lazy" else self._query.structure
             self._kept = self._mechanism.keep(scores, sensitivity, structure)
             if self._kept is None:
                 return self._mechanism.release(scores, sensitivity, draws.randomness)
-        return self._kept.draw(draws.randomness, self._score)
+        return self._kept.draw(
+            draws.randomness, lambda vertex: float(self._scores(clipped, np.array([vertex // 2]))[vertex % 2])
+        )
 
     def shrink(self, factor: float) -> None:
         """Multiply all coefficients of the public point, but not the intercept: costs nothing."""
@@ -149,11 +134,10 @@ class OpenVertices:
         require_moderate(amount)
         rows, entries = self._data.column(j)
         self._v[rows] += amount / self._factor * entries
-        if self._clipped is not None:
-            self._set_margins(rows, j)
+        self._set_margins(rows, j)
 
     def run(self, steps: Vector, radius: float) -> NDArray[np.int64]:
-        """Select a vertex and move towards it by a share of the way, once for each of the steps; the choices.
+        """Select a vertex and move towards it by a step of the given size, once for each step; the choices.
 
         Where the structure is lazy and the loss has a compiled form, compiled code takes all steps at once.
         """
@@ -170,17 +154,18 @@ class OpenVertices:
         return choices
 
     def gap(self, radius: float) -> float:
-        """How far the mean loss is above its minimum over the ball at most; not private: noise must be 0."""
+        """Upper bound on mean loss minus its minimum over the ball; not private: noise must be 0."""
         if self._mechanism.noise > 0:
             raise ValueError("the Frank-Wolfe gap is not private: it is available without noise only")
         part = self._factor * self._v
         slopes = self._data.slopes(self._query.loss, part + self._rest)
         sums, _ = self._data.split(self._data.t_dot(slopes))
         gap = float(slopes @ part + radius * np.abs(sums).max(initial=0.0)) / self._data.n_records
-        return self._releases.give(gap, 0.0, Gaussian(0.0))
+        given: float = self._releases.give(gap, 0.0, Gaussian(0.0))
+        return given
 
     def _can_be_lazy(self, radius: float) -> bool:
-        """Whether bounds of sums can be much less than a scale above them, by what is public."""
+        """Whether, by what is public, bounds of sums can be above them by much less than a scale."""
         loss, largest, noise = self._query.loss, self._query.largest, self._mechanism.noise
         if self._query.structure != "lazy" or loss.form is None or not noise > 0:
             return False
@@ -200,14 +185,14 @@ class OpenVertices:
 
     @property
     def _linear(self) -> bool:
-        """Whether sums are those of v times the factor plus others that stay: then nothing lags behind."""
+        """Whether sums are linear in the factor: then none lags behind."""
         return self._query.loss.form == 0 and math.isinf(self._query.clip)
 
-    def _keep_sums(self) -> None:
+    def _keep_sums(self) -> ClippedSums:
         p = self._query.n_features
         limit = np.full(p + bool(self._data.constant), math.inf)
         limit[:p] = self._query.clip
-        self._clipped = self._data.sums(limit, np.full(len(limit), math.inf))
+        self._clipped = clipped = self._data.sums(limit, np.full(len(limit), math.inf))
         self._slopes = np.zeros(self._data.n_records)
         self._stay = np.zeros(p)
         if self._linear:
@@ -216,29 +201,32 @@ class OpenVertices:
         self._kept = None
         self._refreshed = self._factor
         self._set_margins(slice(None), 0)
+        return clipped
 
     def _set_margins(self, rows: Index, j: int) -> None:
-        """Bring the sums up to date with the margins of some rows."""
+        """Bring the sums, where they are kept, up to date with the margins of some rows."""
+        clipped = self._clipped
+        if clipped is None:
+            return
         old = np.array(self._slopes[rows])
         new = np.array(self._v[rows])
         if not self._linear:
             z = self._factor * new + self._rest[rows]
             new = self._data.slopes(self._query.loss, z, rows)
         self._slopes[rows] = new
-        touched = self._clipped.shift(rows, old, new, j)
+        touched = clipped.shift(rows, old, new, j)
         if touched is None:
             self._kept = None
-        if self._kept is not None:
+        elif self._kept is not None:
             features = touched[touched < self._query.n_features]
             index = (2 * features[:, None] + np.arange(2)).ravel()
-            self._kept.update(index, self._scores(features), lambda: self._scores(slice(None)))
+            self._kept.update(
+                index, self._scores(clipped, features), lambda: self._scores(clipped, slice(None))
+            )
 
-    def _scores(self, features: Index) -> Vector:
+    def _scores(self, clipped: ClippedSums, features: Index) -> Vector:
         """Scores of both vertices of each of these features."""
-        sums = self._data.split(self._clipped.sums)[0][features]
+        sums = self._data.split(clipped.sums)[0][features]
         if self._linear:
             sums = self._factor * sums + self._stay[features]
         return np.column_stack([sums, -sums]).ravel()
-
-    def _score(self, vertex: int) -> float:
-        return float(self._scores(np.array([vertex // 2]))[vertex % 2])

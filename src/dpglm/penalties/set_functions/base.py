@@ -29,7 +29,7 @@ class SetFunction(ABC):
     is a norm, and the largest convex function that is at most F(support of w) wherever all
     abs(w_j) <= 1. See Bach, "Structured sparsity-inducing norms through submodular functions".
 
-    A subclass says `gains`; the rest follows from them, and a subclass with a closed form replaces it.
+    A subclass defines `gains`; all else follows from them, and may be overridden by a closed form.
     """
 
     @property
@@ -111,7 +111,7 @@ class SetFunction(ABC):
     def minimiser(self, worth: Vector, step: float, taken: Features, free: Features) -> Features:
         """Return the A within `free` that minimises step * F(taken and A) - worth(A).
 
-        The minimum-norm point of the base polytope tells it for any F; a subclass may have a faster way.
+        Found from the minimum-norm point of the base polytope, for any F; a subclass may be faster.
         """
 
         def gains(order: Features) -> Vector:
@@ -135,7 +135,7 @@ class SetFunction(ABC):
 def check_set_function(
     function: SetFunction, n_features: int, trials: int = 1000, seed: int = 0, tolerance: float = 1e-9
 ) -> None:
-    """Refuse a set function that is not what its norm needs, as far as random sets can tell.
+    """Refuse a set function whose norm would not be one, as far as random sets show.
 
     Parameters
     ----------

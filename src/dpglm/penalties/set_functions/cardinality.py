@@ -46,7 +46,7 @@ class OfCardinality(SetFunction):
 
     def mean_value(self, rate: Vector, n_features: int) -> Vector | None:
         k = np.arange(1, n_features + 1)
-        reached = betainc(k, n_features + 1 - k, np.asarray(rate)[..., None])
+        reached: Vector = betainc(k, n_features + 1 - k, np.asarray(rate)[..., None])
         return reached @ self.increments(n_features)
 
 
@@ -84,7 +84,7 @@ class AnyFeature(OfCardinality):
         return True
 
     def increments(self, n_features: int) -> Vector:
-        return np.eye(1, n_features)[0]
+        return np.eye(1, n_features).ravel()
 
     def mean_value(self, rate: Vector, n_features: int) -> Vector | None:
         return 1 - (1 - np.asarray(rate)) ** n_features

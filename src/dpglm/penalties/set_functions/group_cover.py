@@ -109,4 +109,5 @@ class GroupCover(SetFunction):
 
     def mean_value(self, rate: Vector, n_features: int) -> Vector | None:
         sizes = np.array([len(group) for group in self.groups])
-        return (1 - (1 - np.asarray(rate)[..., None]) ** sizes) @ np.array(self.weights)
+        mean: Vector = (1 - (1 - np.asarray(rate)[..., None]) ** sizes) @ np.array(self.weights)
+        return mean

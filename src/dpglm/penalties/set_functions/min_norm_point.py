@@ -89,8 +89,8 @@ class _Hull:
 
     def _affine_weights(self) -> Vector:
         half = solve_triangular(self.r, np.ones(len(self.weights)), trans="T", check_finite=False)
-        weights = solve_triangular(self.r, half, check_finite=False)
-        return weights / np.sum(weights)
+        weights: Vector = solve_triangular(self.r, half, check_finite=False)
+        return weights / float(np.sum(weights))
 
     def _remove(self, j: int) -> None:
         self.q, self.r = qr_delete(self.q, self.r, j, which="col")

@@ -65,4 +65,5 @@ class Range(SetFunction):
 
     def mean_value(self, rate: Vector, n_features: int) -> Vector | None:
         k = np.arange(1, self.p)
-        return 2 * np.sum(1 - (1 - np.asarray(rate)[..., None]) ** k, axis=-1)
+        reached: Vector = np.sum(1 - (1 - np.asarray(rate)[..., None]) ** k, axis=-1)
+        return 2 * reached

@@ -1,11 +1,10 @@
-"""Columns that weigh much, whose sums follow all margins to first order in the factor (see `Heads`)."""
+"""Leading columns, whose sums are linear models in the factor (see `Leading`)."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .arguments import Compressed, Entries, Floats, Form, Leading, Terms, Unsigned, Whole, Words
 from .compiled import compiled, part
 from .forms import curvature, slope
 
@@ -13,7 +12,7 @@ _1 = np.uint64(1)
 
 
 @compiled(nogil=True, allocates=True)
-def some_columns(table: Any, columns: Any, n: int) -> Any:
+def some_columns(table: Compressed, columns: Unsigned, n: int) -> tuple[Words, Entries]:
     """By rows, where each begins and (number, entry) of some columns of a table that is stored by columns."""
     indptr, indices, entries = table
     begins = np.zeros(n + 1, dtype=np.uint64)
@@ -37,16 +36,16 @@ def some_columns(table: Any, columns: Any, n: int) -> Any:
 
 
 @part
-def _line_of(form: Any, here: float, part: float, shift: float, y: float, v: float) -> Any:
-    """(constant, multiple of the factor): a slope to first order in the factor, from where it is ``here``."""
+def _line_of(form: Form, here: float, part: float, shift: float, y: float, v: float) -> tuple[float, float]:
+    """(constant, multiple of the factor): linear model of a slope, ``here`` at the present factor."""
     bend = curvature(form, part + shift, y, here)
     return here - bend * part, bend * v
 
 
 @part
-def _add(i: Any, constant: float, multiple: float, scale: float, heads: Any) -> None:
-    """Add a line times the entries of row i."""
-    lines, begins, entries = heads.lines, heads.begins, heads.entries
+def _add(i: Whole, constant: float, multiple: float, scale: float, leading: Leading) -> None:
+    """Add a linear model times the entries of row i."""
+    lines, begins, entries = leading.lines, leading.begins, leading.entries
     for e in range(begins[i], begins[i + _1]):
         k, x = np.uint64(np.int32(entries[e, 0])), np.float64(entries[e, 1]) * scale
         lines[k, 0] += constant * x
@@ -54,25 +53,25 @@ def _add(i: Any, constant: float, multiple: float, scale: float, heads: Any) -> 
 
 
 @compiled(nogil=True)
-def start_heads(rows: Any, heads: Any, terms: Any) -> None:
-    """Set the lines of the heads, at a factor of 1, and their bounds."""
-    form, lines = terms.form, heads.lines
+def start_leading(rows: Floats, leading: Leading, terms: Terms) -> None:
+    """Set the models of the leading columns, at a factor of 1, and their bounds."""
+    form, lines = terms.form, leading.lines
     for i in range(np.uint64(rows.shape[0])):
         v, y, scale = rows[i, 0], rows[i, 2], rows[i, 3]
         shift = terms.base if scale > 0 else 0.0
         rows[i, 4], rows[i, 5] = v, slope(form, v + shift, y)
         constant, multiple = _line_of(form, rows[i, 5], v, shift, y, v)
-        _add(i, constant, multiple, scale, heads)
+        _add(i, constant, multiple, scale, leading)
     for h in range(lines.shape[0]):
         lines[h, 3] = abs(lines[h, 0] + lines[h, 1]) + lines[h, 2]
 
 
 @part
-def lead(i: Any, v: float, part: float, rows: Any, heads: Any, terms: Any) -> None:
-    """Let the heads follow row i, whose v becomes ``v`` and whose part of the margin is ``part``."""
+def lead(i: Whole, v: float, part: float, rows: Floats, leading: Leading, terms: Terms) -> None:
+    """Update the models to row i, whose v becomes ``v`` and whose part of the margin is ``part``."""
     form, y, scale = terms.form, rows[i, 2], rows[i, 3]
     shift = terms.base if scale > 0 else 0.0
     old_constant, old_multiple = _line_of(form, rows[i, 5], rows[i, 4], shift, y, rows[i, 0])
     rows[i, 4], rows[i, 5] = part, slope(form, part + shift, y)
     constant, multiple = _line_of(form, rows[i, 5], part, shift, y, v)
-    _add(i, constant - old_constant, multiple - old_multiple, scale, heads)
+    _add(i, constant - old_constant, multiple - old_multiple, scale, leading)
