@@ -85,10 +85,10 @@ def test_numba_is_loaded_by_those_who_use_it_only():
 
 def test_processes_that_share_a_cache_take_turns(tmp_path):
     fcntl = pytest.importorskip("fcntl")
-    with compiled._lock(tmp_path / "cache"), (tmp_path / "cache" / "lock").open("w") as other:
-        with pytest.raises(BlockingIOError):
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with (tmp_path / "cache" / "lock").open("w") as other:
+    lock = tmp_path / "cache" / "lock"
+    with compiled._lock(lock.parent), lock.open("w") as other, pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with lock.open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released
 
 
