@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -101,7 +100,7 @@ class Minimiser(Query):
         features = self.penalty.strong_convexity + self.quadratic
         return features if self.hold is None else min(features, self.hold)
 
-    @cached_property
+    @property
     def smoothness(self) -> float:
         """The largest curvature of the mean loss."""
         return self.loss.smoothness() * self.radius**2
