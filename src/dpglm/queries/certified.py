@@ -11,7 +11,7 @@ from ..arrays import Vector
 from .proximal import Map, Prox, Steps, accelerated, inner, largest_eigenvalue, norm
 
 FARTHER = 17 / 16
-"""How many times farther from the start than the minimiser a certified point may be."""
+"""How many times farther from 0 than the minimiser a certified point may be."""
 
 _POWER_STEPS = 20
 _NEARLY = 1e-2
@@ -120,7 +120,7 @@ def _fast(function: Composite, start: Vector, tolerance: float, farthest: float)
         if not diverged and (slow or residual <= goal * steps.length):
             found, left = function.subgradient(w, steps.length)
             # The tolerance allows for the rounding of points that are no farther out.
-            if left <= tolerance and max(norm(w - start), norm(found - start)) <= FARTHER * farthest:
+            if left <= tolerance and max(norm(w), norm(found)) <= FARTHER * farthest:
                 return found
         before = math.inf if diverged else residual / steps.length
         if diverged or slow:

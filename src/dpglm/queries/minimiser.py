@@ -222,7 +222,7 @@ class Objective:
         function = Composite(
             lambda w: self._slope(w) + linear, self._prox, self._curve, query.smoothness, query.strength
         )
-        farthest = (query.clip + float(np.linalg.norm(linear))) / query.strength
+        farthest = (query.clip + push) / query.strength
         return certified_minimiser(function, self._start, query.tolerance(push), farthest)
 
     def implied(self, w: Vector) -> tuple[Vector, float]:
