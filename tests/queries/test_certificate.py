@@ -95,7 +95,7 @@ def counted(query, monkeypatch):
 
 def test_fast_steps_give_up_after_about_as_many_as_are_enough_for_any_table(monkeypatch):
     query = Minimiser(Squared(), 0.5, L2(1e-3), 20, 3, 1.0)
-    sure = certified.certified_steps(1 + 1 / 1e-3, 0.5 / query.tolerance(0.0))
+    sure = certified.fallback_steps(1 + 1 / 1e-3, 0.5 / query.tolerance(0.0))
     assert 1000 < sure <= counted(query, monkeypatch) <= 5 * sure
 
 

@@ -447,7 +447,7 @@ def test_clips_whose_squares_leave_the_range_of_doubles_are_refused():
 
 def test_momentum_against_a_wall_leads_to_a_certificate_by_the_fast_way(monkeypatch):
     """Clipped slopes make the objective flat, then steep: steps grow more than tenfold on the way."""
-    monkeypatch.setattr(certified, "_safe", lambda *arguments: pytest.fail("the sure way was taken"))
+    monkeypatch.setattr(certified, "_fallback", lambda *arguments: pytest.fail("the fallback was taken"))
     problem = Problem(Huber(0.01), L2(1e-7), Bounds(row_norm=1.0, target=(-1, 1)), fit_intercept=False)
     y = np.where(np.arange(200) < 101, 1.0, -1.0)
     query, start = minimiser(problem, 200, 1, 0.01), problem.start(1)

@@ -72,16 +72,16 @@ def certified_minimiser(function: Composite, start: Vector, tolerance: float, fa
     """
     with np.errstate(all="ignore"):  # a warning would depend on records
         found = _fast(function, start, tolerance, farthest)
-        return _safe(function, start, tolerance, farthest) if found is None else found
+        return _fallback(function, start, tolerance, farthest) if found is None else found
 
 
-def certified_steps(condition: float, nearness: float) -> int:
+def fallback_steps(condition: float, nearness: float) -> int:
     """How many safe steps end ``nearness`` times closer than the start, for any table of that condition."""
     fall = -math.log1p(-1 / math.sqrt(max(condition, 2.0)))
     return 1 + math.ceil((math.log(condition) + 2 * math.log(max(nearness, 1.0))) / fall)
 
 
-def _safe(function: Composite, w: Vector, tolerance: float, farthest: float) -> Vector:
+def _fallback(function: Composite, w: Vector, tolerance: float, farthest: float) -> Vector:
     """Accelerated steps: as many as are enough, and as short as is safe, for any table.
 
     One plain step, then the method of constant momentum (Beck, First-order methods in optimization, 10.7.7).
@@ -90,7 +90,7 @@ def _safe(function: Composite, w: Vector, tolerance: float, farthest: float) -> 
     momentum = (root - 1) / (root + 1)
     steps = Steps(function.gradient, function.prox, 1 / function.smoothness)
     w = ahead = steps(w)
-    for _ in range(certified_steps(function.condition, farthest * function.strength / tolerance)):
+    for _ in range(fallback_steps(function.condition, farthest * function.strength / tolerance)):
         before, w = w, steps(ahead)
         ahead = w + momentum * (w - before)
     return w
@@ -98,7 +98,7 @@ def _safe(function: Composite, w: Vector, tolerance: float, farthest: float) -> 
 
 def _fast(function: Composite, start: Vector, tolerance: float, farthest: float) -> Vector | None:
     """Accelerated and extrapolated steps in turn; None if they do not lead to a certificate."""
-    most = max(_FEWEST_STEPS, certified_steps(function.condition, farthest * function.strength / tolerance))
+    most = max(_FEWEST_STEPS, fallback_steps(function.condition, farthest * function.strength / tolerance))
     # The certificate divides by the step length: a step lost to rounding would certify any point.
     shortest = 1 / function.smoothness
     steps = Steps(

@@ -16,7 +16,7 @@ from ..mechanisms import LinearTerm
 from ..penalties import Penalty
 from ..privacy import Neighbours
 from .base import Opening, Query, WorstCase, require_enforceable
-from .certified import FARTHER, Composite, certified_minimiser, certified_steps
+from .certified import FARTHER, Composite, certified_minimiser, fallback_steps
 
 TOLERANCE = 1e-8
 """Norm of the subgradient that is asked for, over what one record adds to the gradient at most."""
@@ -116,7 +116,7 @@ class Minimiser(Query):
             raise UnsupportedProblem(
                 "double precision does not find this minimiser closely enough: use a stronger L2 part"
             )
-        steps = certified_steps(self._condition, (self.clip + push) / self.tolerance(push))
+        steps = fallback_steps(self._condition, (self.clip + push) / self.tolerance(push))
         most = max(_MOST_STEPS, _MOST_STEPS_A_ROOT * math.isqrt(self.n_records))
         if steps > most:
             raise UnsupportedProblem(
