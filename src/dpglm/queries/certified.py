@@ -64,11 +64,11 @@ class Composite:
 def certified_minimiser(function: Composite, start: Vector, tolerance: float, farthest: float) -> Vector:
     """A point that is at most tolerance / strength from the minimiser.
 
-    Fast steps come first. Their end is accepted if it has a subgradient of norm at most ``tolerance`` and is
-    no farther from the start than a minimiser can be. Otherwise, after about as many steps as are enough for
-    any table, safe steps follow from the start.
+    Fast steps come first. Their end is accepted if it has a subgradient of norm at most ``tolerance`` and a
+    norm that a minimiser can have. Otherwise, after about as many steps as are enough for any table, fallback
+    steps follow from the start.
 
-    ``farthest`` bounds the distance of the minimiser from the start.
+    ``farthest`` bounds the norm of the minimiser and its distance from the start.
     """
     with np.errstate(all="ignore"):  # a warning would depend on records
         found = _fast(function, start, tolerance, farthest)
@@ -76,7 +76,7 @@ def certified_minimiser(function: Composite, start: Vector, tolerance: float, fa
 
 
 def fallback_steps(condition: float, nearness: float) -> int:
-    """How many safe steps end ``nearness`` times closer than the start, for any table of that condition."""
+    """How many fallback steps end ``nearness`` times closer than the start, for any table of that condition."""
     fall = -math.log1p(-1 / math.sqrt(max(condition, 2.0)))
     return 1 + math.ceil((math.log(condition) + 2 * math.log(max(nearness, 1.0))) / fall)
 
