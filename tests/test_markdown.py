@@ -1,4 +1,4 @@
-"""Markdown is wrapped at 110 columns, so that a change of one sentence is a change of few lines.
+"""Markdown names files that exist, and is wrapped at 110 columns: a change of a sentence is one of few lines.
 
 Longer lines are allowed where a break would change the meaning or the look: rows of tables, fenced blocks,
 displayed formulas, and lines that hold nothing but one link.
@@ -39,6 +39,15 @@ def too_long(text: str) -> Iterator[int]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_lines_of_a_page_are_wrapped(page):
     assert list(too_long(page.read_text(encoding="utf-8"))) == []
+
+
+FILE = re.compile(r"`((?:src/dpglm|tests|docs|benchmarks|experiments|examples)/[\w/]+\.(?:py|md))`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_files_that_a_page_names_exist(page):
+    named = FILE.findall(page.read_text(encoding="utf-8"))
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 LONG = "word " * 30
