@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+from real_tables import measure_both
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 from timing import report
@@ -22,7 +21,6 @@ from timing import report
 from dpglm import Bounds, Budget, Neighbours
 from dpglm.curator import Curator
 from dpglm.data import as_data
-from dpglm.datasets import load_adult
 from dpglm.losses import Hinge
 from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.penalties import L2
@@ -30,7 +28,6 @@ from dpglm.problem import Problem
 from dpglm.queries import DualForm, DualStep
 from dpglm.solvers import DualCoordinateDescent
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 PASSES = 10
 ROUNDS = 7
 GOAL = 3.0
@@ -89,17 +86,6 @@ def measure(name: str, X: Any, y: np.ndarray) -> None:
     report(f"private pass, batches of {plan.batch_size:,} / LinearSVC's, {name}", times[1], theirs, GOAL)
 
 
-def main() -> None:
-    """Measure Adult, and RCV1 where it is at hand."""
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    adult = load_adult()
-    measure("Adult", adult.X, adult.y)
-    folder = DATA / "rcv1_binary"
-    if folder.exists():
-        measure("RCV1 (CSR)", sp.load_npz(folder / "X_train.npz"), np.load(folder / "y_train.npy"))
-    else:
-        print("RCV1 is not at hand")
-
-
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    measure_both(measure)

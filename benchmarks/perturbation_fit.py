@@ -9,11 +9,11 @@ its default tolerance, and in a second line at one that is near to that precisio
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from real_tables import measure_both
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from timing import report, side_by_side
@@ -21,14 +21,12 @@ from timing import report, side_by_side
 from dpglm import Bounds, Budget, Neighbours
 from dpglm.curator import Curator
 from dpglm.data import as_data
-from dpglm.datasets import load_adult
 from dpglm.losses import Logistic
 from dpglm.mechanisms import Randomness
 from dpglm.penalties import Zero
 from dpglm.problem import Problem
 from dpglm.solvers import ObjectivePerturbation
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 ROUNDS = 5
 GOAL = 3.0
 PRECISE = 1e-9
@@ -54,17 +52,6 @@ def measure(name: str, X: Any, y: np.ndarray) -> None:
         report(f"private fit / LogisticRegression(tol={tolerance:g}), {name}", ours, theirs, GOAL)
 
 
-def main() -> None:
-    """Measure Adult, and RCV1 where it is at hand."""
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    adult = load_adult()
-    measure("Adult", adult.X, adult.y)
-    folder = DATA / "rcv1_binary"
-    if folder.exists():
-        measure("RCV1 (CSR)", sp.load_npz(folder / "X_train.npz"), np.load(folder / "y_train.npy"))
-    else:
-        print("RCV1 is not at hand")
-
-
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    measure_both(measure)

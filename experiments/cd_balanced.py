@@ -16,18 +16,18 @@ third design draws the labels after rescaling, so that small columns hardly matt
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import math
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from outputs import load_pyplot, write_csv
 from sklearn import linear_model
 
 from dpglm import Bounds, Budget, Neighbours
@@ -368,23 +368,11 @@ def verdicts(rows: Sequence[Row]) -> dict[str, bool]:
     return found
 
 
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(field.name for field in fields(Row))
-        writer.writerows(astuple(row) for row in rows)
-
-
 def draw(rows: Sequence[Row], path: Path) -> None:
     """One panel for each problem and main design; bars from least to most error."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("No picture: it needs matplotlib (pip install dpglm[demo])")
+    pyplot = load_pyplot()
+    if pyplot is None:
         return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     figure, panels = pyplot.subplots(1, 4, figsize=(13, 3.6), layout="constrained")
     tasks = itertools.product(LOSSES, (BALANCED, UNBALANCED))
     for panel, (loss, design) in zip(panels, tasks, strict=True):
@@ -421,7 +409,7 @@ def main() -> int:
     for claim, met in found.items():
         print(f"{'met' if met else 'MISSED'}: {claim}")
     options.out.mkdir(parents=True, exist_ok=True)
-    write_csv(rows, options.out / "cd_balanced.csv")
+    write_csv(rows, Row, options.out / "cd_balanced.csv")
     draw(rows, options.out / "cd_balanced.png")
     print(f"\n{time.perf_counter() - start:.0f} s; figures in {options.out}")
     return 1 if options.strict and not all(found.values()) else 0

@@ -15,7 +15,6 @@ column and, once the coefficients have shrunk by one percent, all rows that the 
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,6 +23,7 @@ from typing import Any
 
 import fw_tables
 import numpy as np
+from outputs import load_pyplot, write_mappings
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from lazy_steps import DATA, PROBLEM, RADIUS, rcv1, records
@@ -131,14 +131,9 @@ def together(plain_rows: Sequence[Row], our_rows: Sequence[Row]) -> list[Row]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    try:
-        import matplotlib
-    except ImportError:
-        print("No picture: it needs matplotlib (pip install dpglm[demo])")
+    pyplot = load_pyplot()
+    if pyplot is None:
         return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     figure, panels = pyplot.subplots(1, 3, figsize=(10, 3), layout="constrained")
     steps = [row["step"] for row in rows]
     for name, line in (("plain", "-"), ("dpglm", "--")):
@@ -173,10 +168,7 @@ def main() -> None:
     rows = together(plain(X, y, shown), ours(X, y, shown))
     folder = options.out / ("fw_gap_quick" if options.quick else "fw_gap")
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "gap.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    write_mappings(rows, folder / "gap.csv")
     draw(rows, folder / "gap.png")
     print(f"| {' | '.join(rows[0])} |\n{'|---' * len(rows[0])}|")
     for row in rows[:: max(len(rows) // 8, 1)] + rows[-1:]:

@@ -19,7 +19,6 @@ have the best of several rounds.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import resource
@@ -35,6 +34,7 @@ from typing import Any
 import fw_tables
 import numpy as np
 import scipy.sparse as sp
+from outputs import load_pyplot, write_mappings
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from lazy_steps import DATA, RADIUS, STEPS, cpu, law, model, rcv1, records, run, sharpness
@@ -231,23 +231,11 @@ def goals(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def draw(sharp: Sequence[Row], wide: Sequence[Row], path: Path) -> None:
     """Both sweeps."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("No picture: it needs matplotlib (pip install dpglm[demo])")
+    pyplot = load_pyplot()
+    if pyplot is None:
         return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
     for name in dict.fromkeys(row["table"] for row in sharp):
         mine = [row for row in sharp if row["table"] == name]
@@ -295,14 +283,14 @@ def main() -> None:
     for row in cells(names, epsilons, options.data, options.quick, not options.no_fits):
         found.append(row)
         print(f"- {row['table']}, epsilon {row['epsilon']:g}: {row['steps faster']:,.0f} times", flush=True)
-        write_csv(found, folder / "table_3.csv")
+        write_mappings(found, folder / "table_3.csv")
     if found:
         print("\n".join(["", show([beside_published(row) for row in found]), "", *goals(found)]), flush=True)
     if not options.no_sweeps:
         warm_up()
         sharp, wide = by_sharpness(options.data, options.quick), by_columns(options.quick)
-        write_csv(sharp, folder / "sharpness.csv")
-        write_csv(wide, folder / "columns.csv")
+        write_mappings(sharp, folder / "sharpness.csv")
+        write_mappings(wide, folder / "columns.csv")
         draw(sharp, wide, folder / "sweeps.png")
         print("\n".join(["", show(sharp), "", show(wide)]))
     print(f"\nFigures in {folder}")

@@ -43,6 +43,7 @@ from gcd_search import (
     Scale,
     Search,
 )
+from outputs import load_pyplot, write_csv
 
 COMPARED = (GCD, CD, SGD)
 
@@ -141,7 +142,7 @@ def run(tasks: Sequence[Task], wanted: Sequence[str], scale: Scale, folder: Path
             if again or not path.exists():
                 start = time.perf_counter()
                 search = Search(task, algorithm)
-                write_csv(search.tuned(scale), path)
+                write_csv(search.tuned(scale), Row, path)
                 rows = read_csv(path)
                 print(
                     f"- {task.name}, {algorithm}: {len(rows)} settings, gap {best(rows).mean:.5g}, "
@@ -197,13 +198,6 @@ def goals(tasks: Sequence[Task], results: Results) -> list[str]:
     return lines
 
 
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(field.name for field in fields(Row))
-        writer.writerows(astuple(row) for row in rows)
-
-
 def read_csv(path: Path) -> list[Row]:
     with path.open(newline="") as file:
         return [
@@ -222,14 +216,9 @@ def write_summary(results: Results, path: Path) -> None:
 
 def draw(tasks: Sequence[Task], results: Results, names: Sequence[str], x: str, path: Path) -> None:
     """Gap of the best setting of each number of passes, as a function of the passes or of the seconds."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("No picture: it needs matplotlib (pip install dpglm[demo])")
+    pyplot = load_pyplot()
+    if pyplot is None:
         return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     columns = min(4, len(tasks))
     lines = math.ceil(len(tasks) / columns)
     size = (3.3 * columns, 3.0 * lines)

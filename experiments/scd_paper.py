@@ -28,12 +28,13 @@ import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from outputs import load_pyplot, write_csv
 from scd_problems import DATA, DELTA, NEIGHBOURS, PROBLEMS, QUICK, Task
 from scd_published import without_noise
 from scd_search import (
@@ -51,6 +52,7 @@ from scd_search import (
     fit,
     fresh,
     more_runs,
+    setting_of,
     solver_of,
     tune,
 )
@@ -135,14 +137,16 @@ class Figure:
     overlap: float
     seconds: float
 
-    @property
-    def setting(self) -> Setting:
-        return Setting(self.share, self.epochs, self.clip, self.step, self.overlap)
-
 
 def path_of(task: Task, method: str, epsilon: float, folder: Path, end: str) -> Path:
     name = f"{task.name}_{method}_{epsilon:g}".replace(" ", "_").replace(",", "")
     return folder / f"{name}{end}.csv"
+
+
+def save(found: Figure, path: Path, end: str) -> None:
+    """Keep a figure for later runs, and print it."""
+    write_csv([found], Figure, path)
+    print(f"- {found.problem}, {found.method}, epsilon {found.epsilon:g}{end}", flush=True)
 
 
 def measure(task: Task, method: str, epsilon: float, scale: Scale, folder: Path, again: bool) -> Figure:
@@ -157,11 +161,7 @@ def measure(task: Task, method: str, epsilon: float, scale: Scale, folder: Path,
         tuned = tune(task, algorithm, epsilon, settings)
         write_csv(tuned, Row, rows)
         found = scored(task, method, epsilon, best(task, tuned), len(settings), scale.seeds, start)
-        write_csv([found], Figure, figure)
-        print(
-            f"- {task.name}, {method}, epsilon {epsilon:g}: {found.mean:.4f}, {found.seconds:.0f} s",
-            flush=True,
-        )
+        save(found, figure, f": {found.mean:.4f}, {found.seconds:.0f} s")
     return read_csv(figure, Figure)[0]
 
 
@@ -177,18 +177,14 @@ def again_measured(
         ranked = sorted(tuned, key=lambda row: row.validation if task.regression else -row.validation)
         finalists = more_runs(task, algorithm, epsilon, ranked[:FINALISTS], TUNING_RUNS)
         found = scored(task, method, epsilon, best(task, finalists), len(tuned), scale.seeds, start)
-        write_csv([found], Figure, figure)
-        print(
-            f"- {task.name}, {method}, epsilon {epsilon:g}, {TUNING_RUNS} tuning runs: {found.mean:.4f}",
-            flush=True,
-        )
+        save(found, figure, f", {TUNING_RUNS} tuning runs: {found.mean:.4f}")
     return read_csv(figure, Figure)[0]
 
 
 def scored(
     task: Task, method: str, epsilon: float, row: Row, settings: int, seeds: int, start: float
 ) -> Figure:
-    scores = fresh(task, SGD if method in ("SGD", WHOLE_SGD) else method, row.setting, epsilon, seeds)
+    scores = fresh(task, SGD if method in ("SGD", WHOLE_SGD) else method, setting_of(row), epsilon, seeds)
     found = (settings, row.validation, float(scores.mean()), float(scores.std(ddof=1)))
     values = (row.share, row.epochs, row.clip, row.step, row.overlap, time.perf_counter() - start)
     return Figure(task.name, method, epsilon, *found, *values)
@@ -239,7 +235,7 @@ def tuned_settings(tasks: Sequence[Task], figures: Sequence[Figure]) -> str:
     for task in tasks:
         for f in figures:
             if f.problem == task.name and f.epsilon < math.inf:
-                clip = clip_of(task, SGD if f.method == WHOLE_SGD else f.method, f.setting)
+                clip = clip_of(task, SGD if f.method == WHOLE_SGD else f.method, setting_of(f))
                 step = "-" if math.isnan(f.step) else f"{f.step:.3g}"
                 lines.append(
                     f"| {f.problem} | {f.method} | {f.epsilon:g} | {f.share:g} | {f.epochs} | {f.clip:.3g} "
@@ -327,13 +323,12 @@ def curves(task: Task, figures: Sequence[Figure]) -> list[tuple[str, float, floa
         if figure.problem != task.name or not wanted:
             continue
         method = SCD if figure.method == SCD else SGD
-        steps = solver_of(task, method, figure.setting).steps
+        setting = setting_of(figure)
+        steps = solver_of(task, method, setting).steps
         name = "SGD" if figure.method == "SGD" else f"{method}, epsilon {figure.epsilon:g}"
         for k in np.unique(np.geomspace(1, steps, CURVE_POINTS).astype(int)):
             values = [
-                task.objective(
-                    fit(task, method, figure.setting, figure.epsilon, FIRST_FRESH_SEED + run, int(k))
-                )
+                task.objective(fit(task, method, setting, figure.epsilon, FIRST_FRESH_SEED + run, int(k)))
                 for run in range(CURVE_RUNS if figure.epsilon < math.inf else 1)
             ]
             points.append((name, float(k) * figure.epochs / steps, float(np.mean(values))))
@@ -351,13 +346,6 @@ def sweep(task: Task, shares: Sequence[float], clips: Sequence[float]) -> list[t
             scores = fresh(task, SCD, setting, 1.0, SWEEP_RUNS)
             points.append((clip, share * task.shape[0], float(scores.mean())))
     return points
-
-
-def write_csv(rows: Sequence[Any], kind: type, path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(field.name for field in fields(kind))
-        writer.writerows(astuple(row) for row in rows)
 
 
 def read_csv(path: Path, kind: type) -> list[Any]:
@@ -379,14 +367,9 @@ def write_points(points: Sequence[tuple[Any, ...]], names: Sequence[str], path: 
 
 def draw(count: int, paint: Callable[[Any], None], path: Path) -> None:
     """A picture of ``count`` panels."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("No picture: it needs matplotlib (pip install dpglm[demo])")
+    pyplot = load_pyplot()
+    if pyplot is None:
         return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     size = (3.6 * count, 3.4) if count > 1 else (5.0, 3.6)
     figure, panels = pyplot.subplots(1, count, figsize=size, layout="constrained", squeeze=False)
     paint(panels.ravel())

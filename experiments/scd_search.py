@@ -140,9 +140,10 @@ class Row:
     overlap: float
     validation: float
 
-    @property
-    def setting(self) -> Setting:
-        return Setting(self.share, self.epochs, self.clip, self.step, self.overlap)
+
+def setting_of(row: Any) -> Setting:
+    """Return the setting that is a part of a row's columns."""
+    return Setting(row.share, row.epochs, row.clip, row.step, row.overlap)
 
 
 def tune(task: Task, method: str, epsilon: float, settings: Sequence[Setting]) -> list[Row]:
@@ -161,7 +162,7 @@ def more_runs(task: Task, method: str, epsilon: float, rows: Sequence[Row], runs
     for row in rows:
         seeds = range(TUNING_SEED + 1, TUNING_SEED + runs)
         others = [
-            task.score(fit(task, method, row.setting, epsilon, seed), task.validation) for seed in seeds
+            task.score(fit(task, method, setting_of(row), epsilon, seed), task.validation) for seed in seeds
         ]
         means.append(replace(row, validation=float(np.mean([row.validation, *others]))))
     return means

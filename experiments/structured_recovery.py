@@ -21,7 +21,6 @@ with other seeds; a strength chosen with the true set in hand is not private.
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import warnings
 from collections import Counter
@@ -33,6 +32,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from outputs import write_mappings
 
 from dpglm import Bounds, GLMRegressor
 from dpglm.errors import PrivacyWarning
@@ -183,10 +183,7 @@ def main() -> None:
         show(rows, key, epsilons)
     folder = options.out / ("structured_recovery_quick" if options.quick else "structured_recovery")
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "recovery.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    write_mappings(rows, folder / "recovery.csv")
     verdict(rows)
 
 

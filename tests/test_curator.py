@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from dpglm import Bounds, Neighbours, accounting
+from dpglm import Bounds, Neighbours, accounting, queries
 from dpglm.curator import Curator, rounding_factor
 from dpglm.data import as_data
 from dpglm.losses import Logistic
@@ -14,20 +14,10 @@ from dpglm.mechanisms.grid import public_grid
 from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE, GUMBEL_DISTANCE
 from dpglm.mechanisms.sampling import Everyone, Poisson
 from dpglm.penalties import L2
-from dpglm.queries import (
-    ClippedGradient,
-    CoordinateRule,
-    CoordinateScores,
-    CoordinateSums,
-    DualStep,
-    DualVertices,
-    Minimiser,
-    VertexScores,
-)
 
 rng = np.random.default_rng(0)
 X, Y = rng.standard_normal((200, 3)), rng.choice([-1.0, 1.0], 200)
-GRADIENT = ClippedGradient(Logistic(), 0.5)
+GRADIENT = queries.ClippedGradient(Logistic(), 0.5)
 
 
 def curator(neighbours=Neighbours.REPLACE_ONE, seed=0):
@@ -38,14 +28,14 @@ def test_every_release_is_logged_with_its_event():
     holder = curator()
     for _ in range(3):
         holder.release(GRADIENT, Gaussian(2.0), np.zeros(3))
-    opened = holder.open(CoordinateSums(Logistic(), np.ones(3)), np.zeros(3), Gaussian(5.0))
+    opened = holder.open(queries.CoordinateSums(Logistic(), np.ones(3)), np.zeros(3), Gaussian(5.0))
     opened.release(1)
     opened.move(1, 0.3)
     numbers = {accounting.Imprecision(GAUSSIAN_DISTANCE): 3 * 3 + 1}
     assert holder.spent == {accounting.Gaussian(2.0): 3, accounting.Gaussian(5.0): 1} | numbers
 
 
-SCORES = CoordinateScores(
+SCORES = queries.CoordinateScores(
     Logistic(), np.ones(3), np.ones(3), "gs-r", (0.0, 0.0, -math.inf, math.inf), np.ones(3)
 )
 
@@ -76,13 +66,13 @@ def test_a_selection_and_the_release_after_it_are_logged_as_one_round():
     [
         (SCORES, Exponential(1.0)),
         (SCORES, Gaussian(1.0)),
-        (CoordinateSums(Logistic(), np.ones(3)), Exponential(1.0)),
-        (CoordinateSums(Logistic(), np.ones(3)), Round(Exponential(1.0), Gaussian(1.0))),
-        (VertexScores(Logistic(), 1.0, 3, 1.0), Gaussian(1.0)),
-        (VertexScores(Logistic(), 1.0, 3, 1.0), LaplaceNoisyMax(1.0)),
-        (DualStep(Logistic(), 1.0, 1.0, 1.0), Laplace(1.0)),
-        (DualVertices(Minimiser(Logistic(), 0.5, L2(0.1), 200, 3, 1.0), 1.0), Gaussian(1.0)),
-        (Minimiser(Logistic(), 0.5, L2(0.1), 200, 3, 1.0), Gaussian(1.0)),
+        (queries.CoordinateSums(Logistic(), np.ones(3)), Exponential(1.0)),
+        (queries.CoordinateSums(Logistic(), np.ones(3)), Round(Exponential(1.0), Gaussian(1.0))),
+        (queries.VertexScores(Logistic(), 1.0, 3, 1.0), Gaussian(1.0)),
+        (queries.VertexScores(Logistic(), 1.0, 3, 1.0), LaplaceNoisyMax(1.0)),
+        (queries.DualStep(Logistic(), 1.0, 1.0, 1.0), Laplace(1.0)),
+        (queries.DualVertices(queries.Minimiser(Logistic(), 0.5, L2(0.1), 200, 3, 1.0), 1.0), Gaussian(1.0)),
+        (queries.Minimiser(Logistic(), 0.5, L2(0.1), 200, 3, 1.0), Gaussian(1.0)),
     ],
     ids=lambda value: value.name,
 )
@@ -98,7 +88,7 @@ def test_entries_with_sensitivities_of_their_own_cannot_leave_as_one_release():
         holder = curator()
         with pytest.raises(ValueError, match="one by one"):
             holder.release(
-                CoordinateSums(Logistic(), np.ones(3)), Gaussian(1.0), np.zeros(3), sampling=sampling
+                queries.CoordinateSums(Logistic(), np.ones(3)), Gaussian(1.0), np.zeros(3), sampling=sampling
             )
         assert not holder.spent
 
@@ -154,10 +144,10 @@ def test_every_sensitivity_is_enlarged_by_what_rounding_can_add():
     told, holder = Told(2.0), curator()
     holder._releases._rounding = 1.25
     assert holder.release(GRADIENT, told, np.zeros(3)) == 1.25 * GRADIENT.sensitivity(Neighbours.REPLACE_ONE)
-    opened = holder.open(CoordinateSums(Logistic(), np.array([0.5, 1.0, 2.0])), np.zeros(3), told)
+    opened = holder.open(queries.CoordinateSums(Logistic(), np.array([0.5, 1.0, 2.0])), np.zeros(3), told)
     assert opened.release(1) == 1.25 * 2.0
     free, none = np.full(3, math.inf), np.zeros(3)
-    opened.descend(np.array([2, 0]), CoordinateRule(np.ones(3), none, none, none, -free, free))
+    opened.descend(np.array([2, 0]), queries.CoordinateRule(np.ones(3), none, none, none, -free, free))
     assert np.array_equal(told.drawn.pop(), [1.25 * 4.0, 1.25 * 1.0])
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpglm import Bounds, Neighbours, accounting
+from dpglm import Bounds, Neighbours, accounting, queries
 from dpglm.audit.transcript import Recording, Replaying
 from dpglm.curator import Curator, NoisyReleases
 from dpglm.data import as_data
@@ -16,15 +16,6 @@ from dpglm.mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, Ra
 from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE, GUMBEL_DISTANCE
 from dpglm.mechanisms.sampling import Everyone, Poisson
 from dpglm.penalties import L2
-from dpglm.queries import (
-    CoordinateRule,
-    CoordinateScores,
-    CoordinateSums,
-    DualStep,
-    DualVertices,
-    Minimiser,
-    VertexScores,
-)
 
 
 @dataclass(frozen=True)
@@ -107,14 +98,16 @@ def test_no_noise_is_scaled_to_a_sensitivity_that_is_not_finite(sensitivity):
 
 def rule(size):
     free, none = np.full(size, math.inf), np.zeros(size)
-    return CoordinateRule(np.full(size, 0.01), none, none, none, -free, free)
+    return queries.CoordinateRule(np.full(size, 0.01), none, none, none, -free, free)
 
 
 FORM = 0.0, 0.0, -math.inf, math.inf
-MINIMISER = Minimiser(Logistic(), 0.5, L2(0.1), 40, 2, 1.0)
-SCORES = CoordinateScores(Logistic(), np.ones(2), np.ones(2), "gs-r", FORM, np.ones(2))
-SUMS = CoordinateSums(Logistic(), np.ones(2))
-VERTICES = [VertexScores(Logistic(), 0.1, 2, 1.0, structure) for structure in ("lazy", "binned", "gumbel")]
+MINIMISER = queries.Minimiser(Logistic(), 0.5, L2(0.1), 40, 2, 1.0)
+SCORES = queries.CoordinateScores(Logistic(), np.ones(2), np.ones(2), "gs-r", FORM, np.ones(2))
+SUMS = queries.CoordinateSums(Logistic(), np.ones(2))
+VERTICES = [
+    queries.VertexScores(Logistic(), 0.1, 2, 1.0, structure) for structure in ("lazy", "binned", "gumbel")
+]
 STEPS = np.full(3, 0.3)
 
 WAYS = {
@@ -122,9 +115,9 @@ WAYS = {
     "coordinates": (SUMS, Laplace(2.0), lambda opened: opened.descend(np.array([1, 0, 1]), rule(2)), 3, 1),
     "round": (SCORES, Round(Exponential(2.0), Gaussian(3.0)), lambda opened: opened.step(), 1, 2),
     "Laplace round": (SCORES, Round(LaplaceNoisyMax(2.0), Laplace(3.0)), lambda opened: opened.step(), 1, 2),
-    "dual step": (DualStep(Logistic(), 1.0, 1.0, 1.0), Gaussian(2.0),
+    "dual step": (queries.DualStep(Logistic(), 1.0, 1.0, 1.0), Gaussian(2.0),
                   lambda opened: opened.step(np.zeros(2), Everyone()), 1, 2),
-    "dual vertex": (DualVertices(MINIMISER, 1.0), Exponential(2.0),
+    "dual vertex": (queries.DualVertices(MINIMISER, 1.0), Exponential(2.0),
                     lambda opened: opened.select(np.zeros(2)), 1, 4),
 } | {
     f"{query.structure} vertices": (query, Exponential(2.0), lambda opened: opened.run(STEPS, 1.0), 3, 4)

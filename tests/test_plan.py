@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpglm import Bounds, Budget, Neighbours, strict
+from dpglm import Bounds, Budget, Neighbours, solvers, strict
 from dpglm.accounting import compose
 from dpglm.losses import Logistic
 from dpglm.mechanisms import BY_NAME, MECHANISMS, Gaussian, Laplace, LinearTerm, Round
@@ -19,28 +19,17 @@ from dpglm.mechanisms.sampling import Poisson
 from dpglm.penalties import L2, AnyFeature, L1Ball, Submodular
 from dpglm.plan import Plan, Release
 from dpglm.problem import Problem
-from dpglm.solvers import (
-    SOLVERS,
-    CoordinateDescent,
-    DualCoordinateDescent,
-    DualFrankWolfe,
-    FrankWolfe,
-    GradientDescent,
-    GreedyCoordinateDescent,
-    ObjectivePerturbation,
-    OutputPerturbation,
-)
 
-PENALTIES = {FrankWolfe: L1Ball(1.0), DualFrankWolfe: Submodular(0.01, AnyFeature(), l2=0.1)}
+PENALTIES = {solvers.FrankWolfe: L1Ball(1.0), solvers.DualFrankWolfe: Submodular(0.01, AnyFeature(), l2=0.1)}
 FEW = {
-    GradientDescent: GradientDescent(steps=5),
-    CoordinateDescent: CoordinateDescent(steps=6, second_moments="private"),
-    GreedyCoordinateDescent: GreedyCoordinateDescent(steps=4),
-    FrankWolfe: FrankWolfe(steps=5),
-    DualCoordinateDescent: DualCoordinateDescent(steps=3, batch_size=400),
-    DualFrankWolfe: DualFrankWolfe(steps=4),
-    ObjectivePerturbation: ObjectivePerturbation(),
-    OutputPerturbation: OutputPerturbation(),
+    solvers.GradientDescent: solvers.GradientDescent(steps=5),
+    solvers.CoordinateDescent: solvers.CoordinateDescent(steps=6, second_moments="private"),
+    solvers.GreedyCoordinateDescent: solvers.GreedyCoordinateDescent(steps=4),
+    solvers.FrankWolfe: solvers.FrankWolfe(steps=5),
+    solvers.DualCoordinateDescent: solvers.DualCoordinateDescent(steps=3, batch_size=400),
+    solvers.DualFrankWolfe: solvers.DualFrankWolfe(steps=4),
+    solvers.ObjectivePerturbation: solvers.ObjectivePerturbation(),
+    solvers.OutputPerturbation: solvers.OutputPerturbation(),
 }
 
 
@@ -49,10 +38,10 @@ def planned(solver, epsilon=1.0, neighbours=Neighbours.REPLACE_ONE, fits=2):
     return solver.plan(problem, 400, 6, Budget(epsilon, 1e-6), neighbours, fits)
 
 
-AUDITED = [solver.audit_cases()[0] for solver in SOLVERS.values()]
+AUDITED = [solver.audit_cases()[0] for solver in solvers.SOLVERS.values()]
 PLANS = [
     planned(solver, epsilon, neighbours)
-    for solver in [*FEW.values(), GradientDescent(steps=5, batch_size=40)]
+    for solver in [*FEW.values(), solvers.GradientDescent(steps=5, batch_size=40)]
     for neighbours in Neighbours
     for epsilon in (1.0, math.inf)
 ] + [
@@ -68,7 +57,7 @@ def named(plan):
 
 
 def test_the_plans_of_this_file_are_of_all_solvers():
-    assert {type(plan) for plan in PLANS} == {solver.plan_type for solver in SOLVERS.values()}
+    assert {type(plan) for plan in PLANS} == {solver.plan_type for solver in solvers.SOLVERS.values()}
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=named)
@@ -82,20 +71,24 @@ def test_a_plan_survives_strict_json_with_its_price(plan):
 
 
 NUMPY = [
-    GradientDescent(steps=np.int64(3), clip=np.float64(0.3), step_size=np.float32(0.5), average=np.True_),
-    CoordinateDescent(steps=np.int32(3), clip=np.float32(0.3), periods=np.int64(2)),
-    GreedyCoordinateDescent(steps=np.int64(3), clip=np.float64(0.3), step_size=np.float64(0.5),
-                            second_moments=np.full(6, 0.25, np.float32), warm_start=np.arange(6)),
-    FrankWolfe(
+    solvers.GradientDescent(
+        steps=np.int64(3), clip=np.float64(0.3), step_size=np.float32(0.5), average=np.True_
+    ),
+    solvers.CoordinateDescent(steps=np.int32(3), clip=np.float32(0.3), periods=np.int64(2)),
+    solvers.GreedyCoordinateDescent(
+        steps=np.int64(3), clip=np.float64(0.3), step_size=np.float64(0.5),
+        second_moments=np.full(6, 0.25, np.float32), warm_start=np.arange(6),
+    ),
+    solvers.FrankWolfe(
         steps=np.int64(3), step_size=np.float64(0.3), average=np.False_, refresh=np.float64(0.01)
     ),
-    DualCoordinateDescent(
+    solvers.DualCoordinateDescent(
         batch_size=np.int64(50), clip=np.float64(0.3), steps=np.int64(3), overlap=np.float32(0.5),
         average=np.False_,
     ),
-    DualFrankWolfe(steps=np.int64(3), clip=np.float64(0.3), sparse=np.False_, share=np.float64(0.5)),
-    ObjectivePerturbation(clip=np.float64(0.3), quadratic=np.float64(0.01)),
-    OutputPerturbation(clip=np.float32(0.3), sparse=np.False_),
+    solvers.DualFrankWolfe(steps=np.int64(3), clip=np.float64(0.3), sparse=np.False_, share=np.float64(0.5)),
+    solvers.ObjectivePerturbation(clip=np.float64(0.3), quadratic=np.float64(0.01)),
+    solvers.OutputPerturbation(clip=np.float32(0.3), sparse=np.False_),
 ]  # fmt: skip
 
 
@@ -141,10 +134,11 @@ def of(solver, **arguments):
     return planned(FEW[solver], **arguments)
 
 
-GD, POISSON = of(GradientDescent), planned(GradientDescent(steps=5, batch_size=40))
-OBJECTIVE, GREEDY, FW = of(ObjectivePerturbation), of(GreedyCoordinateDescent), of(FrankWolfe)
-CD, DUAL = of(CoordinateDescent), of(DualCoordinateDescent)
-DECLARED = planned(GreedyCoordinateDescent(steps=4, second_moments=[0.5] * 6, warm_start=[0.1] * 7))
+GD, POISSON = of(solvers.GradientDescent), planned(solvers.GradientDescent(steps=5, batch_size=40))
+OBJECTIVE, FW = of(solvers.ObjectivePerturbation), of(solvers.FrankWolfe)
+CD, GREEDY = of(solvers.CoordinateDescent), of(solvers.GreedyCoordinateDescent)
+DUAL = of(solvers.DualCoordinateDescent)
+DECLARED = planned(solvers.GreedyCoordinateDescent(steps=4, second_moments=[0.5] * 6, warm_start=[0.1] * 7))
 FIRST = ("releases", 0)
 
 ROUND = "releases", len(GREEDY.releases) - 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpglm import Bounds, Budget, Neighbours
+from dpglm import Bounds, Budget, Neighbours, solvers
 from dpglm.curator import Curator
 from dpglm.data import CSC, CSR, Dense, as_block, as_data
 from dpglm.errors import UnsupportedProblem
@@ -14,17 +14,6 @@ from dpglm.mechanisms.sampling import Poisson
 from dpglm.penalties import L2, L1Ball
 from dpglm.problem import Problem
 from dpglm.queries import QUERIES, ClippedGradient
-from dpglm.solvers import (
-    SOLVERS,
-    CoordinateDescent,
-    DualCoordinateDescent,
-    FrankWolfe,
-    GradientDescent,
-    GreedyCoordinateDescent,
-    ObjectivePerturbation,
-    OutputPerturbation,
-    require_able,
-)
 from dpglm.tables import Columns, Rows, RowsAndColumns, can
 
 rng = np.random.default_rng(0)
@@ -84,7 +73,7 @@ def planned(solver, problem=PROBLEM, epsilon=2.0):
 
 def run(solver, table, problem=PROBLEM, epsilon=2.0):
     plan = planned(solver, problem, epsilon)
-    require_able(solver, plan, problem, table)
+    solvers.require_able(solver, plan, problem, table)
     records = as_data(table, Y, problem.bounds, problem.constant(P))
     curator = Curator(records, plan.neighbours, Randomness(5))
     w = solver.run(plan, problem, curator).w
@@ -108,14 +97,17 @@ def test_every_query_says_what_it_needs():
 
 
 @pytest.mark.parametrize("epsilon", [2.0, np.inf])
-@pytest.mark.parametrize("solver", [GradientDescent(steps=9), OutputPerturbation(), ObjectivePerturbation()])
+@pytest.mark.parametrize(
+    "solver",
+    [solvers.GradientDescent(steps=9), solvers.OutputPerturbation(), solvers.ObjectivePerturbation()],
+)
 def test_solvers_that_need_passes_run_on_a_stream_as_on_a_table(solver, epsilon):
-    if epsilon == np.inf and isinstance(solver, GradientDescent):
-        solver = GradientDescent()
+    if epsilon == np.inf and isinstance(solver, solvers.GradientDescent):
+        solver = solvers.GradientDescent()
     assert np.allclose(run(solver, stream(), epsilon=epsilon), run(solver, X, epsilon=epsilon), atol=1e-6)
 
 
-@pytest.mark.parametrize("solver", [CoordinateDescent(), GreedyCoordinateDescent()])
+@pytest.mark.parametrize("solver", [solvers.CoordinateDescent(), solvers.GreedyCoordinateDescent()])
 def test_coordinate_methods_are_refused_on_a_stream_with_those_that_can(solver):
     table = stream()
     with pytest.raises(UnsupportedProblem) as refused:
@@ -130,23 +122,23 @@ def test_coordinate_methods_are_refused_on_a_stream_with_those_that_can(solver):
 def test_only_solvers_that_serve_the_problem_are_named():
     ball = Problem(Logistic(), L1Ball(2.0), Bounds(row_norm=1.0))
     with pytest.raises(UnsupportedProblem, match=r"rows and columns at random.*: use GradientDescent or Obj"):
-        run(FrankWolfe(), stream(), ball)
+        run(solvers.FrankWolfe(), stream(), ball)
 
 
-@pytest.mark.parametrize("solver", [GradientDescent(batch_size=9), DualCoordinateDescent()])
+@pytest.mark.parametrize("solver", [solvers.GradientDescent(batch_size=9), solvers.DualCoordinateDescent()])
 def test_batches_need_rows_at_random(solver):
     with pytest.raises(UnsupportedProblem, match="needs a table that offers rows at random"):
         run(solver, stream())
 
 
 def test_every_solver_can_run_on_tables_in_memory():
-    for solver in SOLVERS.values():
+    for solver in solvers.SOLVERS.values():
         try:
             plan = planned(solver())
         except UnsupportedProblem:
             continue
         for table in (X, sp.csr_array(X), sp.csc_array(X)):
-            require_able(solver(), plan, PROBLEM, as_block(table))
+            solvers.require_able(solver(), plan, PROBLEM, as_block(table))
 
 
 def test_records_refuse_what_their_table_does_not_offer():

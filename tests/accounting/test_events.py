@@ -6,34 +6,23 @@ import math
 import numpy as np
 import pytest
 
-from dpglm.accounting import (
-    Composed,
-    Event,
-    Exponential,
-    Gaussian,
-    Imprecision,
-    Laplace,
-    ObjectivePerturbation,
-    PoissonGaussian,
-    Pure,
-    Repeated,
-    compose,
-    event_from_dict,
-)
+from dpglm.accounting import compose, event_from_dict, events
 
 EVENTS = [
-    Gaussian(0.1 + 0.2),
-    Gaussian(0.0),
-    Laplace(3.3),
-    Exponential(1e-3),
-    PoissonGaussian(1.1, 0.01, "zero-out"),
-    PoissonGaussian(1.1, 1.0, "replace-one"),
-    Pure(0.7),
-    Pure(math.inf),
-    Imprecision(2.0**-400),
-    Repeated(Composed((Exponential(2.0), Gaussian(1.0))), 1_000_000),
-    Composed(()),
-    Composed((Gaussian(1.0), Repeated(Laplace(2.0), 3), Composed((Pure(1.0),)))),
+    events.Gaussian(0.1 + 0.2),
+    events.Gaussian(0.0),
+    events.Laplace(3.3),
+    events.Exponential(1e-3),
+    events.PoissonGaussian(1.1, 0.01, "zero-out"),
+    events.PoissonGaussian(1.1, 1.0, "replace-one"),
+    events.Pure(0.7),
+    events.Pure(math.inf),
+    events.Imprecision(2.0**-400),
+    events.Repeated(events.Composed((events.Exponential(2.0), events.Gaussian(1.0))), 1_000_000),
+    events.Composed(()),
+    events.Composed(
+        (events.Gaussian(1.0), events.Repeated(events.Laplace(2.0), 3), events.Composed((events.Pure(1.0),)))
+    ),
 ]
 
 
@@ -43,7 +32,7 @@ def test_json_round_trip_is_exact(event):
     again = event_from_dict(json.loads(text))
     assert again == event
     assert hash(again) == hash(event)
-    assert isinstance(event, Event)
+    assert isinstance(event, events.Event)
 
 
 @pytest.mark.parametrize(
@@ -82,29 +71,29 @@ def test_unknown_descriptions_are_refused(description, word):
 @pytest.mark.parametrize(
     ("build", "name"),
     [
-        (lambda: Gaussian(-1.0), "noise"),
-        (lambda: Gaussian(math.nan), "noise"),
-        (lambda: Gaussian(math.inf), "noise"),
-        (lambda: Laplace(-1.0), "noise"),
-        (lambda: Exponential(-1.0), "noise"),
-        (lambda: Pure(-0.1), "epsilon"),
-        (lambda: Pure(math.nan), "epsilon"),
-        (lambda: PoissonGaussian(1.0, 0.0, "zero-out"), "rate"),
-        (lambda: PoissonGaussian(1.0, 1.1, "zero-out"), "rate"),
-        (lambda: PoissonGaussian(1.0, 0.5, "add-remove"), "neighbours"),
-        (lambda: Repeated(Gaussian(1.0), 0), "count"),
-        (lambda: Repeated(Gaussian(1.0), 1.5), "count"),
-        (lambda: Repeated("gaussian", 1), "event"),
-        (lambda: Gaussian("1"), "noise"),
-        (lambda: Gaussian(True), "noise"),
-        (lambda: Imprecision(None), "distance"),
-        (lambda: Pure("0.1"), "epsilon"),
-        (lambda: ObjectivePerturbation(1.0, -1.0, "any", 1.0, "zero-out"), "curvature"),
-        (lambda: ObjectivePerturbation(1.0, 0.1, "steep", 1.0, "zero-out"), "slopes"),
-        (lambda: ObjectivePerturbation(1.0, 0.1, "any", "1", "zero-out"), "reach"),
-        (lambda: Gaussian(1.0).scaled("2"), "factor"),
-        (lambda: Composed([Gaussian(1.0)]), "events"),
-        (lambda: Gaussian(1.0).scaled(-1.0), "factor"),
+        (lambda: events.Gaussian(-1.0), "noise"),
+        (lambda: events.Gaussian(math.nan), "noise"),
+        (lambda: events.Gaussian(math.inf), "noise"),
+        (lambda: events.Laplace(-1.0), "noise"),
+        (lambda: events.Exponential(-1.0), "noise"),
+        (lambda: events.Pure(-0.1), "epsilon"),
+        (lambda: events.Pure(math.nan), "epsilon"),
+        (lambda: events.PoissonGaussian(1.0, 0.0, "zero-out"), "rate"),
+        (lambda: events.PoissonGaussian(1.0, 1.1, "zero-out"), "rate"),
+        (lambda: events.PoissonGaussian(1.0, 0.5, "add-remove"), "neighbours"),
+        (lambda: events.Repeated(events.Gaussian(1.0), 0), "count"),
+        (lambda: events.Repeated(events.Gaussian(1.0), 1.5), "count"),
+        (lambda: events.Repeated("gaussian", 1), "event"),
+        (lambda: events.Gaussian("1"), "noise"),
+        (lambda: events.Gaussian(True), "noise"),
+        (lambda: events.Imprecision(None), "distance"),
+        (lambda: events.Pure("0.1"), "epsilon"),
+        (lambda: events.ObjectivePerturbation(1.0, -1.0, "any", 1.0, "zero-out"), "curvature"),
+        (lambda: events.ObjectivePerturbation(1.0, 0.1, "steep", 1.0, "zero-out"), "slopes"),
+        (lambda: events.ObjectivePerturbation(1.0, 0.1, "any", "1", "zero-out"), "reach"),
+        (lambda: events.Gaussian(1.0).scaled("2"), "factor"),
+        (lambda: events.Composed([events.Gaussian(1.0)]), "events"),
+        (lambda: events.Gaussian(1.0).scaled(-1.0), "factor"),
     ],
 )
 def test_a_wrong_argument_is_named(build, name):
@@ -113,18 +102,35 @@ def test_a_wrong_argument_is_named(build, name):
 
 
 def test_numpy_scalars_become_python_values():
-    events = [Gaussian(np.float32(0.5)), Pure(np.int64(2)), Repeated(Laplace(np.float64(1.0)), np.int64(3))]
-    again = [event_from_dict(json.loads(json.dumps(event.to_dict()))) for event in events]
-    assert again == events and type(events[0].noise) is type(events[1].epsilon) is float
-    assert type(events[2].count) is int
+    given = [
+        events.Gaussian(np.float32(0.5)),
+        events.Pure(np.int64(2)),
+        events.Repeated(events.Laplace(np.float64(1.0)), np.int64(3)),
+    ]
+    again = [event_from_dict(json.loads(json.dumps(event.to_dict()))) for event in given]
+    assert again == given and type(given[0].noise) is type(given[1].epsilon) is float
+    assert type(given[2].count) is int
 
 
 def test_scaling_multiplies_all_noise():
-    tree = Composed((Repeated(Composed((Exponential(1.0), Laplace(2.0))), 3), Pure(4.0), Gaussian(5.0)))
-    scaled = Composed((Repeated(Composed((Exponential(2.0), Laplace(4.0))), 3), Pure(2.0), Gaussian(10.0)))
+    tree = events.Composed(
+        (
+            events.Repeated(events.Composed((events.Exponential(1.0), events.Laplace(2.0))), 3),
+            events.Pure(4.0),
+            events.Gaussian(5.0),
+        )
+    )
+    scaled = events.Composed(
+        (
+            events.Repeated(events.Composed((events.Exponential(2.0), events.Laplace(4.0))), 3),
+            events.Pure(2.0),
+            events.Gaussian(10.0),
+        )
+    )
     assert tree.scaled(2.0) == scaled
-    assert PoissonGaussian(1.0, 0.5, "zero-out").scaled(3.0) == PoissonGaussian(3.0, 0.5, "zero-out")
-    assert Pure(1.0).scaled(0.0) == Pure(math.inf)
+    one, three = (events.PoissonGaussian(noise, 0.5, "zero-out") for noise in (1.0, 3.0))
+    assert one.scaled(3.0) == three
+    assert events.Pure(1.0).scaled(0.0) == events.Pure(math.inf)
 
 
 def test_events_of_unknown_type_have_no_price():

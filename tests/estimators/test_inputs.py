@@ -17,17 +17,10 @@ from dpglm.penalties import L1Ball
 from dpglm.solvers import GradientDescent
 
 from . import fuzzing
+from .small_table import BOUNDS, DECLARED, LABELS, REGRESSION, TARGET, N, P, X
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
 
-rng = np.random.default_rng(0)
-N, P = 60, 3
-X = rng.uniform(-1, 1, (N, P))
-LABELS = np.where(X[:, 0] > 0, 1, 0)
-TARGET = 0.5 * X[:, 0]
-BOUNDS = Bounds(row_norm=1.5, target=(-1, 1))
-DECLARED = {"classes": [0, 1], "random_state": 3, "solver": GradientDescent(steps=3)}
-REGRESSION = {"bounds": BOUNDS, "random_state": 3, "solver": GradientDescent(steps=3)}
 STRANGERS = ["x", "1", b"x", None, math.nan, pd.NA, 2**70, 10**400, 0.5, [1], {"a": 1}, {1}, 1j,
              np.array([1, 2]), object(), fuzzing.Rude()]  # fmt: skip
 

@@ -11,18 +11,13 @@ from sklearn.base import clone
 
 import dpglm
 from dpglm import Bounds, GLMClassifier, GLMRegressor, LogisticRegression, Ridge
-from dpglm.solvers import CoordinateDescent, GradientDescent
+from dpglm.solvers import CoordinateDescent
+
+from .small_table import BOUNDS, DECLARED, LABELS, REGRESSION, TARGET, P, X
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
 
-rng = np.random.default_rng(0)
-N, P = 60, 3
-X = rng.uniform(-1, 1, (N, P))
-LABELS = np.where(X[:, 0] > 0, 1, 0)
-TARGET = 0.5 * X[:, 0]
-BOUNDS = Bounds(row_norm=1.5, target=(-1, 1))
-DECLARED = {"classes": [0, 1], "random_state": 3, "solver": GradientDescent(steps=3)}
-REGRESSION = {"bounds": BOUNDS, "random_state": 3, "solver": GradientDescent(steps=3)}
+rng = np.random.default_rng(1)
 FAR = 40.0 * rng.standard_normal((500, P))
 PLAIN = [
     LogisticRegression(**DECLARED),

@@ -29,13 +29,10 @@ from dpglm import (
 from dpglm.errors import PrivacyWarning
 from dpglm.solvers import SOLVERS, GradientDescent
 
+from .small_table import LABELS, TARGET, N, X
+
 pytestmark = pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
 
-rng = np.random.default_rng(0)
-N, P = 60, 3
-X = rng.uniform(-1, 1, (N, P))
-LABELS = np.where(X[:, 0] > 0, 1, 0)
-TARGET = 0.5 * X[:, 0]
 ESTIMATORS = [
     dpglm.GLMClassifier, dpglm.LogisticRegression, dpglm.LinearSVC, dpglm.GLMRegressor,
     dpglm.LinearRegression, dpglm.Ridge, dpglm.Lasso, dpglm.ElasticNet, dpglm.LinearSVR,

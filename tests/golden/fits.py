@@ -14,18 +14,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from dpglm import (
-    Bounds,
-    ElasticNet,
-    GLMClassifier,
-    GLMRegressor,
-    Lasso,
-    LinearRegression,
-    LinearSVC,
-    LinearSVR,
-    LogisticRegression,
-    Ridge,
-)
+import dpglm
+from dpglm import Bounds, GLMClassifier, GLMRegressor, Lasso, LinearSVR, LogisticRegression, Ridge
 from dpglm.penalties import L1, L2, Box, GroupCover, L1Ball, Submodular
 from dpglm.solvers import (
     CoordinateDescent,
@@ -65,7 +55,8 @@ MODELS = {
         LogisticRegression(2.0, solver=GradientDescent(steps=12, batch_size=30), **TWO), LABELS),
     "gradient descent, three classes": (
         LogisticRegression(4.0, classes=[0, 1, 2], bounds=ROWS, solver=GradientDescent(steps=7)), THREE),
-    "gradient descent, squared": (LinearRegression(2.0, bounds=RANGE, solver=GradientDescent()), TARGET),
+    "gradient descent, squared": (
+        dpglm.LinearRegression(2.0, bounds=RANGE, solver=GradientDescent()), TARGET),
     "gradient descent, Huber": (
         GLMRegressor(2.0, loss="huber", bounds=RANGE, solver=GradientDescent()), TARGET),
     "gradient descent, counts": (
@@ -79,8 +70,8 @@ MODELS = {
             steps=30, clip_rule="uniform", second_moments="even")), TARGET),
     "greedy": (Lasso(4.0, alpha=0.01, bounds=COLUMNS, solver=GreedyCoordinateDescent(steps=6)), TARGET),
     "greedy, gs-s": (
-        ElasticNet(4.0, alpha=0.01, bounds=COLUMNS, solver=GreedyCoordinateDescent(steps=4, rule="gs-s")),
-        TARGET),
+        dpglm.ElasticNet(4.0, alpha=0.01, bounds=COLUMNS,
+                         solver=GreedyCoordinateDescent(steps=4, rule="gs-s")), TARGET),
     "greedy, gs-q, box": (
         GLMRegressor(4.0, penalty=Box(-1.0, 1.0), bounds=COLUMNS,
                      solver=GreedyCoordinateDescent(steps=4, rule="gs-q")), TARGET),
@@ -95,7 +86,7 @@ MODELS = {
     "Frank-Wolfe, squared": (
         GLMRegressor(40.0, penalty=L1Ball(3.0), bounds=RANGE, solver=FrankWolfe(steps=20)), TARGET),
     "Frank-Wolfe, sharp": (LogisticRegression(200.0, solver=FrankWolfe(steps=30), **BALL), LABELS),
-    "dual coordinate descent": (LinearSVC(2.0, C=0.1, solver=DualCoordinateDescent(), **TWO), LABELS),
+    "dual coordinate descent": (dpglm.LinearSVC(2.0, C=0.1, solver=DualCoordinateDescent(), **TWO), LABELS),
     "dual coordinate descent, logistic": (
         LogisticRegression(2.0, C=0.1, solver=DualCoordinateDescent(steps=9, batch_size=40), **TWO), LABELS),
     "dual coordinate descent, tube": (

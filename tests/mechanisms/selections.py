@@ -56,6 +56,22 @@ def drawn(kept, count=DRAWS, seed=1):
     return np.array([kept.draw(source) for _ in range(count)])
 
 
+def update_often(kept, now, scores, rng, check):
+    """A hundred thousand updates, a thousand at once, and one of all to the scores; checked in between."""
+    now = now.copy()
+    for step in range(100):
+        index = rng.integers(P, size=1_000)
+        new = scores[index] + rng.choice([0.0, 1.0, 30.0]) * SCALE * rng.standard_normal(1_000)
+        kept.update(index, new)
+        now[index] = new
+        if step % 20 == 0:
+            check(kept, now)
+    check(kept, now)
+    order = rng.permutation(P)
+    kept.update(order, scores[order])
+    check(kept, scores)
+
+
 def digits(chance):
     """A double as words of 64 binary digits, the last of them not 0."""
     rest, words = Fraction(chance), []

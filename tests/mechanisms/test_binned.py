@@ -15,6 +15,7 @@ from dpglm.mechanisms.binned import Binned
 from dpglm.mechanisms.grid import on_grid
 from dpglm.solvers import GreedyCoordinateDescent
 
+from . import selections
 from .selections import (
     GRID,
     LARGEST,
@@ -59,16 +60,7 @@ def test_the_law_is_the_same_after_a_hundred_thousand_updates(name):
     rng = np.random.default_rng(4)
     scores = SCALE * spread(name, rng)
     binned = Binned(SCALE * spread("near uniform", rng), GRID, SCALE)
-    now = binned._values.copy()
-    for _ in range(50):
-        index = rng.integers(P, size=2_000)
-        new = scores[index] + rng.choice([0.0, 1.0, 30.0]) * SCALE * rng.standard_normal(2_000)
-        binned.update(index, new)
-        now[index] = new
-    check_state(binned, now)
-    order = rng.permutation(P)
-    binned.update(order, scores[order])
-    check_state(binned, scores)
+    selections.update_often(binned, binned._values, scores, rng, check_state)
     assert fits(drawn(binned), law(scores)) > 1e-6
 
 

@@ -15,6 +15,7 @@ from dpglm.mechanisms.grid import on_grid
 from dpglm.mechanisms.grouped import Grouped
 from dpglm.mechanisms.heap import Heap
 
+from . import selections
 from .selections import GRID, SCALE, SPREADS, P, digits, drawn, drawn_from, fits, law, one_less, spread
 
 PRIVATE = [name for name, kind in STRUCTURES.items() if kind.noisy]
@@ -201,16 +202,7 @@ def test_sums_of_groups_are_fresh_ones_after_a_hundred_thousand_updates(name):
     scores, now = SCALE * spread(name, rng), SCALE * spread("near uniform", rng)
     grouped = Grouped(now, GRID, SCALE)
     check_groups(grouped, now)
-    for step in range(100):
-        index = rng.integers(P, size=1_000)
-        new = scores[index] + rng.choice([0.0, 1.0, 30.0]) * SCALE * rng.standard_normal(1_000)
-        grouped.update(index, new)
-        now[index] = new
-        if step % 20 == 0:
-            check_groups(grouped, now)
-    order = rng.permutation(P)
-    grouped.update(order, scores[order])
-    check_groups(grouped, scores)
+    selections.update_often(grouped, now, scores, rng, check_groups)
     assert fits(drawn(grouped), law(scores)) > 1e-6
 
 

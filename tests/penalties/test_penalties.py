@@ -12,23 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize_scalar
 
-from dpglm.penalties import (
-    L1,
-    L2,
-    PENALTIES,
-    AnyFeature,
-    Box,
-    Cardinality,
-    Custom,
-    ElasticNet,
-    GroupCover,
-    L1Ball,
-    Ordered,
-    Range,
-    Separable,
-    Submodular,
-    Zero,
-)
+from dpglm.penalties import L1, L2, PENALTIES, Box, ElasticNet, L1Ball, Separable, Submodular, Zero
+from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
 
 
 def root(features):

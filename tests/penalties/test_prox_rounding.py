@@ -6,21 +6,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpglm.penalties import (
-    L1,
-    L2,
-    AnyFeature,
-    Box,
-    Cardinality,
-    Custom,
-    ElasticNet,
-    GroupCover,
-    L1Ball,
-    Ordered,
-    Range,
-    Submodular,
-    Zero,
-)
+from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Submodular, Zero
+from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
 
 P = 6
 UNIT = 2.0**-53

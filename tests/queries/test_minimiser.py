@@ -12,21 +12,8 @@ from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import Huber, Logistic, Poisson, SmoothedHinge, Squared
 from dpglm.mechanisms import Gaussian, LinearTerm
-from dpglm.penalties import (
-    L1,
-    L2,
-    AnyFeature,
-    Box,
-    Cardinality,
-    Custom,
-    ElasticNet,
-    GroupCover,
-    L1Ball,
-    Ordered,
-    Range,
-    Submodular,
-    Zero,
-)
+from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Submodular, Zero
+from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
 from dpglm.problem import Problem
 from dpglm.queries import DualVertices, Minimiser, certified
 from dpglm.queries import minimiser as minimiser_module

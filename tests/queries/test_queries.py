@@ -3,22 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from dpglm import Bounds, Neighbours
+from dpglm import Bounds, Neighbours, queries
 from dpglm.data import as_data
 from dpglm.losses import LOSSES, Logistic, Squared
 from dpglm.penalties import L2
-from dpglm.queries import (
-    QUERIES,
-    ClippedGradient,
-    CoordinateScores,
-    CoordinateSums,
-    DualStep,
-    DualVertices,
-    InterceptSlope,
-    Minimiser,
-    SecondMoments,
-    VertexScores,
-)
 from dpglm.testing import check_query
 
 COUNTS = Bounds(row_norm=1.0, target=(0, 1))
@@ -36,13 +24,13 @@ def scores(loss, rule, constant, clip=0.5):
     """Scores whose clip is proportional to the root of the curvature, as the solver has it."""
     curvature = np.linspace(0.4, 1.6, 4 + bool(constant))
     reach = np.full(len(curvature), math.inf)
-    return CoordinateScores(loss, clip * np.sqrt(curvature), curvature, rule, FORMS[rule], reach)
+    return queries.CoordinateScores(loss, clip * np.sqrt(curvature), curvature, rule, FORMS[rule], reach)
 
 
 def minimiser(loss, constant):
     """Its public linear terms and starts are of any size that the check draws."""
     radius, hold = math.hypot(1.0, constant), 1.0 if constant else None
-    return Minimiser(loss, 0.5, L2(1.0), 4, 4, radius, hold=hold, push=1e4)
+    return queries.Minimiser(loss, 0.5, L2(1.0), 4, 4, radius, hold=hold, push=1e4)
 
 
 CASES = [
@@ -50,22 +38,22 @@ CASES = [
     for loss in (cls() for cls in LOSSES)
     for constant in (0.0, 1.0)
     for query in (
-        ClippedGradient(loss, clip=0.8),
-        DualStep(loss, 0.4, 0.2, 0.1),
-        CoordinateSums(loss, clip=np.linspace(0.3, 0.8, 4 + bool(constant))),
-        VertexScores(loss, 0.3, 4, math.inf),
+        queries.ClippedGradient(loss, clip=0.8),
+        queries.DualStep(loss, 0.4, 0.2, 0.1),
+        queries.CoordinateSums(loss, clip=np.linspace(0.3, 0.8, 4 + bool(constant))),
+        queries.VertexScores(loss, 0.3, 4, math.inf),
         *(scores(loss, rule, constant) for rule in (("gs-s", "gs-r") if constant else ("gs", "gs-q"))),
     )
 ] + [
-    (SecondMoments(radius=2.0), Bounds(row_norm=2.0), 0.0),
-    *((InterceptSlope(cls(), 0.4), REALS if cls.kind != "count" else COUNTS, 0.5) for cls in LOSSES),
+    (queries.SecondMoments(radius=2.0), Bounds(row_norm=2.0), 0.0),
+    *((queries.InterceptSlope(cls(), 0.4), REALS if cls.kind != "count" else COUNTS, 0.5) for cls in LOSSES),
     (minimiser(Logistic(), 1.0), REALS, 1.0),
     (minimiser(Squared(), 0.0), REALS, 0.0),
-    (DualVertices(minimiser(Logistic(), 0.0), 0.3), REALS, 0.0),
-    (DualVertices(minimiser(Squared(), 0.0), 2.0), REALS, 0.0),
+    (queries.DualVertices(minimiser(Logistic(), 0.0), 0.3), REALS, 0.0),
+    (queries.DualVertices(minimiser(Squared(), 0.0), 2.0), REALS, 0.0),
 ]
 # A minimiser takes some milliseconds: test_minimiser.py has a thousand pairs more, made for it.
-FEWER = {Minimiser: (100, 400), DualVertices: (100, 400)}
+FEWER = {queries.Minimiser: (100, 400), queries.DualVertices: (100, 400)}
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)
@@ -75,7 +63,7 @@ def test_neighbours_move_the_answer_by_at_most_the_sensitivity(query, bounds, co
     assert 0.95 <= check_query(query, neighbours, bounds, constant=constant, pairs=pairs) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("kind", QUERIES)
+@pytest.mark.parametrize("kind", queries.QUERIES)
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_every_query_holds_over_many_more_pairs(kind, neighbours):
     query, bounds, constant = next(case for case in CASES if isinstance(case[0], kind))
@@ -84,7 +72,7 @@ def test_every_query_holds_over_many_more_pairs(kind, neighbours):
 
 
 def test_the_check_notices_a_sensitivity_that_is_too_small():
-    class Understated(ClippedGradient):
+    class Understated(queries.ClippedGradient):
         def sensitivity(self, neighbours):
             return self.clip
 
@@ -93,7 +81,7 @@ def test_the_check_notices_a_sensitivity_that_is_too_small():
 
 
 def test_the_check_notices_a_sensitivity_that_is_too_large():
-    class Overstated(ClippedGradient):
+    class Overstated(queries.ClippedGradient):
         def sensitivity(self, neighbours):
             return 3 * self.clip
 
@@ -106,11 +94,11 @@ def test_an_unclipped_gradient_is_the_gradient():
     X, y, w = rng.standard_normal((50, 4)), rng.standard_normal(50), rng.standard_normal(4)
     data = as_data(X, y, Bounds(row_norm=math.inf))
     expected = X.T @ (X @ w - y)
-    assert np.allclose(ClippedGradient(Squared(), math.inf)(data, w), expected)
-    assert np.allclose(CoordinateSums(Squared(), np.full(4, math.inf))(data, w), expected)
+    assert np.allclose(queries.ClippedGradient(Squared(), math.inf)(data, w), expected)
+    assert np.allclose(queries.CoordinateSums(Squared(), np.full(4, math.inf))(data, w), expected)
 
 
 def test_clipping_keeps_the_direction_of_each_record():
     data = as_data([[3.0, 4.0]], [0.0], Bounds(row_norm=math.inf))
     w = np.array([1.0, 1.0])
-    assert np.allclose(ClippedGradient(Squared(), 2.0)(data, w), 2.0 * np.array([0.6, 0.8]))
+    assert np.allclose(queries.ClippedGradient(Squared(), 2.0)(data, w), 2.0 * np.array([0.6, 0.8]))

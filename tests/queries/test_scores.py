@@ -3,7 +3,7 @@
 import functools
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -19,7 +19,9 @@ from dpglm.kernels.scores import scores as compiled
 from dpglm.losses import Logistic, SmoothedHinge, Squared
 from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness, Round
 from dpglm.queries import CoordinateScores
-from dpglm.queries.base import Draws, Exact, Opening
+from dpglm.queries.base import Exact, Opening
+
+from . import told
 
 rng = np.random.default_rng(0)
 INF = math.inf
@@ -302,36 +304,16 @@ def test_a_point_outside_the_interval_of_the_penalty_is_refused():
         state.move(1, 0.5)
 
 
-class Told(Exact):
-    """Notes what sensitivities it is told."""
-
-    def __init__(self):
-        self.told = []
+class Told(told.Told):
+    """Also notes the mechanism, and chooses the second coordinate."""
 
     def give(self, answer, sensitivity, mechanism):
         self.told.append((sensitivity, mechanism))
         return 1, 0.0
 
 
-@dataclass(frozen=True)
-class ToldDraws(Draws):
-    """Notes what sensitivities it is asked to pad."""
-
-    told: list = field(default_factory=list)
-
-    def padded(self, sensitivity):
-        self.told.append(sensitivity)
-        return super().padded(sensitivity)
-
-
-class ToldInBlocks(Told):
-    """Hands out a stream."""
-
-    in_blocks = True
-
-    def spend(self, mechanism, entries, count=1):
-        assert (entries, count) == (3, 1)
-        return ToldDraws(Randomness(0), 1.0, True, self.told)
+class ToldInBlocks(told.ToldInBlocks):
+    expected = 3, 1
 
 
 UNEQUAL = np.array([0.3, 0.1, 0.2]), np.array([0.5, 0.1, 0.9])
@@ -342,11 +324,11 @@ def told_by(kind, neighbours, mechanism):
     X, y = rng.standard_normal((20, 3)), rng.choice([-1.0, 1.0], 20)
     clip, curvature = UNEQUAL
     query = CoordinateScores(Logistic(), clip, curvature, "gs-r", FORMS[1], np.ones(3))
-    told, data = kind(), as_data(X, y, Bounds(row_norm=1.0))
-    step = query.open(Opening(data, np.zeros(3), neighbours, told, mechanism)).step()
+    releases, data = kind(), as_data(X, y, Bounds(row_norm=1.0))
+    step = query.open(Opening(data, np.zeros(3), neighbours, releases, mechanism)).step()
     moved = neighbours.records_moved
     largest = moved * (clip / np.sqrt(curvature)).max() * (1 + 2.0**-12)
-    return told.told, step, pytest.approx(largest, rel=1e-12), moved * clip
+    return releases.told, step, pytest.approx(largest, rel=1e-12), moved * clip
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)

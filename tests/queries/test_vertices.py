@@ -1,7 +1,6 @@
 """Scores of vertices: the law of lazy selections, the bounds behind it, and plain Frank-Wolfe."""
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -19,8 +18,10 @@ from dpglm.kernels.calendar import CHUNK, DUE
 from dpglm.losses import LOSSES, Huber, Logistic, Poisson, SmoothedHinge, Squared
 from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness
 from dpglm.queries import VertexScores
-from dpglm.queries.base import Draws, Exact, Opening
+from dpglm.queries.base import Opening
 from dpglm.queries.lazy import LazyVertices
+
+from . import told
 
 REPLACE = Neighbours.REPLACE_ONE
 RADIUS = 20.0
@@ -518,45 +519,25 @@ def test_the_gap_bounds_what_is_left_to_gain_and_is_not_for_private_runs():
     assert not curator.spent.keys() - {Gaussian(0.0).event}
 
 
-class Told(Exact):
-    """Writes down the sensitivities that it is told, and chooses the first candidate."""
-
-    def __init__(self):
-        self.sensitivities = []
+class Told(told.Told):
+    """Chooses the first candidate."""
 
     def give(self, answer, sensitivity, mechanism):
-        self.sensitivities.append(sensitivity)
+        super().give(answer, sensitivity, mechanism)
         return 0
 
 
-@dataclass(frozen=True)
-class ToldDraws(Draws):
-    """Writes down the sensitivities that it is asked to pad."""
-
-    sensitivities: list = field(default_factory=list)
-
-    def padded(self, sensitivity):
-        self.sensitivities.append(sensitivity)
-        return super().padded(sensitivity)
-
-
-class ToldInBlocks(Told):
-    """Hands out a stream."""
-
-    in_blocks = True
-
-    def spend(self, mechanism, entries, count=1):
-        assert entries == 300 and count == 3
-        return ToldDraws(Randomness(0), 1.0, True, self.sensitivities)
+class ToldInBlocks(told.ToldInBlocks):
+    expected = 300, 3
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize(("kind", "times"), [(Told, 3), (ToldInBlocks, 1)])
 def test_every_choice_is_released_with_the_sensitivity_of_the_query(neighbours, kind, times):
-    query, told = VertexScores(Logistic(), 0.3, 150, 1.0), kind()
+    query, releases = VertexScores(Logistic(), 0.3, 150, 1.0), kind()
     data = as_data(X, LABELS, Bounds(row_norm=1.0))
-    query.open(Opening(data, np.zeros(150), neighbours, told, Exponential(1.0))).run(SIZES[:3], RADIUS)
-    assert told.sensitivities == times * [0.3 * neighbours.records_moved]
+    query.open(Opening(data, np.zeros(150), neighbours, releases, Exponential(1.0))).run(SIZES[:3], RADIUS)
+    assert releases.told == times * [0.3 * neighbours.records_moved]
     assert np.array_equal(query.sensitivity(neighbours), np.full(300, 0.3 * neighbours.records_moved))
 
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from dpglm import Bounds, Budget, GLMRegressor, LogisticRegression, Neighbours
+from dpglm import Bounds, Budget, GLMRegressor, LogisticRegression
 from dpglm.audit import Claim, audit_function
 from dpglm.curator import Curator
 from dpglm.data import as_data
@@ -21,6 +21,8 @@ from dpglm.queries import VertexScores
 from dpglm.solvers import FrankWolfe, GradientDescent
 from dpglm.testing import check_solver
 
+from .runs import BUDGET, REPLACE, solved
+
 rng = np.random.default_rng(0)
 N, P = 500, 40
 X = rng.standard_normal((N, P)) * (rng.random((N, P)) < 0.3)
@@ -28,8 +30,6 @@ TRUE = np.zeros(P)
 TRUE[:3] = 2.0, -1.5, 1.0
 LABELS = np.where(X @ TRUE + 0.3 * rng.standard_normal(N) > 0.4, 1.0, -1.0)
 TARGET = X @ TRUE + 0.7 + 0.3 * rng.standard_normal(N)
-BUDGET = Budget(1.0, 1e-6)
-REPLACE = Neighbours.REPLACE_ONE
 PROBLEM = Problem(Logistic(), L1Ball(3.0), Bounds(row_norm=1.0))
 SEVERAL = [
     FrankWolfe(),
@@ -38,15 +38,6 @@ SEVERAL = [
     FrankWolfe(steps=10, selection="grouped", refresh=0.5),
     FrankWolfe(steps=10, selection="gumbel", refresh=0.0),
 ]
-
-
-def solved(solver, problem, table, y, budget=BUDGET, seed=0):
-    plan = solver.plan(problem, *table.shape, budget, REPLACE)
-    records = as_data(table, y, problem.bounds, problem.constant(table.shape[1]))
-    curator = Curator(records, REPLACE, Randomness(seed))
-    result = solver.run(plan, problem, curator)
-    assert not budget.private or curator.spent == plan.price
-    return result
 
 
 @pytest.mark.parametrize("solver", SEVERAL, ids=repr)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn import linear_model
 
-from dpglm import Bounds, Budget, Neighbours, accounting
+from dpglm import Bounds, Budget, accounting
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
@@ -16,6 +16,8 @@ from dpglm.mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, Ra
 from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Zero
 from dpglm.problem import Problem
 from dpglm.solvers import GreedyCoordinateDescent
+
+from .runs import BUDGET, REPLACE, solved
 
 rng = np.random.default_rng(0)
 N, P = 300, 30
@@ -27,17 +29,6 @@ TARGET = X @ TRUE + 0.5 * rng.standard_normal(N)
 LABELS = np.where(X @ TRUE + 0.5 * rng.standard_normal(N) > 0, 1.0, -1.0)
 UNBOUNDED = Bounds(row_norm=math.inf)
 LAYOUTS = {"dense": np.array, "CSR": sp.csr_array}
-BUDGET = Budget(1.0, 1e-6)
-REPLACE = Neighbours.REPLACE_ONE
-
-
-def solved(solver, problem, table, y, budget=BUDGET, seed=0):
-    plan = solver.plan(problem, *table.shape, budget, REPLACE)
-    records = as_data(table, y, problem.bounds, problem.constant(table.shape[1]))
-    curator = Curator(records, REPLACE, Randomness(seed))
-    result = solver.run(plan, problem, curator)
-    assert not budget.private or curator.spent == plan.price
-    return result
 
 
 def objective(loss, penalty, y, w):

@@ -16,18 +16,8 @@ from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import Hinge, Huber, Logistic, Poisson, SmoothedHinge, Squared
 from dpglm.mechanisms import Exponential, Gaussian, LinearTerm, Randomness
-from dpglm.penalties import (
-    L1,
-    L2,
-    AnyFeature,
-    Box,
-    Cardinality,
-    ElasticNet,
-    GroupCover,
-    L1Ball,
-    Submodular,
-    Zero,
-)
+from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Submodular, Zero
+from dpglm.penalties.set_functions import AnyFeature, Cardinality, GroupCover
 from dpglm.problem import Problem
 from dpglm.solvers import DualFrankWolfe, ObjectivePerturbation, OutputPerturbation
 from dpglm.solvers.output_perturbation import minimiser

@@ -19,17 +19,6 @@ from dpglm.mechanisms.sampling import Poisson
 from dpglm.penalties import L1, L2, AnyFeature, Cardinality, ElasticNet, L1Ball, Submodular
 from dpglm.plan import Plan
 from dpglm.problem import Problem
-from dpglm.solvers import (
-    SOLVERS,
-    CoordinateDescent,
-    DualCoordinateDescent,
-    DualFrankWolfe,
-    FrankWolfe,
-    GradientDescent,
-    GreedyCoordinateDescent,
-    ObjectivePerturbation,
-    OutputPerturbation,
-)
 
 rng = np.random.default_rng(0)
 N, P = 200, 5
@@ -40,25 +29,31 @@ MOMENTS, START = np.linspace(0.1, 0.3, P), np.linspace(-0.2, 0.7, P + 1)
 
 # Every branch that a run takes, with and without noise.
 CASES = [
-    (GradientDescent(steps=5), L2(0.1)),
-    (GradientDescent(steps=5, clip=0.2, step_size=0.5, batch_size=20, average=False), L1(0.01)),
-    (CoordinateDescent(steps=9), L1(0.01)),
-    (CoordinateDescent(steps=9, second_moments=MOMENTS, clip_rule="uniform", periods=2), L1(0.01)),
-    (CoordinateDescent(steps=9, second_moments="even", step_size=0.5), L1(0.01)),
-    (GreedyCoordinateDescent(steps=4), L1(0.01)),
-    (GreedyCoordinateDescent(steps=4, second_moments=MOMENTS, warm_start=START, rule="gs-q"), L1(0.01)),
-    (GreedyCoordinateDescent(steps=2, warm_start=START[:P], release="laplace", step_size=0.5), L2(0.1)),
-    (FrankWolfe(), L1Ball(1.0)),
-    (FrankWolfe(steps=6), L1Ball(1.0)),
-    (FrankWolfe(steps=8, step_size=0.3, average=True), L1Ball(2.0)),
-    (DualCoordinateDescent(), L2(0.1)),
-    (DualCoordinateDescent(steps=6, batch_size=40, overlap=0.5), ElasticNet(0.01, 0.1)),
-    (DualFrankWolfe(steps=4), Submodular(0.01, Cardinality(), l2=0.1)),
-    (DualFrankWolfe(steps=4, share=0.7, sparse=False), Submodular(0.01, AnyFeature(), l2=0.1)),
-    (OutputPerturbation(), L2(0.1)),
-    (OutputPerturbation(sparse=False), Submodular(0.01, Cardinality(), l2=0.1)),
-    (ObjectivePerturbation(), L1(0.01)),
-    (ObjectivePerturbation(clip=0.3, quadratic=0.2), L2(0.1)),
+    (solvers.GradientDescent(steps=5), L2(0.1)),
+    (solvers.GradientDescent(steps=5, clip=0.2, step_size=0.5, batch_size=20, average=False), L1(0.01)),
+    (solvers.CoordinateDescent(steps=9), L1(0.01)),
+    (solvers.CoordinateDescent(steps=9, second_moments=MOMENTS, clip_rule="uniform", periods=2), L1(0.01)),
+    (solvers.CoordinateDescent(steps=9, second_moments="even", step_size=0.5), L1(0.01)),
+    (solvers.GreedyCoordinateDescent(steps=4), L1(0.01)),
+    (
+        solvers.GreedyCoordinateDescent(steps=4, second_moments=MOMENTS, warm_start=START, rule="gs-q"),
+        L1(0.01),
+    ),
+    (
+        solvers.GreedyCoordinateDescent(steps=2, warm_start=START[:P], release="laplace", step_size=0.5),
+        L2(0.1),
+    ),
+    (solvers.FrankWolfe(), L1Ball(1.0)),
+    (solvers.FrankWolfe(steps=6), L1Ball(1.0)),
+    (solvers.FrankWolfe(steps=8, step_size=0.3, average=True), L1Ball(2.0)),
+    (solvers.DualCoordinateDescent(), L2(0.1)),
+    (solvers.DualCoordinateDescent(steps=6, batch_size=40, overlap=0.5), ElasticNet(0.01, 0.1)),
+    (solvers.DualFrankWolfe(steps=4), Submodular(0.01, Cardinality(), l2=0.1)),
+    (solvers.DualFrankWolfe(steps=4, share=0.7, sparse=False), Submodular(0.01, AnyFeature(), l2=0.1)),
+    (solvers.OutputPerturbation(), L2(0.1)),
+    (solvers.OutputPerturbation(sparse=False), Submodular(0.01, Cardinality(), l2=0.1)),
+    (solvers.ObjectivePerturbation(), L1(0.01)),
+    (solvers.ObjectivePerturbation(clip=0.3, quadratic=0.2), L2(0.1)),
 ]  # fmt: skip
 BUDGETS = [Budget(2.0, 1e-4), Budget(math.inf, 0.5)]
 
@@ -72,7 +67,7 @@ def same(one, other):
     return np.array_equal(one.w, other.w) and (one.steps, one.gap) == (other.steps, other.gap)
 
 
-@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+@pytest.mark.parametrize("solver", solvers.SOLVERS.values(), ids=solvers.SOLVERS)
 def test_no_run_sees_the_settings_of_a_solver(solver):
     run = inspect.getattr_static(solver, "run")
     assert isinstance(run, classmethod)
@@ -86,12 +81,14 @@ def test_a_plan_read_back_from_json_runs_to_the_same_model_bit_for_bit(solver, p
     runs_from_json(solver, Problem(Logistic(), penalty, ROWS), X, budget)
 
 
-@pytest.mark.parametrize("solver", [CoordinateDescent(steps=9), GreedyCoordinateDescent(steps=4)], ids=repr)
+@pytest.mark.parametrize(
+    "solver", [solvers.CoordinateDescent(steps=9), solvers.GreedyCoordinateDescent(steps=4)], ids=repr
+)
 def test_a_plan_with_second_moments_from_the_bounds_runs_from_json_too(solver):
     runs_from_json(solver, Problem(Logistic(), L1(0.01), COLUMNS), X, BUDGETS[0])
 
 
-@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+@pytest.mark.parametrize("solver", solvers.SOLVERS.values(), ids=solvers.SOLVERS)
 def test_the_plan_of_every_registered_solver_runs_from_json_at_its_worst_case(solver):
     case = solver.audit_cases()[0]
     runs_from_json(case.solver, case.problem, X[:, : len(case.first[0])], BUDGETS[0])
@@ -107,12 +104,12 @@ def runs_from_json(solver, problem, table, budget):
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=["private", "without noise"])
 def test_a_plan_for_a_loss_whose_slope_jumps_runs_from_json_too(budget):
-    runs_from_json(DualCoordinateDescent(), Problem(Hinge(), L2(0.1), ROWS), X, budget)
+    runs_from_json(solvers.DualCoordinateDescent(), Problem(Hinge(), L2(0.1), ROWS), X, budget)
 
 
 def test_one_plan_runs_once_for_each_of_its_fits():
     problem = Problem(Logistic(), L2(0.1), ROWS)
-    plan = GradientDescent(steps=3).plan(problem, N, P, BUDGETS[0], Neighbours.ZERO_OUT, fits=3)
+    plan = solvers.GradientDescent(steps=3).plan(problem, N, P, BUDGETS[0], Neighbours.ZERO_OUT, fits=3)
     held = curator(problem, neighbours=Neighbours.ZERO_OUT)
     for _ in range(3):
         solvers.run(plan, problem, held)
@@ -131,7 +128,7 @@ def test_one_plan_runs_once_for_each_of_its_fits():
 )
 def test_declared_values_that_do_not_fit_the_table_are_refused_before_anything_is_released(field, values):
     problem = Problem(Logistic(), L1(0.01), ROWS)
-    plan = GreedyCoordinateDescent(steps=2).plan(problem, N, P, BUDGETS[0], Neighbours.REPLACE_ONE)
+    plan = solvers.GreedyCoordinateDescent(steps=2).plan(problem, N, P, BUDGETS[0], Neighbours.REPLACE_ONE)
     wrong, held = Plan.from_json(replace(plan, **{field: values}).to_json()), curator(problem)
     with pytest.raises(ValueError, match={"start": "warm_start"}.get(field, field)):
         solvers.run(wrong, problem, held)
@@ -140,7 +137,7 @@ def test_declared_values_that_do_not_fit_the_table_are_refused_before_anything_i
 
 def test_a_plan_whose_price_is_for_batches_that_its_solver_does_not_draw_is_refused():
     problem = Problem(Logistic(), L2(0.1), ROWS)
-    plan = OutputPerturbation().plan(problem, N, P, BUDGETS[0], Neighbours.REPLACE_ONE)
+    plan = solvers.OutputPerturbation().plan(problem, N, P, BUDGETS[0], Neighbours.REPLACE_ONE)
     cheaper = replace(plan, releases=(replace(plan["minimiser"], sampling=Poisson(0.1)),)).calibrated()
     assert cheaper["minimiser"].mechanism.noise < plan["minimiser"].mechanism.noise
     with pytest.raises(PlanMismatch, match="output perturbation"):

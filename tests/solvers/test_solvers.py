@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpglm import Bounds, Budget, Neighbours
+from dpglm import Bounds, Budget, Neighbours, solvers
 from dpglm.curator import Curator, NoisyReleases
 from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
@@ -13,17 +13,7 @@ from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Zero
 from dpglm.problem import Problem
 from dpglm.queries import ClippedGradient, CoordinateRule, CoordinateSums
-from dpglm.solvers import (
-    SOLVERS,
-    CoordinateDescent,
-    DualCoordinateDescent,
-    DualFrankWolfe,
-    FrankWolfe,
-    GradientDescent,
-    ObjectivePerturbation,
-    OutputPerturbation,
-    get,
-)
+from dpglm.solvers import CoordinateDescent, GradientDescent, get
 from dpglm.testing import check_loss_form, check_solver
 
 rng = np.random.default_rng(0)
@@ -31,14 +21,15 @@ X = rng.standard_normal((400, 6)) * np.linspace(0.2, 1.0, 6)
 LABELS = np.sign(X @ rng.standard_normal(6) + 0.5 * rng.standard_normal(400))
 # Frank-Wolfe needs a ball, dual coordinate descent an L2 part and dual Frank-Wolfe a norm with one: the same
 # tests are in their own files.
-OTHERS = (FrankWolfe, DualCoordinateDescent, DualFrankWolfe)
-SETTINGS = [*(cls() for cls in SOLVERS.values() if cls not in OTHERS),
+OTHERS = (solvers.FrankWolfe, solvers.DualCoordinateDescent, solvers.DualFrankWolfe)
+SETTINGS = [*(cls() for cls in solvers.SOLVERS.values() if cls not in OTHERS),
             GradientDescent(batch_size=40, steps=10), GradientDescent(average=False),
             CoordinateDescent(periods=3),
             CoordinateDescent(clip_rule="uniform", second_moments=np.full(6, 0.2))]  # fmt: skip
 
 # The others release a minimiser, which is the same for all layouts but for its tolerance: see their own file.
-LOOPS = [one for one in SETTINGS if not isinstance(one, (ObjectivePerturbation, OutputPerturbation))]
+PERTURBATIONS = (solvers.ObjectivePerturbation, solvers.OutputPerturbation)
+LOOPS = [one for one in SETTINGS if not isinstance(one, PERTURBATIONS)]
 
 SMOOTH = [cls for cls in LOSSES if math.isfinite(cls().smoothness())]
 

@@ -28,23 +28,7 @@ from .zero import Zero
 PENALTIES: tuple[type[Penalty], ...] = (Zero, L1, L2, ElasticNet, Box, L1Ball, Submodular)
 
 __all__ = [
-    "L1",
-    "L2",
-    "PENALTIES",
-    "AnyFeature",
-    "Box",
-    "Cardinality",
-    "Custom",
-    "ElasticNet",
-    "GroupCover",
-    "L1Ball",
-    "Ordered",
-    "Penalty",
-    "Range",
-    "Separable",
-    "SetFunction",
-    "Submodular",
-    "Zero",
-    "check_set_function",
-    "gaussian_width",
-]
+    "L1", "L2", "PENALTIES", "AnyFeature", "Box", "Cardinality", "Custom", "ElasticNet", "GroupCover",
+    "L1Ball", "Ordered", "Penalty", "Range", "Separable", "SetFunction", "Submodular", "Zero",
+    "check_set_function", "gaussian_width",
+]  # fmt: skip
