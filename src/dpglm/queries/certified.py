@@ -76,7 +76,7 @@ def certified_minimiser(function: Composite, start: Vector, tolerance: float, fa
 
 
 def fallback_steps(condition: float, nearness: float) -> int:
-    """How many fallback steps end ``nearness`` times closer than the start, for any table of that condition."""
+    """How many fallback steps end ``nearness`` times closer than the start, for any table."""
     fall = -math.log1p(-1 / math.sqrt(max(condition, 2.0)))
     return 1 + math.ceil((math.log(condition) + 2 * math.log(max(nearness, 1.0))) / fall)
 
