@@ -144,7 +144,9 @@ def test_penalties_have_the_names_of_scikit_learn(name, l1, l2):
     model = LogisticRegression(math.inf, C=C, penalty=name, l1_ratio=0.25, classes=[0, 1]).fit(X, LABELS)
     form = model._fitted_problem.penalty.coordinate_form()
     assert np.allclose(form[:2], (l1 / (C * N), l2 / (C * N)))
-    plain = Plain(C=C, l1_ratio=l1, solver="saga", tol=1e-10, max_iter=100_000).fit(X, LABELS)
+    # Before 1.8 the penalty had to be named, and after it naming it is deprecated.
+    named = {} if "deprecated" in repr(Plain().penalty) else {"penalty": "elasticnet"}
+    plain = Plain(C=C, l1_ratio=l1, solver="saga", tol=1e-10, max_iter=100_000, **named).fit(X, LABELS)
     assert np.allclose(model.coef_, plain.coef_, atol=1e-4)
 
 

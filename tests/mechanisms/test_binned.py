@@ -273,10 +273,10 @@ def test_scores_that_move_within_their_room_need_no_update(name):
     rng = np.random.default_rng(10)
     scores = SCALE * spread(name, rng)
     binned = Binned(scores, GRID, SCALE)
-    room = binned.slack(np.arange(P))
-    assert (room <= SCALE).all()
+    slack = binned.slack(np.arange(P))
+    assert (slack <= SCALE).all()
     for share in (-1.0, 0.5, 1.0):
-        now = scores + share * np.maximum(room, 0.0) * rng.choice([0.3, 1.0], P)
+        now = scores + share * np.maximum(slack, 0.0) * rng.choice([0.3, 1.0], P)
         source = Randomness(11)
         draws = np.array([binned.draw(source, lambda j, now=now: float(now[j])) for _ in range(10_000)])
         assert fits(draws, law(now)) > 1e-7

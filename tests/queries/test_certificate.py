@@ -38,6 +38,19 @@ class Inexact(Penalty):
         return shrunk + off * np.eye(len(w))[2]
 
 
+def test_a_point_is_certified_within_a_norm_and_not_within_a_distance_of_the_start():
+    """The proof bounds the rounding of a point by its norm: a start away from 0 must not add to it."""
+    strength, start = 0.1, np.array([10.0])
+    function = Composite(
+        lambda w: w - 10.5, lambda w, step: (w + step * strength * start) / (1 + step * strength),
+        lambda v: v, smoothness=1.0, strength=strength,
+    )  # fmt: skip
+    minimiser = (10.5 + strength * 10.0) / (1 + strength)  # 0.45 from the start
+    assert certified._fast(function, start, 1e-6, farthest=1.0) is None
+    found = certified._fast(function, start, 1e-6, farthest=minimiser)
+    assert abs(found[0] - minimiser) <= 1e-6 / strength
+
+
 @pytest.mark.parametrize("p", [30, 150])
 @pytest.mark.parametrize("push", [0.5, 20.0])
 def test_a_proximal_step_that_is_off_by_p_roundings_stays_within_the_declared_error(p, push):

@@ -100,7 +100,7 @@ def test_bins_hold_upper_bounds_of_all_scores(case, steps, constant, before):
     assert np.all(bound <= edges(state, scale) * (1 + 1e-12))
 
 
-def test_heads_have_the_curvature_of_their_own_loss():
+def test_leading_columns_have_the_curvature_of_their_own_loss():
     """A Huber loss that is quadratic wherever margins go: its lines are exact."""
     quadratic = type("Quadratic", (Huber,), {"curvature_lipschitz": lambda self: 0.0})
     state, randomness = lazy(quadratic(threshold=200.0), 1000.0, 2.0)
