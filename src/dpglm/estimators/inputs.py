@@ -147,7 +147,7 @@ def column_of(y: object) -> tuple[Labels, object]:
         return _objects([_alone(entry) for entry in y]), None
     columns = _columns(y)
     if columns is not None and len(columns) == 1:
-        _warn_of_acolumn_of()
+        _warn_of_a_column()
         y = columns[0].entries
     dtype = getattr(y, "dtype", getattr(y, "type", None))  # arrays of Arrow have the latter
     if isinstance(y, np.ma.MaskedArray):
@@ -157,7 +157,7 @@ def column_of(y: object) -> tuple[Labels, object]:
     else:
         values = _objects(y.to_pylist() if hasattr(y, "to_pylist") else list(cast(Iterable[object], y)))
     if values.ndim == 2 and values.size == len(values):
-        _warn_of_acolumn_of()
+        _warn_of_a_column()
         values = values.ravel()
     if values.ndim != 1:
         raise ValueError(f"y should be a 1d array, got an array of shape {values.shape} instead.")
@@ -303,7 +303,7 @@ def _warn_of_objects(name: str) -> None:
     )
 
 
-def _warn_of_acolumn_of() -> None:
+def _warn_of_a_column() -> None:
     warnings.warn(
         "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
         "(n_samples,), for example using ravel().",
