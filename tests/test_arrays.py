@@ -1,10 +1,12 @@
 """Coefficients and intercept in one array, and lines of the cache."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from dpglm import Bounds
-from dpglm.arrays import cache_lines
+from dpglm.arrays import Total, cache_lines
 from dpglm.losses import Logistic
 from dpglm.penalties import L1
 from dpglm.problem import Problem
@@ -58,3 +60,17 @@ def test_a_proximal_step_leaves_the_intercept_alone(fit_intercept):
 def test_each_row_lies_in_one_line_of_the_cache(count):
     lines = cache_lines(count)
     assert lines.shape == (count, 8) and not lines.any() and lines.ctypes.data % 64 == 0
+
+
+def test_a_total_as_doubles_has_all_of_its_limbs():
+    """What rounding left of many terms is far more than a unit of the sum of what it did not leave."""
+    rng = np.random.default_rng(0)
+    steps, rest = rng.integers(-1000, 1000, 50), rng.integers(-(2**40), 2**40, (2, 50))
+    total = Total(steps, 0.25, rest, 2.0**-30)
+    exact = [
+        Fraction(int(a)) / 4 + Fraction(int(b)) / 2**32 + Fraction(int(c)) / 2**62
+        for a, b, c in zip(steps, *rest, strict=True)
+    ]
+    assert np.array_equal(np.asarray(total), [float(each) for each in exact])
+    high, low = total.twofold()
+    assert all(Fraction(a) + Fraction(b) == c for a, b, c in zip(high, low, exact, strict=True))

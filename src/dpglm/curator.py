@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import progress
 from .accounting import Event
-from .arrays import Vector
+from .arrays import Total, Vector, bits_of_terms
 from .data.records import Records
+from .data.summed import Summed
 from .mechanisms import Mechanism, Randomness
 from .mechanisms.sampling import Everyone, Sampling
 from .privacy import Neighbours
@@ -40,7 +43,7 @@ class Curator:
 
     Parameters
     ----------
-    records : Records
+    records : Summed
     neighbours : Neighbours
     randomness : Randomness
     releases : LoggedReleases, optional
@@ -50,7 +53,7 @@ class Curator:
 
     def __init__(
         self,
-        records: Records,
+        records: Summed,
         neighbours: Neighbours,
         randomness: Randomness,
         releases: LoggedReleases | None = None,
@@ -85,7 +88,7 @@ class Curator:
             released: Vector = self._releases.give(query(self._records, *public), sensitivity, mechanism)
             return released
 
-        def answer(batch: Batch) -> tuple[Vector, None]:
+        def answer(batch: Batch) -> tuple[Vector | Total, None]:
             return query(self._records if batch is None else self._records.rows(batch), *public), None
 
         return self._releases.sampled(answer, lambda *_: None, sensitivity, mechanism, sampling)
@@ -93,7 +96,9 @@ class Curator:
     def open(self, query: Openable[Opened], w: Vector, mechanism: Mechanism) -> Opened:
         """A query whose private state, started at the public point w, is kept between its releases."""
         require_moderate(w)
-        return query.open(Opening(self._records, w, self._neighbours, self._releases, mechanism))
+        # What a query needs beyond sums is asked of the table before it is opened.
+        records = cast(Records, self._records)
+        return query.open(Opening(records, w, self._neighbours, self._releases, mechanism))
 
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
         """Uniform random integers below ``stop``: no record is read."""
@@ -117,6 +122,7 @@ class Log:
         """Log ``count`` releases of so many entries each."""
         for event, times in _priced(sampling, mechanism, self._neighbours, entries):  # type: ignore[arg-type]
             self.spent[event] += times * count
+        progress.released(count)
 
 
 class LoggedReleases(Releases, Protocol):
@@ -135,9 +141,9 @@ class NoisyReleases:
 
     in_blocks: ClassVar[bool] = True
 
-    def __init__(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> None:
+    def __init__(self, records: Summed, neighbours: Neighbours, randomness: Randomness) -> None:
         self._records, self._randomness = records, randomness
-        self._rounding = rounding_factor(records.n_records, records.n_features)
+        self._rounding = rounding_factor(records.table_size, records.n_features)
         self.log = Log(neighbours)
 
     def give(self, answer: object, sensitivity: Sensitivity, mechanism: Mechanism) -> Any:
@@ -150,9 +156,8 @@ class NoisyReleases:
         self, answer: BatchAnswer[State], keep: Keep[State], sensitivity: float, mechanism: Mechanism,
         sampling: Sampling,
     ) -> Vector:  # fmt: skip
-        batch = sampling.draw(self._records.n_records, self._randomness)
-        if batch is not None:
-            batch = batch[self._records.scale[batch] > 0]  # the others add nothing to any sum
+        coins = sampling.draw(self._randomness)
+        batch = None if coins is None else self._records.batch(coins)
         exact, changes = answer(batch)
         released: Vector = self._noisy(exact, sensitivity, mechanism, sampling)
         keep(batch, changes)
@@ -178,10 +183,11 @@ def _priced(
 
 
 def rounding_factor(n_records: int, n_features: int) -> float:
-    """How much the rounding of double-precision sums can add to a sensitivity, as a factor.
+    """How much rounding can add to a sensitivity, as a factor.
 
-    A sum of n terms of size at most C, in any order, is off by at most (n - 1) u n C with u = 2**-53.
-    Two neighbours may be off in opposite directions, which is 2 n² u in units of C; the norm of a row of
-    p features is off by at most (p + 8) u relative, and so is a contribution that is clipped by it.
+    The norm of a row of p features is off by at most (p + 8) u relative with u = 2**-53, and so is what is
+    clipped by it. The entries of a record's term are rounded to a grid of at most 2**(1 - k) of its largest
+    norm, with k binary digits; sums of rounded terms are exact.
     """
-    return 1.0 + (2.0 * n_records**2 + n_features + 16.0) * 2.0**-53
+    grid = 2.0 * math.sqrt(n_features + 1) * 2.0 ** -bits_of_terms(n_records)
+    return 1.0 + (n_features + 16.0) * 2.0**-53 + grid

@@ -1,14 +1,14 @@
 """What a stored table offers: passes over all rows, rows at random, columns at random, or both.
 
-Every table offers `Passes`, and more by its methods. ``Query.needs`` states what a query needs beyond passes;
-a table that lacks it is refused before a record is read.
+Every table offers `Passes`, and more by its methods. ``Query.needs`` states what a query needs beyond passes,
+and ``Solver.needs`` what a plan does; a table that lacks it is refused before a record is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,30 +22,16 @@ Index = NDArray[np.signedinteger] | NDArray[np.unsignedinteger] | slice
 
 
 class Passes(Protocol):
-    """A table X that is read from the first row to the last.
-
-    ``dot`` is X @ w, ``t_dot`` X.T @ r, and ``second_moments`` the sum over the rows of the squared scaled
-    entry, for each column. Norms of rows are infinite or NaN where an entry is.
-    """
+    """A table that is read from the first row to the last."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
-    @property
-    def row_norms(self) -> Vector: ...
+
+
+class Products(Passes, Protocol):
+    """A table in memory; ``dot`` is the product of each row with w."""
+
     def dot(self, w: Vector) -> Vector: ...
-    def t_dot(self, r: Vector) -> Vector: ...
-    def second_moments(self, scale: Vector) -> Vector: ...
-
-
-class Source(Passes, Protocol):
-    """A table of rows that are yet to be put inside their bounds.
-
-    ``clipped`` cuts entry j of each row to [-limit_j, limit_j], and copies nothing if none is outside;
-    ``without`` sets some rows to zero.
-    """
-
-    def clipped(self, limit: Vector) -> Self: ...
-    def without(self, dropped: NDArray[np.bool_]) -> Self: ...
 
 
 @runtime_checkable
@@ -56,7 +42,7 @@ class Rows(Protocol):
     other, and returns how many moved (see ``kernels.dual``).
     """
 
-    def rows(self, index: NDArray[np.intp]) -> Passes: ...
+    def rows(self, index: NDArray[np.intp]) -> Products: ...
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int: ...
 
 
@@ -144,7 +130,7 @@ class RowsAndColumns(Columns, Protocol):
     [-limit, limit].
     """
 
-    def without_zeros(self) -> Passes: ...
+    def without_zeros(self) -> Products: ...
     def both_ways(self) -> BothWays: ...
     def weighed(self, scale: Vector, r: Vector, limit: float) -> Weighed: ...
 
@@ -161,6 +147,11 @@ _IN_WORDS: dict[Capability, str] = {
 def can(table: Passes, needs: Collection[Capability]) -> bool:
     """Whether a table offers all that is needed beyond passes. No record is read."""
     return all(isinstance(table, need) for need in needs)
+
+
+def is_resident(table: Passes) -> bool:
+    """Whether a table is in memory: any of its rows and columns can be read alone."""
+    return can(table, (Rows, RowsAndColumns))
 
 
 def refusal(

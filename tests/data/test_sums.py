@@ -53,19 +53,6 @@ def test_every_layout_sums_the_cut_terms(layout, constant, shape):
     assert np.allclose(found, cut(full, r, limit), rtol=1e-12, atol=1e-9)
 
 
-@pytest.mark.parametrize("layout", DENSE)
-def test_limits_that_nothing_can_reach_are_not_looked_at(layout):
-    X, r = table(30, 7), rng.standard_normal(30)
-    stored = DENSE[layout](X)
-    records, limit = as_data(stored, r, WIDE), np.full(7, 0.3)
-    found = sums_at(records, limit, r, reach=0.3).sums
-    assert np.allclose(found, np.asarray(stored, dtype=np.float64).T @ r)
-    for reach in (0.31, 1.0, np.inf):
-        looked_at = sums_at(records, limit, r, reach).sums
-        assert np.allclose(looked_at, cut(stored, r, limit), rtol=1e-12, atol=1e-9)
-        assert not np.allclose(found, looked_at)
-
-
 def test_threads_do_not_change_a_sum(monkeypatch):
     X, r = table(64, 300), rng.standard_normal(64)
     limit = np.full(300, 0.4)

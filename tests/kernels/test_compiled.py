@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dpglm
+from dpglm.arrays import ROUNDING
 from dpglm.kernels import compiled
 
 KERNELS = Path(dpglm.__file__).parent / "kernels"
@@ -28,31 +29,32 @@ def copy(tmp_path, monkeypatch):
         for module in [module for module in sys.modules if module.split(".")[0] == name]:
             monkeypatch.delitem(sys.modules, module)
         importlib.invalidate_caches()
-        return importlib.import_module(f"{name}.batch")
+        return importlib.import_module(f"{name}.exact")
 
     yield tmp_path / name, load
     for module in [module for module in sys.modules if module.split(".")[0] == name]:
         del sys.modules[module]
 
 
-def product(kernels):
-    """A product of two rows of ones that a kernel makes of what it calls in another file, and its loads."""
-    out = np.empty(1)
-    kernels.dense_dots(np.ones((1, 3)), np.array([0]), np.ones(3), out)
-    hits = sum(kernels.dense_dots.stats.cache_hits.values())
-    return out[0], hits
+def cut_term(kernels):
+    """What a kernel makes of a term of 3 that is cut to 2 by a function of another file, and its loads."""
+    out = np.zeros(1, dtype=np.int64)
+    kernels.dense_add_cut(
+        np.ones((1, 1)), None, 0, np.array([3.0]), np.array([2.0]), np.array([ROUNDING]), out
+    )
+    return out[0], sum(kernels.dense_add_cut.stats.cache_hits.values())
 
 
 def test_an_edit_of_a_callee_is_noticed_by_its_callers_and_nothing_else_is_compiled_twice(copy):
     folder, load = copy
-    assert product(load()) == (3.0, 0)
-    assert product(load()) == (3.0, 1)
+    assert cut_term(load()) == (2, 0)
+    assert cut_term(load()) == (2, 1)
     callee = folder / "primitives.py"
-    source = callee.read_text()
-    assert source.count("total += row[j] * w[j]") == 1
-    callee.write_text(source.replace("total += row[j] * w[j]", "total += 10.0 * row[j] * w[j]"))
-    assert product(load()) == (30.0, 0)
-    assert product(load()) == (30.0, 1)
+    source, formula = callee.read_text(), "return min(max(value, -limit), limit)"
+    assert source.count(formula) == 1
+    callee.write_text(source.replace(formula, "return min(max(value, -limit), limit) + 1.0"))
+    assert cut_term(load()) == (3, 0)
+    assert cut_term(load()) == (3, 1)
 
 
 def test_a_cache_that_names_types_of_another_version_is_not_read(copy):
@@ -62,7 +64,7 @@ def test_a_cache_that_names_types_of_another_version_is_not_read(copy):
     def lines(kernels, name):
         arguments = importlib.import_module(f"{kernels.__package__}.arguments")
         out = np.empty(1)
-        kernels.sparse_dots(getattr(arguments, name)(*entries), np.array([0]), np.ones(2), out)
+        kernels.sparse_dots(getattr(arguments, name)(*entries), None, 0, np.ones(2), np.empty(8), out)
         return out[0]
 
     assert lines(load(), "Compressed") == 2.0

@@ -349,19 +349,3 @@ def test_uniform_integers_reject_the_words_that_would_favour_some():
     assert np.array_equal(source.integers(10, 2), [3, 2])
     counts = np.bincount(Randomness(1).integers(7, 70_000))
     assert stats.chisquare(counts).pvalue > 1e-4
-
-
-def test_a_subset_takes_an_index_with_exactly_its_rate():
-    source, rate = Randomness(0), 5 / 2**8 + 3 / 2**53
-    digits = np.array([4, 5, 5, 6, 5, 0, 255, 5], dtype=np.uint8)
-    more = np.array([2 << 19, 3 << 19, (3 << 19) - 1, LARGEST], dtype=np.uint64)
-    source._words = np.concatenate([digits.view(np.uint64), more])
-    assert np.array_equal(source.subset(8, rate), [0, 1, 4, 5])
-    assert len(Randomness(0).subset(1000, 1.0)) == 1000
-
-
-def test_every_coin_of_a_subset_has_digits_of_its_own():
-    for count in range(1, 25):
-        source = Randomness(0)
-        source._words = np.arange(24, dtype=np.uint8).view(np.uint64)
-        assert np.array_equal(source.subset(20, count / 2**8), np.arange(min(count, 20)))

@@ -12,77 +12,113 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Vector
 from ..bounds import rounded_down
-from ..kernels.arguments import BothWays, CoordinateSteps, DualSteps
+from ..kernels.arguments import BothWays, CoordinateSteps, DualSteps, Form, RowFacts
 from ..tables import Weighed
-from .parts import in_parts, parts_of
+from .piece import Index, Steps, Stored
 from .sums import FreshSums
 
 if TYPE_CHECKING:
-    from .batch import Batch
     from .sparse import CSR
 
 _CHUNK_BYTES = 1 << 21
+_LANES, _ROWS_OF_LANES = 8, 512
+_CACHED_BYTES = 1 << 15
 
-LEAST_NORM = 1e-150
-"""What shorter rows count as. Their squares underflow; a norm too large only clips them more."""
 
-
-class Dense:
+class Dense(Stored):
     """A dense table, with the methods of `dpglm.tables`. Sums are in double precision, also of float32."""
 
     def __init__(self, X: ArrayLike) -> None:
         array = np.asarray(X)
         self.X = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
         if not (self.X.flags.c_contiguous or self.X.flags.f_contiguous):
-            # A later copy, made for the sake of one record, must not change how products of others round.
             self.X = np.ascontiguousarray(self.X)
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.X.shape
+        n, p = self.X.shape
+        return n, p
 
-    def dot(self, w: Vector) -> Vector:
-        if self.X.dtype == np.float64:
-            return self.X @ w
-        product = np.empty(self.shape[0])
-        for rows in self._chunks():
-            product[rows] = self.X[rows].astype(np.float64) @ w
-        return product
+    @property
+    def entries(self) -> int:
+        return self.X.size
 
-    def t_dot(self, r: Vector) -> Vector:
-        if self.X.dtype == np.float64:
-            return self.X.T @ r
-        product = np.zeros(self.shape[1])
-        for rows in self._chunks():
-            product += self.X[rows].astype(np.float64).T @ r[rows]
-        return product
+    def write_dots(self, index: Index, first: int, w: Vector, out: Vector) -> None:
+        from ..kernels import exact  # compiled code is loaded by those who use it
+
+        if self._by_columns(index):
+            exact.column_dots(self.X, first, w, _lanes(), out)
+        else:
+            exact.dense_dots(self.X, index, first, w, out)
+
+    def write_squares(self, index: Index, first: int, out: Vector) -> None:
+        from ..kernels import exact
+
+        if self._by_columns(index):
+            exact.column_squares(self.X, first, _lanes(), out)
+        else:
+            exact.dense_squares(self.X, index, first, out)
+
+    def add(
+        self, index: Index, first: int, factors: Vector, square: bool, rounding: float, out: Steps
+    ) -> None:
+        from ..kernels import exact
+
+        if self._by_columns(index):
+            exact.column_add(self.X, first, factors, square, rounding, out)
+        else:
+            exact.dense_add(self.X, index, first, factors, square, rounding, out)
+
+    def add_cut(
+        self, index: Index, first: int, factors: Vector, limit: Vector, rounding: Vector, out: Steps
+    ) -> None:
+        from ..kernels import exact
+
+        if self._by_columns(index):
+            exact.column_add_cut(self.X, first, factors, limit, rounding, out)
+        else:
+            exact.dense_add_cut(self.X, index, first, factors, limit, rounding, out)
+
+    def add_finely(
+        self,
+        index: Index,
+        first: int,
+        factors: Vector,
+        rounding: float,
+        finer: float,
+        out: Steps,
+        rest: Steps,
+    ) -> None:
+        from ..kernels import exact
+
+        exact.dense_add_finely(self.X, index, first, factors, rounding, finer, out, rest)
+
+    def add_gradient(
+        self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float, rounding: float,
+        out: Steps,
+    ) -> None:  # fmt: skip
+        from ..kernels import exact
+
+        if self._by_columns(index):
+            exact.column_gradient(self.X, first, facts, form, w, clip, rounding, _lanes(), out)
+        else:
+            factors = np.empty(max(4, _CACHED_BYTES // max(self.X.strides[0], 1)))
+            exact.dense_gradient(self.X, index, first, facts, form, w, clip, rounding, factors, out)
+
+    def add_precise_gradient(
+        self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float,
+        rounding: Vector, out: Steps,
+    ) -> None:  # fmt: skip
+        from ..kernels import precise
+
+        precise.dense_gradient(self.X, index, first, facts, form, w, clip, rounding, out)
+
+    def _by_columns(self, index: Index) -> bool:
+        """Whether a pass is faster column by column."""
+        return index is None and not self.X.flags.c_contiguous
 
     def column(self, j: int) -> tuple[slice, NDArray[np.floating]]:
         return slice(None), self.X[:, j]
-
-    def rows(self, index: NDArray[np.intp]) -> Batch:
-        from .batch import Batch
-
-        return Batch(self, index)
-
-    def taken(self, index: NDArray[np.intp]) -> Dense:
-        """A copy of some rows."""
-        return Dense(self.X[index])
-
-    @cached_property
-    def row_norms(self) -> Vector:
-        """Euclidean norm of each row, or LEAST_NORM if that is more; infinite or NaN where an entry is."""
-        norms = np.empty(self.shape[0])
-        with np.errstate(over="ignore", invalid="ignore"):
-            for rows in self._chunks():
-                norms[rows] = np.linalg.norm(self.X[rows].astype(np.float64, copy=False), axis=1)
-        return np.maximum(norms, LEAST_NORM)
-
-    def second_moments(self, scale: Vector) -> Vector:
-        moments = np.zeros(self.shape[1])
-        for rows in self._chunks():
-            moments += np.square(self.X[rows] * scale[rows, None]).sum(axis=0)
-        return moments
 
     def clipped(self, limit: Vector) -> Dense:
         if not any((np.abs(self.X[rows]) > limit).any() for rows in self._chunks()):
@@ -103,38 +139,13 @@ class Dense:
         return Dense(X)
 
     def descend(self, tail: Vector, *steps: *CoordinateSteps) -> None:
-        from ..kernels.coordinate import descend_dense  # compiled code is loaded by those who use it
+        from ..kernels.coordinate import descend_dense
 
         descend_dense(self.X, tail, *steps)
 
-    def clipped_sums(self, r: Vector, limit: Vector) -> Vector:
-        """Sum over the rows of r_i times entry j, each term cut to [-limit_j, limit_j], for all columns."""
-        if self.X.dtype == np.float64 and np.isinf(limit).all():
-            return self.t_dot(r)
-        from ..kernels.sums import clipped_by_columns, clipped_by_rows
-
-        n, p = self.shape
-        parts = parts_of(n * p)
-        if self.X.flags.f_contiguous:
-            sums = np.empty(p)
-            in_parts(
-                lambda _, start, stop: clipped_by_columns(self.X, r, limit, start, stop, sums),
-                p,
-                min(parts, p),
-            )
-            return sums
-        partial = np.empty((min(parts, n), p))
-        in_parts(
-            lambda k, start, stop: clipped_by_rows(self.X[start:stop], r[start:stop], limit, partial[k]),
-            n,
-            len(partial),
-        )
-        total: Vector = partial.sum(axis=0)
-        return total
-
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> FreshSums:
         """As in `dpglm.tables`; limits that no term can reach are ignored."""
-        return FreshSums(self, scale, tail, np.where(reach <= limit, np.inf, limit))
+        return FreshSums(self, scale, tail, limit)
 
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
         from ..kernels.dual import ascend_dense
@@ -165,3 +176,8 @@ class Dense:
         n, p = self.shape
         step = max(1, _CHUNK_BYTES // (8 * max(p, 1)))
         return (slice(start, start + step) for start in range(0, n, step))
+
+
+def _lanes() -> Vector:
+    """Scratch space of a pass over columns."""
+    return np.empty((_LANES, _ROWS_OF_LANES))

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
 
 PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 _ENTRIES_A_PART, _MOST_PARTS = 1 << 20, 16
+
+_most_threads = ContextVar("_most_threads", default=PROCESSORS)
+
+
+@contextmanager
+def at_most(threads: int) -> Iterator[None]:
+    """Use fewer threads than there are processors: others run on them too."""
+    before = _most_threads.set(threads)
+    try:
+        yield
+    finally:
+        _most_threads.reset(before)
 
 
 def parts_of(entries: int) -> int:
@@ -21,14 +39,35 @@ def parts_of(entries: int) -> int:
 def in_ranges(work: Callable[[int, int, int], None], edges: Sequence[int]) -> None:
     """Run compiled work(part, start, stop) on the ranges between edges, in as many threads as processors."""
     parts = len(edges) - 1
-    ranges = (range(parts), edges[:-1], edges[1:])
-    if min(PROCESSORS, parts) == 1:
+    ranges, threads = (range(parts), edges[:-1], edges[1:]), min(PROCESSORS, _most_threads.get(), parts)
+    if threads <= 1:
         list(map(work, *ranges))
         return
-    with ThreadPoolExecutor(min(PROCESSORS, parts)) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, *ranges))
 
 
 def in_parts(work: Callable[[int, int, int], None], length: int, parts: int) -> None:
     """Run compiled work(part, start, stop) on equal parts of a range."""
-    in_ranges(work, [length * k // parts for k in range(parts + 1)])
+    in_ranges(work, even(length, parts))
+
+
+def even(length: int, parts: int) -> list[int]:
+    """Edges of equal parts of a range."""
+    return [length * k // parts for k in range(parts + 1)]
+
+
+def in_sum(
+    add: Callable[[int, int, NDArray[np.int64]], None], edges: Sequence[int], shape: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """The sum of what compiled ``add(start, stop, out)`` adds to an array of zeros, for all ranges."""
+    total, lock = np.zeros(shape, dtype=np.int64), Lock()
+
+    def work(_: int, start: int, stop: int) -> None:
+        out = np.zeros(shape, dtype=np.int64)
+        add(start, stop, out)
+        with lock:
+            np.add(total, out, out=total)
+
+    in_ranges(work, edges)
+    return total

@@ -6,36 +6,53 @@ What one record adds to a sum is computed here and nowhere else: its margin, its
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Vector
-from ..kernels.arguments import BothWays, DualSteps
+from ..arrays import ROUNDING, Vector, finer_grid
+from ..kernels.arguments import BothWays, DualSteps, Form, RowFacts
 from ..losses import Loss
-from ..tables import ClippedSums, Column, Columns, Index, Passes, Rows, RowsAndColumns, Weighed, refusal
+from ..tables import ClippedSums, Column, Columns, Index, Products, Rows, RowsAndColumns, Weighed, refusal
+from .parts import even, in_ranges, in_sum, parts_of
+from .piece import Piece, Steps, Stored
+from .summed import Coins, Grid, Summed
+from .terms import Given, Gradient, PreciseGradient, Term
 
 LARGEST_SLOPE = 1e150
 """No slope counts as larger."""
 
+_ROWS_A_CHUNK = 1 << 13
+
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class Records(Summed):
     """Rows inside their bounds, with an optional constant feature, and one target each.
 
     The table itself is not copied to scale its rows: ``scale`` multiplies them inside the products, and
     ``norms`` are those of the scaled rows. A null record, one that is not finite, has scale 0: it adds
     nothing to any sum, not even through the constant feature. What is asked beyond passes over the table is
     refused if the table does not offer it.
+
+    ``radius`` is the declared bound on the norm of a row, the constant feature included. ``table_size`` is
+    the public number of records of the whole table, where these are some of its records: it decides on the
+    grid of sums.
     """
 
-    block: Passes
+    block: Products
     scale: Vector
     norms: Vector
     y: Vector
     constant: float
+    radius: float = math.inf
+    table_size: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.table_size:
+            object.__setattr__(self, "table_size", self.n_records)
 
     @cached_property
     def n_records(self) -> int:
@@ -54,11 +71,8 @@ class Records:
     @cached_property
     def row_norms(self) -> Vector:
         """Norm of each row, the constant feature included."""
-        return np.hypot(self.norms, self.intercept_column)
-
-    def split(self, w: Vector) -> tuple[Vector, Vector]:
-        """Coefficients of the features, and the intercept: one number or none. Both are views."""
-        return w[: self.n_features], w[self.n_features :]
+        norms: Vector = np.sqrt(np.square(self.norms) + np.square(self.intercept_column))
+        return norms
 
     def margins(self, w: Vector) -> Vector:
         """Prediction of each record at w, before the link: an affine map."""
@@ -66,20 +80,10 @@ class Records:
 
     def slopes(self, loss: Loss, z: Vector, rows: Index | None = None) -> Vector:
         """Slope at margin z of all records, or of ``rows``: at most 1e150, and 0 for a null record."""
-        slopes = finite(loss.derivative(z, self.y if rows is None else self.y[rows]))
+        slopes = _slopes(loss, z, self.y if rows is None else self.y[rows])
         if self._all_count:
             return slopes
         return np.where(self._counts if rows is None else self._counts[rows], slopes, 0.0)
-
-    def gradient(self, loss: Loss, w: Vector, clip: float, limits: Vector | None = None) -> Vector:
-        """Sum over the records of slope times row at w, each term scaled down to norm at most ``clip``.
-
-        Where ``limits`` are given, they bound the size of each slope instead, and ``clip`` is not used.
-        """
-        slopes = self.slopes(loss, self.margins(w))
-        if limits is None:
-            return self.t_dot(self.clipped(slopes, clip))
-        return self.t_dot(np.clip(slopes, -limits, limits))
 
     def dual_steps(self, loss: Loss, alpha: Vector, z: Vector, weight: Vector) -> Vector:
         """Dual step of each record from its dual variable and margin, of at most 1e150.
@@ -90,37 +94,129 @@ class Records:
         return finite(loss.dual_step(alpha, z, self.y, weight))
 
     def clipped(self, slopes: Vector, clip: float) -> Vector:
-        """Slopes scaled down so that slope times row, the constant feature included, has norm <= clip."""
+        """Slopes cut so that slope times row, the constant feature included, has norm at most ``clip``."""
         if not math.isfinite(clip):
             return slopes
-        cut = np.abs(slopes)
-        cut *= self.row_norms
-        np.divide(clip, np.maximum(cut, clip, out=cut), out=cut)
-        return np.multiply(slopes, cut, out=cut)
+        with np.errstate(divide="ignore"):
+            most = clip / self.row_norms
+        return np.clip(slopes, -most, most)
 
     def dot(self, w: Vector) -> Vector:
         """Each row times w: a linear map. For predictions see ``margins``."""
         features, intercept = self.split(w)
-        z = self.scale * self.block.dot(features)
+        z: Vector = self.scale * self.block.dot(features)
         if self.constant:
             z += self.intercept_column * intercept
         return z
 
     def t_dot(self, r: Vector) -> Vector:
-        """Sum over the records of r_i times row i."""
-        sums = self.block.t_dot(self.scale * r)
-        if self.constant:
-            sums = np.append(sums, (self.intercept_column * r).sum())
-        return sums
+        """Sum over the records of r_i times row i, of any length: not private."""
+        return np.asarray(self.total(Given(r)))
 
-    def second_moments(self) -> Vector:
-        """Sum over the records of the squared entries, for each column of the table."""
-        return self.block.second_moments(self.scale)
+    def steps(self, term: Term, grid: Grid, finely: int = 0) -> Steps:
+        shape = (1 + finely, self.n_features + 1)
+        if isinstance(term, PreciseGradient) or (
+            isinstance(term, Gradient) and term.is_compiled and not finely
+        ):
+            return self._gradient_steps(term, float(grid), shape)
+        return in_sum(
+            lambda start, stop, out: self.part(start, stop)._add(term.part(start, stop), grid, out),
+            self._chunks(), shape,
+        )  # fmt: skip
 
-    def rows(self, index: NDArray[np.intp]) -> Records:
+    def _gradient_steps(self, term: Gradient | PreciseGradient, grid: float, shape: tuple[int, int]) -> Steps:
+        """The same for gradients that compiled code computes as a whole."""
+        form, clip, piece = Form.of(term.loss), term.clip, self._piece
+        finer = finer_grid(1.0, self.table_size)
+        rounding = np.array([ROUNDING * grid * finer**k for k in range(shape[0])])
+        missing = self.n_features + 1 - term.w.shape[-1]
+        w = np.pad(term.w, [(0, 0)] * (term.w.ndim - 1) + [(0, missing)])
+
+        def gradient(start: int, stop: int, out: Steps) -> None:
+            here = slice(start, stop)
+            facts = RowFacts(self.scale[here], self.row_norms[here], self.y[here], self.constant)
+            place = piece.index, piece.first + start
+            if isinstance(term, PreciseGradient):
+                piece.table.add_precise_gradient(*place, facts, form, w, clip, rounding, out)
+            else:
+                piece.table.add_gradient(*place, facts, form, w, clip, float(rounding[0]), out[0])
+
+        return in_sum(gradient, even(self.n_records, parts_of(piece.entries)), shape)
+
+    def longest(self, term: Term) -> float:
+        edges = self._chunks()
+        found = np.zeros(len(edges) - 1)
+
+        def work(k: int, start: int, stop: int) -> None:
+            rows = self.part(start, stop)
+            lengths = np.abs(term.part(start, stop).factors(rows)) * rows.row_norms
+            found[k] = np.max(np.square(lengths) if term.square else lengths, initial=0.0)
+
+        in_ranges(work, edges)
+        return float(found.max(initial=0.0))
+
+    def part(self, start: int, stop: int) -> Records:
+        """A range of the records, read in place."""
+        if (start, stop) == (0, self.n_records):
+            return self
+        here = slice(start, stop)
+        return Records(
+            self._piece.part(start, stop), self.scale[here], self.norms[here], self.y[here], self.constant,
+            self.radius, self.table_size,
+        )  # fmt: skip
+
+    def _chunks(self) -> list[int]:
+        """Edges of chunks that, with what is computed for each of their rows, stay in the cache.
+
+        They are fewer where a sum of each has more entries than a chunk.
+        """
+        n, entries = self.n_records, self._piece.entries
+        fitting = entries // (4 * self.n_features + 1)
+        return even(n, max(parts_of(entries), min(n // _ROWS_A_CHUNK, fitting)))
+
+    def _add(self, term: Term, grid: Grid, out: Steps) -> None:
+        """Add what each record adds, in one thread and at once."""
+        piece = self._piece
+        table, index, first = piece.table, piece.index, piece.first
+        factors, rounding = term.factors(self), ROUNDING * grid
+        entries = factors * self.scale
+        if not term.square:
+            tail = factors * self.intercept_column
+            if term.cuts is not None and self.constant:
+                tail = np.clip(tail, -term.cuts[-1], term.cuts[-1])
+            last = float(np.ravel(rounding)[-1])
+            out[0, -1] += _steps(tail, last)
+            if len(out) > 1:
+                finer = finer_grid(float(np.ravel(grid)[-1]), self.table_size) * ROUNDING
+                out[1, -1] += _steps(tail - ((tail + last) - last), finer)
+        if not term.columns:
+            return
+        if term.cuts is not None:
+            p = self.n_features
+            table.add_cut(index, first, entries, term.cuts[:p], np.ravel(rounding)[:p], out[0])
+        elif len(out) > 1:
+            finer = finer_grid(float(grid), self.table_size) * ROUNDING
+            table.add_finely(index, first, entries, float(rounding), finer, out[0], out[1])
+        else:
+            table.add(index, first, entries, term.square, float(rounding), out[0])
+
+    @property
+    def _piece(self) -> Piece:
+        if isinstance(self.block, Piece):
+            return self.block
+        if isinstance(self.block, Stored):
+            return self.block.whole
+        raise TypeError(f"{type(self.block).__name__} is not a table in memory")
+
+    def batch(self, coins: Coins) -> NDArray[np.intp]:
+        """Indices of the records whose coins say yes, without null records, which add nothing to any sum."""
+        taken = coins.taken(0, self.n_records)
+        return taken[self._counts[taken]]
+
+    def rows(self, batch: NDArray[np.intp]) -> Records:
         """Some of the records, read in place."""
-        taken = {name: getattr(self, name)[index] for name in ("scale", "norms", "y")}
-        return replace(self, block=self._by_rows.rows(index), **taken)
+        taken = {name: getattr(self, name)[batch] for name in ("scale", "norms", "y")}
+        return replace(self, block=self._by_rows.rows(batch), **taken)
 
     def ascend(self, *steps: *DualSteps) -> int:
         """Dual steps of some records, one after the other; how many moved (see ``kernels.dual``)."""
@@ -159,9 +255,9 @@ class Records:
         """Sums over the records of r_i times entry j, each term cut to [-limit, limit], and weights."""
         return self._both_ways.weighed(self.scale, r, limit)
 
-    def with_target(self, y: Vector) -> Records:
+    def with_target(self, target: Callable[[Vector], Vector]) -> Records:
         """The same table with other targets."""
-        return replace(self, y=y)
+        return replace(self, y=target(self.y))
 
     @cached_property
     def _counts(self) -> NDArray[np.bool_]:
@@ -194,6 +290,23 @@ class Records:
         if isinstance(self.block, RowsAndColumns):
             return self.block
         raise refusal(self.block, (RowsAndColumns,), "a query")
+
+
+def _slopes(loss: Loss, z: Vector, y: Vector) -> Vector:
+    """Slopes of a loss, by compiled code where it has a form: the same on every processor."""
+    if loss.form is None:
+        return finite(loss.derivative(z, y))
+    from ..kernels.forms import write_slopes  # compiled code is loaded by those who use it
+
+    slopes = np.empty_like(z)
+    write_slopes(Form.of(loss), z, y, slopes)
+    return slopes
+
+
+def _steps(values: Vector, rounding: float) -> np.int64:
+    """The sum of values, each rounded to a grid, in steps of it."""
+    total: np.int64 = ((values + rounding).view(np.int64) - np.float64(rounding).view(np.int64)).sum()
+    return total
 
 
 def finite(slopes: Vector) -> Vector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..bounds import Bounds
-from ..tables import Source
 from .conversion import ScipyTable
 from .dense import Dense
+from .piece import Stored
 from .records import Records
 from .sparse import CSC, CSR, canonical
 
@@ -19,32 +20,37 @@ LARGEST_NORM = 1e100
 """Longer rows and larger targets count as not finite: no product with them overflows or loses precision."""
 
 
-def as_block(X: Any) -> Source:
+def as_block(X: Any) -> Stored:
     """Wrap an array, memory map or scipy sparse table; none is copied if it is already float.
 
-    What is a `dpglm.tables.Source` already is returned as it is.
+    What is such a table already is returned as it is.
     """
-    if hasattr(X, "t_dot"):
-        source: Source = X
-        return source
+    if isinstance(X, Stored):
+        return X
     if sp.issparse(X):
         return CSC(canonical(X)) if X.format == "csc" else CSR(canonical(X.tocsr()))
     return Dense(X)
 
 
 def as_data(
-    X: ArrayLike | ScipyTable | Source, y: ArrayLike, bounds: Bounds, constant: float = 0.0
+    X: ArrayLike | ScipyTable | Stored,
+    y: ArrayLike,
+    bounds: Bounds,
+    constant: float = 0.0,
+    table_size: int = 0,
 ) -> Records:
     """Records inside ``bounds``; those that are not finite, or absurdly large, contribute nothing.
 
     Parameters
     ----------
-    X : array, memory map, scipy sparse table, or a `dpglm.tables.Source`
+    X : array, memory map, scipy sparse table, or what `as_block` returns
     y : array of shape (n_records,)
         Targets; NaN marks a record without one.
     bounds : Bounds
     constant : float
         Value of the constant feature that carries the intercept; 0 for none.
+    table_size : int
+        Number of records of the whole table, if these are some of its records.
     """
     block = as_block(X)
     with np.errstate(over="ignore"):
@@ -59,4 +65,5 @@ def as_data(
         block = block.clipped(bounds.features(block.shape[1]))
     scale = bounds.shrink(block.row_norms)
     scale[dropped] = 0.0
-    return Records(block, scale, scale * block.row_norms, target, constant)
+    radius = math.hypot(bounds.radius(block.shape[1]), constant)
+    return Records(block, scale, scale * block.row_norms, target, constant, radius, table_size)

@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..bounds import rounded_down
-from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps
+from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps, Form, RowFacts
 from ..tables import Weighed
-from .batch import Batch
-from .conversion import ScipyTable, converted, even_ranges, unsigned
-from .dense import LEAST_NORM
-from .parts import PROCESSORS, in_ranges, parts_of
+from .conversion import ScipyTable, converted, unsigned
+from .parts import in_ranges, parts_of
+from .piece import Index, Steps, Stored
 from .sums import KeptSums, weighed
 
 Number = TypeVar("Number", bound=np.floating)
 
+_ROWS_A_CHUNK = 1 << 14
 
-class Sparse:
+
+class Sparse(Stored):
     """A scipy sparse table, with the methods of `dpglm.tables`. Sums are in double precision."""
 
     _row_major: ClassVar[bool]
@@ -42,19 +43,66 @@ class Sparse:
         """The table for kernels: unsigned indices spare a test for negative ones."""
         return unsigned(self.X)
 
-    def dot(self, w: Vector) -> Vector:
-        return self._product(w, self._row_major)
+    @property
+    def entries(self) -> int:
+        return len(self.X.data)
 
-    def t_dot(self, r: Vector) -> Vector:
-        return self._product(r, not self._row_major)
+    def write_dots(self, index: Index, first: int, w: Vector, out: Vector) -> None:
+        from ..kernels import exact  # compiled code is loaded by those who use it
 
-    @cached_property
-    def row_norms(self) -> Vector:
-        """Euclidean norm of each row, or LEAST_NORM if that is more; infinite or NaN where an entry is."""
-        return np.maximum(np.sqrt(self._squares(np.empty(0), of_rows=True)), LEAST_NORM)
+        exact.sparse_dots(self.by_rows.unsigned, index, first, w, np.empty(exact.LANES), out)
 
-    def second_moments(self, scale: Vector) -> Vector:
-        return self._squares(scale, of_rows=False)
+    def write_squares(self, index: Index, first: int, out: Vector) -> None:
+        from ..kernels import exact
+
+        exact.sparse_squares(self.by_rows.unsigned, index, first, np.empty(exact.LANES), out)
+
+    def add(
+        self, index: Index, first: int, factors: Vector, square: bool, rounding: float, out: Steps
+    ) -> None:
+        from ..kernels import exact
+
+        exact.sparse_add(self.by_rows.unsigned, index, first, factors, square, rounding, out)
+
+    def add_cut(
+        self, index: Index, first: int, factors: Vector, limit: Vector, rounding: Vector, out: Steps
+    ) -> None:
+        from ..kernels import exact
+
+        exact.sparse_add_cut(self.by_rows.unsigned, index, first, factors, limit, rounding, out)
+
+    def add_finely(
+        self,
+        index: Index,
+        first: int,
+        factors: Vector,
+        rounding: float,
+        finer: float,
+        out: Steps,
+        rest: Steps,
+    ) -> None:
+        from ..kernels import exact
+
+        exact.sparse_add_finely(self.by_rows.unsigned, index, first, factors, rounding, finer, out, rest)
+
+    def add_gradient(
+        self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float, rounding: float,
+        out: Steps,
+    ) -> None:  # fmt: skip
+        from ..kernels import exact
+
+        factors = np.empty(_ROWS_A_CHUNK + exact.LANES)
+        exact.sparse_gradient(
+            self.by_rows.unsigned, index, first, facts, form, w, clip, rounding, factors, out
+        )
+
+    def add_precise_gradient(
+        self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float,
+        rounding: Vector, out: Steps,
+    ) -> None:  # fmt: skip
+        from ..kernels import precise
+
+        precise.sparse_gradient(self.by_rows.unsigned, index, first, facts, form, w, clip, rounding, out)
 
     def clipped(self, limit: Vector) -> Self:
         from ..kernels.compressed import cut_entries
@@ -66,13 +114,6 @@ class Sparse:
 
     def without(self, dropped: NDArray[np.bool_]) -> Self:
         return self._times_rows(np.where(dropped, 0.0, 1.0))
-
-    def rows(self, index: NDArray[np.intp]) -> Batch:
-        return Batch(self, index)
-
-    def taken(self, index: NDArray[np.intp]) -> Self:
-        """A copy of some rows."""
-        return type(self)(self.X[index])
 
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> KeptSums:
         return KeptSums(self.by_rows, scale, tail, limit)
@@ -117,29 +158,6 @@ class Sparse:
         from ..kernels.compressed import multiply
 
         return self._with(self._pass(multiply, scale, self._row_major, out=np.empty_like(self.X.data)))
-
-    def _squares(self, scale: Vector, of_rows: bool) -> Vector:
-        """Sums of squared entries over each row, or over each column with scaled rows; no scale is 1."""
-        from ..kernels.compressed import squares_by_major, squares_by_minor
-
-        if of_rows == self._row_major:
-            return self._pass(squares_by_major, scale, out=np.empty(len(self.X.indptr) - 1))
-        table, out = self.unsigned, np.zeros(self.shape[not of_rows])
-        in_ranges(
-            lambda _, low, high: squares_by_minor(table, scale, low, high, out),
-            even_ranges(table.indices, len(out), min(PROCESSORS, parts_of(len(table.entries)))),
-        )
-        return out
-
-    def _product(self, vector: Vector, along: bool) -> Vector:
-        """Products of the stored lines with a vector, or the sum of the lines, each times its entry of it."""
-        from ..kernels.compressed import add_lines, dots
-
-        if along:
-            return self._pass(dots, vector, out=np.empty(len(self.X.indptr) - 1))
-        out = np.zeros(self.shape[self._row_major])
-        add_lines(self.unsigned, vector, out)
-        return out
 
     def _pass(self, kernel: Callable[..., None], *arguments: object, out: NDArray[Number]) -> NDArray[Number]:
         """What a kernel writes in a pass over the table, in parts of about as many entries each."""

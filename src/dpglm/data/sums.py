@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Vector, cache_lines
+from ..arrays import ROUNDING, Vector, cache_lines
 from ..kernels.arguments import Cut
 from ..tables import Index, Weighed
-from .parts import in_parts
+from .parts import even, in_parts, in_sum, parts_of
 
 if TYPE_CHECKING:
     from .dense import Dense
     from .sparse import CSC, CSR
 
 _COLUMNS_A_PART, _MOST_PARTS = 1 << 12, 16
-_ROUNDING = 1.5 * 2.0**52  # adding and subtracting so many grid steps rounds to the grid
 
 
 class FreshSums:
@@ -30,10 +29,19 @@ class FreshSums:
 
     @property
     def sums(self) -> Vector:
-        limit, top = np.split(self._limit, [self._table.shape[1]])
-        sums = self._table.clipped_sums(self._scale * self._r, limit)
+        r, (n, p) = self._scale * self._r, self._table.shape
+        limit, rounding = cut_to_grid(self._limit, n)
+
+        def add(start: int, stop: int, out: NDArray[np.int64]) -> None:
+            self._table.add_cut(None, start, r[start:stop], limit[:p], rounding[:p], out)
+
+        if np.isfinite(limit[:p]).all():
+            sums = in_sum(add, even(n, parts_of(n * p)), (p,)) * (rounding[:p] / ROUNDING)
+        else:  # in a fit without noise
+            sums = self._table.t_dot(r)
         if self._tail.size:
-            sums = np.append(sums, np.clip(self._tail * self._r, -top, top).sum())
+            tail = np.clip(self._tail * self._r, -limit[-1], limit[-1])
+            sums = np.append(sums, ((tail + rounding[-1]) - rounding[-1]).sum())
         return sums
 
     def shift(self, rows: Index, old: Vector, new: Vector, j: int = 0) -> None:
@@ -56,11 +64,8 @@ class KeptSums:
 
         self._kernels = sums
         self._table, self._scale, self._tail = table.unsigned, scale, tail
-        grid = exact_grid(limit, table.shape[0])
         self._state = cache_lines(len(limit))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            self._state[:, 1] = np.where(grid > 0, np.floor(limit / grid) * grid, limit)
-        self._state[:, 2] = _ROUNDING * grid
+        self._state[:, 1], self._state[:, 2] = cut_to_grid(limit, table.shape[0])
         self._state[:, 7] = -1.0
         self._mark = 0.0
         self._touched: NDArray[np.signedinteger] = np.empty(
@@ -98,13 +103,24 @@ def exact_grid(limit: Vector, n: int) -> Vector:
     return np.where(bounded, np.ldexp(1.0, exponent - 51), 0.0)
 
 
+def cut_to_grid(limit: Vector, n: int) -> tuple[Vector, Vector]:
+    """Limits as multiples of the grids on which n terms up to them sum exactly, and what rounds to the grids.
+
+    A term that is cut to such a limit and rounded stays within it. An infinite limit has no grid: 0 rounds
+    nothing.
+    """
+    grid = exact_grid(limit, n)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(grid > 0, np.floor(limit / grid) * grid, limit), ROUNDING * grid
+
+
 def weighed(table: CSC, scale: Vector, r: Vector, limit: float) -> Weighed:
     """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit]."""
     from ..kernels.sums import weighed as compiled
 
     n, p = table.shape
     grid = float(exact_grid(np.array(limit), n))
-    cut = Cut(float(np.floor(limit / grid) * grid), _ROUNDING * grid)
+    cut = Cut(float(np.floor(limit / grid) * grid), ROUNDING * grid)
     factors = np.column_stack([r * scale, scale])
     sums = np.empty((p, 2))
     parts = max(1, min(_MOST_PARTS, p // _COLUMNS_A_PART))

@@ -59,6 +59,18 @@ class Form(NamedTuple):
         return cls(loss.form, loss.form_parameter)
 
 
+class RowFacts(NamedTuple):
+    """Of each record the factor of its row, its norm with the constant feature, and its target.
+
+    A null record has the factor 0. ``constant`` is the constant feature, 0 if there is none.
+    """
+
+    scale: Floats
+    norms: Floats
+    y: Floats
+    constant: float
+
+
 class Cut(NamedTuple):
     """What a term is cut to, and the number whose addition and subtraction rounds it to a grid."""
 
@@ -75,12 +87,17 @@ class Terms(NamedTuple):
 
 
 class NoiseBlock(NamedTuple):
-    """A block of releases of coordinates: for each its noise and the grid of its sum; clips of all."""
+    """A block of releases of coordinates: for each its noise and the grid of its release.
+
+    Of all coordinates the clip, a multiple of the grid of terms, and the number whose addition rounds a term
+    to that grid (see ``exact``).
+    """
 
     coordinates: Signed
-    clip: Floats
     noise: Floats
     grid: Floats
+    clip: Floats
+    rounding: Floats
 
 
 class Rule(NamedTuple):

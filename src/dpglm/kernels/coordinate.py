@@ -8,38 +8,84 @@ saves a read of y at every entry.
 from __future__ import annotations
 
 from .arguments import Compressed, Entries, Floats, Form, NoiseBlock, Rule
-from .compiled import compiled, inlined, part
+from .compiled import compiled, part
+from .exact import grid_of, steps
 from .forms import SQUARED, slope
 from .primitives import add_line, cut, on_grid, prox
 
 _MATH = frozenset({"reassoc", "contract", "nsz", "nnan"})
-_slope = inlined(slope)
 
 
-@compiled(fastmath=_MATH)
-def _dense_sum(column: Entries, form: Form, z: Floats, y: Floats, limit: float) -> float:
-    total = 0.0
+@compiled()
+def _dense_steps(column: Entries, form: Form, z: Floats, y: Floats, limit: float, rounding: float) -> int:
+    """The sum of cut terms in steps of their grid."""
+    total = 0
     if form.code == SQUARED:
         for i in range(z.size):
-            total += cut(z[i] * column[i], limit)
+            total += steps(cut(z[i] * column[i], limit), rounding)
     else:
         for i in range(z.size):
-            total += cut(_slope(form, z[i], y[i]) * column[i], limit)
+            total += steps(cut(slope(form, z[i], y[i]) * column[i], limit), rounding)
     return total
 
 
-@compiled(fastmath=_MATH)
-def _sparse_sum(table: Compressed, j: int, form: Form, z: Floats, y: Floats, limit: float) -> float:
+@compiled()
+def _sparse_steps(
+    table: Compressed, j: int, form: Form, z: Floats, y: Floats, limit: float, rounding: float
+) -> int:
+    """The same for column j of a table without its zeros."""
     indptr, indices, entries = table
-    total = 0.0
+    total = 0
     if form.code == SQUARED:
         for t in range(indptr[j], indptr[j + 1]):
-            total += cut(z[indices[t]] * entries[t], limit)
+            total += steps(cut(z[indices[t]] * entries[t], limit), rounding)
     else:
         for t in range(indptr[j], indptr[j + 1]):
             i = indices[t]
-            total += cut(_slope(form, z[i], y[i]) * entries[t], limit)
+            total += steps(cut(slope(form, z[i], y[i]) * entries[t], limit), rounding)
     return total
+
+
+@compiled(fastmath=_MATH)
+def _dense_sum(column: Entries, form: Form, z: Floats, y: Floats) -> float:
+    """The sum of terms that are not cut: not private."""
+    total = 0.0
+    if form.code == SQUARED:
+        for i in range(z.size):
+            total += z[i] * column[i]
+    else:
+        for i in range(z.size):
+            total += slope(form, z[i], y[i]) * column[i]
+    return total
+
+
+@compiled(fastmath=_MATH)
+def _sparse_sum(table: Compressed, j: int, form: Form, z: Floats, y: Floats) -> float:
+    """The same for column j of a table without its zeros."""
+    indptr, indices, entries = table
+    total = 0.0
+    for t in range(indptr[j], indptr[j + 1]):
+        i = indices[t]
+        total += (z[i] if form.code == SQUARED else slope(form, z[i], y[i])) * entries[t]
+    return total
+
+
+@part
+def _dense_total(column: Entries, form: Form, z: Floats, y: Floats, limit: float, rounding: float) -> float:
+    """The sum of cut terms, which a double holds exactly (see ``data.sums``); no limit has no grid."""
+    if rounding == 0.0:
+        return _dense_sum(column, form, z, y)
+    return _dense_steps(column, form, z, y, limit, rounding) * grid_of(rounding)
+
+
+@part
+def _sparse_total(
+    table: Compressed, j: int, form: Form, z: Floats, y: Floats, limit: float, rounding: float
+) -> float:
+    """The same for column j of a table without its zeros."""
+    if rounding == 0.0:
+        return _sparse_sum(table, j, form, z, y)
+    return _sparse_steps(table, j, form, z, y, limit, rounding) * grid_of(rounding)
 
 
 @compiled(fastmath=_MATH)
@@ -78,9 +124,9 @@ def descend_dense(
     for k in range(moves.size):
         j = releases.coordinates[k]
         if j < p:
-            total = _dense_sum(X[:, j], form, z, y, releases.clip[j])
+            total = _dense_total(X[:, j], form, z, y, releases.clip[j], releases.rounding[j])
         else:
-            total = _dense_sum(tail, form, z, y, releases.clip[j])
+            total = _dense_total(tail, form, z, y, releases.clip[j], releases.rounding[j])
         moves[k] = _moved(k, total, w, releases, rule)
         if j < p:
             _add(moves[k], X[:, j], z)
@@ -102,9 +148,9 @@ def descend_sparse(
     for k in range(moves.size):
         j = releases.coordinates[k]
         if j == p:
-            total = _dense_sum(tail, form, z, y, releases.clip[j])
+            total = _dense_total(tail, form, z, y, releases.clip[j], releases.rounding[j])
         else:
-            total = _sparse_sum(table, j, form, z, y, releases.clip[j])
+            total = _sparse_total(table, j, form, z, y, releases.clip[j], releases.rounding[j])
         moves[k] = _moved(k, total, w, releases, rule)
         if j == p:
             _add(moves[k], tail, z)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from .arguments import Compressed, DualPoint, DualVariables, Entries, Floats, Form, Signed
-from .batch import REORDERED, fast_dot
 from .compiled import compiled, part
 from .forms import dual_step
-from .primitives import cut, soft, sparse_dot, within
+from .primitives import cut, dense_dot, soft, sparse_dot, within
+
+_REORDERED = frozenset({"reassoc", "contract"})
 
 
-@compiled(fastmath=REORDERED)
+@compiled(fastmath=_REORDERED)
+def _fast_dot(row: Entries, w: Floats) -> float:
+    return dense_dot(row, w)
+
+
+@compiled(fastmath=_REORDERED)
 def _fast_sparse_dot(table: Compressed, i: int, w: Floats) -> float:
     return sparse_dot(table, i, w)
 
@@ -61,7 +67,7 @@ def ascend_dense(
     moved = 0
     for k in range(order.size):
         i = order[k]
-        step = _step(k, moved, scale[i] * fast_dot(X[i], w), p, tail, w, form, variables, order)
+        step = _step(k, moved, scale[i] * _fast_dot(X[i], w), p, tail, w, form, variables, order)
         if step == 0.0:
             continue
         moved += 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from .arguments import Floats, Form
 from .compiled import compiled, part
-from .primitives import cut, soft, within
+from .primitives import cut, exp, soft, within
 
 SQUARED, LOGISTIC, HUBER, SMOOTHED_HINGE, POISSON, HINGE, EPSILON_INSENSITIVE = range(7)
 _LARGEST_EXPONENT = 700.0
@@ -21,7 +21,7 @@ def slope(form: Form, z: float, y: float) -> float:
     if form.code == SQUARED:
         return z - y
     if form.code == LOGISTIC:
-        return -y / (1.0 + math.exp(min(y * z, _LARGEST_EXPONENT)))
+        return -y / (1.0 + exp(min(y * z, _LARGEST_EXPONENT)))
     if form.code == HUBER:
         return cut(z - y, form.parameter)
     if form.code == SMOOTHED_HINGE:
@@ -30,7 +30,7 @@ def slope(form: Form, z: float, y: float) -> float:
         return -y if y * z < 1.0 else 0.0
     if form.code == EPSILON_INSENSITIVE:
         return math.copysign(1.0, z - y) if abs(z - y) > form.parameter else 0.0
-    return math.exp(min(z, form.parameter)) - y
+    return exp(min(z, form.parameter)) - y
 
 
 @part
@@ -45,7 +45,7 @@ def curvature(form: Form, z: float, y: float, here: float) -> float:
     if form.code == SMOOTHED_HINGE:
         return 1.0 / form.parameter if 0.0 <= 1.0 - y * z <= form.parameter else 0.0
     if form.code == POISSON:
-        return math.exp(z) if z <= form.parameter else 0.0
+        return exp(z) if z <= form.parameter else 0.0
     return 0.0
 
 
@@ -68,7 +68,14 @@ def dual_step(form: Form, alpha: float, z: float, y: float, weight: float) -> fl
         return full / (1.0 + weight)
     if form.code == LOGISTIC:
         return full / (1.0 + weight / 4.0)
-    return full / (1.0 + weight * math.exp(min(max(z, z + weight * full), form.parameter)))
+    return full / (1.0 + weight * exp(min(max(z, z + weight * full), form.parameter)))
+
+
+@compiled(nogil=True)
+def write_slopes(form: Form, z: Floats, y: Floats, out: Floats) -> None:
+    """The derivative of the loss with that form, for each margin and target."""
+    for i in range(out.size):
+        out[i] = slope(form, z[i], y[i])
 
 
 @compiled(allocates=True)

@@ -1,4 +1,4 @@
-"""Sums of cut terms: of all columns at once, and updated when some rows change."""
+"""Sums of cut terms of sparse tables: of all columns at once, and updated when some rows change."""
 
 from __future__ import annotations
 
@@ -6,57 +6,13 @@ import numpy as np
 
 from .arguments import Compressed, Cut, Entries, Floats, Signed, Unsigned
 from .compiled import compiled
-from .primitives import cut, term
+from .primitives import term
 
 # Unsigned indices spare a test for negative ones, without which loops over rows are compiled to vectors.
-_1, _2, _3, _4 = (np.uint64(n) for n in (1, 2, 3, 4))
+_1 = np.uint64(1)
 
 # Entries are finite: records that are not have been emptied.
-_MATH = frozenset({"nnan", "nsz", "contract", "reassoc"})
 _FINITE = frozenset({"nnan"})
-
-
-@compiled(fastmath=_MATH, nogil=True)
-def clipped_by_rows(X: Entries, r: Floats, limit: Floats, out: Floats) -> None:
-    """Set out to the sums of the columns of a table stored by rows."""
-    n = np.uint64(X.shape[0])
-    columns = range(np.uint64(X.shape[1]))
-    out[:] = 0.0
-    # Four rows at a time: every sum is read and written once for four entries.
-    for quarter in range(n // _4):
-        i = _4 * quarter
-        a, b, c, d = r[i], r[i + _1], r[i + _2], r[i + _3]
-        row_a, row_b, row_c, row_d = X[i], X[i + _1], X[i + _2], X[i + _3]
-        for j in columns:
-            top = limit[j]
-            out[j] += (cut(a * row_a[j], top) + cut(b * row_b[j], top)) + (
-                cut(c * row_c[j], top) + cut(d * row_d[j], top)
-            )
-    for rest in range(n - n % _4, n):
-        row = X[rest]
-        for j in columns:
-            out[j] += cut(r[rest] * row[j], limit[j])
-
-
-@compiled(fastmath=_MATH, nogil=True)
-def clipped_by_columns(X: Entries, r: Floats, limit: Floats, start: int, stop: int, out: Floats) -> None:
-    """The same for a table stored by columns; four of them share each read of r."""
-    n = X.shape[0]
-    whole = start + (stop - start) - (stop - start) % 4
-    for j in range(start, whole, 4):
-        a, b, c, d = 0.0, 0.0, 0.0, 0.0
-        top_a, top_b, top_c, top_d = limit[j], limit[j + 1], limit[j + 2], limit[j + 3]
-        for i in range(n):
-            a += cut(r[i] * X[i, j], top_a)
-            b += cut(r[i] * X[i, j + 1], top_b)
-            c += cut(r[i] * X[i, j + 2], top_c)
-            d += cut(r[i] * X[i, j + 3], top_d)
-        out[j], out[j + 1], out[j + 2], out[j + 3] = a, b, c, d
-    for j in range(whole, stop):
-        total, top = 0.0, limit[j]
-        for i in range(n):
-            total += cut(r[i] * X[i, j], top)
-        out[j] = total
 
 
 @compiled(fastmath=_FINITE)

@@ -21,9 +21,9 @@ class Loss(ABC):
     an array of that shape. They never see records, so one loss serves every kind of table.
 
     Privacy costs and laws depend on what a loss states of itself: ``form``, ``slopes``, ``lipschitz``,
-    ``smoothness``, ``curvature_lipschitz``, ``largest_curvature``, ``conjugate`` and ``dual_step``. A class
-    does not inherit these from a loss that it changes. It changes a loss if it defines anything else than
-    these, ``name``, ``kind``, ``for_target``, ``link`` and the default of a field. It then must state
+    ``smoothness``, ``curvature_lipschitz``, ``fall``, ``largest_curvature``, ``conjugate`` and ``dual_step``.
+    A class does not inherit these from a loss that it changes. It changes a loss if it defines anything else
+    than these, ``name``, ``kind``, ``for_target``, ``link`` and the default of a field. It then must state
     ``lipschitz`` and ``smoothness``; what else it does not state is as in `Loss`.
 
     Attributes
@@ -91,6 +91,10 @@ class Loss(ABC):
         """Return how fast the curvature changes with z at most, `math.inf` where it jumps."""
         return math.inf
 
+    def fall(self, target: tuple[float, float] | None = None) -> float:
+        """Return a bound on l(0, y) - inf over z of l(z, y), for all y in `target`, None for any y."""
+        return math.inf
+
     def largest_curvature(self, z: Vector, other: Vector) -> Vector | float:
         """Return a bound on the curvature between two predictions."""
         return self.smoothness()
@@ -125,6 +129,7 @@ _FACTS = (
     "lipschitz",
     "smoothness",
     "curvature_lipschitz",
+    "fall",
     "largest_curvature",
     "conjugate",
     "dual_step",

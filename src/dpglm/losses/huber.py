@@ -67,6 +67,11 @@ class Huber(Loss):
     def smoothness(self) -> float:
         return 1.0
 
+    def fall(self, target: tuple[float, float] | None = None) -> float:
+        size = math.inf if target is None else max(abs(end) for end in target)
+        inner = min(size, self.threshold)
+        return inner * (size - inner / 2)
+
     def conjugate(self, u: Vector, y: Vector) -> Vector:
         return np.where(inside(u / self.threshold, -1.0, 1.0), u * (u / 2 + y), math.inf)
 

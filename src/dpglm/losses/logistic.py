@@ -49,6 +49,9 @@ class Logistic(Loss):
     def curvature_lipschitz(self) -> float:
         return 1 / math.sqrt(108)
 
+    def fall(self, target: tuple[float, float] | None = None) -> float:
+        return 0.7  # log(2)
+
     def conjugate(self, u: Vector, y: Vector) -> Vector:
         share = np.clip(-y * u, 0, 1)
         return np.where(inside(-y * u, 0.0, 1.0), -entr(share) - entr(1 - share), math.inf)

@@ -72,6 +72,12 @@ class Poisson(Loss):
     def smoothness(self) -> float:
         return self.max_rate
 
+    def fall(self, target: tuple[float, float] | None = None) -> float:
+        if target is None or target[1] > self.max_rate:  # the loss of a count above the rate has no infimum
+            return math.inf
+        # 1 - y + y log(y) is convex in y; with a rate below 1, the loss at 0 is smaller.
+        return max(1 - y + y * math.log(y) if y > 0 else 1.0 for y in target)
+
     def largest_curvature(self, z: Vector, other: Vector) -> Vector:
         return self.mean(np.maximum(z, other))
 

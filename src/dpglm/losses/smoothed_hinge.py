@@ -65,6 +65,9 @@ class SmoothedHinge(Loss):
     def smoothness(self) -> float:
         return 1 / self.width
 
+    def fall(self, target: tuple[float, float] | None = None) -> float:
+        return 1.0  # less than the hinge's
+
     def conjugate(self, u: Vector, y: Vector) -> Vector:
         value = y * u + self.width / 2 * np.square(u)
         return np.where(inside(y * u, -1.0, 0.0), value, math.inf)

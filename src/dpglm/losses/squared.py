@@ -47,5 +47,8 @@ class Squared(Loss):
     def curvature_lipschitz(self) -> float:
         return 0.0
 
+    def fall(self, target: tuple[float, float] | None = None) -> float:
+        return math.inf if target is None else max(abs(end) for end in target) ** 2 / 2
+
     def conjugate(self, u: Vector, y: Vector) -> Vector:
         return u * (u / 2 + y)

@@ -9,7 +9,7 @@ from typing import overload
 
 import numpy as np
 
-from ..arrays import Vector
+from ..arrays import Total, Vector
 from .base import Mechanism
 from .grid import Integers, Numbers, on_grid, public_grid
 from .randomness import Randomness, Shape
@@ -61,15 +61,27 @@ class Additive(Mechanism):
     @overload
     def release(self, answer: float, sensitivity: float, randomness: Randomness) -> float: ...
     @overload
-    def release(self, answer: Vector, sensitivity: Numbers, randomness: Randomness) -> Vector: ...
-    def release(self, answer: Numbers, sensitivity: Numbers, randomness: Randomness) -> Numbers:
+    def release(self, answer: Vector | Total, sensitivity: Numbers, randomness: Randomness) -> Vector: ...
+    def release(self, answer: Numbers | Total, sensitivity: Numbers, randomness: Randomness) -> Numbers:
+        if isinstance(answer, Total):
+            return self._on_total(answer, float(sensitivity), randomness)
         if self.noise == 0:
             return answer
         noise, grid = self.draw(sensitivity, np.shape(answer), randomness)
         return on_grid(answer, grid) + noise
 
+    def _on_total(self, answer: Total, sensitivity: float, randomness: Randomness) -> Vector:
+        """Noise added to an exact sum: to its whole steps, before they become doubles."""
+        if self.noise == 0:
+            return np.asarray(answer)
+        grid, scale = public_grid(sensitivity, self.noise, self._rounding(answer.size), answer.grid)
+        noisy = answer.on(grid) + self._integers(scale, answer.shape, randomness)
+        return noisy.astype(np.float64) * grid
+
     def log_likelihood(self, released: Numbers, answer: Numbers, sensitivity: Numbers) -> float:
-        return self._log_density((np.asarray(released) - answer) / (self.noise * np.asarray(sensitivity)))
+        return self._log_density(
+            (np.asarray(released) - np.asarray(answer)) / (self.noise * np.asarray(sensitivity))
+        )
 
     def worst_cases(self) -> dict[str, tuple[float, float]]:
         return {"one number": (1.0, 0.0)}

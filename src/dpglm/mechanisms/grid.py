@@ -24,10 +24,16 @@ _SMALLEST = 2.0**-1000
 
 
 @overload
-def public_grid(sensitivity: float, noise: float, rounding: float) -> tuple[float, int]: ...
+def public_grid(
+    sensitivity: float, noise: float, rounding: float, finest: float = 0.0
+) -> tuple[float, int]: ...
 @overload
-def public_grid(sensitivity: Vector, noise: float, rounding: float) -> tuple[Vector, NDArray[np.int64]]: ...
-def public_grid(sensitivity: Numbers, noise: float, rounding: float) -> tuple[Numbers, Integers]:
+def public_grid(
+    sensitivity: Vector, noise: float, rounding: float, finest: float = 0.0
+) -> tuple[Vector, NDArray[np.int64]]: ...
+def public_grid(
+    sensitivity: Numbers, noise: float, rounding: float, finest: float = 0.0
+) -> tuple[Numbers, Integers]:
     """A grid and the scale of noise in whole steps of it, from public values only.
 
     Parameters
@@ -38,6 +44,8 @@ def public_grid(sensitivity: Numbers, noise: float, rounding: float) -> tuple[Nu
         Scale of the noise over the sensitivity.
     rounding : float
         How many steps rounding can add to the sensitivity.
+    finest : float
+        No grid is finer: the answer lies on this one, a power of two, or on any if it is 0.
 
     Returns
     -------
@@ -46,21 +54,21 @@ def public_grid(sensitivity: Numbers, noise: float, rounding: float) -> tuple[Nu
         Both are 0 where the sensitivity is: such an answer is public.
     """
     if np.ndim(sensitivity) == 0:
-        return _one(float(sensitivity), noise, rounding)
-    return _grid(np.asarray(sensitivity, dtype=np.float64), noise, rounding)
+        return _one(float(sensitivity), noise, rounding, finest)
+    return _grid(np.asarray(sensitivity, dtype=np.float64), noise, rounding, finest)
 
 
 @lru_cache(maxsize=4096)
-def _one(sensitivity: float, noise: float, rounding: float) -> tuple[float, int]:
-    grid, steps = _grid(np.asarray(sensitivity), noise, rounding)
+def _one(sensitivity: float, noise: float, rounding: float, finest: float) -> tuple[float, int]:
+    grid, steps = _grid(np.asarray(sensitivity), noise, rounding, finest)
     return float(grid), int(steps)
 
 
-def _grid(size: Vector, noise: float, rounding: float) -> tuple[Vector, NDArray[np.int64]]:
+def _grid(size: Vector, noise: float, rounding: float, finest: float) -> tuple[Vector, NDArray[np.int64]]:
     if not np.all((size >= 0) & (size < np.inf)):
         raise UnsupportedProblem("a sensitivity must be finite and at least 0")
     wanted = np.maximum(size * 2.0**-20 / rounding, size * 2.0**-40 * noise)
-    grid = np.where(size > 0, np.maximum(power_of_two(wanted), _SMALLEST), 0.0)
+    grid = np.where(size > 0, np.maximum(power_of_two(wanted), max(finest, _SMALLEST)), 0.0)
     with np.errstate(invalid="ignore"):
         steps = np.floor(noise * (size / grid + rounding) * (1 + 2.0**-50)) + 1
     steps = np.where(size > 0, steps, 0.0)

@@ -1,6 +1,7 @@
 """Queries: functions of private records, each beside its sensitivity."""
 
 from .base import Query, WorstCase
+from .by_passes import PLAIN
 from .coordinate import CoordinateRule, CoordinateSums
 from .dual_step import DualForm, DualStep
 from .dual_vertices import DualVertices
@@ -24,6 +25,7 @@ QUERIES: tuple[type[Query], ...] = (
 )
 
 __all__ = [
+    "PLAIN",
     "QUERIES",
     "RULES",
     "ClippedGradient",

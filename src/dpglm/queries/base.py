@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..arrays import Vector
+from ..arrays import Total, Vector
 from ..data.records import Records
+from ..data.summed import Summed
 from ..errors import UnsupportedProblem
 from ..mechanisms import Mechanism, Randomness
 from ..mechanisms.sampling import Sampling
@@ -22,8 +23,8 @@ from ..tables import Capability
 State = TypeVar("State")
 Opened = TypeVar("Opened", covariant=True)
 Sensitivity = TypeVar("Sensitivity", float, Vector, tuple[float, Vector])
-Batch = NDArray[np.intp] | None
-BatchAnswer = Callable[[Batch], tuple[Vector, State]]
+Batch = Any  # what `Summed.batch` returns, or None for all records
+BatchAnswer = Callable[[Batch], tuple[Vector | Total, State]]
 Keep = Callable[[Batch, State], None]
 
 LARGEST_COEFFICIENT = 1e100
@@ -124,7 +125,7 @@ class Exact:
     ) -> Vector:  # fmt: skip
         exact, changes = answer(None)
         keep(None, changes)
-        return exact
+        return np.asarray(exact)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +134,7 @@ class Opening:
 
     Attributes
     ----------
-    data : Records
+    data : Summed
     w : array
         The public point at which the private state starts.
     neighbours : Neighbours
@@ -143,16 +144,30 @@ class Opening:
         What releases all of them.
     """
 
-    data: Records
+    data: Summed
     w: Vector
     neighbours: Neighbours
     releases: Releases
     mechanism: Mechanism
 
     @classmethod
-    def exact(cls, data: Records, w: Vector, mechanism: Mechanism) -> Self:
+    def exact(cls, data: Summed, w: Vector, mechanism: Mechanism) -> Self:
         """For exact evaluation."""
         return cls(data, w, Neighbours.REPLACE_ONE, Exact(), mechanism)
+
+    @property
+    def is_resident(self) -> bool:
+        """Whether records can be kept track of one by one; if not, they are read in passes."""
+        return isinstance(self.data, Records)
+
+    @property
+    def resident(self) -> Records:
+        """The records, if they are resident: state of each can be kept between releases."""
+        if not isinstance(self.data, Records):
+            raise UnsupportedProblem(
+                f"{type(self.data).__name__} records are read in passes: none is resident"
+            )
+        return self.data
 
     def wrong_kind(self, query: Query, needed: str) -> ValueError:
         """The error for a mechanism of another kind than the query's sensitivity is for."""
@@ -173,7 +188,7 @@ class Query(ABC):
     """What a table must offer beyond passes."""
 
     @abstractmethod
-    def __call__(self, data: Records, *public: Vector) -> Vector:
+    def __call__(self, data: Any, *public: Vector) -> Vector | Total:
         """The exact answer: not private."""
 
     @abstractmethod

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector, soft_threshold
 from ..data.records import Records
+from ..data.sums import cut_to_grid
 from ..kernels.arguments import Form, NoiseBlock, Rule
 from ..losses import Loss
 from ..mechanisms import Additive, Gaussian
@@ -65,17 +66,18 @@ class OpenCoordinates:
     def __init__(self, query: CoordinateSums, opening: Opening) -> None:
         if not isinstance(opening.mechanism, Additive):
             raise opening.wrong_kind(query, "adds noise")
-        data, self._releases, self._mechanism = opening.data, opening.releases, opening.mechanism
+        data, self._releases, self._mechanism = opening.resident, opening.releases, opening.mechanism
         self._query, self._sensitivity = query, query.sensitivity(opening.neighbours)
         self._data, self._columns, self._tail = data, data.by_columns, data.intercept_column
         self._w, self._z = np.array(opening.w, dtype=np.float64), data.margins(opening.w)
+        self._limit, self._rounding = cut_to_grid(query.clip, data.table_size)
 
     def release(self, j: int) -> float:
         """The partial derivative j, made private: costs one event."""
         rows, entries = self._column(j)
         slope = self._data.slopes(self._query.loss, self._z[rows], rows)
-        limit = self._query.clip[j]
-        exact = float(np.clip(slope * entries, -limit, limit).sum())
+        limit, rounding = self._limit[j], self._rounding[j]
+        exact = float(((np.clip(slope * entries, -limit, limit) + rounding) - rounding).sum())
         released: float = self._releases.give(exact, self._sensitivity[j], self._mechanism)
         return released
 
@@ -104,7 +106,8 @@ class OpenCoordinates:
         noise, grid = mechanism.draw(sensitivity, coordinates.shape, draws.randomness)
         if mechanism.noise > 0:
             self._require_finite(coordinates, noise, rule)
-        releases, moves = NoiseBlock(coordinates, self._query.clip, noise, grid), np.empty(len(coordinates))
+        releases = NoiseBlock(coordinates, noise, grid, self._limit, self._rounding)
+        moves = np.empty(len(coordinates))
         self._columns.descend(
             self._tail, Form.of(loss), self._data.y, self._z, self._w, releases, rule, moves
         )

@@ -9,8 +9,9 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Vector, soft_threshold
+from ..arrays import Total, Vector, soft_threshold
 from ..data.records import Records
+from ..data.terms import Given
 from ..kernels.arguments import DualPoint, DualVariables, Form
 from ..losses import Loss
 from ..mechanisms import Gaussian
@@ -131,7 +132,7 @@ class OpenDual:
     def __init__(self, query: DualStep, opening: Opening) -> None:
         if not isinstance(opening.mechanism, Gaussian):
             raise opening.wrong_kind(query, "adds Gaussian noise")
-        data, self._releases, self._mechanism = opening.data, opening.releases, opening.mechanism
+        data, self._releases, self._mechanism = opening.resident, opening.releases, opening.mechanism
         self._query, self._data, self._sensitivity = query, data, query.sensitivity(opening.neighbours)
         self._alpha = np.zeros(data.n_records)
         with np.errstate(over="ignore", invalid="ignore"):  # a warning would reveal something of a record
@@ -146,14 +147,14 @@ class OpenDual:
             lambda batch: self._answer(w, batch), self._keep, self._sensitivity, self._mechanism, sampling
         )
 
-    def _answer(self, w: Vector, batch: Batch) -> tuple[Vector, Vector]:
+    def _answer(self, w: Vector, batch: Batch) -> tuple[Total, Vector]:
         """The exact sum over a batch, and the steps of its records, which are not taken yet."""
         here: Index = slice(None) if batch is None else batch
         data = self._data if batch is None else self._data.rows(batch)
         with np.errstate(over="ignore", invalid="ignore"):
             moves = data.dual_steps(self._query.loss, self._alpha[here], data.margins(w), self._weight[here])
         moves = data.clipped(moves, self._query.clip)
-        return data.t_dot(moves), moves
+        return data.total(Given(moves, self._query.clip)), moves
 
     def _keep(self, batch: Batch, moves: Vector) -> None:
         self._alpha[slice(None) if batch is None else batch] += moves
@@ -180,7 +181,7 @@ class OpenDual:
             for i in order:
                 moved, moves = self._answer(w, np.array([i]))
                 self._keep(np.array([i]), moves)
-                v += moved
+                v += np.asarray(moved)
                 w[:] = form.point(v)
             return len(order)
         variables = DualVariables(data.y, self._weight, self._limit, self._alpha)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..arrays import Vector
-from ..data.records import Records
+from ..arrays import Total, Vector
+from ..data.summed import Summed
+from ..data.terms import Gradient
 from ..losses import Loss
 from ..privacy import Neighbours
 from .base import Query, require_enforceable
@@ -29,9 +30,9 @@ class ClippedGradient(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: Records, *public: Vector) -> Vector:
+    def __call__(self, data: Summed, *public: Vector) -> Total:
         (w,) = public
-        return data.gradient(self.loss, w, self.clip)
+        return data.total(Gradient(self.loss, w, self.clip))
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return self.clip * neighbours.records_moved

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from ..arrays import Vector
-from ..data.records import Records
+from ..arrays import Total, Vector
+from ..data.summed import Summed
+from ..data.terms import InterceptGradient
 from ..losses import Loss
 from ..privacy import Neighbours
 from .base import LARGEST_LIMIT, LEAST_LIMIT, Query, require_enforceable
@@ -31,12 +30,9 @@ class InterceptSlope(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip, LEAST_LIMIT, LARGEST_LIMIT)
 
-    def __call__(self, data: Records, *public: Vector) -> Vector:
+    def __call__(self, data: Summed, *public: Vector) -> Total:
         (w,) = public
-        slopes = data.slopes(self.loss, data.margins(w))
-        terms = np.clip(slopes * data.intercept_column, -self.clip, self.clip)
-        total: Vector = np.sum(terms, keepdims=True)
-        return total
+        return data.total(InterceptGradient(self.loss, w, self.clip))
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return self.clip * neighbours.records_moved

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..data.records import Records
+from ..data.summed import Summed
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian, Round
 from ..mechanisms.base import Kept
 from ..privacy import Neighbours
-from ..tables import Columns
 from .base import LARGEST_LIMIT, LEAST_LIMIT, Draws, Opening, Query, require_enforceable, require_moderate
+from .by_passes import ScoresByPasses
 
 RULES = {"gs": 0, "gs-s": 0, "gs-r": 1, "gs-q": 2}
 """Greedy rules; GS is GS-s of a penalty without kinks."""
@@ -41,6 +41,9 @@ class CoordinateScores(Query):
     j moves by at most C_j / sqrt(M_j) if the record is zeroed out, twice that if it is replaced. A selection
     takes the largest of these numbers for all.
 
+    Resident records keep their state between steps (`OpenScores`), others are read once in each step
+    (`ScoresByPasses`): the law is the same.
+
     Parameters
     ----------
     loss : Loss
@@ -54,7 +57,6 @@ class CoordinateScores(Query):
     """
 
     name: ClassVar[str] = "coordinate scores"
-    needs = (Columns,)
     loss: Loss
     clip: Vector
     curvature: Vector
@@ -68,7 +70,7 @@ class CoordinateScores(Query):
         ratio = self.clip / np.sqrt(self.curvature)
         require_enforceable("clip over the root of the curvature", ratio, _LEAST_RATIO, _LARGEST_RATIO)
 
-    def __call__(self, data: Records, *public: Vector) -> Vector:
+    def __call__(self, data: Summed, *public: Vector) -> Vector:
         (w,) = public
         exact = self.open(Opening.exact(data, w, Round(Exponential(0.0), Gaussian(0.0))))
         return np.asarray(exact.step()[0])
@@ -76,26 +78,46 @@ class CoordinateScores(Query):
     def sensitivity(self, neighbours: Neighbours) -> Vector:
         return self.clip / np.sqrt(self.curvature) * neighbours.records_moved * (1 + _SCORE_ERROR)
 
-    def open(self, opening: Opening) -> OpenScores:
-        """Start keeping the margins, slopes and sums of every record at w."""
-        return OpenScores(self, opening)
+    def open(self, opening: Opening) -> OpenScores | ScoresByPasses:
+        """Start at w; of resident records the margins, slopes and sums are kept from now on."""
+        return OpenScores(self, opening) if opening.is_resident else ScoresByPasses(self, opening)
+
+    def scores(
+        self, n: int, p: int, sums: Vector, points: Vector, index: NDArray[np.signedinteger]
+    ) -> Vector:
+        """Scores of some coordinates from n g_j; ``points`` has the rows (w_j, M_j)."""
+        from ..kernels.scores import scores  # compiled code is loaded by those who use it
+
+        found: Vector = scores(RULES[self.rule], n, sums, points, *self.form, p, index)
+        return found
+
+    def require_inside(self, coefficients: Vector | np.float64) -> None:
+        """Refuse a public point outside the penalty's interval, where its value is infinite."""
+        _, _, low, high = self.form
+        if not ((low <= coefficients) & (coefficients <= high)).all():
+            raise ValueError("the scores of a point outside the penalty's interval are not defined")
+
+    def require_precise(self, n: int, j: int | slice, w_j: float | Vector) -> None:
+        """Refuse a public point at which the rounding of a score could exceed what is allowed for it."""
+        l1, l2, _, _ = self.form
+        excess = n * (l1 + l2 * np.abs(w_j)) - 2.0**35 * self.clip[j]
+        if not (excess <= 0 if isinstance(excess, float) else (excess <= 0).all()):
+            raise FloatingPointError(
+                "the penalty is so large beside the clip that rounding would show: use a larger clip"
+            )
 
 
 class OpenScores:
     """Private state (margins, slopes, sums, scores) behind ``step`` and ``move``."""
 
     def __init__(self, query: CoordinateScores, opening: Opening) -> None:
-        from ..kernels.scores import scores  # compiled code is loaded by those who use it
-
         if not isinstance(opening.mechanism, Round):
             raise opening.wrong_kind(query, "selects, then adds noise")
-        data, w, moved = opening.data, opening.w, opening.neighbours.records_moved
+        data, w, moved = opening.resident, opening.w, opening.neighbours.records_moved
         self._query, self._data = query, data
         self._releases, self._round = opening.releases, opening.mechanism
-        self._n, self._compiled = data.n_records, scores
-        self._arguments = (*query.form, data.n_features)
-        self._require_precise(slice(None), w)
-        self._require_inside(data.split(w)[0])
+        query.require_precise(data.n_records, slice(None), w)
+        query.require_inside(data.split(w)[0])
         self._all: NDArray[np.signedinteger] = np.arange(
             len(w), dtype=np.int32 if len(w) < 2**31 else np.int64
         )
@@ -139,9 +161,9 @@ class OpenScores:
     def move(self, j: int, value: float) -> None:
         """Set coordinate j of the public point: costs nothing."""
         require_moderate(value)
-        self._require_precise(j, value)
+        self._query.require_precise(self._data.n_records, j, value)
         if j < self._data.n_features:
-            self._require_inside(np.float64(value))
+            self._query.require_inside(np.float64(value))
         rows, entries = self._data.column(j)
         z = self._z[rows] + (value - self._points[j, 0]) * entries
         self._z[rows], self._points[j, 0] = z, value
@@ -160,20 +182,5 @@ class OpenScores:
         self._clipped.track(index, slack * self._roots[index])
 
     def _scores(self, index: NDArray[np.signedinteger]) -> Vector:
-        rule = RULES[self._query.rule]
-        return self._compiled(rule, self._n, self._sums, self._points, *self._arguments, index)
-
-    def _require_inside(self, coefficients: Vector | np.float64) -> None:
-        """Refuse a public point outside the penalty's interval, where its value is infinite."""
-        _, _, low, high = self._query.form
-        if not ((low <= coefficients) & (coefficients <= high)).all():
-            raise ValueError("the scores of a point outside the penalty's interval are not defined")
-
-    def _require_precise(self, j: int | slice, w_j: float | Vector) -> None:
-        """Refuse a public point at which the rounding of a score could exceed what is allowed for it."""
-        l1, l2, _, _ = self._query.form
-        excess = self._n * (l1 + l2 * np.abs(w_j)) - 2.0**35 * self._query.clip[j]
-        if not (excess <= 0 if isinstance(excess, float) else (excess <= 0).all()):
-            raise FloatingPointError(
-                "the penalty is so large beside the clip that rounding would show: use a larger clip"
-            )
+        data = self._data
+        return self._query.scores(data.n_records, data.n_features, self._sums, self._points, index)

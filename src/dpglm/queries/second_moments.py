@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import Vector
-from ..data.records import Records
+from ..arrays import Total, Vector
+from ..data.summed import Summed
+from ..data.terms import SquaredRow
 from ..privacy import Neighbours
 from .base import Query, WorstCase
 
@@ -28,8 +29,8 @@ class SecondMoments(Query):
     name: ClassVar[str] = "column second moments"
     radius: float
 
-    def __call__(self, data: Records, *public: Vector) -> Vector:
-        return data.second_moments()
+    def __call__(self, data: Summed, *public: Vector) -> Total:
+        return data.total(SquaredRow(self.radius))
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return math.sqrt(neighbours.records_moved) * self.radius**2

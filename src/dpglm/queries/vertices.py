@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..data.records import Records
+from ..data.summed import Summed
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian
 from ..mechanisms.base import Kept
 from ..privacy import Neighbours
-from ..tables import ClippedSums, Index, RowsAndColumns
+from ..tables import ClippedSums, Index
 from .base import Draws, Opening, Query, require_enforceable, require_moderate
+from .by_passes import VerticesByPasses, walk
 from .lazy import LazyVertices, rounding_of_margins
 
 _SMALLEST_FACTOR = 2.0**-200
@@ -38,6 +39,9 @@ class VertexScores(Query):
     it is replaced. That holds at any margin that is a function of the record and of public values. Proof:
     docs/proofs/vertex_scores.md.
 
+    Resident records keep their margins between steps (`OpenVertices`), others are read once in each step
+    (`VerticesByPasses`): the law is that of exact margins.
+
     Parameters
     ----------
     loss : Loss
@@ -48,14 +52,15 @@ class VertexScores(Query):
         Public bound on the absolute value of a feature.
     structure : str
         "lazy" computes few sums, and has scores at the true margins; others, named in
-        `dpglm.mechanisms.STRUCTURES`, keep all sums.
+        `dpglm.mechanisms.STRUCTURES`, keep all sums. Records that are not resident need one of
+        `dpglm.queries.PLAIN`, which look at every score.
     refresh : float
         Where scores are kept, the margins of all records are updated after shrinking has changed the
-        coefficients by this share; a selected feature updates its own records at once.
+        coefficients by this share; a selected feature updates its own records at once. Where records are
+        read in passes, margins are always those of the present point.
     """
 
     name: ClassVar[str] = "vertex scores"
-    needs = (RowsAndColumns,)
     loss: Loss
     clip: float
     n_features: int
@@ -66,16 +71,16 @@ class VertexScores(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: Records, *public: Vector) -> Vector:
+    def __call__(self, data: Summed, *public: Vector) -> Vector:
         (w,) = public
         return np.asarray(self.open(Opening.exact(data, w, Exponential(0.0))).select())
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
         return np.full(2 * self.n_features, self.clip * neighbours.records_moved)
 
-    def open(self, opening: Opening) -> OpenVertices:
-        """Start keeping the margins of every record at w."""
-        return OpenVertices(self, opening)
+    def open(self, opening: Opening) -> OpenVertices | VerticesByPasses:
+        """Start at w; of resident records the margins are kept from now on."""
+        return OpenVertices(self, opening) if opening.is_resident else VerticesByPasses(self, opening)
 
 
 class OpenVertices:
@@ -84,7 +89,7 @@ class OpenVertices:
     def __init__(self, query: VertexScores, opening: Opening) -> None:
         if not isinstance(opening.mechanism, Exponential):
             raise opening.wrong_kind(query, "selects by exponential weights")
-        self._query, self._data = query, (data := opening.data.without_zeros)
+        self._query, self._data = query, (data := opening.resident.without_zeros)
         self._releases, self._mechanism = opening.releases, opening.mechanism
         self._sensitivity = float(query.clip * opening.neighbours.records_moved)
         features, intercept = data.split(opening.w)
@@ -146,12 +151,7 @@ class OpenVertices:
         if self._releases.in_blocks and self._can_be_lazy(radius):
             draws = self._releases.spend(self._mechanism, entries=2 * self._query.n_features, count=count)
             return self._run_lazily(steps, radius, draws)
-        choices = np.empty(count, dtype=np.int64)
-        for t, step in enumerate(steps):
-            choices[t] = self.select()
-            self.shrink(1 - step)
-            self.move(int(choices[t]) // 2, step * radius * (1 if choices[t] % 2 else -1))
-        return choices
+        return walk(self, steps, radius)
 
     def gap(self, radius: float) -> float:
         """Upper bound on mean loss minus its minimum over the ball; not private: noise must be 0."""

@@ -1,0 +1,171 @@
+"""Some rows of a table, left where they are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import ROUNDING, Total, Vector, finer_grid, grid_of_terms
+from ..kernels.arguments import Form, RowFacts
+from .parts import even, in_parts, in_sum, parts_of
+
+LEAST_NORM = 1e-150
+"""What shorter rows count as. Their squares underflow; a norm too large only clips them more."""
+
+Index = NDArray[np.intp] | None
+Steps = NDArray[np.int64]
+
+
+class Stored(ABC):
+    """A table in memory, with compiled passes over any of its rows (see ``kernels.exact``).
+
+    A pass reads rows from ``first`` on, or those that ``index`` names from there on: as many as there are
+    factors, facts or results.
+    """
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    @abstractmethod
+    def entries(self) -> int:
+        """How many numbers are stored."""
+
+    @abstractmethod
+    def write_dots(self, index: Index, first: int, w: Vector, out: Vector) -> None:
+        """Product of each row with w."""
+
+    @abstractmethod
+    def write_squares(self, index: Index, first: int, out: Vector) -> None:
+        """Squared norm of each row."""
+
+    @abstractmethod
+    def add(
+        self, index: Index, first: int, factors: Vector, square: bool, rounding: float, out: Steps
+    ) -> None:
+        """Add each row times its factor, or the squares of its entries then, on a grid."""
+
+    @abstractmethod
+    def add_cut(
+        self, index: Index, first: int, factors: Vector, limit: Vector, rounding: Vector, out: Steps
+    ) -> None:
+        """Add each row times its factor, each entry cut to the limit of its column."""
+
+    @abstractmethod
+    def add_finely(
+        self,
+        index: Index,
+        first: int,
+        factors: Vector,
+        rounding: float,
+        finer: float,
+        out: Steps,
+        rest: Steps,
+    ) -> None:
+        """Add each row times its factor, and what rounding leaves of it on a finer grid."""
+
+    @abstractmethod
+    def add_gradient(
+        self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float, rounding: float,
+        out: Steps,
+    ) -> None:  # fmt: skip
+        """Add the clipped gradient of each record; the constant feature is the last entry."""
+
+    @abstractmethod
+    def add_precise_gradient(
+        self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float,
+        rounding: Vector, out: Steps,
+    ) -> None:  # fmt: skip
+        """The same from terms of twice the precision, on three grids (see ``kernels.precise``)."""
+
+    @abstractmethod
+    def clipped(self, limit: Vector) -> Self:
+        """The table with entry j of each row cut to [-limit_j, limit_j]."""
+
+    @abstractmethod
+    def without(self, dropped: NDArray[np.bool_]) -> Self:
+        """The table with some rows set to zero."""
+
+    @property
+    def whole(self) -> Piece:
+        """All rows. It is not kept: a circle of references would hold the blocks of a stream in memory."""
+        return Piece(self, None, 0, self.shape[0])
+
+    def rows(self, index: NDArray[np.intp]) -> Piece:
+        """Some rows, read in place."""
+        return Piece(self, index, 0, len(index))
+
+    def dot(self, w: Vector) -> Vector:
+        """Product of each row with w."""
+        return self.whole.dot(w)
+
+    def t_dot(self, r: Vector) -> Vector:
+        """Sum over the rows of r_i times row i, as precise as doubles are."""
+        n, p = self.shape
+        grid = grid_of_terms(float(np.max(np.abs(r) * self.row_norms, initial=0.0)) or 1.0, n)
+        finer = finer_grid(grid, n)
+        steps = in_sum(
+            lambda start, stop, out: self.add_finely(
+                None, start, r[start:stop], ROUNDING * grid, ROUNDING * finer, *out
+            ),
+            even(n, parts_of(self.entries)), (2, p),
+        )  # fmt: skip
+        return np.asarray(Total(steps[0], grid, steps[1:], finer / grid))
+
+    @cached_property
+    def row_norms(self) -> Vector:
+        """Euclidean norm of each row, or LEAST_NORM if that is more; infinite or NaN where an entry is."""
+        return self.whole.row_norms
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Rows of a stored table: a range of them, or some of an index."""
+
+    table: Stored
+    index: Index
+    first: int
+    count: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.count, self.table.shape[1]
+
+    @property
+    def entries(self) -> int:
+        """About how many numbers are stored."""
+        n = self.table.shape[0]
+        return self.table.entries * self.count // n if n else 0
+
+    def part(self, start: int, stop: int) -> Piece:
+        """A range of these rows."""
+        return Piece(self.table, self.index, self.first + start, stop - start)
+
+    def dot(self, w: Vector) -> Vector:
+        """Product of each row with w."""
+        w = np.ascontiguousarray(w)
+        return self._filled(lambda piece, out: self.table.write_dots(piece.index, piece.first, w, out))
+
+    @property
+    def row_norms(self) -> Vector:
+        """Norms as those of the table."""
+        with np.errstate(all="ignore"):
+            squares = self._filled(lambda piece, out: self.table.write_squares(piece.index, piece.first, out))
+            return np.maximum(np.sqrt(squares), LEAST_NORM)
+
+    def _filled(self, write: Callable[[Piece, Vector], None]) -> Vector:
+        """What is written for each row, in threads."""
+        out = np.empty(self.count)
+        in_parts(
+            lambda _, start, stop: write(self.part(start, stop), out[start:stop]),
+            self.count,
+            parts_of(self.entries),
+        )
+        return out

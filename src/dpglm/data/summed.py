@@ -1,0 +1,111 @@
+"""What all kinds of records offer: exact sums over all of them."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+
+from .. import progress
+from ..arrays import Total, Vector, finer_grid, grid_of_terms
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .terms import Term
+
+Grid: TypeAlias = float | Vector
+"""The grid of a sum, or one for each of its entries."""
+
+
+class Coins(Protocol):
+    """A secret coin for each record, by its position."""
+
+    def taken(self, start: int, stop: int) -> NDArray[np.intp]:
+        """The positions from start to stop whose coins say yes, counted from ``start``."""
+        ...
+
+
+class Summed(ABC):
+    """Records of which sums can be computed: resident ones, a stream, or blocks on a cluster.
+
+    A sum depends on the set of records alone, not on how and where they are stored.
+
+    Attributes
+    ----------
+    table_size : int
+        The public number of records: it decides on the grid of sums.
+    constant : float
+        The constant feature, 0 if there is none.
+    radius : float
+        The declared bound on the norm of a row, the constant feature included.
+    trusted : str
+        Who sees records, or exact sums over them, besides this process.
+    """
+
+    trusted: ClassVar[str] = ""
+    table_size: int
+    constant: float
+    radius: float
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """Features of the table, without the constant one."""
+
+    @abstractmethod
+    def steps(self, term: Term, grid: Grid, finely: int = 0) -> NDArray[np.int64]:
+        """Sum over the records of what each adds, in steps of a grid.
+
+        The last entry of a row is that of the constant feature. Then follow ``finely`` rows for what rounding
+        leaves, in steps of finer and finer grids.
+        """
+
+    @abstractmethod
+    def longest(self, term: Term) -> float:
+        """The largest norm of what a record adds: not private."""
+
+    @abstractmethod
+    def with_target(self, target: Callable[[Vector], Vector]) -> Summed:
+        """The same table with other targets, a function of those that it has."""
+
+    @abstractmethod
+    def batch(self, coins: Coins) -> Any:
+        """What ``rows`` takes for the records whose coins say yes."""
+
+    @abstractmethod
+    def rows(self, batch: Any) -> Summed:
+        """The records of a batch."""
+
+    def split(self, w: Vector) -> tuple[Vector, Vector]:
+        """Coefficients of the features, and the intercept: one number or none. Both are views."""
+        return w[: self.n_features], w[self.n_features :]
+
+    def total(self, term: Term, finely: int = 0) -> Total:
+        """Sum over the records of what each adds, in whole steps of a public grid.
+
+        The grid follows from the limit of the terms and the public number of records. What rounding leaves of
+        the terms is kept on ``finely`` finer grids: at most one, two for `PreciseGradient`. Terms without a
+        limit have no private sum; theirs is as precise as doubles are.
+        """
+        limit = term.limit
+        if math.isinf(limit):
+            limit, finely = self.longest(term) or 1.0, 0 if term.square else 1  # squares have one grid
+        grid = grid_of_terms(limit, self.table_size)
+        steps = self.steps(term, grid, finely)
+        progress.passed()
+        if not term.columns:
+            steps = steps[:, -1:]
+        elif not self.constant or term.square:
+            steps = steps[:, :-1]
+        return Total(steps[0], grid, steps[1:] if finely else None, finer_grid(1.0, self.table_size))
+
+    def cut_sums(self, term: Term, grid: Vector) -> Vector:
+        """Sums of terms that are cut column by column, on grids so coarse that doubles hold them exactly."""
+        steps = self.steps(term, grid)[0]
+        progress.passed()
+        sums: Vector = (steps if self.constant else steps[:-1]) * grid
+        return sums

@@ -1,0 +1,400 @@
+"""Products of rows that round the same way everywhere, and sums over rows that do not round at all.
+
+A product of a row with w adds its terms in eight lanes: lane k has the terms of the columns j with
+j mod 8 = k, in their order. So it depends on the row alone, and is the same by rows, by columns, with and
+without the zeros, on every processor. A term of a sum over rows is rounded to a grid: ``rounding``, which is
+1.5 * 2**52 grid steps, is added to it. The result is a double whose last binary digits are the number of
+steps, so that the digits of all terms add up as 64-bit integers. A sum then depends on the set of rows alone.
+Terms are below 2**51 steps.
+
+Rows are those from ``first`` on, or those that ``index`` names from there on: as many as there are factors,
+facts or results.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .arguments import Compressed, Entries, Floats, Form, Integers, RowFacts, Signed, Whole
+from .compiled import compiled, part
+from .forms import slope
+from .primitives import cut
+
+LANES = 8
+_STEPS = 1.5 * 2.0**52
+_0, _1, _2, _3, _4, _5, _6, _7, _8 = (np.uint64(n) for n in range(9))
+
+
+@part
+def digits(value: float) -> int:
+    """The binary digits of a double as an integer."""
+    return np.float64(value).view(np.int64)  # type: ignore[return-value]
+
+
+@part
+def dot(row: Entries, w: Floats) -> float:
+    """Product of a row with w, in lanes."""
+    p = np.uint64(w.size)
+    a = b = c = d = e = f = g = h = 0.0
+    for block in range(p // _8):
+        j = _8 * block
+        a += np.float64(row[j]) * w[j]
+        b += np.float64(row[j + _1]) * w[j + _1]
+        c += np.float64(row[j + _2]) * w[j + _2]
+        d += np.float64(row[j + _3]) * w[j + _3]
+        e += np.float64(row[j + _4]) * w[j + _4]
+        f += np.float64(row[j + _5]) * w[j + _5]
+        g += np.float64(row[j + _6]) * w[j + _6]
+        h += np.float64(row[j + _7]) * w[j + _7]
+    j, left = p - p % _8, p % _8
+    if left > _0:
+        a += np.float64(row[j]) * w[j]
+    if left > _1:
+        b += np.float64(row[j + _1]) * w[j + _1]
+    if left > _2:
+        c += np.float64(row[j + _2]) * w[j + _2]
+    if left > _3:
+        d += np.float64(row[j + _3]) * w[j + _3]
+    if left > _4:
+        e += np.float64(row[j + _4]) * w[j + _4]
+    if left > _5:
+        f += np.float64(row[j + _5]) * w[j + _5]
+    if left > _6:
+        g += np.float64(row[j + _6]) * w[j + _6]
+    return joined(a, b, c, d, e, f, g, h)
+
+
+@part
+def joined(a: float, b: float, c: float, d: float, e: float, f: float, g: float, h: float) -> float:
+    """The sum of the lanes."""
+    return ((a + e) + (c + g)) + ((b + f) + (d + h))
+
+
+@part
+def sparse_dot(table: Compressed, i: Whole, w: Floats, lanes: Floats) -> float:
+    """The same for line i of a compressed table; ``lanes`` is scratch space."""
+    lanes[:] = 0.0
+    for t in range(table.indptr[i], table.indptr[i + _1]):
+        j = table.indices[t]
+        lanes[j & _7] += table.entries[t] * w[j]
+    return joined(lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], lanes[5], lanes[6], lanes[7])
+
+
+@part
+def sparse_square(table: Compressed, i: Whole, lanes: Floats) -> float:
+    """The squared norm of line i of a compressed table, in lanes."""
+    lanes[:] = 0.0
+    for t in range(table.indptr[i], table.indptr[i + _1]):
+        x = np.float64(table.entries[t])
+        lanes[table.indices[t] & _7] += x * x
+    return joined(lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], lanes[5], lanes[6], lanes[7])
+
+
+@part
+def steps(value: float, rounding: float) -> int:
+    """The number of grid steps nearest to a value."""
+    return digits(value + rounding) - digits(rounding)
+
+
+@part
+def grid_of(rounding: float) -> float:
+    """The grid that a number rounds to."""
+    return rounding / _STEPS
+
+
+@part
+def clipped_slope(k: Whole, z: float, facts: RowFacts, form: Form, clip: float) -> float:
+    """Slope of record k at margin z, cut so that slope times row has norm at most clip; 0 if it is null."""
+    if facts.scale[k] == 0.0:
+        return 0.0
+    return cut(slope(form, z, facts.y[k]), clip / facts.norms[k])
+
+
+@part
+def row_of(k: Whole, index: Signed | None, first: Whole) -> Whole:
+    """Where in its table row k of a piece is: a range of rows, or some of an index."""
+    here = np.uint64(first) + k
+    return here if index is None else np.uint64(index[here])
+
+
+@part
+def margin(k: Whole, product: float, facts: RowFacts, intercept: float) -> float:
+    """Prediction of a record from the product of its row with the coefficients."""
+    return float(facts.scale[k] * product + facts.constant * intercept)
+
+
+@compiled(nogil=True)
+def dense_dots(X: Entries, index: Signed | None, first: int, w: Floats, out: Floats) -> None:
+    """Product of each row with w."""
+    for k in range(np.uint64(out.size)):
+        i = row_of(k, index, first)
+        out[k] = dot(X[i], w)
+
+
+@compiled(nogil=True)
+def dense_squares(X: Entries, index: Signed | None, first: int, out: Floats) -> None:
+    """Squared norms of the rows."""
+    for k in range(np.uint64(out.size)):
+        i = row_of(k, index, first)
+        out[k] = dot(X[i], X[i])
+
+
+@compiled(nogil=True)
+def dense_add(
+    X: Entries, index: Signed | None, first: int, factors: Floats, square: bool, rounding: float,
+    out: Integers,
+) -> None:  # fmt: skip
+    """Add the rows, each times its factor, or the squares of their entries then."""
+    if not square:
+        _add_rows(X, index, first, np.uint64(factors.size), factors, rounding, out)
+        return
+    for k in range(np.uint64(factors.size)):
+        row, factor = X[row_of(k, index, first)], factors[k]
+        for j in range(np.uint64(X.shape[1])):
+            out[j] += steps((factor * row[j]) * (factor * row[j]), rounding)
+
+
+@compiled(nogil=True)
+def dense_add_cut(
+    X: Entries, index: Signed | None, first: int, factors: Floats, limit: Floats, rounding: Floats,
+    out: Integers,
+) -> None:  # fmt: skip
+    """Add the rows, each times its factor; entry j is cut to limit j and rounded to its own grid."""
+    columns = range(np.uint64(X.shape[1]))
+    for k in range(np.uint64(factors.size)):
+        row, factor = X[row_of(k, index, first)], factors[k]
+        for j in columns:
+            out[j] += steps(cut(factor * row[j], limit[j]), rounding[j])
+
+
+@compiled(nogil=True)
+def dense_add_finely(
+    X: Entries, index: Signed | None, first: int, factors: Floats, rounding: float, finer: float,
+    out: Integers, rest: Integers,
+) -> None:  # fmt: skip
+    """Add the rows, each times its factor; what rounding to the grid leaves is added on a finer grid."""
+    columns = range(np.uint64(X.shape[1]))
+    for k in range(np.uint64(factors.size)):
+        row, factor = X[row_of(k, index, first)], factors[k]
+        for j in columns:
+            value = factor * row[j]
+            out[j] += steps(value, rounding)
+            rest[j] += steps(value - ((value + rounding) - rounding), finer)
+
+
+@compiled(nogil=True)
+def dense_gradient(
+    X: Entries, index: Signed | None, first: int, facts: RowFacts, form: Form, w: Floats, clip: float,
+    rounding: float, factors: Floats, out: Integers,
+) -> None:  # fmt: skip
+    """Add slope times row at w, clipped, for each record; the last entry of ``out`` is that of the intercept.
+
+    ``factors`` is scratch space for a chunk of rows, which the cache holds from products to sums.
+    """
+    p, n, chunk = np.uint64(X.shape[1]), np.uint64(facts.y.size), np.uint64(factors.size)
+    for start in range(_0, n, chunk):
+        rows = min(chunk, n - start)
+        for k in range(rows):
+            factors[k] = dot(X[row_of(start + k, index, first)], w[:p])
+        for k in range(rows):
+            z = margin(start + k, factors[k], facts, w[p])
+            r = clipped_slope(start + k, z, facts, form, clip)
+            out[p] += steps(r * facts.constant, rounding)
+            factors[k] = r * facts.scale[start + k]
+        _add_rows(X, index, np.uint64(first) + start, rows, factors, rounding, out)
+
+
+@part
+def _add_rows(
+    X: Entries, index: Signed | None, first: Whole, rows: Whole, factors: Floats, rounding: float,
+    out: Integers,
+) -> None:  # fmt: skip
+    """Add rows, each times its factor; four at a time, so that a sum is written once for four entries."""
+    columns, none = range(np.uint64(X.shape[1])), digits(rounding)
+    for k in range(_0, rows - rows % _4, _4):
+        a, b, c, d = factors[k], factors[k + _1], factors[k + _2], factors[k + _3]
+        row_a, row_b = X[row_of(k, index, first)], X[row_of(k + _1, index, first)]
+        row_c, row_d = X[row_of(k + _2, index, first)], X[row_of(k + _3, index, first)]
+        for j in columns:
+            ab = digits(a * row_a[j] + rounding) + digits(b * row_b[j] + rounding)
+            cd = digits(c * row_c[j] + rounding) + digits(d * row_d[j] + rounding)
+            out[j] += (ab + cd) - 4 * none
+    for k in range(rows - rows % _4, rows):
+        row, factor = X[row_of(k, index, first)], factors[k]
+        for j in columns:
+            out[j] += steps(factor * row[j], rounding)
+
+
+@compiled(nogil=True)
+def column_dots(X: Entries, first: int, w: Floats, lanes: Floats, out: Floats) -> None:
+    """The same as `dense_dots` for a table by columns; ``lanes`` is scratch space of shape (8, rows)."""
+    chunk = np.uint64(lanes.shape[1])
+    for start in range(_0, np.uint64(out.size), chunk):
+        n = min(chunk, np.uint64(out.size) - start)
+        _column_dots(X, np.uint64(first) + start, n, w, lanes)
+        for k in range(n):
+            out[start + k] = _joined(lanes, k)
+
+
+@part
+def _column_dots(X: Entries, first: Whole, n: Whole, w: Floats, lanes: Floats) -> None:
+    lanes[:] = 0.0
+    for j in range(np.uint64(X.shape[1])):
+        column, lane, factor = X[:, j], lanes[j & _7], w[j]
+        for k in range(n):
+            lane[k] += np.float64(column[first + k]) * factor
+
+
+@part
+def _joined(lanes: Floats, k: Whole) -> float:
+    return joined(
+        lanes[0, k], lanes[1, k], lanes[2, k], lanes[3, k], lanes[4, k], lanes[5, k], lanes[6, k], lanes[7, k]
+    )
+
+
+@compiled(nogil=True)
+def column_squares(X: Entries, first: int, lanes: Floats, out: Floats) -> None:
+    """The same as `dense_squares` for a table stored by columns."""
+    chunk = np.uint64(lanes.shape[1])
+    for start in range(_0, np.uint64(out.size), chunk):
+        n = min(chunk, np.uint64(out.size) - start)
+        lanes[:] = 0.0
+        for j in range(np.uint64(X.shape[1])):
+            column, lane = X[:, j], lanes[j & _7]
+            for k in range(n):
+                x = np.float64(column[np.uint64(first) + start + k])
+                lane[k] += x * x
+        for k in range(n):
+            out[start + k] = _joined(lanes, k)
+
+
+@compiled(nogil=True)
+def column_add(X: Entries, first: int, factors: Floats, square: bool, rounding: float, out: Integers) -> None:
+    """The same as `dense_add` for a table stored by columns."""
+    rows, start = range(np.uint64(factors.size)), np.uint64(first)
+    for j in range(np.uint64(X.shape[1])):
+        column, total = X[:, j], 0
+        if square:
+            for k in rows:
+                total += steps((factors[k] * column[start + k]) * (factors[k] * column[start + k]), rounding)
+        else:
+            for k in rows:
+                total += steps(factors[k] * column[start + k], rounding)
+        out[j] += total
+
+
+@compiled(nogil=True)
+def column_add_cut(
+    X: Entries, first: int, factors: Floats, limit: Floats, rounding: Floats, out: Integers
+) -> None:
+    """The same as `dense_add_cut` for a table stored by columns."""
+    rows, start = range(np.uint64(factors.size)), np.uint64(first)
+    for j in range(np.uint64(X.shape[1])):
+        column, top, constant, total = X[:, j], limit[j], rounding[j], 0
+        for k in rows:
+            total += steps(cut(factors[k] * column[start + k], top), constant)
+        out[j] += total
+
+
+@compiled(nogil=True)
+def column_gradient(
+    X: Entries, first: int, facts: RowFacts, form: Form, w: Floats, clip: float, rounding: float,
+    lanes: Floats, out: Integers,
+) -> None:  # fmt: skip
+    """The same as `dense_gradient` for a table stored by columns, a chunk of rows after the other."""
+    p, chunk, rows = np.uint64(X.shape[1]), np.uint64(lanes.shape[1]), np.uint64(facts.y.size)
+    factors = lanes[0]
+    for start in range(_0, rows, chunk):
+        n, place = min(chunk, rows - start), np.uint64(first) + start
+        _column_dots(X, place, n, w[:p], lanes)
+        for k in range(n):
+            i = start + k
+            r = clipped_slope(i, margin(i, _joined(lanes, k), facts, w[p]), facts, form, clip)
+            out[p] += steps(r * facts.constant, rounding)
+            factors[k] = r * facts.scale[i]
+        for j in range(p):
+            column, total = X[:, j], 0
+            for k in range(n):
+                total += steps(factors[k] * column[place + k], rounding)
+            out[j] += total
+
+
+@compiled(nogil=True)
+def sparse_dots(
+    table: Compressed, index: Signed | None, first: int, w: Floats, lanes: Floats, out: Floats
+) -> None:
+    """The same as `dense_dots` for a table stored by rows without its zeros."""
+    for k in range(np.uint64(out.size)):
+        out[k] = sparse_dot(table, row_of(k, index, first), w, lanes)
+
+
+@compiled(nogil=True)
+def sparse_squares(table: Compressed, index: Signed | None, first: int, lanes: Floats, out: Floats) -> None:
+    """The same as `dense_squares`."""
+    for k in range(np.uint64(out.size)):
+        out[k] = sparse_square(table, row_of(k, index, first), lanes)
+
+
+@compiled(nogil=True)
+def sparse_add(
+    table: Compressed, index: Signed | None, first: int, factors: Floats, square: bool,
+    rounding: float, out: Integers,
+) -> None:  # fmt: skip
+    """The same as `dense_add`."""
+    for k in range(np.uint64(factors.size)):
+        i, factor = row_of(k, index, first), factors[k]
+        if factor == 0.0:
+            continue
+        for t in range(table.indptr[i], table.indptr[i + _1]):
+            value = factor * table.entries[t]
+            out[table.indices[t]] += steps(value * value if square else value, rounding)
+
+
+@compiled(nogil=True)
+def sparse_add_cut(
+    table: Compressed, index: Signed | None, first: int, factors: Floats, limit: Floats,
+    rounding: Floats, out: Integers,
+) -> None:  # fmt: skip
+    """The same as `dense_add_cut`."""
+    for k in range(np.uint64(factors.size)):
+        i, factor = row_of(k, index, first), factors[k]
+        for t in range(table.indptr[i], table.indptr[i + _1]):
+            j = table.indices[t]
+            out[j] += steps(cut(factor * table.entries[t], limit[j]), rounding[j])
+
+
+@compiled(nogil=True)
+def sparse_add_finely(
+    table: Compressed, index: Signed | None, first: int, factors: Floats, rounding: float,
+    finer: float, out: Integers, rest: Integers,
+) -> None:  # fmt: skip
+    """The same as `dense_add_finely`."""
+    for k in range(np.uint64(factors.size)):
+        i, factor = row_of(k, index, first), factors[k]
+        for t in range(table.indptr[i], table.indptr[i + _1]):
+            value, j = factor * table.entries[t], table.indices[t]
+            out[j] += steps(value, rounding)
+            rest[j] += steps(value - ((value + rounding) - rounding), finer)
+
+
+@compiled(nogil=True)
+def sparse_gradient(
+    table: Compressed, index: Signed | None, first: int, facts: RowFacts, form: Form, w: Floats, clip: float,
+    rounding: float, factors: Floats, out: Integers,
+) -> None:  # fmt: skip
+    """The same as `dense_gradient`; the last eight entries of ``factors`` are scratch space for lanes."""
+    p, n, chunk = w.size - 1, np.uint64(facts.y.size), np.uint64(factors.size) - _8
+    lanes = factors[chunk:]
+    for start in range(_0, n, chunk):
+        rows = min(chunk, n - start)
+        for k in range(rows):
+            factors[k] = sparse_dot(table, row_of(start + k, index, first), w, lanes)
+        for k in range(rows):
+            z = margin(start + k, factors[k], facts, w[p])
+            r = clipped_slope(start + k, z, facts, form, clip)
+            out[p] += steps(r * facts.constant, rounding)
+            factors[k] = r * facts.scale[start + k]
+        for k in range(rows):
+            i, factor = row_of(start + k, index, first), factors[k]
+            for t in range(table.indptr[i], table.indptr[i + _1]):
+                out[table.indices[t]] += steps(factor * table.entries[t], rounding)

@@ -1,0 +1,153 @@
+"""Arithmetic with pairs of doubles: a number is the sum of two, the second at most half a unit of the first.
+
+Sums and products of two doubles are exact as pairs (Knuth; Dekker, with Veltkamp's split, so that no fused
+operation is needed and every processor gives the same bits). Sums, products and quotients of pairs are off by
+a few units of 2**-104. Formulas of losses are those of ``forms``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .arguments import Floats, Form
+from .compiled import compiled, part
+from .forms import HUBER, LOGISTIC, SMOOTHED_HINGE, SQUARED
+
+Pair = tuple[float, float]
+
+_SPLIT = 2.0**27 + 1.0
+_1_OVER_LOG2 = 1.4426950408889634
+# log(2) in three parts; the first has 33 digits, so that products with exponents are exact.
+_LOG2 = (0.6931471803691238, 1.9082149292705877e-10, 1.1612227229362532e-26)
+_LARGEST_EXPONENT = 600.0  # the split of a larger power would overflow
+_HALVINGS = 4
+_FACTORS = tuple(1.0 / math.factorial(k) for k in range(8, 16))
+# 1 / k! for k = 2 to 7 as pairs.
+_HIGH = (0.5, 0.16666666666666666, 0.041666666666666664, 0.008333333333333333, 0.001388888888888889,
+         0.0001984126984126984)  # fmt: skip
+_LOW = (0.0, 9.25185853854297e-18, 2.3129646346357427e-18, 1.1564823173178714e-19, -5.300543954373577e-20,
+        1.7209558293420705e-22)  # fmt: skip
+
+
+@part
+def exact_sum(a: float, b: float) -> Pair:
+    """The sum of two numbers."""
+    total = a + b
+    share = total - a
+    return total, (a - (total - share)) + (b - share)
+
+
+@part
+def exact_product(a: float, b: float) -> Pair:
+    """The product of two numbers, if nothing overflows or underflows."""
+    product = a * b
+    c = _SPLIT * a
+    a_high = c - (c - a)
+    a_low = a - a_high
+    c = _SPLIT * b
+    b_high = c - (c - b)
+    b_low = b - b_high
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@part
+def normal(high: float, low: float) -> Pair:
+    """The same number with a second part of at most half a unit of the first, which is the larger."""
+    total = high + low
+    return total, low - (total - high)
+
+
+@part
+def plus(a: Pair, b: Pair) -> Pair:
+    """The sum of two pairs."""
+    high, low = exact_sum(a[0], b[0])
+    more, least = exact_sum(a[1], b[1])
+    high, low = normal(high, low + more)
+    return normal(high, low + least)
+
+
+@part
+def times(a: Pair, b: Pair) -> Pair:
+    """The product of two pairs."""
+    high, low = exact_product(a[0], b[0])
+    return normal(high, low + (a[0] * b[1] + a[1] * b[0]))
+
+
+@part
+def over(a: float, b: Pair) -> Pair:
+    """A number over a pair."""
+    first = a / b[0]
+    high, low = exact_product(first, b[0])
+    second = ((a - high) - low - first * b[1]) / b[0]
+    return normal(first, second)
+
+
+@part
+def exp(value: Pair) -> Pair:
+    """The exponential function, of at most 709: 2**k times the 16th power of a series near 1."""
+    if value[0] < -700.0:
+        return 0.0, 0.0
+    k = np.rint(value[0] * _1_OVER_LOG2)
+    x = plus(exact_sum(value[0], -k * _LOG2[0]), (value[1], 0.0))
+    high, low = exact_product(-k, _LOG2[1])
+    x = plus(x, (high, low - k * _LOG2[2]))
+    x = x[0] * 0.0625, x[1] * 0.0625
+    tail = 0.0
+    for j in range(7, -1, -1):
+        tail = tail * x[0] + _FACTORS[j]
+    series = tail * x[0], 0.0
+    for j in range(5, -1, -1):
+        series = times(plus(series, (_HIGH[j], _LOW[j])), x)
+    # exp(x) - 1 = x + x (x/2 + ...): squaring 1 + e is e -> 2 e + e².
+    less_one = plus(x, times(series, x))
+    for _ in range(_HALVINGS):
+        less_one = plus((2.0 * less_one[0], 2.0 * less_one[1]), times(less_one, less_one))
+    result = plus((1.0, 0.0), less_one)
+    whole = np.int64(k)
+    half = whole >> 1
+    power = np.int64((half + 1023) << 52).view(np.float64)
+    rest = np.int64((whole - half + 1023) << 52).view(np.float64)
+    return result[0] * power * rest, result[1] * power * rest
+
+
+@part
+def slope(form: Form, z: Pair, y: float) -> Pair:
+    """The derivative of the loss with that form, which must be smooth."""
+    if form.code == SQUARED:
+        return plus(z, (-y, 0.0))
+    if form.code == LOGISTIC:
+        exponent = times(z, (y, 0.0))
+        if exponent[0] > _LARGEST_EXPONENT:
+            exponent = _LARGEST_EXPONENT, 0.0
+        return over(-y, plus((1.0, 0.0), exp(exponent)))
+    if form.code == HUBER:
+        return limited(plus(z, (-y, 0.0)), form.parameter)
+    if form.code == SMOOTHED_HINGE:
+        shortfall = plus((1.0, 0.0), times(z, (-y, 0.0)))
+        if shortfall[0] <= 0.0:
+            return 0.0, 0.0
+        if shortfall[0] >= form.parameter:
+            return -y, 0.0
+        return times(shortfall, over(-y, (form.parameter, 0.0)))
+    if z[0] >= form.parameter:
+        z = form.parameter, 0.0
+    return plus(exp(z), (-y, 0.0))
+
+
+@part
+def limited(value: Pair, limit: float) -> Pair:
+    """The value cut to [-limit, limit]."""
+    if value[0] > limit or (value[0] == limit and value[1] > 0.0):
+        return limit, 0.0
+    if value[0] < -limit or (value[0] == -limit and value[1] < 0.0):
+        return -limit, 0.0
+    return value
+
+
+@compiled(nogil=True)
+def write_slopes(form: Form, z: Floats, y: Floats, out: Floats) -> None:
+    """The derivative at pairs z of shape (2, n), as pairs: for comparison with exact arithmetic."""
+    for i in range(y.size):
+        out[0, i], out[1, i] = slope(form, (z[0, i], z[1, i]), y[i])
