@@ -99,7 +99,7 @@ def test_the_error_is_asked_for_a_length_and_a_roundness_that_no_draw_exceeds():
     ((length, moved),) = set(one.asked)
     assert length == pytest.approx(40 * 2.0 * 0.5 * 2)
     assert np.log2(8) + stats.norm.logsf(40) / math.log(2) < -1000
-    steps = np.array(one.terms) / (moved / 2)  # the grid times the root of the dimension
+    steps = np.array(one.terms) / moved  # half a step times the root of the dimension is a step
     assert np.array_equal(steps, np.rint(steps)) and np.gcd.reduce(steps.astype(int).ravel()) == 1
 
 

@@ -16,7 +16,7 @@ from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Submodular, Zero
 from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
 from dpglm.problem import Problem
 from dpglm.queries import DualVertices, Minimiser, certified
-from dpglm.queries import minimiser as minimiser_module
+from dpglm.queries import objective as objective_module
 from dpglm.queries.base import Exact, Opening
 from dpglm.queries.minimiser import TOLERANCE
 from dpglm.solvers.output_perturbation import minimiser
@@ -113,6 +113,7 @@ def distance(problem, X, y, clip=0.4, quadratic=0.0, linear=None, form=np.array)
 
 def no_fast_path(monkeypatch):
     monkeypatch.setattr(certified, "_fast", lambda *arguments: None)
+    monkeypatch.setattr(certified, "_refine", lambda *arguments: None)
 
 
 @pytest.mark.parametrize("fast", [True, False], ids=["fast", "sure"])
@@ -345,10 +346,12 @@ def test_an_intercept_that_is_held_more_strongly_than_the_features_is_refused():
 
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_what_double_precision_does_not_find_is_refused_before_any_record_is_read(neighbours):
-    query = Minimiser(Logistic(), 0.5, L2(1e-12), 10_000, 3, 1.0)
+    query = Minimiser(Logistic(), 0.5, Submodular(0.1, AnyFeature(), l2=1e-12), 10_000, 3, 1.0)
     with pytest.raises(UnsupportedProblem, match="double precision"):
         query.sensitivity(neighbours)
     assert math.isfinite(replace(query, penalty=L2(1e-6)).sensitivity(neighbours))
+    with pytest.raises(UnsupportedProblem, match="double precision"):
+        replace(query, penalty=L2(0.1), push=1e15).sensitivity(neighbours)  # the answer itself is a double
 
 
 @pytest.mark.parametrize("size", [(9, 3), (10, 4)])
@@ -413,10 +416,9 @@ def test_an_opened_minimiser_tells_nothing_but_what_it_releases():
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_the_sensitivity_is_that_of_the_exact_minimiser_and_twice_the_error(neighbours):
     query = Minimiser(Squared(), 0.5, L2(0.1), N, P, 2.0, quadratic=0.3, hold=0.2, push=7.0)
-    # The quadratic term rounds the argument and the step of the proximal step by 3 units, L2 adds 3 to both.
-    products = 17 / 16 * (P + 4 + 2 * (3 + 3 + 3)) * (1 + 4 / 0.2)
-    rounding = 2.0**-53 * N * (N + P + 24 + products) * (1 + 7.0 / 0.5)
-    assert query.error(7.0) == pytest.approx((TOLERANCE + 2 * rounding) * 0.5 / (N * 0.2), rel=1e-12)
+    # What a certified point loses when it becomes a double; the certificate itself hardly rounds.
+    double = 2.0**-53 * 17 / 16 * (7.0 + 0.5) / 0.2
+    assert query.error(7.0) == pytest.approx(TOLERANCE * 0.5 / (N * 0.2) + double, rel=2e-6)
     exact = neighbours.records_moved * 0.5 / (N * 0.2)
     assert query.sensitivity(neighbours) == pytest.approx(exact + 2 * query.error(7.0), rel=1e-14)
 
@@ -454,15 +456,21 @@ def test_records_that_were_clipped_into_other_bounds_are_refused():
 def test_the_certificate_asks_for_what_the_sensitivity_is_made_of(monkeypatch):
     """A public linear term is part of the push already, and a random one comes on top of it."""
     asked_for = []
-    keep = minimiser_module.certified_minimiser
+    keep = objective_module.certified_minimiser
     monkeypatch.setattr(
-        minimiser_module, "certified_minimiser", lambda *rest: asked_for.append(rest[2]) or keep(*rest)
+        objective_module, "certified_minimiser", lambda *rest: asked_for.append(rest[2:4]) or keep(*rest)
     )
     query = Minimiser(Logistic(), 0.5, L2(0.1), N, P, 1.0, push=0.3)
     data, linear = as_data(*table(14, Logistic()), Bounds(row_norm=1.0)), np.array([0.3, 0.0, 0.0, 0.0])
     query(data, linear, np.zeros(P))
-    minimiser_module.Objective(query, data, np.zeros(P), np.zeros(P)).minimiser(N * linear)
-    assert asked_for == [query.tolerance(0.3), query.tolerance(0.6)]
+    objective_module.Objective(query, data, np.zeros(P), np.zeros(P)).minimiser(N * linear)
+    assert asked_for == [
+        (query.tolerance(0.3), query.farthest(0.3)),
+        (query.tolerance(0.6, closely=True), query.farthest(0.6)),
+    ]
+    assert query.farthest(0.3) < query.farthest(0.6)
+    weak = replace(query, penalty=L2(1e-6))
+    assert weak.tolerance(0.3, closely=True) == 2.0**-12 / weak.condition * 0.5 / N < weak.tolerance(0.3)
 
 
 @pytest.mark.parametrize("row_norm", [1e-9, 1e-3])

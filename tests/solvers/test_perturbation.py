@@ -487,7 +487,7 @@ def test_a_plan_for_another_objective_is_refused_at_the_run():
 
 
 def test_a_plan_whose_minimiser_cannot_be_found_is_refused_before_any_record_is_read():
-    far = Problem(Squared(), L2(0.1), Bounds(row_norm=1.0, target=(1e12, 1e12 + 1)))
+    far = Problem(Squared(), L2(0.1), Bounds(row_norm=1.0, target=(1e15, 1e15 + 1)))
     with pytest.raises(UnsupportedProblem, match="double precision"):
         ObjectivePerturbation().plan(far, N, P, BUDGET, REPLACE)
 

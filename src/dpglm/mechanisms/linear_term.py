@@ -12,6 +12,7 @@ from .. import accounting, strict
 from ..arrays import Vector
 from .base import Mechanism
 from .gaussian import Gaussian
+from .grid import MOST_GRID_STEPS, power_of_two
 from .randomness import GAUSSIAN_DISTANCE, Randomness
 
 _FARTHEST = 40.0  # deviations: the probability of a normal number beyond is below the distance of a draw
@@ -101,7 +102,8 @@ class LinearTerm(Mechanism):
         dimension = answer.query.dimension
         if self.noise == 0:
             return answer.minimiser(np.zeros(dimension))
-        linear = Gaussian(self.noise).release(np.zeros(dimension), sensitivity, randomness)
+        grid, scale = self._grid(sensitivity)
+        linear = np.multiply(randomness.gaussian(scale, (dimension,)), grid, dtype=np.float64)
         error = self._error(answer.query, sensitivity)
         return Gaussian(self.noise * self.finish).release(answer.minimiser(linear), 2 * error, randomness)
 
@@ -112,8 +114,14 @@ class LinearTerm(Mechanism):
     def _error(self, problem: PublicPart, sensitivity: float) -> float:
         """Upper bound on the distance of what is found from the exact minimiser for a normal linear term."""
         root = math.sqrt(problem.dimension)
-        grid = Gaussian(self.noise).grid(sensitivity, problem.dimension)
-        return problem.perturbed_error(_FARTHEST * self.noise * sensitivity * root, grid * root)
+        grid, scale = self._grid(sensitivity)
+        return problem.perturbed_error(_FARTHEST * scale * grid * root, grid / 2 * root)
+
+    def _grid(self, sensitivity: float) -> tuple[float, int]:
+        """The grid of the linear term, as fine as can be drawn, and its deviation in whole steps of it."""
+        deviation = self.noise * sensitivity
+        grid = float(power_of_two(np.asarray(deviation / (MOST_GRID_STEPS - 1))))
+        return grid, math.ceil(deviation / grid)
 
     def log_likelihood(self, released: Vector, answer: Perturbable, sensitivity: float) -> float:
         linear, log_determinant = answer.implied(released)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ..arrays import Vector
 from .proximal import Map, Prox, Steps, accelerated, inner, largest_eigenvalue, norm
+from .refined import Refined
 
 FARTHER = 17 / 16
 """How many times farther from 0 than the minimiser a certified point may be."""
 
+_FLOOR = 2.0**-47  # what doubles reach of the largest gradient
+_STAY = 200  # steps between moves of a base
 _POWER_STEPS = 20
 _NEARLY = 1e-2
 _SAFETY = 1.1
@@ -54,6 +57,10 @@ class Composite:
         """1 + smoothness over strength."""
         return 1 + self.smoothness / self.strength
 
+    def steps(self, length: float, taken: int = 0) -> Steps:
+        """Proximal gradient steps."""
+        return Steps.of(self.gradient, self.prox, length, taken)
+
     def subgradient(self, w: Vector, step: float) -> tuple[Vector, float]:
         """Where a proximal step leads, and the norm of a subgradient of the sum there."""
         slope = self.gradient(w)
@@ -61,18 +68,26 @@ class Composite:
         return new, norm((w - new) / step + self.gradient(new) - slope)
 
 
-def certified_minimiser(function: Composite, start: Vector, tolerance: float, farthest: float) -> Vector:
+def certified_minimiser(
+    function: Composite, start: Vector, tolerance: float, farthest: float, refined: Refined | None = None
+) -> Vector:
     """A point that is at most tolerance / strength from the minimiser.
 
     Fast steps come first. Their end is accepted if it has a subgradient of norm at most ``tolerance`` and a
     norm that a minimiser can have. Otherwise, after about as many steps as are enough for any table, fallback
     steps follow from the start.
 
-    ``farthest`` bounds the norm of the minimiser and its distance from the start.
+    ``farthest`` bounds the norm of the minimiser and its distance from the start. If ``refined``, the same
+    objective in pairs of doubles, is given, only its subgradients count, and it takes the fallback steps.
     """
     with np.errstate(all="ignore"):  # a warning would depend on records
-        found = _fast(function, start, tolerance, farthest)
-        return _fallback(function, start, tolerance, farthest) if found is None else found
+        if refined is None:
+            found = _fast(function, start, tolerance, farthest)
+            return _fallback(function, start, tolerance, farthest) if found is None else found
+        floor = _FLOOR * farthest * function.strength
+        near = _fast(function, start, max(tolerance, floor), farthest)
+        found = _refine(replace(refined, base=start if near is None else near), tolerance, farthest)
+        return _fallback(refined, start, tolerance, farthest) if found is None else found
 
 
 def fallback_steps(condition: float, nearness: float) -> int:
@@ -81,19 +96,49 @@ def fallback_steps(condition: float, nearness: float) -> int:
     return 1 + math.ceil((math.log(condition) + 2 * math.log(max(nearness, 1.0))) / fall)
 
 
-def _fallback(function: Composite, w: Vector, tolerance: float, farthest: float) -> Vector:
+def _fallback(function: Composite | Refined, w: Vector, tolerance: float, farthest: float) -> Vector:
     """Accelerated steps: as many as are enough, and as short as is safe, for any table.
 
     One plain step, then the method of constant momentum (Beck, First-order methods in optimization, 10.7.7).
+    Where rounding errors are relative to the distance from a base, the base follows the point.
     """
     root = math.sqrt(function.condition)
     momentum = (root - 1) / (root + 1)
-    steps = Steps(function.gradient, function.prox, 1 / function.smoothness)
+    if isinstance(function, Refined):
+        function, w = replace(function, base=w), np.zeros_like(w)
+    steps = function.steps(1 / function.smoothness)
     w = ahead = steps(w)
-    for _ in range(fallback_steps(function.condition, farthest * function.strength / tolerance)):
+    for k in range(fallback_steps(function.condition, farthest * function.strength / tolerance)):
         before, w = w, steps(ahead)
         ahead = w + momentum * (w - before)
-    return w
+        if isinstance(function, Refined) and k % _STAY == 0:
+            function, (w, ahead) = function.moved(w, ahead)
+            steps = function.steps(steps.length)
+    return function.end(w) if isinstance(function, Refined) else w
+
+
+def _refine(function: Refined, tolerance: float, farthest: float) -> Vector | None:
+    """Extrapolated and accelerated steps from the base in turn; None if they do not lead to a certificate."""
+    most = max(_FEWEST_STEPS, fallback_steps(function.condition, farthest * function.strength / tolerance))
+    shortest, d = 1 / function.smoothness, np.zeros_like(function.base)
+    length = max(shortest, 1 / (largest_curvature(function.curve, len(d)) + function.public.quadratic.max()))
+    steps, before, block, tries = function.steps(length), math.inf, _FIRST_BLOCK, 0
+    while steps.taken < most:
+        found, left, size = function.certify(d)
+        if left <= tolerance and size <= FARTHER * farthest:
+            return found
+        if not left <= 2 * before:  # no numbers, or steps that are too long
+            d, left = np.zeros_like(d), math.inf
+        if not left <= before / 4 and tries > 0:
+            length = max(shortest, length / 2)
+        function, (d,) = function.moved(d)
+        steps, before, tries = function.steps(length, steps.taken), min(left, before), tries + 1
+        goal = tolerance / 4 * length
+        d, residual = _extrapolated(steps, d, goal)
+        if residual > goal:
+            d, _ = accelerated(steps, d, goal, block)
+            block *= 2
+    return None
 
 
 def _fast(function: Composite, start: Vector, tolerance: float, farthest: float) -> Vector | None:
@@ -101,9 +146,7 @@ def _fast(function: Composite, start: Vector, tolerance: float, farthest: float)
     most = max(_FEWEST_STEPS, fallback_steps(function.condition, farthest * function.strength / tolerance))
     # The certificate divides by the step length: a step lost to rounding would certify any point.
     shortest = 1 / function.smoothness
-    steps = Steps(
-        function.gradient, function.prox, max(shortest, 1 / largest_curvature(function.curve, len(start)))
-    )
+    steps = function.steps(max(shortest, 1 / largest_curvature(function.curve, len(start))))
     w, first = start, norm(steps(start) - start) / steps.length
     # As precise as is cheap, so that the last digits hardly depend on the path to the minimiser.
     goal = min(max(_PRECISION * first, 1e-4 * tolerance), tolerance / 4)
@@ -124,7 +167,7 @@ def _fast(function: Composite, start: Vector, tolerance: float, farthest: float)
                 return found
         before = math.inf if diverged else residual / steps.length
         if diverged or slow:
-            steps = Steps(function.gradient, function.prox, max(shortest, steps.length / 2), steps.taken)
+            steps = function.steps(max(shortest, steps.length / 2), steps.taken)
         block = block if diverged else 2 * block
     return None
 

@@ -8,20 +8,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Vector
-from ..data.records import Records
+from ..arrays import Vector, bits_of_terms
+from ..data.summed import Summed
 from ..errors import UnsupportedProblem
 from ..losses import Loss
-from ..mechanisms import LinearTerm
-from ..penalties import Penalty
+from ..penalties import Penalty, Separable
 from ..privacy import Neighbours
 from .base import Opening, Query, WorstCase, require_enforceable
-from .certified import FARTHER, Composite, certified_minimiser, fallback_steps
+from .certified import FARTHER, fallback_steps
+from .objective import Objective, OpenMinimiser
 
 TOLERANCE = 1e-8
 """Norm of the subgradient that is asked for, over what one record adds to the gradient at most."""
 
+CLOSE = 2.0**-12
+"""The same times the condition, where noise of the minimiser's own hides what is left of its error."""
+
 _UNIT = 2.0**-53
+_PAIR_UNIT = 2.0**-96  # terms of a gradient in pairs of doubles, off by 2**-104 times a few
+_COLUMN_UNIT = 2.0**-100  # margins, for each column
 _SHRINKING = 3.0  # roundings where the quadratic term shrinks the argument and the length of a proximal step
 _HOLDING = 6.0  # those of the proximal step of the intercept
 _MOST_STEPS = 50_000
@@ -54,6 +59,8 @@ class Minimiser(Query):
         Strength of the term that holds the intercept; None without an intercept.
     push : float
         Largest norm of the public linear term plus that of the start times the strength.
+    fall : float
+        How far the loss of a record at a margin of 0 is above its infimum, at most (`Loss.fall`).
 
     Guarantee
     ---------
@@ -73,6 +80,7 @@ class Minimiser(Query):
     quadratic: float = 0.0
     hold: float | None = None
     push: float = 0.0
+    fall: float = math.inf
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.radius):
@@ -97,47 +105,86 @@ class Minimiser(Query):
     @property
     def strength(self) -> float:
         """The least strong convexity in any coordinate."""
-        features = self.penalty.strong_convexity + self.quadratic
-        return features if self.hold is None else min(features, self.hold)
+        return self.strongest if self.hold is None else min(self.strongest, self.hold)
 
     @property
     def smoothness(self) -> float:
         """The largest curvature of the mean loss."""
         return self.loss.smoothness() * self.radius**2
 
-    def tolerance(self, push: float) -> float:
-        """Norm of the subgradient that certifies an answer, for a linear term of at most that norm."""
-        return (TOLERANCE + self._rounding(push)) * self.clip / self.n_records
+    @property
+    def refined(self) -> bool:
+        """Whether subgradients are computed in pairs of doubles."""
+        return self.loss.form is not None and isinstance(self.penalty, Separable)
 
-    def error(self, push: float) -> float:
+    def tolerance(self, push: float, closely: bool = False) -> float:
+        """Norm of the subgradient that certifies an answer, for a linear term of at most that norm.
+
+        It is smaller if the answer is to be ``closely`` at the minimiser.
+        """
+        relative = min(TOLERANCE, CLOSE / self.condition) if closely else TOLERANCE
+        if not self.refined:
+            relative += self._rounding(push)
+        return relative * self.clip / self.n_records
+
+    def farthest(self, push: float) -> float:
+        """Bound on the norm of the minimiser, and on its distance from the start."""
+        near = (self.clip + push) / self.strength
+        if not self.refined:
+            return near
+        fall = self.fall + self.clip * self.push / self.strength
+        return min(near, 2 * push / self.strength + math.sqrt(2 * fall / self.strength))
+
+    def error(self, push: float, closely: bool = False) -> float:
         """Bound on the distance from the exact minimiser, for a linear term of at most that norm."""
-        relative = TOLERANCE + 2 * self._rounding(push)
-        if not relative < 1:
+        unit = self.clip / (self.n_records * self.strength)
+        tolerance, farthest = self.tolerance(push, closely), self.farthest(push)
+        # The norm of a computed subgradient is rounded, too.
+        error = tolerance * (1 + 1e-6) / self.strength + self._rounding(push) * unit
+        if self.refined:
+            error += _UNIT * FARTHER * farthest  # the answer has no second limb
+        if not error < unit:
             raise UnsupportedProblem(
                 "double precision does not find this minimiser closely enough: use a stronger L2 part"
             )
-        steps = fallback_steps(self._condition, (self.clip + push) / self.tolerance(push))
+        steps = fallback_steps(self.condition, farthest * self.strength / tolerance)
         most = max(_MOST_STEPS, _MOST_STEPS_A_ROOT * math.isqrt(self.n_records))
         if steps > most:
             raise UnsupportedProblem(
                 f"this minimiser takes up to {steps:,} steps, {most:,} are allowed: use a stronger L2 "
                 "part of the penalty, or a stronger quadratic term where the solver has one"
             )
-        return relative * self.clip / (self.n_records * self.strength)
+        return error
 
     def _rounding(self, push: float) -> float:
         """Bound on the rounding error of a computed subgradient, over what one record adds to it at most."""
-        # Rounding of sums of n terms, margins of p terms, the proximal step and the difference it leaves.
+        limbs = 3 if self.refined else 2
+        grid = 2 * math.sqrt(self.dimension) * 2.0 ** (-limbs * bits_of_terms(self.n_records))
+        if self.refined:
+            # Slopes and terms; margins; the public part. All in units of the clip.
+            reach = FARTHER * self.farthest(push)
+            most = self.loss.smoothness() * self.radius / self.clip
+            terms = _PAIR_UNIT * (1 + most + (push + self.strongest * reach) / self.clip)
+            margins = _COLUMN_UNIT * (self.n_features + 16) * most * self.radius * reach
+            return self.n_records * (terms + margins + grid)
+        # Terms, margins of p terms, the proximal step and the difference it leaves.
         prox = self.penalty.prox_rounding(self.n_features, _SHRINKING if self.quadratic else 0.0)
         if self.hold is not None:
             prox = max(prox, _HOLDING)
-        products = FARTHER * (self.n_features + 4 + 2 * prox) * self._condition
-        terms = self.n_records + self.n_features + 24 + products
-        return _UNIT * self.n_records * terms * (1 + push / self.clip)
+        products = FARTHER * (self.n_features + 4 + 2 * prox) * self.condition
+        rounded = _UNIT * (self.n_features + 32 + products) * (1 + push / self.clip)
+        return self.n_records * (rounded + grid)
 
     @property
-    def _condition(self) -> float:
-        return 1 + self.smoothness / self.strength
+    def strongest(self) -> float:
+        """The strength of the L2 part of the features, of which that of the intercept is no more."""
+        return self.penalty.strong_convexity + self.quadratic
+
+    @property
+    def condition(self) -> float:
+        """Largest over least curvature of the objective, for any table."""
+        # In pairs of doubles the quadratic part of the penalty is one of the smooth part.
+        return (self.smoothness + (self.strongest if self.refined else self.strength)) / self.strength
 
     def perturbation(self, neighbours: Neighbours) -> dict[str, Any]:
         """The parameters of `dpglm.accounting.ObjectivePerturbation` besides the size of the linear term.
@@ -167,9 +214,11 @@ class Minimiser(Query):
 
         The term has norm at most ``length``, and is at most ``moved`` from the intended one.
         """
-        return self.error(self.push + length / self.n_records) + moved / (self.n_records * self.strength)
+        moved += 3 * _UNIT * length  # divided by n, and added to another
+        error = self.error(self.push + length / self.n_records, closely=True)
+        return error + moved / (self.n_records * self.strength)
 
-    def __call__(self, data: Records, *public: Vector) -> Vector:
+    def __call__(self, data: Summed, *public: Vector) -> Vector:
         linear, start = public
         return Objective(self, data, linear, start).minimiser()
 
@@ -190,95 +239,3 @@ class Minimiser(Query):
         A mechanism that is priced for another objective is refused.
         """
         return OpenMinimiser(self, opening)
-
-
-class Objective:
-    """The objective of a `Minimiser` over a table: not private."""
-
-    def __init__(self, query: Minimiser, data: Records, linear: Vector, start: Vector) -> None:
-        if (data.n_records, data.n_features) != (query.n_records, query.n_features):
-            raise ValueError("the minimiser is asked of a table of another size than planned")
-        # True of every table made with the bounds of the problem: this reveals nothing of its records.
-        if not (data.row_norms <= query.radius * (1 + 1e-9)).all():
-            raise ValueError("the records were not clipped into the bounds that the minimiser is planned for")
-        longest = np.linalg.norm(linear) + query.strength * np.linalg.norm(start)
-        if not longest <= query.push * (1 + 1e-12):
-            raise ValueError("the linear term or the start is larger than planned")
-        self._query, self._data, self._linear, self._start = query, data, linear, start
-        with np.errstate(all="ignore"):  # a warning would depend on records
-            self._limit = query.clip / data.row_norms
-
-    @property
-    def query(self) -> Minimiser:
-        return self._query
-
-    def minimiser(self, pushed: Vector | float = 0.0) -> Vector:
-        """The minimiser with one more linear term, divided by n, in the objective."""
-        query = self._query
-        more = np.asarray(pushed) / query.n_records
-        linear = self._linear + more
-        # As in `error`, which the sensitivity is made of, and in `perturbed_error`.
-        push = query.push + float(np.linalg.norm(more))
-        function = Composite(
-            lambda w: self._slope(w) + linear, self._prox, self._curve, query.smoothness, query.strength
-        )
-        farthest = (query.clip + push) / query.strength
-        return certified_minimiser(function, self._start, query.tolerance(push), farthest)
-
-    def implied(self, w: Vector) -> tuple[Vector, float]:
-        """The linear term times n that has its minimiser at w, and the log-determinant of the Hessian there.
-
-        Only the L2 part of the penalty counts: with other parts this is no density, but still a statistic.
-        """
-        query, data, n = self._query, self._data, self._query.n_records
-        strengths = np.full(query.dimension, query.penalty.strong_convexity + query.quadratic)
-        centre = np.zeros(query.dimension)
-        if query.hold is not None:
-            data.split(strengths)[1][:] = query.hold
-            data.split(centre)[1][:] = data.split(self._start)[1]
-        z = data.margins(w)
-        curvature = query.loss.curvature(z, data.y) * (np.abs(data.slopes(query.loss, z)) < self._limit)
-        hessian = np.array([data.t_dot(curvature * data.dot(unit)) for unit in np.eye(query.dimension)])
-        gradient = self._slope(w) + self._linear + strengths * (w - centre)
-        return -n * gradient, float(np.linalg.slogdet(hessian + n * np.diag(strengths))[1])
-
-    def _slope(self, w: Vector) -> Vector:
-        """Mean of the clipped gradients."""
-        query = self._query
-        return self._data.gradient(query.loss, w, query.clip, self._limit) / query.n_records
-
-    def _curve(self, v: Vector) -> Vector:
-        """The largest curvature along v."""
-        return self._query.loss.smoothness() * self._data.t_dot(self._data.dot(v)) / self._query.n_records
-
-    def _prox(self, w: Vector, step: float) -> Vector:
-        query, p = self._query, self._query.n_features
-        shrink = 1 + step * query.quadratic
-        features = query.penalty.prox(w[:p] / shrink, step / shrink)
-        if query.hold is None:
-            return features
-        intercept, start = w[p:], self._start[p:]
-        return np.concatenate([features, (intercept + step * query.hold * start) / (1 + step * query.hold)])
-
-
-class OpenMinimiser:
-    """An objective behind ``release``."""
-
-    def __init__(self, query: Minimiser, opening: Opening) -> None:
-        facts = query.perturbation(opening.neighbours)
-        if not isinstance(opening.mechanism, LinearTerm) or any(
-            getattr(opening.mechanism, name) != fact for name, fact in facts.items()
-        ):
-            raise ValueError("the linear term is priced for another objective")
-        self._objective = Objective(query, opening.data, np.zeros_like(opening.w), opening.w)
-        self._sensitivity = opening.neighbours.records_moved * query.clip
-        self._opening = opening
-
-    def release(self) -> Vector:
-        """The minimiser with a random linear term: costs one event.
-
-        The sensitivity in whose units that term is drawn is that of the sum of gradients.
-        """
-        opening = self._opening
-        w: Vector = opening.releases.give(self._objective, self._sensitivity, opening.mechanism)
-        return w

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -16,16 +17,20 @@ Prox = Callable[[Vector, float], Vector]
 
 @dataclass
 class Steps:
-    """Proximal gradient steps of one length, counted."""
+    """Proximal gradient steps of one length, counted: ``step`` is a function of a point and a length."""
 
-    gradient: Map
-    prox: Prox
+    step: Prox
     length: float
     taken: int = 0
 
+    @classmethod
+    def of(cls, gradient: Map, prox: Prox, length: float, taken: int = 0) -> Self:
+        """Steps along a gradient, each followed by a proximal step."""
+        return cls(lambda w, step: prox(w - step * gradient(w), step), length, taken)
+
     def __call__(self, w: Vector) -> Vector:
         self.taken += 1
-        return self.prox(w - self.length * self.gradient(w), self.length)
+        return self.step(w, self.length)
 
 
 def accelerated(

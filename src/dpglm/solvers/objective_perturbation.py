@@ -14,13 +14,13 @@ from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import LinearTerm
 from ..penalties import L2
-from ..plan import Plan, Releasable, Release
+from ..plan import PassCount, Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import Minimiser
 from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .defaults import PREDICTION_NOISE, clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .output_perturbation import default_clip, minimiser
+from .output_perturbation import default_clip, minimiser, passes_of_search, steps_of_search
 
 CURVATURE_SHARE = 0.25
 _HIDDEN = 4.0  # deviations that hide a zero
@@ -35,6 +35,10 @@ class ObjectivePerturbationPlan(Plan):
 
     clip: float
     quadratic: float
+    search_steps: int
+
+    def _passes_of_a_fit(self) -> PassCount:
+        return passes_of_search(self.search_steps)
 
     @property
     def deviation(self) -> float:
@@ -83,7 +87,7 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
         problem, n, p = task.problem, task.n, task.p
         require_smooth(problem, type(self).__name__)
         releases: tuple[Release, ...] = ()
-        steps, clip, quadratic = STEPS_WITHOUT_NOISE, 0.0, 0.0
+        steps, clip, quadratic, search = STEPS_WITHOUT_NOISE, 0.0, 0.0, 0
         if task.private:
             clip, quadratic = default_settings(
                 problem, n, p, task.noise, task.budget.epsilon / task.fits, self.clip, self.quadratic
@@ -92,10 +96,11 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
             if self.quadratic is None:
                 _warn_of_short_reach(problem, p, quadratic)
             query = minimiser(problem, n, p, clip, quadratic)
+            search = steps_of_search(query)
             mechanism = LinearTerm(1.0, **query.perturbation(task.neighbours))
             sensitivity, entries = f"{task.moved * clip:.4g}", 2 * task.dimension
             releases = (Release(query.name, mechanism, 1, sensitivity, entries=entries),)
-        plan = ObjectivePerturbationPlan(*task.facts, releases, steps, clip, quadratic)
+        plan = ObjectivePerturbationPlan(*task.facts, releases, steps, clip, quadratic, search)
         try:
             plan = plan.calibrated()
         except ValueError as error:
@@ -144,15 +149,20 @@ def default_settings(
     return clip, quadratic
 
 
+def reach(problem: Problem, p: int, quadratic: float) -> tuple[float, float]:
+    """How far a quadratic term lets predictions move from their start, and how far they may have to."""
+    if problem.bounds.target is None or problem.stretch() == 1.0:
+        return math.inf, 0.0
+    width = problem.bounds.target[1] - problem.bounds.target[0]
+    return problem.slope_bound() * problem.radius(p) ** 2 / quadratic if quadratic > 0 else math.inf, width
+
+
 def _warn_of_short_reach(problem: Problem, p: int, quadratic: float) -> None:
     """Warn if the quadratic term that the budget requires keeps predictions from crossing the range."""
-    if problem.bounds.target is None or problem.stretch() == 1.0:
-        return
-    width = problem.bounds.target[1] - problem.bounds.target[0]
-    reach = problem.slope_bound() * problem.radius(p) ** 2 / quadratic if quadratic > 0 else math.inf
-    if reach < width:
+    near, width = reach(problem, p, quadratic)
+    if near < width:
         warnings.warn(
-            f"the quadratic term that the budget asks for keeps predictions within {reach:.2g} of where "
+            f"the quadratic term that the budget asks for keeps predictions within {near:.2g} of where "
             f"they start, and targets have a range of {width:.2g}: a loss that turns linear at a larger "
             "residual, or another solver, reaches farther",
             UserWarning,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,12 +11,16 @@ import numpy as np
 from ..curator import Curator
 from ..mechanisms import Gaussian
 from ..penalties import L2
-from ..plan import Plan, Releasable, Release
+from ..plan import PassCount, Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import Minimiser
+from ..queries.certified import fallback_steps
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
+
+_USUAL_SHARE, _USUAL_BESIDES = 1 / 12, 20
+_LEAST_LIMIT, _MOST_TIMES, _MOST_BESIDES = 1_000, 8, 5_000
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,10 @@ class OutputPerturbationPlan(Plan):
     clip: float
     strength: float
     sparse: bool
+    search_steps: int
+
+    def _passes_of_a_fit(self) -> PassCount:
+        return passes_of_search(self.search_steps)
 
 
 @dataclass(frozen=True)
@@ -62,13 +71,13 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
         problem = task.problem
         require_smooth(problem, type(self).__name__)
         releases: tuple[Release, ...] = ()
-        steps, clip, strength = STEPS_WITHOUT_NOISE, 0.0, problem.penalty.strong_convexity
+        steps, clip, strength, search = STEPS_WITHOUT_NOISE, 0.0, problem.penalty.strong_convexity, 0
         if task.private:
             steps, clip = 1, task.enforced(default_clip(problem, task.p, task.noise, self.clip))
             query = minimiser(problem, task.n, task.p, clip)
-            sensitivity = query.sensitivity(task.neighbours)
+            sensitivity, search = query.sensitivity(task.neighbours), steps_of_search(query)
             releases = (equal_releases(query.name, Gaussian, 1, sensitivity, entries=task.dimension),)
-        plan = OutputPerturbationPlan(*task.facts, releases, steps, clip, strength, self.sparse)
+        plan = OutputPerturbationPlan(*task.facts, releases, steps, clip, strength, self.sparse, search)
         return plan.calibrated()
 
     @classmethod
@@ -94,6 +103,24 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
         )
 
 
+def steps_of_search(query: Minimiser) -> int:
+    """How many steps are enough to find the minimiser over any table; each reads the table once."""
+    tolerance = query.tolerance(query.push, closely=True)
+    return fallback_steps(query.condition, query.farthest(query.push) * query.strength / tolerance)
+
+
+def passes_of_search(steps: int) -> PassCount:
+    """The passes of a search for a minimiser, for which so many steps are enough.
+
+    A power iteration and fast steps come first, which usually end long before (docs/defaults.md). In doubles
+    and in pairs of doubles they are given up after as many steps, which blocks of growing length exceed up to
+    three times; then follow the steps that are enough for any table. Extrapolation and certificates are
+    beside these.
+    """
+    usual = _USUAL_BESIDES + math.ceil(steps * _USUAL_SHARE)
+    return PassCount(usual, _MOST_TIMES * max(steps, _LEAST_LIMIT) + _MOST_BESIDES)
+
+
 def default_clip(problem: Problem, p: int, noise: float, clip: float | None) -> float:
     """The clip of output perturbation: the given one, or the default, at most the largest gradient."""
     largest = problem.loss.lipschitz(problem.bounds.target) * problem.radius(p)
@@ -105,5 +132,6 @@ def minimiser(problem: Problem, n: int, p: int, clip: float, quadratic: float = 
     strength = problem.penalty.strong_convexity + quadratic
     return Minimiser(
         problem.loss, clip, problem.penalty, n, p, problem.radius(p), quadratic,
-        strength if problem.fit_intercept else None, push=strength * float(np.linalg.norm(problem.start(p))),
+        strength if problem.fit_intercept else None, strength * float(np.linalg.norm(problem.start(p))),
+        problem.loss.fall(problem.bounds.target),
     )  # fmt: skip
