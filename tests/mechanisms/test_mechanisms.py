@@ -50,12 +50,6 @@ def test_a_seed_repeats_the_noise_and_is_not_secure():
     assert "NOT private" in Randomness(5).description
 
 
-def test_a_poisson_subset_takes_each_index_at_the_rate():
-    taken = np.concatenate([Randomness(seed).subset(1000, 0.3) for seed in range(100)])
-    counts = np.bincount(taken, minlength=1000)
-    assert stats.binomtest(int(counts.sum()), 100_000, 0.3).pvalue > 1e-6
-
-
 def test_a_seed_outside_the_key_space_is_refused():
     with pytest.raises(ValueError, match="random_state"):
         Randomness(-1)

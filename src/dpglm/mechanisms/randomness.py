@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from randomgen import AESCounter
 
 from . import exact
+from .coins import Coins
 from .grid import Integers, Numbers
 
 GAUSSIAN_DISTANCE = 2.0**-1000
@@ -92,15 +93,10 @@ class Randomness:
             kept = np.append(kept, words[words <= largest])
         return (kept % np.uint64(stop)).astype(np.int64)
 
-    def subset(self, size: int, rate: float) -> NDArray[np.intp]:
-        """Indices below ``size``, each taken with probability ``rate``, a multiple of 2**-53."""
-        first, rest = divmod(int(rate * 2**53), 1 << 45)
-        digits = self._take(-(-size // 8)).view(np.uint8)[:size]
-        taken = digits < first
-        # A coin whose first eight digits are those of the rate is decided by 45 more.
-        ties = np.flatnonzero(digits == first)
-        taken[ties] = self._take(len(ties)) >> np.uint64(19) < np.uint64(rest)
-        return np.flatnonzero(taken)
+    def coins(self, rate: float) -> Coins:
+        """A coin for each record, of a rate that is a multiple of 2**-53; its key is drawn here."""
+        high, low = (int(word) for word in self._take(2))
+        return Coins(high << 64 | low, rate)
 
     def run(self, compiled: Callable[..., tuple[int, int]], *arguments: object) -> int:
         """The result of ``compiled(words, at, *arguments)``, which reads the words from ``at`` on.

@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from .. import accounting, strict
 from ..privacy import Neighbours
 from .base import Mechanism
+from .coins import Coins
 from .gaussian import Gaussian
 from .randomness import Randomness
 
@@ -22,7 +20,7 @@ class Sampling(Protocol):
     @property
     def words(self) -> str: ...
 
-    def draw(self, n_records: int, randomness: Randomness) -> NDArray[np.intp] | None: ...
+    def draw(self, randomness: Randomness) -> Coins | None: ...
 
     def price(self, mechanism: Mechanism, neighbours: Neighbours) -> accounting.Event: ...
 
@@ -35,7 +33,7 @@ class Everyone:
     def words(self) -> str:
         return "on all records"
 
-    def draw(self, n_records: int, randomness: Randomness) -> None:
+    def draw(self, randomness: Randomness) -> None:
         return None
 
     def price(self, mechanism: Mechanism, neighbours: Neighbours) -> accounting.Event:
@@ -63,8 +61,8 @@ class Poisson:
     def words(self) -> str:
         return f"on Poisson batches of rate {self.rate:.4g}"
 
-    def draw(self, n_records: int, randomness: Randomness) -> NDArray[np.intp]:
-        return randomness.subset(n_records, self.rate)
+    def draw(self, randomness: Randomness) -> Coins:
+        return randomness.coins(self.rate)
 
     def price(self, mechanism: Mechanism, neighbours: Neighbours) -> accounting.Event:
         if not isinstance(mechanism, Gaussian):

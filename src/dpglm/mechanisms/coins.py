@@ -1,0 +1,49 @@
+"""Secret coins, one for each record, that depend on its position alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from randomgen import AESCounter
+
+_BLOCK = 1 << 16  # coins whose ties share a stretch of the second stream
+_SECOND = 1 << 64  # where the second stream begins, in words of the first
+
+
+class Coins:
+    """A coin of a given rate for each position: digits of AES in counter mode under one 128-bit key.
+
+    Coin i compares eight binary digits, byte i of the stream, with those of the rate. If they are equal, 45
+    digits of a second stretch of the stream decide; the ties of each block of 65,536 positions take them in
+    turn. So the coins of some positions are the same, whatever other coins are looked at.
+
+    Parameters
+    ----------
+    key : int
+        Secret: it never appears in text.
+    rate : float
+        Probability of each coin, a multiple of 2**-53.
+    """
+
+    def __init__(self, key: int, rate: float) -> None:
+        self._key, self._rate = key, rate
+
+    def taken(self, start: int, stop: int) -> NDArray[np.intp]:
+        """The positions from start to stop whose coins say yes, counted from ``start``."""
+        first, rest = divmod(int(self._rate * 2**53), 1 << 45)
+        begin = start - start % _BLOCK
+        digits = self._words(begin // 8, -(-(stop - begin) // 8)).view(np.uint8)[: stop - begin]
+        taken = digits < first
+        ties = np.flatnonzero(digits == first)
+        edges = np.searchsorted(ties, np.arange(0, stop - begin + _BLOCK, _BLOCK))
+        for k, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+            if low < high:
+                words = self._words(_SECOND + begin + k * _BLOCK, int(high - low))
+                taken[ties[low:high]] = words >> np.uint64(19) < np.uint64(rest)
+        return np.flatnonzero(taken[start - begin :])
+
+    def _words(self, start: int, count: int) -> NDArray[np.uint64]:
+        stream = AESCounter(key=self._key)
+        stream.advance(start)
+        words: NDArray[np.uint64] = stream.random_raw(count)
+        return words
