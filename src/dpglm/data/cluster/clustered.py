@@ -1,0 +1,100 @@
+"""Records on the workers of a Dask cluster: sums come back, records do not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Vector
+from ...bounds import Bounds
+from ...losses import Loss
+from ..stream import Source
+from ..streamed import Streamed
+from ..summed import Coins, Grid, Summed
+from ..terms import Term
+from .blocks import Blocks
+from .table import DaskTable
+from .worker import Convert, Pass
+
+
+def records_of(source: Source, convert: Convert, bounds: Bounds, constant: float, loss: Loss) -> Summed:
+    """The records of a source: on a cluster, or read block by block in this process, in every pass.
+
+    They are on a cluster if the source is a Dask collection and there is a current client.
+    """
+    if isinstance(source, DaskTable) and (client := source.client) is not None:
+        return Clustered(Blocks(client, source, convert, bounds, constant, loss), bounds, constant)
+    return Streamed(source, convert, bounds, constant)
+
+
+@dataclass(frozen=True, eq=False)
+class Clustered(Summed):
+    """The records of a Dask collection, clipped into bounds and kept on the workers.
+
+    Each pass is one task a worker, which sums over its blocks; whole numbers come back. The driver draws all
+    noise. Which worker holds which block, and what is computed again after a loss, changes no bit.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    bounds : Bounds
+    constant : float
+        Value of the constant feature that carries the intercept; 0 for none.
+    target : callable, optional
+        Maps targets to those of the loss.
+    coins : Coins, optional
+        Which records take part; by default all.
+    """
+
+    trusted: ClassVar[str] = (
+        "scheduler and workers of the Dask cluster, their network, spill files, logs and dashboards"
+    )
+
+    blocks: Blocks
+    bounds: Bounds
+    constant: float
+    target: Callable[[Vector], Vector] | None = None
+    coins: Coins | None = None
+    aim: str = field(default="", repr=False)
+
+    @property
+    def table_size(self) -> int:  # type: ignore[override]
+        return self.blocks.n_records
+
+    @property
+    def n_records(self) -> int:
+        return self.blocks.n_records
+
+    @property
+    def n_features(self) -> int:
+        return self.blocks.n_features
+
+    @property
+    def radius(self) -> float:  # type: ignore[override]
+        return math.hypot(self.bounds.radius(self.n_features), self.constant)
+
+    def steps(self, term: Term, grid: Grid, finely: int = 0) -> NDArray[np.int64]:
+        total: NDArray[np.int64] = self.blocks.answer(self._pass(term, grid, finely))
+        return total
+
+    def longest(self, term: Term) -> float:
+        return float(self.blocks.answer(self._pass(term, None, False)))
+
+    def _pass(self, term: Term, grid: Grid | None, finely: int) -> Pass:
+        return Pass(self.blocks.agreement, term, grid, finely, self.aim, self.target, self.coins)
+
+    def batch(self, coins: Coins) -> Coins:
+        return coins
+
+    def rows(self, batch: Coins) -> Clustered:
+        return replace(self, coins=batch)
+
+    def with_target(self, target: Callable[[Vector], Vector]) -> Clustered:
+        """The same table with other targets."""
+        return replace(self, target=target, aim=uuid4().hex)

@@ -1,0 +1,196 @@
+"""Dask arrays and data frames, block by block."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...errors import ClusterFailed
+from ..stream import Source
+from .worker import apart
+
+UNREADABLE = (
+    "a block of the Dask collection could not be read: its own error is withheld, since it may quote records"
+)
+
+
+class Block(NamedTuple):
+    """A block of a table: rows and targets not yet computed, its number, where it begins, its length."""
+
+    rows: Any
+    targets: Any
+    number: int
+    place: int
+    length: int
+
+
+def is_dask(X: object) -> bool:
+    """Whether X is a collection of Dask. Nothing is imported for it."""
+    dask = sys.modules.get("dask.base")
+    return dask is not None and bool(dask.is_dask_collection(X))
+
+
+class DaskTable(Source):
+    """A Dask array or data frame with its targets. Rows are in blocks of all columns.
+
+    Chunk sizes that are not known, as those of data frames, are counted at once: a pass over one column of a
+    data frame, or over the array.
+
+    Parameters
+    ----------
+    X : dask array or dask data frame
+        Its chunks may be arrays or scipy sparse tables.
+    y : str, dask array, dask series, or array
+        The name of a column; or targets with the chunks of X; or all targets.
+    """
+
+    def __init__(self, X: Any, y: Any) -> None:
+        if y is None:
+            raise ValueError("y must be given: the targets, or the name of the column of X that holds them")
+        self.column: object = None
+        self._has_columns = hasattr(X, "columns") and hasattr(X, "divisions")
+        if not self._has_columns and not (hasattr(X, "chunks") and getattr(X, "ndim", 0) == 2):
+            raise ValueError(
+                f"X must be a Dask array of two dimensions or a Dask data frame, got a {type(X).__name__}"
+            )
+        if isinstance(y, str):
+            if not self._has_columns:
+                raise ValueError("y is the name of a column, but X is a Dask array, which has no names")
+            if y not in X.columns:
+                raise ValueError(f"y is {y!r}, which is not the name of a column of X")
+            self.column = y
+        names = [name for name in X.columns if name != self.column] if self._has_columns else None
+        self.n_features = int(X.shape[1]) if names is None else len(names)
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names: Sequence[str] | None = names
+        if not self._has_columns and X.numblocks[1] > 1:
+            X = X.rechunk({1: -1})
+        self._X = X
+        self._counts = _counts_of(X, self._has_columns)
+        self.n_samples = sum(self._counts)
+        self._y = self._checked(y)
+
+    def _checked(self, y: Any) -> Any:
+        """The targets, of as many chunks or entries as X has."""
+        if self.column is not None:
+            return None
+        if not is_dask(y):
+            if np.ndim(y) == 0 or len(y) != self.n_samples:
+                raise ValueError(f"y must have as many entries as X has rows, which are {self.n_samples}")
+            return y
+        known = hasattr(y, "chunks") and not any(math.isnan(size) for size in y.chunks[0])
+        if known:
+            if y.shape[0] != self.n_samples:
+                raise ValueError(f"y must have as many entries as X has rows, which are {self.n_samples}")
+            y = y.rechunk({0: tuple(self._counts)})
+        if y.npartitions != len(self._counts):
+            raise ValueError(
+                f"y must have the chunks of X: it has {y.npartitions}, X has {len(self._counts)}"
+            )
+        return y
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_samples, self.n_features
+
+    @property
+    def client(self) -> Any:
+        """The current client of a distributed cluster; None if there is none."""
+        distributed = sys.modules.get("distributed")
+        if distributed is None:
+            return None
+        try:
+            client = distributed.get_client()
+        except ValueError:
+            return None
+        if client.asynchronous:
+            raise ValueError("an asynchronous Dask client cannot run a fit: make one with asynchronous=False")
+        return client
+
+    @cached_property
+    def parts(self) -> list[Block]:
+        """The blocks that have rows, as tasks that are not yet submitted."""
+        rows = np.ravel(np.asarray(self._X.to_delayed(), dtype=object))
+        places = [0, *accumulate(self._counts)]
+        if self._y is None:
+            targets: Sequence[Any] = [None] * len(rows)
+        elif is_dask(self._y):
+            targets = list(np.ravel(np.asarray(self._y.to_delayed(), dtype=object)))
+        else:
+            y = getattr(self._y, "iloc", self._y)
+            targets = [y[start:stop] for start, stop in zip(places[:-1], places[1:], strict=True)]
+        return [
+            Block(rows[k], targets[k], k, places[k], count) for k, count in enumerate(self._counts) if count
+        ]
+
+    @property
+    def example(self) -> tuple[object, object]:
+        """Rows and targets of the declared types; made up, not from the table."""
+        targets = self._y
+        if hasattr(targets, "_meta_nonempty"):
+            targets = targets._meta_nonempty
+        elif targets is not None:
+            targets = np.zeros(2, dtype=getattr(targets, "dtype", np.float64))
+        return apart(example_of(self._X), targets, self.column)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether blocks are declared as sparse."""
+        return not self._has_columns and sp.issparse(self._X._meta)
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """The type of the entries of blocks after conversion, as far as it is declared."""
+        types = list(self._X.dtypes) if self._has_columns else [self._X.dtype]
+        single = all(dtype == np.float32 for dtype in types)
+        return np.dtype(np.float32 if single else np.float64)
+
+    def blocks(self) -> Iterator[tuple[object, object]]:
+        """Rows and targets of each block, one after the other: no more than one is in memory."""
+        for part in self.parts:
+            rows, targets = computed([part.rows, part.targets])
+            yield apart(rows, targets, self.column)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a DaskTable is for one fit in one process: hand over the Dask collection itself")
+
+
+def example_of(X: Any) -> Any:
+    """Two rows of the declared types of a Dask array or data frame; made up, not from the table."""
+    if hasattr(X, "columns"):
+        return X._meta_nonempty
+    kind = sp.csr_array if sp.issparse(X._meta) else np.zeros
+    return kind((2, X.shape[1]), dtype=X.dtype)
+
+
+def _counts_of(X: Any, has_columns: bool) -> list[int]:
+    """The number of rows of each block."""
+    if not has_columns and not any(math.isnan(size) for size in X.chunks[0]):
+        return [int(size) for size in X.chunks[0]]
+    import dask
+
+    narrow = X[[X.columns[0]]] if has_columns else X
+    count = dask.delayed(_rows_of, pure=False, name="dpglm-count")
+    return [int(size) for size in computed([count(part) for part in np.ravel(narrow.to_delayed())])]
+
+
+def _rows_of(block: Any) -> int:
+    return int(block.shape[0])
+
+
+def computed(tasks: Sequence[Any]) -> tuple[Any, ...]:
+    """The values of tasks, and what are none as they are; errors, which may quote records, are replaced."""
+    import dask
+
+    try:
+        return tuple(dask.compute(*tasks, traverse=False))
+    except Exception:
+        pass
+    raise ClusterFailed(UNREADABLE)
