@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from numbers import Integral, Real
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,11 @@ from ..accounting import Event
 from ..arrays import Vector
 from ..bounds import Bounds
 from ..curator import Curator
-from ..data import Records, as_block, as_data
+from ..data import as_block, as_data
+from ..data.cluster import DaskTable, in_memory, is_dask, named_apart, records_of
+from ..data.mapped import Paired
+from ..data.stream import Source
+from ..data.summed import Summed
 from ..errors import PlanMismatch, PrivacyWarning
 from ..losses import Loss
 from ..mechanisms import Randomness
@@ -31,10 +35,23 @@ from ..penalties import Penalty, Separable, Zero
 from ..plan import Plan
 from ..privacy import Budget, Guarantee, Neighbours
 from ..problem import Problem
-from ..solvers import AnySolver, Result
+from ..solvers import AnySolver, Result, Task
 from ..solvers.base import positive_count
+from .columns import column_apart
 from .docs import estimator
 from .inputs import Labels, Table, numeric_table
+from .streams import (
+    BlockReader,
+    Codes,
+    codes_in_block,
+    filled,
+    given_targets,
+    nameless,
+    remember_columns,
+    source_like,
+    source_of,
+)
+from .watched import watched
 
 Targets = TypeVar("Targets", bound=Labels)
 
@@ -54,13 +71,17 @@ class PrivateGLM(BaseEstimator):
     verbose: int = 0
 
     @abstractmethod
-    def fit(self, X: object, y: object) -> Self:
+    def fit(self, X: object, y: object = None) -> Self:
         """Fit to private records.
 
         Parameters
         ----------
-        X : array, sparse table or DataFrame of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
+        X : table of shape (n_samples, n_features)
+            An array, sparse table or DataFrame; or a table that is read block by block: a large memory map, a
+            pyarrow data set, a polars LazyFrame, a DuckDB relation or a `dpglm.Stream`.
+        y : array of shape (n_samples,) or str
+            Targets, or the name of the column of X that holds them. Not needed for a `dpglm.Stream` whose
+            blocks are pairs of rows and targets.
         """
 
     @abstractmethod
@@ -83,10 +104,13 @@ class PrivateGLM(BaseEstimator):
         return Problem(self._loss(), self._penalty(n_samples), self._bounds(), fit_intercept)
 
     @np.errstate(all="ignore")
-    def _plan(self, n_samples: int, n_features: int, fits: int) -> Plan:
-        return self._prepared(n_samples, n_features, fits)[-1]
+    def _plan(self, n_samples: int, n_features: int, fits: int, resident: bool) -> Plan:
+        strict.flag("resident", resident)
+        return self._prepared(n_samples, n_features, fits, resident)[-1]
 
-    def _prepared(self, n_samples: int, n_features: int, fits: int) -> tuple[Problem, AnySolver, Plan]:
+    def _prepared(
+        self, n_samples: int, n_features: int, fits: int, resident: bool
+    ) -> tuple[Problem, AnySolver, Plan]:
         """All that is decided before a record is read."""
         positive_count(n_samples=n_samples, n_features=n_features)
         budget = Budget.for_records(self.epsilon, self.delta, n_samples)
@@ -95,30 +119,51 @@ class PrivateGLM(BaseEstimator):
         if budget.private and not math.isfinite(problem.radius(n_features)):
             raise ValueError("bounds must limit the norm of a row unless epsilon is infinite")
         problem.start(n_features)  # refuses a penalty that is for another number of features
-        solver = solvers.get(self.solver, problem, n_features)
-        return problem, solver, solver.plan(problem, n_samples, n_features, budget, neighbours, fits)
+        task = Task(problem, n_samples, n_features, budget, neighbours, fits, resident)
+        solver = solvers.get(self.solver, task)
+        return problem, solver, solver.plan_for(task)
 
-    def _read(self, X: object, y: object, targets_of: Callable[[object], Targets]) -> tuple[Table, Targets]:
-        """X as a table of floats, and as many targets."""
-        if y is None:
+    def _read(
+        self, X: object, y: object, targets_of: Callable[[object], Targets]
+    ) -> tuple[Table | Source, Targets | None]:
+        """X as a table of floats or a source, and as many targets; None if a source gives them itself."""
+        if is_dask(X):
+            table_of_blocks = DaskTable(X, y)
+            remember_columns(self, table_of_blocks)
+            return table_of_blocks, None
+        source = source_of(X, y if isinstance(y, str) else None)
+        if y is None and not (source is not None and source.has_targets):
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
-        table = numeric_table(self, X, reset=True, missing=True)
+        if source is not None:
+            beside = given_targets(source, y, targets_of)
+            remember_columns(self, source)
+            return source, beside
+        rows, y = column_apart(X, y)
+        table = numeric_table(self, rows, reset=True, missing=True)
         targets = targets_of(y)
         check_consistent_length(table, targets)
         return table, targets
 
-    def _curator(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> Curator:
+    def _curator(self, records: Summed, neighbours: Neighbours, randomness: Randomness) -> Curator:
         """The object that holds the records; an audit replaces it by one that records all releases."""
         return Curator(records, neighbours, randomness)
 
     def _solve(
-        self, X: Table, codes: Vector, targets: Sequence[Callable[[Vector], Vector]], public: dict[str, str]
+        self,
+        X: Table | Source,
+        codes: Vector | Codes,
+        targets: Sequence[Callable[[Vector], Vector]],
+        public: dict[str, str],
     ) -> list[Result]:
-        """Plan, run and check one fit for each target; a target maps codes to the loss's y."""
+        """Plan, run and check one fit for each target; a target maps codes to the loss's y.
+
+        The codes of a source that gives targets are a function of the targets of a block.
+        """
         n, p = X.shape
-        problem, solver, plan = self._prepared(n, p, len(targets))
+        resident = not isinstance(X, Source) or X.is_stored
+        problem, solver, plan = self._prepared(n, p, len(targets), resident)
         if plan.budget.private and plan.budget.delta > 1 / n:
             warnings.warn(
                 f"delta = {plan.budget.delta:g} exceeds 1/n: such a promise may release whole records",
@@ -131,12 +176,23 @@ class PrivateGLM(BaseEstimator):
         randomness = _randomness(self.random_state)
         spent: Counter[Event] = Counter()
         results = []
-        with np.errstate(all="ignore"):  # a warning about a number would reveal something about a record
-            table = as_block(X)
+        # A warning about a number would reveal something about a record.
+        with np.errstate(all="ignore"), watched(plan, self.verbose):
+            if isinstance(X, Source) and not callable(codes) and not solvers.is_able(solver, plan, X):
+                X = _in_memory(X)
+            table = X if isinstance(X, Source) else as_block(X)
             solvers.require_able(solver, plan, problem, table)
-            records = as_data(table, codes, problem.bounds, problem.constant(p))
+            records: Summed
+            if isinstance(table, Source):
+                reader = BlockReader(p, codes if callable(codes) else np.asarray)
+                if isinstance(table, DaskTable):
+                    reader(*table.example)  # refuses types that hold no numbers, before a record is read
+                source = table if callable(codes) else Paired(table, codes)
+                records = records_of(source, reader, problem.bounds, problem.constant(p), problem.loss)
+            else:
+                records = as_data(table, cast(Vector, codes), problem.bounds, problem.constant(p))
             for target in targets:
-                curator = self._curator(records.with_target(target(records.y)), plan.neighbours, randomness)
+                curator = self._curator(records.with_target(target), plan.neighbours, randomness)
                 results.append(solver.run(plan, problem, curator))
                 spent += curator.spent
         if plan.budget.private and spent != plan.price:
@@ -156,7 +212,8 @@ class PrivateGLM(BaseEstimator):
         elif hasattr(self, "gap_"):
             del self.gap_
         self.plan_ = plan
-        self.privacy_ = _guarantee(plan, problem, randomness, public)
+        trusted = {"trusted": records.trusted} if records.trusted else {}
+        self.privacy_ = _guarantee(plan, problem, randomness, public | trusted)
         return results
 
     @abstractmethod
@@ -212,17 +269,49 @@ class PrivateGLM(BaseEstimator):
     def _margins(self, X: object) -> Vector:
         """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs)."""
         check_is_fitted(self)
-        table = numeric_table(self, X, reset=False, missing=False)
+        source = source_like(self, X)
+        if source is None:
+            return self._margins_of(numeric_table(self, X, reset=False, missing=False))
+        plain = nameless(self)
+
+        def margins_of(rows: object, _: object) -> Vector:
+            return self._margins_of(numeric_table(plain, rows, reset=False, missing=False))
+
+        margins: Vector = filled(source, np.empty((source.n_samples, len(self._rows_of_coef()))), margins_of)
+        return margins
+
+    def _margins_of(self, table: Table) -> Vector:
         rows = as_data(table, np.zeros(table.shape[0]), self._fitted_problem.bounds)
         products = np.column_stack([rows.margins(w) for w in self._rows_of_coef()])
         margins: Vector = products + np.ravel(self.intercept_)
         return margins
+
+    def _read_again(self, X: object, y: object, codes: Codes) -> tuple[object, Vector]:
+        """What `predict` takes of X, and the numbers of the targets, for a score."""
+        check_is_fitted(self)
+        X, y = named_apart(X, y)
+        if is_dask(X):
+            return X, codes(in_memory(y))
+        source = source_like(self, X, y if isinstance(y, str) else None)
+        if source is None:
+            X, y = column_apart(X, y)
+            return X, codes(y)
+        targets = given_targets(source, y, codes)
+        if targets is None:
+            targets = filled(source, np.empty(source.n_samples), lambda _, part: codes_in_block(part, codes))
+        return source, targets
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+def _in_memory(source: Source) -> Table | Source:
+    """The table of a source that can be had as one; the source itself if it cannot."""
+    whole = source.resident()
+    return source if whole is None else numeric_table(BaseEstimator(), whole, reset=True, missing=True)
 
 
 def given(penalty: object) -> Penalty:

@@ -14,11 +14,12 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .. import losses
 from ..arrays import Vector
 from ..bounds import Bounds
+from ..data.cluster import in_memory
 from ..errors import PrivacyWarning
 from ..losses import Logistic, Loss
 from ..penalties import L1, L2, ElasticNet, Penalty
@@ -28,6 +29,8 @@ from .base import PrivateGLM, given, inverse_strength, require_share
 from .docs import estimator
 from .inputs import Labels, numeric_target
 from .labels import class_set, codes_of, is_missing, labels_of
+from .streams import Codes, lazily
+from .watched import all_or_nothing
 
 _KINDS = (str, bytes, Real | np.bool_)
 """Types of labels in an array of objects, within each of which all labels can be compared."""
@@ -66,7 +69,9 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
             raise ValueError(f"bounds.target is the range of a regression, {type(self).__name__} has labels")
         return bounds
 
-    def plan(self, n_samples: int, n_features: int, n_classes: int | None = None) -> Plan:
+    def plan(
+        self, n_samples: int, n_features: int, n_classes: int | None = None, *, resident: bool = True
+    ) -> Plan:
         """The whole plan of a fit to a table of this size, without any data.
 
         Parameters
@@ -74,21 +79,34 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         n_samples, n_features : int
         n_classes : int, optional
             Number of classes; by default that of ``classes``, or 2.
+        resident : bool
+            Whether the table will be in memory; False for one that is read anew in every pass, as a `Stream`.
         """
         if n_classes is None:
             n_classes = 2 if self.classes is None else len(class_set(self.classes))
         positive_count(n_classes=n_classes)
-        return self._plan(n_samples, n_features, 1 if n_classes <= 2 else n_classes)
+        return self._plan(n_samples, n_features, 1 if n_classes <= 2 else n_classes, resident)
 
-    def fit(self, X: object, y: object) -> Self:
+    @all_or_nothing
+    def fit(self, X: object, y: object = None) -> Self:
         declared = None if self.classes is None else class_set(self.classes)
         table, labels = self._read(X, y, lambda values: labels_of(values, declared))
-        classes = self._label_set(labels)
-        codes = codes_of(labels, classes)
+        codes: Vector | Codes
+        if labels is not None:
+            classes = self._label_set(labels)
+            codes = codes_of(labels, classes)
+        elif declared is None:
+            raise ValueError(
+                f"classes must be declared for a {type(X).__name__}: to find them would take a pass over all "
+                "records, and reveal which labels occur"
+            )
+        else:
+            classes = self._label_set(declared)
+            codes = partial(_codes, classes)
         ones = range(1, 2) if len(classes) == 2 else range(len(classes))
         targets = [partial(_against_the_rest, k) for k in ones]
-        source = "read off y" if self.classes is None else "declared"
-        results = self._solve(table, codes, targets, {"labels": f"{len(classes)} classes, {source}"})
+        origin = "read off y" if self.classes is None else "declared"
+        results = self._solve(table, codes, targets, {"labels": f"{len(classes)} classes, {origin}"})
         self.classes_ = classes
         split = [self._split(result.w, table.shape[1]) for result in results]
         self.coef_ = np.array([coefficients for coefficients, _ in split])
@@ -112,11 +130,13 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
             raise ValueError(f"{type(self).__name__} needs at least 2 classes, got 1 class")
         return classes
 
+    @lazily
     def decision_function(self, X: object) -> Vector:
         """Margins of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         margins = self._margins(X)
         return margins[:, 0] if len(self.classes_) == 2 else margins
 
+    @lazily
     def predict(self, X: object) -> Labels:
         """The most likely class of each row."""
         margins = self.decision_function(X)
@@ -128,6 +148,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         return type(losses.get(self.loss)) is Logistic  # another loss has other probabilities
 
     @available_if(_has_probabilities)
+    @lazily
     @np.errstate(all="ignore")
     def predict_proba(self, X: object) -> Vector:
         """Probability of each class: for more than two, the one-vs-rest ones normalised."""
@@ -138,14 +159,14 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         total = positive.sum(axis=1, keepdims=True)
         return np.where(total > 0, positive / np.where(total > 0, total, 1), 1 / margins.shape[1])
 
-    def score(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Share of the rows whose label is predicted; not private. Labels of no class count as wrong."""
-        predicted = codes_of(self.predict(X), self.classes_)
-        labels = labels_of(y, self.classes_)
+        check_is_fitted(self)
+        table, codes = self._read_again(X, y, partial(_codes, self.classes_))
+        predicted = codes_of(in_memory(self.predict(table)), self.classes_)
         weights = None if sample_weight is None else numeric_target(sample_weight, "sample_weight")
-        check_consistent_length(predicted, labels, weights)
-        right = predicted == codes_of(labels, self.classes_)
-        return float(np.average(right, weights=weights))
+        check_consistent_length(predicted, codes, weights)
+        return float(np.average(predicted == codes, weights=weights))
 
     def _plain(self, clip: bool) -> BaseEstimator:
         from sklearn import linear_model  # slow to import, and seldom needed
@@ -162,6 +183,11 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         ):
             one.coef_, one.intercept_ = w[None, :].copy(), np.array([b])
         return whole
+
+
+def _codes(classes: Labels, targets: object) -> Vector:
+    """Codes of the labels of a block."""
+    return codes_of(labels_of(targets, classes), classes)
 
 
 def _against_the_rest(k: int, codes: Vector) -> Vector:

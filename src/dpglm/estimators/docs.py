@@ -107,7 +107,8 @@ _SHARED = {
             None draws noise from a cryptographic generator keyed by the operating system. Anything else is
             for tests and studies: the fit can be repeated, and is *not private*.
         verbose : int
-            Print the plan before the fit if positive.""",
+            If positive, print the plan before the fit and, if the fit takes more than two seconds, show how
+            much of the plan is done.""",
 }
 
 

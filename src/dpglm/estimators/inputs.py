@@ -84,7 +84,7 @@ def numeric_table(
             if isinstance(X, np.ndarray):  # other containers state the type of their entries
                 _warn_of_objects("X")
             table = numbers(table.ravel()).reshape(table.shape)
-    _require_numbers("X", table.dtype)
+    require_numbers("X", table.dtype)
     if table.ndim != 2:
         raise ValueError(
             f"X must have two dimensions, a row for each record, got shape {table.shape}. {_RESHAPE}"
@@ -105,7 +105,7 @@ def numeric_table(
 def numeric_target(y: object, name: str = "y") -> Vector:
     """The targets of a regression, or other numbers; NaN for those that are none."""
     values, dtype = column_of(y)
-    _require_numbers(name, dtype)
+    require_numbers(name, dtype)
     if values.dtype == object:
         if isinstance(dtype, np.dtype) and dtype.kind == "O":
             _warn_of_objects(name)
@@ -253,8 +253,6 @@ def _columns(X: object) -> list[_Column] | None:
     pandas, polars, arrow = (sys.modules.get(name) for name in ("pandas", "polars", "pyarrow"))
     if pandas is not None and isinstance(X, pandas.DataFrame):
         return [_Column(name, X.dtypes.iloc[j], X.iloc[:, j]) for j, name in enumerate(X.columns)]
-    if polars is not None and isinstance(X, polars.LazyFrame):
-        raise ValueError("a polars LazyFrame holds no records yet: give the result of its collect()")
     if polars is not None and isinstance(X, polars.DataFrame):
         parts = zip(X.columns, X.dtypes, X.get_columns(), strict=True)
         return [_Column(*part) for part in parts]
@@ -270,7 +268,7 @@ def _frame(X: object, columns: list[_Column]) -> Labels | sp.coo_matrix:
     if sparse and hasattr(X, "sparse"):
         return X.sparse.to_coo()
     for name, dtype, _ in columns:
-        _require_numbers(f"column {name!r} of X", dtype)
+        require_numbers(f"column {name!r} of X", dtype)
     if all(isinstance(dtype, np.dtype) and dtype.kind in _NUMERIC for _, dtype, _ in columns):
         return np.asarray(X)
     if any(isinstance(dtype, np.dtype) and dtype.kind == "O" for _, dtype, _ in columns):
@@ -283,7 +281,7 @@ def _frame(X: object, columns: list[_Column]) -> Labels | sp.coo_matrix:
     return table
 
 
-def _require_numbers(name: str, dtype: object) -> None:
+def require_numbers(name: str, dtype: object) -> None:
     """Refuse a type whose values are never real numbers; None stands for a list, which may hold some."""
     if getattr(dtype, "kind", None) == "c":
         raise ValueError(f"Complex data not supported in {name}")

@@ -10,16 +10,20 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
 
 from .. import losses
 from ..arrays import Vector
 from ..bounds import Bounds
+from ..data.cluster import in_memory
 from ..errors import PrivacyWarning
 from ..losses import Loss
 from ..plan import Plan
 from .base import PrivateGLM
 from .docs import estimator
 from .inputs import numeric_target
+from .streams import lazily
+from .watched import all_or_nothing
 
 
 @estimator
@@ -57,29 +61,39 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         """The range that targets are clipped to if none is declared."""
         return (0.0, 1.0) if losses.get(self.loss).kind == "count" else (-1.0, 1.0)
 
-    def plan(self, n_samples: int, n_features: int) -> Plan:
-        """The whole plan of a fit to a table of this size, without any data."""
-        return self._plan(n_samples, n_features, 1)
+    def plan(self, n_samples: int, n_features: int, *, resident: bool = True) -> Plan:
+        """The whole plan of a fit to a table of this size, without any data.
 
-    def fit(self, X: object, y: object) -> Self:
+        Parameters
+        ----------
+        n_samples, n_features : int
+        resident : bool
+            Whether the table will be in memory; False for one that is read anew in every pass, as a `Stream`.
+        """
+        return self._plan(n_samples, n_features, 1, resident)
+
+    @all_or_nothing
+    def fit(self, X: object, y: object = None) -> Self:
         table, target = self._read(X, y, numeric_target)
         if super()._bounds().target is None and self._is_private():
             self._warn_of_the_default_range()
-        (result,) = self._solve(table, target, [lambda values: values], {})
+        (result,) = self._solve(table, numeric_target if target is None else target, [_unchanged], {})
         self.coef_, self.intercept_ = self._split(result.w, table.shape[1])
         self.n_iter_ = result.steps
         return self
 
+    @lazily
     def predict(self, X: object) -> Vector:
         """The predicted target of each row."""
         margins = self._margins(X)[:, 0]
         loss: Loss = self._fitted_problem.loss
         return loss.mean(margins)
 
-    def score(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Coefficient of determination R² of the predictions; not private."""
         weights = None if sample_weight is None else numeric_target(sample_weight, "sample_weight")
-        return float(super().score(X, numeric_target(y), weights))
+        table, targets = self._read_again(X, y, numeric_target)
+        return float(r2_score(targets, in_memory(self.predict(table)), sample_weight=weights))
 
     def _warn_of_the_default_range(self) -> None:
         low, high = self._default_range()
@@ -115,3 +129,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
 
     def _plain_model(self, linear_model: ModuleType) -> BaseEstimator:
         return linear_model.LinearRegression()
+
+
+def _unchanged(targets: Vector) -> Vector:
+    return targets

@@ -10,7 +10,13 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..data.cluster import example_of, is_dask
+from ..data.mapped import Mapped
+from ..data.stream import Source
 from .inputs import numeric_table
+from .streams import lazily, nameless, remember_columns, source_like, source_of
+
+_ENTRIES_A_PART = 1 << 18
 
 
 class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -36,8 +42,18 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.high = high
 
     def fit(self, X: object, y: object = None) -> Self:
-        """Check the declared ranges against the shape of X; no entry of X is used."""
-        shape = numeric_table(self, X, reset=True, missing=True, sparse=False).shape[1:]
+        """Check the declared ranges against the shape of X; no entry of X is used.
+
+        If y is the name of a column of X, this column is no feature.
+        """
+        if is_dask(X):
+            X = example_of(X)
+        source = source_of(X, y if isinstance(y, str) else None)
+        if source is None:
+            shape = numeric_table(self, X, reset=True, missing=True, sparse=False).shape[1:]
+        else:
+            remember_columns(self, source)
+            shape = (source.n_features,)
         try:
             low, high = (
                 np.broadcast_to(np.asarray(end, dtype=np.float64), shape) for end in (self.low, self.high)
@@ -51,13 +67,28 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.middle_, self.half_range_ = (low + high) / 2, (high - low) / 2
         return self
 
-    def transform(self, X: object) -> NDArray[np.floating]:
-        """The table with every feature in [-1, 1]."""
+    @lazily
+    def transform(self, X: object) -> NDArray[np.floating] | Source:
+        """The table with every feature in [-1, 1].
+
+        A table that is read block by block stays one: its blocks are scaled as they are read.
+        """
         check_is_fitted(self)
+        source = source_like(self, X)
+        if source is not None:
+            return Mapped(source, nameless(self)._scaled)
+        return self._scaled(X)
+
+    @np.errstate(all="ignore")  # a warning about a number would reveal something about a record
+    def _scaled(self, X: object) -> NDArray[np.floating]:
+        """Rows, scaled part by part: the whole table is not copied in double precision."""
         table = np.asarray(numeric_table(self, X, reset=False, missing=True, sparse=False))
-        with np.errstate(all="ignore"):  # a warning about a number would reveal something about a record
-            scaled = np.clip((table - self.middle_) / self.half_range_, -1.0, 1.0)
-            return scaled.astype(table.dtype, copy=False)
+        scaled = np.empty_like(table)
+        step = max(1, _ENTRIES_A_PART // max(1, table.shape[1]))
+        for start in range(0, len(table), step):
+            part = (table[start : start + step] - self.middle_) / self.half_range_
+            scaled[start : start + step] = np.clip(part, -1.0, 1.0, out=part)
+        return scaled
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,151 @@
+"""Tables that are read block by block, as often as needed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import SourceChanged
+
+T = TypeVar("T")
+
+BLOCK_ROWS, BLOCK_BYTES = 1 << 16, 1 << 25
+"""Size of the blocks that sources are cut into; no sum depends on it."""
+
+
+class Source(ABC):
+    """A table of known size that gives its rows in blocks, all of them each time that it is read.
+
+    Attributes
+    ----------
+    n_samples, n_features : int
+        The public size of the table.
+    feature_names : sequence of str or None
+    target : str or None
+        Name of the column that holds the targets.
+    """
+
+    n_samples: int
+    n_features: int
+    feature_names: Sequence[str] | None = None
+    target: str | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_samples, self.n_features
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether blocks may come with targets."""
+        return self.target is not None
+
+    @abstractmethod
+    def blocks(self) -> Iterator[tuple[object, object]]:
+        """The rows and the targets of each block in their order; None where there are no targets."""
+
+    def aimed(self, target: str) -> Source:
+        """The same table with the column ``target`` as its targets, the other columns as its features."""
+        if target == self.target:
+            return self
+        raise ValueError(
+            f"y is the name of a column, a {type(self).__name__} has none by that name: give y as an array"
+        )
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether ``resident`` gives an array."""
+        return False
+
+    def resident(self) -> NDArray[np.generic] | None:
+        """The rows as one array, for solvers that need more than passes; None if that is not possible."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Stream(Source):
+    """A table that a function reads, block by block.
+
+    Parameters
+    ----------
+    read : callable
+        ``read()`` returns a fresh iterator of blocks: each an array, a scipy sparse table or a data frame of
+        rows, or a pair of rows and targets. Every call must give the same records.
+    n_samples, n_features : int
+        The size of the whole table, which is public.
+    feature_names : sequence of str, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpglm import LogisticRegression, Stream
+    >>> def read():
+    ...     for seed in range(10):
+    ...         rng = np.random.default_rng(seed)
+    ...         X = rng.uniform(-1, 1, (1_000, 3))
+    ...         yield X, X[:, 0] > 0
+    >>> model = LogisticRegression(epsilon=1.0, classes=[False, True]).fit(Stream(read, 10_000, 3))
+    >>> model.predict(Stream(read, 10_000, 3)).shape
+    (10000,)
+    """
+
+    read: Callable[[], Iterable[object]]
+    n_samples: int
+    n_features: int
+    feature_names: Sequence[str] | None = None
+
+    @property
+    def has_targets(self) -> bool:
+        return True
+
+    def blocks(self) -> Iterator[tuple[object, object]]:
+        for block in guarded(self.read):
+            rows, targets = block if isinstance(block, tuple) and len(block) == 2 else (block, None)
+            if count_of(rows):
+                yield rows, targets
+
+
+def count_of(rows: object) -> int:
+    """How many rows a block has; 1 for what is no block, which is refused when it is converted."""
+    shape = getattr(rows, "shape", None)
+    if shape:
+        return int(shape[0])
+    return len(rows) if isinstance(rows, Sized) else 1
+
+
+def rows_a_block(row_bytes: int) -> int:
+    """How many rows of so many bytes a block has."""
+    return max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(row_bytes, 1)))
+
+
+def guarded(read: Callable[[], Iterable[T]]) -> Iterator[T]:
+    """What a reader gives, its errors replaced by one sentence: they may quote records."""
+    blocks: Iterator[T] | None = None
+    while True:
+        found: list[T] = []
+        try:
+            blocks = iter(read()) if blocks is None else blocks
+            found.append(next(blocks))
+        except StopIteration:
+            return
+        except Exception:  # an engine may raise anything
+            pass
+        if not found:  # outside of the handler, so that the error of the engine is not its context
+            raise SourceChanged(_UNREADABLE)
+        yield found.pop()  # nothing of it stays here while the next one is read
+
+
+def asked(question: Callable[[], T]) -> T:
+    """The answer of an engine to one question, its error replaced as that of a reader."""
+    return next(guarded(lambda: iter([question()])))
+
+
+CHANGED = "the source gave other records than before: every pass must read the same table"
+_UNREADABLE = (
+    "the source could not be read: it raised an error, which is not shown because it may quote records; read "
+    "the source by itself to see it"
+)

@@ -1,0 +1,116 @@
+"""Records that are read again in every pass, block by block; nothing of them is kept in between."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Vector
+from ..bounds import Bounds
+from .ahead import ahead
+from .fingerprint import Mark, Watch
+from .records import Records
+from .source import as_block, as_data
+from .stream import Source
+from .summed import Coins, Grid, Summed
+from .terms import Term
+
+Targets = Callable[[Vector], Vector]
+
+
+class Convert(Protocol):
+    """How the rows and targets of a block become numbers; each record by itself."""
+
+    def __call__(self, rows: object, targets: object) -> tuple[Any, Vector]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Streamed(Summed):
+    """The records of a source, clipped into bounds block by block.
+
+    Parameters
+    ----------
+    source : Source
+    convert : callable
+        Makes a table of floats and an array of targets of a block.
+    bounds : Bounds
+    constant : float
+        Value of the constant feature that carries the intercept; 0 for none.
+    target : callable, optional
+        Maps targets to those of the loss.
+    coins : Coins, optional
+        Which records take part; by default all.
+    watch : Watch, optional
+        Refuses a pass that reads other records than the first one.
+    """
+
+    source: Source
+    convert: Convert
+    bounds: Bounds
+    constant: float
+    target: Targets | None = None
+    coins: Coins | None = None
+    watch: Watch = field(default_factory=Watch)
+
+    @property
+    def table_size(self) -> int:  # type: ignore[override]
+        return self.source.n_samples
+
+    @property
+    def n_records(self) -> int:
+        return self.source.n_samples
+
+    @property
+    def n_features(self) -> int:
+        return self.source.n_features
+
+    @property
+    def radius(self) -> float:  # type: ignore[override]
+        return math.hypot(self.bounds.radius(self.n_features), self.constant)
+
+    def blocks(self) -> Iterator[Records]:
+        """The records of each block, in the order of the source."""
+        read = Mark()
+        for rows, targets in ahead(self.source.blocks()):
+            table, values = self.convert(rows, targets)
+            block, place = as_block(table), read.length
+            read = read.joined(self.watch.fingerprint.of(block, values))
+            if read.length > self.n_records:
+                break
+            yield self.records_of(block, values, place)
+            del rows, targets, table, values, block  # they would be in memory while the next block is read
+        self.watch.require_same(read, self.n_records)
+
+    def records_of(self, table: Any, values: Vector, place: int) -> Records:
+        """The records of a block that begins at a place of the table."""
+        records = as_data(table, values, self.bounds, self.constant, self.table_size)
+        if self.target is not None:
+            records = records.with_target(self.target)
+        if self.coins is not None:
+            records = records.rows(self.coins.taken(place, place + len(values)))
+        return records
+
+    def steps(self, term: Term, grid: Grid, finely: int = 0) -> NDArray[np.int64]:
+        total = np.zeros((1 + finely, self.n_features + 1), dtype=np.int64)
+        for records in self.blocks():
+            total += records.steps(term, grid, finely)
+            del records  # as in ``blocks``
+        return total
+
+    def longest(self, term: Term) -> float:
+        return max((records.longest(term) for records in self.blocks()), default=0.0)
+
+    def batch(self, coins: Coins) -> Coins:
+        return coins
+
+    def rows(self, batch: Coins) -> Streamed:
+        return replace(self, coins=batch)
+
+    def with_target(self, target: Targets) -> Streamed:
+        """The same table with other targets."""
+        return replace(self, target=target)

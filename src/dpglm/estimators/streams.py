@@ -1,0 +1,162 @@
+"""Tables that are read block by block: which inputs they are, and how a block becomes numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_consistent_length
+
+from ..arrays import Vector
+from ..data import sources
+from ..data.ahead import ahead
+from ..data.cluster import by_blocks, is_dask
+from ..data.columnar import Columnar, Levels
+from ..data.stream import CHANGED, Source, Stream
+from ..errors import SourceChanged
+from .inputs import Labels, Table, numeric_table, require_numbers
+
+Codes = Callable[[object], Vector]
+"""From targets as users give them to numbers, each by itself."""
+
+Targets = TypeVar("Targets", bound=Labels)
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def lazily(method: Method) -> Method:
+    """A method of rows that, of a Dask collection, returns a Dask array: it is computed block by block."""
+
+    @wraps(method)
+    def either(self: Any, X: object) -> Any:
+        return by_blocks(getattr(self, method.__name__), X) if is_dask(X) else method(self, X)
+
+    return cast(Method, either)
+
+
+def source_of(X: object, target: str | None = None) -> Source | None:
+    """The source that X is, ``target`` the column of its targets; None if X is a table in memory.
+
+    An object that can be read only once, and a column of another type than numbers, are refused by their
+    types.
+    """
+    if _can_be_read_once(X):
+        raise ValueError(
+            f"X is a {type(X).__name__}, which can be read only once: give the table or query that it reads, "
+            "or a dpglm.Stream, whose function returns a fresh iterator for each pass"
+        )
+    source = sources.recognised(X)
+    if source is None:
+        return None
+    if target is not None:
+        source = source.aimed(target)
+    if isinstance(source, Columnar):
+        for name in source.feature_names:
+            require_numbers(f"column {name!r} of X", source.types[name])
+    return source
+
+
+def _can_be_read_once(X: object) -> bool:
+    return isinstance(X, Iterator) or type(X).__name__ == "RecordBatchReader"
+
+
+def source_like(estimator: BaseEstimator, X: object, target: str | None = None) -> Source | None:
+    """The source that X is, if it has the columns of the fit; None if X is a table in memory.
+
+    The column that held the targets of the fit may be there, but need not.
+    """
+    source = None if _can_be_read_once(X) else sources.recognised(X)
+    if target is None and isinstance(source, Columnar):
+        fitted_target = getattr(estimator, "_target_column", None)
+        target = fitted_target if fitted_target in source.types else None
+    source = source_of(X if source is None else source, target if source is not None else None)
+    if source is None:
+        return None
+    names, fitted = source.feature_names, getattr(estimator, "feature_names_in_", None)
+    if names is not None and fitted is not None and list(names) != list(fitted):
+        raise ValueError(
+            "The feature names should match those that were passed during fit, in the same order: expected "
+            f"{list(fitted)}, got {list(names)}"
+        )
+    if source.n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {source.n_features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+    return source
+
+
+def remember_columns(estimator: BaseEstimator, source: Source) -> None:
+    """Remember the number and the names of the columns of a source."""
+    estimator.n_features_in_, estimator._target_column = source.n_features, source.target
+    if source.feature_names is not None:
+        estimator.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+
+
+def given_targets(source: Source, y: object, targets_of: Callable[[object], Targets]) -> Targets | None:
+    """The targets that are given beside a source; None if its blocks have them."""
+    if isinstance(y, str) or y is None and source.has_targets:
+        return None
+    if not isinstance(y, Stream):
+        targets = targets_of(y)
+    else:
+        parts = [targets_of(rows) for rows, _ in ahead(y.blocks())]
+        targets = cast(Targets, np.concatenate(parts)) if parts else targets_of([])
+    check_consistent_length(source, targets)
+    return targets
+
+
+def nameless(estimator: BaseEstimator) -> BaseEstimator:
+    """The estimator as one that was fitted without names, to check blocks that have none."""
+    plain = copy(estimator)
+    if hasattr(plain, "feature_names_in_"):
+        del plain.feature_names_in_
+    return plain
+
+
+class BlockReader:
+    """How the rows and targets of a block become numbers: a function that can be sent elsewhere.
+
+    Parameters
+    ----------
+    n_features : int
+    codes : callable
+        Turns targets into numbers.
+    """
+
+    def __init__(self, n_features: int, codes: Codes) -> None:
+        self._n_features, self._codes = n_features, codes
+
+    def __call__(self, rows: object, targets: object) -> tuple[Table, Vector]:
+        table = numeric_table(BaseEstimator(), rows, reset=True, missing=True)
+        if table.shape[1] != self._n_features:
+            raise ValueError(f"a block has {table.shape[1]} features, the source states {self._n_features}")
+        values = codes_in_block(targets, self._codes)
+        check_consistent_length(table, values)
+        return table, values
+
+
+def codes_in_block(targets: object, codes: Codes) -> Vector:
+    """The targets of a block as numbers."""
+    if targets is None:
+        raise ValueError("the blocks of X have no targets: give y, or pairs of rows and targets")
+    return targets.through(codes) if isinstance(targets, Levels) else codes(targets)
+
+
+def filled(source: Source, out: Any, value_of: Callable[[object, object], Any]) -> Any:
+    """An array of one entry for each record, filled with the values of each block."""
+    place = 0
+    for rows, targets in ahead(source.blocks()):
+        values = value_of(rows, targets)
+        place += len(values)
+        if place > len(out):
+            break
+        out[place - len(values) : place] = values
+    if place != len(out):
+        raise SourceChanged(CHANGED)
+    return out
