@@ -14,7 +14,8 @@ FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.r
 
 CORE = {
     "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "kernels", "losses",
-    "mechanisms", "penalties", "plan", "privacy", "problem", "queries", "solvers", "strict", "tables",
+    "mechanisms", "penalties", "plan", "privacy", "problem", "progress", "queries", "solvers", "strict",
+    "tables",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators"}
 ROOT = "dpglm"  # the names that the package itself exports
@@ -32,16 +33,17 @@ MAY_IMPORT = {
     "losses": set(),
     "penalties": set(),
     "display": set(),
+    "progress": set(),
     "strict": set(),
     "privacy": {"accounting", "display"},
     "kernels": set(),
     "tables": {"kernels"},
-    "data": {"bounds", "kernels", "losses", "tables"},
+    "data": {"bounds", "entries", "kernels", "losses", "progress", "tables"},
     "queries": {"data", "kernels", "losses", "mechanisms", "penalties", "privacy", "tables"},
     "mechanisms": {"accounting", "kernels", "privacy"},
     "problem": {"losses", "penalties", "bounds"},
     "plan": {"mechanisms", "accounting", "privacy", "display"},
-    "curator": {"data", "queries", "mechanisms", "accounting", "privacy"},
+    "curator": {"data", "queries", "mechanisms", "accounting", "privacy", "progress"},
     "solvers": {
         "plan", "problem", "queries", "mechanisms", "curator", "accounting", "privacy", "losses",
         "penalties", "bounds", "tables",
@@ -57,9 +59,20 @@ MAY_IMPORT = {
 LIBRARIES = {
     "numba": lambda path: path.as_posix() == "dpglm/kernels/compiled.py",
     "sklearn": lambda path: layer_of(path) in {"estimators", "datasets", "demo"},
-    "dask": lambda path: False,
+    "dask": lambda path: path.as_posix().startswith("dpglm/data/cluster/"),
+    "distributed": lambda path: path.as_posix().startswith("dpglm/data/cluster/"),
+    "pyarrow": lambda path: path.as_posix() in {"dpglm/data/arrow.py", "dpglm/data/arrow_stream.py"},
+    "polars": lambda path: path.as_posix() == "dpglm/data/lazy_frame.py",
+    "duckdb": lambda path: path.as_posix() == "dpglm/data/arrow_stream.py",
 }
-LIBRARIES_AT_MODULE_LEVEL = {"matplotlib": lambda path: layer_of(path) == "demo"}
+LIBRARIES_AT_MODULE_LEVEL = {
+    "matplotlib": lambda path: layer_of(path) == "demo",
+    "dask": lambda path: False,
+    "distributed": lambda path: False,
+    "pyarrow": lambda path: False,
+    "polars": lambda path: False,
+    "duckdb": lambda path: False,
+}
 
 
 @dataclass(frozen=True)
@@ -159,6 +172,10 @@ BAD = [
     ("dpglm/kernels/coordinate.py", "from ..errors import DpglmError"),
     ("dpglm/losses/huber.py", "from sklearn.linear_model import HuberRegressor"),
     ("dpglm/data/chunked.py", "import dask.array"),
+    ("dpglm/data/arrow.py", "import pyarrow"),
+    ("dpglm/data/columnar.py", "def f():\n    import pyarrow"),
+    ("dpglm/data/cluster/table.py", "import dask.array"),
+    ("dpglm/estimators/base.py", "def f():\n    import distributed"),
     ("dpglm/estimators/base.py", "import matplotlib.pyplot as plt"),
     ("dpglm/estimators/base.py", "if True:\n    from matplotlib import pyplot"),
     ("dpglm/__init__.py", "from .demo import main"),
@@ -168,6 +185,7 @@ GOOD = [
     ("dpglm/losses/logistic.py", "from .base import Loss\nfrom ..errors import DpglmError\nimport numpy"),
     ("dpglm/losses/__init__.py", "from .base import Loss\nfrom . import huber"),
     ("dpglm/data/dense.py", "from dpglm.bounds import Bounds\nfrom ..kernels.batch import dense_dots"),
+    ("dpglm/data/cluster/table.py", "def f():\n    import dask.array"),
     ("dpglm/kernels/compiled.py", "from numba import njit"),
     ("dpglm/kernels/coordinate.py", "from .compiled import compiled\nfrom .forms import slope"),
     ("dpglm/testing.py", "from .kernels.forms import dual_steps"),

@@ -1,6 +1,7 @@
 """dpglm: differentially private generalized linear models behind the scikit-learn interface."""
 
 from .bounds import Bounds
+from .data.stream import Stream
 from .estimators import (
     BoundsScaler,
     ElasticNet,
@@ -20,4 +21,5 @@ __version__ = "0.2.0"
 __all__ = [
     "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "Guarantee",
     "Lasso", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "Neighbours", "Ridge",
+    "Stream",
 ]  # fmt: skip

@@ -3,8 +3,11 @@
 ::
 
     DpglmError
+    ├── ClusterFailed       a cluster could not complete a pass over the records
     ├── PlanMismatch        a run released something other than its plan
-    └── UnsupportedProblem  a solver cannot serve the problem   (also a ValueError)
+    ├── SourceChanged       a source gave other records than in the pass before
+    ├── UnsupportedProblem  a solver cannot serve the problem   (also a ValueError)
+    └── WorkerDiffers       a worker computes other numbers than the driver
 
     PrivacyWarning          (a UserWarning) a setting that weakens or narrows the promise
 
@@ -16,12 +19,24 @@ class DpglmError(Exception):
     """Base class of the errors that only dpglm raises."""
 
 
+class ClusterFailed(DpglmError):
+    """A cluster could not read the records, or not complete a pass over them, so the fit has ended."""
+
+
 class PlanMismatch(DpglmError):
     """The releases of a run differ from its plan, so the fit is refused."""
 
 
+class SourceChanged(DpglmError):
+    """A source that is read several times did not give the same records each time, so the fit is refused."""
+
+
 class UnsupportedProblem(DpglmError, ValueError):
     """The chosen solver cannot serve this loss, penalty or set of bounds."""
+
+
+class WorkerDiffers(DpglmError):
+    """A worker of a cluster rounds otherwise than the driver, so the fit is refused."""
 
 
 class PrivacyWarning(UserWarning):

@@ -42,8 +42,10 @@ from dpglm.solvers import (
 )
 
 BUDGET = Budget(1.0, 0.01)
-TARGETS = [target for solver in SOLVERS.values() for target in solver_targets(solver, BUDGET)]
+SOLVER_TARGETS = [[*solver_targets(solver, BUDGET)] for solver in SOLVERS.values()]
+TARGETS = [target for targets in SOLVER_TARGETS for target in targets]
 TARGETS += [target for mechanism in MECHANISMS for target in mechanism_targets(mechanism, BUDGET)]
+FIRST = [TARGETS.index(targets[0]) for targets in SOLVER_TARGETS]
 
 
 def named(target):
@@ -66,10 +68,15 @@ def minimisers_are_found_once():
         yield
 
 
-def affordable(target, usual):
-    """A random linear term has a minimiser of its own in every run: half of the runs will do."""
+def runs_and_seed(target):
+    """Many runs of each solver at its first target, which show how tight the claim is, fewer at the others.
+
+    A random linear term has a minimiser of its own in every run: half of the runs will do.
+    """
+    if any(target is TARGETS[k] for k in FIRST):
+        return 2_000, 5
     releases = target.plan.releases if isinstance(target, TranscriptTarget) else ()
-    return usual // 2 if any(isinstance(release.mechanism, LinearTerm) for release in releases) else usual
+    return 150 if any(isinstance(release.mechanism, LinearTerm) for release in releases) else 300, 11
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +96,8 @@ def examined(request):
     with pytest.MonkeyPatch.context() as patch:
         if isinstance(target, TranscriptTarget):
             patch.setattr(target, "run", run)
-        return examine(target, affordable(target, 300), random_state=11), np.array(ratios)
+        runs, seed = runs_and_seed(target)
+        return examine(target, runs, random_state=seed), np.array(ratios)
 
 
 @pytest.mark.parametrize(
@@ -100,14 +108,12 @@ def test_every_registered_solver_and_mechanism_keeps_its_claim(examined):
     assert not report.violated, str(report)
 
 
-@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
-def test_the_transcript_of_every_solver_shows_half_of_the_claim(solver):
+@pytest.mark.parametrize("examined", FIRST, ids=SOLVERS, indirect=True)
+def test_the_transcript_of_every_solver_shows_half_of_the_claim(examined):
     """With 10,000 runs it is more than seven tenths: `dpglm audit` shows that."""
-    target = next(solver_targets(solver, BUDGET))
-    findings = examine(target, 2_000, random_state=5).findings
-    (finding,) = (finding for finding in findings if finding.seen == "transcript")
+    (finding,) = (finding for finding in examined[0].findings if finding.seen == "transcript")
     assert 0.5 <= finding.ratio <= 1.0
-    print(named(target), f"tightness {finding.ratio:.0%}")
+    print(finding.subject, f"tightness {finding.ratio:.0%}")
 
 
 def test_every_query_is_released_by_some_audited_solver():

@@ -22,6 +22,7 @@ SECONDS = 60
         known_bad.one_key_for_all_classes,
         known_bad.targets_kept_by_the_solver,
         known_bad.targets_kept_by_a_registered_solver,
+        known_bad.edge_of_a_block_read_again,
     ],
     ids=lambda fixture: fixture.__name__,
 )

@@ -30,6 +30,7 @@ from dpglm.solvers import (
     FrankWolfe,
     GradientDescent,
     GreedyCoordinateDescent,
+    Task,
     get,
 )
 from dpglm.solvers.base import noise_of_one_pass
@@ -336,7 +337,7 @@ def test_impossible_settings_are_refused_by_name(name, value):
 def test_a_loss_whose_slope_jumps_is_for_dual_coordinate_descent(loss):
     bounds = Bounds(row_norm=1.0, target=None if loss.kind == "classification" else (0, 4))
     problem = Problem(loss, L2(0.01), bounds)
-    assert isinstance(get("auto", problem, P), DualCoordinateDescent)
+    assert isinstance(get("auto", Task(problem, 100, P, BUDGET, REPLACE, 1)), DualCoordinateDescent)
     for solver in (GradientDescent(), CoordinateDescent(), GreedyCoordinateDescent()):
         with pytest.raises(UnsupportedProblem, match="curvature.*DualCoordinateDescent"):
             solver.plan(problem, N, P, BUDGET, REPLACE)

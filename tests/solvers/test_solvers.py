@@ -13,7 +13,7 @@ from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Zero
 from dpglm.problem import Problem
 from dpglm.queries import ClippedGradient, CoordinateRule, CoordinateSums
-from dpglm.solvers import CoordinateDescent, GradientDescent, get
+from dpglm.solvers import CoordinateDescent, GradientDescent, Task, get
 from dpglm.testing import check_loss_form, check_solver
 
 rng = np.random.default_rng(0)
@@ -180,12 +180,16 @@ def test_declared_second_moments_must_fit_the_table():
         solver.plan(problem, 400, 6, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
 
 
+def task(problem, p=6):
+    return Task(problem, 400, p, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE, 1)
+
+
 def test_solvers_are_found_by_name():
     problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0))
-    assert isinstance(get("gradient-descent", problem, 6), GradientDescent)
-    assert isinstance(get("coordinate-descent", problem, 6), CoordinateDescent)
+    assert isinstance(get("gradient-descent", task(problem)), GradientDescent)
+    assert isinstance(get("coordinate-descent", task(problem)), CoordinateDescent)
     with pytest.raises(ValueError, match="solver"):
-        get("newton", problem, 6)
+        get("newton", task(problem))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +205,7 @@ def test_solvers_are_found_by_name():
     ids=str,
 )
 def test_auto_is_coordinate_descent_where_declared_columns_are_unequal(bounds, penalty, chosen):
-    assert isinstance(get("auto", Problem(Logistic(), penalty, bounds), 2), chosen)
+    assert isinstance(get("auto", task(Problem(Logistic(), penalty, bounds), 2)), chosen)
 
 
 def test_the_noise_of_a_release_reaches_every_coefficient_of_the_first_step():

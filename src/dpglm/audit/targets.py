@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Vector
 from ..curator import Curator
-from ..data import Records, as_data
+from ..data.summed import Summed
 from ..estimators.base import PrivateGLM
 from ..mechanisms import Mechanism, Randomness
 from ..mechanisms.sampling import Poisson
@@ -22,6 +22,7 @@ from ..privacy import Budget, Neighbours
 from ..solvers import AuditCase
 from .claim import Claim
 from .comparison import differing, separate
+from .holdings import Holding, in_memory
 from .tables import Tables
 from .transcript import Recorder, Replayer, TranscriptMismatch, differing_releases, log_likelihood
 
@@ -83,27 +84,35 @@ class TranscriptTarget:
     Every run is replayed over the other table; ``strayed`` names what differs then, of all that a run
     returns, leaves behind in its solver and asks the curator for. The last columns are the coefficients of
     another run, with the curator of an ordinary fit, which may release in compiled blocks: they are audited
-    alone, as the model.
+    alone, as the model. ``holding`` makes the records of both tables.
     """
 
     case: AuditCase
     plan: Plan
+    holding: Holding = in_memory
     strayed: list[str] = field(default_factory=list, init=False)
     _runs: int = field(default=0, init=False)
 
     @classmethod
-    def of(cls, case: AuditCase, budget: Budget, neighbours: Neighbours) -> TranscriptTarget:
-        """The target with the plan that the case's solver makes for a budget."""
+    def of(
+        cls, case: AuditCase, budget: Budget, neighbours: Neighbours, holding: Holding = in_memory
+    ) -> TranscriptTarget:
+        """The target with the plan that the case's solver makes for a budget and such tables."""
         n, p = len(case.bystanders[1]) + 1, case.bystanders[0].shape[1]
-        return cls(case, case.solver.plan(case.problem, n, p, budget, neighbours))
+        resident = holding is in_memory
+        return cls(case, case.solver.plan(case.problem, n, p, budget, neighbours, resident=resident), holding)
 
     @property
     def subject(self) -> str:
-        return f"{self.plan.solver}: " + ", ".join(
-            f"{release.count} x {line.query}"
-            + (" on batches" if isinstance(release.sampling, Poisson) else "")
-            for release in self.plan.releases
-            for line in release.lines
+        return (
+            f"{self.plan.solver}: "
+            + ", ".join(
+                f"{release.count} x {line.query}"
+                + (" on batches" if isinstance(release.sampling, Poisson) else "")
+                for release in self.plan.releases
+                for line in release.lines
+            )
+            + (", on a stream" if self.holding is not in_memory else "")
         )
 
     @property
@@ -120,14 +129,13 @@ class TranscriptTarget:
         return {"model": slice(-dimension, None), "transcript": slice(0, -dimension)}
 
     @cached_property
-    def _records(self) -> tuple[Records, Records]:
+    def _records(self) -> tuple[Summed, Summed]:
         """The first table and the second."""
         nothing = (np.full(self.plan.n_features, np.nan), 0.0)
         replaced = self.plan.neighbours is Neighbours.REPLACE_ONE
         X, y = self.case.bystanders
-        problem = self.case.problem
         first, second = (
-            as_data(np.vstack([row, X]), np.append(target, y), problem.bounds, problem.constant(X.shape[1]))
+            self.holding(np.vstack([row, X]), np.append(target, y), self.case.problem)
             for row, target in (self.case.first, self.case.second if replaced else nothing)
         )
         return first, second
@@ -220,14 +228,14 @@ class FitTarget(ModelTarget):
     def run(self, second: bool, randomness: Randomness) -> Vector:
         recorders: list[Recorder] = []
 
-        def record(records: Records, neighbours: Neighbours, randomness: Randomness) -> Recorder:
+        def record(records: Summed, neighbours: Neighbours, randomness: Randomness) -> Recorder:
             recorders.append(Recorder(records, neighbours, randomness))
             return recorders[-1]
 
         model = self.fitted(second, randomness, record)
         replayers: list[Replayer] = []
 
-        def replay(records: Records, *_: object) -> Replayer:
+        def replay(records: Summed, *_: object) -> Replayer:
             replayers.append(Replayer(records, recorders[len(replayers)]))
             return replayers[-1]
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ..arrays import Vector
 from ..curator import Curator, Log, NoisyReleases, Opened
 from ..data import Records
+from ..data.summed import Summed
 from ..mechanisms import Mechanism, Randomness
 from ..mechanisms.sampling import Everyone, Poisson, Sampling
 from ..privacy import Neighbours
@@ -64,12 +65,23 @@ class TranscriptMismatch(Exception):
     """A replayed run asked for more or fewer releases than the run that it replays."""
 
 
+@dataclass(frozen=True)
+class _Alone:
+    """Coins that say yes to the record at one place."""
+
+    place: int
+
+    def taken(self, start: int, stop: int) -> NDArray[np.intp]:
+        """The places from start to stop whose coins say yes, counted from ``start``."""
+        return np.arange(self.place - start, self.place - start + (start <= self.place < stop))
+
+
 class _Seeing:
     """The releases of an audit, with the exact answer behind each of them."""
 
     in_blocks: ClassVar[bool] = False
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Summed) -> None:
         self._records = records
         self.answers: list[Answer] = []
 
@@ -80,18 +92,25 @@ class _Seeing:
         self.answers.append(Answer(copy.copy(exact), sensitivity, mechanism, Everyone()))
 
     def _parts(self, answer: BatchAnswer[State], sampling: Sampling) -> Vector | None:
-        """What each record adds alone to an answer on a secret batch; None if too many records add to it."""
-        adding = np.flatnonzero(self._records.row_norms)
+        """What each record adds alone to an answer on a secret batch; None if too many records add to it.
+
+        Which records of a stream add nothing is not known without reading it: all of them count.
+        """
+        records = self._records
+        adding: NDArray[np.intp] = np.arange(records.table_size)
+        if isinstance(records, Records):
+            adding = np.flatnonzero(records.row_norms)
         if not isinstance(sampling, Poisson) or len(adding) > _FEW:
             return None
-        parts = [answer(adding[[k]])[0] for k in range(len(adding))]
-        return np.array(parts).reshape(len(parts), self._records.n_features + bool(self._records.constant))
+        alone = (records.batch(_Alone(int(place))) for place in adding)
+        parts = [np.asarray(answer(batch)[0], dtype=np.float64) for batch in alone]
+        return np.array(parts).reshape(len(parts), records.n_features + bool(records.constant))
 
 
 class Recording(_Seeing):
     """Releases that are written down as they are given out, with the exact answers behind them."""
 
-    def __init__(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> None:
+    def __init__(self, records: Summed, neighbours: Neighbours, randomness: Randomness) -> None:
         super().__init__(records)
         self._given = NoisyReleases(records, neighbours, randomness)
         self.released: list[Any] = []
@@ -123,7 +142,7 @@ class Recording(_Seeing):
 class Replaying(_Seeing):
     """Releases that were given out before, whatever the exact answers are now; these are written down."""
 
-    def __init__(self, records: Records, neighbours: Neighbours, released: Sequence[Any]) -> None:
+    def __init__(self, records: Summed, neighbours: Neighbours, released: Sequence[Any]) -> None:
         super().__init__(records)
         self._released = iter(released)
         self.log = Log(neighbours)
@@ -182,7 +201,7 @@ class Recorder(_Listening):
         The exact answers behind the releases.
     """
 
-    def __init__(self, records: Records, neighbours: Neighbours, randomness: Randomness) -> None:
+    def __init__(self, records: Summed, neighbours: Neighbours, randomness: Randomness) -> None:
         recording = Recording(records, neighbours, randomness)
         super().__init__(records, neighbours, randomness, recording)
         self.answers, self.transcript = recording.answers, Transcript(recording.released)
@@ -206,7 +225,7 @@ class Replayer(_Listening):
         What it was asked otherwise.
     """
 
-    def __init__(self, records: Records, recorder: Recorder) -> None:
+    def __init__(self, records: Summed, recorder: Recorder) -> None:
         transcript = recorder.transcript
         replaying = Replaying(records, recorder.neighbours, transcript.released)
         # A replay draws nothing.

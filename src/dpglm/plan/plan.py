@@ -15,6 +15,7 @@ import numpy as np
 from .. import accounting, display, strict
 from ..accounting import Composed, Event, Imprecision, Repeated, calibrate
 from ..privacy import Budget, Neighbours, rounded_up
+from .passes import PassCount
 from .release import Releasable, Release
 
 Setting = bool | int | float | str | tuple[float, ...] | None
@@ -126,6 +127,22 @@ class Plan:
         return _spent_epsilon(self.event, self.budget) if self.budget.private else math.inf
 
     @property
+    def passes(self) -> PassCount | None:
+        """How often the table is read from its first row to its last, in all fits together.
+
+        None if the plan needs a resident table, of which it reads rows or columns, and without noise, where
+        a fit ends when it has converged. A resident table may be read less often than this.
+        """
+        if not self.budget.private:
+            return None
+        each = self._passes_of_a_fit()
+        return None if each is None else each.times(self.fits)
+
+    def _passes_of_a_fit(self) -> PassCount | None:
+        """The passes of one fit with noise: by default one for each release."""
+        return PassCount.exactly(sum(release.count for release in self.releases))
+
+    @property
     def settings_in_words(self) -> str:
         """The public settings of the solver, in words."""
         return ", ".join(f"{name} {_shown(value)}" for name, value in self.settings().items())
@@ -220,6 +237,8 @@ class Plan:
             f"spends epsilon {rounded_up(self.epsilon, 6) if self.budget.private else 'inf'}",
             f"settings  {self.settings_in_words}",
         ]
+        if self.passes is not None:
+            lines.append(f"passes    {self.passes}")
         for release in self.releases:
             times = f"{release.count * self.fits} x " + (f"({self.fits} classes) " if self.fits > 1 else "")
             for line in release.lines:
@@ -259,6 +278,7 @@ class Plan:
                     ("budget", f"epsilon {self.budget.epsilon:g}, delta {rounded_up(self.budget.delta, 3)}"),
                     ("neighbours", f"{self.neighbours.value} ({self.neighbours.words})"),
                     ("settings", self.settings_in_words),
+                    *([("passes", str(self.passes))] if self.passes is not None else []),
                     ("composed", self.composition),
                 ]
             ),

@@ -12,7 +12,7 @@ from ..errors import PlanMismatch, UnsupportedProblem
 from ..plan import Plan
 from ..problem import Problem
 from ..tables import Passes, can, refusal
-from .able import can_instead, needs_of
+from .able import can_instead
 from .auto import suited
 from .base import AnySolver, AuditCase, Result, Solver, Task
 from .coordinate_descent import CoordinateDescent
@@ -36,16 +36,16 @@ SOLVERS: dict[str, type[AnySolver]] = {
 __all__ = [
     "SOLVERS", "AnySolver", "AuditCase", "CoordinateDescent", "DualCoordinateDescent", "DualFrankWolfe",
     "FrankWolfe", "GradientDescent", "GreedyCoordinateDescent", "ObjectivePerturbation",
-    "OutputPerturbation", "Result", "Solver", "Task", "get", "require_able", "run",
+    "OutputPerturbation", "Result", "Solver", "Task", "get", "is_able", "require_able", "run",
 ]  # fmt: skip
 
 
-def get(solver: str | AnySolver, problem: Problem, n_features: int) -> AnySolver:
-    """The solver itself, the one of that name, or for "auto" the one that suits the problem."""
+def get(solver: str | AnySolver, task: Task) -> AnySolver:
+    """The solver itself, the one of that name, or for "auto" the one that suits the task."""
     if isinstance(solver, Solver):
         return solver
     if solver == "auto":
-        return suited(problem, n_features)
+        return suited(task)
     if not isinstance(solver, str) or solver not in SOLVERS:
         raise UnsupportedProblem(
             f"solver must be a Solver, 'auto' or one of {sorted(SOLVERS)}, got {solver!r}"
@@ -53,14 +53,23 @@ def get(solver: str | AnySolver, problem: Problem, n_features: int) -> AnySolver
     return SOLVERS[solver]()
 
 
+def is_able(solver: AnySolver, plan: Plan, table: Passes) -> bool:
+    """Whether a table offers what the queries of a plan need. No record is read."""
+    return can(table, solver.needs(plan))
+
+
 def require_able(solver: AnySolver, plan: Plan, problem: Problem, table: Passes) -> None:
     """Refuse a table that does not offer what the queries of a plan need. No record is read.
 
     The error names the solvers that can plan the problem, by their defaults, and run on the table.
     """
-    needs = needs_of(type(solver), plan)
-    if not can(table, needs):
-        others = [kind.__name__ for kind in SOLVERS.values() if can_instead(kind, plan, problem, table)]
+    if not is_able(solver, plan, table):
+        needs = solver.needs(plan)
+        others = [
+            kind.__name__ + " with its defaults" * isinstance(solver, kind)
+            for kind in SOLVERS.values()
+            if can_instead(kind, plan, problem, table)
+        ]
         raise refusal(table, needs, type(solver).__name__, others)
 
 

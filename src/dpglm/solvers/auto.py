@@ -3,31 +3,64 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 
+from ..errors import UnsupportedProblem
 from ..penalties import Separable
-from ..problem import Problem
-from .base import AnySolver
+from .base import AnySolver, Task
 from .coordinate_descent import CoordinateDescent
 from .dual_coordinate_descent import DualCoordinateDescent
 from .gradient_descent import GradientDescent
+from .objective_perturbation import ObjectivePerturbation, reach
 
 UNEQUAL = 4.0
 """From this ratio of the largest to the smallest declared feature bound on, columns count as unequal."""
 
+FLATTEST = 1e-4
+"""Least strength of all quadratic terms over the smoothness where passes count: weaker ones take more."""
 
-def suited(problem: Problem, n_features: int) -> AnySolver:
-    """The solver that suits the problem.
+
+def suited(task: Task) -> AnySolver:
+    """The solver that suits the problem and the table.
 
     Gradient descent gives every feature the same step and the same noise, so noise hides small columns. If
     the declared bounds of columns are unequal, it is coordinate descent, which scales both to each column;
-    else gradient descent. For a loss whose slope jumps, as the hinge, it is dual coordinate descent.
+    else gradient descent. For a loss whose slope jumps, as the hinge, it is dual coordinate descent. A table
+    that is not resident is read anew in every pass: there it is the solver with the fewest passes.
     """
+    problem = task.problem
+    if not task.resident:
+        return _with_few_passes(task)
     if not math.isfinite(problem.loss.smoothness()):
         return DualCoordinateDescent()
     if problem.bounds.feature is not None and isinstance(problem.penalty, Separable):
-        limits = problem.bounds.features(n_features)
+        limits = problem.bounds.features(task.p)
         if np.max(limits) >= UNEQUAL * np.min(limits):
             return CoordinateDescent()
     return GradientDescent()
+
+
+def _with_few_passes(task: Task) -> AnySolver:
+    """Objective perturbation if it keeps to the budget and reaches all predictions, else gradient descent."""
+    problem = task.problem
+    if not math.isfinite(problem.loss.smoothness()):
+        raise UnsupportedProblem(
+            f"solver='auto' takes dual coordinate descent for the {problem.loss.name} loss, which needs a "
+            "resident table: on others use GradientDescent with a step_size, or a loss of bounded curvature, "
+            "as smoothed_hinge or huber"
+        )
+    if not task.private:
+        return GradientDescent()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            plan = ObjectivePerturbation().plan_for(task)
+        except UnsupportedProblem:
+            return GradientDescent()
+    least = FLATTEST * problem.smoothness(task.p) - problem.penalty.strong_convexity
+    near, width = reach(problem, task.p, max(plan.quadratic, least))
+    if near < width:
+        return GradientDescent()
+    return ObjectivePerturbation(quadratic=least if plan.quadratic < least else None)

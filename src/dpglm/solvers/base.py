@@ -25,8 +25,10 @@ from ..penalties import Penalty, Zero
 from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
-from ..queries import ClippedGradient
+from ..queries import QUERIES, ClippedGradient
 from ..queries.base import LARGEST_CLIP, LEAST_CLIP, require_enforceable
+from ..tables import Capability
+from .defaults import MOST_PASSES
 
 PlanType = TypeVar("PlanType", bound=Plan)
 
@@ -72,14 +74,18 @@ class AuditCase:
 
 @dataclass(frozen=True)
 class Task:
-    """What a plan is made for: the problem, the size n x p of the table, the budget. All of it is public."""
+    """What a plan is made for: the problem, the size n x p of the table, the budget. All of it is public.
+
+    ``resident`` states whether the table stays in memory; if not, it is read anew in every pass.
+    """
 
     problem: Problem
     n: int
     p: int
     budget: Budget
     neighbours: Neighbours
-    fits: int
+    fits: int = 1
+    resident: bool = True
 
     @property
     def facts(self) -> tuple[int, int, Budget, Neighbours, int]:
@@ -105,6 +111,10 @@ class Task:
     def noise(self) -> float:
         """Noise of one pass (`noise_of_one_pass`); 0 without a budget."""
         return noise_of_one_pass(self.n, self.budget, self.neighbours, self.fits) if self.private else 0.0
+
+    def affordable(self, steps: int) -> int:
+        """A default number of steps that read the table once each: fewer if every pass reads it anew."""
+        return steps if self.resident else min(steps, MOST_PASSES)
 
     def batches(self, batch_size: int | None) -> Sampling:
         """Poisson batches of this expected size; without one, or as large as the table, all records."""
@@ -150,14 +160,24 @@ class Solver(ABC, Generic[PlanType]):
                 require_enforceable(name, value)
 
     def plan(
-        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1
-    ) -> PlanType:
-        """Everything that ``run`` will release, with the least noise that keeps within the budget."""
-        return self.plan_for(Task(problem, n, p, budget, neighbours, fits))
+        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, fits: int = 1,
+        resident: bool = True,
+    ) -> PlanType:  # fmt: skip
+        """Everything that ``run`` will release, with the least noise that keeps within the budget.
+
+        ``resident`` states whether the table stays in memory.
+        """
+        return self.plan_for(Task(problem, n, p, budget, neighbours, fits, resident))
 
     @abstractmethod
     def plan_for(self, task: Task) -> PlanType:
         """The plan for a task, calibrated."""
+
+    @classmethod
+    def needs(cls, plan: PlanType) -> frozenset[Capability]:
+        """What a table must offer beyond passes for a run of a plan: what its queries need."""
+        asked = {release.query for release in plan.releases} or {cls.exact_query}
+        return frozenset(need for query in QUERIES if query.name in asked for need in query.needs)
 
     @classmethod
     @abstractmethod

@@ -39,6 +39,10 @@ class CoordinateDescentPlan(Plan):
     second_moments: Source
     periods: int
 
+    def _passes_of_a_fit(self) -> None:
+        """None: it reads single columns of a resident table."""
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class CoordinateDescent(Solver[CoordinateDescentPlan]):

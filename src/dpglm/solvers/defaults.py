@@ -17,6 +17,9 @@ PREDICTION_NOISE = 0.3
 MOST_PRIVATE_STEPS = 500
 """More steps cost time and gain little."""
 
+MOST_PASSES = 200
+"""More steps that read a table anew are not taken by default (docs/defaults.md)."""
+
 CROSSING_STEP = 0.08
 """Share of half the range of targets that a step may cross if the loss turns linear inside the range."""
 

@@ -50,6 +50,10 @@ class DualCoordinateDescentPlan(Plan):
     overlap: float
     average: bool
 
+    def _passes_of_a_fit(self) -> None:
+        """None: it reads the rows of batches, and keeps a number for each, of a resident table."""
+        return None
+
 
 @dataclass(frozen=True)
 class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):

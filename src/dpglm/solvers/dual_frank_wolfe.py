@@ -14,12 +14,12 @@ from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import Exponential, Gaussian
 from ..penalties import L2, AnyFeature, Cardinality, ElasticNet, Submodular
-from ..plan import Plan, Releasable, Release
+from ..plan import PassCount, Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import DualVertices, Minimiser
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .output_perturbation import default_clip, minimiser
+from .output_perturbation import default_clip, minimiser, passes_of_search, steps_of_search
 
 _USUAL_STEPS = 10
 
@@ -34,6 +34,11 @@ class DualFrankWolfePlan(Plan):
     clip: float
     strength: float
     sparse: bool
+    search_steps: int
+
+    def _passes_of_a_fit(self) -> PassCount:
+        """Each release searches for a minimiser."""
+        return passes_of_search(self.search_steps).times(sum(release.count for release in self.releases))
 
 
 @dataclass(frozen=True)
@@ -79,12 +84,14 @@ class DualFrankWolfe(Solver[DualFrankWolfePlan]):
         norm = _norm(task.problem)
         require_smooth(task.problem, type(self).__name__)
         releases: tuple[Release, ...] = ()
-        steps, clip = STEPS_WITHOUT_NOISE, 0.0
+        steps, clip, search = STEPS_WITHOUT_NOISE, 0.0, 0
         if task.private:
             steps = int(self.steps or _USUAL_STEPS)
             clip = task.enforced(default_clip(task.problem, task.p, task.noise, self.clip))
-            releases = self._releases(task, norm, clip, steps)
-        return DualFrankWolfePlan(*task.facts, releases, steps, clip, norm.l2, self.sparse).calibrated()
+            query = _gradient(task.problem, norm, task.n, task.p, clip)
+            releases, search = self._releases(task, norm, query, steps), steps_of_search(query)
+        plan = DualFrankWolfePlan(*task.facts, releases, steps, clip, norm.l2, self.sparse, search)
+        return plan.calibrated()
 
     @classmethod
     def run(cls, plan: DualFrankWolfePlan, problem: Problem, curator: Curator) -> Result:
@@ -113,8 +120,7 @@ class DualFrankWolfe(Solver[DualFrankWolfePlan]):
             opposed(replace(two_steps, steps=1), 1, cardinality, fit_intercept=True, crowd=7),
         )
 
-    def _releases(self, task: Task, norm: Submodular, clip: float, steps: int) -> tuple[Release, ...]:
-        query = _gradient(task.problem, norm, task.n, task.p, clip)
+    def _releases(self, task: Task, norm: Submodular, query: Minimiser, steps: int) -> tuple[Release, ...]:
         theta = partial(
             equal_releases, Minimiser.name, Gaussian,
             sensitivity=query.sensitivity(task.neighbours), entries=task.dimension,

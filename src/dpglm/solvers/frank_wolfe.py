@@ -15,9 +15,10 @@ from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import STRUCTURES, Exponential, Gaussian
 from ..penalties import L1Ball
-from ..plan import Plan, Releasable
+from ..plan import PassCount, Plan, Releasable
 from ..problem import Problem
-from ..queries import InterceptSlope, VertexScores
+from ..queries import PLAIN, InterceptSlope, VertexScores
+from ..tables import Capability, RowsAndColumns
 from .averaging import last_quarter
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import require_bounded_slopes
@@ -43,6 +44,9 @@ class FrankWolfePlan(Plan):
     selection: str
     refresh: float
 
+    def _passes_of_a_fit(self) -> PassCount | None:
+        return super()._passes_of_a_fit() if self.selection in PLAIN else None
+
 
 @dataclass(frozen=True)
 class FrankWolfe(Solver[FrankWolfePlan]):
@@ -67,7 +71,8 @@ class FrankWolfe(Solver[FrankWolfePlan]):
         How the vertex is found. "heap" is the plain maximum, only for an infinite epsilon, where it is the
         default; all others have the same law if ``refresh`` is 0. "lazy", the default for a finite epsilon,
         computes few sums. The others keep all of them, and so does "lazy" if bounds are so wide that the
-        rounding of margins could exceed the noise.
+        rounding of margins could exceed the noise. A table that is not in memory is read once in each step,
+        with "gumbel", which is the default there, or "heap".
     refresh : float
         Tolerance of kept sums. A step shrinks all coefficients. The slopes of records with the selected
         feature are recomputed at every step, all others once coefficients have shrunk by this share. So a
@@ -108,10 +113,12 @@ class FrankWolfe(Solver[FrankWolfePlan]):
         if self.selection is not None and (self.selection == "heap") == task.private:
             why = "is without noise, for an infinite epsilon" if task.private else "adds noise: use 'heap'"
             raise UnsupportedProblem(f"selection {self.selection!r} {why}")
-        selection = self.selection or ("lazy" if task.private else "heap")
+        usual = "lazy" if task.resident else "gumbel"
+        selection = self.selection or (usual if task.private else "heap")
         steps, clip, intercept_clip = STEPS_WITHOUT_NOISE, self.clip or math.inf, math.inf
         if task.private:
             steps, clip, intercept_clip = default_settings(problem, p, task.noise, self.clip, radius)
+            steps = task.affordable(steps)
         steps, clip = int(self.steps or steps), task.enforced(clip)
         if problem.fit_intercept:
             task.enforced(intercept_clip, "clip of the intercept")
@@ -132,6 +139,11 @@ class FrankWolfe(Solver[FrankWolfePlan]):
             *task.facts, tuple(releases), steps, clip, intercept_clip, self.step_size, self.average,
             selection, self.refresh,
         ).calibrated()  # fmt: skip
+
+    @classmethod
+    def needs(cls, plan: FrankWolfePlan) -> frozenset[Capability]:
+        plain = not plan.releases or plan.selection in PLAIN
+        return super().needs(plan) | (frozenset() if plain else {RowsAndColumns})
 
     @classmethod
     def run(cls, plan: FrankWolfePlan, problem: Problem, curator: Curator) -> Result:

@@ -39,7 +39,8 @@ class GradientDescent(Solver[GradientDescentPlan]):
     Parameters
     ----------
     steps : int, optional
-        Number of steps.
+        Number of steps. By default it follows from the budget: at most 500, or 200 if the table is read anew
+        in every pass.
     clip : float, optional
         Largest L2 norm of one record's gradient; longer ones are scaled down to it.
     step_size : float, optional
@@ -67,7 +68,8 @@ class GradientDescent(Solver[GradientDescentPlan]):
         if self.step_size is None or not task.private:
             require_smooth(task.problem, type(self).__name__)
         if task.private:
-            steps, clip, step_size = default_settings(task.problem, task.p, task.noise, self.clip)
+            most = task.affordable(MOST_PRIVATE_STEPS)
+            steps, clip, step_size = default_settings(task.problem, task.p, task.noise, self.clip, most)
             step_size = float(self.step_size or step_size)
         else:
             steps, clip, step_size = STEPS_WITHOUT_NOISE, self.clip or math.inf, 0.0
@@ -105,12 +107,17 @@ class GradientDescent(Solver[GradientDescentPlan]):
         )
 
 
-def default_settings(problem: Problem, p: int, noise: float, clip: float | None) -> tuple[int, float, float]:
-    """(steps, clip, step_size) of gradient descent; a clip that is given is kept (docs/defaults.md)."""
+def default_settings(
+    problem: Problem, p: int, noise: float, clip: float | None, most: int = MOST_PRIVATE_STEPS
+) -> tuple[int, float, float]:
+    """(steps, clip, step_size) of gradient descent; a clip that is given is kept (docs/defaults.md).
+
+    There are at most ``most`` steps.
+    """
     clip, fraction = clip_of_gradients(problem, p, noise, clip)
     smoothness, stretch = problem.smoothness(p), problem.stretch()
     time = PREDICTION_NOISE * stretch / (noise * fraction)
     if problem.penalty.strong_convexity > 0:
         time = min(time, max(1.0, 5 * smoothness / problem.penalty.strong_convexity))
-    steps = min(max(math.ceil(time), 1), MOST_PRIVATE_STEPS)
+    steps = min(max(math.ceil(time), 1), most)
     return steps, clip, min(time / steps, max(LONGEST_STEP, CROSSING_STEP * stretch)) / smoothness

@@ -19,6 +19,7 @@ from ..penalties import Separable
 from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import RULES, CoordinateRule, CoordinateScores, SecondMoments
+from ..tables import Capability, Columns
 from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .defaults import MOST_PRIVATE_STEPS, require_bounded_slopes
 from .moments import CORNERS, SOURCES, Moments, Source, require_separable, second_moments, typical_row
@@ -59,7 +60,8 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
     M_j is the curvature of the mean loss along coordinate j: the loss's smoothness times the second moment
     of feature j. It scales the scores, sets the step and, by C_j = C sqrt(M_j / tr M), the clip of each
     coordinate, so that all scores have one sensitivity. Only the selected slope is released, so the noise
-    does not grow with the number of features: for models with few large coefficients among many.
+    does not grow with the number of features: for models with few large coefficients among many. A step reads
+    a dense table once, of a sparse table in memory only what the last step changed.
 
     Parameters
     ----------
@@ -132,6 +134,7 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
             steps, clip, step_size = default_settings(
                 problem, p, task.noise, self.clip, *typical_row(source, problem, p)
             )
+            steps = task.affordable(steps)
         steps, clip, moved = int(self.steps or steps), task.enforced(self.clip or clip), task.moved
         first, left = moments.releases(source, task)
         rest = left / steps
@@ -155,6 +158,11 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
             return planned(gaussian)
         # Both have the same deviation before they are scaled to the budget: the smaller factor wins.
         return min(planned(gaussian), planned(laplace), key=_selection_noise)
+
+    @classmethod
+    def needs(cls, plan: GreedyCoordinateDescentPlan) -> frozenset[Capability]:
+        # Without noise a fit takes thousands of steps, which no table is read anew for.
+        return super().needs(plan) | (frozenset() if plan.budget.private else {Columns})
 
     @classmethod
     def run(cls, plan: GreedyCoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:

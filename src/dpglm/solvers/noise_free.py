@@ -47,6 +47,6 @@ def largest_curvature(apply: Map, dimension: int) -> float:
 
 def minimise(gradient: Map, prox: Prox, smoothness: float, w: Vector, max_steps: int) -> Result:
     """Accelerated proximal steps until one is no longer than 1e-8 of the first."""
-    steps = Steps(gradient, prox, 1.0 / smoothness if smoothness > 0 else 1.0)
+    steps = Steps.of(gradient, prox, 1.0 / smoothness if smoothness > 0 else 1.0)
     w, _ = accelerated(steps, w, _SETTLED, max_steps, relative=True)
     return Result(w, steps.taken)

@@ -1,0 +1,43 @@
+"""How the records of an audit are held: in memory, or read block by block in every pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..arrays import Vector
+from ..data import as_data
+from ..data.stream import Stream
+from ..data.streamed import Streamed
+from ..data.summed import Summed
+from ..problem import Problem
+
+Holding = Callable[[Vector, Vector, Problem], Summed]
+"""From rows and targets to records inside the bounds of a problem."""
+
+_ROWS_A_BLOCK = 3
+
+
+def in_memory(X: Vector, y: Vector, problem: Problem) -> Summed:
+    """Resident records."""
+    return as_data(X, y, problem.bounds, problem.constant(X.shape[1]))
+
+
+def on_a_stream(X: Vector, y: Vector, problem: Problem) -> Summed:
+    """Records that are read in small blocks."""
+    return streamed(Stream(lambda: blocks(X, y), *X.shape), problem)
+
+
+def blocks(X: Vector, y: Vector) -> Iterator[tuple[Vector, Vector]]:
+    """The rows and targets of small blocks."""
+    for start in range(0, len(y), _ROWS_A_BLOCK):
+        here = slice(start, start + _ROWS_A_BLOCK)
+        yield X[here], y[here]
+
+
+def streamed(stream: Stream, problem: Problem) -> Streamed:
+    """The records of a stream whose blocks are numbers already."""
+    return Streamed(stream, _as_they_are, problem.bounds, problem.constant(stream.n_features))
+
+
+def _as_they_are(rows: object, targets: object) -> tuple[object, Vector]:
+    return rows, targets  # type: ignore[return-value]  # blocks of this file
