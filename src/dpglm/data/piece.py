@@ -86,8 +86,8 @@ class Stored(ABC):
         """The same from terms of twice the precision, on three grids (see ``kernels.precise``)."""
 
     @abstractmethod
-    def clipped(self, limit: Vector) -> Self:
-        """The table with entry j of each row cut to [-limit_j, limit_j]."""
+    def clipped(self, low: Vector, high: Vector) -> Self:
+        """The table with entry j of each row cut to [low_j, high_j]."""
 
     @abstractmethod
     def without(self, dropped: NDArray[np.bool_]) -> Self:
