@@ -14,7 +14,7 @@ from ..arrays import Vector
 from ..bounds import rounded_inward
 from ..kernels.arguments import BothWays, CoordinateSteps, DualSteps, Form, RowFacts
 from ..tables import Weighed
-from .piece import Index, Steps, Stored
+from .piece import Index, Steps, Stored, taken
 from .sums import FreshSums
 
 if TYPE_CHECKING:
@@ -112,6 +112,9 @@ class Dense(Stored):
         from ..kernels import precise
 
         precise.dense_gradient(self.X, index, first, facts, form, w, clip, rounding, out)
+
+    def dense(self, index: Index, first: int, count: int) -> Vector:
+        return np.ascontiguousarray(self.X[taken(index, first, count)], dtype=np.float64)
 
     def _by_columns(self, index: Index) -> bool:
         """Whether a pass is faster column by column."""

@@ -15,7 +15,7 @@ from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps
 from ..tables import Weighed
 from .conversion import ScipyTable, converted, unsigned
 from .parts import in_ranges, parts_of
-from .piece import Index, Steps, Stored
+from .piece import Index, Steps, Stored, taken
 from .sums import KeptSums, weighed
 
 Number = TypeVar("Number", bound=np.floating)
@@ -103,6 +103,10 @@ class Sparse(Stored):
         from ..kernels import precise
 
         precise.sparse_gradient(self.by_rows.unsigned, index, first, facts, form, w, clip, rounding, out)
+
+    def dense(self, index: Index, first: int, count: int) -> Vector:
+        rows: Vector = self.by_rows.X[taken(index, first, count)].toarray().astype(np.float64)
+        return rows
 
     def clipped(self, low: Vector, high: Vector) -> Self:
         from ..kernels.compressed import cut_entries

@@ -8,6 +8,8 @@ from .dual_vertices import DualVertices
 from .gradient import ClippedGradient
 from .intercept import InterceptSlope
 from .minimiser import Minimiser
+from .moments import Moments
+from .score_and_curvature import ScoreAndCurvature
 from .scores import RULES, CoordinateScores
 from .second_moments import SecondMoments
 from .vertices import VertexScores
@@ -20,6 +22,8 @@ QUERIES: tuple[type[Query], ...] = (
     DualVertices,
     InterceptSlope,
     Minimiser,
+    Moments,
+    ScoreAndCurvature,
     SecondMoments,
     VertexScores,
 )
@@ -37,7 +41,9 @@ __all__ = [
     "DualVertices",
     "InterceptSlope",
     "Minimiser",
+    "Moments",
     "Query",
+    "ScoreAndCurvature",
     "SecondMoments",
     "VertexScores",
     "WorstCase",
