@@ -132,20 +132,18 @@ class Inference:
     def _blocks(self, asked: str) -> tuple[Coefficients, ...]:
         """Coefficients with their errors on the scale of the columns; one block for each fit."""
         check_is_fitted(self)
-        stated = getattr(self, "_uncertainty", None)
+        stated, problem = getattr(self, "_uncertainty", None), self._fitted_problem
         if stated is None:
             raise NotReleased(
                 f"this {type(self).__name__} has no {asked}: {self.plan_.solver} with penalty "
-                f"{self._fitted_problem.penalty!r} does not release how far coefficients may be off. Use "
-                'solver=Newton() of dpglm.solvers without a penalty, which is C=float("inf"), alpha=0, '
-                "penalty=None or LinearRegression"
+                f"{problem.penalty!r} does not release how far coefficients may be off. Use solver=Newton() "
+                "of dpglm.solvers, which serves the logistic and squared losses without a penalty: "
+                'C=float("inf"), alpha=0, penalty=None or LinearRegression'
             )
         names = tuple(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
         rows, intercepts = self._rows_of_coef(), np.ravel(self.intercept_)
-        scale = self._fitted_problem.join(
-            np.ones(len(names)), self._fitted_problem.constant(self.n_features_in_)
-        )
-        if self._fitted_problem.fit_intercept:
+        scale = problem.join(np.ones(len(names)), problem.constant(self.n_features_in_))
+        if problem.fit_intercept:
             names, rows = (*names, INTERCEPT), np.column_stack([rows, intercepts])
         scales = np.outer(scale, scale)
         return tuple(
