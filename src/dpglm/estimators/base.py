@@ -39,6 +39,7 @@ from ..solvers import AnySolver, Result, Task
 from ..solvers.base import positive_count
 from .columns import column_apart
 from .docs import estimator
+from .inference import Inference, uncertainty_of
 from .inputs import Labels, Table, numeric_table
 from .streams import (
     BlockReader,
@@ -57,7 +58,7 @@ Targets = TypeVar("Targets", bound=Labels)
 
 
 @estimator
-class PrivateGLM(BaseEstimator):
+class PrivateGLM(Inference, BaseEstimator):
     """Common part of the estimators; subclasses say their loss and targets, and may choose the penalty."""
 
     epsilon: float = field(default=1.0, kw_only=False)
@@ -206,6 +207,7 @@ class PrivateGLM(BaseEstimator):
                 stacklevel=3,
             )
         self._fitted_problem = problem
+        self._uncertainty = uncertainty_of(results)
         gaps = [result.gap for result in results if result.gap is not None]
         if gaps:
             self.gap_ = max(gaps)
