@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "kernels": set(),
     "tables": {"kernels"},
     "data": {"bounds", "entries", "kernels", "losses", "progress", "tables"},
-    "queries": {"data", "kernels", "losses", "mechanisms", "penalties", "privacy", "tables"},
+    "queries": {"bounds", "data", "kernels", "losses", "mechanisms", "penalties", "privacy", "tables"},
     "mechanisms": {"accounting", "kernels", "privacy"},
     "problem": {"losses", "penalties", "bounds"},
     "plan": {"mechanisms", "accounting", "privacy", "display"},

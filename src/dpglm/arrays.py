@@ -14,7 +14,10 @@ Vector = NDArray[np.float64]
 ROUNDING = 1.5 * 2.0**52
 """So many steps of a grid, added to a number, round it to the grid; to take them away again is exact."""
 
-_MOST_BITS, _WORD_BITS = 50, 61
+COORDINATE_BITS = 23
+"""Binary digits of a record's public coordinates, which lie in [-1, 1]."""
+
+_MOST_BITS, _WORD_BITS, _EXACT_BITS = 50, 61, 53
 _SPLIT = 2.0**27 + 1.0
 
 
@@ -111,6 +114,15 @@ def grid_of_terms(limit: float, n_records: int) -> float:
 def finer_grid(grid: float, n_records: int) -> float:
     """The grid of what rounding n terms to a grid leaves of them."""
     return math.ldexp(grid, -bits_of_terms(n_records))
+
+
+def on_column_grids(matrix: Vector) -> Vector:
+    """A matrix whose product with public coordinates is exact: each column is on a grid of its own."""
+    bits = _EXACT_BITS - COORDINATE_BITS - len(matrix).bit_length()
+    largest = np.abs(matrix).max(axis=0, initial=0.0)
+    grid = np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1] - bits)
+    rounded: Vector = np.rint(matrix / grid) * grid
+    return rounded
 
 
 def cache_lines(count: int) -> Vector:

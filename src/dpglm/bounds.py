@@ -17,6 +17,23 @@ SMALLEST, LARGEST = 1e-50, 1e50
 """Bounds outside this range would let squares and products of bounded numbers underflow or overflow."""
 
 
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Public coordinates of a row: features moved and scaled into [-1, 1], then 1 if there is an intercept.
+
+    A null record has coordinates of 0.
+    """
+
+    middle: Vector
+    half: Vector
+    intercept: bool
+
+    @property
+    def dimension(self) -> int:
+        """How many there are."""
+        return len(self.middle) + self.intercept
+
+
 Ends = float | Vector
 Feature = Ends | tuple[Ends, Ends]
 """Largest absolute values, or low and high ends of ranges."""
@@ -99,6 +116,14 @@ class Bounds:
                 )
         low, high = (np.broadcast_to(end, n_features).astype(np.float64) for end in self._ends)
         return np.maximum(low, -norm), np.minimum(high, norm)
+
+    def coordinates(self, n_features: int, intercept: bool) -> Coordinates:
+        """Coordinates in which every range is [-1, 1]; without an intercept nothing is moved."""
+        low, high = self.ranges(n_features)
+        if not intercept:
+            high = np.maximum(-low, high)
+            low = -high
+        return Coordinates((low + high) / 2, (high - low) / 2, intercept)
 
     @property
     def ranges_contain_zero(self) -> bool:

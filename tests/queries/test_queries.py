@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dpglm import Bounds, Neighbours, queries
+from dpglm.bounds import Coordinates
 from dpglm.data import as_data
-from dpglm.data.products import Coordinates
 from dpglm.losses import LOSSES, LogCosh, Logistic, Squared
 from dpglm.penalties import L2
 from dpglm.testing import check_query
@@ -64,6 +64,10 @@ CASES = [
         (score_and_curvature(loss, constant), REALS, constant)
         for loss in (Logistic(), LogCosh(0.3))
         for constant in (0.0, 1.0)
+    ),
+    *(
+        (queries.Deviance(loss, Coordinates(np.zeros(4), np.ones(4), True), 0.7, 4), REALS, 1.0)
+        for loss in (Logistic(), LogCosh(0.3))
     ),
     *((queries.InterceptSlope(cls(), 0.4), REALS if cls.kind != "count" else COUNTS, 0.5) for cls in LOSSES),
     (minimiser(Logistic(), 1.0), REALS, 1.0),

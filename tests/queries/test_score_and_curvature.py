@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpglm import Bounds, Neighbours
+from dpglm.bounds import Coordinates
 from dpglm.data import as_data
-from dpglm.data.products import Coordinates
 from dpglm.losses import Huber, LogCosh, Logistic
 from dpglm.queries import ScoreAndCurvature
 from dpglm.testing import check_query

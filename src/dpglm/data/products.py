@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import ROUNDING, Total, Vector
+from ..arrays import COORDINATE_BITS, ROUNDING, Total, Vector
+from ..bounds import Coordinates
 from ..kernels.arguments import Form, Soft
 from ..losses import Loss
 from .terms import Term
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from .records import Records
 
 _ROWS_A_CHUNK, _ENTRIES_A_CHUNK = 1 << 12, 1 << 17
-_MOST_BITS, _WORD_BITS, _EXACT_BITS = 20, 61, 53
-_COORDINATE_BITS = 23
+_MOST_BITS, _WORD_BITS = 20, 61
 
 
 def bits_of_factors(n_records: int) -> int:
@@ -43,39 +43,14 @@ def grid_of_factors(limit: float, n_records: int) -> float:
     return math.ldexp(1.0, math.frexp(limit * (1 + 2.0**-20))[1] - bits_of_factors(n_records))
 
 
-def on_column_grids(matrix: Vector) -> Vector:
-    """A matrix whose product with coordinates is exact: each column is rounded to a grid of its own."""
-    matrix = np.asarray(matrix, dtype=np.float64)
-    bits = _EXACT_BITS - _COORDINATE_BITS - len(matrix).bit_length()
-    largest = np.abs(matrix).max(axis=0, initial=0.0)
-    grid = np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1] - bits)
-    rounded: Vector = np.rint(matrix / grid) * grid
-    return rounded
+def coordinates_of(rows: Records, coordinates: Coordinates) -> Vector:
+    """The coordinates of each record, rounded to a grid; 0 for a null record."""
+    from ..kernels.products import coordinates as write  # compiled code is loaded by those who use it
 
-
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    """Public coordinates of a row: features moved and scaled into [-1, 1], then 1 if there is an intercept.
-
-    A null record has coordinates of 0.
-    """
-
-    middle: Vector
-    half: Vector
-    intercept: bool
-
-    @property
-    def dimension(self) -> int:
-        return len(self.middle) + self.intercept
-
-    def of(self, rows: Records) -> Vector:
-        """The coordinates of each record, rounded to 2**-23."""
-        from ..kernels.products import coordinates  # compiled code is loaded by those who use it
-
-        out = np.empty((rows.n_records, self.dimension))
-        rounding = ROUNDING * 2.0**-_COORDINATE_BITS
-        coordinates(rows.dense, rows.scale, self.middle, 1.0 / self.half, rounding, out)
-        return out
+    out = np.empty((rows.n_records, coordinates.dimension))
+    rounding = ROUNDING * 2.0**-COORDINATE_BITS
+    write(rows.dense, rows.scale, coordinates.middle, 1.0 / coordinates.half, rounding, out)
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +101,7 @@ class MomentRows(CrossProducts):
 
         last = np.where(rows.scale > 0, self.target_scale * (rows.y - self.target_middle), 0.0)
         factors = np.empty((rows.n_records, self.coordinates.dimension + 1))
-        moment_rows(self.coordinates.of(rows), last, self.norm, ROUNDING * self.grid, factors)
+        moment_rows(coordinates_of(rows, self.coordinates), last, self.norm, ROUNDING * self.grid, factors)
         out += _upper(factors, self.grid)
 
 
@@ -169,7 +144,7 @@ class JointRows(CrossProducts):
         from ..kernels.products import joint_rows
 
         d, (bent, pulled) = self.transform.shape[1], self.grids
-        products = self.coordinates.of(rows) @ np.column_stack([self.transform, self.w])
+        products = coordinates_of(rows, self.coordinates) @ np.column_stack([self.transform, self.w])
         u, z = np.ascontiguousarray(products[:, :d]), np.ascontiguousarray(products[:, d])
         v, q = np.empty_like(u), np.empty_like(u)
         soft = Soft(
@@ -187,6 +162,34 @@ class JointRows(CrossProducts):
         out[:size] += _upper(v, bent)
         out[size : 2 * size] += _upper(q, pulled)
         out[2 * size :] += (q.sum(axis=0) / pulled).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class LossValues(CrossProducts):
+    """The loss of each record at w, cut to at most ``most``."""
+
+    loss: Loss
+    most: float
+    w: Vector
+
+    @property
+    def grid(self) -> float:
+        """The grid of the values."""
+        return grid_of_factors(self.most, self.n_records)
+
+    def entries(self, n_features: int) -> int:
+        return 1
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return Total(steps, self.grid)
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        from ..kernels.products import loss_values
+
+        values = np.empty(rows.n_records)
+        z = coordinates_of(rows, self.coordinates) @ self.w
+        loss_values(z, rows.y, rows.scale, Form.of(self.loss), self.most, ROUNDING * self.grid, values)
+        out += (values.sum() / self.grid).astype(np.int64)
 
 
 def triangle(d: int) -> int:

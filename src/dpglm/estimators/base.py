@@ -171,6 +171,8 @@ class PrivateGLM(Inference, BaseEstimator):
                 PrivacyWarning,
                 stacklevel=3,
             )
+        if plan.warning is not None:
+            warnings.warn(plan.warning, PrivacyWarning, stacklevel=3)
         if self.verbose:
             print(plan)
         _warn_of_strong_l1(problem, p)

@@ -8,10 +8,11 @@ import numpy as np
 
 from .arguments import Floats, Form
 from .compiled import compiled, part
-from .primitives import cut, exp, soft, tanh, within
+from .primitives import cut, exp, log1p, soft, tanh, within
 
 SQUARED, LOGISTIC, HUBER, SMOOTHED_HINGE, POISSON, HINGE, EPSILON_INSENSITIVE, LOG_COSH = range(8)
 _LARGEST_EXPONENT = 700.0
+_LOG2 = 0.6931471805599453
 _LEAST_WEIGHT = 1e-300
 
 
@@ -51,6 +52,15 @@ def curvature(form: Form, z: float, y: float, here: float) -> float:
     if form.code == LOG_COSH:
         return 1.0 - (here / form.parameter) * (here / form.parameter)
     return 0.0
+
+
+@part
+def value(form: Form, z: float, y: float) -> float:
+    """The logistic or the log-cosh loss."""
+    if form.code == LOGISTIC:
+        return max(-y * z, 0.0) + log1p(exp(-min(abs(z), _LARGEST_EXPONENT)))
+    size = abs(z - y) / form.parameter
+    return form.parameter * form.parameter * (size - _LOG2 + log1p(exp(-min(2.0 * size, _LARGEST_EXPONENT))))
 
 
 @part

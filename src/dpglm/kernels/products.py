@@ -10,7 +10,7 @@ import math
 
 from .arguments import Floats, Form, Soft
 from .compiled import compiled, part
-from .forms import curvature, slope
+from .forms import curvature, slope, value
 from .primitives import cut
 
 _LANES = 4
@@ -84,3 +84,13 @@ def joint_rows(
         for j in range(rows.shape[1]):
             bent[i, j] = (first * rows[i, j] + soft.rounding_bent) - soft.rounding_bent
             pulled[i, j] = (second * rows[i, j] + soft.rounding_pulled) - soft.rounding_pulled
+
+
+@compiled(nogil=True)
+def loss_values(
+    z: Floats, y: Floats, scale: Floats, form: Form, most: float, rounding: float, out: Floats
+) -> None:
+    """Write the loss of each record, cut and rounded; 0 for a row of scale 0."""
+    for i in range(z.size):
+        here = min(max(value(form, z[i], y[i]), 0.0), most) if scale[i] != 0.0 else 0.0
+        out[i] = (here + rounding) - rounding

@@ -3,6 +3,7 @@
 from .base import Query, WorstCase
 from .by_passes import PLAIN
 from .coordinate import CoordinateRule, CoordinateSums
+from .deviance import Deviance
 from .dual_step import DualForm, DualStep
 from .dual_vertices import DualVertices
 from .gradient import ClippedGradient
@@ -18,6 +19,7 @@ QUERIES: tuple[type[Query], ...] = (
     ClippedGradient,
     CoordinateScores,
     CoordinateSums,
+    Deviance,
     DualStep,
     DualVertices,
     InterceptSlope,
@@ -36,6 +38,7 @@ __all__ = [
     "CoordinateRule",
     "CoordinateScores",
     "CoordinateSums",
+    "Deviance",
     "DualForm",
     "DualStep",
     "DualVertices",

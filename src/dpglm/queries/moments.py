@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Total, Vector
-from ..data.products import Coordinates, MomentRows, symmetric
+from ..bounds import Coordinates
+from ..data.products import MomentRows, symmetric
 from ..data.summed import Summed
 from ..privacy import Neighbours
 from .base import Query, WorstCase

@@ -8,8 +8,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ..arrays import Total, Vector
-from ..data.products import Coordinates, JointRows, on_column_grids, symmetric, triangle
+from ..arrays import Total, Vector, on_column_grids
+from ..bounds import Coordinates
+from ..data.products import JointRows, symmetric, triangle
 from ..data.summed import Summed
 from ..data.terms import Bent, Gradient, Scattered
 from ..losses import Loss

@@ -184,7 +184,7 @@ class Solver(ABC, Generic[PlanType]):
                 positive_count(**{name: value})
             elif name in _LEVELS and value is not None:
                 strict.positive(name, value)
-            elif name.endswith("share"):
+            elif name.endswith("share") and (value, getattr(type(self), name, value)) != (None, None):
                 strict.number(name, value, "strictly between 0 and 1", lambda share: 0 < share < 1)
             if name == "clip" and value is not None:
                 require_enforceable(name, value)

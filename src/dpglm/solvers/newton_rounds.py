@@ -7,15 +7,12 @@ record is u = coordinates @ transform. The page docs/inference.md explains the m
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..arrays import Vector
 from ..queries.score_and_curvature import Parts
-
-NEAR_MOST = 1.5
-"""Of the norm of typical records, what a bound on predictions allows for."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +66,11 @@ class State:
     root: Vector
     covariance: Vector
     variance: float = 0.0
-    estimates: tuple[Estimate, ...] = field(default=())
 
     @property
     def transform(self) -> Vector:
         """The matrix that takes coordinates to the metric."""
-        transform: Vector = np.linalg.inv(self.root).T
-        return transform
+        return inverse_of(self.root).T
 
     @property
     def error(self) -> float:
@@ -89,7 +84,7 @@ def linear_start(moments: Vector, noise: float, a: float, n: int) -> State:
     d = len(moments) - 1
     gram, cross, square = moments[:d, :d], moments[:d, d] / a, float(moments[d, d]) / a**2
     raised, _ = floored(gram, noise * math.sqrt(d))
-    inverse = np.linalg.inv(raised)
+    inverse = inverse_of(raised)
     w = inverse @ cross
     size = float(w @ w)
     spread = noise**2 * ((1 / a**2 + size) * np.eye(d) + np.outer(w, w))
@@ -97,7 +92,7 @@ def linear_start(moments: Vector, noise: float, a: float, n: int) -> State:
     variance = max(residual / max(n - d, 1), 0.02 * max(square / n, 1e-6))
     covariance = inverse @ (variance * raised + spread) @ inverse
     above = math.sqrt(2) * noise * (size + 1 / a**2) / n  # one deviation of its own noise
-    return State(w, np.linalg.cholesky(raised / n), covariance, min(variance + above, 1.0))
+    return State(w, root_of(raised / n), covariance, min(variance + above, 1.0))
 
 
 def logistic_start(moments: Vector, noise: float, a: float, n: int, intercept: bool) -> tuple[State, float]:
@@ -106,10 +101,10 @@ def logistic_start(moments: Vector, noise: float, a: float, n: int, intercept: b
     gram, cross = moments[:d, :d], moments[:d, d] / a
     floor = noise * math.sqrt(d)
     raised, _ = floored(gram, floor)
-    ridged = np.linalg.inv(raised + 2 * floor * np.eye(d))
+    ridged = inverse_of(raised + 2 * floor * np.eye(d))
     slopes = ridged @ cross / 2
-    inverse = np.linalg.inv(raised)
-    state = State(slopes, np.linalg.cholesky(raised / n), inverse)
+    inverse = inverse_of(raised)
+    state = State(slopes, root_of(raised / n), inverse)
     if not intercept:
         return State(4 * slopes, state.root, inverse), 0.5
     share = min(max(0.5 + float(cross[-1]) / (2 * n), 0.02), 0.98)
@@ -121,16 +116,20 @@ def logistic_start(moments: Vector, noise: float, a: float, n: int, intercept: b
     return State(start, state.root, inverse), share
 
 
-def after_round(state: State, parts: Parts, noise: Deviations, typical: float) -> tuple[Estimate, Vector, Vector]:
+def after_round(
+    state: State, parts: Parts, noise: Deviations, typical: float
+) -> tuple[Estimate, Vector, Vector]:
     """The estimate of a round, its step in the metric, and the Hessian with small eigenvalues raised."""
     d = len(state.w)
     least = noise.hessian * math.sqrt(d)
     hessian, eigenvalues = floored(parts.hessian, least)
-    inverse = np.linalg.inv(hessian)
+    inverse = inverse_of(hessian)
     step = -inverse @ parts.gradient
     scores, _ = floored(parts.scores, 0.0)
     size = float(step @ step)
-    added = (noise.gradient**2 + noise.hessian**2 * size) * np.eye(d) + noise.hessian**2 * np.outer(step, step)
+    added = (noise.gradient**2 + noise.hessian**2 * size) * np.eye(d) + noise.hessian**2 * np.outer(
+        step, step
+    )
     back = state.transform
     estimate = Estimate(
         state.w + back @ step,
@@ -146,7 +145,7 @@ def moved(state: State, step: Vector, most: float, hessian: Vector, estimate: Es
     """The next start: a step of at most that norm, in the metric of the new Hessian."""
     norm = float(np.linalg.norm(step))
     step = step * min(1.0, most / norm) if norm > 0 else step
-    root = state.root @ np.linalg.cholesky(hessian / (np.trace(hessian) / len(step)))
+    root = state.root @ root_of(hessian / (np.trace(hessian) / len(step)))
     return State(state.w + state.transform @ step, root, estimate.sampling + estimate.noise)
 
 
@@ -155,12 +154,20 @@ def combined(estimates: list[Estimate]) -> Estimate:
     last = estimates[-1]
     if len(estimates) == 1 or not any(np.any(one.noise) for one in estimates):
         return last
-    precisions = [np.linalg.inv(one.noise) for one in estimates]
-    noise = np.linalg.inv(sum(precisions[1:], precisions[0]))
+    precisions = [inverse_of(one.noise) for one in estimates]
+    noise = inverse_of(sum(precisions[1:], precisions[0]))
     pulled = [precision @ one.w for precision, one in zip(precisions, estimates, strict=True)]
-    return Estimate(
-        noise @ sum(pulled[1:], pulled[0]), last.sampling, noise, last.curvature, last.step
-    )
+    return Estimate(noise @ sum(pulled[1:], pulled[0]), last.sampling, noise, last.curvature, last.step)
+
+
+def inverse_of(matrix: Vector) -> Vector:
+    """The inverse matrix."""
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+
+
+def root_of(matrix: Vector) -> Vector:
+    """The lower triangular root of a positive matrix."""
+    return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
 
 
 def noise_aware(inverse: Vector, covariance: Vector, noise: float) -> Vector:
