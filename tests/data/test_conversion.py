@@ -99,7 +99,11 @@ def test_norms_and_products_depend_neither_on_threads_nor_on_the_order_of_storag
         for block in (CSR(X), CSC(X.tocsc())):
             dense = [
                 table.by_rows.X.toarray()
-                for table in (block.clipped(-limit, limit), block.without(scale < 0.3), block.scaled_columns(scale))
+                for table in (
+                    block.clipped(-limit, limit),
+                    block.without(scale < 0.3),
+                    block.scaled_columns(scale),
+                )
             ]
             answers.append([block.row_norms, block.dot(scale[:150]), block.t_dot(scale), *dense])
     for answer in answers[1:]:

@@ -218,6 +218,8 @@ def _require_suited(task: Task) -> None:
             f"Newton needs a loss that states its joint_constant, as logistic, squared and log_cosh do: "
             f"{problem.loss.name} states none"
         )
+    if task.private:
+        problem.slope_bound()  # refuses targets in absurd units
     if task.p > MOST_FEATURES:
         raise UnsupportedProblem(
             f"Newton is for at most {MOST_FEATURES} features, the table has {task.p}: use GradientDescent"

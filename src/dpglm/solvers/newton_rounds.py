@@ -15,6 +15,9 @@ from ..arrays import Vector
 from ..queries.score_and_curvature import Parts
 
 
+_LEAST_EIGENVALUE = 1e-10
+
+
 @dataclass(frozen=True)
 class Deviations:
     """Deviations of the noise in the entries of a release: gradient, Hessian, covariance of the scores."""
@@ -179,6 +182,10 @@ def noise_aware(inverse: Vector, covariance: Vector, noise: float) -> Vector:
 
 
 def floored(matrix: Vector, floor: float) -> tuple[Vector, Vector]:
-    """A symmetric matrix with its eigenvalues raised to a floor, and the eigenvalues that it had."""
+    """A symmetric matrix with its eigenvalues raised to a floor, and the eigenvalues that it had.
+
+    The floor is at least a fraction of the largest eigenvalue, so that the result can be inverted.
+    """
     values, vectors = np.linalg.eigh(matrix)
+    floor = max(floor, _LEAST_EIGENVALUE * float(np.abs(values).max()))
     return (vectors * np.maximum(values, floor)) @ vectors.T, values
