@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 import dpglm
 from dpglm import Bounds, ElasticNet, GLMClassifier, GLMRegressor, Lasso, LinearRegression, Ridge, penalties
 from dpglm.errors import DpglmError, NotReleased
-from dpglm.solvers import GradientDescent
+from dpglm.solvers import GradientDescent, Newton
 from dpglm.solvers.base import Uncertainty
 
 from .small_table import LABELS, TARGET, N, P, X
@@ -285,3 +285,56 @@ def test_no_penalty_is_recognised_by_whatever_name(model):
 )
 def test_a_weak_penalty_is_one(model):
     assert not model._problem(100).penalty.is_zero
+
+
+def sandwich(rows, slopes, curvatures):
+    bread = np.linalg.inv(rows.T @ (rows * curvatures[:, None]))
+    return bread @ (rows.T @ (rows * np.square(slopes)[:, None])) @ bread
+
+
+def raw_table(n):
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"age": rng.uniform(18, 90, n), "income": rng.uniform(0, 2e5, n)})
+    return table, Bounds(feature=[(18, 90), (0, 200_000)]), rng
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(("epsilon", "tolerance"), [(math.inf, 1e-4), (300.0, 0.1)])
+def test_newton_states_the_sandwich_on_the_scale_of_the_columns(epsilon, tolerance, fit_intercept):
+    table, bounds, rng = raw_table(20_000)
+    rows = np.column_stack([table, np.ones(len(table))])[:, : 2 + fit_intercept]
+    chance = 1 / (1 + np.exp(0.02 * (table.age - 50) - 5e-6 * (table.income - 1e5)))
+    labels = rng.random(len(table)) < chance.to_numpy()
+    model = dpglm.LogisticRegression(
+        epsilon, C=math.inf, classes=[False, True], bounds=bounds, solver=Newton(), random_state=0,
+        fit_intercept=fit_intercept,
+    ).fit(table, labels)  # fmt: skip
+    w = np.append(model.coef_[0], model.intercept_)[: rows.shape[1]]
+    fitted = 1 / (1 + np.exp(-rows @ w))
+    expected = sandwich(rows, fitted - labels, fitted * (1 - fitted))
+    errors = np.sqrt(np.diagonal(expected))
+    assert np.allclose(model.standard_errors_, errors, rtol=tolerance)
+    assert np.allclose(model.covariance_ / np.outer(errors, errors), expected / np.outer(errors, errors),
+                       atol=tolerance)  # fmt: skip
+    truth = np.array([-0.02, 5e-6, 1.0 - 0.5])[: rows.shape[1]]
+    if fit_intercept:
+        assert np.abs((w - truth) / errors).max() < 4
+        assert model.wald_test(np.eye(3), truth).p_value > 1e-4
+
+
+@pytest.mark.parametrize(("epsilon", "tolerance"), [(math.inf, 1e-4), (300.0, 0.1)])
+def test_newton_states_the_sandwich_of_least_squares(epsilon, tolerance):
+    table, bounds, rng = raw_table(20_000)
+    rows = np.column_stack([table, np.ones(len(table))])
+    truth = np.array([-0.5, 1e-3, 300.0])
+    target = rows @ truth + rng.uniform(-50, 50, len(table))
+    model = LinearRegression(
+        epsilon, bounds=replace(bounds, target=(100, 600)), solver=Newton(clip=20), random_state=0
+    ).fit(table, target)
+    w = np.append(model.coef_, model.intercept_)
+    expected = sandwich(rows, rows @ w - target, np.ones(len(table)))
+    errors = np.sqrt(np.diagonal(expected))
+    assert np.allclose(model.standard_errors_, errors, rtol=tolerance)
+    assert np.abs((w - truth) / errors).max() < 4
+    assert model.wald_test(["age", "income"]).p_value < 1e-9
+    assert (np.diagonal(model.privacy_covariance_) > 0).all() == math.isfinite(epsilon)
