@@ -144,8 +144,9 @@ for table in (X, np.asfortranarray(X), X.astype(np.float32)):
     box = Bounds(feature=1.0).coordinates(19, intercept=True)
     metric = on_column_grids(np.outer(w, w[::-1]) + np.eye(20))
     for loss in (Logistic(), LogCosh(0.3)):
-        for products in (JointRows(box, 999, loss, 1.1, 0.6, metric, metric[0]), MomentRows(box, 999, 2.0, 0.0, 0.5),
-                         LossValues(box, 999, loss, 2.0, metric[0])):
+        joint = JointRows(box, 999, loss, 1.1, 0.6, metric, metric[0])
+        values = LossValues(box, 999, loss, 2.0, metric[0])
+        for products in (joint, values, MomentRows(box, 999, 2.0, 0.0, 0.5)):
             digest.update(rows.cross_products(products).steps.tobytes())
 print(digest.hexdigest())
 """

@@ -1,10 +1,11 @@
-"""Sums of products of the numbers of a record are exact: whole numbers that depend on the set of records alone."""
+"""Sums of products of a record's numbers are exact: they depend on the set of records alone."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from threadpoolctl import threadpool_info
 
 from dpglm import Bounds, Stream
 from dpglm.arrays import Total, on_column_grids
@@ -23,6 +24,7 @@ from dpglm.data.products import (
 )
 from dpglm.data.streamed import Streamed
 from dpglm.losses import LogCosh, Logistic
+from dpglm.mechanisms import Gaussian, Randomness
 
 N, P = 3000, 5
 rng = np.random.default_rng(0)
@@ -118,9 +120,7 @@ def test_products_with_the_metric_are_exact_in_any_order():
 
 def test_noise_in_units_is_that_of_the_whole_vector():
     """Each entry has its own grid and unit: after both, noise has one deviation, and no noise is none."""
-    from dpglm.mechanisms import Gaussian, Randomness
-
-    unit = np.array([1.0, 2.0**-20 / np.sqrt(2), 3.7e-9, 1e-3])
+    unit = np.array([2.0**-30, 2.0**-20 / np.sqrt(2), 3.7e-9, 1e-5])
     total = Total(np.array([5, -(2**40), 2**50, 12345]), 1.0, unit=unit)
     assert np.allclose(np.asarray(total), total.steps * unit)
     assert np.array_equal(Gaussian(0.0).release(total, 1.0, Randomness(0)), np.asarray(total))
@@ -142,8 +142,6 @@ def test_a_symmetric_matrix_comes_back_from_its_triangle():
 
 
 def test_blas_has_one_thread_inside_and_its_own_number_outside():
-    from threadpoolctl import threadpool_info
-
     before = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
     with one_blas_thread():
         assert all(pool["num_threads"] == 1 for pool in threadpool_info() if pool["user_api"] == "blas")

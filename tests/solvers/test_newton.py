@@ -208,7 +208,7 @@ def test_impossible_settings_are_refused_by_name(settings):
 
 
 def test_a_plan_whose_steps_are_not_its_rounds_is_refused():
-    plan = classifier(1.0, deviance_share=0.1).plan(10_000, 5)
+    plan = classifier(1.0, deviance_share=0.1).plan(10_000, P)
     assert Plan.from_json(plan.to_json()) == plan and plan.passes.most == plan.steps + 1
     with pytest.raises(ValueError, match="edited|steps"):
         Plan.from_dict(plan.to_dict() | {"settings": plan.to_dict()["settings"] | {"steps": 2}})
@@ -232,10 +232,10 @@ def test_degenerate_tables_give_finite_coefficients_and_no_interval(table, epsil
     y = np.resize([1.0, -1.0], len(table))
     with np.errstate(all="raise"):
         model = LogisticRegression(
-            epsilon, 1e-3, solver=Newton(), classes=[-1, 1], C=math.inf, bounds=Bounds(feature=1.0)
+            epsilon, delta=1e-3, solver=Newton(), classes=[-1, 1], C=math.inf, bounds=Bounds(feature=1.0)
         ).fit(table, y)
         line = LinearRegression(
-            epsilon, 1e-3, solver=Newton(), bounds=Bounds(feature=1.0, target=(-1, 1))
+            epsilon, delta=1e-3, solver=Newton(), bounds=Bounds(feature=1.0, target=(-1, 1))
         ).fit(table, y)
     for found in (model, line):
         assert np.isfinite(found.coef_).all() and np.isfinite(found.intercept_).all()

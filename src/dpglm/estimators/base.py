@@ -104,11 +104,11 @@ class PrivateGLM(Inference, BaseEstimator):
         fit_intercept = strict.flag("fit_intercept", self.fit_intercept)
         return Problem(self._loss(), self._penalty(n_samples), self._bounds(), fit_intercept)
 
-    @np.errstate(all="ignore")
     def _plan(self, n_samples: int, n_features: int, fits: int, resident: bool) -> Plan:
         strict.flag("resident", resident)
         return self._prepared(n_samples, n_features, fits, resident)[-1]
 
+    @np.errstate(all="ignore")
     def _prepared(
         self, n_samples: int, n_features: int, fits: int, resident: bool
     ) -> tuple[Problem, AnySolver, Plan]:

@@ -14,7 +14,6 @@ import numpy as np
 from ..arrays import Vector
 from ..queries.score_and_curvature import Parts
 
-
 _LEAST_EIGENVALUE = 1e-10
 
 
