@@ -70,7 +70,9 @@ def main(fits: int) -> None:
     get_mp_context().set_forkserver_preload(["dpglm.estimators", "numba"])  # a new worker starts at once
     logging.getLogger("distributed").setLevel("ERROR")
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster,
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1"
+        ) as cluster,
         Client(cluster) as client,
     ):
         for k in range(fits):

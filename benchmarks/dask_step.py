@@ -82,7 +82,7 @@ def on_cluster(blocks: int, workers: int) -> tuple[float, float, np.ndarray]:
     chunks = ((ROWS_A_BLOCK,) * blocks, (FEATURES,))
     with (
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+            n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1"
         ) as local,
         Client(local) as client,
     ):

@@ -118,7 +118,7 @@ def test_the_transcript_of_every_solver_shows_half_of_the_claim(examined):
 
 def test_every_query_is_released_by_some_audited_solver():
     released = {
-        release.query
+        release.query.split(", round")[0]
         for target in TARGETS
         if isinstance(target, TranscriptTarget)
         for release in target.plan.releases

@@ -22,7 +22,7 @@ from distributed.utils import get_mp_context
 from dpglm import Bounds, BoundsScaler, GLMRegressor, LogisticRegression, Ridge
 from dpglm.data.cluster.blocks import Blocks
 from dpglm.errors import ClusterFailed, PrivacyWarning, SourceChanged, UnsupportedProblem, WorkerDiffers
-from dpglm.solvers import CoordinateDescent, GradientDescent, ObjectivePerturbation
+from dpglm.solvers import CoordinateDescent, GradientDescent, Newton, ObjectivePerturbation
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
 
@@ -39,7 +39,11 @@ def cluster():
         get_mp_context().set_forkserver_preload(["dpglm.estimators", "numba"])  # a new worker starts at once
         with (
             LocalCluster(
-                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+                n_workers=2,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address="127.0.0.1:0",
+                host="127.0.0.1",
             ) as workers,
             Client(workers, set_as_default=False) as client,
         ):
@@ -129,11 +133,12 @@ def test_without_a_client_blocks_are_read_in_this_process_with_the_same_bits(X, 
     [
         {"solver": GradientDescent(steps=5, batch_size=200)},
         {"solver": ObjectivePerturbation()},
+        {"solver": Newton(), "C": np.inf},
         {"epsilon": np.inf, "bounds": Bounds(row_norm=2.0), "solver": GradientDescent(steps=20)},
         {"classes": ["maybe", "no", "yes"]},
         {"fit_intercept": False, "bounds": Bounds(feature=0.5)},
     ],
-    ids=["batches", "objective perturbation", "no noise", "one against the rest", "other bounds"],
+    ids=["batches", "objective perturbation", "Newton", "no noise", "one against the rest", "other bounds"],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_kind_of_fit_has_the_bits_of_memory(client, options):

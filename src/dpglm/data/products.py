@@ -122,8 +122,7 @@ class JointRows(CrossProducts):
     @property
     def grids(self) -> tuple[float, float]:
         """The grids of v and of q."""
-        bent = self.leverage * math.sqrt(2.0 * math.sqrt(self.loss.joint_constant()))
-        return grid_of_factors(bent, self.n_records), grid_of_factors(self.leverage, self.n_records)
+        return joint_grids(self.leverage, self.loss.joint_constant(), self.n_records)
 
     def entries(self, n_features: int) -> int:
         d = int(self.transform.shape[1])
@@ -190,6 +189,12 @@ class LossValues(CrossProducts):
         z = coordinates_of(rows, self.coordinates) @ self.w
         loss_values(z, rows.y, rows.scale, Form.of(self.loss), self.most, ROUNDING * self.grid, values)
         out += (values.sum() / self.grid).astype(np.int64)
+
+
+def joint_grids(leverage: float, constant: float, n_records: int) -> tuple[float, float]:
+    """The grids of rows times the root of their curvature, and times their slope, in units of its bound."""
+    bent = leverage * math.sqrt(2.0 * math.sqrt(constant))
+    return grid_of_factors(bent, n_records), grid_of_factors(leverage, n_records)
 
 
 def triangle(d: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Total, Vector, on_column_grids
 from ..bounds import Coordinates
-from ..data.products import JointRows, symmetric, triangle
+from ..data.products import JointRows, joint_grids, symmetric, triangle
 from ..data.summed import Summed
 from ..data.terms import Bent, Gradient, Scattered
 from ..losses import Loss
@@ -117,7 +117,7 @@ class ScoreAndCurvature(Query):
         """How far rounding can move what one record adds."""
         alpha, c, d = self.weight, self.leverage, self.coordinates.dimension
         root = math.sqrt(2 * math.sqrt(self._constant))
-        bent, pulled = self._term(np.eye(d), np.zeros(d)).grids
+        bent, pulled = joint_grids(c, self._constant, self.n_records)
         v = math.sqrt(d) * bent / 2 + (d + 16) * _ROUNDING * c * root
         q = math.sqrt(d) * pulled / 2 + (d + 16) * _ROUNDING * c
         hessian = (2 * c * root * v + v**2) / math.sqrt(2)

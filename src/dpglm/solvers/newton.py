@@ -20,7 +20,7 @@ from ..plan import Plan, Releasable, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import Deviance, Moments
-from .base import AuditCase, Result, Solver, Task, equal_releases
+from .base import AuditCase, Result, Solver, Task, equal_releases, opposed
 from .newton_run import Run, Setting, exact, name_of
 
 MOST_ROUNDS, MOST_FEATURES = 8, 1_000
@@ -190,6 +190,7 @@ class Newton(Solver[NewtonPlan]):
                 cls(rounds=2, leverage=1.0), numbers, (rows, np.zeros(_CROWD)), (record, 1.0), (record, -1.0)
             ),
             AuditCase(cls(rounds=3, deviance_share=0.2), labels, (rows, half), (record, 1.0), (-record, 1.0)),
+            opposed(cls(rounds=2), 1, fit_intercept=True, crowd=7),
         )
 
 
@@ -202,7 +203,8 @@ def _shares(rounds: int) -> tuple[float, ...]:
 
 def _mu(budget: Budget, fits: int) -> float:
     """The budget of one fit as that of a Gaussian mechanism."""
-    return gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(fits)
+    with np.errstate(all="ignore"):
+        return gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(fits)
 
 
 def _require_suited(task: Task) -> None:
