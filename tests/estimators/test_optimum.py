@@ -10,6 +10,7 @@ import dpglm
 from dpglm.losses import Huber, SmoothedHinge
 from dpglm.penalties import L2, Zero
 from dpglm.solvers import GradientDescent
+from dpglm.solvers.noise_free import minimise
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((600, 20)) * (rng.random((600, 20)) < 0.5) * np.geomspace(0.3, 3, 20) + 0.2
@@ -100,3 +101,29 @@ def test_more_noise_moves_the_model_further_from_the_optimum():
 
     means = [np.mean([distance(epsilon, seed) for seed in range(10)]) for epsilon in (0.01, 0.1, 1.0, 10.0)]
     assert means == sorted(means, reverse=True)
+
+
+def test_columns_far_from_zero_take_few_steps_without_noise():
+    """Steps with momentum alone are far from the minimum after 10,000."""
+    far = np.random.default_rng(0).normal(100, 1, (100, 2))
+    y = far @ [0.2, -0.1] + np.random.default_rng(1).normal(0, 1, 100)
+    for model, exact in (
+        (dpglm.Ridge(INFINITE, alpha=1.0), linear_model.Ridge(alpha=1.0)),
+        (dpglm.LinearRegression(INFINITE), linear_model.LinearRegression()),
+    ):
+        model.fit(far, y), exact.fit(far, y)
+        assert np.allclose(model.coef_, exact.coef_, rtol=1e-4) and model.n_iter_ < 100
+        assert model.intercept_ == pytest.approx(exact.intercept_, rel=1e-3)
+    bounds = dpglm.Bounds(row_norm=100.0)
+    model = dpglm.LogisticRegression(INFINITE, classes=[-1, 1], bounds=bounds, solver="gradient-descent")
+    assert model.fit(X, LABELS).n_iter_ < 1000  # 7,380
+
+
+@pytest.mark.parametrize("steps", range(1, 40))
+def test_steps_without_noise_are_no_more_than_allowed_and_lead_downhill(steps):
+    curvature = np.geomspace(1e-4, 1, 6)
+    solved = [minimise(lambda w: curvature * (w - 1), lambda w, _: w, 1.0, np.zeros(6), steps, smooth)
+              for smooth in (False, True)]  # fmt: skip
+    momentum, both = (curvature @ np.square(result.w - 1) for result in solved)
+    assert solved[1].steps == steps or np.allclose(solved[1].w, 1, atol=1e-3)
+    assert both <= curvature.sum() and (steps < 20 or both < momentum)
