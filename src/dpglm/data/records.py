@@ -141,7 +141,7 @@ class Records(Summed):
             else:
                 piece.table.add_gradient(*place, facts, form, w, clip, float(rounding[0]), out[0])
 
-        return in_sum(gradient, even(self.n_records, parts_of(piece.entries)), shape)
+        return in_sum(gradient, even(self.n_records, parts_of(piece.entries, self.n_features)), shape)
 
     def longest(self, term: Term) -> float:
         edges = self._chunks()
@@ -172,7 +172,7 @@ class Records(Summed):
         """
         n, entries = self.n_records, self._piece.entries
         fitting = entries // (4 * self.n_features + 1)
-        return even(n, max(parts_of(entries), min(n // _ROWS_A_CHUNK, fitting)))
+        return even(n, max(parts_of(entries, self.n_features), min(n // _ROWS_A_CHUNK, fitting)))
 
     def _add(self, term: Term, grid: Grid, out: Steps) -> None:
         """Add what each record adds, in one thread and at once."""
