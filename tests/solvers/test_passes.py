@@ -119,6 +119,16 @@ def test_defaults_take_fewer_steps_where_each_reads_the_table_anew():
     assert ball.plan(1000, 20, resident=False).selection == "gumbel"
 
 
+def test_given_steps_have_the_same_plan_for_every_kind_of_table():
+    for solver, penalty in (
+        (solvers.GradientDescent(steps=8), None),
+        (solvers.FrankWolfe(steps=8, selection="gumbel"), L1Ball(50.0)),
+        (solvers.GreedyCoordinateDescent(steps=8), None),
+    ):
+        model = GLMClassifier(epsilon=8.0, classes=[-1, 1], penalty=penalty, solver=solver)
+        assert model.plan(10**7, 20) == model.plan(10**7, 20, resident=False)
+
+
 def test_every_class_of_a_one_vs_rest_fit_takes_its_passes():
     model = GLMClassifier(classes=[0, 1, 2], solver=solvers.GradientDescent(steps=5))
     assert model.plan(1000, 4).passes == PassCount.exactly(15)
