@@ -47,6 +47,13 @@ def _threads() -> int:
     return min(PROCESSORS, _most_threads.get())
 
 
+@contextmanager
+def beside_a_reader() -> Iterator[None]:
+    """Leave one processor to the thread that reads the next block."""
+    with at_most(max(1, _threads() - 1)):
+        yield
+
+
 def in_ranges(work: Callable[[int, int, int], None], edges: Sequence[int]) -> None:
     """Run compiled work(part, start, stop) on the ranges between edges, in as many threads as processors."""
     parts = len(edges) - 1
