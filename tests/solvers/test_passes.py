@@ -150,6 +150,22 @@ def test_auto_plans_hundreds_of_passes_for_any_number_of_records(epsilon):
     assert usual[0] < 300 and max(usual) < 1000
 
 
+def test_a_thousand_billion_records_have_a_plan_and_defaults_that_refuse_say_what_to_give():
+    """As docs/scale.md states: the default delta is too small for some prices."""
+    n = 10**12
+
+    def plan(solver, **settings):
+        model = LogisticRegression(epsilon=1.0, classes=[-1, 1], solver=solver, **settings)
+        return model.plan(n, 50, resident=False)
+
+    assert plan("auto").solver == plan(solvers.GradientDescent()).solver == "gradient descent"
+    assert plan("auto", delta=1e-15).solver == "objective perturbation"
+    for solver in (solvers.ObjectivePerturbation(), solvers.GreedyCoordinateDescent()):
+        with pytest.raises(ValueError, match="delta must be 0 or at least 1e-20"):
+            plan(solver)
+        assert plan(solver, delta=1e-15).passes.usual > 100
+
+
 def test_auto_takes_gradient_descent_where_objective_perturbation_does_not_serve():
     exact = LogisticRegression(epsilon=np.inf, classes=[-1, 1])
     assert exact.plan(N, P, resident=False).solver == "gradient descent"
