@@ -1,9 +1,10 @@
-"""The example audits whatever calls itself diffprivlib: here stand-ins that keep, and break, the promise."""
+"""The examples run: an audit of stand-ins for diffprivlib that keep and break its promise, and intervals."""
 
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -40,3 +41,19 @@ def test_the_audit_of_another_library_tells_a_kept_promise_from_a_broken_one(fac
     )  # fmt: skip
     assert done.returncode == status, done.stderr
     assert ("VIOLATED" in done.stdout) is bool(status)
+
+
+def test_the_example_of_intervals_finds_what_matters_for_income(tmp_path):
+    command = [sys.executable, str(EXAMPLES / "adult_intervals.py"), "--epsilon", "4", "--plot", "forest.png"]
+    done = subprocess.run(
+        command, env={"PYTHONPATH": str(EXAMPLES.parent / "src"), "PATH": "", "MPLCONFIGDIR": str(tmp_path)},
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "determined : yes" in done.stdout and "epsilon = 4" in done.stdout
+    private, beside = done.stdout.split("Beside the fit")
+    rows = {line[:17].strip(): line[17:].split() for line in beside.splitlines() if line[:1].isalpha()}
+    apart = np.array([float(rows[name][-1]) for name in ("married", "capital gain", "education (steps)")])
+    assert np.abs(apart).max() < 6  # standard errors
+    assert "married" in private and "<0.001" in private
+    assert (tmp_path / "forest.png").read_bytes().startswith(b"\x89PNG")

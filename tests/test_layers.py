@@ -13,9 +13,9 @@ SRC = Path(__file__).resolve().parents[1] / "src"
 FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.rglob("*.py"))
 
 CORE = {
-    "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "kernels", "losses",
-    "mechanisms", "penalties", "plan", "privacy", "problem", "progress", "queries", "solvers", "strict",
-    "tables",
+    "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "inference",
+    "kernels", "losses", "mechanisms", "penalties", "plan", "privacy", "problem", "progress", "queries",
+    "solvers", "strict", "tables",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators"}
 ROOT = "dpglm"  # the names that the package itself exports
@@ -36,10 +36,11 @@ MAY_IMPORT = {
     "progress": set(),
     "strict": set(),
     "privacy": {"accounting", "display"},
+    "inference": {"display", "privacy"},
     "kernels": set(),
     "tables": {"kernels"},
     "data": {"bounds", "entries", "kernels", "losses", "progress", "tables"},
-    "queries": {"data", "kernels", "losses", "mechanisms", "penalties", "privacy", "tables"},
+    "queries": {"bounds", "data", "kernels", "losses", "mechanisms", "penalties", "privacy", "tables"},
     "mechanisms": {"accounting", "kernels", "privacy"},
     "problem": {"losses", "penalties", "bounds"},
     "plan": {"mechanisms", "accounting", "privacy", "display"},

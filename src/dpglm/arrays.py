@@ -14,7 +14,10 @@ Vector = NDArray[np.float64]
 ROUNDING = 1.5 * 2.0**52
 """So many steps of a grid, added to a number, round it to the grid; to take them away again is exact."""
 
-_MOST_BITS, _WORD_BITS = 50, 61
+COORDINATE_BITS = 23
+"""Binary digits of a record's public coordinates, which lie in [-1, 1]."""
+
+_MOST_BITS, _WORD_BITS, _EXACT_BITS = 50, 61, 53
 _SPLIT = 2.0**27 + 1.0
 
 
@@ -32,12 +35,16 @@ class Total:
         What rounding to the grid has left of the terms: a row of steps of a grid that is ``finer`` times the
         first, a row for what that has left, on a grid finer by the same factor, and so on.
     finer : float
+    unit : array, optional
+        What a step counts for in each entry, times the grid; 1 if there is none. Noise is the same in all
+        entries after that.
     """
 
     steps: NDArray[np.int64]
     grid: float
     rest: NDArray[np.int64] | None = None
     finer: float = 0.0
+    unit: Vector | None = None
 
     @property
     def size(self) -> int:
@@ -49,6 +56,8 @@ class Total:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Vector:
         value = self.steps.astype(np.float64) * self.grid if self.rest is None else self.twofold()[0]
+        if self.unit is not None:
+            value = value * self.unit
         return value if dtype is None else value.astype(dtype)
 
     def twofold(self) -> tuple[Vector, Vector]:
@@ -63,12 +72,17 @@ class Total:
             grid *= self.finer
         return exact_sum(high, low)
 
-    def on(self, coarser: float) -> NDArray[np.int64]:
-        """The sum in steps of a coarser grid, a power of two times its own: each entry the nearest number."""
-        shift = math.frexp(coarser)[1] - math.frexp(self.grid)[1]
-        if shift > _WORD_BITS:
-            return np.zeros_like(self.steps)
-        return self.steps if shift == 0 else (self.steps + (1 << shift - 1)) >> shift
+    def on(self, coarser: float | Vector) -> NDArray[np.int64]:
+        """The sum in steps of a coarser grid, a power of two times its own: each entry the nearest number.
+
+        There may be a grid for each entry.
+        """
+        shift = np.frexp(coarser)[1].astype(np.int64) - math.frexp(self.grid)[1]
+        few = np.clip(shift, 1, _WORD_BITS)
+        if not np.any(shift):
+            return self.steps
+        rounded = (self.steps + (np.int64(1) << few - 1)) >> few
+        return rounded * (shift <= _WORD_BITS) if np.all(shift) else np.where(shift, rounded, self.steps)
 
 
 def exact_sum(a: Vector, b: Vector | float) -> tuple[Vector, Vector]:
@@ -100,6 +114,15 @@ def grid_of_terms(limit: float, n_records: int) -> float:
 def finer_grid(grid: float, n_records: int) -> float:
     """The grid of what rounding n terms to a grid leaves of them."""
     return math.ldexp(grid, -bits_of_terms(n_records))
+
+
+def on_column_grids(matrix: Vector) -> Vector:
+    """A matrix whose product with public coordinates is exact: each column is on a grid of its own."""
+    bits = _EXACT_BITS - COORDINATE_BITS - len(matrix).bit_length()
+    largest = np.abs(matrix).max(axis=0, initial=0.0)
+    grid = np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1] - bits)
+    rounded: Vector = np.rint(matrix / grid) * grid
+    return rounded
 
 
 def cache_lines(count: int) -> Vector:

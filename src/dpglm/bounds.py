@@ -18,19 +18,43 @@ SMALLEST, LARGEST = 1e-50, 1e50
 
 
 @dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Public coordinates of a row: features moved and scaled into [-1, 1], then 1 if there is an intercept.
+
+    A null record has coordinates of 0.
+    """
+
+    middle: Vector
+    half: Vector
+    intercept: bool
+
+    @property
+    def dimension(self) -> int:
+        """How many there are."""
+        return len(self.middle) + self.intercept
+
+
+Ends = float | Vector
+Feature = Ends | tuple[Ends, Ends]
+"""Largest absolute values, or low and high ends of ranges."""
+
+
+@dataclass(frozen=True, eq=False)
 class Bounds:
     """What every record is known, or made, to satisfy.
 
-    Records outside the bounds are clipped into them: an entry is cut to its feature bound, then a
-    row that is longer than ``row_norm`` is scaled down to it, and a target is cut to its range.
+    Records outside the bounds are clipped into them: an entry is cut to its range, then a row that is longer
+    than ``row_norm`` is scaled down to it, and a target is cut to its range.
     Bounds are declared, never measured: a bound computed from the records would leak.
 
     Parameters
     ----------
     row_norm : float, optional
         Largest Euclidean norm of a row. Infinity means none, which only a fit without noise accepts.
-    feature : float or array of shape (n_features,), optional
-        Largest absolute value of each feature.
+    feature : float, array of shape (n_features,) or (n_features, 2), or tuple (low, high), optional
+        Largest absolute value of each feature, one for all or one for each. Or ranges: a pair of ends for
+        each feature, or a *tuple* of the low and the high ends, each of them one number or an array. Only
+        ranges that contain 0 go with ``row_norm``, and with sparse tables.
     target : (float, float), optional
         Smallest and largest target of a regression.
 
@@ -39,10 +63,12 @@ class Bounds:
     >>> from dpglm import Bounds
     >>> Bounds(feature=[3.0, 4.0]).radius(2)
     5.0
+    >>> print(Bounds(feature=[(18, 90), (0, 250_000)], target=(0, 1)))
+    feature j in [a_j, b_j], target in [0, 1]
     """
 
     row_norm: float | None = None
-    feature: float | Vector | None = None
+    feature: Feature | None = None
     target: tuple[float, float] | None = None
     _key: tuple[object, ...] = field(init=False, repr=False)
 
@@ -56,15 +82,14 @@ class Bounds:
             unlimited = isinstance(self.row_norm, Real) and self.row_norm == math.inf
             limit = math.inf if unlimited else _positive("row_norm", self.row_norm)
             object.__setattr__(self, "row_norm", limit)
-        feature = self.feature
-        if feature is not None and np.ndim(feature) == 0:
-            feature = _positive("feature", feature)
-        elif feature is not None:
-            feature = _positive_vector(feature)
+        feature = None if self.feature is None else _feature(self.feature)
         object.__setattr__(self, "feature", feature)
+        if isinstance(feature, tuple) and math.isfinite(self._largest_norm) and not self.ranges_contain_zero:
+            raise ValueError("ranges of features must contain 0 if a row_norm is given: rows are scaled to 0")
         if self.target is not None:
             object.__setattr__(self, "target", _range(self.target))
-        shown = feature.tobytes() if isinstance(feature, np.ndarray) else feature
+        ends = feature if isinstance(feature, tuple) else (feature,)
+        shown = tuple(end.tobytes() if isinstance(end, np.ndarray) else end for end in ends)
         object.__setattr__(self, "_key", (self.row_norm, shown, self.target))
 
     def __eq__(self, other: object) -> bool:
@@ -75,14 +100,43 @@ class Bounds:
 
     def features(self, n_features: int) -> Vector:
         """Bound on the absolute value of each feature: the declared one, or the row norm."""
-        if self.feature is None:
-            return np.full(n_features, self._largest_norm)
-        if isinstance(self.feature, np.ndarray) and self.feature.shape != (n_features,):
-            raise ValueError(
-                f"Bounds.feature has {self.feature.size} entries, the table has {n_features} features"
-            )
-        limits: Vector = np.minimum(np.broadcast_to(self.feature, n_features), self._largest_norm)
+        low, high = self.ranges(n_features)
+        limits: Vector = np.maximum(-low, high)
         return limits
+
+    def ranges(self, n_features: int) -> tuple[Vector, Vector]:
+        """Smallest and largest value of each feature: as declared, but for what the row norm forbids."""
+        norm = self._largest_norm
+        if self.feature is None:
+            return np.full(n_features, -norm), np.full(n_features, norm)
+        for end in self._ends:
+            if isinstance(end, np.ndarray) and end.shape != (n_features,):
+                raise ValueError(
+                    f"Bounds.feature has {end.size} entries, the table has {n_features} features"
+                )
+        low, high = (np.broadcast_to(end, n_features).astype(np.float64) for end in self._ends)
+        return np.maximum(low, -norm), np.minimum(high, norm)
+
+    def coordinates(self, n_features: int, intercept: bool) -> Coordinates:
+        """Coordinates in which every range is [-1, 1]; without an intercept nothing is moved."""
+        low, high = self.ranges(n_features)
+        if not intercept:
+            high = np.maximum(-low, high)
+            low = -high
+        return Coordinates((low + high) / 2, (high - low) / 2, intercept)
+
+    @property
+    def ranges_contain_zero(self) -> bool:
+        """Whether 0 lies inside the bounds of every feature."""
+        low, high = self._ends
+        return bool(np.all(np.asarray(low) <= 0) and np.all(np.asarray(high) >= 0))
+
+    @property
+    def _ends(self) -> tuple[Ends, Ends]:
+        """The declared ends of ranges."""
+        if self.feature is None:
+            return -math.inf, math.inf
+        return self.feature if isinstance(self.feature, tuple) else (-self.feature, self.feature)
 
     def radius(self, n_features: int) -> float:
         """Largest Euclidean norm that a row within the bounds can have."""
@@ -120,6 +174,7 @@ class Bounds:
                [0.3, 0.4]])
         """
         if sp.issparse(X):
+            self.require_sparse()
             rows = sp.csr_array(well_formed(X), copy=True)
             rows.sum_duplicates()
             rows.data = self._cut(rows.data, rows.indices, rows.shape[1])
@@ -134,11 +189,16 @@ class Bounds:
     def _cut(
         self, entries: NDArray[np.floating], columns: NDArray[np.integer] | slice, n_features: int
     ) -> Vector:
-        """Entries of these columns, each cut to its feature bound in the precision that it has."""
+        """Entries of these columns, each cut to its range in the precision that it has."""
         if self.feature is not None:
-            limit = rounded_down(self.features(n_features), entries.dtype)[columns]
-            entries = np.clip(entries, -limit, limit)
+            low, high = rounded_inward(*self.ranges(n_features), entries.dtype)
+            entries = np.clip(entries, low[columns], high[columns])
         return entries.astype(np.float64)
+
+    def require_sparse(self) -> None:
+        """Refuse ranges that do not contain 0: the entries that a sparse table leaves out are outside."""
+        if not self.ranges_contain_zero:
+            raise ValueError("a sparse table needs Bounds whose ranges contain 0")
 
     def shrink(self, norms: Vector) -> Vector:
         """Factor at most 1 that brings rows of these norms inside ``row_norm``."""
@@ -155,6 +215,11 @@ class Bounds:
         if isinstance(self.feature, np.ndarray):
             low, high = self.feature.min(), self.feature.max()
             parts.append(f"|feature j| <= b_j with b_j between {low:g} and {high:g}")
+        elif isinstance(self.feature, tuple):
+            one = [end for end in self.feature if isinstance(end, float)]
+            parts.append(
+                f"feature in [{one[0]:g}, {one[1]:g}]" if len(one) == 2 else "feature j in [a_j, b_j]"
+            )
         elif self.feature is not None:
             parts.append(f"|feature| <= {self.feature:g}")
         return ", ".join(parts)
@@ -165,11 +230,17 @@ class Bounds:
         return f"{self.rows_in_words}, target in [{self.target[0]:g}, {self.target[1]:g}]"
 
 
-def rounded_down(limit: Vector, dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
-    """The limits in the precision of a table, never above their true value, nor above its largest number."""
-    with np.errstate(all="ignore"):  # limits may be beyond that precision
-        edge = limit.astype(dtype)
-        return np.where(edge > limit, np.nextafter(edge, np.zeros_like(edge)), edge)
+def rounded_inward(
+    low: Vector, high: Vector, dtype: np.dtype[np.floating]
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """Ranges in the precision of a table, never wider than they are, nor than its largest numbers."""
+    with np.errstate(all="ignore"):  # ends may be beyond that precision
+        bottom, top = low.astype(dtype), high.astype(dtype)
+        middle = (low / 2 + high / 2).astype(dtype)
+        return (
+            np.where(bottom < low, np.nextafter(bottom, middle), bottom),
+            np.where(top > high, np.nextafter(top, middle), top),
+        )
 
 
 def _floats(X: ArrayLike) -> NDArray[np.floating]:
@@ -191,18 +262,42 @@ def _positive(name: str, value: object) -> float:
     return float(value)
 
 
-def _positive_vector(values: object) -> Vector:
-    try:
-        vector = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        vector = np.zeros((0, 0))
-    if vector.ndim != 1 or not ((vector >= SMALLEST) & (vector <= LARGEST)).all():
+def _feature(given: object) -> Feature:
+    """Largest absolute values, or the low and high ends of ranges, from one of the forms that are allowed."""
+    if isinstance(given, tuple) and len(given) == 2:
+        low, high = (_numbers(end) for end in given)
+    elif not isinstance(given, tuple) and np.ndim(given) == 0:  # type: ignore[arg-type]
+        return _positive("feature", given)
+    else:
+        values = _numbers(given)
+        if values.ndim == 1 and ((values >= SMALLEST) & (values <= LARGEST)).all():
+            return _frozen(values)
+        low, high = values.T if values.ndim == 2 and values.shape[1] == 2 else (np.array(0.0), np.array(0.0))
+    if low.ndim > 1 or high.ndim > 1 or (low.ndim and high.ndim and low.shape != high.shape):
+        raise ValueError("feature must be two numbers or two arrays of one length, if it is a tuple")
+    if not (np.all(low >= -LARGEST) and np.all(high <= LARGEST) and np.all(high - low >= SMALLEST)):
         raise ValueError(
-            f"feature must be a positive number from {SMALLEST:g} to {LARGEST:g}, or a vector of them, one "
-            "for each feature"
+            f"feature must be a positive number from {SMALLEST:g} to {LARGEST:g}, a vector of them, one for "
+            "each feature, or ranges with low < high: a pair for each feature, or a tuple (low, high)"
         )
-    vector.flags.writeable = False
-    return vector
+    return _end(low), _end(high)
+
+
+def _numbers(values: object) -> Vector:
+    """An array of doubles; an empty table if there is something else in it."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.zeros((0, 0))
+
+
+def _end(values: Vector) -> Ends:
+    return _frozen(values.copy()) if values.ndim else float(values)
+
+
+def _frozen(values: Vector) -> Vector:
+    values.flags.writeable = False
+    return values
 
 
 def _range(target: tuple[float, float]) -> tuple[float, float]:

@@ -19,12 +19,17 @@ _CELL = (
     f"text-align:left;vertical-align:top;padding:3px 14px 3px 0;border:0;border-bottom:{_LINE};max-width:none"
 )
 _NAME = f"{_CELL};opacity:.7;white-space:nowrap;font-weight:normal"
+_FIGURE = "text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums"
 
 
 def card(badge: str, good: bool, title: str, *parts: str) -> str:
     """A frame with a coloured badge and a title over parts that are HTML already."""
-    mark = f'<span style="{_BADGE};background:{_GOOD if good else _BAD}">{escape(badge)}</span>'
-    return f'<div style="{_CARD}"><div>{mark}<b>{escape(title)}</b></div>{"".join(parts)}</div>'
+    return f'<div style="{_CARD}"><div>{_mark(badge, good)}<b>{escape(title)}</b></div>{"".join(parts)}</div>'
+
+
+def marked(badge: str, good: bool, words: str) -> str:
+    """A line of text behind a coloured badge."""
+    return f'<div style="margin-top:12px">{_mark(badge, good)}{escape(words)}</div>'
 
 
 def paragraph(words: str) -> str:
@@ -37,6 +42,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     body = [_row(*map(_cell, row)) for row in rows]
     head = _row(*(_head("col", name) for name in columns))
     return _table(head, *body) if body else ""
+
+
+def figures(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of numbers, aligned on the right, with a name at the start of each row."""
+    head = _row(_head("col", columns[0]), *(_head("col", name, _FIGURE) for name in columns[1:]))
+    body = (_row(_head("row", name), *(_cell(number, _FIGURE) for number in rest)) for name, *rest in rows)
+    return _table(head, *body)
 
 
 def releases(rows: Iterable[Sequence[str]]) -> str:
@@ -63,9 +75,17 @@ def _row(*cells: str) -> str:
     return f'<tr style="{_ROW}">{"".join(cells)}</tr>'
 
 
-def _head(scope: str, name: str) -> str:
-    return f'<th scope="{scope}" style="{_NAME}">{escape(name)}</th>'
+def _mark(badge: str, good: bool) -> str:
+    return f'<span style="{_BADGE};background:{_GOOD if good else _BAD}">{escape(badge)}</span>'
 
 
-def _cell(words: str) -> str:
-    return f'<td style="{_CELL}">{escape(words)}</td>'
+def _head(scope: str, name: str, style: str = "") -> str:
+    return f'<th scope="{scope}" style="{_styled(_NAME, style)}">{escape(name)}</th>'
+
+
+def _cell(words: str, style: str = "") -> str:
+    return f'<td style="{_styled(_CELL, style)}">{escape(words)}</td>'
+
+
+def _styled(style: str, more: str) -> str:
+    return f"{style};{more}" if more else style

@@ -4,6 +4,7 @@
 
     DpglmError
     ├── ClusterFailed       a cluster could not complete a pass over the records
+    ├── NotReleased         a fit did not release what is asked for   (also an AttributeError)
     ├── PlanMismatch        a run released something other than its plan
     ├── SourceChanged       a source gave other records than in the pass before
     ├── UnsupportedProblem  a solver cannot serve the problem   (also a ValueError)
@@ -21,6 +22,10 @@ class DpglmError(Exception):
 
 class ClusterFailed(DpglmError):
     """A cluster could not read the records, or not complete a pass over them, so the fit has ended."""
+
+
+class NotReleased(DpglmError, AttributeError):
+    """What is asked for is a function of the records that the fit did not release."""
 
 
 class PlanMismatch(DpglmError):

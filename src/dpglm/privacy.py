@@ -249,7 +249,7 @@ class Guarantee:
         lines = [
             self.headline,
             *([f"in words   : {self.meaning}"] if self.private else []),
-            f"neighbours : {self._relation}",
+            f"neighbours : {self.relation}",
             "public     : " + "; ".join(f"{name} = {value}" for name, value in self.public.items()),
             *(
                 "releases   : "
@@ -288,7 +288,7 @@ class Guarantee:
             ),
             display.facts(
                 [
-                    ("neighbours", self._relation),
+                    ("neighbours", self.relation),
                     *((f"public: {name}", str(value)) for name, value in self.public.items()),
                     ("composed", self.composition),
                     ("randomness", self.randomness),
@@ -298,7 +298,8 @@ class Guarantee:
         )
 
     @property
-    def _relation(self) -> str:
+    def relation(self) -> str:
+        """The relation with its meaning."""
         return f"{self.neighbours} ({Neighbours(self.neighbours).words})"
 
 

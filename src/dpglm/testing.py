@@ -151,7 +151,7 @@ def check_loss_form(loss: Loss) -> None:
     """What a loss says of itself holds at sampled points, and its compiled form, if any, is the loss.
 
     Compared are the slope, the curvature and the dual step. Checked are ``lipschitz``, ``smoothness``,
-    ``curvature_lipschitz``, ``fall``, ``largest_curvature`` and ``slopes``.
+    ``curvature_lipschitz``, ``joint_constant``, ``fall``, ``largest_curvature`` and ``slopes``.
     """
     rng = np.random.default_rng(0)
     y = rng.choice([-1.0, 1.0], 2000) if loss.kind == "classification" else rng.standard_normal(2000)
@@ -195,6 +195,9 @@ def _check_facts(loss: Loss, z: Vector, other: Vector, y: Vector) -> None:
         holds("smoothness", np.abs(here - there), loss.smoothness() * apart, rounding)
     if math.isfinite(loss.curvature_lipschitz()):
         holds("curvature_lipschitz", np.abs(bend - far_bend), loss.curvature_lipschitz() * apart, rounding)
+    if math.isfinite(loss.joint_constant()):
+        left = 1 - np.square(here / loss.lipschitz())
+        holds("joint_constant", np.square(bend), 4 * loss.joint_constant() * left, 1e-12)
     holds("fall", loss.value(0.0 * z, y) - loss.value(z, y), loss.fall(ends), rounding)
     holds("largest_curvature", np.maximum(bend, far_bend), loss.largest_curvature(z, other))
     if loss.slopes != "any":

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from dpglm import Bounds
-from dpglm.bounds import rounded_down
+from dpglm.bounds import rounded_inward
 from dpglm.data import as_block, as_data
 from dpglm.data.terms import SquaredRow
 from dpglm.kernels.primitives import on_grid
@@ -124,11 +124,11 @@ def test_the_squares_of_a_row_stay_below_its_bound_whatever_its_size(wrap, norm,
 def test_bounds_beyond_single_precision_are_those_of_its_largest_number(wrap):
     limit = np.array([1e50, 1e-50, 1.0, 3.4e38, 1e39])
     largest = np.finfo(np.float32).max
-    edge = rounded_down(limit, np.dtype(np.float32))
+    _, edge = rounded_inward(-limit, limit, np.dtype(np.float32))
     assert edge.dtype == np.float32 and np.array_equal(edge[[0, 1, 2, 4]], [largest, 0.0, 1.0, largest])
     assert edge[3] <= 3.4e38 < np.nextafter(edge[3], np.float32(np.inf))
     X = np.array([[1e38, 1e-40, 2.0, -largest, -largest]], dtype=np.float32)
-    cut = as_block(wrap(X)).clipped(limit).X
+    cut = as_block(wrap(X)).clipped(-limit, limit).X
     assert np.array_equal(
         cut.toarray() if sp.issparse(cut) else cut, [[X[0, 0], 0.0, 1.0, -edge[3], -largest]]
     )
@@ -167,7 +167,7 @@ def test_duplicate_entries_of_a_sparse_table_are_summed_before_they_are_clipped(
 
 def test_single_precision_limits_are_rounded_towards_zero():
     limit = np.array([0.1, 0.7])
-    clipped = as_block(np.full((3, 2), 9.0, dtype=np.float32)).clipped(limit)
+    clipped = as_block(np.full((3, 2), 9.0, dtype=np.float32)).clipped(-limit, limit)
     assert (clipped.X.astype(np.float64) <= limit).all()
 
 

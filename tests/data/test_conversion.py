@@ -99,7 +99,11 @@ def test_norms_and_products_depend_neither_on_threads_nor_on_the_order_of_storag
         for block in (CSR(X), CSC(X.tocsc())):
             dense = [
                 table.by_rows.X.toarray()
-                for table in (block.clipped(limit), block.without(scale < 0.3), block.scaled_columns(scale))
+                for table in (
+                    block.clipped(-limit, limit),
+                    block.without(scale < 0.3),
+                    block.scaled_columns(scale),
+                )
             ]
             answers.append([block.row_norms, block.dot(scale[:150]), block.t_dot(scale), *dense])
     for answer in answers[1:]:
@@ -112,7 +116,7 @@ def test_passes_over_a_sparse_table_equal_those_over_a_dense_one(wrap, dtype):
     exact = table(80, 30, 0.3, dtype).toarray()
     block, dense = as_block(wrap(exact)), as_block(exact)
     limit, scale, dropped = rng.random(30), rng.random(80), rng.random(80) < 0.2
-    assert np.array_equal(block.clipped(limit).X.toarray(), dense.clipped(limit).X)
+    assert np.array_equal(block.clipped(-limit, limit).X.toarray(), dense.clipped(-limit, limit).X)
     assert np.array_equal(block.without(dropped).X.toarray(), dense.without(dropped).X)
     assert np.array_equal(block.scaled_columns(scale).X.toarray(), dense.scaled_columns(scale).X)
     assert block.without(dropped).X.dtype == block.scaled_columns(scale).X.dtype == dtype
@@ -122,7 +126,7 @@ def test_passes_over_a_sparse_table_equal_those_over_a_dense_one(wrap, dtype):
 def test_nothing_is_copied_without_need(wrap):
     X = wrap(table(40, 30, 0.3))
     block = as_block(X)
-    for kept in (block, block.clipped(np.full(30, 1.0))):
+    for kept in (block, block.clipped(np.full(30, -1.0), np.full(30, 1.0))):
         assert all(
             map(np.shares_memory, (X.data, X.indices, X.indptr), (kept.X.data, kept.X.indices, kept.X.indptr))
         )

@@ -129,8 +129,10 @@ _HASH = """
 import hashlib, numpy as np
 from dpglm import Bounds
 from dpglm.data import as_data
+from dpglm.arrays import on_column_grids
+from dpglm.data.products import JointRows, LossValues, MomentRows
 from dpglm.data.terms import Gradient, SquaredRow
-from dpglm.losses import Logistic, Poisson
+from dpglm.losses import LogCosh, Logistic, Poisson
 rng = np.random.default_rng(1)
 X, y, w = rng.standard_normal((999, 19)), rng.choice([-1.0, 1.0], 999), rng.standard_normal(20)
 digest = hashlib.sha256()
@@ -139,6 +141,13 @@ for table in (X, np.asfortranarray(X), X.astype(np.float32)):
     digest.update(rows.margins(w).tobytes() + rows.row_norms.tobytes())
     for term in (Gradient(Logistic(), w, 0.4), Gradient(Poisson(), w, 0.4), SquaredRow(1.0)):
         digest.update(rows.total(term).steps.tobytes())
+    box = Bounds(feature=1.0).coordinates(19, intercept=True)
+    metric = on_column_grids(np.outer(w, w[::-1]) + np.eye(20))
+    for loss in (Logistic(), LogCosh(0.3)):
+        joint = JointRows(box, 999, loss, 1.1, 0.6, metric, metric[0])
+        values = LossValues(box, 999, loss, 2.0, metric[0])
+        for products in (joint, values, MomentRows(box, 999, 2.0, 0.0, 0.5)):
+            digest.update(rows.cross_products(products).steps.tobytes())
 print(digest.hexdigest())
 """
 

@@ -46,7 +46,9 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         *(cls(epsilon=1.0) for cls in CLASSIFIERS),
-        *(cls(epsilon=0.1) for cls in REGRESSORS),  # at 1.0 the seed decides whether check_regressors_train passes
+        *(
+            cls(epsilon=0.1) for cls in REGRESSORS
+        ),  # at 1.0 the seed decides whether check_regressors_train passes
         *(cls(epsilon=float("inf"), **MINIMISER.get(cls, {})) for cls in CLASSIFIERS + REGRESSORS),
         dpglm.BoundsScaler(),
     ],

@@ -24,6 +24,7 @@ from dpglm.solvers import (
     FrankWolfe,
     GradientDescent,
     GreedyCoordinateDescent,
+    Newton,
     ObjectivePerturbation,
     OutputPerturbation,
 )
@@ -62,6 +63,13 @@ MODELS = {
     "gradient descent, counts": (
         GLMRegressor(2.0, loss="poisson", bounds=Bounds(row_norm=1.2, target=(0, 6)),
                      solver=GradientDescent(steps=20)), COUNTS),
+    "Newton": (
+        LogisticRegression(8.0, penalty=None, classes=[0, 1], bounds=ROWS, solver=Newton()), LABELS),
+    "Newton, zero-out, no intercept": (
+        LogisticRegression(8.0, penalty=None, classes=[0, 1], bounds=ROWS, neighbours="zero-out",
+                           fit_intercept=False, solver=Newton(rounds=2, leverage=3.0)), LABELS),
+    "Newton, squared": (
+        dpglm.LinearRegression(8.0, bounds=COLUMNS, solver=Newton(deviance_share=0.1)), TARGET),
     "coordinate descent": (Ridge(2.0, bounds=COLUMNS, solver=CoordinateDescent()), TARGET),
     "coordinate descent, private moments": (
         LogisticRegression(2.0, solver=CoordinateDescent(steps=40, periods=2), **TWO), LABELS),

@@ -16,11 +16,23 @@ from sklearn._loss.loss import HalfBinomialLoss, HalfPoissonLoss, HalfSquaredErr
 from sklearn.metrics import hinge_loss
 
 from dpglm import losses
-from dpglm.losses import LOSSES, EpsilonInsensitive, Hinge, Huber, Logistic, Poisson, SmoothedHinge, Squared
+from dpglm.losses import (
+    LOSSES,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    LogCosh,
+    Logistic,
+    Poisson,
+    SmoothedHinge,
+    Squared,
+)
 
 INSTANCES = [cls() for cls in LOSSES] + [
     Huber(threshold=0.3),
     Huber(threshold=50.0),
+    LogCosh(scale=0.2),
+    LogCosh(scale=4.0),
     SmoothedHinge(width=0.05),
     SmoothedHinge(width=4.0),
     EpsilonInsensitive(tube=0.0),
@@ -182,6 +194,7 @@ def test_compiled_form_is_the_derivative(loss):
         4: lambda z, y: math.exp(min(z, t)) - y,
         5: lambda z, y: -y if y * z < 1 else 0.0,
         6: lambda z, y: np.sign(z - y) if abs(z - y) > t else 0.0,
+        7: lambda z, y: t * math.tanh((z - y) / t),
     }
     for z, y in zip(*grid(loss, np.linspace(-9, 9, 61)), strict=True):
         expected = slopes[loss.form](z, y)
@@ -449,3 +462,22 @@ def test_dual_functions_are_elementwise(loss):
         part = slice(i, i + 1)
         assert loss.dual_step(alpha[part], z[part], y[part], weight[part]) == whole[0][i]
         assert loss.conjugate(-alpha[part], y[part]) == whole[1][i]
+
+
+@pytest.mark.parametrize(
+    ("loss", "constant"),
+    [(Logistic(), (5 * math.sqrt(5) - 11) / 8), (LogCosh(0.3), 0.25), (Huber(), math.inf)],
+)
+def test_the_joint_constant_is_the_least_that_holds(loss, constant):
+    assert loss.joint_constant() == pytest.approx(constant)
+    if math.isfinite(constant):
+        z, y = grid(loss, np.linspace(-9, 9, 20_001))
+        e = loss.derivative(z, y) / loss.lipschitz()
+        inside = np.abs(e) < 1 - 1e-6
+        found = np.max(np.square(loss.curvature(z, y))[inside] / (4 * (1 - np.square(e[inside]))))
+        assert found == pytest.approx(constant, rel=1e-4)
+
+
+def test_squares_are_softened_and_bounded_losses_stay():
+    assert Squared().softened(0.7) == LogCosh(0.7)
+    assert Logistic().softened(0.7) == Logistic()

@@ -96,6 +96,8 @@ FALSE = {
     "smoothness at a kink": (Hinge, lambda self: 1.0),
     "curvature_lipschitz": (Logistic, lambda self: 0.05),
     "curvature_lipschitz at a jump": (Huber, lambda self: 1.0),
+    "joint_constant": (Logistic, lambda self: 0.02),
+    "joint_constant of a jump": (Huber, lambda self: 0.25),
     "largest_curvature": (Poisson, lambda self, z, other: self.mean(z)),
     "slopes": (Huber, "signed"),
     "slopes of a hinge": (SmoothedHinge, "logistic"),
@@ -118,7 +120,7 @@ class LogCosh(Loss):
 
     name: ClassVar[str] = "log_cosh"
     kind: ClassVar[str] = "regression"
-    form: ClassVar[int | None] = 7
+    form: ClassVar[int | None] = 99
 
     def value(self, z, y):
         return np.logaddexp(z - y, y - z) - math.log(2)

@@ -154,6 +154,20 @@ def test_strong_convexity_is_the_quadratic_part(penalty):
     assert isinstance(penalty, Separable)
 
 
+@EVERY
+@given(w=VECTORS)
+def test_a_penalty_that_is_none_changes_nothing(penalty, w):
+    if penalty.is_zero:
+        assert penalty.value(w) == 0
+        np.testing.assert_array_equal(penalty.prox(w, 2.0), w)
+
+
+def test_no_penalty_is_recognised():
+    none = [Zero(), L1(0), L2(0.0), ElasticNet(0, 0), Box(-math.inf, math.inf), Submodular(0, Cardinality())]
+    assert all(penalty.is_zero for penalty in none)
+    assert not any(p.is_zero for p in EXAMPLES if p not in none)
+
+
 @BALLS
 @given(w=VECTORS)
 def test_projection_is_feasible_idempotent_and_exact_inside(penalty, w):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from dpglm import Bounds, Neighbours, queries
+from dpglm.bounds import Coordinates
 from dpglm.data import as_data
-from dpglm.losses import LOSSES, Logistic, Squared
+from dpglm.losses import LOSSES, LogCosh, Logistic, Squared
 from dpglm.penalties import L2
 from dpglm.testing import check_query
 
@@ -33,6 +34,18 @@ def minimiser(loss, constant):
     return queries.Minimiser(loss, 0.5, L2(1.0), 4, 4, radius, hold=hold, push=1e4)
 
 
+def moments(constant):
+    coordinates = Coordinates(np.zeros(4), np.ones(4), constant > 0)
+    return queries.Moments(coordinates, math.sqrt(1.64 + constant**2), 0.0, 0.8, 4)
+
+
+def score_and_curvature(loss, constant):
+    """With the weight that is right for both relations."""
+    coordinates = Coordinates(np.zeros(4), np.ones(4), constant > 0)
+    weight = queries.ScoreAndCurvature.weight_for(loss, Neighbours.ZERO_OUT)
+    return queries.ScoreAndCurvature(loss, coordinates, 1.7, weight, 4)
+
+
 CASES = [
     (query, REALS if loss.kind != "count" else COUNTS, constant)
     for loss in (cls() for cls in LOSSES)
@@ -46,6 +59,16 @@ CASES = [
     )
 ] + [
     (queries.SecondMoments(radius=2.0), Bounds(row_norm=2.0), 0.0),
+    *((moments(constant), REALS, constant) for constant in (0.0, 1.0)),
+    *(
+        (score_and_curvature(loss, constant), REALS, constant)
+        for loss in (Logistic(), LogCosh(0.3))
+        for constant in (0.0, 1.0)
+    ),
+    *(
+        (queries.Deviance(loss, Coordinates(np.zeros(4), np.ones(4), True), 0.7, 4), REALS, 1.0)
+        for loss in (Logistic(), LogCosh(0.3))
+    ),
     *((queries.InterceptSlope(cls(), 0.4), REALS if cls.kind != "count" else COUNTS, 0.5) for cls in LOSSES),
     (minimiser(Logistic(), 1.0), REALS, 1.0),
     (minimiser(Squared(), 0.0), REALS, 0.0),

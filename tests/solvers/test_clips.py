@@ -13,7 +13,7 @@ from dpglm.data.records import finite
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import Huber, Logistic, Poisson, SmoothedHinge, Squared
 from dpglm.mechanisms import Gaussian, Randomness
-from dpglm.penalties import L2, L1Ball, Submodular
+from dpglm.penalties import L2, L1Ball, Submodular, Zero
 from dpglm.penalties.set_functions import Cardinality
 from dpglm.problem import Problem
 from dpglm.queries import (
@@ -24,7 +24,7 @@ from dpglm.queries import (
     InterceptSlope,
     VertexScores,
 )
-from dpglm.solvers import SOLVERS, CoordinateDescent, DualFrankWolfe, FrankWolfe
+from dpglm.solvers import SOLVERS, CoordinateDescent, DualFrankWolfe, FrankWolfe, Newton
 
 REPLACE = Neighbours.REPLACE_ONE
 FREE = (0.0, 0.0, -math.inf, math.inf)
@@ -92,7 +92,7 @@ EXTREMES = [
     for bound in (1e-50, 1.0, 1e50)
     for target in ((0.0, 1e50), (-1e-50, 1e-50), (0.0, 1e-200), (0.0, 5e-324))
 ]
-PENALTIES = {FrankWolfe: L1Ball(1.0), DualFrankWolfe: Submodular(1.0, Cardinality(), l2=1.0)}
+PENALTIES = {Newton: Zero(), FrankWolfe: L1Ball(1.0), DualFrankWolfe: Submodular(1.0, Cardinality(), l2=1.0)}
 
 
 @pytest.mark.filterwarnings("error")
@@ -108,7 +108,12 @@ def test_a_plan_at_extreme_bounds_has_a_clip_that_can_be_enforced_or_is_refused(
         else:
             fine += 1
             assert 1e-100 <= clip <= 1e100
-    known = ("the clip that follows from", "the largest slope of", "double precision does not find")
+    known = (
+        "the clip that follows from",
+        "the largest slope of",
+        "double precision does not find",
+        "Newton needs",
+    )
     assert fine > 1 and len(why) > 5 and all(reason.startswith(known) for reason in why)
 
 

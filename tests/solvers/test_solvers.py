@@ -19,9 +19,9 @@ from dpglm.testing import check_loss_form, check_solver
 rng = np.random.default_rng(0)
 X = rng.standard_normal((400, 6)) * np.linspace(0.2, 1.0, 6)
 LABELS = np.sign(X @ rng.standard_normal(6) + 0.5 * rng.standard_normal(400))
-# Frank-Wolfe needs a ball, dual coordinate descent an L2 part and dual Frank-Wolfe a norm with one: the same
-# tests are in their own files.
-OTHERS = (solvers.FrankWolfe, solvers.DualCoordinateDescent, solvers.DualFrankWolfe)
+# Frank-Wolfe needs a ball, dual coordinate descent an L2 part, dual Frank-Wolfe a norm with one and Newton no
+# penalty: the same tests are in their own files.
+OTHERS = (solvers.FrankWolfe, solvers.DualCoordinateDescent, solvers.DualFrankWolfe, solvers.Newton)
 SETTINGS = [*(cls() for cls in solvers.SOLVERS.values() if cls not in OTHERS),
             GradientDescent(batch_size=40, steps=10), GradientDescent(average=False),
             CoordinateDescent(periods=3),
@@ -189,7 +189,7 @@ def test_solvers_are_found_by_name():
     assert isinstance(get("gradient-descent", task(problem)), GradientDescent)
     assert isinstance(get("coordinate-descent", task(problem)), CoordinateDescent)
     with pytest.raises(ValueError, match="solver"):
-        get("newton", task(problem))
+        get("simplex", task(problem))
 
 
 @pytest.mark.parametrize(

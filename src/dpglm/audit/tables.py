@@ -67,7 +67,8 @@ def worst_tables(estimator: PrivateGLM) -> Tables:
     There are as many features as bounds are declared, or else two.
     """
     bounds = estimator._bounds()
-    n_features = len(bounds.feature) if isinstance(bounds.feature, np.ndarray) else 2
+    ends = bounds.feature if isinstance(bounds.feature, tuple) else (bounds.feature,)
+    n_features = max((len(end) for end in ends if isinstance(end, np.ndarray)), default=2)
     # So long that clipping leaves a row in a corner, or as long as it may be.
     row = bounds.clip(1e3 * bounds.radius(n_features) * np.resize([0.8, -0.6], n_features))[0]
     low, high = _extremes(estimator)

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Vector
-from ..bounds import rounded_down
+from ..bounds import rounded_inward
 from ..kernels.arguments import BothWays, CoordinateSteps, DualSteps, Form, RowFacts
 from ..tables import Weighed
-from .piece import Index, Steps, Stored
+from .piece import Index, Steps, Stored, taken
 from .sums import FreshSums
 
 if TYPE_CHECKING:
@@ -113,6 +113,9 @@ class Dense(Stored):
 
         precise.dense_gradient(self.X, index, first, facts, form, w, clip, rounding, out)
 
+    def dense(self, index: Index, first: int, count: int) -> Vector:
+        return np.ascontiguousarray(self.X[taken(index, first, count)], dtype=np.float64)
+
     def _by_columns(self, index: Index) -> bool:
         """Whether a pass is faster column by column."""
         return index is None and not self.X.flags.c_contiguous
@@ -120,11 +123,10 @@ class Dense(Stored):
     def column(self, j: int) -> tuple[slice, NDArray[np.floating]]:
         return slice(None), self.X[:, j]
 
-    def clipped(self, limit: Vector) -> Dense:
-        if not any((np.abs(self.X[rows]) > limit).any() for rows in self._chunks()):
+    def clipped(self, low: Vector, high: Vector) -> Dense:
+        if not any(((self.X[rows] < low) | (self.X[rows] > high)).any() for rows in self._chunks()):
             return self
-        edge = rounded_down(limit, self.X.dtype)
-        return Dense(np.clip(self.X, -edge, edge))
+        return Dense(np.clip(self.X, *rounded_inward(low, high, self.X.dtype)))
 
     def without(self, dropped: NDArray[np.bool_]) -> Dense:
         X = np.array(self.X, order="K")

@@ -19,6 +19,7 @@ LEAST_NORM = 1e-150
 """What shorter rows count as. Their squares underflow; a norm too large only clips them more."""
 
 Index = NDArray[np.intp] | None
+"""Some rows, or all."""
 Steps = NDArray[np.int64]
 
 
@@ -86,8 +87,12 @@ class Stored(ABC):
         """The same from terms of twice the precision, on three grids (see ``kernels.precise``)."""
 
     @abstractmethod
-    def clipped(self, limit: Vector) -> Self:
-        """The table with entry j of each row cut to [-limit_j, limit_j]."""
+    def dense(self, index: Index, first: int, count: int) -> Vector:
+        """Some rows as an array of doubles, row by row in memory."""
+
+    @abstractmethod
+    def clipped(self, low: Vector, high: Vector) -> Self:
+        """The table with entry j of each row cut to [low_j, high_j]."""
 
     @abstractmethod
     def without(self, dropped: NDArray[np.bool_]) -> Self:
@@ -169,3 +174,9 @@ class Piece:
             parts_of(self.entries),
         )
         return out
+
+
+def taken(index: Index, first: int, count: int) -> slice | NDArray[np.intp]:
+    """What selects the rows of a pass."""
+    here = slice(first, first + count)
+    return here if index is None else index[here]

@@ -19,6 +19,7 @@ from ..losses import Loss
 from ..tables import ClippedSums, Column, Columns, Index, Products, Rows, RowsAndColumns, Weighed, refusal
 from .parts import even, in_ranges, in_sum, parts_of
 from .piece import Piece, Steps, Stored
+from .products import CrossProducts, one_blas_thread, rows_a_chunk
 from .summed import Coins, Grid, Summed
 from .terms import Given, Gradient, PreciseGradient, Term
 
@@ -114,7 +115,13 @@ class Records(Summed):
         return np.asarray(self.total(Given(r)))
 
     def steps(self, term: Term, grid: Grid, finely: int = 0) -> Steps:
-        shape = (1 + finely, self.n_features + 1)
+        shape = (1 + finely, term.entries(self.n_features))
+        if isinstance(term, CrossProducts):
+            with one_blas_thread():
+                return in_sum(
+                    lambda start, stop, out: self._add_products(term, start, stop, out[0]),
+                    even(self.n_records, parts_of(self.n_records * self.n_features)), shape,
+                )  # fmt: skip
         if isinstance(term, PreciseGradient) or (
             isinstance(term, Gradient) and term.is_compiled and not finely
         ):
@@ -142,6 +149,17 @@ class Records(Summed):
                 piece.table.add_gradient(*place, facts, form, w, clip, float(rounding[0]), out[0])
 
         return in_sum(gradient, even(self.n_records, parts_of(piece.entries, self.n_features)), shape)
+
+    def _add_products(self, term: CrossProducts, start: int, stop: int, out: NDArray[np.int64]) -> None:
+        step = rows_a_chunk(term.coordinates.dimension)
+        for first in range(start, stop, step):
+            term.add(self.part(first, min(first + step, stop)), out)
+
+    @property
+    def dense(self) -> Vector:
+        """The rows as an array of doubles, before they are scaled: for few records."""
+        piece = self._piece
+        return piece.table.dense(piece.index, piece.first, piece.count)
 
     def longest(self, term: Term) -> float:
         edges = self._chunks()

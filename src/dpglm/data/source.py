@@ -62,7 +62,9 @@ def as_data(
     if bounds.target is not None:
         np.clip(target, *bounds.target, out=target)
     if bounds.feature is not None:
-        block = block.clipped(bounds.features(block.shape[1]))
+        if not isinstance(block, Dense):
+            bounds.require_sparse()
+        block = block.clipped(*bounds.ranges(block.shape[1]))
     scale = bounds.shrink(block.row_norms)
     scale[dropped] = 0.0
     radius = math.hypot(bounds.radius(block.shape[1]), constant)

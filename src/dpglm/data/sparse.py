@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..bounds import rounded_down
+from ..bounds import rounded_inward
 from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps, Form, RowFacts
 from ..tables import Weighed
 from .conversion import ScipyTable, converted, unsigned
 from .parts import ENTRIES_A_COLUMN, WIDE, in_ranges, parts_of
-from .piece import Index, Steps, Stored
+from .piece import Index, Steps, Stored, taken
 from .sums import KeptSums, weighed
 
 Number = TypeVar("Number", bound=np.floating)
@@ -108,13 +108,20 @@ class Sparse(Stored):
 
         precise.sparse_gradient(self.by_rows.unsigned, index, first, facts, form, w, clip, rounding, out)
 
-    def clipped(self, limit: Vector) -> Self:
+    def dense(self, index: Index, first: int, count: int) -> Vector:
+        rows: Vector = self.by_rows.X[taken(index, first, count)].toarray().astype(np.float64)
+        return rows
+
+    def clipped(self, low: Vector, high: Vector) -> Self:
         from ..kernels.compressed import cut_entries
 
-        edge, entries = rounded_down(limit, self.X.dtype), self.X.data
-        if max(entries.max(initial=0), -entries.min(initial=0)) <= edge.min(initial=np.inf):
+        entries, (bottom, top) = self.X.data, rounded_inward(low, high, self.X.dtype)
+        least, most = entries.min(initial=0), entries.max(initial=0)
+        if bottom.max(initial=-np.inf) <= least and most <= top.min(initial=np.inf):
             return self
-        return self._with(self._pass(cut_entries, edge, not self._row_major, out=np.empty_like(entries)))
+        return self._with(
+            self._pass(cut_entries, bottom, top, not self._row_major, out=np.empty_like(entries))
+        )
 
     def without(self, dropped: NDArray[np.bool_]) -> Self:
         return self._times_rows(np.where(dropped, 0.0, 1.0))

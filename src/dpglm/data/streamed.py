@@ -97,7 +97,7 @@ class Streamed(Summed):
         return records
 
     def steps(self, term: Term, grid: Grid, finely: int = 0) -> NDArray[np.int64]:
-        total = np.zeros((1 + finely, self.n_features + 1), dtype=np.int64)
+        total = np.zeros((1 + finely, term.entries(self.n_features)), dtype=np.int64)
         with beside_a_reader():
             for records in self.blocks():
                 total += records.steps(term, grid, finely)

@@ -15,6 +15,7 @@ from ..arrays import Total, Vector, finer_grid, grid_of_terms
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .products import CrossProducts
     from .terms import Term
 
 Grid: TypeAlias = float | Vector
@@ -102,6 +103,12 @@ class Summed(ABC):
         elif not self.constant or term.square:
             steps = steps[:, :-1]
         return Total(steps[0], grid, steps[1:] if finely else None, finer_grid(1.0, self.table_size))
+
+    def cross_products(self, term: CrossProducts) -> Total:
+        """Sums over the records of products of numbers of a record, in whole steps of public grids."""
+        steps = self.steps(term, 1.0)[0]
+        progress.passed()
+        return term.total(steps)
 
     def cut_sums(self, term: Term, grid: Vector) -> Vector:
         """Sums of terms that are cut column by column, on grids so coarse that doubles hold them exactly."""

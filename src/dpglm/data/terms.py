@@ -53,6 +53,10 @@ class Term(ABC):
         """The term for a range of the records."""
         return self
 
+    def entries(self, n_features: int) -> int:
+        """How many numbers the sum has: one for each feature and one for the constant feature."""
+        return n_features + 1
+
 
 @dataclass(frozen=True, eq=False)
 class Gradient(Term):
@@ -169,6 +173,22 @@ class Bent(Term):
             unclipped = np.abs(rows.slopes(self.loss, z)) < self.clip / rows.row_norms
         curvature: Vector = self.loss.curvature(z, rows.y) * unclipped
         return curvature * rows.dot(self.v)
+
+
+@dataclass(frozen=True, eq=False)
+class Scattered(Term):
+    """Row times the product of the row with v and the squared slope at w: not private.
+
+    The sum is the covariance of the scores times v.
+    """
+
+    loss: Loss
+    w: Vector
+    v: Vector
+    limit: ClassVar[float] = math.inf
+
+    def factors(self, rows: Records) -> Vector:
+        return np.square(rows.slopes(self.loss, rows.margins(self.w))) * rows.dot(self.v)
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,6 +39,7 @@ from ..solvers import AnySolver, Result, Task
 from ..solvers.base import positive_count
 from .columns import column_apart
 from .docs import estimator
+from .inference import Inference, uncertainty_of
 from .inputs import Labels, Table, numeric_table
 from .streams import (
     BlockReader,
@@ -57,7 +58,7 @@ Targets = TypeVar("Targets", bound=Labels)
 
 
 @estimator
-class PrivateGLM(BaseEstimator):
+class PrivateGLM(Inference, BaseEstimator):
     """Common part of the estimators; subclasses say their loss and targets, and may choose the penalty."""
 
     epsilon: float = field(default=1.0, kw_only=False)
@@ -103,11 +104,11 @@ class PrivateGLM(BaseEstimator):
         fit_intercept = strict.flag("fit_intercept", self.fit_intercept)
         return Problem(self._loss(), self._penalty(n_samples), self._bounds(), fit_intercept)
 
-    @np.errstate(all="ignore")
     def _plan(self, n_samples: int, n_features: int, fits: int, resident: bool) -> Plan:
         strict.flag("resident", resident)
         return self._prepared(n_samples, n_features, fits, resident)[-1]
 
+    @np.errstate(all="ignore")
     def _prepared(
         self, n_samples: int, n_features: int, fits: int, resident: bool
     ) -> tuple[Problem, AnySolver, Plan]:
@@ -170,6 +171,8 @@ class PrivateGLM(BaseEstimator):
                 PrivacyWarning,
                 stacklevel=3,
             )
+        if plan.warning is not None:
+            warnings.warn(plan.warning, PrivacyWarning, stacklevel=3)
         if self.verbose:
             print(plan)
         _warn_of_strong_l1(problem, p)
@@ -206,6 +209,7 @@ class PrivateGLM(BaseEstimator):
                 stacklevel=3,
             )
         self._fitted_problem = problem
+        self._uncertainty = uncertainty_of(results)
         gaps = [result.gap for result in results if result.gap is not None]
         if gaps:
             self.gap_ = max(gaps)

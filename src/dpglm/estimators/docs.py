@@ -73,6 +73,15 @@ _SHARED = {
         gap_ : float
             An upper bound on objective minus minimum, with the intercept held fixed. Only fits without noise
             by `DualCoordinateDescent`, or by `FrankWolfe` with a given number of steps, have it.
+        covariance_ : array of shape (d, d) or (n_classes, d, d)
+            Covariance of the coefficients from sampling and noise: features first, then the intercept. Only
+            fits by `Newton` without a penalty have this and the following.
+        privacy_covariance_ : array
+            The part of ``covariance_`` that noise causes.
+        standard_errors_ : array of shape (d,) or (n_classes, d)
+            Infinite if the fit is not determined.
+        determined_ : bool or array of shape (n_classes,)
+            Whether noise left enough of the records to state intervals.
 
         Notes
         -----

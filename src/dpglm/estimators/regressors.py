@@ -34,8 +34,8 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
     ----------
     {budget}
     loss : str or Loss
-        "squared", "huber", "epsilon_insensitive", "poisson" or an object of `dpglm.losses`. The scale of a
-        loss that is given by its name follows the declared range of targets.
+        "squared", "huber", "log_cosh", "epsilon_insensitive", "poisson" or an object of `dpglm.losses`. The
+        scale of a loss that is given by its name follows the declared range of targets.
     {penalty}
     {regression}
     >>> model = GLMRegressor(epsilon=2.0, loss="huber", bounds=bounds).fit(x, 0.5 * x[:, 0])

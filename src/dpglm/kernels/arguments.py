@@ -227,3 +227,17 @@ class Calendar(NamedTuple):
     lists: NDArray[np.int32]
     pool: NDArray[np.int32]
     spare: Integers
+
+
+class Soft(NamedTuple):
+    """How a record's slope and curvature are weighed (see ``products``).
+
+    ``limit`` bounds the norm of a row, ``bound`` is the largest slope, and ``curvature`` the largest
+    curvature, which is allowed where the slope is 0.
+    """
+
+    limit: float
+    bound: float
+    curvature: float
+    rounding_bent: float
+    rounding_pulled: float

@@ -11,7 +11,7 @@ import numpy as np
 
 from .arguments import Compressed, Entries, Floats
 from .compiled import compiled
-from .primitives import cut
+from .primitives import within
 
 _1 = np.uint64(1)
 
@@ -55,11 +55,11 @@ def multiply(table: Compressed, scale: Floats, by_major: bool, start: int, stop:
 
 @compiled(nogil=True)
 def cut_entries(
-    table: Compressed, limit: Floats, by_major: bool, start: int, stop: int, out: Entries
+    table: Compressed, low: Floats, high: Floats, by_major: bool, start: int, stop: int, out: Entries
 ) -> None:
-    """Entries cut to the limit of their major or minor index."""
+    """Entries cut to the range of their major or minor index."""
     indptr, indices, entries = table
     for m in range(np.uint64(start), np.uint64(stop)):
         for e in range(indptr[m], indptr[m + _1]):
-            top = limit[m] if by_major else limit[indices[e]]
-            out[e] = cut(entries[e], top)
+            k = m if by_major else np.uint64(indices[e])
+            out[e] = within(entries[e], low[k], high[k])

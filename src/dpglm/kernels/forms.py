@@ -8,10 +8,11 @@ import numpy as np
 
 from .arguments import Floats, Form
 from .compiled import compiled, part
-from .primitives import cut, exp, soft, within
+from .primitives import cut, exp, log1p, soft, tanh, within
 
-SQUARED, LOGISTIC, HUBER, SMOOTHED_HINGE, POISSON, HINGE, EPSILON_INSENSITIVE = range(7)
+SQUARED, LOGISTIC, HUBER, SMOOTHED_HINGE, POISSON, HINGE, EPSILON_INSENSITIVE, LOG_COSH = range(8)
 _LARGEST_EXPONENT = 700.0
+_LOG2 = 0.6931471805599453
 _LEAST_WEIGHT = 1e-300
 
 
@@ -30,6 +31,8 @@ def slope(form: Form, z: float, y: float) -> float:
         return -y if y * z < 1.0 else 0.0
     if form.code == EPSILON_INSENSITIVE:
         return math.copysign(1.0, z - y) if abs(z - y) > form.parameter else 0.0
+    if form.code == LOG_COSH:
+        return form.parameter * tanh((z - y) / form.parameter)
     return exp(min(z, form.parameter)) - y
 
 
@@ -46,7 +49,18 @@ def curvature(form: Form, z: float, y: float, here: float) -> float:
         return 1.0 / form.parameter if 0.0 <= 1.0 - y * z <= form.parameter else 0.0
     if form.code == POISSON:
         return exp(z) if z <= form.parameter else 0.0
+    if form.code == LOG_COSH:
+        return 1.0 - (here / form.parameter) * (here / form.parameter)
     return 0.0
+
+
+@part
+def value(form: Form, z: float, y: float) -> float:
+    """The logistic or the log-cosh loss."""
+    if form.code == LOGISTIC:
+        return max(-y * z, 0.0) + log1p(exp(-min(abs(z), _LARGEST_EXPONENT)))
+    size = abs(z - y) / form.parameter
+    return form.parameter * form.parameter * (size - _LOG2 + log1p(exp(-min(2.0 * size, _LARGEST_EXPONENT))))
 
 
 @part
@@ -64,7 +78,7 @@ def dual_step(form: Form, alpha: float, z: float, y: float, weight: float) -> fl
         weight = max(weight, _LEAST_WEIGHT)
         return cut(soft(weight * alpha + y - z, form.parameter) / weight, 1.0) - alpha
     full = -slope(form, z, y) - alpha
-    if form.code == SQUARED:
+    if form.code == SQUARED or form.code == LOG_COSH:
         return full / (1.0 + weight)
     if form.code == LOGISTIC:
         return full / (1.0 + weight / 4.0)

@@ -9,18 +9,22 @@ from .base import Loss
 from .epsilon_insensitive import EpsilonInsensitive
 from .hinge import Hinge
 from .huber import Huber
+from .log_cosh import LogCosh
 from .logistic import Logistic
 from .poisson import Poisson
 from .smoothed_hinge import SmoothedHinge
 from .squared import Squared
 
-LOSSES: tuple[type[Loss], ...] = (Logistic, Squared, Huber, SmoothedHinge, Hinge, EpsilonInsensitive, Poisson)
+LOSSES: tuple[type[Loss], ...] = (
+    Logistic, Squared, Huber, LogCosh, SmoothedHinge, Hinge, EpsilonInsensitive, Poisson
+)  # fmt: skip
 
 __all__ = [
     "LOSSES",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
+    "LogCosh",
     "Logistic",
     "Loss",
     "Poisson",

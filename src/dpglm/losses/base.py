@@ -21,7 +21,8 @@ class Loss(ABC):
     an array of that shape. They never see records, so one loss serves every kind of table.
 
     Privacy costs and laws depend on what a loss states of itself: ``form``, ``slopes``, ``lipschitz``,
-    ``smoothness``, ``curvature_lipschitz``, ``fall``, ``largest_curvature``, ``conjugate`` and ``dual_step``.
+    ``smoothness``, ``curvature_lipschitz``, ``joint_constant``, ``softened``, ``fall``,
+    ``largest_curvature``, ``conjugate`` and ``dual_step``.
     A class does not inherit these from a loss that it changes. It changes a loss if it defines anything else
     than these, ``name``, ``kind``, ``for_target``, ``link`` and the default of a field. It then must state
     ``lipschitz`` and ``smoothness``; what else it does not state is as in `Loss`.
@@ -91,6 +92,21 @@ class Loss(ABC):
         """Return how fast the curvature changes with z at most, `math.inf` where it jumps."""
         return math.inf
 
+    def joint_constant(self) -> float:
+        """Return A with curvature² <= 4 A (1 - e²) for all z and y, e being the slope over `lipschitz()`.
+
+        It is `math.inf` if there is none. With it the curvature is released for the price of the slope (see
+        docs/proofs/score_and_curvature.md).
+        """
+        return math.inf
+
+    def softened(self, clip: float) -> Loss:
+        """Return a loss with bounded slopes and the same curvature for small ones: by default itself.
+
+        A loss whose slopes have no bound clips them softly at `clip`.
+        """
+        return self
+
     def fall(self, target: tuple[float, float] | None = None) -> float:
         """Return a bound on l(0, y) - inf over z of l(z, y), for all y in `target`, None for any y."""
         return math.inf
@@ -129,6 +145,8 @@ _FACTS = (
     "lipschitz",
     "smoothness",
     "curvature_lipschitz",
+    "joint_constant",
+    "softened",
     "fall",
     "largest_curvature",
     "conjugate",

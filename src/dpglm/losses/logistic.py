@@ -49,6 +49,9 @@ class Logistic(Loss):
     def curvature_lipschitz(self) -> float:
         return 1 / math.sqrt(108)
 
+    def joint_constant(self) -> float:
+        return (5 * math.sqrt(5) - 11) / 8  # the curvature is e (1 - e) at a slope of e
+
     def fall(self, target: tuple[float, float] | None = None) -> float:
         return 0.7  # log(2)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays import Vector
 from .base import Loss
+from .log_cosh import LogCosh
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ class Squared(Loss):
 
     def curvature_lipschitz(self) -> float:
         return 0.0
+
+    def softened(self, clip: float) -> LogCosh:
+        return LogCosh(clip)
 
     def fall(self, target: tuple[float, float] | None = None) -> float:
         return math.inf if target is None else max(abs(end) for end in target) ** 2 / 2

@@ -74,9 +74,15 @@ class Additive(Mechanism):
         """Noise added to an exact sum: to its whole steps, before they become doubles."""
         if self.noise == 0:
             return np.asarray(answer)
-        grid, scale = public_grid(sensitivity, self.noise, self._rounding(answer.size), answer.grid)
-        noisy = answer.on(grid) + self._integers(scale, answer.shape, randomness)
-        return noisy.astype(np.float64) * grid
+        rounding = self._rounding(answer.size)
+        if answer.unit is None:
+            grid, scale = public_grid(sensitivity, self.noise, rounding, answer.grid)
+            noisy = answer.on(grid) + self._integers(scale, answer.shape, randomness)
+            return noisy.astype(np.float64) * grid
+        # Grids differ between entries, in their units by a factor of less than two: so twice the rounding.
+        grids, scales = public_grid(sensitivity / answer.unit, self.noise, 2 * rounding, answer.grid)
+        noisy = answer.on(grids) + self._integers(scales, answer.shape, randomness)
+        return noisy.astype(np.float64) * grids * answer.unit
 
     def log_likelihood(self, released: Numbers, answer: Numbers, sensitivity: Numbers) -> float:
         return self._log_density(

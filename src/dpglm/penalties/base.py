@@ -25,6 +25,11 @@ class Penalty(ABC):
         """The largest m for which penalty(w) - m/2 norm(w)² is convex."""
         return 0.0
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether there is no penalty at all: it is 0 everywhere."""
+        return False
+
     @abstractmethod
     def value(self, w: Vector) -> float:
         """Return the penalty at w; infinite outside a constraint set."""
@@ -70,6 +75,10 @@ class Separable(Penalty):
     @property
     def strong_convexity(self) -> float:
         return self.coordinate_form()[1]
+
+    @property
+    def is_zero(self) -> bool:
+        return self.coordinate_form() == (0.0, 0.0, -math.inf, math.inf)
 
     def value(self, w: Vector) -> float:
         l1, l2, low, high = self.coordinate_form()

@@ -58,6 +58,10 @@ class Submodular(Penalty):
     def strong_convexity(self) -> float:
         return self.l2
 
+    @property
+    def is_zero(self) -> bool:
+        return self.strength == 0 and self.l2 == 0
+
     def value(self, w: Vector) -> float:
         return self.strength * self.function.norm(w) + self.l2 / 2 * float(np.sum(np.square(w)))
 

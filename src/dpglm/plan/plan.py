@@ -138,6 +138,21 @@ class Plan:
         each = self._passes_of_a_fit()
         return None if each is None else each.times(self.fits)
 
+    @property
+    def _counts(self) -> list[int]:
+        """What the number of steps may be, by the releases."""
+        return [release.count for release in self.releases]
+
+    @property
+    def forecast(self) -> str | None:
+        """What public numbers say of the result, if the solver knows."""
+        return None
+
+    @property
+    def warning(self) -> str | None:
+        """Why the fit is not worth its price, if public numbers say so."""
+        return None
+
     def _passes_of_a_fit(self) -> PassCount | None:
         """The passes of one fit with noise: by default one for each release."""
         return PassCount.exactly(sum(release.count for release in self.releases))
@@ -226,9 +241,8 @@ class Plan:
                 f"epsilon must be at most {self.budget.epsilon!r}, the budget, got {epsilon!r} "
                 f"from the releases of the plan"
             )
-        counts = [release.count for release in self.releases]
-        if self.steps not in counts:
-            raise strict.wrong("steps", self.steps, f"the count of a release, which are {counts}")
+        if self.steps not in self._counts:
+            raise strict.wrong("steps", self.steps, f"the count of a release, which are {self._counts}")
 
     def __str__(self) -> str:
         lines = [
@@ -239,6 +253,8 @@ class Plan:
         ]
         if self.passes is not None:
             lines.append(f"passes    {self.passes}")
+        if self.forecast is not None:
+            lines.append(f"forecast  {self.forecast}")
         for release in self.releases:
             times = f"{release.count * self.fits} x " + (f"({self.fits} classes) " if self.fits > 1 else "")
             for line in release.lines:
@@ -279,6 +295,7 @@ class Plan:
                     ("neighbours", f"{self.neighbours.value} ({self.neighbours.words})"),
                     ("settings", self.settings_in_words),
                     *([("passes", str(self.passes))] if self.passes is not None else []),
+                    *([("forecast", self.forecast)] if self.forecast is not None else []),
                     ("composed", self.composition),
                 ]
             ),

@@ -3,11 +3,14 @@
 from .base import Query, WorstCase
 from .by_passes import PLAIN
 from .coordinate import CoordinateRule, CoordinateSums
+from .deviance import Deviance
 from .dual_step import DualForm, DualStep
 from .dual_vertices import DualVertices
 from .gradient import ClippedGradient
 from .intercept import InterceptSlope
 from .minimiser import Minimiser
+from .moments import Moments
+from .score_and_curvature import ScoreAndCurvature
 from .scores import RULES, CoordinateScores
 from .second_moments import SecondMoments
 from .vertices import VertexScores
@@ -16,10 +19,13 @@ QUERIES: tuple[type[Query], ...] = (
     ClippedGradient,
     CoordinateScores,
     CoordinateSums,
+    Deviance,
     DualStep,
     DualVertices,
     InterceptSlope,
     Minimiser,
+    Moments,
+    ScoreAndCurvature,
     SecondMoments,
     VertexScores,
 )
@@ -32,12 +38,15 @@ __all__ = [
     "CoordinateRule",
     "CoordinateScores",
     "CoordinateSums",
+    "Deviance",
     "DualForm",
     "DualStep",
     "DualVertices",
     "InterceptSlope",
     "Minimiser",
+    "Moments",
     "Query",
+    "ScoreAndCurvature",
     "SecondMoments",
     "VertexScores",
     "WorstCase",

@@ -21,6 +21,7 @@ from .dual_frank_wolfe import DualFrankWolfe
 from .frank_wolfe import FrankWolfe
 from .gradient_descent import GradientDescent
 from .greedy_coordinate_descent import GreedyCoordinateDescent
+from .newton import Newton
 from .objective_perturbation import ObjectivePerturbation
 from .output_perturbation import OutputPerturbation
 
@@ -28,14 +29,14 @@ SOLVERS: dict[str, type[AnySolver]] = {
     kind.plan_type.solver.lower().replace(" ", "-"): kind
     for kind in (
         GradientDescent, CoordinateDescent, GreedyCoordinateDescent, FrankWolfe,
-        DualCoordinateDescent, DualFrankWolfe, OutputPerturbation, ObjectivePerturbation,
+        DualCoordinateDescent, DualFrankWolfe, OutputPerturbation, ObjectivePerturbation, Newton,
     )
 }  # fmt: skip
 """Every solver by what it is called in ``solver="..."``: the name that its plan prints, with hyphens."""
 
 __all__ = [
     "SOLVERS", "AnySolver", "AuditCase", "CoordinateDescent", "DualCoordinateDescent", "DualFrankWolfe",
-    "FrankWolfe", "GradientDescent", "GreedyCoordinateDescent", "ObjectivePerturbation",
+    "FrankWolfe", "GradientDescent", "GreedyCoordinateDescent", "Newton", "ObjectivePerturbation",
     "OutputPerturbation", "Result", "Solver", "Task", "get", "is_able", "require_able", "run",
 ]  # fmt: skip
 

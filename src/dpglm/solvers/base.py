@@ -38,16 +38,46 @@ _LEVELS = ("clip", "step_size")
 _EVERYONE, _NO_PENALTY = Everyone(), Zero()
 
 
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """How far coefficients may be from what they estimate; all of it was released.
+
+    Attributes
+    ----------
+    covariance : array of shape (d, d)
+        Covariance of the coefficients w, from sampling and from noise.
+    privacy : array of shape (d, d)
+        The part of it that noise causes.
+    determined : bool
+        Whether noise left enough of the records to state an interval.
+    reason : str
+        Why the fit is not determined; empty if it is.
+    estimand : str
+        What the coefficients estimate, in a sentence.
+    deviance : (float, float), optional
+        The released deviance and the deviation of its noise, if it was paid for.
+    """
+
+    covariance: Vector
+    privacy: Vector
+    determined: bool
+    reason: str
+    estimand: str
+    deviance: tuple[float, float] | None = None
+
+
 @dataclass(frozen=True)
 class Result:
     """What a run returns: coefficients, number of steps taken, and an upper bound on objective minus minimum.
 
-    Only some solvers have the bound, and only without noise: it is a function of the records.
+    Only some solvers have the bound, and only without noise: it is a function of the records. Only some have
+    an uncertainty.
     """
 
     w: Vector
     steps: int
     gap: float | None = None
+    uncertainty: Uncertainty | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +184,7 @@ class Solver(ABC, Generic[PlanType]):
                 positive_count(**{name: value})
             elif name in _LEVELS and value is not None:
                 strict.positive(name, value)
-            elif name.endswith("share"):
+            elif name.endswith("share") and (value, getattr(type(self), name, value)) != (None, None):
                 strict.number(name, value, "strictly between 0 and 1", lambda share: 0 < share < 1)
             if name == "clip" and value is not None:
                 require_enforceable(name, value)

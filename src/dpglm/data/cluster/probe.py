@@ -11,9 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ...arrays import Vector, grid_of_terms
+from ...arrays import Vector, grid_of_terms, on_column_grids
 from ...bounds import Bounds
-from ...losses import Loss
+from ...losses import LogCosh, Logistic, Loss
+from ..products import CrossProducts, JointRows, LossValues, MomentRows
 from ..records import Records
 from ..source import as_data
 from ..terms import Curved, CutGradient, Gradient, InterceptGradient, PreciseGradient, SquaredRow, Term
@@ -62,6 +63,8 @@ class Probe:
             if self.loss.form is not None and np.isfinite(self.loss.smoothness()):
                 pair = PreciseGradient(self.loss, np.array([w, w * 2.0**-55]), 0.5)
                 digest.update(records.steps(pair, grid_of_terms(0.5, _ROWS), 2).tobytes())
+            for products in self._products(w):
+                digest.update(records.steps(products, 1.0).tobytes())
         return digest.hexdigest()
 
     def _tables(self) -> Iterator[Records]:
@@ -90,6 +93,18 @@ class Probe:
             CutGradient(self.loss, w, np.full(_COLUMNS + 1, 0.125)),
             SquaredRow(1.25),
             Curved(w, 1.25),
+        ]
+
+    def _products(self, w: Vector) -> list[CrossProducts]:
+        """Products of the numbers of a record, as the solver Newton asks for."""
+        coordinates = _BOUNDS.coordinates(_COLUMNS, intercept=True)
+        metric = on_column_grids(np.outer(w, w[::-1]) + np.eye(_COLUMNS + 1))
+        point = on_column_grids(w[:, None])[:, 0]
+        loss = Logistic() if self.loss.kind == "classification" else LogCosh(0.5)
+        return [
+            MomentRows(coordinates, _ROWS, 1.5, 0.25, 0.5),
+            JointRows(coordinates, _ROWS, loss, 1.0, 0.6, metric, point),
+            LossValues(coordinates, _ROWS, loss, 2.0, point),
         ]
 
 

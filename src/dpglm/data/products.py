@@ -1,0 +1,241 @@
+"""Sums over the records of products of two numbers of a record: matrices of second moments.
+
+Numbers of a record are rounded to grids so coarse that a matrix product of doubles is exact, whatever its
+order of operations. So BLAS computes the products, and sums do not depend on how the table is cut.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import COORDINATE_BITS, ROUNDING, Total, Vector
+from ..bounds import Coordinates
+from ..kernels.arguments import Form, Soft
+from ..losses import Loss
+from .terms import Term
+
+if TYPE_CHECKING:
+    from .records import Records
+
+_ROWS_A_CHUNK, _ENTRIES_A_CHUNK = 1 << 12, 1 << 17
+_MOST_BITS, _WORD_BITS = 20, 61
+
+
+def bits_of_factors(n_records: int) -> int:
+    """How many binary digits a factor may have so that products of two, summed over n records, are exact.
+
+    A chunk of 2**12 products of two factors of 20 digits is exact in doubles, and n of them in 64 bits.
+    """
+    return min(_MOST_BITS, (_WORD_BITS - int(max(n_records - 1, 1)).bit_length()) // 2)
+
+
+def grid_of_factors(limit: float, n_records: int) -> float:
+    """The grid of factors up to a limit: a power of two."""
+    return math.ldexp(1.0, math.frexp(limit * (1 + 2.0**-20))[1] - bits_of_factors(n_records))
+
+
+def coordinates_of(rows: Records, coordinates: Coordinates) -> Vector:
+    """The coordinates of each record, rounded to a grid; 0 for a null record."""
+    from ..kernels.products import coordinates as write  # compiled code is loaded by those who use it
+
+    out = np.empty((rows.n_records, coordinates.dimension))
+    rounding = ROUNDING * 2.0**-COORDINATE_BITS
+    write(rows.dense, rows.scale, coordinates.middle, 1.0 / coordinates.half, rounding, out)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class CrossProducts(Term):
+    """Sums of products of the factors of a record, for all pairs, and of factors themselves."""
+
+    limit: ClassVar[float] = math.inf
+
+    coordinates: Coordinates
+    n_records: int
+
+    @abstractmethod
+    def entries(self, n_features: int) -> int: ...
+
+    @abstractmethod
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        """The sum in its units, from whole steps."""
+
+    @abstractmethod
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        """Add what the records of a chunk add, in whole steps."""
+
+    def factors(self, rows: Records) -> Vector:
+        raise TypeError(f"{type(self).__name__} adds products of factors, not multiples of rows")
+
+
+@dataclass(frozen=True, eq=False)
+class MomentRows(CrossProducts):
+    """z z' for z = (coordinates, target_scale * (y - target_middle)), scaled to norm at most ``norm``."""
+
+    norm: float
+    target_middle: float
+    target_scale: float
+
+    @property
+    def grid(self) -> float:
+        """The grid of the factors."""
+        return grid_of_factors(self.norm, self.n_records)
+
+    def entries(self, n_features: int) -> int:
+        return triangle(self.coordinates.dimension + 1)
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return Total(steps, 1.0, unit=_symmetric_units(self.coordinates.dimension + 1, self.grid**2))
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        from ..kernels.products import moment_rows
+
+        last = np.where(rows.scale > 0, self.target_scale * (rows.y - self.target_middle), 0.0)
+        factors = np.empty((rows.n_records, self.coordinates.dimension + 1))
+        moment_rows(coordinates_of(rows, self.coordinates), last, self.norm, ROUNDING * self.grid, factors)
+        out += _upper(factors, self.grid)
+
+
+@dataclass(frozen=True, eq=False)
+class JointRows(CrossProducts):
+    """(v v', q q', q): v a row in the metric times the root of its curvature, q the row times its slope.
+
+    A row in the metric is u = coordinates @ transform, weighed by min(1, limit² / norm(u)²). Slopes are in
+    units of their bound. The units of the sums are those of the proof page: weights 1, alpha, alpha * C.
+    """
+
+    loss: Loss
+    leverage: float
+    weight: float
+    transform: Vector
+    w: Vector
+
+    @property
+    def grids(self) -> tuple[float, float]:
+        """The grids of v and of q."""
+        bent = self.leverage * math.sqrt(2.0 * math.sqrt(self.loss.joint_constant()))
+        return grid_of_factors(bent, self.n_records), grid_of_factors(self.leverage, self.n_records)
+
+    def entries(self, n_features: int) -> int:
+        d = int(self.transform.shape[1])
+        return 2 * triangle(d) + d
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        d, (bent, pulled) = self.transform.shape[1], self.grids
+        unit = np.concatenate(
+            [
+                _symmetric_units(d, bent**2),
+                _symmetric_units(d, self.weight * pulled**2),
+                np.full(d, self.weight * self.leverage * pulled),
+            ]
+        )
+        return Total(steps, 1.0, unit=unit)
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        from ..kernels.products import joint_rows
+
+        d, (bent, pulled) = self.transform.shape[1], self.grids
+        products = coordinates_of(rows, self.coordinates) @ np.column_stack([self.transform, self.w])
+        u, z = np.ascontiguousarray(products[:, :d]), np.ascontiguousarray(products[:, d])
+        v, q = np.empty_like(u), np.empty_like(u)
+        soft = Soft(
+            self.leverage, self.loss.lipschitz(), 2.0 * math.sqrt(self.loss.joint_constant()),
+            ROUNDING * bent, ROUNDING * pulled,
+        )  # fmt: skip
+        u, v, q = (
+            np.ascontiguousarray(products[:, :d]),
+            np.empty((len(products), d)),
+            np.empty(products[:, :d].shape),
+        )
+        z = np.ascontiguousarray(products[:, d])
+        joint_rows(u, z, rows.y, Form.of(self.loss), soft, v, q)
+        size = triangle(d)
+        out[:size] += _upper(v, bent)
+        out[size : 2 * size] += _upper(q, pulled)
+        out[2 * size :] += (q.sum(axis=0) / pulled).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class LossValues(CrossProducts):
+    """The loss of each record at w, cut to at most ``most``."""
+
+    loss: Loss
+    most: float
+    w: Vector
+
+    @property
+    def grid(self) -> float:
+        """The grid of the values."""
+        return grid_of_factors(self.most, self.n_records)
+
+    def entries(self, n_features: int) -> int:
+        return 1
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return Total(steps, self.grid)
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        from ..kernels.products import loss_values
+
+        values = np.empty(rows.n_records)
+        z = coordinates_of(rows, self.coordinates) @ self.w
+        loss_values(z, rows.y, rows.scale, Form.of(self.loss), self.most, ROUNDING * self.grid, values)
+        out += (values.sum() / self.grid).astype(np.int64)
+
+
+def triangle(d: int) -> int:
+    """Entries of a symmetric matrix, each once."""
+    return d * (d + 1) // 2
+
+
+def rows_a_chunk(d: int) -> int:
+    """Rows that are multiplied at once: so few that a chunk stays in the cache, and sums are exact."""
+    return max(1, min(_ROWS_A_CHUNK, _ENTRIES_A_CHUNK // max(d, 1)))
+
+
+def _symmetric_units(d: int, unit: float) -> Vector:
+    """Units of the upper triangle: those of the diagonal are smaller by sqrt(2)."""
+    i, j = _places(d)
+    return np.where(i == j, unit / math.sqrt(2.0), unit)
+
+
+@cache
+def _places(d: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows and columns of the upper triangle."""
+    return np.triu_indices(d)
+
+
+def symmetric(values: Vector, d: int) -> Vector:
+    """The matrix whose upper triangle has these values, its diagonal divided by sqrt(2)."""
+    matrix, (i, j) = np.zeros((d, d)), _places(d)
+    matrix[i, j] = matrix[j, i] = np.where(i == j, math.sqrt(2.0) * values, values)
+    return matrix
+
+
+def _upper(factors: Vector, grid: float) -> NDArray[np.int64]:
+    """Upper triangle of the products of factors on a grid, in steps of its square."""
+    products = factors.T @ factors
+    return (products[_places(factors.shape[1])] / grid**2).astype(np.int64)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let BLAS use one thread: chunks are multiplied in threads already."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController  # slow to import, and seldom needed
+
+    return ThreadpoolController()

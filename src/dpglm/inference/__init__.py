@@ -1,0 +1,12 @@
+"""Standard errors, intervals and tests, from coefficients and covariances that a fit released.
+
+Nothing here reads a record: all of it is post-processing, and costs no privacy.
+"""
+
+from .coefficients import INTERCEPT, Coefficients, intervals, two_sided
+from .summary import Summary
+from .wald import WaldTest, conditions, wald_test
+
+__all__ = [
+    "INTERCEPT", "Coefficients", "Summary", "WaldTest", "conditions", "intervals", "two_sided", "wald_test",
+]  # fmt: skip

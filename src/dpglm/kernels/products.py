@@ -1,0 +1,96 @@
+"""Rows of numbers on grids so coarse that BLAS multiplies them exactly, whatever its order of operations.
+
+Every number written here is a function of one record, from additions, products, quotients and roots alone:
+the same bits on every processor.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .arguments import Floats, Form, Soft
+from .compiled import compiled, part
+from .forms import curvature, slope, value
+from .primitives import cut
+
+_LANES = 4
+
+
+@part
+def _square(row: Floats) -> float:
+    """Squared norm of a row, in a fixed order of operations."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    whole = row.size // _LANES * _LANES
+    for j in range(0, whole, _LANES):
+        a += row[j] * row[j]
+        b += row[j + 1] * row[j + 1]
+        c += row[j + 2] * row[j + 2]
+        d += row[j + 3] * row[j + 3]
+    for j in range(whole, row.size):
+        a += row[j] * row[j]
+    return (a + b) + (c + d)
+
+
+@compiled(nogil=True)
+def coordinates(
+    rows: Floats, scale: Floats, middle: Floats, inverse: Floats, rounding: float, out: Floats
+) -> None:
+    """Write each row, moved and scaled into [-1, 1] and rounded, and then a 1 if ``out`` has a column more.
+
+    A row of scale 0 is written as zeros.
+    """
+    p = rows.shape[1]
+    for i in range(rows.shape[0]):
+        if scale[i] == 0.0:
+            out[i] = 0.0
+            continue
+        for j in range(p):
+            value = cut((rows[i, j] * scale[i] - middle[j]) * inverse[j], 1.0)
+            out[i, j] = (value + rounding) - rounding
+        if out.shape[1] > p:
+            out[i, p] = 1.0
+
+
+@compiled(nogil=True)
+def moment_rows(rows: Floats, last: Floats, limit: float, rounding: float, out: Floats) -> None:
+    """Write each row with one more number, scaled down to a norm of at most ``limit``, and rounded."""
+    d = rows.shape[1]
+    for i in range(rows.shape[0]):
+        norm = math.sqrt(_square(rows[i]) + last[i] * last[i])
+        factor = 1.0 if norm <= limit else limit / norm
+        for j in range(d):
+            out[i, j] = (rows[i, j] * factor + rounding) - rounding
+        out[i, d] = (last[i] * factor + rounding) - rounding
+
+
+@compiled(nogil=True)
+def joint_rows(
+    rows: Floats, z: Floats, y: Floats, form: Form, soft: Soft, bent: Floats, pulled: Floats
+) -> None:
+    """Write for each row u its multiples sqrt(weight * curvature) u and weight * slope u, rounded.
+
+    The weight is min(1, limit² / norm(u)²). The slope is in units of its bound, and the curvature is cut to
+    what the joint constant allows beside that slope: the sensitivity rests on these cuts and on nothing that
+    a loss states.
+    """
+    for i in range(rows.shape[0]):
+        square = _square(rows[i])
+        weight = 1.0 if square <= soft.limit * soft.limit else soft.limit * soft.limit / square
+        here = slope(form, z[i], y[i])
+        e = cut(here / soft.bound, 1.0)
+        most = soft.curvature * math.sqrt((1.0 - abs(e)) * (1.0 + abs(e)))
+        k = min(max(curvature(form, z[i], y[i], here), 0.0), most)
+        first, second = math.sqrt(weight * k), weight * e
+        for j in range(rows.shape[1]):
+            bent[i, j] = (first * rows[i, j] + soft.rounding_bent) - soft.rounding_bent
+            pulled[i, j] = (second * rows[i, j] + soft.rounding_pulled) - soft.rounding_pulled
+
+
+@compiled(nogil=True)
+def loss_values(
+    z: Floats, y: Floats, scale: Floats, form: Form, most: float, rounding: float, out: Floats
+) -> None:
+    """Write the loss of each record, cut and rounded; 0 for a row of scale 0."""
+    for i in range(z.size):
+        here = min(max(value(form, z[i], y[i]), 0.0), most) if scale[i] != 0.0 else 0.0
+        out[i] = (here + rounding) - rounding

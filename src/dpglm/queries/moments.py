@@ -1,0 +1,78 @@
+"""The second moments of whole records: of all pairs of features, and of features and target."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..arrays import Total, Vector
+from ..bounds import Coordinates
+from ..data.products import MomentRows, symmetric
+from ..data.summed import Summed
+from ..privacy import Neighbours
+from .base import Query, WorstCase
+
+_ROUNDING = 2.0**-53
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Query):
+    """Upper triangle of the sum of z z', its diagonal divided by sqrt(2), for z = (coordinates, target).
+
+    A record is z: its features in public coordinates, which lie in [-1, 1], a constant 1 if there is an
+    intercept, and its target, moved and scaled. It is scaled down to norm ``norm`` if it is longer.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+    norm : float
+        Bound on the norm of z.
+    target_middle, target_scale : float
+        The last entry of z is target_scale * (target - target_middle).
+    n_records : int
+        The public size of the table: it decides on the grid that z is rounded to.
+
+    Guarantee
+    ---------
+    Half the squared Frobenius norm of z z' - t t' is (norm(z)⁴ + norm(t)⁴) / 2 - (z·t)², at most rho⁴ for
+    records of norm up to rho: the sum moves by at most rho² if a record is replaced. If it is zeroed out, by
+    norm(z)² / sqrt(2), at most rho² / sqrt(2). Rounding is part of rho.
+    """
+
+    name: ClassVar[str] = "moment matrix"
+    coordinates: Coordinates
+    norm: float
+    target_middle: float
+    target_scale: float
+    n_records: int
+
+    @property
+    def size(self) -> int:
+        """Length of z."""
+        return self.coordinates.dimension + 1
+
+    def __call__(self, data: Summed, *public: Vector) -> Total:
+        return data.cross_products(self._term)
+
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        longest = self.norm * (1 + (self.size + 16) * _ROUNDING) + math.sqrt(self.size) * self._term.grid / 2
+        return longest**2 * math.sqrt(neighbours.records_moved / 2) * (1 + 2.0**-48)
+
+    def matrix(self, released: Vector) -> Vector:
+        """The released matrix of second moments."""
+        return symmetric(released, self.size)
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        # Orthogonal records: what targets and constants multiply to is made up for by the features.
+        owed = self.target_scale**2 - self.coordinates.intercept
+        cosine = min(max(owed * (self.coordinates.half[0] / radius) ** 2, -1.0), 1.0)
+        first, second = np.zeros(n_features), np.zeros(n_features)
+        first[0], second[:2] = radius, (radius * cosine, radius * math.sqrt(1 - cosine**2))
+        return WorstCase((first, 1.0), (second, -1.0), ())
+
+    @property
+    def _term(self) -> MomentRows:
+        return MomentRows(self.coordinates, self.n_records, self.norm, self.target_middle, self.target_scale)

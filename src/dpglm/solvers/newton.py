@@ -1,0 +1,226 @@
+"""Newton's method: few rounds, each a release of gradient, Hessian and score covariance together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .. import strict
+from ..accounting import gaussian_mu
+from ..bounds import Bounds
+from ..curator import Curator
+from ..errors import UnsupportedProblem
+from ..losses import Logistic, Squared
+from ..mechanisms import Gaussian
+from ..penalties import Zero
+from ..plan import Plan, Releasable, Release
+from ..privacy import Budget, Neighbours
+from ..problem import Problem
+from ..queries import Deviance, Moments
+from .base import AuditCase, Result, Solver, Task, equal_releases
+from .newton_run import Run, Setting, exact, name_of
+
+MOST_ROUNDS, MOST_FEATURES = 8, 1_000
+_SHARES = {
+    2: (0.3, 0.7),
+    3: (0.1, 0.3, 0.6),
+    4: (0.05, 0.1, 0.25, 0.6),
+    5: (0.05, 0.1, 0.15, 0.2, 0.5),
+}
+_ENOUGH, _PLENTY = 25.0, 100.0
+_LEAST_LEVERAGE, _MOST_LEVERAGE, _LEAST_CLIP = 1.2, 8.0, 2.0
+_ALLOWED = 0.75
+_STEPS_WITHOUT_NOISE = 100
+_CROWD = 1_000
+
+
+@dataclass(frozen=True)
+class NewtonPlan(Plan):
+    """Plan of `Newton`."""
+
+    solver: ClassVar[str] = "Newton"
+    may_release: ClassVar[Releasable] = {
+        Moments.name: (Gaussian,),
+        **{name_of(k): (Gaussian,) for k in range(2, MOST_ROUNDS + 1)},
+        Deviance.name: (Gaussian,),
+    }
+
+    leverage: float
+    clip: float
+    last_leverage: float
+    last_clip: float
+    combine: float
+
+    @property
+    def pays_for_deviance(self) -> bool:
+        """Whether the deviance is released."""
+        return any(release.query == Deviance.name for release in self.releases)
+
+    @property
+    def _counts(self) -> list[int]:
+        return [len(self.releases) - self.pays_for_deviance]
+
+    @property
+    def forecast(self) -> str | None:
+        if not self.budget.private:
+            return None
+        mu, d = _mu(self.budget, self.fits), self.n_features + 1
+        enough = self.n_records * mu / d**1.5
+        if enough < _ENOUGH:
+            return (
+                f"undetermined, no interval will be finite: n mu / d^1.5 is {enough:.3g}, and should be "
+                f"{_ENOUGH:g}"
+            )
+        length = math.sqrt(1 + 4 * self.last_leverage * d * 4.4 / (0.9 * self.n_records * mu**2))
+        return f"determined, with intervals at least {length:.2f} times as long as without noise"
+
+    @property
+    def warning(self) -> str | None:
+        if self.forecast is None or not self.forecast.startswith("undetermined"):
+            return None
+        return (
+            f"{self.n_records} records are too few for epsilon {self.budget.epsilon:g} and {self.n_features} "
+            "features: noise will hide the coefficients (see the forecast of the plan)"
+        )
+
+
+@dataclass(frozen=True)
+class Newton(Solver[NewtonPlan]):
+    """Rounds of Newton's method for squared and logistic loss without penalty; with standard errors.
+
+    The first round releases second moments, for a start and a metric. Each later round releases gradient,
+    Hessian and the covariance of the scores together, which costs as much as the gradient alone. The last
+    ones make the estimate, and its covariance.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        Passes over the table, from 2 to 8. By default 5 or, for a classification with little budget, 3.
+    leverage : float, optional
+        Records whose leverage is above this multiple of the average are weighted down in the last round. By
+        default from 1.2 to 8, as noise allows. A larger value brings the fit nearer to that of the whole
+        table where the model is wrong, and makes intervals longer.
+    clip : float, optional
+        Residuals of a regression are clipped softly at this many of their deviations in the last round; by
+        default 2 or more.
+    deviance_share : float, optional
+        Share of the budget for the deviance of the fit; by default it is not released.
+
+    Notes
+    -----
+    It is for narrow tables: the noise in a coefficient grows with the number of features d, and a fit is
+    *determined*, has finite intervals, if n mu is about 25 d**1.5 or more. With an infinite epsilon it
+    returns the exact minimiser, and the usual sandwich covariance.
+    """
+
+    plan_type: ClassVar[type[Plan]] = NewtonPlan
+
+    rounds: int | None = None
+    leverage: float | None = None
+    clip: float | None = None
+    deviance_share: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rounds is not None and self.rounds not in range(2, MOST_ROUNDS + 1):
+            raise ValueError(f"rounds must be a whole number from 2 to {MOST_ROUNDS}, got {self.rounds!r}")
+        if self.leverage is not None:
+            strict.positive("leverage", self.leverage)
+
+    def plan_for(self, task: Task) -> NewtonPlan:
+        _require_suited(task)
+        if not task.private:
+            return NewtonPlan(
+                *task.facts, (), _STEPS_WITHOUT_NOISE, math.inf, math.inf, math.inf, math.inf, 0.0
+            )
+        d, linear = task.dimension, task.problem.loss.kind != "classification"
+        mu = _mu(task.budget, task.fits)
+        rounds = self.rounds or (5 if linear or task.n * mu >= _PLENTY * d**1.5 else 3)
+        kept = 1.0 - (self.deviance_share or 0.0)
+        shares = [kept * share for share in _shares(rounds)]
+        # As generous as noise of three quarters of the sampling error allows.
+        price = 2.0 if task.neighbours is Neighbours.REPLACE_ONE else math.sqrt(1.5)
+        allowed = _ALLOWED * mu * math.sqrt(shares[-1] * task.n) / price
+        leverage = min(max((allowed / (2.0 if linear else 2.2)) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
+        clip = max(_LEAST_CLIP, allowed / math.sqrt(leverage * d))
+        last = float(self.leverage or leverage), float(self.clip or clip)
+        combine = 0.7 if rounds > 3 else 1.0 if linear else 1.5
+        if last != (leverage, clip):
+            combine = 0.0  # the other rounds estimate something else
+        releases = self._releases(task, shares, leverage, last[0])
+        return NewtonPlan(*task.facts, releases, rounds, leverage, clip, *last, combine).calibrated()
+
+    def _releases(self, task: Task, shares: list[float], leverage: float, last: float) -> tuple[Release, ...]:
+        setting, d = Setting.of(task.problem, task.n, task.p), task.dimension
+        releases = [
+            equal_releases(
+                Moments.name, Gaussian, 1, setting.moments.sensitivity(task.neighbours), share=shares[0],
+                entries=(d + 1) * (d + 2) // 2,
+            )
+        ]  # fmt: skip
+        for k, share in enumerate(shares[1:], start=2):
+            query = setting.derivatives(last if k == len(shares) else leverage, 1.0, task.neighbours)
+            sensitivity = query.sensitivity(task.neighbours)
+            releases.append(
+                equal_releases(name_of(k), Gaussian, 1, sensitivity, share=share, entries=d * (d + 2))
+            )
+        if self.deviance_share is not None:
+            most = "the largest loss that counts"
+            releases.append(equal_releases(Deviance.name, Gaussian, 1, most, share=self.deviance_share))
+        return tuple(releases)
+
+    @classmethod
+    def run(cls, plan: NewtonPlan, problem: Problem, curator: Curator) -> Result:
+        if not plan.budget.private:
+            return exact(plan, problem, curator)
+        return Run(plan, curator, Setting.of(problem, plan.n_records, plan.n_features)).result()
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """A crowd that fixes the metric, and a record of full leverage with the largest residual."""
+        rows, record = np.resize([1.0, -1.0], (_CROWD, 1)), np.ones(1)
+        numbers = Problem(Squared(), Zero(), Bounds(feature=1.0, target=(-1.0, 1.0)), fit_intercept=False)
+        labels = Problem(Logistic(), Zero(), Bounds(feature=1.0))
+        half = np.resize([1.0, 1.0, -1.0, -1.0], _CROWD)
+        return (
+            AuditCase(
+                cls(rounds=2, leverage=1.0), numbers, (rows, np.zeros(_CROWD)), (record, 1.0), (record, -1.0)
+            ),
+            AuditCase(cls(rounds=3, deviance_share=0.2), labels, (rows, half), (record, 1.0), (-record, 1.0)),
+        )
+
+
+def _shares(rounds: int) -> tuple[float, ...]:
+    """Shares of the budget: the last round, which makes the estimate, has the largest."""
+    if rounds in _SHARES:
+        return _SHARES[rounds]
+    return (0.05, *[0.45 / (rounds - 2)] * (rounds - 2), 0.5)
+
+
+def _mu(budget: Budget, fits: int) -> float:
+    """The budget of one fit as that of a Gaussian mechanism."""
+    return gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(fits)
+
+
+def _require_suited(task: Task) -> None:
+    """Refuse what Newton's rounds do not serve, and name what does."""
+    problem = task.problem
+    if not problem.penalty.is_zero:
+        raise UnsupportedProblem(
+            'Newton fits without a penalty: use C=float("inf"), penalty=None, alpha=0 or LinearRegression'
+        )
+    softened = problem.loss.softened(1.0)
+    if softened.form is None or not math.isfinite(softened.joint_constant()):
+        raise UnsupportedProblem(
+            f"Newton needs a loss that states its joint_constant, as logistic, squared and log_cosh do: "
+            f"{problem.loss.name} states none"
+        )
+    if task.private:
+        problem.slope_bound()  # refuses targets in absurd units
+    if task.p > MOST_FEATURES:
+        raise UnsupportedProblem(
+            f"Newton is for at most {MOST_FEATURES} features, the table has {task.p}: use GradientDescent"
+        )

@@ -1,0 +1,294 @@
+"""How Newton's rounds are asked for, with noise and without."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..arrays import Vector, on_column_grids
+from ..bounds import Coordinates
+from ..curator import Curator
+from ..losses import Loss
+from ..mechanisms import Gaussian
+from ..privacy import Neighbours
+from ..problem import Problem
+from ..queries import ClippedGradient, Deviance, Moments, ScoreAndCurvature, SecondMoments
+from . import newton_rounds as algebra
+from .base import Result, Uncertainty
+from .newton_rounds import Deviations, Estimate, State
+
+if TYPE_CHECKING:
+    from .newton import NewtonPlan
+
+_TYPICAL = 1.5
+_DAMPED = 4.0
+_FAR, _FAR_LINEAR = 3.0, 1.5
+_RARE = 0.1
+_WIDE = 8.0
+_LARGEST_LOSS = 3.0
+_SETTLED, _SINGULAR = 1e-12, 1e-12
+
+
+def name_of(round_: int) -> str:
+    """The name of the release of a round after the first."""
+    return f"{ScoreAndCurvature.name}, round {round_}"
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """The public scales of a problem.
+
+    Attributes
+    ----------
+    coordinates : Coordinates
+    radius : float
+        Largest norm of the features in these coordinates.
+    middle, half : float
+        The range of targets: a target is middle + half * t for t in [-1, 1].
+    constant : float
+        The constant feature of the records.
+    """
+
+    coordinates: Coordinates
+    radius: float
+    middle: float
+    half: float
+    constant: float
+    loss: Loss
+    n: int
+
+    @classmethod
+    def of(cls, problem: Problem, n: int, p: int) -> Setting:
+        """The scales of a problem over n records of p features."""
+        coordinates = problem.bounds.coordinates(p, problem.fit_intercept)
+        middle, half, norm = coordinates.middle, coordinates.half, problem.bounds.row_norm
+        farthest = math.inf if norm is None else norm / half.min() + float(np.linalg.norm(middle / half))
+        bottom, top = problem.bounds.target or (-1.0, 1.0)
+        if not problem.fit_intercept:
+            bottom, top = -max(-bottom, top), max(-bottom, top)
+        return cls(
+            coordinates, min(math.sqrt(p), farthest), (bottom + top) / 2, (top - bottom) / 2,
+            problem.constant(p), problem.loss, n,
+        )  # fmt: skip
+
+    @property
+    def dimension(self) -> int:
+        return self.coordinates.dimension
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether targets are numbers."""
+        return self.loss.kind != "classification"
+
+    @property
+    def target_weight(self) -> float:
+        """Weight of the target among second moments: what a start from them wants."""
+        return math.sqrt(self.dimension) / 2
+
+    @property
+    def moments(self) -> Moments:
+        """The query of the first round."""
+        norm = math.sqrt(self.radius**2 + self.coordinates.intercept + self.target_weight**2)
+        return Moments(self.coordinates, norm, self.middle, self.target_weight / self.half, self.n)
+
+    def derivatives(self, leverage: float, clip: float, neighbours: Neighbours) -> ScoreAndCurvature:
+        """The query of a later round; ``clip`` is in units of half the range of targets."""
+        loss = self.loss.softened(clip * self.half)
+        weight = ScoreAndCurvature.weight_for(loss, neighbours)
+        return ScoreAndCurvature(loss, self.coordinates, math.sqrt(leverage * self.dimension), weight, self.n)
+
+    def deviance(self, clip: float) -> Deviance:
+        """The query of the deviance, at the same clip."""
+        loss = self.loss.softened(clip * self.half)
+        most = _LARGEST_LOSS * loss.lipschitz() ** 2
+        return Deviance(loss, self.coordinates, most, self.n)
+
+    def point(self, w: Vector) -> Vector:
+        """Coefficients that predict targets from those that predict t in [-1, 1]."""
+        if not self.is_linear:
+            return w
+        point: Vector = self.half * w
+        if self.coordinates.intercept:
+            point[-1] += self.middle
+        return point
+
+    @property
+    def to_records(self) -> Vector:
+        """The matrix that takes coefficients of the coordinates to those of the records' own features."""
+        d, p = self.dimension, len(self.coordinates.middle)
+        matrix = np.zeros((d, d))
+        matrix[:p, :p] = np.diag(1.0 / self.coordinates.half)
+        if self.coordinates.intercept:
+            matrix[-1, :p] = -self.coordinates.middle / self.coordinates.half / self.constant
+            matrix[-1, -1] = 1.0 / self.constant
+        return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The rounds of a private fit."""
+
+    plan: NewtonPlan
+    curator: Curator
+    setting: Setting
+
+    def result(self) -> Result:
+        """Coefficients, and their covariance, in the records' own features."""
+        state, share = self._start()
+        kept: list[Estimate] = []
+        for k in range(2, self.plan.steps + 1):
+            state, estimate, clip = self._round(k, state)
+            if k == self.plan.steps or (
+                estimate.curvature > 2 and estimate.step < self.plan.combine * self._unit(clip)
+            ):
+                kept.append(estimate)
+        found, reason = algebra.combined(kept), self._reason(estimate, clip, share)
+        scale = self.setting.to_records * (self.setting.half if self.setting.is_linear else 1.0)
+        privacy = scale @ found.noise @ scale.T
+        covariance = privacy + scale @ found.sampling @ scale.T
+        stated = Uncertainty(
+            covariance, privacy, not reason, reason, self._estimand(), self._deviance(found.w, clip)
+        )
+        w = self.setting.to_records @ self.setting.point(found.w)
+        return Result(w, self.plan.steps, uncertainty=stated)
+
+    def _start(self) -> tuple[State, float]:
+        """The start that second moments give, and the share of positive labels."""
+        setting, query = self.setting, self.setting.moments
+        mechanism = self.plan[query.name].mechanism
+        noise = mechanism.noise * query.sensitivity(self.plan.neighbours)
+        moments = query.matrix(self.curator.release(query, mechanism))
+        if setting.is_linear:
+            return algebra.linear_start(moments, noise, setting.target_weight, setting.n), 0.5
+        return algebra.logistic_start(
+            moments, noise, setting.target_weight, setting.n, setting.coordinates.intercept
+        )
+
+    def _round(self, k: int, state: State) -> tuple[State, Estimate, float]:
+        """The next start, the estimate of this round, and where it clipped residuals."""
+        plan, setting, d = self.plan, self.setting, self.setting.dimension
+        last = k == plan.steps
+        leverage, deviations = (plan.last_leverage, plan.last_clip) if last else (plan.leverage, plan.clip)
+        typical = math.sqrt(min(leverage, _TYPICAL) * d)
+        clip = min(deviations * math.sqrt(state.variance) + typical * state.error, 2.0)
+        query = setting.derivatives(leverage, clip, plan.neighbours)
+        clip = query.loss.lipschitz() / setting.half if setting.is_linear else 1.0
+        state = replace(state, w=self._exact_point(state.w))
+        mechanism = plan[name_of(k)].mechanism
+        parts = query.parts(self.curator.release(query, mechanism, state.transform, setting.point(state.w)))
+        each = mechanism.noise * query.sensitivity(plan.neighbours)
+        noise = Deviations(clip * each / (query.weight * query.leverage), each, clip**2 * each / query.weight)
+        parts = parts._replace(gradient=clip * parts.gradient, scores=clip**2 * parts.scores)
+        estimate, step, hessian = algebra.after_round(state, parts, noise, typical)
+        after = algebra.moved(
+            state, step, clip if setting.is_linear else _DAMPED / typical, hessian, estimate
+        )
+        found = float(np.trace(parts.scores)) + math.sqrt(2 * d) * noise.scores
+        most = 2 * state.variance + state.error**2
+        variance = min(max(found / float(np.trace(hessian)), 0.05 * state.variance), most)
+        return replace(after, variance=variance), estimate, clip
+
+    def _exact_point(self, w: Vector) -> Vector:
+        """Coefficients next to w at which the margins of records are exact."""
+        setting = self.setting
+        point = on_column_grids(setting.point(w)[:, None])[:, 0]
+        if not setting.is_linear:
+            return point
+        if setting.coordinates.intercept:
+            point[-1] -= setting.middle
+        return point / setting.half
+
+    def _unit(self, clip: float) -> float:
+        """What steps are compared with: the clip of residuals, or a logit."""
+        return clip if self.setting.is_linear else 1.0
+
+    def _reason(self, estimate: Estimate, clip: float, share: float) -> str:
+        """Why the last round determines nothing; empty if it does."""
+        if estimate.curvature <= 1:
+            return "noise hides the curvature of the loss in some direction"
+        if estimate.step >= self._unit(clip) * (_FAR_LINEAR if self.setting.is_linear else _FAR):
+            return "the last step was so long that its error cannot be stated"
+        if self.plan.steps <= 3 and not _RARE < share < 1 - _RARE:
+            return "one label is rare, and so few rounds cannot tell how far they are off"
+        return ""
+
+    def _estimand(self) -> str:
+        plan = self.plan
+        words = f"rows of leverage above {plan.last_leverage:.3g} times the average are weighted down"
+        if self.setting.is_linear:
+            words += f" and residuals are clipped softly at {plan.last_clip:.3g} deviations"
+        return f"{words}: the fit is that of the whole table if the model holds"
+
+    def _deviance(self, w: Vector, clip: float) -> tuple[float, float] | None:
+        """Twice the sum of losses and the deviation of its noise, if the plan releases it."""
+        if not self.plan.pays_for_deviance:
+            return None
+        setting, mechanism = self.setting, self.plan[Deviance.name].mechanism
+        query = setting.deviance(clip)
+        released = self.curator.release(query, mechanism, setting.point(w))
+        return 2 * float(released[0]), 2 * mechanism.noise * query.sensitivity(self.plan.neighbours)
+
+
+def exact(plan: NewtonPlan, problem: Problem, curator: Curator) -> Result:
+    """The minimiser without noise, and the sandwich covariance.
+
+    Steps take the exact gradient and a Hessian in coordinates that is precise to about six digits: so each
+    step removes all but a millionth of the distance, once it is short.
+    """
+    n, p, nothing = plan.n_records, plan.n_features, Gaussian(0.0)
+    setting = _without_bounds(problem, curator, n, p)
+    d, back = setting.dimension, setting.to_records
+    forth = algebra.inverse_of(back)
+    gradient, curvature = (
+        ClippedGradient(problem.loss, math.inf),
+        setting.derivatives(1.0, 1e9, plan.neighbours),
+    )
+    w, steps, before, shrink, step = problem.start(p), 0, math.inf, 1.0, np.zeros(d)
+    first = None
+    while steps < plan.steps:
+        steps += 1
+        slope = back.T @ curator.release(gradient, nothing, w)
+        point = forth @ w
+        hessian = curvature.parts(curator.release(curvature, nothing, np.eye(d), point)).hessian
+        newton = -np.linalg.pinv(hessian, rcond=_SINGULAR, hermitian=True) @ slope
+        decrement = math.sqrt(max(-float(newton @ slope), 0.0))
+        if decrement > before and shrink > 2.0**-20:  # too far: go back by half of the last step
+            shrink /= 2
+            w = w - back @ step * shrink
+            continue
+        first = decrement if first is None else first
+        if decrement <= _SETTLED * first or decrement == 0.0:
+            break
+        before, shrink, step = decrement, 1.0, newton
+        w = w + back @ step
+    return Result(w, steps, uncertainty=_sandwich(problem, curator, setting, w))
+
+
+def _without_bounds(problem: Problem, curator: Curator, n: int, p: int) -> Setting:
+    """The scales of a problem; from second moments of the records if there are no bounds."""
+    setting = Setting.of(problem, n, p)
+    if np.isfinite(setting.coordinates.half).all():
+        return setting
+    moments = curator.release(SecondMoments(math.inf), Gaussian(0.0)) / n
+    half = np.where(moments > 0, _WIDE * np.sqrt(moments), 1.0)
+    return replace(setting, coordinates=Coordinates(np.zeros(p), half, problem.fit_intercept))
+
+
+def _sandwich(problem: Problem, curator: Curator, setting: Setting, w: Vector) -> Uncertainty:
+    """The usual covariance of a minimiser, which the model need not be right for."""
+    query = ScoreAndCurvature(problem.loss, setting.coordinates, math.inf, 1.0, setting.n)
+    parts = query.parts(curator.release(query, Gaussian(0.0), np.eye(len(w)), w))
+    size = np.sqrt(np.maximum(np.diag(parts.hessian), 0.0))
+    scaled = parts.hessian / np.outer(np.where(size > 0, size, 1.0), np.where(size > 0, size, 1.0))
+    regular = bool((size > 0).all()) and float(np.linalg.eigvalsh(scaled)[0]) > _SINGULAR
+    inverse = np.linalg.pinv(parts.hessian, hermitian=True)
+    return Uncertainty(
+        inverse @ parts.scores @ inverse,
+        np.zeros_like(inverse),
+        regular,
+        "" if regular else "the features are linearly dependent",
+        "the fit of the whole table",
+    )

@@ -1,0 +1,266 @@
+"""Newton's rounds: coefficients with standard errors."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+
+from dpglm import Bounds, Budget, LinearRegression, LogisticRegression, Neighbours, Stream
+from dpglm.curator import Curator
+from dpglm.data import as_data
+from dpglm.errors import PrivacyWarning, UnsupportedProblem
+from dpglm.losses import LOSSES, Huber, LogCosh, Logistic, Squared
+from dpglm.mechanisms import Randomness
+from dpglm.penalties import L2, Zero
+from dpglm.plan import Plan
+from dpglm.problem import Problem
+from dpglm.solvers import Newton, newton_rounds
+from dpglm.testing import check_solver
+
+N, P = 4000, 3
+rng = np.random.default_rng(0)
+X = rng.uniform([-1.0, 20.0, 0.0], [1.0, 60.0, 1.0], (N, P))
+RANGES = Bounds(feature=[(-1.0, 1.0), (20.0, 60.0), (0.0, 1.0)])
+SLOPES, INTERCEPT = np.array([1.0, -0.05, 0.8]), 1.5
+LABELS = np.where(rng.random(N) < expit(X @ SLOPES + INTERCEPT), 1.0, -1.0)
+TARGET = X @ SLOPES + INTERCEPT + 0.3 * rng.standard_normal(N)
+WITH_TARGET = Bounds(feature=RANGES.feature, target=(-4.0, 4.0))
+CLASSIFIED = {"classes": [-1, 1], "bounds": RANGES, "C": math.inf}
+
+
+def classifier(epsilon, **settings):
+    return LogisticRegression(epsilon, solver=Newton(**settings), random_state=0, **CLASSIFIED)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(
+    "settings", [{}, {"rounds": 2}, {"rounds": 6, "leverage": 3.0}, {"deviance_share": 0.1}]
+)
+@pytest.mark.parametrize("loss", [Logistic(), Squared(), LogCosh(2.0)], ids=lambda loss: loss.name)
+def test_it_spends_exactly_its_plan(loss, settings, intercept):
+    bounds, y = (RANGES, LABELS) if loss.kind == "classification" else (WITH_TARGET, TARGET)
+    check_solver(Newton(**settings), Problem(loss, Zero(), bounds, intercept), X[:500], y[:500])
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Squared()], ids=lambda loss: loss.name)
+def test_layouts_and_streams_give_the_same_model_bit_for_bit(loss):
+    bounds, y = Bounds(feature=60.0, target=(-4.0, 4.0)), TARGET
+    if loss.kind == "classification":
+        bounds, y = Bounds(feature=60.0), LABELS
+    plan = Newton().plan(Problem(loss, Zero(), bounds), N, P, Budget(2.0, 1e-8), Neighbours.REPLACE_ONE)
+    problem, found = Problem(loss, Zero(), bounds), []
+    order = rng.permutation(N)
+    for table, targets in [
+        *((layout(X), y) for layout in (np.array, np.asfortranarray, sp.csr_array, sp.csc_matrix)),
+        (X[order], y[order]),
+    ]:
+        records = as_data(table, targets, bounds, problem.constant(P))
+        result = Newton.run(plan, problem, Curator(records, plan.neighbours, Randomness(3)))
+        found.append((result.w, result.uncertainty.covariance))
+    for w, covariance in found[1:]:
+        assert np.array_equal(w, found[0][0]) and np.array_equal(covariance, found[0][1])
+
+
+def test_a_stream_gives_the_coefficients_of_the_array():
+    whole = classifier(1.0).fit(X, LABELS)
+    stream = Stream(lambda: ((X[k : k + 999], LABELS[k : k + 999]) for k in range(0, N, 999)), N, P)
+    streamed = classifier(1.0).fit(stream)
+    assert np.array_equal(whole.coef_, streamed.coef_) and np.array_equal(
+        whole.covariance_, streamed.covariance_
+    )
+
+
+@pytest.mark.parametrize(
+    "bounds", [RANGES, Bounds(row_norm=math.inf), None], ids=["ranges", "none", "default"]
+)
+def test_without_noise_it_is_the_minimiser_with_the_usual_sandwich(bounds):
+    model = LogisticRegression(math.inf, solver=Newton(), classes=[-1, 1], bounds=bounds, C=math.inf).fit(
+        X, LABELS
+    )
+    rows = np.column_stack([X, np.ones(N)])
+    w = np.append(model.coef_[0], model.intercept_)
+    e = Logistic().derivative(rows @ w, LABELS)
+    assert np.abs(rows.T @ e / N).max() < 1e-8
+    hessian = (rows * Logistic().curvature(rows @ w, LABELS)[:, None]).T @ rows
+    inverse = np.linalg.inv(hessian)
+    expected = inverse @ ((rows * (e**2)[:, None]).T @ rows) @ inverse
+    assert np.allclose(model.covariance_, expected, rtol=1e-6)
+    assert model.determined_ and not model.privacy_covariance_.any()
+
+
+def test_without_noise_least_squares_are_exact():
+    model = LinearRegression(math.inf, solver=Newton()).fit(X, TARGET)
+    rows = np.column_stack([X, np.ones(N)])
+    expected = np.linalg.lstsq(rows, TARGET, rcond=None)[0]
+    assert np.allclose(np.append(model.coef_, model.intercept_), expected, rtol=1e-9)
+
+
+def test_without_noise_dependent_features_are_said_to_be_so():
+    doubled = np.column_stack([X, X[:, 0], np.zeros(N)])
+    model = LinearRegression(math.inf, solver=Newton()).fit(doubled, TARGET)
+    assert not model.determined_ and "dependent" in str(model.summary())
+    assert np.isfinite(model.coef_).all() and np.isinf(model.standard_errors_).all()
+    assert np.allclose(
+        model.predict(doubled), LinearRegression(math.inf, solver=Newton()).fit(X, TARGET).predict(X)
+    )
+
+
+@pytest.mark.parametrize("kind", ["logistic", "linear"])
+def test_errors_of_repeated_fits_are_what_the_noise_part_says(kind):
+    """The sharpest check of the formula: only noise varies. The bounds fail less than once in a million."""
+    scaled = []
+    if kind == "logistic":
+        exact = LogisticRegression(math.inf, solver=Newton(), **CLASSIFIED).fit(X, LABELS)
+    else:
+        exact = LinearRegression(math.inf, solver=Newton(), bounds=WITH_TARGET).fit(X, TARGET)
+    centre = np.append(np.ravel(exact.coef_), exact.intercept_)
+    for seed in range(60):
+        if kind == "logistic":
+            model = classifier(4.0, leverage=30.0, rounds=5).set_params(random_state=seed).fit(X, LABELS)
+        else:
+            solver = Newton(leverage=30.0, clip=20.0)
+            model = LinearRegression(4.0, solver=solver, bounds=WITH_TARGET, random_state=seed).fit(X, TARGET)
+        w = np.append(np.ravel(model.coef_), model.intercept_) - centre
+        scaled.append(float(w @ np.linalg.solve(model.privacy_covariance_, w)) / len(w))
+    assert 0.6 < np.mean(scaled) < 1.6
+
+
+def test_intervals_cover_as_often_as_they_say():
+    """200 tables: five coefficients' worth of coverage, between 0.91 and 0.985 but once in a million."""
+    covered = []
+    for seed in range(200):
+        own = np.random.default_rng(seed)
+        rows = own.uniform(-1, 1, (N, 4))
+        w = np.array([1.0, -0.5, 0.25, 0.0])
+        y = np.where(own.random(N) < expit(rows @ w - 0.5), 1.0, -1.0)
+        model = LogisticRegression(
+            4.0, solver=Newton(), classes=[-1, 1], bounds=Bounds(feature=1.0), C=math.inf, random_state=seed
+        ).fit(rows, y)
+        low, high = model.confidence_intervals().T
+        truth = np.append(w, -0.5)
+        covered.append((low <= truth) & (truth <= high))
+        assert model.determined_
+    assert 0.91 < np.mean(covered) < 0.985
+
+
+def test_coefficients_do_not_depend_on_the_units_of_columns():
+    model = classifier(2.0).fit(X, LABELS)
+    scale, shift = np.array([10.0, 0.25, 3.0]), np.array([5.0, -100.0, 0.0])
+    low, high = RANGES.ranges(P)
+    other = LogisticRegression(
+        2.0, solver=Newton(), classes=[-1, 1], C=math.inf, random_state=0,
+        bounds=Bounds(feature=(low * scale + shift, high * scale + shift)),
+    ).fit(X * scale + shift, LABELS)  # fmt: skip
+    assert np.allclose(other.coef_ * scale, model.coef_, rtol=1e-4)
+    assert np.allclose(other.standard_errors_[:P] * scale, model.standard_errors_[:P], rtol=1e-4)
+
+
+def test_a_plan_forecasts_and_a_hopeless_fit_warns_before_it_spends():
+    model = LogisticRegression(1.0, solver=Newton(), classes=[-1, 1], C=math.inf, bounds=Bounds(feature=1.0))
+    assert (
+        "undetermined" in str(model.plan(1_000, 10)) and "undetermined" in model.plan(1_000, 10)._repr_html_()
+    )
+    assert "determined, with intervals" in str(model.plan(100_000, 10))
+    with pytest.warns(PrivacyWarning, match="noise will hide"):
+        model.fit(rng.uniform(-1, 1, (1_000, 10)), LABELS[:1_000])
+    assert not model.determined_ and np.isinf(model.confidence_intervals()).all()
+    assert model.plan_.passes.most == 3
+
+
+def test_a_rare_label_needs_more_rounds():
+    rare = np.where(rng.random(N) < 0.03, 1.0, -1.0)
+    model = classifier(20.0, rounds=3).fit(X, rare)
+    assert not model.determined_ and "rare" in str(model.summary())
+
+
+@pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.name)
+def test_losses_without_a_joint_constant_are_refused(kind):
+    problem = Problem(kind(), Zero(), Bounds(row_norm=1.0, target=(0, 1)))
+    if kind in (Logistic, Squared, LogCosh):
+        assert Newton().plan(problem, 100, 2, Budget(1.0, 1e-4), Neighbours.ZERO_OUT).steps == 5 - 2 * (
+            kind is Logistic
+        )
+        return
+    with pytest.raises(UnsupportedProblem, match="joint_constant"):
+        Newton().plan(problem, 100, 2, Budget(1.0, 1e-4), Neighbours.ZERO_OUT)
+
+
+def test_what_it_does_not_serve_is_refused_with_what_does():
+    with pytest.raises(UnsupportedProblem, match="LinearRegression"):
+        LogisticRegression(1.0, solver=Newton(), classes=[-1, 1]).plan(100, 2)
+    with pytest.raises(UnsupportedProblem, match="GradientDescent"):
+        LogisticRegression(1.0, solver=Newton(), classes=[-1, 1], C=math.inf).plan(10**6, 1001)
+    with pytest.raises(UnsupportedProblem, match="penalty"):
+        problem = Problem(Huber(), L2(1.0), Bounds(row_norm=1.0, target=(0, 1)))
+        Newton().plan(problem, 100, 2, Budget(1.0, 1e-4), Neighbours.ZERO_OUT)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"rounds": 1}, {"rounds": 9}, {"rounds": 2.5}, {"leverage": 0.0}, {"leverage": math.inf}, {"clip": -1.0},
+     {"deviance_share": 1.0}, {"deviance_share": 0.0}],
+)  # fmt: skip
+def test_impossible_settings_are_refused_by_name(settings):
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        Newton(**settings)
+
+
+def test_a_plan_whose_steps_are_not_its_rounds_is_refused():
+    plan = classifier(1.0, deviance_share=0.1).plan(10_000, P)
+    assert Plan.from_json(plan.to_json()) == plan and plan.passes.most == plan.steps + 1
+    with pytest.raises(ValueError, match="edited|steps"):
+        Plan.from_dict(plan.to_dict() | {"settings": plan.to_dict()["settings"] | {"steps": 2}})
+
+
+def test_the_deviance_is_near_twice_the_loss_and_says_how_near():
+    model = classifier(8.0, deviance_share=0.2).fit(X, LABELS)
+    z = model.decision_function(X)
+    value, error = model.deviance()
+    loss = np.minimum(Logistic().value(z, LABELS), 3.0).sum()
+    assert 0 < error < 0.05 * loss and abs(value - 2 * loss) < 6 * error
+
+
+@pytest.mark.parametrize(
+    "table",
+    [np.zeros((50, 2)), np.ones((1, 2)), np.full((50, 2), np.nan), np.column_stack([X[:50, 0], X[:50, 0]])],
+    ids=["zeros", "one row", "null", "twice the same"],
+)
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e6])
+def test_degenerate_tables_give_finite_coefficients_and_no_interval(table, epsilon):
+    y = np.resize([1.0, -1.0], len(table))
+    with np.errstate(all="raise"):
+        model = LogisticRegression(
+            epsilon, delta=1e-3, solver=Newton(), classes=[-1, 1], C=math.inf, bounds=Bounds(feature=1.0)
+        ).fit(table, y)
+        line = LinearRegression(
+            epsilon, delta=1e-3, solver=Newton(), bounds=Bounds(feature=1.0, target=(-1, 1))
+        ).fit(table, y)
+    for found in (model, line):
+        assert np.isfinite(found.coef_).all() and np.isfinite(found.intercept_).all()
+        assert not found.determined_ or epsilon > 1
+
+
+def test_estimates_are_combined_by_the_inverse_of_their_noise():
+    one, two = np.eye(2), 3.0 * np.eye(2)
+    first, second = (
+        newton_rounds.Estimate(np.full(2, w), np.eye(2), noise, 9.0, 0.0)
+        for w, noise in ((1.0, one), (5.0, two))
+    )
+    found = newton_rounds.combined([first, second])
+    assert np.allclose(found.w, 2.0) and np.allclose(found.noise, 0.75 * np.eye(2))
+
+
+def test_the_second_order_term_is_that_of_a_noisy_inverse():
+    """Monte Carlo: the covariance of (H + E)⁻¹ r over the noise E of the Hessian and over r."""
+    d, noise = 3, 0.05
+    root = rng.standard_normal((d, d))
+    hessian, covariance = root @ root.T + np.eye(d), np.diag([1.0, 2.0, 0.5])
+    draws = rng.standard_normal((200_000, d, d)) * noise
+    errors = (draws + np.swapaxes(draws, 1, 2)) / math.sqrt(2)
+    r = rng.standard_normal((200_000, d)) @ np.sqrt(covariance)
+    inverse = np.linalg.inv(hessian)
+    first = (inverse @ r[..., None])[..., 0]
+    moved = first - (inverse @ errors @ first[..., None])[..., 0]
+    assert np.allclose(np.cov(moved.T), newton_rounds.noise_aware(inverse, covariance, noise), atol=0.02)
