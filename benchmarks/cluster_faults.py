@@ -15,6 +15,8 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import dask
 import dask.array as da
@@ -55,6 +57,17 @@ def killing(client: Client, step: int) -> None:
     Blocks.answer = answer  # type: ignore[method-assign, assignment]
 
 
+@contextmanager
+def workers() -> Iterator[Client]:
+    """Two fresh workers: Dask does not always start a killed one again."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster,
+        Client(cluster) as client,
+    ):
+        client.wait_for_workers(2)
+        yield client
+
+
 def main(fits: int) -> None:
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(0)
@@ -69,26 +82,20 @@ def main(fits: int) -> None:
     dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
     get_mp_context().set_forkserver_preload(["dpglm.estimators", "numba"])  # a new worker starts at once
     logging.getLogger("distributed").setLevel("ERROR")
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        for k in range(fits):
-            client.wait_for_workers(2)
+    for k in range(fits):
+        with workers() as client:
             killing(client, int(random_steps[k]))
             fitted = model().fit(da.from_array(X, (ROWS, P)), y)
             Blocks.answer = plain  # type: ignore[method-assign]
             counts["same bits"] += fitted.coef_.tobytes() == expected
-            client.wait_for_workers(2)
+        with workers() as client:
             killing(client, int(later_steps[k]))
             try:
                 model().fit(da.zeros((N, P), chunks=(ROWS, P)).map_blocks(unseeded), y)
             except SourceChanged:
                 counts["refused"] += 1
             Blocks.answer = plain  # type: ignore[method-assign]
-            print(f"{k + 1:3} of {fits}: {counts}, {time.perf_counter() - start:.0f} s", flush=True)
+        print(f"{k + 1:3} of {fits}: {counts}, {time.perf_counter() - start:.0f} s", flush=True)
     for name, count in counts.items():
         print(f"{name:<10} {count} of {fits}  {'ok' if count == fits else 'MISSED'}")
 

@@ -58,7 +58,8 @@ MAY_IMPORT = {
 }  # fmt: skip
 
 LIBRARIES = {
-    "numba": lambda path: path.as_posix() == "dpglm/kernels/compiled.py",
+    "numba": lambda path: path.as_posix() in ("dpglm/kernels/compiled.py", "dpglm/kernels/lanes.py"),
+    "llvmlite": lambda path: path.as_posix() == "dpglm/kernels/lanes.py",
     "sklearn": lambda path: layer_of(path) in {"estimators", "datasets", "demo"},
     "dask": lambda path: path.as_posix().startswith("dpglm/data/cluster/"),
     "distributed": lambda path: path.as_posix().startswith("dpglm/data/cluster/"),
@@ -169,6 +170,7 @@ BAD = [
     ("dpglm/data/kernels.py", "from numba import njit"),
     ("dpglm/solvers/gradient_descent.py", "from ..kernels.coordinate import descend_dense"),
     ("dpglm/kernels/coordinate.py", "from numba import njit"),
+    ("dpglm/kernels/coordinate.py", "from llvmlite import ir"),
     ("dpglm/kernels/coordinate.py", "from ..losses import Logistic"),
     ("dpglm/kernels/coordinate.py", "from ..errors import DpglmError"),
     ("dpglm/losses/huber.py", "from sklearn.linear_model import HuberRegressor"),

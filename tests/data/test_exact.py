@@ -57,7 +57,7 @@ def test_the_same_records_have_the_same_sum_in_every_layout_order_and_cut(term, 
     for processors, cuts in ((1, 3), (2, 7), (3, 16)):
         monkeypatch.setattr(parts, "PROCESSORS", processors)
         for module in (piece, records):
-            monkeypatch.setattr(module, "parts_of", lambda entries, cuts=cuts: cuts)
+            monkeypatch.setattr(module, "parts_of", lambda *_, cuts=cuts: cuts)
         assert np.array_equal(steps(whole.total(term)), expected)
 
 

@@ -119,6 +119,16 @@ def test_defaults_take_fewer_steps_where_each_reads_the_table_anew():
     assert ball.plan(1000, 20, resident=False).selection == "gumbel"
 
 
+def test_given_steps_have_the_same_plan_for_every_kind_of_table():
+    for solver, penalty in (
+        (solvers.GradientDescent(steps=8), None),
+        (solvers.FrankWolfe(steps=8, selection="gumbel"), L1Ball(50.0)),
+        (solvers.GreedyCoordinateDescent(steps=8), None),
+    ):
+        model = GLMClassifier(epsilon=8.0, classes=[-1, 1], penalty=penalty, solver=solver)
+        assert model.plan(10**7, 20) == model.plan(10**7, 20, resident=False)
+
+
 def test_every_class_of_a_one_vs_rest_fit_takes_its_passes():
     model = GLMClassifier(classes=[0, 1, 2], solver=solvers.GradientDescent(steps=5))
     assert model.plan(1000, 4).passes == PassCount.exactly(15)
@@ -138,6 +148,22 @@ def test_auto_plans_hundreds_of_passes_for_any_number_of_records(epsilon):
     model = LogisticRegression(epsilon=epsilon, classes=[-1, 1])
     usual = [model.plan(10**digits, 50, resident=False).passes.usual for digits in (4, 6, 8, 9)]
     assert usual[0] < 300 and max(usual) < 1000
+
+
+def test_a_thousand_billion_records_have_a_plan_and_defaults_that_refuse_say_what_to_give():
+    """As docs/scale.md states: the default delta is too small for some prices."""
+    n = 10**12
+
+    def plan(solver, **settings):
+        model = LogisticRegression(epsilon=1.0, classes=[-1, 1], solver=solver, **settings)
+        return model.plan(n, 50, resident=False)
+
+    assert plan("auto").solver == plan(solvers.GradientDescent()).solver == "gradient descent"
+    assert plan("auto", delta=1e-15).solver == "objective perturbation"
+    for solver in (solvers.ObjectivePerturbation(), solvers.GreedyCoordinateDescent()):
+        with pytest.raises(ValueError, match="delta must be 0 or at least 1e-20"):
+            plan(solver)
+        assert plan(solver, delta=1e-15).passes.usual > 100
 
 
 def test_auto_takes_gradient_descent_where_objective_perturbation_does_not_serve():

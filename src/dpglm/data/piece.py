@@ -120,7 +120,7 @@ class Stored(ABC):
             lambda start, stop, out: self.add_finely(
                 None, start, r[start:stop], ROUNDING * grid, ROUNDING * finer, *out
             ),
-            even(n, parts_of(self.entries)), (2, p),
+            even(n, parts_of(self.entries, p)), (2, p),
         )  # fmt: skip
         return np.asarray(Total(steps[0], grid, steps[1:], finer / grid))
 

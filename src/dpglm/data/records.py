@@ -148,7 +148,7 @@ class Records(Summed):
             else:
                 piece.table.add_gradient(*place, facts, form, w, clip, float(rounding[0]), out[0])
 
-        return in_sum(gradient, even(self.n_records, parts_of(piece.entries)), shape)
+        return in_sum(gradient, even(self.n_records, parts_of(piece.entries, self.n_features)), shape)
 
     def _add_products(self, term: CrossProducts, start: int, stop: int, out: NDArray[np.int64]) -> None:
         step = rows_a_chunk(term.coordinates.dimension)
@@ -190,7 +190,7 @@ class Records(Summed):
         """
         n, entries = self.n_records, self._piece.entries
         fitting = entries // (4 * self.n_features + 1)
-        return even(n, max(parts_of(entries), min(n // _ROWS_A_CHUNK, fitting)))
+        return even(n, max(parts_of(entries, self.n_features), min(n // _ROWS_A_CHUNK, fitting)))
 
     def _add(self, term: Term, grid: Grid, out: Steps) -> None:
         """Add what each record adds, in one thread and at once."""

@@ -14,13 +14,13 @@ from ..bounds import rounded_inward
 from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps, Form, RowFacts
 from ..tables import Weighed
 from .conversion import ScipyTable, converted, unsigned
-from .parts import in_ranges, parts_of
+from .parts import ENTRIES_A_COLUMN, WIDE, in_ranges, parts_of
 from .piece import Index, Steps, Stored, taken
 from .sums import KeptSums, weighed
 
 Number = TypeVar("Number", bound=np.floating)
 
-_ROWS_A_CHUNK = 1 << 14
+_CACHED_ENTRIES, _LEAST_ROWS = 1 << 17, 16
 
 
 class Sparse(Stored):
@@ -91,7 +91,11 @@ class Sparse(Stored):
     ) -> None:  # fmt: skip
         from ..kernels import exact
 
-        factors = np.empty(_ROWS_A_CHUNK + exact.LANES)
+        n, p = self.shape
+        # A chunk stays in the cache from products to sums; or it has so many rows that the coefficients do.
+        entries = _CACHED_ENTRIES if p <= WIDE else ENTRIES_A_COLUMN * p
+        rows = min(max(entries * n // max(self.entries, 1), _LEAST_ROWS), max(len(facts.y), 1))
+        factors = np.empty(rows + exact.LANES)
         exact.sparse_gradient(
             self.by_rows.unsigned, index, first, facts, form, w, clip, rounding, factors, out
         )

@@ -14,6 +14,7 @@ from ..arrays import Vector
 from ..bounds import Bounds
 from .ahead import ahead
 from .fingerprint import Mark, Watch
+from .parts import beside_a_reader
 from .records import Records
 from .source import as_block, as_data
 from .stream import Source
@@ -97,13 +98,15 @@ class Streamed(Summed):
 
     def steps(self, term: Term, grid: Grid, finely: int = 0) -> NDArray[np.int64]:
         total = np.zeros((1 + finely, term.entries(self.n_features)), dtype=np.int64)
-        for records in self.blocks():
-            total += records.steps(term, grid, finely)
-            del records  # as in ``blocks``
+        with beside_a_reader():
+            for records in self.blocks():
+                total += records.steps(term, grid, finely)
+                del records  # as in ``blocks``
         return total
 
     def longest(self, term: Term) -> float:
-        return max((records.longest(term) for records in self.blocks()), default=0.0)
+        with beside_a_reader():
+            return max((records.longest(term) for records in self.blocks()), default=0.0)
 
     def batch(self, coins: Coins) -> Coins:
         return coins

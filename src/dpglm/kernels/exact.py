@@ -18,9 +18,10 @@ import numpy as np
 from .arguments import Compressed, Entries, Floats, Form, Integers, RowFacts, Signed, Whole
 from .compiled import compiled, part
 from .forms import slope
+from .lanes import LANES as LANES
+from .lanes import dot_in_lanes
 from .primitives import cut
 
-LANES = 8
 _STEPS = 1.5 * 2.0**52
 _0, _1, _2, _3, _4, _5, _6, _7, _8 = (np.uint64(n) for n in range(9))
 
@@ -35,17 +36,7 @@ def digits(value: float) -> int:
 def dot(row: Entries, w: Floats) -> float:
     """Product of a row with w, in lanes."""
     p = np.uint64(w.size)
-    a = b = c = d = e = f = g = h = 0.0
-    for block in range(p // _8):
-        j = _8 * block
-        a += np.float64(row[j]) * w[j]
-        b += np.float64(row[j + _1]) * w[j + _1]
-        c += np.float64(row[j + _2]) * w[j + _2]
-        d += np.float64(row[j + _3]) * w[j + _3]
-        e += np.float64(row[j + _4]) * w[j + _4]
-        f += np.float64(row[j + _5]) * w[j + _5]
-        g += np.float64(row[j + _6]) * w[j + _6]
-        h += np.float64(row[j + _7]) * w[j + _7]
+    a, b, c, d, e, f, g, h = dot_in_lanes(row, w, p // _8)
     j, left = p - p % _8, p % _8
     if left > _0:
         a += np.float64(row[j]) * w[j]
@@ -103,14 +94,6 @@ def grid_of(rounding: float) -> float:
 
 
 @part
-def clipped_slope(k: Whole, z: float, facts: RowFacts, form: Form, clip: float) -> float:
-    """Slope of record k at margin z, cut so that slope times row has norm at most clip; 0 if it is null."""
-    if facts.scale[k] == 0.0:
-        return 0.0
-    return cut(slope(form, z, facts.y[k]), clip / facts.norms[k])
-
-
-@part
 def row_of(k: Whole, index: Signed | None, first: Whole) -> Whole:
     """Where in its table row k of a piece is: a range of rows, or some of an index."""
     here = np.uint64(first) + k
@@ -121,6 +104,29 @@ def row_of(k: Whole, index: Signed | None, first: Whole) -> Whole:
 def margin(k: Whole, product: float, facts: RowFacts, intercept: float) -> float:
     """Prediction of a record from the product of its row with the coefficients."""
     return float(facts.scale[k] * product + facts.constant * intercept)
+
+
+@part
+def to_factors(
+    first: Whole, rows: Whole, facts: RowFacts, form: Form, intercept: float, clip: float, rounding: float,
+    values: Floats,
+) -> int:  # fmt: skip
+    """Turn products of records with the coefficients into the factors of their rows in a gradient.
+
+    Slope times row is cut to norm ``clip``, and is 0 for a null record. Returns the sum of what the constant
+    feature adds, in steps. There are three loops since the compiler makes vectors of each.
+    """
+    for k in range(rows):
+        values[k] = margin(first + k, values[k], facts, intercept)
+    for k in range(rows):
+        values[k] = slope(form, values[k], facts.y[first + k])
+    total = 0
+    for k in range(rows):
+        scale = facts.scale[first + k]
+        r = cut(values[k], clip / facts.norms[first + k]) if scale != 0.0 else 0.0
+        total += steps(r * facts.constant, rounding)
+        values[k] = r * scale
+    return total
 
 
 @compiled(nogil=True)
@@ -196,11 +202,7 @@ def dense_gradient(
         rows = min(chunk, n - start)
         for k in range(rows):
             factors[k] = dot(X[row_of(start + k, index, first)], w[:p])
-        for k in range(rows):
-            z = margin(start + k, factors[k], facts, w[p])
-            r = clipped_slope(start + k, z, facts, form, clip)
-            out[p] += steps(r * facts.constant, rounding)
-            factors[k] = r * facts.scale[start + k]
+        out[p] += to_factors(start, rows, facts, form, w[p], clip, rounding, factors)
         _add_rows(X, index, np.uint64(first) + start, rows, factors, rounding, out)
 
 
@@ -308,10 +310,8 @@ def column_gradient(
         n, place = min(chunk, rows - start), np.uint64(first) + start
         _column_dots(X, place, n, w[:p], lanes)
         for k in range(n):
-            i = start + k
-            r = clipped_slope(i, margin(i, _joined(lanes, k), facts, w[p]), facts, form, clip)
-            out[p] += steps(r * facts.constant, rounding)
-            factors[k] = r * facts.scale[i]
+            factors[k] = _joined(lanes, k)
+        out[p] += to_factors(start, n, facts, form, w[p], clip, rounding, factors)
         for j in range(p):
             column, total = X[:, j], 0
             for k in range(n):
@@ -389,11 +389,7 @@ def sparse_gradient(
         rows = min(chunk, n - start)
         for k in range(rows):
             factors[k] = sparse_dot(table, row_of(start + k, index, first), w, lanes)
-        for k in range(rows):
-            z = margin(start + k, factors[k], facts, w[p])
-            r = clipped_slope(start + k, z, facts, form, clip)
-            out[p] += steps(r * facts.constant, rounding)
-            factors[k] = r * facts.scale[start + k]
+        out[p] += to_factors(start, rows, facts, form, w[p], clip, rounding, factors)
         for k in range(rows):
             i, factor = row_of(start + k, index, first), factors[k]
             for t in range(table.indptr[i], table.indptr[i + _1]):

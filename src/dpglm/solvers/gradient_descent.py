@@ -68,7 +68,8 @@ class GradientDescent(Solver[GradientDescentPlan]):
         if self.step_size is None or not task.private:
             require_smooth(task.problem, type(self).__name__)
         if task.private:
-            most = task.affordable(MOST_PRIVATE_STEPS)
+            # With given steps the step size is the same for every kind of table, and so is the fit.
+            most = MOST_PRIVATE_STEPS if self.steps else task.affordable(MOST_PRIVATE_STEPS)
             steps, clip, step_size = default_settings(task.problem, task.p, task.noise, self.clip, most)
             step_size = float(self.step_size or step_size)
         else:

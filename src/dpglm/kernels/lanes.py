@@ -1,0 +1,65 @@
+"""Products of rows in eight lanes, as vectors of eight doubles.
+
+The compiler does not find these vectors by itself. They are written down as operations on eight doubles, each
+with the result of the same operation on single doubles. A processor whose vectors are shorter takes several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from .arguments import Entries, Whole
+
+LANES = 8
+_DOUBLES = ir.VectorType(ir.DoubleType(), LANES)
+_WORD, _INDEX = ir.IntType(64), ir.IntType(32)
+
+
+def _dot_in_lanes(_: Any, a: Any, b: Any, blocks: Any) -> Any:
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        load_a, load_b = (_loader(context, builder, signature.args[k], values[k]) for k in range(2))
+        total = cgutils.alloca_once_value(builder, ir.Constant(_DOUBLES, [0.0] * LANES))
+        with cgutils.for_range(builder, values[2]) as loop:
+            place = builder.mul(loop.index, ir.Constant(_WORD, LANES))
+            product = builder.fmul(load_a(place), load_b(place))
+            builder.store(builder.fadd(builder.load(total), product), total)
+        sums = builder.load(total)
+        lanes = [builder.extract_element(sums, ir.Constant(_INDEX, lane)) for lane in range(LANES)]
+        return context.make_tuple(builder, signature.return_type, lanes)
+
+    return types.UniTuple(types.float64, LANES)(a, b, types.uint64), codegen
+
+
+_Lanes = tuple[float, float, float, float, float, float, float, float]
+dot_in_lanes: Callable[[Entries, Entries, Whole], _Lanes] = cast(Any, intrinsic(_dot_in_lanes))
+"""Sums over k < ``blocks`` of a[8 k + lane] * b[8 k + lane], one for each lane: for compiled code only."""
+
+
+def _loader(context: Any, builder: Any, array: Any, value: Any) -> Any:
+    """Code that loads eight entries of an array, from a place on, as doubles."""
+    if array.dtype not in (types.float32, types.float64):
+        raise TypeError(f"lanes hold entries of float32 or float64, not {array.dtype}")
+    struct = context.make_array(array)(context, builder, value)
+    entry = context.get_data_type(array.dtype)
+    entries = ir.VectorType(entry, LANES)
+
+    def load(place: Any) -> Any:
+        if array.layout == "C":
+            pointer = builder.bitcast(builder.gep(struct.data, [place]), entries.as_pointer())
+            found = builder.load(pointer, align=array.dtype.bitwidth // 8)
+        else:
+            found = ir.Constant(entries, ir.Undefined)
+            for lane in range(LANES):
+                here = builder.add(place, ir.Constant(_WORD, lane))
+                pointer = cgutils.get_item_pointer(context, builder, array, struct, [here])
+                found = builder.insert_element(found, builder.load(pointer), ir.Constant(_INDEX, lane))
+        return found if array.dtype == types.float64 else builder.fpext(found, _DOUBLES)
+
+    return load
