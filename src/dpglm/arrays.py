@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -135,3 +139,17 @@ def cache_lines(count: int) -> Vector:
 def soft_threshold(values: Vector, threshold: Vector | float) -> Vector:
     """sign(v) max(abs(v) - threshold, 0), for each value v."""
     return np.copysign(np.maximum(np.abs(values) - threshold, 0.0), values)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let BLAS use one thread: for small matrices, and where others run in threads already."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController  # slow to import, and seldom needed
+
+    return ThreadpoolController()

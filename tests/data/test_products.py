@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_info
 
 from dpglm import Bounds, Stream
-from dpglm.arrays import Total, on_column_grids
+from dpglm.arrays import Total, on_column_grids, one_blas_thread
 from dpglm.data import as_data, records
 from dpglm.data.products import (
     JointRows,
@@ -17,7 +17,6 @@ from dpglm.data.products import (
     bits_of_factors,
     coordinates_of,
     grid_of_factors,
-    one_blas_thread,
     rows_a_chunk,
     symmetric,
     triangle,

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,23 +142,16 @@ class JointRows(CrossProducts):
 
         d, (bent, pulled) = self.transform.shape[1], self.grids
         products = coordinates_of(rows, self.coordinates) @ np.column_stack([self.transform, self.w])
-        u, z = np.ascontiguousarray(products[:, :d]), np.ascontiguousarray(products[:, d])
-        v, q = np.empty_like(u), np.empty_like(u)
+        v, q, sums = np.empty((len(products), d)), np.empty((len(products), d)), np.empty(d)
         soft = Soft(
             self.leverage, self.loss.lipschitz(), 2.0 * math.sqrt(self.loss.joint_constant()),
             ROUNDING * bent, ROUNDING * pulled,
         )  # fmt: skip
-        u, v, q = (
-            np.ascontiguousarray(products[:, :d]),
-            np.empty((len(products), d)),
-            np.empty(products[:, :d].shape),
-        )
-        z = np.ascontiguousarray(products[:, d])
-        joint_rows(u, z, rows.y, Form.of(self.loss), soft, v, q)
+        joint_rows(products, rows.y, Form.of(self.loss), soft, v, q, sums)
         size = triangle(d)
         out[:size] += _upper(v, bent)
         out[size : 2 * size] += _upper(q, pulled)
-        out[2 * size :] += (q.sum(axis=0) / pulled).astype(np.int64)
+        out[2 * size :] += (sums / pulled).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,17 +221,3 @@ def _upper(factors: Vector, grid: float) -> NDArray[np.int64]:
     """Upper triangle of the products of factors on a grid, in steps of its square."""
     products = factors.T @ factors
     return (products[_places(factors.shape[1])] / grid**2).astype(np.int64)
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Let BLAS use one thread: chunks are multiplied in threads already."""
-    with _blas().limit(limits=1, user_api="blas"):
-        yield
-
-
-@cache
-def _blas() -> Any:
-    from threadpoolctl import ThreadpoolController  # slow to import, and seldom needed
-
-    return ThreadpoolController()

@@ -65,25 +65,30 @@ def moment_rows(rows: Floats, last: Floats, limit: float, rounding: float, out: 
 
 @compiled(nogil=True)
 def joint_rows(
-    rows: Floats, z: Floats, y: Floats, form: Form, soft: Soft, bent: Floats, pulled: Floats
+    products: Floats, y: Floats, form: Form, soft: Soft, bent: Floats, pulled: Floats, total: Floats
 ) -> None:
     """Write for each row u its multiples sqrt(weight * curvature) u and weight * slope u, rounded.
 
-    The weight is min(1, limit² / norm(u)²). The slope is in units of its bound, and the curvature is cut to
-    what the joint constant allows beside that slope: the sensitivity rests on these cuts and on nothing that
-    a loss states.
+    A row of ``products`` is u, and then the margin. The weight is min(1, limit² / norm(u)²). The slope is in
+    units of its bound, and the curvature is cut to what the joint constant allows beside that slope: the
+    sensitivity rests on these cuts and on nothing that a loss states. ``total`` is the sum of the second
+    multiples.
     """
-    for i in range(rows.shape[0]):
-        square = _square(rows[i])
+    d = bent.shape[1]
+    total[:] = 0.0
+    for i in range(products.shape[0]):
+        row, z = products[i, :d], products[i, d]
+        square = _square(row)
         weight = 1.0 if square <= soft.limit * soft.limit else soft.limit * soft.limit / square
-        here = slope(form, z[i], y[i])
+        here = slope(form, z, y[i])
         e = cut(here / soft.bound, 1.0)
         most = soft.curvature * math.sqrt((1.0 - abs(e)) * (1.0 + abs(e)))
-        k = min(max(curvature(form, z[i], y[i], here), 0.0), most)
+        k = min(max(curvature(form, z, y[i], here), 0.0), most)
         first, second = math.sqrt(weight * k), weight * e
-        for j in range(rows.shape[1]):
-            bent[i, j] = (first * rows[i, j] + soft.rounding_bent) - soft.rounding_bent
-            pulled[i, j] = (second * rows[i, j] + soft.rounding_pulled) - soft.rounding_pulled
+        for j in range(d):
+            bent[i, j] = (first * row[j] + soft.rounding_bent) - soft.rounding_bent
+            pulled[i, j] = (second * row[j] + soft.rounding_pulled) - soft.rounding_pulled
+            total[j] += pulled[i, j]
 
 
 @compiled(nogil=True)

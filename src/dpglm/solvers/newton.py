@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import strict
 from ..accounting import gaussian_mu
+from ..arrays import one_blas_thread
 from ..bounds import Bounds
 from ..curator import Curator
 from ..errors import UnsupportedProblem
@@ -176,7 +177,8 @@ class Newton(Solver[NewtonPlan]):
     def run(cls, plan: NewtonPlan, problem: Problem, curator: Curator) -> Result:
         if not plan.budget.private:
             return exact(plan, problem, curator)
-        return Run(plan, curator, Setting.of(problem, plan.n_records, plan.n_features)).result()
+        with one_blas_thread():
+            return Run(plan, curator, Setting.of(problem, plan.n_records, plan.n_features)).result()
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
