@@ -61,7 +61,9 @@ def killing(client: Client, step: int) -> None:
 def workers() -> Iterator[Client]:
     """Two fresh workers: Dask does not always start a killed one again."""
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster,
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1"
+        ) as cluster,
         Client(cluster) as client,
     ):
         client.wait_for_workers(2)

@@ -199,7 +199,7 @@ def clustered(workers: int, blocks: int, rows: int, p: int) -> Iterator[tuple[Su
     n = blocks * rows
     with (
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+            n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1"
         ) as own,
         Client(own) as client,
     ):
