@@ -98,7 +98,6 @@ class Row:
     median_length: float
     error: float
     bias: float
-    coverage_undetermined: float
     enough: float
     forecast: str
     verdict: str
@@ -107,7 +106,6 @@ class Row:
 def summarised(cell: Cell, fits: Sequence[Fitted], forecast: str) -> Row:
     """Means over the fits that are determined, beside the goals."""
     kept = [fit for fit in fits if fit.determined]
-    lost = [fit.covers for fit in fits if not fit.determined]
     undetermined = 1 - len(kept) / len(fits)
     nothing = np.full((1, 1), np.nan)
     covers = np.array([fit.covers for fit in kept]) if kept else nothing
@@ -134,8 +132,7 @@ def summarised(cell: Cell, fits: Sequence[Fitted], forecast: str) -> Row:
     return Row(
         cell.name, len(fits), coverage, asked[0], least, asked[1], length, asked[2], undetermined,
         _above(goal.undetermined[0]), float(np.median(lengths)), float(np.sqrt((errors**2).mean())),
-        float(np.abs(errors.mean(axis=0)).max()), float(np.mean(lost)) if lost else math.nan, cell.enough,
-        forecast, verdict,
+        float(np.abs(errors.mean(axis=0)).max()), cell.enough, forecast, verdict,
     )  # fmt: skip
 
 

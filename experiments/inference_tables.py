@@ -132,7 +132,8 @@ def draw(kind: str, design: str, n: int, p: int, rng: np.random.Generator, law: 
         w = np.append(slopes, RARE if law == "rare" else INTERCEPT)
         y = (rng.random(n) < expit(rows @ w)).astype(float)
         return Table(X, y, low, high, None, units(low, high) @ w)
-    w = np.append(LINEAR_SIZE * slopes, LINEAR_INTERCEPT)
+    size = LINEAR_SIZE * min(1.0, math.sqrt(10 / p))  # targets stay within their range
+    w = np.append(size * slopes, LINEAR_INTERCEPT)
     middle, half = (TARGETS[0] + TARGETS[1]) / 2, (TARGETS[1] - TARGETS[0]) / 2
     y = middle + half * (rows @ w + DEVIATION * _errors(law, rows[:, 0], rng))
     truth = units(low, high) @ (half * w)
