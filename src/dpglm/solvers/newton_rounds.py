@@ -179,7 +179,7 @@ class Round:
         if linear:
             traces = float(np.trace(self.parts.hessian)), float(np.trace(other))
             factor = traces[0] / traces[1] if min(traces) > 0 else 1.0
-            share = late / (own + late)
+            share = late / (own + late) if own + late > 0 else 0.5
             other, late = factor * other, factor**2 * late
         mean = share * self.parts.hessian + (1 - share) * other
         deviation = math.sqrt(share**2 * own + (1 - share) ** 2 * late)
