@@ -22,7 +22,7 @@ from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import Deviance, Moments
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed
-from .newton_run import Run, Setting, exact, name_of
+from .newton_run import FAR, FAR_LINEAR, Run, Setting, exact, name_of
 
 MOST_ROUNDS, MOST_FEATURES = 8, 1_000
 _SHARES = {
@@ -31,9 +31,9 @@ _SHARES = {
     4: (0.05, 0.1, 0.25, 0.6),
     5: (0.05, 0.1, 0.15, 0.2, 0.5),
 }
-_ENOUGH, _PLENTY = 25.0, 100.0
+_ENOUGH, _PLENTY = 25.0, 50.0
 _LEAST_LEVERAGE, _MOST_LEVERAGE, _LEAST_CLIP = 1.2, 8.0, 2.0
-_ALLOWED = 0.75
+_ALLOWED = 0.8
 _STEPS_WITHOUT_NOISE = 100
 _CROWD = 1_000
 
@@ -142,13 +142,13 @@ class Newton(Solver[NewtonPlan]):
         rounds = self.rounds or (5 if linear or task.n * mu >= _PLENTY * d**1.5 else 3)
         kept = 1.0 - (self.deviance_share or 0.0)
         shares = [kept * share for share in _shares(rounds)]
-        # As generous as noise of three quarters of the sampling error allows.
+        # As generous as noise of four fifths of the sampling error in the last round alone allows.
         price = 2.0 if task.neighbours is Neighbours.REPLACE_ONE else math.sqrt(1.5)
         allowed = _ALLOWED * mu * math.sqrt(shares[-1] * task.n) / price
         leverage = min(max((allowed / (2.0 if linear else 2.2)) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
         clip = max(_LEAST_CLIP, allowed / math.sqrt(leverage * d))
         last = float(self.leverage or leverage), float(self.clip or clip)
-        combine = 0.7 if rounds > 3 else 1.0 if linear else 1.5
+        combine = FAR_LINEAR if linear else FAR
         if last != (leverage, clip):
             combine = 0.0  # the other rounds estimate something else
         releases = self._releases(task, shares, leverage, last[0])

@@ -7,7 +7,7 @@ record is u = coordinates @ transform. The page docs/inference.md explains the m
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -118,33 +118,79 @@ def logistic_start(moments: Vector, noise: float, a: float, n: int, intercept: b
     return State(start, state.root, inverse), share
 
 
-def after_round(
-    state: State, parts: Parts, noise: Deviations, typical: float
-) -> tuple[Estimate, Vector, Vector]:
-    """The estimate of a round, its step in the metric, and the Hessian with small eigenvalues raised."""
-    d = len(state.w)
-    least = noise.hessian * math.sqrt(d)
-    hessian, eigenvalues = floored(parts.hessian, least)
-    inverse = inverse_of(hessian)
-    step = -inverse @ parts.gradient
-    scores, _ = floored(parts.scores, 0.0)
-    size = float(step @ step)
-    added = (noise.gradient**2 + noise.hessian**2 * size) * np.eye(d) + noise.hessian**2 * np.outer(
-        step, step
-    )
-    back = state.transform
-    estimate = Estimate(
-        state.w + back @ step,
-        back @ noise_aware(inverse, scores, noise.hessian) @ back.T,
-        back @ noise_aware(inverse, added, noise.hessian) @ back.T,
-        float(eigenvalues[0]) / least if least else math.inf,
-        math.sqrt(size) * typical,
-    )
-    return estimate, step, hessian
+@dataclass(frozen=True, eq=False)
+class Round:
+    """A round: where it started, what was released there, and with how much noise.
+
+    Attributes
+    ----------
+    state : State
+    parts : Parts
+    noise : Deviations
+    typical : float
+        Norm of a record of typical leverage in the metric.
+    unit : float
+        What steps are compared with: the clip of residuals, or a logit.
+    """
+
+    state: State
+    parts: Parts
+    noise: Deviations
+    typical: float
+    unit: float
+
+    @property
+    def least(self) -> float:
+        """Eigenvalues of the Hessian below this are raised to it: half the norm of its noise."""
+        return self.noise.hessian * math.sqrt(len(self.state.w))
+
+    def estimate(self) -> tuple[Estimate, Vector]:
+        """The estimate of this round, and its step in the metric."""
+        d = len(self.state.w)
+        hessian, eigenvalues = floored(self.parts.hessian, self.least)
+        inverse = inverse_of(hessian)
+        step = -inverse @ self.parts.gradient
+        scores, _ = floored(self.parts.scores, 0.0)
+        size, variance = float(step @ step), self.noise.hessian**2
+        added = (self.noise.gradient**2 + variance * size) * np.eye(d) + variance * np.outer(step, step)
+        back = self.state.transform
+        found = Estimate(
+            self.state.w + back @ step,
+            back @ noise_aware(inverse, scores, self.noise.hessian) @ back.T,
+            back @ noise_aware(inverse, added, self.noise.hessian) @ back.T,
+            float(eigenvalues[0]) / self.least if self.least else math.inf,
+            math.sqrt(size) * self.typical,
+        )
+        return found, step
+
+    def with_curvature_of(self, last: Round, linear: bool) -> Round:
+        """The round with the mean of its Hessian and that of a later round, which is nearer to the truth.
+
+        The gradient changes between the two points by the mean Hessian on the way. Half of both is that mean
+        to second order in the step, one of them to first order only. The Hessian of squares does not change
+        with the point, but for the clip: there, both are weighted by their precision, and the later one is
+        scaled to the trace of this one.
+        """
+        change = inverse_of(self.state.root) @ last.state.root
+        other = change @ last.parts.hessian @ change.T
+        own = self.noise.hessian**2
+        late = (last.noise.hessian * float(np.trace(change @ change.T)) / len(change)) ** 2
+        share = 0.5
+        if linear:
+            traces = float(np.trace(self.parts.hessian)), float(np.trace(other))
+            factor = traces[0] / traces[1] if min(traces) > 0 else 1.0
+            share = late / (own + late) if own + late > 0 else 0.5
+            other, late = factor * other, factor**2 * late
+        mean = share * self.parts.hessian + (1 - share) * other
+        deviation = math.sqrt(share**2 * own + (1 - share) ** 2 * late)
+        return replace(
+            self, parts=self.parts._replace(hessian=mean), noise=replace(self.noise, hessian=deviation)
+        )
 
 
-def moved(state: State, step: Vector, most: float, hessian: Vector, estimate: Estimate) -> State:
+def moved(round_: Round, step: Vector, most: float, estimate: Estimate) -> State:
     """The next start: a step of at most that norm, in the metric of the new Hessian."""
+    state, (hessian, _) = round_.state, floored(round_.parts.hessian, round_.least)
     norm = float(np.linalg.norm(step))
     step = step * min(1.0, most / norm) if norm > 0 else step
     root = state.root @ root_of(hessian / (np.trace(hessian) / len(step)))

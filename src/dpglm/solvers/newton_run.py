@@ -18,14 +18,15 @@ from ..problem import Problem
 from ..queries import ClippedGradient, Deviance, Moments, ScoreAndCurvature, SecondMoments
 from . import newton_rounds as algebra
 from .base import Result, Uncertainty
-from .newton_rounds import Deviations, Estimate, State
+from .newton_rounds import Deviations, Estimate, Round, State
 
 if TYPE_CHECKING:
     from .newton import NewtonPlan
 
 _TYPICAL = 1.5
 _DAMPED = 4.0
-_FAR, _FAR_LINEAR = 3.0, 1.5
+_CLEAR = 2.0
+FAR, FAR_LINEAR = 3.0, 1.5
 _RARE = 0.1
 _WIDE = 8.0
 _LARGEST_LOSS = 3.0
@@ -138,14 +139,16 @@ class Run:
     def result(self) -> Result:
         """Coefficients, and their covariance, in the records' own features."""
         state, share = self._start()
-        kept: list[Estimate] = []
+        rounds: list[Round] = []
         for k in range(2, self.plan.steps + 1):
-            state, estimate, clip = self._round(k, state)
-            if k == self.plan.steps or (
-                estimate.curvature > 2 and estimate.step < self.plan.combine * self._unit(clip)
-            ):
-                kept.append(estimate)
-        found, reason = algebra.combined(kept), self._reason(estimate, clip, share)
+            round_ = self._round(k, state)
+            rounds.append(round_)
+            last, step = round_.estimate()
+            found = self._combined(rounds, last)
+            state = self._next(round_, last, step)
+            if self._near(last, round_):
+                state = replace(state, w=found.w, covariance=found.sampling + found.noise)
+        reason, clip = self._reason(last, round_.unit, share), round_.unit
         scale = self.setting.to_records * (self.setting.half if self.setting.is_linear else 1.0)
         privacy = scale @ found.noise @ scale.T
         covariance = privacy + scale @ found.sampling @ scale.T
@@ -154,6 +157,20 @@ class Run:
         )
         w = self.setting.to_records @ self.setting.point(found.w)
         return Result(w, self.plan.steps, uncertainty=stated)
+
+    def _combined(self, rounds: list[Round], last: Estimate) -> Estimate:
+        """The estimate of the last round with those before it that started near enough."""
+        estimates = []
+        for one in rounds[:-1]:
+            improved = one.with_curvature_of(rounds[-1], self.setting.is_linear)
+            estimate, _ = improved.estimate()
+            if self._near(estimate, improved):
+                estimates.append(estimate)
+        return algebra.combined([*estimates, last])
+
+    def _near(self, estimate: Estimate, round_: Round) -> bool:
+        """Whether noise left the curvature clear, and the step was short."""
+        return estimate.curvature > _CLEAR and estimate.step < self.plan.combine * round_.unit
 
     def _start(self) -> tuple[State, float]:
         """The start that second moments give, and the share of positive labels."""
@@ -167,8 +184,8 @@ class Run:
             moments, noise, setting.target_weight, setting.n, setting.coordinates.intercept
         )
 
-    def _round(self, k: int, state: State) -> tuple[State, Estimate, float]:
-        """The next start, the estimate of this round, and where it clipped residuals."""
+    def _round(self, k: int, state: State) -> Round:
+        """Release what a round asks for."""
         plan, setting, d = self.plan, self.setting, self.setting.dimension
         last = k == plan.steps
         leverage, deviations = (plan.last_leverage, plan.last_clip) if last else (plan.leverage, plan.clip)
@@ -182,14 +199,18 @@ class Run:
         each = mechanism.noise * query.sensitivity(plan.neighbours)
         noise = Deviations(clip * each / (query.weight * query.leverage), each, clip**2 * each / query.weight)
         parts = parts._replace(gradient=clip * parts.gradient, scores=clip**2 * parts.scores)
-        estimate, step, hessian = algebra.after_round(state, parts, noise, typical)
-        after = algebra.moved(
-            state, step, clip if setting.is_linear else _DAMPED / typical, hessian, estimate
-        )
-        found = float(np.trace(parts.scores)) + math.sqrt(2 * d) * noise.scores
-        most = 2 * state.variance + state.error**2
-        variance = min(max(found / float(np.trace(hessian)), 0.05 * state.variance), most)
-        return replace(after, variance=variance), estimate, clip
+        return Round(state, parts, noise, typical, clip)
+
+    def _next(self, round_: Round, estimate: Estimate, step: Vector) -> State:
+        """Where the next round starts."""
+        state, parts = round_.state, round_.parts
+        most = round_.unit if self.setting.is_linear else _DAMPED / round_.typical
+        after = algebra.moved(round_, step, most, estimate)
+        found = float(np.trace(parts.scores)) + math.sqrt(2 * len(step)) * round_.noise.scores
+        hessian, _ = algebra.floored(parts.hessian, round_.least)
+        largest = 2 * state.variance + state.error**2
+        variance = min(max(found / float(np.trace(hessian)), 0.05 * state.variance), largest)
+        return replace(after, variance=variance)
 
     def _exact_point(self, w: Vector) -> Vector:
         """Coefficients next to w at which the margins of records are exact."""
@@ -201,15 +222,11 @@ class Run:
             point[-1] -= setting.middle
         return point / setting.half
 
-    def _unit(self, clip: float) -> float:
-        """What steps are compared with: the clip of residuals, or a logit."""
-        return clip if self.setting.is_linear else 1.0
-
-    def _reason(self, estimate: Estimate, clip: float, share: float) -> str:
+    def _reason(self, estimate: Estimate, unit: float, share: float) -> str:
         """Why the last round determines nothing; empty if it does."""
         if estimate.curvature <= 1:
             return "noise hides the curvature of the loss in some direction"
-        if estimate.step >= self._unit(clip) * (_FAR_LINEAR if self.setting.is_linear else _FAR):
+        if estimate.step >= unit * (FAR_LINEAR if self.setting.is_linear else FAR):
             return "the last step was so long that its error cannot be stated"
         if self.plan.steps <= 3 and not _RARE < share < 1 - _RARE:
             return "one label is rare, and so few rounds cannot tell how far they are off"
