@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.special import expit
+from sklearn import linear_model
 
-from dpglm import Bounds, Budget, LinearRegression, LogisticRegression, Neighbours, Stream
+from dpglm import Bounds, Budget, LinearRegression, LogisticRegression, Neighbours, Ridge, Stream
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.errors import PrivacyWarning, UnsupportedProblem
@@ -264,3 +265,36 @@ def test_the_second_order_term_is_that_of_a_noisy_inverse():
     first = (inverse @ r[..., None])[..., 0]
     moved = first - (inverse @ errors @ first[..., None])[..., 0]
     assert np.allclose(np.cov(moved.T), newton_rounds.noise_aware(inverse, covariance, noise), atol=0.02)
+
+
+def test_a_ridge_without_noise_is_that_of_scikit_learn():
+    rows = X / [1.0, 60.0, 1.0]
+    model = Ridge(math.inf, alpha=50.0, solver=Newton(intervals=False)).fit(rows, TARGET)
+    expected = linear_model.Ridge(alpha=50.0).fit(rows, TARGET)
+    assert np.allclose(model.coef_, expected.coef_, rtol=1e-8)
+    assert model.intercept_ == pytest.approx(expected.intercept_, rel=1e-8)
+    assert not hasattr(model, "covariance_")
+
+
+def test_a_ridge_shrinks_private_coefficients_towards_that_of_the_ridge():
+    bounds, exact = WITH_TARGET, {}
+    for alpha in (0.0, 2_000.0):
+        solver = Newton(intervals=False)
+        exact[alpha] = Ridge(math.inf, alpha=alpha, solver=solver, bounds=bounds).fit(X, TARGET).coef_
+        private = Ridge(20.0, alpha=alpha, solver=solver, bounds=bounds, random_state=0).fit(X, TARGET)
+        assert np.allclose(private.coef_, exact[alpha], atol=0.05)
+    assert np.abs(exact[0.0] - exact[2_000.0]).max() > 0.2
+
+
+def test_auto_takes_newton_where_it_determines_the_coefficients():
+    def chosen(n, p, **settings):
+        plan = LogisticRegression(1.0, classes=[-1, 1], bounds=Bounds(feature=1.0), **settings).plan(n, p)
+        return plan.solver, getattr(plan, "intervals", None)
+
+    assert chosen(100_000, 10) == ("Newton", False)
+    assert chosen(100_000, 10, penalty=None) == ("Newton", True)
+    assert chosen(1_000, 10) == chosen(100_000, 10, penalty="l1") == ("gradient descent", None)
+    assert chosen(10**9, 301) == ("gradient descent", None)
+    assert LinearRegression(1.0, bounds=WITH_TARGET).plan(10_000, P).solver == "Newton"
+    assert LinearRegression(1.0, bounds=WITH_TARGET).plan(10_000, P, resident=False).solver == "Newton"
+    assert LogisticRegression(math.inf, classes=[-1, 1]).plan(100_000, 10).solver == "gradient descent"
