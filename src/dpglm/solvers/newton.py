@@ -32,7 +32,7 @@ _SHARES = {
     5: (0.05, 0.1, 0.15, 0.2, 0.5),
 }
 _ENOUGH, _PLENTY = 25.0, 50.0
-_LEAST_LEVERAGE, _MOST_LEVERAGE, _LEAST_CLIP = 1.2, 8.0, 2.0
+_LEAST_LEVERAGE, _MOST_LEVERAGE, _LEAST_CLIP, _MOST_CLIP = 1.2, 8.0, 2.0, 5.0
 _ALLOWED = 0.8
 _DEVIATIONS = 2.2
 _LENGTH, _LENGTH_LINEAR = (1.4, 68.0), (1.3, 216.0)
@@ -81,7 +81,7 @@ class NewtonPlan(Plan):
 
     @property
     def _enough(self) -> float:
-        return self.n_records * _mu(self.budget, self.fits) / (self.n_features + 1) ** 1.5
+        return self.n_records * _mu(self.budget, self.fits) / math.pow(self.n_features + 1, 1.5)
 
     @property
     def forecast_length(self) -> float | None:
@@ -127,7 +127,7 @@ class Newton(Solver[NewtonPlan]):
         table where the model is wrong, and makes intervals longer.
     clip : float, optional
         Residuals of a regression are clipped softly at this many of their deviations in the last round; by
-        default 2 or more.
+        default from 2 to 5, as noise allows.
     deviance_share : float, optional
         Share of the budget for the deviance of the fit; by default it is not released.
 
@@ -166,7 +166,7 @@ class Newton(Solver[NewtonPlan]):
         allowed = _ALLOWED * mu * math.sqrt(shares[-1] * task.n) / _price(task.neighbours)
         deviations = _LEAST_CLIP if linear else _DEVIATIONS
         leverage = min(max((allowed / deviations) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
-        clip = max(_LEAST_CLIP, allowed / math.sqrt(leverage * d))
+        clip = min(max(_LEAST_CLIP, allowed / math.sqrt(leverage * d)), _MOST_CLIP)
         last = float(self.leverage or leverage), float(self.clip or clip)
         combine = FAR_LINEAR if linear else FAR
         if last != (leverage, clip):
