@@ -129,7 +129,7 @@ def main() -> None:
     sizes, features = (RECORDS[:2], FEATURES[:1]) if given.quick else (RECORDS, FEATURES)
     if given.quick:
         given.tables, given.processes = 2, 1
-    few = min(FEW, given.tables)
+    few = max(given.tables * FEW // TABLES, 1)
     grid = [(kind, p, epsilon, n) for kind in KINDS for p in features for epsilon in EPSILONS for n in sizes]
     counts = [given.tables if n < MANY else few for *_, n in grid]
     workers = Workers(given.processes, sum(counts))

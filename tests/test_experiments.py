@@ -48,6 +48,13 @@ def run(tmp_path, monkeypatch):
         ("fw_gap.py", ["--quick", "--out", "."], "| 50 |"),
         ("fw_speed.py", ["--quick", "--out", "."], "| rcv1 | 1,000 | 0.1 |"),
         ("gcd_paper.py", ["--quick", "--out", "."], "| square_small | 2 | 0.75 | DP-GCD |"),
+        (
+            "inference_coverage.py",
+            ["--quick", "--out", ".", "--data", "."],
+            "| linear mixed 1,000 x 10, epsilon 1 | 4 |",
+        ),
+        ("inference_length.py", ["--quick", "--out", "."], "| logistic | 5 | 0.5 |"),
+        ("newton_prediction.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 |"),
         ("objective_scale.py", ["--quick", "--out", "."], "| 1e+09 | 8 | planned |"),
         ("scd_defaults.py", ["--quick", "--runs", "1", "--data", "."], "| Adult, hinge | 1 | 0.1 | - |"),
         ("scd_noise.py", ["--quick"], "| 1 | 1,000 | 100 | 200 |"),
@@ -64,7 +71,7 @@ def test_an_experiment_runs_and_prints_its_table(script, arguments, printed, run
 def test_every_experiment_is_run():
     shared = {f"gcd_{name}.py" for name in ("problems", "competitors", "kernels", "search")}
     shared |= {f"scd_{name}.py" for name in ("problems", "published", "search")}
-    shared |= {"fw_tables.py", "outputs.py"}
+    shared |= {"fw_tables.py", "inference_fits.py", "inference_tables.py", "outputs.py"}
     assert {path.name for path in EXPERIMENTS.glob("*.py")} - shared == {
         "adult.py",
         "audit_false_alarms.py",
@@ -75,6 +82,9 @@ def test_every_experiment_is_run():
         "gcd_defaults.py",
         "gcd_paper.py",
         "gcd_share.py",
+        "inference_coverage.py",
+        "inference_length.py",
+        "newton_prediction.py",
         "objective_scale.py",
         "scd_defaults.py",
         "scd_noise.py",

@@ -298,3 +298,52 @@ def test_auto_takes_newton_where_it_determines_the_coefficients():
     assert LinearRegression(1.0, bounds=WITH_TARGET).plan(10_000, P).solver == "Newton"
     assert LinearRegression(1.0, bounds=WITH_TARGET).plan(10_000, P, resident=False).solver == "Newton"
     assert LogisticRegression(math.inf, classes=[-1, 1]).plan(100_000, 10).solver == "gradient descent"
+
+
+def test_the_mean_of_two_hessians_makes_the_error_of_an_early_round_cubic():
+    rows, truth = np.column_stack([rng.uniform(-1, 1, (500, 2)), np.ones(500)]), np.array([0.5, -0.5, -2.0])
+    chance = expit(rows @ truth)
+
+    def round_at(w):
+        curve = expit(rows @ w) * (1 - expit(rows @ w))
+        gradient, hessian = rows.T @ (expit(rows @ w) - chance), rows.T @ (rows * curve[:, None])
+        parts = newton_rounds.Parts(gradient, hessian, hessian)
+        state = newton_rounds.State(w, np.eye(3), np.eye(3))
+        return newton_rounds.Round(
+            state, parts, newton_rounds.Deviations(0.0, 0.0, 0.0), 1.0, 1.0, np.zeros(3)
+        )
+
+    alone, both = [], []
+    for away in (0.1, 0.05):
+        early, last = round_at(truth + away), round_at(truth)
+        alone.append(np.linalg.norm(early.estimate()[0].w - truth))
+        improved, _ = early.with_curvature_of(last, linear=False).estimate()
+        both.append(np.linalg.norm(improved.w - truth))
+    assert alone[0] / alone[1] == pytest.approx(4, rel=0.2)
+    assert both[0] / both[1] == pytest.approx(8, rel=0.3) and both[0] < alone[0] / 8
+
+
+def test_the_mean_of_two_noisy_hessians_of_squares_is_weighted_by_precision_and_trace():
+    def round_with(scale, deviation):
+        parts = newton_rounds.Parts(np.ones(3), scale * np.diag([1.0, 2.0, 3.0]), np.eye(3))
+        noise = newton_rounds.Deviations(0.1, deviation, 0.1)
+        state = newton_rounds.State(np.zeros(3), np.eye(3), np.eye(3))
+        return newton_rounds.Round(state, parts, noise, 1.0, 1.0, np.zeros(3))
+
+    early, last = round_with(10.0, 0.3), round_with(8.0, 0.4)
+    mean = early.with_curvature_of(last, linear=True)
+    assert np.allclose(mean.parts.hessian, early.parts.hessian)
+    own, late = 0.3, 0.4 * 10 / 8
+    share = 0.16 / (0.09 + 0.16)
+    assert mean.noise.hessian == pytest.approx(math.hypot(share * own, (1 - share) * late))
+
+
+@pytest.mark.parametrize("kind", ["logistic", "linear"])
+def test_the_forecast_of_the_length_falls_to_one_with_the_records(kind):
+    model = classifier(1.0)
+    if kind == "linear":
+        model = LinearRegression(1.0, solver=Newton(), bounds=WITH_TARGET)
+    lengths = [model.plan(n, 3).forecast_length for n in (2_000, 20_000, 200_000, 20_000_000)]
+    assert all(before > after for before, after in zip(lengths, lengths[1:], strict=False))
+    assert lengths[0] < 12 and lengths[-1] < 1.1
+    assert model.plan(100, 3).forecast_length is None

@@ -32,8 +32,10 @@ _SHARES = {
     5: (0.05, 0.1, 0.15, 0.2, 0.5),
 }
 ENOUGH, _PLENTY = 25.0, 50.0
-_LEAST_LEVERAGE, _MOST_LEVERAGE, _LEAST_CLIP = 1.2, 8.0, 2.0
+_LEAST_LEVERAGE, _MOST_LEVERAGE, _LEAST_CLIP, _MOST_CLIP = 1.2, 8.0, 2.0, 5.0
 _ALLOWED = 0.8
+_DEVIATIONS = 2.2
+_LENGTH, _LENGTH_LINEAR = (1.4, 68.0), (1.3, 216.0)
 _STEPS_WITHOUT_NOISE = 100
 _CROWD = 1_000
 
@@ -54,6 +56,7 @@ class NewtonPlan(Plan):
     last_leverage: float
     last_clip: float
     combine: float
+    regression: bool
     intervals: bool
 
     @property
@@ -69,15 +72,33 @@ class NewtonPlan(Plan):
     def forecast(self) -> str | None:
         if not self.budget.private:
             return None
-        mu, d = _mu(self.budget, self.fits), self.n_features + 1
-        enough = self.n_records * mu / d**1.5
-        if enough < ENOUGH:
+        length, enough = self.forecast_length, self._enough
+        if length is None:
             return (
                 f"undetermined, no interval will be finite: n mu / d^1.5 is {enough:.3g}, and should be "
                 f"{ENOUGH:g}"
             )
-        length = math.sqrt(1 + 4 * self.last_leverage * d * 4.4 / (0.9 * self.n_records * mu**2))
-        return f"determined, with intervals at least {length:.2f} times as long as without noise"
+        return f"determined, with intervals about {length:.3g} times as long as without noise"
+
+    @property
+    def _enough(self) -> float:
+        return self.n_records * _mu(self.budget, self.fits) / math.pow(self.n_features + 1, 1.5)
+
+    @property
+    def forecast_length(self) -> float | None:
+        """Expected length of intervals over that without privacy; None if the fit will not be determined.
+
+        The root of 1 + a x exp(b d / (n mu)): x is the variance of the noise of the gradient over that of the
+        scores, if residuals are clipped at k of their deviations, and the exponential stands for the noise of
+        start and Hessian. a and b were fitted to lengths that `experiments/inference_length.py` measures; for
+        a regression they are those of residuals with a deviation of 0.15 times half the range of targets.
+        """
+        if not self.budget.private or self._enough < ENOUGH:
+            return None
+        mu, d, price = _mu(self.budget, self.fits), self.n_features + 1, _price(self.neighbours)
+        k, a, b = (self.last_clip, *_LENGTH_LINEAR) if self.regression else (_DEVIATIONS, *_LENGTH)
+        x = price**2 * self.last_leverage * d * k**2 / (self.n_records * mu**2)
+        return math.sqrt(1 + a * x * math.exp(b * price / 2 * d / (self.n_records * mu)))
 
     @property
     def warning(self) -> str | None:
@@ -107,7 +128,7 @@ class Newton(Solver[NewtonPlan]):
         table where the model is wrong, and makes intervals longer.
     clip : float, optional
         Residuals of a regression are clipped softly at this many of their deviations in the last round; by
-        default 2 or more.
+        default from 2 to 5, as noise allows.
     deviance_share : float, optional
         Share of the budget for the deviance of the fit; by default it is not released.
     intervals : bool
@@ -139,25 +160,29 @@ class Newton(Solver[NewtonPlan]):
 
     def plan_for(self, task: Task) -> NewtonPlan:
         _require_suited(task, self.intervals)
-        if not task.private:
-            endless = (math.inf,) * 4
-            return NewtonPlan(*task.facts, (), _STEPS_WITHOUT_NOISE, *endless, 0.0, self.intervals)
         d, linear = task.dimension, task.problem.loss.kind != "classification"
+        if not task.private:
+            none = math.inf
+            return NewtonPlan(
+                *task.facts, (), _STEPS_WITHOUT_NOISE, none, none, none, none, 0.0, linear, self.intervals
+            )
         mu = _mu(task.budget, task.fits)
         rounds = self.rounds or (5 if linear or task.n * mu >= _PLENTY * d**1.5 else 3)
         kept = 1.0 - (self.deviance_share or 0.0)
         shares = [kept * share for share in _shares(rounds)]
         # As generous as noise of four fifths of the sampling error in the last round alone allows.
-        price = 2.0 if task.neighbours is Neighbours.REPLACE_ONE else math.sqrt(1.5)
-        allowed = _ALLOWED * mu * math.sqrt(shares[-1] * task.n) / price
-        leverage = min(max((allowed / (2.0 if linear else 2.2)) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
-        clip = max(_LEAST_CLIP, allowed / math.sqrt(leverage * d))
+        allowed = _ALLOWED * mu * math.sqrt(shares[-1] * task.n) / _price(task.neighbours)
+        deviations = _LEAST_CLIP if linear else _DEVIATIONS
+        leverage = min(max((allowed / deviations) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
+        clip = min(max(_LEAST_CLIP, allowed / math.sqrt(leverage * d)), _MOST_CLIP)
         last = float(self.leverage or leverage), float(self.clip or clip)
         combine = FAR_LINEAR if linear else FAR
         if last != (leverage, clip):
             combine = 0.0  # the other rounds estimate something else
         releases = self._releases(task, shares, leverage, last[0])
-        plan = NewtonPlan(*task.facts, releases, rounds, leverage, clip, *last, combine, self.intervals)
+        plan = NewtonPlan(
+            *task.facts, releases, rounds, leverage, clip, *last, combine, linear, self.intervals
+        )
         return plan.calibrated()
 
     def _releases(self, task: Task, shares: list[float], leverage: float, last: float) -> tuple[Release, ...]:
@@ -207,6 +232,11 @@ def _shares(rounds: int) -> tuple[float, ...]:
     if rounds in _SHARES:
         return _SHARES[rounds]
     return (0.05, *[0.45 / (rounds - 2)] * (rounds - 2), 0.5)
+
+
+def _price(neighbours: Neighbours) -> float:
+    """Sensitivity of the joint release over the weight of the gradient and its largest norm."""
+    return 2.0 if neighbours is Neighbours.REPLACE_ONE else math.sqrt(1.5)
 
 
 def _mu(budget: Budget, fits: int) -> float:
