@@ -10,11 +10,10 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
-from timing import report
+from timing import report, side_by_side
 
 from dpglm import Bounds
 from dpglm import LogisticRegression as PrivateRegression
@@ -22,18 +21,6 @@ from dpglm.solvers import Newton
 
 GOAL = 3.0
 SECONDS = 0.1
-
-
-def cpu_times(ours: Callable[[], object], theirs: Callable[[], object], rounds: int) -> tuple[float, float]:
-    """Least CPU seconds of each over alternating rounds, after one to warm up."""
-    best = [float("inf"), float("inf")]
-    for repeat in range(rounds + 1):
-        for which, run in enumerate((ours, theirs)):
-            start = time.process_time()
-            run()
-            if repeat:
-                best[which] = min(best[which], time.process_time() - start)
-    return best[0], best[1]
 
 
 def measure(n: int, p: int, rounds: int) -> float:
@@ -45,7 +32,7 @@ def measure(n: int, p: int, rounds: int) -> float:
         epsilon=1.0, C=np.inf, solver=Newton(), bounds=Bounds(feature=1.0), classes=[-1, 1]
     )
     plain = LogisticRegression(C=np.inf)
-    ours, theirs = cpu_times(lambda: private.fit(X, y), lambda: plain.fit(X, y), rounds)
+    ours, theirs = side_by_side(lambda: private.fit(X, y), lambda: plain.fit(X, y), rounds, time.process_time)
     passes = private.plan_.passes
     report(f"Newton ({passes} passes) / LogisticRegression, {n:,} x {p}", ours, theirs, GOAL)
     return ours

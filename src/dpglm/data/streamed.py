@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -18,7 +17,7 @@ from .parts import beside_a_reader
 from .records import Records
 from .source import as_block, as_data
 from .stream import Source
-from .summed import Coins, Grid, Summed
+from .summed import Coins, Elsewhere, Grid
 from .terms import Term
 
 Targets = Callable[[Vector], Vector]
@@ -31,7 +30,7 @@ class Convert(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Streamed(Summed):
+class Streamed(Elsewhere):
     """The records of a source, clipped into bounds block by block.
 
     Parameters
@@ -59,20 +58,12 @@ class Streamed(Summed):
     watch: Watch = field(default_factory=Watch)
 
     @property
-    def table_size(self) -> int:  # type: ignore[override]
-        return self.source.n_samples
-
-    @property
     def n_records(self) -> int:
         return self.source.n_samples
 
     @property
     def n_features(self) -> int:
         return self.source.n_features
-
-    @property
-    def radius(self) -> float:  # type: ignore[override]
-        return math.hypot(self.bounds.radius(self.n_features), self.constant)
 
     def blocks(self) -> Iterator[Records]:
         """The records of each block, in the order of the source."""

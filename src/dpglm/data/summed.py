@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import progress
 from ..arrays import Total, Vector, finer_grid, grid_of_terms
+from ..bounds import Bounds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -116,3 +117,22 @@ class Summed(ABC):
         progress.passed()
         sums: Vector = (steps if self.constant else steps[:-1]) * grid
         return sums
+
+
+class Elsewhere(Summed):
+    """Records that are not held here, but clipped into bounds where they are read."""
+
+    bounds: Bounds
+
+    @property
+    @abstractmethod
+    def n_records(self) -> int:
+        """How many there are."""
+
+    @property
+    def table_size(self) -> int:  # type: ignore[override]
+        return self.n_records
+
+    @property
+    def radius(self) -> float:  # type: ignore[override]
+        return math.hypot(self.bounds.radius(self.n_features), self.constant)

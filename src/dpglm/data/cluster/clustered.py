@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -16,7 +15,7 @@ from ...bounds import Bounds
 from ...losses import Loss
 from ..stream import Source
 from ..streamed import Streamed
-from ..summed import Coins, Grid, Summed
+from ..summed import Coins, Elsewhere, Grid, Summed
 from ..terms import Term
 from .blocks import Blocks
 from .table import DaskTable
@@ -34,7 +33,7 @@ def records_of(source: Source, convert: Convert, bounds: Bounds, constant: float
 
 
 @dataclass(frozen=True, eq=False)
-class Clustered(Summed):
+class Clustered(Elsewhere):
     """The records of a Dask collection, clipped into bounds and kept on the workers.
 
     Each pass is one task a worker, which sums over its blocks; whole numbers come back. The driver draws all
@@ -64,20 +63,12 @@ class Clustered(Summed):
     aim: str = field(default="", repr=False)
 
     @property
-    def table_size(self) -> int:  # type: ignore[override]
-        return self.blocks.n_records
-
-    @property
     def n_records(self) -> int:
         return self.blocks.n_records
 
     @property
     def n_features(self) -> int:
         return self.blocks.n_features
-
-    @property
-    def radius(self) -> float:  # type: ignore[override]
-        return math.hypot(self.bounds.radius(self.n_features), self.constant)
 
     def steps(self, term: Term, grid: Grid, finely: int = 0) -> NDArray[np.int64]:
         total: NDArray[np.int64] = self.blocks.answer(self._pass(term, grid, finely))
