@@ -347,3 +347,54 @@ def test_the_forecast_of_the_length_falls_to_one_with_the_records(kind):
     assert all(before > after for before, after in zip(lengths, lengths[1:], strict=False))
     assert lengths[0] < 12 and lengths[-1] < 1.1
     assert model.plan(100, 3).forecast_length is None
+
+
+SCALES = np.array([1e8, 1e-8, 1e3])
+
+
+@pytest.mark.parametrize("kind", ["scales", "offset", "heavy", "nearly equal"])
+@pytest.mark.parametrize("linear", [True, False])
+def test_without_noise_features_of_any_scale_reach_the_minimum(kind, linear):
+    own = np.random.default_rng(1)
+    rows = own.standard_normal((3000, 3))
+    table = {
+        "scales": rows * SCALES,
+        "offset": rows + 1e6,
+        "heavy": own.standard_cauchy((3000, 3)),
+        "nearly equal": np.column_stack([rows, rows[:, 0] + 1e-4 * own.standard_normal(3000)]),
+    }[kind]
+    middle, deviation = table.mean(axis=0), table.std(axis=0)
+    moved = (table - middle) / deviation
+    margin = (table if kind == "heavy" else rows) @ np.array([0.6, -0.4, 0.2])
+    if linear:
+        y = margin + 0.1 * own.standard_normal(3000)
+        model = LinearRegression(math.inf, solver=Newton()).fit(table, y)
+        residual = y - moved @ (model.coef_ * deviation)
+        slope = residual - residual.mean()
+    else:
+        y = np.where(own.random(3000) < expit(margin), 1.0, -1.0)
+        model = LogisticRegression(math.inf, solver=Newton(), classes=[-1, 1], C=math.inf).fit(table, y)
+        intercept = model.intercept_ + middle @ model.coef_[0]
+        slope = Logistic().derivative(moved @ (model.coef_[0] * deviation) + intercept, y)
+    assert np.abs(moved.T @ slope / 3000).max() < 1e-8
+    if kind == "scales":
+        assert model.determined_
+        alike = type(model)(**model.get_params()).fit(rows, y)
+        assert np.allclose(model.standard_errors_[:3] * SCALES, alike.standard_errors_[:3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("bounds", [None, Bounds(feature=100.0)], ids=["no bounds", "bounds"])
+@pytest.mark.parametrize("classes", ["separable", "nearly separable", "one class"])
+def test_without_noise_classes_without_a_minimiser_are_said_to_be_so(classes, bounds):
+    rows, y = X[:500, :2], LABELS[:500].copy()
+    if classes == "separable":
+        y = np.where(rows[:, 0] > 0, 1.0, -1.0)
+    elif classes == "one class":
+        y[:] = 1.0
+    else:
+        rows = np.column_stack([rows, np.arange(500) < 20])
+        y[:20] = 1.0
+    model = LogisticRegression(math.inf, solver=Newton(), classes=[-1, 1], bounds=bounds, C=math.inf)
+    with pytest.warns(UserWarning, match="may not have reached the minimum"):
+        model.fit(rows, y)
+    assert not model.determined_ and np.isinf(model.standard_errors_).all()

@@ -22,7 +22,8 @@ from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import Deviance, Moments
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed
-from .newton_run import FAR, FAR_LINEAR, Run, Setting, exact, name_of
+from .newton_exact import exact
+from .newton_run import FAR, FAR_LINEAR, Run, Setting, name_of
 
 MOST_ROUNDS, MOST_FEATURES = 8, 1_000
 _SHARES = {

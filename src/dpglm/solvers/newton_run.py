@@ -12,10 +12,9 @@ from ..arrays import Vector, on_column_grids
 from ..bounds import Coordinates
 from ..curator import Curator
 from ..losses import Loss
-from ..mechanisms import Gaussian
 from ..privacy import Neighbours
 from ..problem import Problem
-from ..queries import ClippedGradient, Deviance, Moments, ScoreAndCurvature, SecondMoments
+from ..queries import Deviance, Moments, ScoreAndCurvature
 from . import newton_rounds as algebra
 from .base import Result, Uncertainty
 from .newton_rounds import Deviations, Estimate, Round, State
@@ -28,9 +27,7 @@ _DAMPED = 4.0
 _CLEAR = 2.0
 FAR, FAR_LINEAR = 3.0, 1.5
 _RARE = 0.1
-_WIDE = 8.0
 _LARGEST_LOSS = 3.0
-_SETTLED, _SINGULAR = 1e-12, 1e-12
 
 
 def name_of(round_: int) -> str:
@@ -256,66 +253,3 @@ class Run:
         query = setting.deviance(clip)
         released = self.curator.release(query, mechanism, setting.point(w))
         return 2 * float(released[0]), 2 * mechanism.noise * query.sensitivity(self.plan.neighbours)
-
-
-def exact(plan: NewtonPlan, problem: Problem, curator: Curator) -> Result:
-    """The minimiser without noise, and the sandwich covariance.
-
-    Steps take the exact gradient and a Hessian in coordinates that is precise to about six digits: so each
-    step removes all but a millionth of the distance, once it is short.
-    """
-    n, p, nothing = plan.n_records, plan.n_features, Gaussian(0.0)
-    setting = _without_bounds(problem, curator, n, p)
-    d, back = setting.dimension, setting.to_records
-    forth = algebra.inverse_of(back)
-    gradient, curvature = (
-        ClippedGradient(problem.loss, math.inf),
-        setting.derivatives(1.0, 1e9, plan.neighbours),
-    )
-    w, steps, before, shrink, step = problem.start(p), 0, math.inf, 1.0, np.zeros(d)
-    first = None
-    while steps < plan.steps:
-        steps += 1
-        slope = back.T @ curator.release(gradient, nothing, w) + setting.ridge * (forth @ w)
-        point = forth @ w
-        hessian = curvature.parts(curator.release(curvature, nothing, np.eye(d), point)).hessian
-        hessian = hessian + np.diag(setting.ridge)
-        newton = -np.linalg.pinv(hessian, rcond=_SINGULAR, hermitian=True) @ slope
-        decrement = math.sqrt(max(-float(newton @ slope), 0.0))
-        if decrement > before and shrink > 2.0**-20:  # too far: go back by half of the last step
-            shrink /= 2
-            w = w - back @ step * shrink
-            continue
-        first = decrement if first is None else first
-        if decrement <= _SETTLED * first or decrement == 0.0:
-            break
-        before, shrink, step = decrement, 1.0, newton
-        w = w + back @ step
-    return Result(w, steps, uncertainty=_sandwich(problem, curator, setting, w) if plan.intervals else None)
-
-
-def _without_bounds(problem: Problem, curator: Curator, n: int, p: int) -> Setting:
-    """The scales of a problem; from second moments of the records if there are no bounds."""
-    setting = Setting.of(problem, n, p)
-    if np.isfinite(setting.coordinates.half).all():
-        return setting
-    moments = curator.release(SecondMoments(math.inf), Gaussian(0.0)) / n
-    half = np.where(moments > 0, _WIDE * np.sqrt(moments), 1.0)
-    return replace(setting, coordinates=Coordinates(np.zeros(p), half, problem.fit_intercept))
-
-
-def _sandwich(problem: Problem, curator: Curator, setting: Setting, w: Vector) -> Uncertainty:
-    """The usual covariance of a minimiser, which the model need not be right for."""
-    query = ScoreAndCurvature(problem.loss, setting.coordinates, math.inf, 1.0, setting.n)
-    parts = query.parts(curator.release(query, Gaussian(0.0), np.eye(len(w)), w))
-    size = np.sqrt(np.maximum(np.diag(parts.hessian), 0.0))
-    scaled = parts.hessian / np.outer(np.where(size > 0, size, 1.0), np.where(size > 0, size, 1.0))
-    regular = bool((size > 0).all()) and float(np.linalg.eigvalsh(scaled)[0]) > _SINGULAR
-    inverse = np.linalg.pinv(parts.hessian, hermitian=True)
-    return Uncertainty(
-        inverse @ parts.scores @ inverse,
-        np.zeros_like(inverse),
-        regular,
-        "" if regular else "the features are linearly dependent",
-        "the fit of the whole table",
-    )
