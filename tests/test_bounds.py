@@ -102,3 +102,16 @@ def test_records_are_cut_to_ranges_alike_in_every_layout():
 def test_impossible_ranges_are_refused(feature):
     with pytest.raises(ValueError, match="feature must be"):
         Bounds(feature=feature)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        (1e6 - 0.02, 1e6 - 0.01), (1e6 + 0.01, 1e6 + 0.02), (-1e6 + 0.01, -1e6 + 0.02), (7.5e-46, 7.6e-46),
+        (-7.6e-46, -7.5e-46), (1e39, 2e39), (-2e39, -1e39), (-1e-50, 1e-50), (1900.1, 2100.1),
+    ],
+)  # fmt: skip
+def test_ranges_between_two_numbers_of_single_precision_do_not_let_rows_grow(ends):
+    bounds, rows = Bounds(feature=ends), np.array([[-3e38], [3e38], [0.0]], dtype=np.float32)
+    assert np.abs(bounds.clip(rows)).max() <= bounds.radius(1)
+    assert as_data(rows, np.ones(3), bounds).norms.max() <= bounds.radius(1)

@@ -233,14 +233,17 @@ class Bounds:
 def rounded_inward(
     low: Vector, high: Vector, dtype: np.dtype[np.floating]
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Ranges in the precision of a table, never wider than they are, nor than its largest numbers."""
+    """Ranges in the precision of a table, never wider than they are, nor than its largest numbers.
+
+    A range between two neighbouring numbers of that precision becomes the one that is nearer to 0: no larger
+    than the range allows.
+    """
     with np.errstate(all="ignore"):  # ends may be beyond that precision
         bottom, top = low.astype(dtype), high.astype(dtype)
-        middle = (low / 2 + high / 2).astype(dtype)
-        return (
-            np.where(bottom < low, np.nextafter(bottom, middle), bottom),
-            np.where(top > high, np.nextafter(top, middle), top),
-        )
+        bottom = np.where(bottom < low, np.nextafter(bottom, dtype.type(np.inf)), bottom)
+        top = np.where(top > high, np.nextafter(top, dtype.type(-np.inf)), top)
+        empty = bottom > top
+        return np.where(empty & (low > 0), top, bottom), np.where(empty & (low <= 0), bottom, top)
 
 
 def _floats(X: ArrayLike) -> NDArray[np.floating]:
