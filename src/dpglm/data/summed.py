@@ -107,6 +107,10 @@ class Summed(ABC):
 
     def cross_products(self, term: CrossProducts) -> Total:
         """Sums over the records of products of numbers of a record, in whole steps of public grids."""
+        if term.n_records < self.table_size:
+            raise ValueError(
+                f"products on grids for {term.n_records} records are not exact for {self.table_size}"
+            )
         steps = self.steps(term, 1.0)[0]
         progress.passed()
         return term.total(steps)
