@@ -336,7 +336,8 @@ def size(count: float) -> str:
 
 
 def plan_of(n: int, solver: str | Solver[Any], **settings: Any) -> Any:
-    model = LogisticRegression(epsilon=1.0, classes=[0, 1], solver=solver, **settings)
+    """A plan for a penalty that Newton does not serve."""
+    model = LogisticRegression(epsilon=1.0, classes=[0, 1], penalty="l1", solver=solver, **settings)
     return model.plan(n, WIDTH, resident=False)
 
 

@@ -38,7 +38,7 @@ def run(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("script", "arguments", "printed"),
     [
-        ("adult.py", ["--runs", "1"], "| auto | 1 |"),
+        ("adult.py", ["--runs", "1", "--quick"], "| auto | 1 |"),
         ("unequal_columns.py", ["--runs", "1", "--quick"], "| 10000 | 20 | 1 | logistic |"),
         ("audit_false_alarms.py", ["--audits", "14", "--runs", "20"], "14 audits: "),
         ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.special import expit
+from sklearn import linear_model
 
-from dpglm import Bounds, Budget, LinearRegression, LogisticRegression, Neighbours, Stream
+from dpglm import Bounds, Budget, LinearRegression, LogisticRegression, Neighbours, Ridge, Stream
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.errors import PrivacyWarning, UnsupportedProblem
@@ -266,6 +267,39 @@ def test_the_second_order_term_is_that_of_a_noisy_inverse():
     assert np.allclose(np.cov(moved.T), newton_rounds.noise_aware(inverse, covariance, noise), atol=0.02)
 
 
+def test_a_ridge_without_noise_is_that_of_scikit_learn():
+    rows = X / [1.0, 60.0, 1.0]
+    model = Ridge(math.inf, alpha=50.0, solver=Newton(intervals=False)).fit(rows, TARGET)
+    expected = linear_model.Ridge(alpha=50.0).fit(rows, TARGET)
+    assert np.allclose(model.coef_, expected.coef_, rtol=1e-8)
+    assert model.intercept_ == pytest.approx(expected.intercept_, rel=1e-8)
+    assert not hasattr(model, "covariance_")
+
+
+def test_a_ridge_shrinks_private_coefficients_towards_that_of_the_ridge():
+    bounds, exact = WITH_TARGET, {}
+    for alpha in (0.0, 2_000.0):
+        solver = Newton(intervals=False)
+        exact[alpha] = Ridge(math.inf, alpha=alpha, solver=solver, bounds=bounds).fit(X, TARGET).coef_
+        private = Ridge(20.0, alpha=alpha, solver=solver, bounds=bounds, random_state=0).fit(X, TARGET)
+        assert np.allclose(private.coef_, exact[alpha], atol=0.05)
+    assert np.abs(exact[0.0] - exact[2_000.0]).max() > 0.2
+
+
+def test_auto_takes_newton_where_it_determines_the_coefficients():
+    def chosen(n, p, **settings):
+        plan = LogisticRegression(1.0, classes=[-1, 1], bounds=Bounds(feature=1.0), **settings).plan(n, p)
+        return plan.solver, getattr(plan, "intervals", None)
+
+    assert chosen(100_000, 10) == ("Newton", False)
+    assert chosen(100_000, 10, penalty=None) == ("Newton", True)
+    assert chosen(1_000, 10) == chosen(100_000, 10, penalty="l1") == ("gradient descent", None)
+    assert chosen(10**9, 301) == ("gradient descent", None)
+    assert LinearRegression(1.0, bounds=WITH_TARGET).plan(10_000, P).solver == "Newton"
+    assert LinearRegression(1.0, bounds=WITH_TARGET).plan(10_000, P, resident=False).solver == "Newton"
+    assert LogisticRegression(math.inf, classes=[-1, 1]).plan(100_000, 10).solver == "gradient descent"
+
+
 def test_the_mean_of_two_hessians_makes_the_error_of_an_early_round_cubic():
     rows, truth = np.column_stack([rng.uniform(-1, 1, (500, 2)), np.ones(500)]), np.array([0.5, -0.5, -2.0])
     chance = expit(rows @ truth)
@@ -275,7 +309,9 @@ def test_the_mean_of_two_hessians_makes_the_error_of_an_early_round_cubic():
         gradient, hessian = rows.T @ (expit(rows @ w) - chance), rows.T @ (rows * curve[:, None])
         parts = newton_rounds.Parts(gradient, hessian, hessian)
         state = newton_rounds.State(w, np.eye(3), np.eye(3))
-        return newton_rounds.Round(state, parts, newton_rounds.Deviations(0.0, 0.0, 0.0), 1.0, 1.0)
+        return newton_rounds.Round(
+            state, parts, newton_rounds.Deviations(0.0, 0.0, 0.0), 1.0, 1.0, np.zeros(3)
+        )
 
     alone, both = [], []
     for away in (0.1, 0.05):
@@ -292,7 +328,7 @@ def test_the_mean_of_two_noisy_hessians_of_squares_is_weighted_by_precision_and_
         parts = newton_rounds.Parts(np.ones(3), scale * np.diag([1.0, 2.0, 3.0]), np.eye(3))
         noise = newton_rounds.Deviations(0.1, deviation, 0.1)
         state = newton_rounds.State(np.zeros(3), np.eye(3), np.eye(3))
-        return newton_rounds.Round(state, parts, noise, 1.0, 1.0)
+        return newton_rounds.Round(state, parts, noise, 1.0, 1.0, np.zeros(3))
 
     early, last = round_with(10.0, 0.3), round_with(8.0, 0.4)
     mean = early.with_curvature_of(last, linear=True)

@@ -155,9 +155,11 @@ def test_a_thousand_billion_records_have_a_plan_and_defaults_that_refuse_say_wha
     n = 10**12
 
     def plan(solver, **settings):
-        model = LogisticRegression(epsilon=1.0, classes=[-1, 1], solver=solver, **settings)
+        model = LogisticRegression(epsilon=1.0, classes=[-1, 1], penalty="l1", solver=solver, **settings)
         return model.plan(n, 50, resident=False)
 
+    narrow = LogisticRegression(epsilon=1.0, classes=[-1, 1]).plan(n, 50, resident=False)
+    assert (narrow.solver, narrow.passes.most) == ("Newton", 5)
     assert plan("auto").solver == plan(solvers.GradientDescent()).solver == "gradient descent"
     assert plan("auto", delta=1e-15).solver == "objective perturbation"
     for solver in (solvers.ObjectivePerturbation(), solvers.GreedyCoordinateDescent()):

@@ -13,10 +13,14 @@ from .base import AnySolver, Task
 from .coordinate_descent import CoordinateDescent
 from .dual_coordinate_descent import DualCoordinateDescent
 from .gradient_descent import GradientDescent
+from .newton import Newton, determines, serves
 from .objective_perturbation import ObjectivePerturbation, reach
 
 UNEQUAL = 4.0
 """From this ratio of the largest to the smallest declared feature bound on, columns count as unequal."""
+
+NARROW = 300
+"""Above so many features the matrices of Newton take longer than the passes of others."""
 
 FLATTEST = 1e-4
 """Least strength of all quadratic terms over the smoothness where passes count: weaker ones take more."""
@@ -25,12 +29,17 @@ FLATTEST = 1e-4
 def suited(task: Task) -> AnySolver:
     """The solver that suits the problem and the table.
 
+    If the table is so narrow that noise leaves all coefficients determined, it is Newton, for losses and
+    penalties that it serves: it needs five passes, and scales by the declared ranges itself.
+
     Gradient descent gives every feature the same step and the same noise, so noise hides small columns. If
     the declared bounds of columns are unequal, it is coordinate descent, which scales both to each column;
     else gradient descent. For a loss whose slope jumps, as the hinge, it is dual coordinate descent. A table
     that is not resident is read anew in every pass: there it is the solver with the fewest passes.
     """
     problem = task.problem
+    if task.p <= NARROW and serves(problem.loss, problem.penalty) and determines(task):
+        return Newton(intervals=problem.penalty.is_zero)
     if not task.resident:
         return _with_few_passes(task)
     if not math.isfinite(problem.loss.smoothness()):

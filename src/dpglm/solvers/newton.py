@@ -14,9 +14,9 @@ from ..arrays import one_blas_thread
 from ..bounds import Bounds
 from ..curator import Curator
 from ..errors import UnsupportedProblem
-from ..losses import Logistic, Squared
+from ..losses import Logistic, Loss, Squared
 from ..mechanisms import Gaussian
-from ..penalties import Zero
+from ..penalties import L2, Penalty, Zero
 from ..plan import Plan, Releasable, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
@@ -31,7 +31,7 @@ _SHARES = {
     4: (0.05, 0.1, 0.25, 0.6),
     5: (0.05, 0.1, 0.15, 0.2, 0.5),
 }
-_ENOUGH, _PLENTY = 25.0, 50.0
+ENOUGH, _PLENTY = 25.0, 50.0
 _LEAST_LEVERAGE, _MOST_LEVERAGE, _LEAST_CLIP, _MOST_CLIP = 1.2, 8.0, 2.0, 5.0
 _ALLOWED = 0.8
 _DEVIATIONS = 2.2
@@ -57,6 +57,7 @@ class NewtonPlan(Plan):
     last_clip: float
     combine: float
     regression: bool
+    intervals: bool
 
     @property
     def pays_for_deviance(self) -> bool:
@@ -75,7 +76,7 @@ class NewtonPlan(Plan):
         if length is None:
             return (
                 f"undetermined, no interval will be finite: n mu / d^1.5 is {enough:.3g}, and should be "
-                f"{_ENOUGH:g}"
+                f"{ENOUGH:g}"
             )
         return f"determined, with intervals about {length:.3g} times as long as without noise"
 
@@ -92,7 +93,7 @@ class NewtonPlan(Plan):
         start and Hessian. a and b were fitted to lengths that `experiments/inference_length.py` measures; for
         a regression they are those of residuals with a deviation of 0.15 times half the range of targets.
         """
-        if not self.budget.private or self._enough < _ENOUGH:
+        if not self.budget.private or self._enough < ENOUGH:
             return None
         mu, d, price = _mu(self.budget, self.fits), self.n_features + 1, _price(self.neighbours)
         k, a, b = (self.last_clip, *_LENGTH_LINEAR) if self.regression else (_DEVIATIONS, *_LENGTH)
@@ -130,6 +131,9 @@ class Newton(Solver[NewtonPlan]):
         default from 2 to 5, as noise allows.
     deviance_share : float, optional
         Share of the budget for the deviance of the fit; by default it is not released.
+    intervals : bool
+        Whether coefficients come with standard errors, which there are only without a penalty. Without them,
+        an L2 penalty is allowed.
 
     Notes
     -----
@@ -144,6 +148,7 @@ class Newton(Solver[NewtonPlan]):
     leverage: float | None = None
     clip: float | None = None
     deviance_share: float | None = None
+    intervals: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -151,13 +156,16 @@ class Newton(Solver[NewtonPlan]):
             raise ValueError(f"rounds must be a whole number from 2 to {MOST_ROUNDS}, got {self.rounds!r}")
         if self.leverage is not None:
             strict.positive("leverage", self.leverage)
+        strict.flag("intervals", self.intervals)
 
     def plan_for(self, task: Task) -> NewtonPlan:
-        _require_suited(task)
+        _require_suited(task, self.intervals)
         d, linear = task.dimension, task.problem.loss.kind != "classification"
         if not task.private:
             none = math.inf
-            return NewtonPlan(*task.facts, (), _STEPS_WITHOUT_NOISE, none, none, none, none, 0.0, linear)
+            return NewtonPlan(
+                *task.facts, (), _STEPS_WITHOUT_NOISE, none, none, none, none, 0.0, linear, self.intervals
+            )
         mu = _mu(task.budget, task.fits)
         rounds = self.rounds or (5 if linear or task.n * mu >= _PLENTY * d**1.5 else 3)
         kept = 1.0 - (self.deviance_share or 0.0)
@@ -172,7 +180,10 @@ class Newton(Solver[NewtonPlan]):
         if last != (leverage, clip):
             combine = 0.0  # the other rounds estimate something else
         releases = self._releases(task, shares, leverage, last[0])
-        return NewtonPlan(*task.facts, releases, rounds, leverage, clip, *last, combine, linear).calibrated()
+        plan = NewtonPlan(
+            *task.facts, releases, rounds, leverage, clip, *last, combine, linear, self.intervals
+        )
+        return plan.calibrated()
 
     def _releases(self, task: Task, shares: list[float], leverage: float, last: float) -> tuple[Release, ...]:
         setting, d = Setting.of(task.problem, task.n, task.p), task.dimension
@@ -234,15 +245,31 @@ def _mu(budget: Budget, fits: int) -> float:
         return gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(fits)
 
 
-def _require_suited(task: Task) -> None:
+def determines(task: Task) -> bool:
+    """Whether public numbers say that noise will leave the coefficients determined."""
+    return task.private and task.n * _mu(task.budget, task.fits) >= ENOUGH * task.dimension**1.5
+
+
+def serves(loss: Loss, penalty: Penalty) -> bool:
+    """Whether Newton, without intervals, fits the loss with the penalty."""
+    softened = loss.softened(1.0)
+    stated = softened.form is not None and math.isfinite(softened.joint_constant())
+    return stated and (penalty.is_zero or type(penalty) is L2)
+
+
+def _require_suited(task: Task, intervals: bool) -> None:
     """Refuse what Newton's rounds do not serve, and name what does."""
     problem = task.problem
-    if not problem.penalty.is_zero:
+    if intervals and not problem.penalty.is_zero:
         raise UnsupportedProblem(
-            'Newton fits without a penalty: use C=float("inf"), penalty=None, alpha=0 or LinearRegression'
+            'Newton fits without a penalty: use C=float("inf"), penalty=None, alpha=0 or LinearRegression. '
+            "Newton(intervals=False) takes an L2 penalty and states no errors"
         )
-    softened = problem.loss.softened(1.0)
-    if softened.form is None or not math.isfinite(softened.joint_constant()):
+    if not (problem.penalty.is_zero or type(problem.penalty) is L2):
+        raise UnsupportedProblem(
+            f"Newton takes no penalty but L2, not {type(problem.penalty).__name__}: use GradientDescent"
+        )
+    if not serves(problem.loss, Zero()):
         raise UnsupportedProblem(
             f"Newton needs a loss that states its joint_constant, as logistic, squared and log_cosh do: "
             f"{problem.loss.name} states none"

@@ -131,6 +131,8 @@ class Round:
         Norm of a record of typical leverage in the metric.
     unit : float
         What steps are compared with: the clip of residuals, or a logit.
+    ridge : array of shape (d,)
+        Curvature of the penalty along each coordinate.
     """
 
     state: State
@@ -138,6 +140,7 @@ class Round:
     noise: Deviations
     typical: float
     unit: float
+    ridge: Vector
 
     @property
     def least(self) -> float:
@@ -148,12 +151,12 @@ class Round:
         """The estimate of this round, and its step in the metric."""
         d = len(self.state.w)
         hessian, eigenvalues = floored(self.parts.hessian, self.least)
-        inverse = inverse_of(hessian)
-        step = -inverse @ self.parts.gradient
+        back = self.state.transform
+        inverse = inverse_of(hessian + (back.T * self.ridge) @ back)
+        step = -inverse @ (self.parts.gradient + back.T @ (self.ridge * self.state.w))
         scores, _ = floored(self.parts.scores, 0.0)
         size, variance = float(step @ step), self.noise.hessian**2
         added = (self.noise.gradient**2 + variance * size) * np.eye(d) + variance * np.outer(step, step)
-        back = self.state.transform
         found = Estimate(
             self.state.w + back @ step,
             back @ noise_aware(inverse, scores, self.noise.hessian) @ back.T,

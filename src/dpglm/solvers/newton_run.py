@@ -51,6 +51,8 @@ class Setting:
         The range of targets: a target is middle + half * t for t in [-1, 1].
     constant : float
         The constant feature of the records.
+    strength : float
+        Strength of the L2 penalty.
     """
 
     coordinates: Coordinates
@@ -59,6 +61,7 @@ class Setting:
     half: float
     constant: float
     loss: Loss
+    strength: float
     n: int
 
     @classmethod
@@ -72,7 +75,7 @@ class Setting:
             bottom, top = -max(-bottom, top), max(-bottom, top)
         return cls(
             coordinates, min(math.sqrt(p), farthest), (bottom + top) / 2, (top - bottom) / 2,
-            problem.constant(p), problem.loss, n,
+            problem.constant(p), problem.loss, problem.penalty.strong_convexity, n,
         )  # fmt: skip
 
     @property
@@ -83,6 +86,12 @@ class Setting:
     def is_linear(self) -> bool:
         """Whether targets are numbers."""
         return self.loss.kind != "classification"
+
+    @property
+    def ridge(self) -> Vector:
+        """Curvature of the penalty along each coordinate: none along the intercept."""
+        features = self.n * self.strength / np.square(self.coordinates.half)
+        return np.append(features, np.zeros(int(self.coordinates.intercept)))
 
     @property
     def target_weight(self) -> float:
@@ -156,7 +165,7 @@ class Run:
             covariance, privacy, not reason, reason, self._estimand(), self._deviance(found.w, clip)
         )
         w = self.setting.to_records @ self.setting.point(found.w)
-        return Result(w, self.plan.steps, uncertainty=stated)
+        return Result(w, self.plan.steps, uncertainty=stated if self.plan.intervals else None)
 
     def _combined(self, rounds: list[Round], last: Estimate) -> Estimate:
         """The estimate of the last round with those before it that started near enough."""
@@ -199,7 +208,7 @@ class Run:
         each = mechanism.noise * query.sensitivity(plan.neighbours)
         noise = Deviations(clip * each / (query.weight * query.leverage), each, clip**2 * each / query.weight)
         parts = parts._replace(gradient=clip * parts.gradient, scores=clip**2 * parts.scores)
-        return Round(state, parts, noise, typical, clip)
+        return Round(state, parts, noise, typical, clip, setting.ridge)
 
     def _next(self, round_: Round, estimate: Estimate, step: Vector) -> State:
         """Where the next round starts."""
@@ -267,9 +276,10 @@ def exact(plan: NewtonPlan, problem: Problem, curator: Curator) -> Result:
     first = None
     while steps < plan.steps:
         steps += 1
-        slope = back.T @ curator.release(gradient, nothing, w)
+        slope = back.T @ curator.release(gradient, nothing, w) + setting.ridge * (forth @ w)
         point = forth @ w
         hessian = curvature.parts(curator.release(curvature, nothing, np.eye(d), point)).hessian
+        hessian = hessian + np.diag(setting.ridge)
         newton = -np.linalg.pinv(hessian, rcond=_SINGULAR, hermitian=True) @ slope
         decrement = math.sqrt(max(-float(newton @ slope), 0.0))
         if decrement > before and shrink > 2.0**-20:  # too far: go back by half of the last step
@@ -281,7 +291,7 @@ def exact(plan: NewtonPlan, problem: Problem, curator: Curator) -> Result:
             break
         before, shrink, step = decrement, 1.0, newton
         w = w + back @ step
-    return Result(w, steps, uncertainty=_sandwich(problem, curator, setting, w))
+    return Result(w, steps, uncertainty=_sandwich(problem, curator, setting, w) if plan.intervals else None)
 
 
 def _without_bounds(problem: Problem, curator: Curator, n: int, p: int) -> Setting:
