@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from inference_fits import Cell, Fitted, Goal, Workers, model_for
+from inference_fits import Cell, Fitted, Goal, Workers, model_for, weighted_fit
 from inference_tables import DATA, adult, draw, plain
 from outputs import load_pyplot, write_csv
 
@@ -166,15 +166,19 @@ def repeated_adult(data: Path, seed: int, fits: int) -> list[Check]:
     """Fits of the whole of Adult: only noise varies, and its covariance is what the fits state."""
     warnings.simplefilter("ignore", PrivacyWarning)
     table = adult(data)
-    usual, ratios, lengths, undetermined = plain(table), [], [], 0
+    usual, ratios, own, lengths, undetermined = plain(table), [], [], [], 0
     for k in range(fits):
         model = model_for(table, 1.0, 1_000_000 * seed + k).fit(table.X, table.y)
         values = np.append(model.coef_.ravel(), model.intercept_)
-        ratios.append((values - usual.values) / np.sqrt(np.diagonal(model.privacy_covariance_)))
+        deviations = np.sqrt(np.diagonal(model.privacy_covariance_))
+        ratios.append((values - usual.values) / deviations)
+        own.append((values - weighted_fit(table, model)) / deviations)
         lengths.append(np.sqrt(np.diagonal(model.covariance_)) / usual.robust)
         undetermined += not model.determined_
-    ratio, length = float(np.sqrt(np.mean(np.square(ratios)))), float(np.mean(lengths))
-    bias = float(np.sqrt(np.mean(np.square(np.mean(ratios, axis=0)))))
+    ratio, weighted, bias = (
+        float(np.sqrt(np.mean(np.square(some)))) for some in (ratios, own, np.mean(ratios, axis=0))
+    )
+    length = float(np.mean(lengths))
     share = undetermined / fits
     words = f"Adult, all 48,842, epsilon 1, {fits} fits: "
     return [
@@ -182,6 +186,7 @@ def repeated_adult(data: Path, seed: int, fits: int) -> list[Check]:
             words + "rms distance to the fit without noise over what the noise part of the covariance says",
             f"{ratio:.3f}, of which the mean {bias:.3f}", "0.9 to 1.15", _verdict(0.9 <= ratio <= 1.15),
         ),
+        Check(words + "the same to the weighted fit that is estimated", f"{weighted:.3f}", "", ""),
         Check(words + "length over the sandwich", f"{length:.3f}", "<= 1.35", _verdict(length <= 1.35)),
         Check(words + "undetermined", f"{share:.1%}", "<= 2 %", _verdict(share <= 0.02)),
     ]  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from inference_tables import Table, Vector, adult, california, draw, plain, resampled
+from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from dpglm import LinearRegression, LogisticRegression
@@ -138,17 +139,21 @@ def weighted_fit(table: Table, model: Any) -> Vector:
     not private.
     """
     query, (metric, _) = model.watched.asked
-    rows, clip = table.scaled(), query.loss.lipschitz()
+    rows = table.scaled()
     weights = np.minimum(1.0, query.leverage**2 / np.maximum(((rows @ metric) ** 2).sum(axis=1), 1e-300))
-    if table.target is None:
-        raise ValueError("only regressions are fitted here")
-    y = np.clip(table.y, *table.target)
-    w = np.linalg.solve((rows * weights[:, None]).T @ rows, rows.T @ (weights * y))
+    w, most = np.zeros(rows.shape[1]), 1.0
+    if table.target is not None:
+        y, clip = np.clip(table.y, *table.target), query.loss.lipschitz()
+        w, most = np.linalg.solve((rows * weights[:, None]).T @ rows, rows.T @ (weights * y)), 0.5 * clip
     for _ in range(100):
-        slope = np.tanh((y - rows @ w) / clip)
-        hessian = (rows * (weights * (1 - slope**2))[:, None]).T @ rows
-        step = np.linalg.solve(hessian, clip * rows.T @ (weights * slope))
-        w += step * min(1.0, 0.5 * clip / np.abs(rows[:100] @ step).max())
+        if table.target is None:
+            chance = expit(rows @ w)
+            slope, curvature = table.y - chance, chance * (1 - chance)
+        else:
+            bent = np.tanh((y - rows @ w) / clip)
+            slope, curvature = clip * bent, 1 - bent**2
+        step = np.linalg.solve((rows * (weights * curvature)[:, None]).T @ rows, rows.T @ (weights * slope))
+        w += step * min(1.0, most / max(float(np.abs(step).max()), 1e-300))
         if np.abs(step).max() < 1e-8 * np.abs(w).max():
             break
     return table.units @ w
