@@ -398,3 +398,32 @@ def test_without_noise_classes_without_a_minimiser_are_said_to_be_so(classes, bo
     with pytest.warns(UserWarning, match="may not have reached the minimum"):
         model.fit(rows, y)
     assert not model.determined_ and np.isinf(model.standard_errors_).all()
+
+
+def test_a_noisy_round_does_not_throw_a_strong_signal_off():
+    """Errors in units of the stated ones: their deviation was 2.4 when early steps were taken as they came."""
+    errors = []
+    for seed in range(100):
+        own = np.random.default_rng(seed)
+        rows = own.uniform(-1, 1, (5_000, 1))
+        y = np.where(own.random(5_000) < expit(6 * rows[:, 0]), 1.0, -1.0)
+        model = LogisticRegression(
+            2.0, solver=Newton(), classes=[-1, 1], bounds=Bounds(feature=1.0), C=math.inf, random_state=seed
+        ).fit(rows, y)
+        errors.append((model.coef_[0, 0] - 6) / model.standard_errors_[0])
+    assert 0.7 < np.std(errors) < 1.45
+
+
+def test_estimates_that_noise_sets_apart_from_the_last_are_not_combined():
+    far, last = (newton_rounds.Estimate(np.full(2, w), np.eye(2), np.eye(2), 9.0, 0.0) for w in (9.0, 1.0))
+    assert newton_rounds.combined([far, last]) is last
+
+
+def test_a_step_that_noise_explains_is_not_taken():
+    parts = newton_rounds.Parts(np.full(2, 1.0), 100 * np.eye(2), np.eye(2))
+    state = newton_rounds.State(np.zeros(2), np.eye(2), np.eye(2))
+    for noise, moves in ((5.0, False), (0.01, True)):
+        deviations = newton_rounds.Deviations(noise, 1e-6, 0.1)
+        round_ = newton_rounds.Round(state, parts, deviations, 1.0, 1.0, np.zeros(2))
+        estimate, step = round_.estimate()
+        assert bool(newton_rounds.moved(round_, step, 4.0, estimate).w.any()) is moves

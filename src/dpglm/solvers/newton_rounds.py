@@ -192,23 +192,40 @@ class Round:
 
 
 def moved(round_: Round, step: Vector, most: float, estimate: Estimate) -> State:
-    """The next start: a step of at most that norm, in the metric of the new Hessian."""
+    """The next start: a step of at most that norm, in the metric of the new Hessian.
+
+    A step is shortened by what noise makes it longer (James and Stein): one that noise alone explains leaves
+    the start where it is.
+    """
     state, (hessian, _) = round_.state, floored(round_.parts.hessian, round_.least)
-    norm = float(np.linalg.norm(step))
-    step = step * min(1.0, most / norm) if norm > 0 else step
+    norm, by = float(np.linalg.norm(step)), estimate.w - state.w
+    if norm > 0 and np.any(estimate.noise):
+        explained = len(step) / float(by @ inverse_of(estimate.noise) @ by)
+        step = step * min(max(1.0 - explained, 0.0), most / norm)
     root = state.root @ root_of(hessian / (np.trace(hessian) / len(step)))
     return State(state.w + state.transform @ step, root, estimate.sampling + estimate.noise)
 
 
 def combined(estimates: list[Estimate]) -> Estimate:
-    """Estimates weighted by the inverse of their noise; the sampling part is that of the last."""
+    """Estimates weighted by the inverse of their noise; the sampling part is that of the last.
+
+    Those count that noise does not set apart from the last. Where curvature falls on the way, the estimate of
+    an earlier round is off by more than its noise, which was small there.
+    """
     last = estimates[-1]
-    if len(estimates) == 1 or not any(np.any(one.noise) for one in estimates):
+    estimates = [one for one in estimates if one is last or _agree(one, last)]
+    if len(estimates) == 1:
         return last
     precisions = [inverse_of(one.noise) for one in estimates]
     noise = inverse_of(sum(precisions[1:], precisions[0]))
     pulled = [precision @ one.w for precision, one in zip(precisions, estimates, strict=True)]
     return Estimate(noise @ sum(pulled[1:], pulled[0]), last.sampling, noise, last.curvature, last.step)
+
+
+def _agree(one: Estimate, last: Estimate) -> bool:
+    """Whether noise can explain how far two estimates are apart: three deviations of a chi-square law."""
+    d, apart, noise = len(last.w), one.w - last.w, one.noise + last.noise
+    return bool(np.any(noise)) and bool(apart @ inverse_of(noise) @ apart <= d + 3 * math.sqrt(2 * d))
 
 
 def inverse_of(matrix: Vector) -> Vector:
