@@ -401,7 +401,7 @@ def test_without_noise_classes_without_a_minimiser_are_said_to_be_so(classes, bo
 
 
 def test_a_noisy_round_does_not_throw_a_strong_signal_off():
-    """Errors in units of the stated ones: their deviation was 2.4 when early steps were taken as they came."""
+    """Errors in units of the stated ones: their deviation was 2.4 when early steps were taken whole."""
     errors = []
     for seed in range(100):
         own = np.random.default_rng(seed)
