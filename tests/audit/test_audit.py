@@ -71,11 +71,10 @@ def minimisers_are_found_once():
 def runs_and_seed(target):
     """Many runs of each solver at its first target, which show how tight the claim is, fewer at the others.
 
-    A random linear term has a minimiser of its own in every run: half of the runs will do. So will fewer for
-    Newton, whose rounds take ten times as long as the steps of others.
+    A random linear term has a minimiser of its own in every run: half of the runs will do.
     """
     if any(target is TARGETS[k] for k in FIRST):
-        return 600 if target.plan.solver == "Newton" else 2_000, 5
+        return 2_000, 5
     releases = target.plan.releases if isinstance(target, TranscriptTarget) else ()
     return 150 if any(isinstance(release.mechanism, LinearTerm) for release in releases) else 300, 11
 

@@ -205,7 +205,7 @@ def test_undeclared_target_ranges_are_said_to_be_clipped():
         (LogisticRegression(epsilon=-1.0), LABELS, "epsilon"),
         (LogisticRegression(delta=2.0), LABELS, "delta"),
         (LogisticRegression(neighbours="add-one"), LABELS, "neighbours"),
-        (LogisticRegression(solver="newton"), LABELS, "solver"),
+        (LogisticRegression(solver="simplex"), LABELS, "solver"),
         (LogisticRegression(C=-1.0), LABELS, "C must"),
         (LogisticRegression(bounds=3.0), LABELS, "bounds"),
         (LogisticRegression(bounds=Bounds(row_norm=math.inf)), LABELS, "bounds"),
@@ -255,7 +255,7 @@ def test_a_prediction_uses_the_bounds_of_the_fit():
 
 def test_verbose_prints_the_plan(capsys):
     LogisticRegression(verbose=1).fit(X, LABELS)
-    assert "gradient descent: 3000 records x 5 features" in capsys.readouterr().out
+    assert "Newton: 3000 records x 5 features" in capsys.readouterr().out
 
 
 def test_the_scaler_learns_nothing_from_the_records():
