@@ -60,6 +60,11 @@ class CrossProducts(Term):
     coordinates: Coordinates
     n_records: int
 
+    @property
+    def width(self) -> int:
+        """Numbers of a record that are computed at once."""
+        return self.coordinates.dimension
+
     @abstractmethod
     def entries(self, n_features: int) -> int: ...
 
@@ -76,12 +81,14 @@ class CrossProducts(Term):
 
 
 @dataclass(frozen=True, eq=False)
-class MomentRows(CrossProducts):
-    """z z' for z = (coordinates, target_scale * (y - target_middle)), scaled to norm at most ``norm``."""
+class OuterRows(CrossProducts):
+    """z z' for z = (coordinates, one more number), scaled to norm at most ``norm``."""
 
     norm: float
-    target_middle: float
-    target_scale: float
+
+    @abstractmethod
+    def last(self, rows: Records) -> Vector:
+        """The last number of each record; any number for a null record."""
 
     @property
     def grid(self) -> float:
@@ -97,10 +104,31 @@ class MomentRows(CrossProducts):
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
         from ..kernels.products import moment_rows
 
-        last = np.where(rows.scale > 0, self.target_scale * (rows.y - self.target_middle), 0.0)
+        last = np.where(rows.scale > 0, self.last(rows), 0.0)
         factors = np.empty((rows.n_records, self.coordinates.dimension + 1))
         moment_rows(coordinates_of(rows, self.coordinates), last, self.norm, ROUNDING * self.grid, factors)
         out += _upper(factors, self.grid)
+
+
+@dataclass(frozen=True, eq=False)
+class MomentRows(OuterRows):
+    """The last number is target_scale * (y - target_middle)."""
+
+    target_middle: float
+    target_scale: float
+
+    def last(self, rows: Records) -> Vector:
+        return self.target_scale * (rows.y - self.target_middle)
+
+
+@dataclass(frozen=True, eq=False)
+class GramRows(OuterRows):
+    """The last number is a constant."""
+
+    constant: float
+
+    def last(self, rows: Records) -> Vector:
+        return np.full(rows.n_records, self.constant)
 
 
 @dataclass(frozen=True, eq=False)

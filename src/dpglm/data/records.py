@@ -115,6 +115,8 @@ class Records(Summed):
         return np.asarray(self.total(Given(r)))
 
     def steps(self, term: Term, grid: Grid, finely: int = 0) -> Steps:
+        if isinstance(term, Gradient) and term.constant is not None:
+            return self.with_constant(term.constant).steps(replace(term, constant=None), grid, finely)
         shape = (1 + finely, term.entries(self.n_features))
         if isinstance(term, CrossProducts):
             with one_blas_thread():
@@ -151,9 +153,41 @@ class Records(Summed):
         return in_sum(gradient, even(self.n_records, parts_of(piece.entries, self.n_features)), shape)
 
     def _add_products(self, term: CrossProducts, start: int, stop: int, out: NDArray[np.int64]) -> None:
-        step = rows_a_chunk(term.coordinates.dimension)
+        step = rows_a_chunk(term.width)
         for first in range(start, stop, step):
             term.add(self.part(first, min(first + step, stop)), out)
+
+    def in_chunks(self, width: int, work: Callable[[Records, int, int], object]) -> None:
+        """Run work(records, start, stop) on chunks of few records, in threads."""
+        step = rows_a_chunk(width)
+
+        def chunks(_: int, start: int, stop: int) -> None:
+            for first in range(start, stop, step):
+                last = min(first + step, stop)
+                work(self.part(first, last), first, last)
+
+        with one_blas_thread():
+            in_ranges(chunks, even(self.n_records, parts_of(self.n_records * width)))
+
+    def in_table(self, block: Stored, scale: Vector, norms: Vector) -> Records:
+        """The same records with other rows, and without a constant feature."""
+        return Records(block, scale, norms, self.y, 0.0, table_size=self.table_size)
+
+    def with_constant(self, constant: float) -> Records:
+        """The same records with another constant feature; what was computed for one is kept."""
+        if constant == self.constant:
+            return self
+        if constant not in self._other_constants:
+            rows = math.sqrt(max(self.radius**2 - self.constant**2, 0.0))
+            self._other_constants.clear()
+            self._other_constants[constant] = replace(
+                self, constant=constant, radius=math.hypot(rows, constant)
+            )
+        return self._other_constants[constant]
+
+    @cached_property
+    def _other_constants(self) -> dict[float, Records]:
+        return {}
 
     @property
     def dense(self) -> Vector:

@@ -60,11 +60,15 @@ class Term(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Gradient(Term):
-    """The gradient of each record at w, scaled down to norm at most ``clip``."""
+    """The gradient of each record at w, scaled down to norm at most ``clip``.
+
+    The constant feature is that of the records unless another one is given.
+    """
 
     loss: Loss
     w: Vector
     clip: float
+    constant: float | None = None
 
     @property
     def limit(self) -> float:

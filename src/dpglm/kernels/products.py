@@ -52,6 +52,13 @@ def coordinates(
 
 
 @compiled(nogil=True)
+def squares(rows: Floats, out: Floats) -> None:
+    """Write the squared norm of each row."""
+    for i in range(rows.shape[0]):
+        out[i] = _square(rows[i])
+
+
+@compiled(nogil=True)
 def moment_rows(rows: Floats, last: Floats, limit: float, rounding: float, out: Floats) -> None:
     """Write each row with one more number, scaled down to a norm of at most ``limit``, and rounded."""
     d = rows.shape[1]

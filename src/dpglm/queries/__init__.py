@@ -8,8 +8,10 @@ from .dual_step import DualForm, DualStep
 from .dual_vertices import DualVertices
 from .gradient import ClippedGradient
 from .intercept import InterceptSlope
+from .metric_gradient import MetricGradient
 from .minimiser import Minimiser
-from .moments import Moments
+from .moments import Gram, Moments
+from .row_scale import RowScale
 from .score_and_curvature import ScoreAndCurvature
 from .scores import RULES, CoordinateScores
 from .second_moments import SecondMoments
@@ -22,9 +24,12 @@ QUERIES: tuple[type[Query], ...] = (
     Deviance,
     DualStep,
     DualVertices,
+    Gram,
     InterceptSlope,
+    MetricGradient,
     Minimiser,
     Moments,
+    RowScale,
     ScoreAndCurvature,
     SecondMoments,
     VertexScores,
@@ -42,10 +47,13 @@ __all__ = [
     "DualForm",
     "DualStep",
     "DualVertices",
+    "Gram",
     "InterceptSlope",
+    "MetricGradient",
     "Minimiser",
     "Moments",
     "Query",
+    "RowScale",
     "ScoreAndCurvature",
     "SecondMoments",
     "VertexScores",

@@ -17,6 +17,8 @@ from .base import Query, require_enforceable
 class ClippedGradient(Query):
     """Sum over the records of their gradient at w, each scaled down to L2 norm at most ``clip``.
 
+    The constant feature, which carries the intercept, is that of the records unless another one is given.
+
     Guarantee
     ---------
     The gradient of a GLM is slope * row. Scaled to norm at most C, one record adds a vector of norm
@@ -26,13 +28,14 @@ class ClippedGradient(Query):
     name: ClassVar[str] = "clipped gradient"
     loss: Loss
     clip: float
+    constant: float | None = None
 
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
     def __call__(self, data: Summed, *public: Vector) -> Total:
         (w,) = public
-        return data.total(Gradient(self.loss, w, self.clip))
+        return data.total(Gradient(self.loss, w, self.clip, self.constant))
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return self.clip * neighbours.records_moved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from ..arrays import Total, Vector
 from ..bounds import Coordinates
-from ..data.products import MomentRows, symmetric
+from ..data.products import GramRows, MomentRows, OuterRows, symmetric
 from ..data.summed import Summed
 from ..privacy import Neighbours
 from .base import Query, WorstCase
@@ -18,22 +19,10 @@ from .base import Query, WorstCase
 _ROUNDING = 2.0**-53
 
 
-@dataclass(frozen=True, eq=False)
-class Moments(Query):
-    """Upper triangle of the sum of z z', its diagonal divided by sqrt(2), for z = (coordinates, target).
+class OuterProducts(Query):
+    """Upper triangle of the sum of z z', its diagonal divided by sqrt(2), for numbers z of a record.
 
-    A record is z: its features in public coordinates, which lie in [-1, 1], a constant 1 if there is an
-    intercept, and its target, moved and scaled. It is scaled down to norm ``norm`` if it is longer.
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-    norm : float
-        Bound on the norm of z.
-    target_middle, target_scale : float
-        The last entry of z is target_scale * (target - target_middle).
-    n_records : int
-        The public size of the table: it decides on the grid that z is rounded to.
+    z is scaled down to norm ``norm`` if it is longer.
 
     Guarantee
     ---------
@@ -42,12 +31,18 @@ class Moments(Query):
     norm(z)² / sqrt(2), at most rho² / sqrt(2). Rounding is part of rho.
     """
 
-    name: ClassVar[str] = "moment matrix"
     coordinates: Coordinates
     norm: float
-    target_middle: float
-    target_scale: float
     n_records: int
+
+    @property
+    @abstractmethod
+    def _term(self) -> OuterRows: ...
+
+    @property
+    @abstractmethod
+    def _owed(self) -> float:
+        """Minus the inner product of two worst records without their features."""
 
     @property
     def size(self) -> int:
@@ -67,12 +62,74 @@ class Moments(Query):
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         # Orthogonal records: what targets and constants multiply to is made up for by the features.
-        owed = self.target_scale**2 - self.coordinates.intercept
-        cosine = min(max(owed * (self.coordinates.half[0] / radius) ** 2, -1.0), 1.0)
+        cosine = min(max(self._owed * (self.coordinates.half[0] / radius) ** 2, -1.0), 1.0)
         first, second = np.zeros(n_features), np.zeros(n_features)
         first[0], second[:2] = radius, (radius * cosine, radius * math.sqrt(1 - cosine**2))
         return WorstCase((first, 1.0), (second, -1.0), ())
 
+
+@dataclass(frozen=True, eq=False)
+class Moments(OuterProducts):
+    """The second moments of z = (coordinates, target).
+
+    A record is z: its features in public coordinates, which lie in [-1, 1], a constant 1 if there is an
+    intercept, and its target, moved and scaled. Its sensitivity is that of `OuterProducts`.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+    norm : float
+        Bound on the norm of z.
+    target_middle, target_scale : float
+        The last entry of z is target_scale * (target - target_middle).
+    n_records : int
+        The public size of the table: it decides on the grid that z is rounded to.
+    """
+
+    name: ClassVar[str] = "moment matrix"
+    coordinates: Coordinates
+    norm: float
+    target_middle: float
+    target_scale: float
+    n_records: int
+
+    @property
+    def _owed(self) -> float:
+        return self.target_scale**2 - self.coordinates.intercept
+
     @property
     def _term(self) -> MomentRows:
         return MomentRows(self.coordinates, self.n_records, self.norm, self.target_middle, self.target_scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Gram(OuterProducts):
+    """The second moments of z = (coordinates, constant).
+
+    Its sensitivity is that of `OuterProducts`.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+        Of features, without an intercept.
+    norm : float
+        Bound on the norm of z: longer records are scaled down.
+    constant : float
+        The last entry of z.
+    n_records : int
+        The public size of the table: it decides on the grid that z is rounded to.
+    """
+
+    name: ClassVar[str] = "Gram matrix"
+    coordinates: Coordinates
+    norm: float
+    constant: float
+    n_records: int
+
+    @property
+    def _owed(self) -> float:
+        return -(self.constant**2)
+
+    @property
+    def _term(self) -> GramRows:
+        return GramRows(self.coordinates, self.n_records, self.norm, self.constant)

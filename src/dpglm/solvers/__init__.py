@@ -24,12 +24,14 @@ from .greedy_coordinate_descent import GreedyCoordinateDescent
 from .newton import Newton
 from .objective_perturbation import ObjectivePerturbation
 from .output_perturbation import OutputPerturbation
+from .preconditioned_descent import PreconditionedDescent
 
 SOLVERS: dict[str, type[AnySolver]] = {
     kind.plan_type.solver.lower().replace(" ", "-"): kind
     for kind in (
         GradientDescent, CoordinateDescent, GreedyCoordinateDescent, FrankWolfe,
         DualCoordinateDescent, DualFrankWolfe, OutputPerturbation, ObjectivePerturbation, Newton,
+        PreconditionedDescent,
     )
 }  # fmt: skip
 """Every solver by what it is called in ``solver="..."``: the name that its plan prints, with hyphens."""
@@ -37,7 +39,8 @@ SOLVERS: dict[str, type[AnySolver]] = {
 __all__ = [
     "SOLVERS", "AnySolver", "AuditCase", "CoordinateDescent", "DualCoordinateDescent", "DualFrankWolfe",
     "FrankWolfe", "GradientDescent", "GreedyCoordinateDescent", "Newton", "ObjectivePerturbation",
-    "OutputPerturbation", "Result", "Solver", "Task", "get", "is_able", "require_able", "run",
+    "OutputPerturbation", "PreconditionedDescent", "Result", "Solver", "Task", "get", "is_able",
+    "require_able", "run",
 ]  # fmt: skip
 
 

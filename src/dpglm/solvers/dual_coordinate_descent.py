@@ -17,7 +17,7 @@ from ..penalties import L2, Separable
 from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import DualForm, DualStep
-from .averaging import LastQuarter
+from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed
 from .defaults import PREDICTION_NOISE, clip_fraction
 
@@ -138,7 +138,7 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
             return _minimise(plan, form, query, curator)
         release, v = plan[query.name], np.zeros(len(form.l2))
         w = form.point(v)
-        opened, tail = curator.open(query, w, release.mechanism), LastQuarter(plan.steps, w)
+        opened, tail = curator.open(query, w, release.mechanism), Tail(plan.steps, w)
         for _ in range(plan.steps):
             v += opened.step(w, release.sampling)
             w = form.point(v)

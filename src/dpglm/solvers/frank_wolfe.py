@@ -19,7 +19,7 @@ from ..plan import PassCount, Plan, Releasable
 from ..problem import Problem
 from ..queries import PLAIN, InterceptSlope, VertexScores
 from ..tables import Capability, RowsAndColumns
-from .averaging import last_quarter
+from .averaging import tail_of
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import require_bounded_slopes
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
@@ -152,7 +152,7 @@ class FrankWolfe(Solver[FrankWolfePlan]):
         p, radius = plan.n_features, _radius(problem)
         largest = float(problem.bounds.features(p).max())
         query = VertexScores(problem.loss, plan.clip, p, largest, plan.selection, plan.refresh)
-        mechanism, counted = plan[query.name].mechanism, last_quarter(plan.steps)
+        mechanism, counted = plan[query.name].mechanism, tail_of(plan.steps)
         t = np.arange(1.0, plan.steps + 1)
         sizes = 2 / (t + 2) if plan.step_size is None else np.full(plan.steps, plan.step_size)
         w, mean, moved = problem.start(p), np.zeros(p), 0

@@ -1,0 +1,111 @@
+"""Sizes of records, and their gradients in a metric: coordinates times a public matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import ROUNDING, Total, Vector, grid_of_terms
+from ..bounds import Coordinates
+from ..losses import Loss
+from .dense import Dense
+from .piece import LEAST_NORM
+from .products import CrossProducts, coordinates_of, grid_of_factors
+from .terms import Gradient
+
+if TYPE_CHECKING:
+    from .records import Records
+
+
+@dataclass(frozen=True, eq=False)
+class RowSizes(CrossProducts):
+    """(2 v - 1, t) for v = norm² / radius² of a row, cut to [0, 1], and its target in [-1, 1].
+
+    The norm is that of the coordinates, or of the row itself if there are none. The target is
+    target_scale * (y - target_middle), cut to [-1, 1]. A null record adds nothing.
+    """
+
+    coordinates: Coordinates | None  # type: ignore[assignment]  # wide rows are not written as coordinates
+    radius: float
+    target_middle: float
+    target_scale: float
+
+    @property
+    def width(self) -> int:
+        return 1 if self.coordinates is None else self.coordinates.dimension
+
+    @property
+    def grid(self) -> float:
+        """The grid of the numbers."""
+        return grid_of_factors(1.0, self.n_records)
+
+    def entries(self, n_features: int) -> int:
+        return 2
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return Total(steps, self.grid)
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        counts, rounding = rows.scale > 0, ROUNDING * self.grid
+        shares = np.minimum(self._squares(rows) / self.radius**2, 1.0)
+        targets = np.clip(self.target_scale * (rows.y - self.target_middle), -1.0, 1.0)
+        for k, values in enumerate((2.0 * shares - 1.0, targets)):
+            rounded = (np.where(counts, values, 0.0) + rounding) - rounding
+            out[k] += np.int64(rounded.sum() / self.grid)
+
+    def _squares(self, rows: Records) -> Vector:
+        if self.coordinates is None:
+            return np.square(rows.norms)
+        from ..kernels.products import squares  # compiled code is loaded by those who use it
+
+        found = np.empty(rows.n_records)
+        squares(coordinates_of(rows, self.coordinates), found)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class MetricRows(CrossProducts):
+    """The gradient at w of each record in a metric, scaled down to norm at most ``clip``.
+
+    A record is u = coordinates @ transform, a product that is exact, and w are coefficients of u.
+    """
+
+    loss: Loss
+    transform: Vector
+    w: Vector
+    clip: float
+
+    @property
+    def gradient(self) -> Gradient:
+        """The gradient of records that are in the metric already."""
+        return Gradient(self.loss, self.w, self.clip)
+
+    def entries(self, n_features: int) -> int:
+        return int(self.transform.shape[1])
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return Total(steps, self._grid)
+
+    @property
+    def _grid(self) -> float:
+        return grid_of_terms(self.clip, self.n_records)
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        out += in_metric(rows, self.coordinates, self.transform).steps(self.gradient, self._grid)[0, :-1]
+
+
+def in_metric(rows: Records, coordinates: Coordinates, transform: Vector) -> Records:
+    """The records u = coordinates @ transform, without a constant feature; the matrix is on column grids."""
+    table = np.empty((rows.n_records, transform.shape[1]))
+    rows.in_chunks(
+        coordinates.dimension,
+        lambda part, start, stop: np.matmul(
+            coordinates_of(part, coordinates), transform, out=table[start:stop]
+        ),
+    )
+    block = Dense(table)
+    scale = np.where(rows.scale > 0, 1.0, 0.0)
+    return rows.in_table(block, scale, np.maximum(block.row_norms * scale, LEAST_NORM))

@@ -1,0 +1,242 @@
+"""Gradient descent in the metric of a private Gram matrix."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from ..arrays import Vector, one_blas_thread
+from ..bounds import Coordinates
+from ..curator import Curator
+from ..errors import UnsupportedProblem
+from ..losses import Loss
+from ..mechanisms import Gaussian
+from ..penalties import L2, Penalty
+from ..plan import Plan, Releasable
+from ..problem import Problem
+from ..queries import Gram, MetricGradient, RowScale
+from .averaging import Tail
+from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
+from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
+from .typical import Typical, learn, release_of_scales, share_of_scales
+
+MOST_FEATURES = 1_000
+GRAM_SHARE = 0.25
+CONSTANT = 0.3
+ALLOWED_NOISE = 0.5
+LEAST_CLIP, CLIP_NOISE = 0.12, 6e-3
+LEAST_STEPS, MOST_STEPS = 10, 60
+_USUAL_RANK = 1.5
+
+
+@dataclass(frozen=True)
+class PreconditionedDescentPlan(Plan):
+    """Plan of `PreconditionedDescent`.
+
+    ``clip`` is in units of the largest slope times the root of the effective dimension, ``time`` the sum of
+    the lengths of all steps if all dimensions are effective.
+    """
+
+    solver: ClassVar[str] = "preconditioned descent"
+    may_release: ClassVar[Releasable] = {
+        RowScale.name: (Gaussian,), Gram.name: (Gaussian,), MetricGradient.name: (Gaussian,)
+    }  # fmt: skip
+
+    clip: float
+    time: float
+
+
+@dataclass(frozen=True)
+class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
+    """Gradient descent in the metric of a private Gram matrix: for tables of up to some hundred features.
+
+    The first release is the size of a typical row, with the mean target; the second the Gram matrix of the
+    records, scaled down to that size. Directions that noise does not hide get steps of their own length. All
+    later releases are gradients in that metric, clipped there; the mean of the last half of the iterates is
+    returned.
+
+    Parameters
+    ----------
+    steps : int, optional
+        Number of gradients. By default from 10 to 60, as the budget allows.
+    clip : float, optional
+        Largest norm of a record's gradient in the metric, in units of the largest slope times the root of
+        the effective dimension. By default from 0.12 on; it rises as noise vanishes.
+    gram_share : float
+        Share of the budget for the Gram matrix.
+
+    Notes
+    -----
+    Features are scaled by their declared bounds, so their units do not matter. It serves smooth losses with
+    an L2 penalty or none. With an infinite epsilon it returns the exact minimiser.
+    """
+
+    plan_type: ClassVar[type[Plan]] = PreconditionedDescentPlan
+
+    steps: int | None = None
+    clip: float | None = None
+    gram_share: float = GRAM_SHARE
+
+    def plan_for(self, task: Task) -> PreconditionedDescentPlan:
+        _require_suited(task)
+        if not task.private:
+            return PreconditionedDescentPlan(*task.facts, (), STEPS_WITHOUT_NOISE, math.inf, 0.0)
+        scales = share_of_scales(task)
+        left = 1.0 - scales - self.gram_share
+        if left <= 0:
+            raise ValueError(
+                f"gram_share must leave a part of the budget for gradients: {scales:.2g} of it is for the "
+                f"size of rows, got {self.gram_share!r}"
+            )
+        clip = float(self.clip or clip_share(task.noise))
+        time = ALLOWED_NOISE * math.sqrt(left) / (task.noise * clip * task.dimension)
+        steps = self.steps or min(max(math.ceil(_USUAL_RANK * time), LEAST_STEPS), MOST_STEPS)
+        for length in (1e-3, 1e3):
+            task.enforced(clip * task.problem.slope_bound() * length)
+        d = task.p + 1
+        releases = [
+            equal_releases(
+                Gram.name, Gaussian, 1, "the squared size of a typical row", share=self.gram_share,
+                entries=d * (d + 1) // 2,
+            ),
+            equal_releases(
+                MetricGradient.name, Gaussian, steps, f"{task.moved} x clip", share=left,
+                entries=task.dimension,
+            ),
+        ]  # fmt: skip
+        if scales:
+            releases.insert(0, release_of_scales(task, scales))
+        return PreconditionedDescentPlan(*task.facts, tuple(releases), steps, clip, time).calibrated()
+
+    @classmethod
+    def run(cls, plan: PreconditionedDescentPlan, problem: Problem, curator: Curator) -> Result:
+        if not plan.budget.private:
+            return exact_minimiser(plan, problem, curator)
+        coordinates = problem.bounds.coordinates(plan.n_features, problem.fit_intercept)
+        typical = learn(plan, problem, curator, replace(coordinates, intercept=False))
+        with one_blas_thread():
+            metric = _metric(plan, problem, curator, coordinates, typical)
+        smoothness = problem.bend()
+        query = MetricGradient(
+            problem.loss, coordinates, metric.transform,
+            plan.clip * problem.slope_bound() * math.sqrt(metric.rank), plan.n_records,
+        )  # fmt: skip
+        time = plan.time * metric.dimension / metric.rank
+        step = min(1.0, time / plan.steps) / smoothness
+        w = metric.start
+        gradients = curator.open(query, w, plan[query.name].mechanism)
+        tail = Tail(plan.steps, w, share=0.5)
+        for _ in range(plan.steps):
+            w = w - step * (gradients.release(w) / plan.n_records + metric.pull(w))
+            tail.add(w)
+        return Result(metric.to_records @ tail.mean, plan.steps)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        return (
+            opposed(cls(steps=2), 2, crowd=7),
+            opposed(cls(steps=1, gram_share=0.6), 1, fit_intercept=True, crowd=7),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Metric:
+    """The metric, and what follows from it.
+
+    Attributes
+    ----------
+    transform : array of shape (d, d)
+        Takes coordinates to the metric.
+    rank : float
+        The effective dimension: the expected squared norm of a record.
+    start : array
+        Coefficients in the metric of the best constant prediction.
+    to_records : array of shape (d, d)
+        Takes coefficients in the metric to those of the records' own features.
+    ridge : array of shape (d, d)
+        Curvature of the penalty in the metric.
+    """
+
+    transform: Vector
+    rank: float
+    start: Vector
+    to_records: Vector
+    ridge: Vector
+
+    @property
+    def dimension(self) -> int:
+        return len(self.start)
+
+    def pull(self, w: Vector) -> Vector:
+        """Gradient of the penalty."""
+        pulled: Vector = self.ridge @ w
+        return pulled
+
+
+def _metric(
+    plan: PreconditionedDescentPlan, problem: Problem, curator: Curator, coordinates: Coordinates,
+    typical: Typical,
+) -> _Metric:  # fmt: skip
+    """Release the Gram matrix, and make a metric of it.
+
+    Eigenvalues are raised to half the norm of the noise: what noise hides is not stretched beyond it.
+    """
+    n, p, d = plan.n_records, plan.n_features, coordinates.dimension
+    constant = CONSTANT * typical.norm if problem.fit_intercept else 0.0
+    query = Gram(replace(coordinates, intercept=False), math.hypot(typical.norm, constant), constant, n)
+    mechanism = plan[query.name].mechanism
+    gram = query.matrix(curator.release(query, mechanism))[:d, :d] / n
+    noise = mechanism.noise * query.sensitivity(plan.neighbours) / n
+    penalty = np.append(
+        problem.penalty.strong_convexity / np.square(coordinates.half), np.zeros(d - p)
+    )  # fmt: skip
+    floor = noise * math.sqrt(d)
+    values, vectors = np.linalg.eigh(gram + np.diag(penalty / problem.bend()))
+    raised = np.maximum(values, max(floor, 1e-10 * float(np.abs(values).max())))
+    rank = float(np.sum(np.maximum(values, floor / 2) / raised))
+    scale = np.append(np.ones(p), np.full(d - p, constant))
+    transform = (scale[:, None] * vectors) / np.sqrt(raised)
+    start = np.zeros(d)
+    if problem.fit_intercept:
+        start = np.sqrt(raised) * vectors[-1] * (typical.start / constant)
+    ridge = transform.T @ (penalty[:, None] * transform)
+    return _Metric(transform, rank, start, _to_records(problem, p, coordinates) @ transform, ridge)
+
+
+def _to_records(problem: Problem, p: int, coordinates: Coordinates) -> Vector:
+    """The matrix that takes coefficients of coordinates to those of the records' own features."""
+    matrix = np.diag(1.0 / np.append(coordinates.half, np.ones(coordinates.dimension - p)))
+    if problem.fit_intercept:
+        matrix[-1, :p] = -coordinates.middle / coordinates.half
+        matrix[-1] /= problem.constant(p)
+    return matrix
+
+
+def clip_share(noise: float) -> float:
+    """The clip in units of the largest slope times the root of the effective dimension."""
+    return min(max(LEAST_CLIP * math.sqrt(CLIP_NOISE / noise), LEAST_CLIP), 1.0)
+
+
+def serves(loss: Loss, penalty: Penalty) -> bool:
+    """Whether the solver fits the loss with the penalty."""
+    smooth = math.isfinite(loss.smoothness()) and loss.kind != "count"
+    return smooth and (penalty.is_zero or type(penalty) is L2)
+
+
+def _require_suited(task: Task) -> None:
+    """Refuse what the solver does not serve, and name what does."""
+    problem = task.problem
+    require_smooth(problem, PreconditionedDescent.__name__)
+    if not serves(problem.loss, problem.penalty):
+        raise UnsupportedProblem(
+            "PreconditionedDescent takes an L2 penalty or none, and losses for labels and real targets: use "
+            "GradientDescent"
+        )
+    if task.p > MOST_FEATURES:
+        raise UnsupportedProblem(
+            f"PreconditionedDescent is for at most {MOST_FEATURES} features, the table has {task.p}: use "
+            "GradientDescent"
+        )

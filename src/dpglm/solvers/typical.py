@@ -1,0 +1,95 @@
+"""What solvers learn of a table first: how long a typical row is, and the mean target."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..bounds import Coordinates
+from ..curator import Curator
+from ..mechanisms import Gaussian
+from ..plan import Plan, Release
+from ..problem import Problem
+from ..queries import RowScale
+from .base import Task, equal_releases
+
+_LEAST_SHARE, _MOST_SHARE = 0.02, 0.2
+_GOOD, _USELESS = 0.1, 0.3
+_SHORTEST = 0.02
+_FARTHEST = 0.95
+
+
+@dataclass(frozen=True)
+class Typical:
+    """What was learnt.
+
+    Attributes
+    ----------
+    norm : float
+        Root of the mean squared norm of a row.
+    start : float
+        The intercept to start from: the best constant prediction.
+    """
+
+    norm: float
+    start: float
+
+
+def share_of_scales(task: Task) -> float:
+    """Share of the budget for the two numbers: 2 %, or what leaves noise of 0.1 in them, up to 20 %.
+
+    It is 0 if even that share would leave noise of more than 0.3: then the numbers are not released.
+    """
+    wanted = 2.0 * (task.noise / _GOOD) ** 2
+    if 2.0 * task.noise**2 > _MOST_SHARE * _USELESS**2:
+        return 0.0
+    return min(max(wanted, _LEAST_SHARE), _MOST_SHARE)
+
+
+def release_of_scales(task: Task, share: float) -> Release:
+    """The release of the two numbers."""
+    sensitivity = task.moved * math.sqrt(2.0)
+    return equal_releases(RowScale.name, Gaussian, 1, sensitivity, share=share, entries=2)
+
+
+def learn(plan: Plan, problem: Problem, curator: Curator, coordinates: Coordinates | None) -> Typical:
+    """Release the two numbers, if the plan has them; else rows count as long as they may be.
+
+    The mean target is shortened by what noise makes it longer (James and Stein).
+    """
+    n, p = plan.n_records, plan.n_features
+    radius = problem.bounds.radius(p) if coordinates is None else norm_of_coordinates(problem, coordinates)
+    middle, half = _targets(problem)
+    if all(release.query != RowScale.name for release in plan.releases):
+        return Typical(radius, middle)
+    query = RowScale(coordinates, radius, middle, 1.0 / half, n)
+    mechanism = plan[query.name].mechanism
+    size, mean = (float(value) / n for value in curator.release(query, mechanism))
+    noise = mechanism.noise * query.sensitivity(plan.neighbours) / n
+    share = min(max((1.0 + size) / 2, _SHORTEST), 1.0)
+    kept = max(0.0, 1.0 - noise**2 / mean**2) if mean else 0.0
+    mean = min(max(kept * mean, -_FARTHEST), _FARTHEST)
+    return Typical(radius * math.sqrt(share), constant_prediction(problem, mean))
+
+
+def constant_prediction(problem: Problem, mean: float) -> float:
+    """The margin that predicts a mean target, which is given in [-1, 1]."""
+    middle, half = _targets(problem)
+    if problem.loss.kind == "classification":
+        return math.log((1 + mean) / (1 - mean)) if problem.loss.name == "logistic" else mean
+    return float(problem.loss.link(middle + half * mean))
+
+
+def norm_of_coordinates(problem: Problem, coordinates: Coordinates) -> float:
+    """The largest norm that features can have in coordinates."""
+    middle, half, row = coordinates.middle, coordinates.half, problem.bounds.row_norm
+    most = math.sqrt(len(middle))
+    if row is None or math.isinf(row):
+        return most
+    return min(most, row / float(half.min()) + math.hypot(*(middle / half)))
+
+
+def _targets(problem: Problem) -> tuple[float, float]:
+    """Middle and half of the range of targets."""
+    bottom, top = problem.bounds.target or (-1.0, 1.0)
+    return (bottom + top) / 2, (top - bottom) / 2
