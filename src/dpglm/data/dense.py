@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 1 << 21
 _LANES, _ROWS_OF_LANES = 8, 512
-_CACHED_BYTES = 1 << 15
+_CACHED_BYTES = 1 << 14
 
 
 class Dense(Stored):
@@ -102,7 +102,7 @@ class Dense(Stored):
         if self._by_columns(index):
             exact.column_gradient(self.X, first, facts, form, w, clip, rounding, _lanes(), out)
         else:
-            factors = np.empty(max(4, _CACHED_BYTES // max(self.X.strides[0], 1)))
+            factors = np.empty(4 * max(1, _CACHED_BYTES // max(4 * self.X.strides[0], 1)))
             exact.dense_gradient(self.X, index, first, facts, form, w, clip, rounding, factors, out)
 
     def add_precise_gradient(

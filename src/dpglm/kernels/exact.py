@@ -17,12 +17,13 @@ import numpy as np
 
 from .arguments import Compressed, Entries, Floats, Form, Integers, RowFacts, Signed, Whole
 from .compiled import compiled, part
-from .forms import slope
+from .forms import to_slopes
 from .lanes import LANES as LANES
-from .lanes import dot_in_lanes
+from .lanes import dot_in_lanes, request
 from .primitives import cut
 
 _STEPS = 1.5 * 2.0**52
+_ROWS_AHEAD = np.uint64(16)  # so early is a row requested: memory works while slopes and sums are computed
 _0, _1, _2, _3, _4, _5, _6, _7, _8 = (np.uint64(n) for n in range(9))
 
 
@@ -118,8 +119,7 @@ def to_factors(
     """
     for k in range(rows):
         values[k] = margin(first + k, values[k], facts, intercept)
-    for k in range(rows):
-        values[k] = slope(form, values[k], facts.y[first + k])
+    to_slopes(form, facts.y[first : first + rows], values[:rows])
     total = 0
     for k in range(rows):
         scale = facts.scale[first + k]
@@ -200,8 +200,9 @@ def dense_gradient(
     p, n, chunk = np.uint64(X.shape[1]), np.uint64(facts.y.size), np.uint64(factors.size)
     for start in range(_0, n, chunk):
         rows = min(chunk, n - start)
-        for k in range(rows):
-            factors[k] = dot(X[row_of(start + k, index, first)], w[:p])
+        for k in range(start, start + rows):
+            request(X[row_of(min(k + _ROWS_AHEAD, n - _1), index, first)])
+            factors[k - start] = dot(X[row_of(k, index, first)], w[:p])
         out[p] += to_factors(start, rows, facts, form, w[p], clip, rounding, factors)
         _add_rows(X, index, np.uint64(first) + start, rows, factors, rounding, out)
 

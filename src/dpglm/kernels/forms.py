@@ -37,6 +37,28 @@ def slope(form: Form, z: float, y: float) -> float:
 
 
 @part
+def to_slopes(form: Form, y: Floats, values: Floats) -> None:
+    """Turn margins into the derivatives of the loss with that form.
+
+    The compiler makes vectors of a loop if it knows the code: those with an exponential have their own loops.
+    """
+    if form.code == LOGISTIC:
+        _to_slopes(Form(LOGISTIC, form.parameter), y, values)
+    elif form.code == POISSON:
+        _to_slopes(Form(POISSON, form.parameter), y, values)
+    elif form.code == LOG_COSH:
+        _to_slopes(Form(LOG_COSH, form.parameter), y, values)
+    else:
+        _to_slopes(form, y, values)
+
+
+@part
+def _to_slopes(form: Form, y: Floats, values: Floats) -> None:
+    for k in range(values.size):
+        values[k] = slope(form, values[k], y[k])
+
+
+@part
 def curvature(form: Form, z: float, y: float, here: float) -> float:
     """The second derivative of the loss with that form, whose slope at z is ``here``."""
     if form.code == LOGISTIC:
@@ -89,7 +111,8 @@ def dual_step(form: Form, alpha: float, z: float, y: float, weight: float) -> fl
 def write_slopes(form: Form, z: Floats, y: Floats, out: Floats) -> None:
     """The derivative of the loss with that form, for each margin and target."""
     for i in range(out.size):
-        out[i] = slope(form, z[i], y[i])
+        out[i] = z[i]
+    to_slopes(form, y, out)
 
 
 @compiled(allocates=True)

@@ -1,4 +1,4 @@
-"""Products of rows in eight lanes, as vectors of eight doubles.
+"""Products of rows in eight lanes, as vectors of eight doubles, and requests for rows that are needed soon.
 
 The compiler does not find these vectors by itself. They are written down as operations on eight doubles, each
 with the result of the same operation on single doubles. A processor whose vectors are shorter takes several.
@@ -19,6 +19,7 @@ from .arguments import Entries, Whole
 LANES = 8
 _DOUBLES = ir.VectorType(ir.DoubleType(), LANES)
 _WORD, _INDEX = ir.IntType(64), ir.IntType(32)
+_LINE, _REQUESTED = 64, 256
 
 
 def _dot_in_lanes(_: Any, a: Any, b: Any, blocks: Any) -> Any:
@@ -63,3 +64,27 @@ def _loader(context: Any, builder: Any, array: Any, value: Any) -> Any:
         return found if array.dtype == types.float64 else builder.fpext(found, _DOUBLES)
 
     return load
+
+
+def _request(_: Any, row: Any) -> Any:
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        data = context.make_array(row)(context, builder, values[0]).data
+        start, number = builder.bitcast(data, cgutils.voidptr_t), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [start.type, number, number, number])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [start.type], kind)
+        to_read, to_nearest_cache, is_data = (ir.Constant(number, value) for value in (0, 3, 1))
+        for place in range(0, _REQUESTED, _LINE):
+            line = builder.gep(start, [ir.Constant(_WORD, place)])
+            builder.call(prefetch, [line, to_read, to_nearest_cache, is_data])
+        return context.get_dummy_value()
+
+    return types.void(row), codegen
+
+
+request: Callable[[Entries], None] = cast(Any, intrinsic(_request))
+"""Have 256 bytes from the start of a row on brought to the cache: for compiled code only.
+
+It changes no result, and may reach beyond the table. Processors notice by themselves that the rest of a long
+row is needed.
+"""

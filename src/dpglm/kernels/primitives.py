@@ -13,6 +13,8 @@ EXACT = 2.0**53
 """Numbers of at least so many steps of a grid lie on it."""
 
 _1_OVER_LOG2 = 1.4426950408889634
+_WHOLE = 1.5 * 2.0**52
+_NO_EXPONENTS = np.float64(_WHOLE).view(np.uint64) - np.uint64(2 * 1023)
 _LOG2_HIGH, _LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
@@ -42,10 +44,12 @@ def exp(value: float) -> float:
     """The exponential function from additions and products alone: the same bits on every processor.
 
     2**k times a polynomial of degree 13 on [-log(2)/2, log(2)/2]. Off by at most 2 units in the last place
-    where the result is a normal number. The value is at most 709.
+    where the result is a normal number. The value is at most 709. k is read from the digits of a sum that
+    rounds to whole numbers: processors without AVX-512 have no vectors of conversions to 64-bit integers.
     """
     value = max(value, -746.0)
-    k = np.rint(value * _1_OVER_LOG2)
+    shifted = value * _1_OVER_LOG2 + _WHOLE
+    k = shifted - _WHOLE
     x = (value - k * _LOG2_HIGH) - k * _LOG2_LOW
     series = 1.0 / 6227020800.0
     series = series * x + 1.0 / 479001600.0
@@ -59,11 +63,11 @@ def exp(value: float) -> float:
     series = series * x + 1.0 / 24.0
     series = series * x + 1.0 / 6.0
     series = series * x + 0.5
-    # Two factors: 2**k itself may be too small for a double.
-    whole = np.int64(k)
-    half = whole >> 1
-    power = np.int64((half + 1023) << 52).view(np.float64)
-    rest = np.int64((whole - half + 1023) << 52).view(np.float64)
+    # Two factors: 2**k itself may be too small for a double. Their exponents, with the 1023 of each, add up.
+    exponents = np.float64(shifted).view(np.uint64) - _NO_EXPONENTS
+    half = exponents >> np.uint64(1)
+    power = np.uint64(half << np.uint64(52)).view(np.float64)
+    rest = np.uint64((exponents - half) << np.uint64(52)).view(np.float64)
     return float((1.0 + (series * (x * x) + x)) * power * rest)
 
 
