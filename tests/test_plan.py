@@ -22,7 +22,8 @@ from dpglm.problem import Problem
 
 PENALTIES = {solvers.FrankWolfe: L1Ball(1.0), solvers.DualFrankWolfe: Submodular(0.01, AnyFeature(), l2=0.1)}
 FEW = {
-    solvers.GradientDescent: solvers.GradientDescent(steps=5),
+    solvers.GradientDescent: solvers.GradientDescent(steps=5, clip=0.5),
+    solvers.PreconditionedDescent: solvers.PreconditionedDescent(steps=5),
     solvers.CoordinateDescent: solvers.CoordinateDescent(steps=6, second_moments="private"),
     solvers.GreedyCoordinateDescent: solvers.GreedyCoordinateDescent(steps=4),
     solvers.FrankWolfe: solvers.FrankWolfe(steps=5),
@@ -41,7 +42,11 @@ def planned(solver, epsilon=1.0, neighbours=Neighbours.REPLACE_ONE, fits=2):
 AUDITED = [solver.audit_cases()[0] for solver in solvers.SOLVERS.values()]
 PLANS = [
     planned(solver, epsilon, neighbours)
-    for solver in [*FEW.values(), solvers.GradientDescent(steps=5, batch_size=40)]
+    for solver in [
+        *FEW.values(),
+        solvers.GradientDescent(steps=5),
+        solvers.GradientDescent(steps=5, batch_size=40),
+    ]  # fmt: skip
     for neighbours in Neighbours
     for epsilon in (1.0, math.inf)
 ] + [
@@ -134,7 +139,7 @@ def of(solver, **arguments):
     return planned(FEW[solver], **arguments)
 
 
-GD, POISSON = of(solvers.GradientDescent), planned(solvers.GradientDescent(steps=5, batch_size=40))
+GD, POISSON = of(solvers.GradientDescent), planned(solvers.GradientDescent(steps=5, clip=0.5, batch_size=40))
 OBJECTIVE, FW = of(solvers.ObjectivePerturbation), of(solvers.FrankWolfe)
 CD, GREEDY = of(solvers.CoordinateDescent), of(solvers.GreedyCoordinateDescent)
 DUAL = of(solvers.DualCoordinateDescent)

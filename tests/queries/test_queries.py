@@ -39,6 +39,23 @@ def moments(constant):
     return queries.Moments(coordinates, math.sqrt(1.64 + constant**2), 0.0, 0.8, 4)
 
 
+def gram(constant):
+    coordinates = Coordinates(np.zeros(4), np.ones(4), False)
+    return queries.Gram(coordinates, math.hypot(0.9, constant / 2), constant / 2, 4)
+
+
+def row_scale(coordinates):
+    return queries.RowScale(coordinates, 1.0, 0.0, 1.0, 4)
+
+
+def metric_gradient(loss, constant):
+    """In a metric that is not diagonal."""
+    d = 4 + bool(constant)
+    transform = np.random.default_rng(d).standard_normal((d, d)) + 3.0 * np.eye(d)
+    coordinates = Coordinates(np.zeros(4), np.full(4, 2.0), constant > 0)
+    return queries.MetricGradient(loss, coordinates, transform, 0.8, 4)
+
+
 def score_and_curvature(loss, constant):
     """With the weight that is right for both relations."""
     coordinates = Coordinates(np.zeros(4), np.ones(4), constant > 0)
@@ -60,6 +77,14 @@ CASES = [
 ] + [
     (queries.SecondMoments(radius=2.0), Bounds(row_norm=2.0), 0.0),
     *((moments(constant), REALS, constant) for constant in (0.0, 1.0)),
+    *((gram(constant), REALS, constant) for constant in (0.0, 1.0)),
+    (row_scale(None), REALS, 1.0),
+    (row_scale(Coordinates(np.zeros(4), np.ones(4), False)), REALS, 0.0),
+    *(
+        (metric_gradient(cls(), constant), REALS if cls.kind != "count" else COUNTS, constant)
+        for cls in LOSSES
+        for constant in (0.0, 1.0)
+    ),
     *(
         (score_and_curvature(loss, constant), REALS, constant)
         for loss in (Logistic(), LogCosh(0.3))

@@ -113,6 +113,7 @@ def test_a_plan_at_extreme_bounds_has_a_clip_that_can_be_enforced_or_is_refused(
         "the largest slope of",
         "double precision does not find",
         "Newton needs",
+        "PreconditionedDescent takes",
     )
     assert fine > 1 and len(why) > 5 and all(reason.startswith(known) for reason in why)
 

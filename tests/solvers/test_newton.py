@@ -286,17 +286,18 @@ def test_a_ridge_shrinks_private_coefficients_towards_that_of_the_ridge():
     assert np.abs(exact[0.0] - exact[2_000.0]).max() > 0.2
 
 
-def test_auto_takes_newton_where_it_determines_the_coefficients():
+def test_auto_takes_newton_where_noise_leaves_all_of_the_gram_matrix():
     def chosen(n, p, **settings):
         plan = LogisticRegression(1.0, classes=[-1, 1], bounds=Bounds(feature=1.0), **settings).plan(n, p)
         return plan.solver, getattr(plan, "intervals", None)
 
     assert chosen(100_000, 10) == ("Newton", False)
     assert chosen(100_000, 10, penalty=None) == ("Newton", True)
-    assert chosen(1_000, 10) == chosen(100_000, 10, penalty="l1") == ("gradient descent", None)
+    assert chosen(1_000, 10) == ("preconditioned descent", None)
+    assert chosen(10, 10) == chosen(100_000, 10, penalty="l1") == ("gradient descent", None)
     assert chosen(10**9, 301) == ("gradient descent", None)
-    assert LinearRegression(1.0, bounds=WITH_TARGET).plan(10_000, P).solver == "Newton"
-    assert LinearRegression(1.0, bounds=WITH_TARGET).plan(10_000, P, resident=False).solver == "Newton"
+    assert LinearRegression(1.0, bounds=WITH_TARGET).plan(50_000, P).solver == "Newton"
+    assert LinearRegression(1.0, bounds=WITH_TARGET).plan(50_000, P, resident=False).solver == "Newton"
     assert LogisticRegression(math.inf, classes=[-1, 1]).plan(100_000, 10).solver == "gradient descent"
 
 

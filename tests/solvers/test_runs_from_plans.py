@@ -31,6 +31,8 @@ MOMENTS, START = np.linspace(0.1, 0.3, P), np.linspace(-0.2, 0.7, P + 1)
 CASES = [
     (solvers.GradientDescent(steps=5), L2(0.1)),
     (solvers.GradientDescent(steps=5, clip=0.2, step_size=0.5, batch_size=20, average=False), L1(0.01)),
+    (solvers.GradientDescent(steps=5, clip=0.2), L2(0.1)),
+    (solvers.PreconditionedDescent(steps=5), L2(0.1)),
     (solvers.CoordinateDescent(steps=9), L1(0.01)),
     (solvers.CoordinateDescent(steps=9, second_moments=MOMENTS, clip_rule="uniform", periods=2), L1(0.01)),
     (solvers.CoordinateDescent(steps=9, second_moments="even", step_size=0.5), L1(0.01)),

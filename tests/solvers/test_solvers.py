@@ -41,7 +41,8 @@ def test_solver_spends_exactly_its_plan(solver):
 
 @pytest.mark.parametrize("solver", LOOPS, ids=repr)
 def test_dense_and_sparse_tables_give_the_same_model(solver):
-    problem = Problem(Logistic(), L1(0.01), Bounds(row_norm=1.0))
+    penalty = L2(0.01) if isinstance(solver, solvers.PreconditionedDescent) else L1(0.01)
+    problem = Problem(Logistic(), penalty, Bounds(row_norm=1.0))
     plan = solver.plan(problem, 400, 6, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
     models = [
         solver.run(
@@ -195,11 +196,12 @@ def test_solvers_are_found_by_name():
 @pytest.mark.parametrize(
     ("bounds", "penalty", "chosen"),
     [
-        (Bounds(row_norm=1.0), Zero(), GradientDescent),
-        (Bounds(feature=2.0), Zero(), GradientDescent),
+        (Bounds(row_norm=1.0), Zero(), solvers.PreconditionedDescent),
+        (Bounds(feature=2.0), L2(0.1), solvers.PreconditionedDescent),
+        (Bounds(row_norm=1.0), L1(0.1), GradientDescent),
         (Bounds(feature=[1.0, 3.0]), L1(0.1), GradientDescent),
         (Bounds(feature=[1.0, 50.0]), L1(0.1), CoordinateDescent),
-        (Bounds(feature=[1.0, 50.0], row_norm=1.5), Zero(), GradientDescent),
+        (Bounds(feature=[1.0, 50.0], row_norm=1.5), L1(0.1), GradientDescent),
         (Bounds(feature=[1.0, 50.0]), L1Ball(1.0), GradientDescent),
     ],
     ids=str,

@@ -232,7 +232,7 @@ class PrivateGLM(Inference, BaseEstimator):
         clip : bool
             Where the bounds can clip a row, the result is a pipeline whose first step clips rows as
             `predict` does. With False it is the bare linear model, for rows that are known to lie within
-            the bounds and for formats that know no such step; it does not limit predicted counts either.
+            the bounds and for formats that know no such step; it does not limit predicted targets either.
         """
         check_is_fitted(self)
         bounds = self._fitted_problem.bounds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from types import ModuleType
 from typing import Self
 
@@ -84,10 +85,9 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
 
     @lazily
     def predict(self, X: object) -> Vector:
-        """The predicted target of each row."""
-        margins = self._margins(X)[:, 0]
-        loss: Loss = self._fitted_problem.loss
-        return loss.mean(margins)
+        """The predicted target of each row, within the declared range of targets."""
+        problem = self._fitted_problem
+        return _predicted(problem.loss, problem.bounds.target, self._margins(X)[:, 0])
 
     def score(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Coefficient of determination R² of the predictions; not private."""
@@ -111,14 +111,14 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
     def _plain(self, clip: bool) -> BaseEstimator:
         from sklearn import compose, linear_model  # slow to import, and seldom needed
 
-        loss = self._fitted_problem.loss
-        if type(loss).mean is Loss.mean:
-            plain = inner = self._plain_model(linear_model)
-        elif clip:
-            inner = linear_model.LinearRegression()
+        loss, target = self._fitted_problem.loss, self._fitted_problem.bounds.target
+        if clip and (target is not None or type(loss).mean is not Loss.mean):
+            inner, mean = linear_model.LinearRegression(), partial(_predicted, loss, target)
             plain = compose.TransformedTargetRegressor(
-                inner, func=loss.mean, inverse_func=loss.mean, check_inverse=False
+                inner, func=mean, inverse_func=mean, check_inverse=False
             )
+        elif type(loss).mean is Loss.mean:
+            plain = inner = self._plain_model(linear_model)
         else:
             plain = inner = linear_model.PoissonRegressor()
         # A fit to an empty table fills in all that scikit-learn expects.
@@ -129,6 +129,12 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
 
     def _plain_model(self, linear_model: ModuleType) -> BaseEstimator:
         return linear_model.LinearRegression()
+
+
+def _predicted(loss: Loss, target: tuple[float, float] | None, margins: Vector) -> Vector:
+    """Predictions from margins, cut to the declared range."""
+    means = loss.mean(margins)
+    return means if target is None else np.clip(means, *target)
 
 
 def _unchanged(targets: Vector) -> Vector:

@@ -17,7 +17,7 @@ from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .typical import learn, release_of_scales, share_of_scales
+from .typical import NoiseForecast, learn, release_of_scales, share_of_scales
 
 LONGEST_STEP = 1.5
 _LONGEST_STEP_OF_LABELS = 16.0
@@ -27,7 +27,7 @@ _LEAST_STEPS, _MOST_STEPS, _FINEST_STEP = 10, 150, 0.25
 
 
 @dataclass(frozen=True)
-class GradientDescentPlan(Plan):
+class GradientDescentPlan(NoiseForecast, Plan):
     """Plan of `GradientDescent`.
 
     If the size of a typical row is released, ``clip`` is in units of the gradient norm of such a row with the
@@ -111,7 +111,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
     def run(cls, plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result:
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator, plan.clip)
-        query, step_size, w = cls._prepared(plan, problem, curator)
+        query, step_size, w = _started(plan, problem, curator)
         release = plan[query.name]
         batch = plan.n_records * (release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0)
         tail = Tail(plan.steps, w)
@@ -124,22 +124,6 @@ class GradientDescent(Solver[GradientDescentPlan]):
             problem.split(found)[1][:] *= query.constant / problem.constant(plan.n_features)
         return Result(found, plan.steps)
 
-    @staticmethod
-    def _prepared(
-        plan: GradientDescentPlan, problem: Problem, curator: Curator
-    ) -> tuple[ClippedGradient, float, Vector]:
-        """The query of every step, the step size and the start."""
-        w = problem.start(plan.n_features)
-        if not plan.learns_scales:
-            return ClippedGradient(problem.loss, plan.clip), plan.step_size, w
-        typical = learn(plan, problem, curator, None)
-        constant = _CONSTANT * typical.norm if problem.fit_intercept else None
-        radius = math.hypot(typical.norm, constant or 0.0)
-        query = ClippedGradient(problem.loss, plan.clip * problem.slope_bound() * radius, constant)
-        if constant is not None:
-            problem.split(w)[1][:] = typical.start / constant
-        return query, plan.step_size / (problem.loss.smoothness() * radius**2), w
-
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         return (
@@ -149,6 +133,22 @@ class GradientDescent(Solver[GradientDescentPlan]):
             opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3),
             opposed(cls(steps=2), 1, crowd=40),
         )
+
+
+def _started(
+    plan: GradientDescentPlan, problem: Problem, curator: Curator
+) -> tuple[ClippedGradient, float, Vector]:
+    """The query of every step, the step size and the start."""
+    w = problem.start(plan.n_features)
+    if not plan.learns_scales:
+        return ClippedGradient(problem.loss, plan.clip), plan.step_size, w
+    typical = learn(plan, problem, curator, None)
+    constant = _CONSTANT * typical.norm if problem.fit_intercept else None
+    radius = math.hypot(typical.norm, constant or 0.0)
+    query = ClippedGradient(problem.loss, plan.clip * problem.slope_bound() * radius, constant)
+    if constant is not None:
+        problem.split(w)[1][:] = typical.start / constant
+    return query, plan.step_size / (problem.loss.smoothness() * radius**2), w
 
 
 def typical_settings(task: Task, share: float, given: int | None) -> tuple[int, float, float]:

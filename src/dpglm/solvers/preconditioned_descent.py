@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import Vector, one_blas_thread
+from ..arrays import Vector, on_column_grids, one_blas_thread
 from ..bounds import Coordinates
 from ..curator import Curator
 from ..errors import UnsupportedProblem
@@ -21,7 +21,7 @@ from ..queries import Gram, MetricGradient, RowScale
 from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .typical import Typical, learn, release_of_scales, share_of_scales
+from .typical import NoiseForecast, Typical, learn, release_of_scales, share_of_scales
 
 MOST_FEATURES = 1_000
 GRAM_SHARE = 0.25
@@ -33,7 +33,7 @@ _USUAL_RANK = 1.5
 
 
 @dataclass(frozen=True)
-class PreconditionedDescentPlan(Plan):
+class PreconditionedDescentPlan(NoiseForecast, Plan):
     """Plan of `PreconditionedDescent`.
 
     ``clip`` is in units of the largest slope times the root of the effective dimension, ``time`` the sum of
@@ -198,10 +198,10 @@ def _metric(
     raised = np.maximum(values, max(floor, 1e-10 * float(np.abs(values).max())))
     rank = float(np.sum(np.maximum(values, floor / 2) / raised))
     scale = np.append(np.ones(p), np.full(d - p, constant))
-    transform = (scale[:, None] * vectors) / np.sqrt(raised)
+    transform = on_column_grids((scale[:, None] * vectors) / np.sqrt(raised))
     start = np.zeros(d)
     if problem.fit_intercept:
-        start = np.sqrt(raised) * vectors[-1] * (typical.start / constant)
+        start = np.linalg.solve(transform, np.append(start[1:], typical.start))
     ridge = transform.T @ (penalty[:, None] * transform)
     return _Metric(transform, rank, start, _to_records(problem, p, coordinates) @ transform, ridge)
 

@@ -9,14 +9,47 @@ from ..bounds import Coordinates
 from ..curator import Curator
 from ..mechanisms import Gaussian
 from ..plan import Plan, Release
+from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import RowScale
-from .base import Task, equal_releases
+from .base import Task, equal_releases, noise_of_one_pass
 
 _LEAST_SHARE, _MOST_SHARE = 0.02, 0.2
 _GOOD, _USELESS = 0.1, 0.3
 _SHORTEST = 0.02
 _FARTHEST = 0.95
+_HOPELESS = 0.25
+
+
+class NoiseForecast:
+    """What public numbers say of the noise of a fit: for plans."""
+
+    n_records: int
+    budget: Budget
+    neighbours: Neighbours
+    fits: int
+
+    @property
+    def _noise(self) -> float:
+        return noise_of_one_pass(self.n_records, self.budget, self.neighbours, self.fits)
+
+    @property
+    def forecast(self) -> str | None:
+        if not self.budget.private:
+            return None
+        return (
+            "a mean over the records, released once with all of the budget, would have noise of "
+            f"{self._noise:.2g} times the largest value of a record"
+        )
+
+    @property
+    def warning(self) -> str | None:
+        if not self.budget.private or self._noise <= _HOPELESS:
+            return None
+        return (
+            f"{self.n_records} records are too few for epsilon {self.budget.epsilon:g}: noise will hide what "
+            "they say (see the forecast of the plan)"
+        )
 
 
 @dataclass(frozen=True)

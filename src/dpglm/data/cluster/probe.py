@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from ...arrays import Vector, grid_of_terms, on_column_grids
 from ...bounds import Bounds
 from ...losses import LogCosh, Logistic, Loss
-from ..products import CrossProducts, JointRows, LossValues, MomentRows
+from ..metric import MetricRows, RowSizes
+from ..products import CrossProducts, GramRows, JointRows, LossValues, MomentRows
 from ..records import Records
 from ..source import as_data
 from ..terms import Curved, CutGradient, Gradient, InterceptGradient, PreciseGradient, SquaredRow, Term
@@ -96,7 +97,7 @@ class Probe:
         ]
 
     def _products(self, w: Vector) -> list[CrossProducts]:
-        """Products of the numbers of a record, as the solver Newton asks for."""
+        """Products of the numbers of a record, as solvers for narrow tables ask for."""
         coordinates = _BOUNDS.coordinates(_COLUMNS, intercept=True)
         metric = on_column_grids(np.outer(w, w[::-1]) + np.eye(_COLUMNS + 1))
         point = on_column_grids(w[:, None])[:, 0]
@@ -105,6 +106,10 @@ class Probe:
             MomentRows(coordinates, _ROWS, 1.5, 0.25, 0.5),
             JointRows(coordinates, _ROWS, loss, 1.0, 0.6, metric, point),
             LossValues(coordinates, _ROWS, loss, 2.0, point),
+            GramRows(coordinates, _ROWS, 1.5, 0.25),
+            RowSizes(coordinates, _ROWS, 1.5, 0.25, 0.5),
+            RowSizes(None, _ROWS, 1.5, 0.25, 0.5),
+            MetricRows(coordinates, _ROWS, self.loss, metric, w, 0.5),
         ]
 
 
