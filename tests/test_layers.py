@@ -53,7 +53,9 @@ MAY_IMPORT = {
     "estimators": SKIN,
     "audit": SKIN | {ROOT},
     "testing": SKIN | {ROOT},
-    "cli": SKIN | {"audit", ROOT},
+    "commands": SKIN,
+    "cli": SKIN | {"audit", "commands", ROOT},
+    "__main__": {"cli"},
     "demo": SKIN | {ROOT},
     ROOT: SKIN,
 }  # fmt: skip

@@ -3,6 +3,7 @@
 import warnings
 
 import dask.dataframe as dd
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -96,6 +97,7 @@ def test_every_table_gives_the_same_model(tmp_path):
         "CSV": datasets.dataset(tmp_path / "t.csv", format="csv"),
         "LazyFrame": pl.scan_csv(tmp_path / "t.csv"),
         "Stream": Stream(blocks, 3_000, 5),
+        "DuckDB": duckdb.from_arrow(pa.Table.from_pandas(raw)),
         "Dask": dd.from_pandas(raw, npartitions=3),
         "other order": raw[sorted(raw.columns)],
     }

@@ -1,6 +1,7 @@
 """Random cells of every type in raw tables: does an error, a warning or another record tell of a cell?
 
-Each case puts anything into a cell of a table, some at a time, and encodes the table before and after.
+Each case puts anything into a cell of a table, or into a line of a CSV file, some at a time, and compares
+what the other records become before and after.
 ``python tests/schema/fuzzing.py 100000`` runs so many cases.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+import tempfile
 import warnings
 from decimal import Decimal
 from fractions import Fraction
@@ -23,7 +25,9 @@ if __name__ == "__main__":
 else:
     from .raw_tables import SCHEMA, frame
 
+from dpglm.data.files import source_of_file
 from dpglm.schema import Column
+from dpglm.schema.source import EncodedSource
 
 MARK = "8675309"
 ROWS, CELLS = 24, 12
@@ -116,7 +120,66 @@ def encoded(table: object) -> np.ndarray:
     return found.toarray() if sp.issparse(found) else found
 
 
+def files(cases: int, folder: Path, seed: int = 0) -> list[str]:
+    """What went wrong with so many lines of CSV files that were changed to anything, and with whole files."""
+    rng, wrong = np.random.default_rng(seed), []
+    header, *lines = frame(ROWS).to_csv(index=False).encode().splitlines()
+    path = folder / "table.csv"
+    path.write_bytes(b"\n".join([header, *lines]))
+    clean = from_file(path)
+    for case in range(0, cases, CELLS):
+        changed, places = list(lines), set(rng.integers(0, ROWS, CELLS).tolist())
+        for place in places:
+            changed[place] = odd_line(changed[place], rng)
+        first = odd_line(header, rng) if rng.random() < 0.05 else header
+        path.write_bytes(b"\n".join([first, *changed]))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                found = from_file(path)
+        except ValueError as error:
+            if first == header or MARK in str(error):
+                wrong.append(f"file {case} raised a ValueError")
+            continue
+        except Exception as error:  # whatever it is, it is reported
+            wrong.append(f"file {case} raised {type(error).__name__}")
+            continue
+        others = np.setdiff1d(np.arange(ROWS), list(places))
+        if first == header and not np.array_equal(found[others], clean[others], equal_nan=True):
+            wrong.append(f"file {case} changed another record")
+    return wrong
+
+
+def from_file(path: Path) -> np.ndarray:
+    """The features of all records of a file."""
+    rows, _ = EncodedSource(source_of_file(path, ()), SCHEMA).in_memory()
+    return rows.toarray()
+
+
+def odd_line(line: bytes, rng: np.random.Generator) -> bytes:
+    """A line with some of its bytes changed, or another one; never empty, and without an end of a line."""
+    kind = rng.integers(6)
+    if kind == 0:
+        line = rng.bytes(rng.integers(1, 60))
+    elif kind == 1:
+        line = line[: rng.integers(1, len(line))]
+    elif kind == 2:
+        line = line + b"," * int(rng.integers(1, 2000)) + MARK.encode()
+    elif kind == 3:
+        line = b'"' + line
+    else:
+        found = bytearray(line)
+        for _ in range(rng.integers(1, 6)):
+            place, byte = rng.integers(0, len(found)), rng.choice(list(b'",;\x00\xff\r\t 9e-\xc3'))
+            found[place : place + int(rng.integers(0, 2))] = bytes([byte])
+        line = bytes(found)
+    return line.replace(b"\n", b"?") + b"?"
+
+
 if __name__ == "__main__":
-    problems = cells(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    problems = cells(count)
+    with tempfile.TemporaryDirectory() as name:
+        problems += files(count, Path(name))
     print("\n".join(problems[:20]) or "nothing was raised, and no record changed another")
     sys.exit(bool(problems))

@@ -303,6 +303,10 @@ def test_a_changed_cell_changes_its_own_record_and_nothing_is_raised():
     assert fuzzing.cells(5_000) == []
 
 
+def test_a_changed_line_changes_its_own_record_and_nothing_is_quoted(tmp_path):
+    assert fuzzing.files(3_000, tmp_path) == []
+
+
 def test_the_schema_states_who_uses_how_much_of_the_radius():
     text = str(INCOME)
     assert "4 features, rows of norm at most 1.414" in text and "50.0% of the squared norm" in text

@@ -21,6 +21,7 @@ from ..inference import INTERCEPT, Coefficients
 from ..plan import Plan
 from ..schema import RawCoefficients, Schema
 from ..schema.encoder import encoded
+from ..schema.source import EncodedTable
 from .base import PrivateGLM
 from .inference import Inference
 from .inputs import Labels
@@ -108,15 +109,19 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         if is_dask(X):
             model.fit(encoded(self.schema, X), by_blocks(self.schema.read_target, X))
         else:
-            rows = encoded(self.schema, X, targets=True)
-            model.fit(rows, None if isinstance(rows, Source) else self.schema.read_target(X))
+            rows, target = (X.rows, X.target) if isinstance(X, EncodedTable) else self._read(X)
+            model.fit(rows, target)
         self.estimator_ = model
         self.plan_ = model.plan_
-        stated = {"schema": f"{len(self.schema.columns)} declared columns, SHA-256 {self._digest}"}
-        self.privacy_ = replace(model.privacy_, public={**model.privacy_.public, **stated})
+        public = {**model.privacy_.public, "schema": self.stated_schema}
+        self.privacy_ = replace(model.privacy_, public=public)
         if hasattr(model, "classes_"):
             self.classes_ = model.classes_
         return self
+
+    def _read(self, X: object) -> tuple[Any, Any]:
+        rows = encoded(self.schema, X, targets=True)
+        return rows, None if isinstance(rows, Source) else self.schema.read_target(X)
 
     def _prepared(self) -> PrivateGLM:
         """The estimator with the facts that the schema states."""
@@ -141,8 +146,10 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         return model
 
     @property
-    def _digest(self) -> str:
-        return hashlib.sha256(self.schema.to_toml().encode()).hexdigest()
+    def stated_schema(self) -> str:
+        """What the promise says of the schema."""
+        digest = hashlib.sha256(self.schema.to_toml().encode()).hexdigest()
+        return f"{len(self.schema.columns)} declared columns, SHA-256 {digest}"
 
     def plan(self, n_samples: int, *, resident: bool = True) -> Plan:
         """The whole plan of a fit to a table of this many records, without any data.

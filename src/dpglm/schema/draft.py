@@ -9,12 +9,16 @@ import numpy as np
 
 from ..data import sources
 from ..data.columnar import Columnar
+from ..data.lines import Lines
 from . import toml
 from .cells import MISSING_TEXTS, Cells
 from .frames import cells_of, checked_names, column_names, is_frame, type_of
 
 FILL_IN = "?"
 """What is to be filled in; a schema with it is refused."""
+
+UNKNOWN = "unknown"
+"""The type of a column whose file declares none."""
 
 MOST_LEVELS = 100
 """A column of more different texts is hashed."""
@@ -58,6 +62,8 @@ def types_of(frame: Any) -> dict[str, str]:
     source = sources.recognised(frame)
     if isinstance(source, Columnar):
         return {name: str(source.types[name]) for name in checked_names(list(source.types))}
+    if isinstance(source, Lines):  # text declares no types
+        return dict.fromkeys(checked_names(source.names), UNKNOWN)
     if hasattr(frame, "dtypes") and hasattr(frame, "columns"):  # a data frame of Dask
         return {
             name: str(kind) for name, kind in zip(checked_names(frame.columns), frame.dtypes, strict=True)
@@ -66,6 +72,8 @@ def types_of(frame: Any) -> dict[str, str]:
 
 
 def _by_type(kind: str) -> dict[str, Any]:
+    if kind == UNKNOWN:
+        return {"type": FILL_IN}
     if _NUMBER.match(kind):
         return {"type": "number", "low": FILL_IN, "high": FILL_IN, "missing": "null"}
     if _BOOLEAN.match(kind):
@@ -102,4 +110,6 @@ def _as_target(facts: dict[str, Any]) -> dict[str, Any]:
         return {"type": "target", "low": facts["low"], "high": facts["high"]}
     if facts["type"] == "boolean":
         return {"type": "target", "classes": [False, True]}
+    if facts["type"] == FILL_IN:
+        return {"type": "target", "low": FILL_IN, "high": FILL_IN, "classes": FILL_IN}
     return {"type": "target", "classes": facts.get("levels", FILL_IN)}

@@ -12,11 +12,10 @@ from sklearn.utils import Tags
 
 from ..data import sources
 from ..data.cluster import by_blocks, is_dask
-from ..data.columnar import Columnar
 from .coefficients import RawCoefficients
 from .frames import checked_names, column_names, is_frame
 from .schema import Schema
-from .source import EncodedSource
+from .source import EncodedSource, names_of
 
 
 class SchemaEncoder(TransformerMixin, BaseEstimator):
@@ -99,4 +98,4 @@ def _names_of(X: Any) -> list[str] | None:
     if is_frame(X):
         return column_names(X)
     source = sources.recognised(X)
-    return checked_names(list(source.types)) if isinstance(source, Columnar) else None
+    return None if source is None else names_of(source)

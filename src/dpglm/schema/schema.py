@@ -137,6 +137,11 @@ class Schema:
         return {name: column for name, column in self.columns.items() if isinstance(column, Column)}
 
     @property
+    def used(self) -> list[str]:
+        """Names of the columns that are read, the target included."""
+        return [name for name, column in self.columns.items() if not isinstance(column, Drop)]
+
+    @property
     def target(self) -> str | None:
         """Name of the target; None if there is none."""
         return next((name for name, column in self.columns.items() if isinstance(column, Target)), None)
