@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
+from dpglm.data import arrow
 from dpglm.data.files import source_of_file
 from dpglm.data.lines import LONGEST, CsvFile
 from dpglm.errors import UnreadableFile
@@ -113,6 +114,20 @@ def test_a_file_that_ends_within_its_compression_is_refused(tmp_path):
     whole = gzip.compress(b"age,job,y\n" + b"50,clerk,1\n" * 1000)
     with pytest.raises(UnreadableFile, match="cannot be read"):
         encoded(written(tmp_path, whole[:-20], "t.csv.gz"))
+
+
+def test_arrow_reads_lines_as_they_are_read_one_by_one(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    letters = list("0123456789.,,,,, \t;'\\-eE\u00e4\u2028\x0b\x1cNA")
+    lines = ["".join(rng.choice(letters, rng.integers(3, 12))) + "x" for _ in range(4_000)]
+    lines = [line for line in lines if line.count(",") == 2]
+    assert len(lines) > 200
+    source = CsvFile(written(tmp_path, "age,job,y\n" + "\n".join(lines)))
+    ((fast, _),) = source.blocks()
+    assert not isinstance(fast, dict)
+    monkeypatch.setattr(arrow, "split", lambda *_: None)
+    ((slow, _),) = source.blocks()
+    assert fast.to_pydict() == slow
 
 
 def test_lines_are_counted_and_read_alike(tmp_path):

@@ -13,10 +13,12 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import UnreadableFile
+from . import arrow
 from .stream import Source
 
 UNREADABLE = object()
@@ -25,7 +27,10 @@ UNREADABLE = object()
 LONGEST = 1 << 20
 """Characters of a line; a longer one cannot be read."""
 
-_ROWS = 1 << 14
+_MARKS = '"\r\x00\ufeff'
+"""Quotes, and what a reader might take for the end of a line, of a text, or for the order of bytes."""
+
+_ROWS = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,19 +72,15 @@ class Lines(Source):
         return False
 
     def blocks(self) -> Iterator[tuple[object, object]]:
-        """Dicts of lists of cells by the names of columns."""
-        rows: list[Sequence[Any]] = []
-        bad = [UNREADABLE] * len(self.names)
-        for line in self._records():
-            cells = None if line is None else self.cells(line)
-            rows.append(bad if cells is None else cells)
-            if len(rows) == _ROWS:
-                yield self._block(rows), None
-                rows = []
-        if rows:
-            yield self._block(rows), None
+        """Tables of cells by the names of columns."""
+        records = self._records()
+        while lines := list(islice(records, _ROWS)):
+            yield self.table(lines), None
 
-    def _block(self, rows: list[Sequence[Any]]) -> dict[str, list[Any]]:
+    def table(self, lines: list[str | None]) -> object:
+        """A dict of lists of cells by the names of columns."""
+        bad = [UNREADABLE] * len(self.names)
+        rows = [(None if line is None else self.cells(line)) or bad for line in lines]
         return dict(zip(self.names, map(list, zip(*rows, strict=True)), strict=True))
 
     def _records(self) -> Iterator[str | None]:
@@ -140,6 +141,19 @@ class CsvFile(Lines):
     def cells(self, line: str) -> Sequence[str] | None:
         found = self._split(line)
         return found if found is not None and len(found) == len(self.names) else None
+
+    def table(self, lines: list[str | None]) -> object:
+        """As cells are read one by one, but by Arrow where nothing but separators has to be looked for."""
+        whole = [line for line in lines if line is not None and line.count(self.separator) == self._inner]
+        text = "\n".join(whole)
+        plain = len(whole) == len(lines) and not any(mark in text for mark in _MARKS)
+        found = arrow.split(text, self.names, self.separator) if plain else None
+        return super().table(lines) if found is None else found
+
+    @cached_property
+    def _inner(self) -> int:
+        """Separators of a line."""
+        return len(self.names) - 1
 
     def _split(self, line: str) -> list[str] | None:
         if '"' not in line:

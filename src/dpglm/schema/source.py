@@ -39,7 +39,13 @@ def gathered(source: Source) -> object:
         parts: list[Any] = [dict(zip(batch.schema.names, batch.columns, strict=True)) for batch in batches]
         return {name: [cell for part in parts for cell in part[name].to_pylist()] for name in source.types}
     blocks: list[Any] = [rows for rows, _ in source.blocks()]
-    return {name: [cell for block in blocks for cell in block[name]] for name in names_of(source) or ()}
+    return {
+        name: [cell for block in blocks for cell in _listed(block[name])] for name in names_of(source) or ()
+    }
+
+
+def _listed(column: Any) -> list[Any]:
+    return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
 
 
 @dataclass(frozen=True, eq=False)
