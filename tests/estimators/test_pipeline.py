@@ -127,6 +127,9 @@ def test_the_pipeline_fits_what_its_parts_fit():
     assert model.predict_proba(raw).shape == (2_000, 2) and model.decision_function(raw).shape == (2_000,)
     assert is_classifier(model) and not is_regressor(model) and list(model.classes_) == ["owned", "rented"]
     assert clone(model).schema == SCHEMA
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "LogisticRegression" in model._repr_html_()
 
 
 @pytest.mark.filterwarnings("ignore:random_state")

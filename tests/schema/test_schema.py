@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from dpglm.schema import Boolean, Category, Date, Drop, Hashed, Number, Ordinal, Schema, Target, Text
+from dpglm.schema.toml import KINDS
 
 from . import fuzzing
 from .raw_tables import SCHEMA, containers, frame
@@ -70,6 +71,22 @@ def test_each_column_keeps_to_its_norm_and_weights_scale_it():
     heavy = Schema({"age": Number(18, 90, weight=3.0), "job": Category(["clerk"], weight=0.5)})
     assert heavy.radius == math.hypot(3, 0.5) and heavy.shares["age"] == pytest.approx(9 / 9.25)
     assert dense(heavy, {"age": [90], "job": ["clerk"]}).tolist() == [[3.0, 0.5, 0.0]]
+
+
+def test_every_kind_of_column_keeps_its_contract():
+    kinds = {type(column) for column in SCHEMA.columns.values()}
+    assert kinds == set(KINDS.values())
+    for name, column in SCHEMA.columns.items():
+        if isinstance(column, Target | Drop):
+            continue
+        count = column.n_features
+        low, high = column.ranges()
+        assert len(column.features(name)) == count == len(low) == len(high)
+        assert (low <= 0).all() and (high >= 0).all() and (high > low).all()
+        raw = column.raw().toarray()
+        assert raw.shape == (count + 1, count + 1) and np.linalg.matrix_rank(raw) == count + 1
+        assert raw[0].tolist() == [1.0] + [0.0] * count
+        assert Schema.from_toml(Schema({name: column}).to_toml()).columns[name] == column
 
 
 def test_numbers_are_scaled_cut_and_filled_as_declared():
