@@ -123,7 +123,7 @@ def test_a_spline_can_be_any_straight_line():
 
 def test_levels_are_compared_as_text_and_numbers_by_their_value():
     schema = Schema({"x": Category(["a", 1, "02", True and "yes"], other=True)})
-    cells = ["a", " a ", "A", 1, 1.0, "1", "1.0", True, 2, "2", "02", 1.5, None, "yes", object()]
+    cells = ["a", " a ", "A", 1, 1.0, "1", "1.0", True, 2, "2", "02", 1.5, None, "yes", float("inf")]
     found = dense(schema, {"x": cells}).argmax(axis=1).tolist()
     assert found == [0, 0, 4, 1, 1, 1, 1, 1, 2, 2, 2, 4, 4, 3, 4]
     without = dense(Schema({"x": Category(["a", "b"], other=False)}), {"x": ["a", "c", None]})
@@ -139,6 +139,25 @@ def test_missing_levels_mean_what_is_declared():
     assert np.isnan(null[2:]).any(axis=1).all() and not np.isnan(null[:2]).any()
     declared = dense(Schema({"x": Category(["None", "NA"], missing="null")}), {"x": ["None", "NA", "null"]})
     assert np.isnan(declared).any(axis=1).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Number(0, 1, missing="indicator"),
+        Category(["a"], missing="indicator"),
+        Ordinal(["a", "b"], missing="a"),
+        Boolean(missing="indicator"),
+        Date("2000-01-01", "2001-01-01", missing="indicator"),
+        Hashed(4, missing="indicator"),
+        Text(4, missing="indicator"),
+    ],
+)
+def test_a_cell_that_holds_an_object_makes_a_null_record_in_every_column(column):
+    schema = Schema({"x": column})
+    found = dense(schema, {"x": [object(), None, [1], b"a"]})
+    assert np.isnan(found).any(axis=1).tolist() == [True, False, True, True]
+    assert not dense(schema, {"x": [object()]}, null=False).any()
 
 
 def test_a_baseline_has_no_feature():

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from .. import strict
 from ..arrays import Vector
-from .cells import Cells
+from .cells import ABSENT, UNKNOWN, UNREAD, Cells
 from .column import MISSING, Column, Slots, one_hot, scaled, single
 
 _WORDS = {"yes": 1, "y": 1, "t": 1, "no": 0, "n": 0, "f": 0}
@@ -57,8 +57,8 @@ class Boolean(Column):
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
         codes = cells.as_codes(_CODES, stand_for_missing)
         if isinstance(self.missing, bool):
-            codes[codes == -2] = self.missing
-        bad, missing = codes == -1, codes == -2
+            codes[codes == ABSENT] = self.missing
+        bad, missing = (codes == UNKNOWN) | (codes == UNREAD), codes == ABSENT
         if self.missing == "null":
             return single(np.where(codes < 0, -1, 0), np.where(codes == 1, 1.0, -1.0), bad | missing)
         index = np.where(bad, -1, np.where(missing, 1, 0))

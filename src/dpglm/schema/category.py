@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import strict
 from ..arrays import Vector
-from .cells import Cells, key_of
+from .cells import ABSENT, UNREAD, Cells, key_of
 from .column import MISSING, Column, Slots, checked_levels, codes_of_levels, one_hot, single
 
 
@@ -75,5 +75,5 @@ class Category(Column):
         places = [kept.get(key_of(level), -1) for level in self.levels]  # -1 for the baseline
         unknown = count if self.other else -1
         absent = {"other": unknown, "null": -1, "indicator": count + self.other}[self.missing]
-        index = np.array([*places, absent, unknown])[codes]
-        return single(index, 1.0, (codes == -2) & (self.missing == "null"))
+        index = np.array([*places, -1, absent, unknown])[codes]  # codes below 0 count from the end
+        return single(index, 1.0, (codes == UNREAD) | (codes == ABSENT) & (self.missing == "null"))

@@ -44,6 +44,9 @@ class Moment(NamedTuple):
 
 
 BAD = _Bad()
+UNKNOWN, ABSENT, UNREAD = -1, -2, -3
+"""Codes of a cell whose level has none, of a missing cell, and of one that cannot be read."""
+
 Value = None | float | str | Moment | _Bad
 """What a cell holds; None if it is missing."""
 
@@ -52,6 +55,15 @@ class Read(NamedTuple):
     """What cells mean as numbers: NaN where a cell is missing or bad."""
 
     values: Vector
+    missing: Mask
+    bad: Mask
+
+
+class Texts(NamedTuple):
+    """What cells mean as texts: different texts, None for what is none, and the place of each cell's."""
+
+    texts: list[str | None]
+    places: NDArray[np.intp]
     missing: Mask
     bad: Mask
 
@@ -97,25 +109,29 @@ class Cells:
         return self._through(lambda value: _days(value, stand_for_missing))
 
     def as_codes(self, codes: dict[float | str, int], stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
-        """The code of each cell's level; -1 for a level without one, -2 for a missing cell."""
+        """The code of each cell's level, or one of UNKNOWN, ABSENT and UNREAD."""
         if self.numbers is None:
             found = [_code(value, codes, stand_for_missing) for value in self.values]
-            return np.array([*found, -2], dtype=np.intp)[self.read_places]
+            return np.array([*found, ABSENT], dtype=np.intp)[self.read_places]
         levels = np.array(sorted(key for key in codes if isinstance(key, float)))
         if self.is_time or not len(levels):
-            return np.where(np.isnan(self.numbers), -2, -1)
+            return np.where(np.isnan(self.numbers), ABSENT, UNKNOWN)
         known = np.array([codes[float(level)] for level in levels], dtype=np.intp)
         place = np.minimum(np.searchsorted(levels, self.numbers), len(levels) - 1)
-        return np.where(np.isnan(self.numbers), -2, np.where(levels[place] == self.numbers, known[place], -1))
+        seen = np.where(levels[place] == self.numbers, known[place], UNKNOWN)
+        return np.where(np.isnan(self.numbers), ABSENT, seen)
 
-    def as_texts(self, stand_for_missing: frozenset[str]) -> tuple[list[str | None], NDArray[np.intp]]:
-        """Different texts, None for missing ones, and the place of each cell's; numbers in one spelling."""
+    def as_texts(self, stand_for_missing: frozenset[str]) -> Texts:
+        """Different texts and the place of each cell's; numbers in one spelling."""
         values, places = self.values, self.read_places
         if self.numbers is not None:
             found, places = np.unique(self.numbers, return_inverse=True)
             values = [None if np.isnan(value) else Moment(value) if self.is_time else value
                       for value in found.tolist()]  # fmt: skip
-        return [*(_text(value, stand_for_missing) for value in values), None], places
+        texts = [*(_text(value, stand_for_missing) for value in values), None]
+        bad = np.array([isinstance(text, _Bad) for text in texts])[places]
+        missing = np.array([text is None for text in texts])[places]
+        return Texts([text if isinstance(text, str) else None for text in texts], places, missing, bad)
 
     def _through(self, number_of: Any) -> Read:
         """Numbers of all cells, from the number of each different value: None if missing, NaN if bad."""
@@ -230,21 +246,21 @@ def _days(value: Value, stand_for_missing: frozenset[str]) -> float | None:
 
 def _code(value: Value, codes: dict[float | str, int], stand_for_missing: frozenset[str]) -> int:
     """A declared level comes first: a text that stands for a missing value may be one."""
-    if value is None:
-        return -2
-    key = key_of(value) if isinstance(value, float | str) else None
+    if not isinstance(value, float | str):
+        return ABSENT if value is None else UNREAD
+    key = key_of(value)
     if key is not None and key in codes:
         return codes[key]
-    return -2 if isinstance(value, str) and value.strip() in stand_for_missing else -1
+    return ABSENT if isinstance(value, str) and value.strip() in stand_for_missing else UNKNOWN
 
 
-def _text(value: Value, stand_for_missing: frozenset[str]) -> str | None:
+def _text(value: Value, stand_for_missing: frozenset[str]) -> str | None | _Bad:
     """The text of a cell, a number in the spelling that all of its spellings share; None if missing."""
     if isinstance(value, Moment):
         return f"{value.days!r} days"
-    if not isinstance(value, float | str) or isinstance(value, str) and value.strip() in stand_for_missing:
+    if value is None or isinstance(value, str) and value.strip() in stand_for_missing:
         return None
-    key = key_of(value)
+    key = key_of(value) if isinstance(value, float | str) else None
     if isinstance(key, float):
         return str(int(key)) if key.is_integer() else repr(key)
-    return key
+    return BAD if key is None else key

@@ -98,8 +98,8 @@ def _peeked(cells: Cells, kind: str) -> dict[str, Any]:
     if len(seen) and not bad.any():
         ends = [str(np.datetime64("1970-01-01") + int(day)) for day in (seen.min() // 1, seen.max() // 1 + 1)]
         return {"type": "date", "low": ends[0], "high": ends[1], "missing": rule}
-    texts, places = cells.as_texts(MISSING_TEXTS)
-    levels = sorted({text for k in np.unique(places) if (text := texts[k]) is not None})
+    found = cells.as_texts(MISSING_TEXTS)
+    levels = sorted({text for k in np.unique(found.places) if (text := found.texts[k]) is not None})
     if not 0 < len(levels) <= MOST_LEVELS:
         return {"type": "hashed", "buckets": _BUCKETS}
     return {"type": "category", "levels": levels}

@@ -91,10 +91,10 @@ class Hashed(_Bucketed):
     kind: ClassVar[str] = "hashed"
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        texts, places = cells.as_texts(stand_for_missing)
-        buckets = np.array([self._absent if text is None else self.bucket(text) for text in texts])
-        absent = np.array([text is None for text in texts])[places]
-        return single(buckets[places], 1.0, absent & (self.missing == "null"))
+        texts, places, missing, bad = cells.as_texts(stand_for_missing)
+        buckets = np.array([-1 if text is None else self.bucket(text) for text in texts])
+        index = np.where(missing, self._absent, buckets[places])
+        return single(index, 1.0, bad | missing & (self.missing == "null"))
 
 
 @dataclass(frozen=True)
@@ -123,21 +123,20 @@ class Text(_Bucketed):
         return None
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Ragged:
-        texts, places = cells.as_texts(stand_for_missing)
+        texts, places, missing, bad = cells.as_texts(stand_for_missing)
         known: dict[str, int] = {}
-        found = [self._buckets_of(text, known) for text in texts]
+        found = [[] if text is None else self._buckets_of(text, known) for text in texts]
+        found.append([self.buckets] if self.missing == "indicator" else [])
         lengths = np.array([len(buckets) for buckets in found])
         edges = np.concatenate([[0], np.cumsum(lengths)])
         flat = np.fromiter((k for buckets in found for k in buckets), dtype=np.int64, count=edges[-1])
         values = np.repeat(1.0 / np.sqrt(np.maximum(lengths, 1)), lengths)
-        table = sp.csr_array((values, flat, edges), shape=(len(texts), self.n_features))
-        absent = np.array([text is None for text in texts])[places]
-        return Ragged(table[places % len(texts)], absent & (self.missing == "null"))
+        table = sp.csr_array((values, flat, edges), shape=(len(found), self.n_features))
+        rows = np.where(missing, len(texts), places % len(texts))
+        return Ragged(table[rows], bad | missing & (self.missing == "null"))
 
-    def _buckets_of(self, text: str | None, known: dict[str, int]) -> list[int]:
+    def _buckets_of(self, text: str, known: dict[str, int]) -> list[int]:
         """The different buckets of the words of a text, in order."""
-        if text is None:
-            return [self._absent] if self.missing == "indicator" else []
         words = set(_WORD.findall(text.lower()))
         for word in words.difference(known):
             known[word] = self.bucket(word)

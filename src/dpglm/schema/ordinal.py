@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from .. import strict
 from ..arrays import Vector
-from .cells import Cells, key_of
+from .cells import ABSENT, UNREAD, Cells, key_of
 from .column import MISSING, Column, Slots, checked_levels, codes_of_levels, one_hot, scaled, single
 
 
@@ -60,14 +60,12 @@ class Ordinal(Column):
         declared = codes_of_levels("levels", self.levels)
         codes = cells.as_codes(declared, stand_for_missing)
         if self.missing not in ("null", "indicator"):
-            codes[codes == -2] = declared[key_of(self.missing) or ""]
-        missing, half = codes == -2, (len(self.levels) - 1) / 2
+            codes[codes == ABSENT] = declared[key_of(self.missing) or ""]
+        missing, bad, half = codes == ABSENT, codes == UNREAD, (len(self.levels) - 1) / 2
         value = np.where(codes >= 0, (codes - half) / half, 0.0)
         if self.missing == "null":
-            return single(np.where(missing, -1, 0), value, missing)
-        return single(
-            missing.astype(np.intp), np.where(missing, 1.0, value), np.zeros(len(codes), dtype=bool)
-        )
+            return single(np.where(missing | bad, -1, 0), value, missing | bad)
+        return single(np.where(bad, -1, missing), np.where(missing, 1.0, value), bad)
 
     def raw(self) -> sp.csr_array:
         half = (len(self.levels) - 1) / 2

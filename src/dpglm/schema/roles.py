@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
-from .cells import Cells
+from .cells import UNKNOWN, Cells
 from .column import checked_levels, codes_of_levels, range_of
 
 
@@ -66,7 +66,9 @@ class Target:
         """The targets: numbers, NaN where there is none; or classes as declared, "" or NaN for no class."""
         if not self.is_class:
             return cells.as_numbers(stand_for_missing).values
-        codes = np.maximum(cells.as_codes(codes_of_levels("classes", self.classes), stand_for_missing), -1)
+        codes = np.maximum(
+            cells.as_codes(codes_of_levels("classes", self.classes), stand_for_missing), UNKNOWN
+        )
         text = isinstance(self.classes[0], str)
         labels = np.array([*self.classes, "" if text else math.nan], dtype=None if text else np.float64)
         found: Vector | NDArray[np.str_] = labels[codes]
