@@ -1,7 +1,9 @@
 """A schema: what it declares, encodes and bounds."""
 
 import math
+from decimal import Decimal
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from dpglm import Stream
 from dpglm.schema import Boolean, Category, Date, Drop, Hashed, Number, Ordinal, Schema, Target, Text
 from dpglm.schema.toml import KINDS
 
@@ -158,6 +161,75 @@ def test_a_cell_that_holds_an_object_makes_a_null_record_in_every_column(column)
     found = dense(schema, {"x": [object(), None, [1], b"a"]})
     assert np.isnan(found).any(axis=1).tolist() == [True, False, True, True]
     assert not dense(schema, {"x": [object()]}, null=False).any()
+
+
+MASKED = np.ma.MaskedArray([1.0, 7.0, 2.0], mask=[0, 1, 0])
+NUMBERS = {
+    "array": np.array([1, np.nan, 2]),
+    "single precision": np.array([1, np.nan, 2], dtype=np.float32),
+    "masked": MASKED,
+    "masked objects": np.ma.MaskedArray(["1", "x", "2"], mask=[0, 1, 0], dtype=object),
+    "text": np.array(["1", "", "2.0"]),
+    "nullable": pd.Series([1, None, 2], dtype="Int64"),
+    "sparse": pd.Series(pd.arrays.SparseArray([1.0, np.nan, 2.0])),
+    "categories": pd.Series([1, None, 2], dtype="category"),
+    "Arrow in pandas": pd.Series([1, None, 2], dtype="int8[pyarrow]"),
+    "decimals": pa.array([Decimal("1.00"), None, Decimal("2.00")]),
+    "chunks": pa.chunked_array([pa.array([1.0]), pa.array([None, 2.0])]),
+    "dictionaries": pa.chunked_array(
+        [pa.array(["1"]).dictionary_encode(), pa.array([None], pa.string()).dictionary_encode(),
+         pa.array(["2"]).dictionary_encode()]
+    ),
+    "views": pa.array(["1", None, "2"]).cast(pa.string_view()),
+    "polars": pl.Series([1, None, 2]),
+    "polars objects": pl.Series([1, None, Decimal(2)], dtype=pl.Object),
+    "polars categories": pl.Series(["1", None, "2"], dtype=pl.Categorical),
+}  # fmt: skip
+
+
+COLUMNS = [
+    kind(*facts, missing="indicator")
+    for kind, facts in ((Number, (0, 2)), (Category, ([1, 2],)), (Hashed, (8,)), (Ordinal, ([0, 1, 2],)))
+]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.kind)
+def test_every_type_of_numbers_means_the_same(name, column):
+    schema = Schema({"x": column})
+    np.testing.assert_array_equal(dense(schema, {"x": NUMBERS[name]}), dense(schema, {"x": [1, None, 2]}))
+
+
+def test_columns_without_values_are_missing_and_columns_without_cells_are_refused():
+    schema = Schema({"x": Category(["a"], missing="indicator")})
+    none, one = pa.array([None], pa.string()), pa.array(["a"])
+    empty = pa.chunked_array([none.dictionary_encode(), one.dictionary_encode()])
+    levels = pd.Series([None] * 2, dtype="category")
+    for column in (pa.nulls(2), [None, None], np.array([np.nan, np.nan]), levels):
+        assert dense(schema, {"x": column}).tolist() == [[0, 0, 1]] * 2
+    assert dense(schema, {"x": empty}).tolist() == [[0, 0, 1], [1, 0, 0]]
+    with pytest.raises(ValueError, match="names that are text"):
+        schema.encode(pd.DataFrame([[1]]))
+    with pytest.raises(ValueError, match="column 'x' has type"):
+        schema.encode({"x": np.zeros((2, 2))})
+    with pytest.raises(ValueError, match="column 'x' has type"):
+        schema.encode({"x": np.zeros(2, dtype="m8[s]")})
+    with pytest.raises(ValueError, match="column 'x' has type list"):
+        schema.encode({"x": "text"})
+
+
+def test_the_encoder_takes_tables_that_are_read_block_by_block():
+    raw = frame(60).drop(columns="rent")
+    encoder, whole = SCHEMA.encoder(), SCHEMA.encode(raw)
+    lazy = encoder.fit(pl.LazyFrame(raw)).transform(pl.LazyFrame(raw))
+    assert same_bits(sp.vstack([rows for rows, _ in lazy.blocks()], format="csr"), whole)
+    spread = dd.from_pandas(raw, npartitions=2)
+    found = encoder.fit(spread).transform(spread).compute()
+    np.testing.assert_array_equal(found.toarray(), whole.toarray())
+    stream = Stream(lambda: [raw], 60, 12)
+    assert encoder.fit(stream).transform(stream).shape == whole.shape
+    with pytest.raises(ValueError, match="come with targets"):
+        list(encoder.transform(Stream(lambda: [(raw, [1])], 60, 12)).blocks())
 
 
 def test_a_baseline_has_no_feature():
