@@ -15,7 +15,7 @@ FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.r
 CORE = {
     "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "inference",
     "kernels", "losses", "mechanisms", "penalties", "plan", "privacy", "problem", "progress", "queries",
-    "solvers", "strict", "tables",
+    "schema", "solvers", "strict", "tables",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators"}
 ROOT = "dpglm"  # the names that the package itself exports
@@ -42,6 +42,7 @@ MAY_IMPORT = {
     "data": {"bounds", "entries", "kernels", "losses", "progress", "tables"},
     "queries": {"bounds", "data", "kernels", "losses", "mechanisms", "penalties", "privacy", "tables"},
     "mechanisms": {"accounting", "kernels", "privacy"},
+    "schema": {"bounds", "data"},
     "problem": {"losses", "penalties", "bounds"},
     "plan": {"mechanisms", "accounting", "privacy", "display"},
     "curator": {"data", "queries", "mechanisms", "accounting", "privacy", "progress"},
@@ -52,7 +53,9 @@ MAY_IMPORT = {
     "estimators": SKIN,
     "audit": SKIN | {ROOT},
     "testing": SKIN | {ROOT},
-    "cli": SKIN | {"audit", ROOT},
+    "commands": SKIN,
+    "cli": SKIN | {"audit", "commands", ROOT},
+    "__main__": {"cli"},
     "demo": SKIN | {ROOT},
     ROOT: SKIN,
 }  # fmt: skip
@@ -60,7 +63,9 @@ MAY_IMPORT = {
 LIBRARIES = {
     "numba": lambda path: path.as_posix() in ("dpglm/kernels/compiled.py", "dpglm/kernels/lanes.py"),
     "llvmlite": lambda path: path.as_posix() == "dpglm/kernels/lanes.py",
-    "sklearn": lambda path: layer_of(path) in {"estimators", "datasets", "demo"},
+    "sklearn": lambda path: (
+        layer_of(path) in {"estimators", "datasets", "demo"} or path.as_posix() == "dpglm/schema/encoder.py"
+    ),
     "dask": lambda path: path.as_posix().startswith("dpglm/data/cluster/"),
     "distributed": lambda path: path.as_posix().startswith("dpglm/data/cluster/"),
     "pyarrow": lambda path: path.as_posix() in {"dpglm/data/arrow.py", "dpglm/data/arrow_stream.py"},
@@ -174,6 +179,8 @@ BAD = [
     ("dpglm/kernels/coordinate.py", "from ..losses import Logistic"),
     ("dpglm/kernels/coordinate.py", "from ..errors import DpglmError"),
     ("dpglm/losses/huber.py", "from sklearn.linear_model import HuberRegressor"),
+    ("dpglm/schema/schema.py", "from sklearn.base import BaseEstimator"),
+    ("dpglm/schema/schema.py", "from ..estimators import LogisticRegression"),
     ("dpglm/data/chunked.py", "import dask.array"),
     ("dpglm/data/arrow.py", "import pyarrow"),
     ("dpglm/data/columnar.py", "def f():\n    import pyarrow"),

@@ -13,13 +13,15 @@ from .estimators import (
     LinearSVR,
     LogisticRegression,
     Ridge,
+    make_private_pipeline,
 )
 from .privacy import Budget, Guarantee, Neighbours
+from .schema import Schema
 
 __version__ = "0.2.0"
 
 __all__ = [
     "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "Guarantee",
     "Lasso", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "Neighbours", "Ridge",
-    "Stream",
+    "Schema", "Stream", "make_private_pipeline",
 ]  # fmt: skip

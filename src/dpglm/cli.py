@@ -1,4 +1,4 @@
-"""The command line: ``dpglm audit``."""
+"""The command line: ``dpglm audit``, and the commands of ``dpglm.commands``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ except ModuleNotFoundError:
 
 from .audit import Report, audit, audit_registry
 from .audit.findings import COLUMNS
+from .commands import tables
 
 app = typer.Typer(add_completion=False, help="Differentially private generalized linear models.")
+
+tables.add_to(app)
 
 _WIDE = 180
 

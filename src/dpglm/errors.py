@@ -7,6 +7,7 @@
     ├── NotReleased         a fit did not release what is asked for   (also an AttributeError)
     ├── PlanMismatch        a run released something other than its plan
     ├── SourceChanged       a source gave other records than in the pass before
+    ├── UnreadableFile      a file is not what its name says   (also a ValueError)
     ├── UnsupportedProblem  a solver cannot serve the problem   (also a ValueError)
     └── WorkerDiffers       a worker computes other numbers than the driver
 
@@ -34,6 +35,10 @@ class PlanMismatch(DpglmError):
 
 class SourceChanged(DpglmError):
     """A source that is read several times did not give the same records each time, so the fit is refused."""
+
+
+class UnreadableFile(DpglmError, ValueError):
+    """A file is not there, or its content is not what its name says."""
 
 
 class UnsupportedProblem(DpglmError, ValueError):

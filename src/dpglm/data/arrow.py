@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from ..errors import UnreadableFile
 from .columnar import Columnar, typed
 from .stream import asked
 
@@ -93,6 +96,37 @@ def _scanned(scannable: Any, names: list[str], rows: int, **options: Any) -> Ite
         columns=names, batch_size=rows, batch_readahead=1, fragment_readahead=1, **options
     )
     yield from scanner.to_batches()
+
+
+def opened(path: Path, kind: str) -> Columnar:
+    """The source of a Parquet or Arrow file."""
+    try:
+        from pyarrow import dataset
+    except ImportError:
+        raise UnreadableFile(f"the file {path.name!r} needs pyarrow: pip install 'dpglm[arrow]'") from None
+    source = None
+    with suppress(Exception):  # an engine may raise anything, and quote what it reads
+        source = recognised(dataset.dataset(path, format=kind))
+    if source is None:
+        raise UnreadableFile(f"the file {path.name!r} cannot be read as {kind}")
+    return source
+
+
+def split(text: str, names: list[str], separator: str) -> Any:
+    """Lines of cells, none of which has quotes, as a table of texts; None without pyarrow."""
+    try:
+        from pyarrow import BufferReader, csv, string
+    except ImportError:
+        return None
+    content = text.encode("utf-8", "replace")
+    return csv.read_csv(
+        BufferReader(content),
+        csv.ReadOptions(column_names=names, use_threads=False, block_size=len(content) + 1),
+        csv.ParseOptions(delimiter=separator, quote_char=False, double_quote=False, ignore_empty_lines=False),
+        csv.ConvertOptions(
+            column_types=dict.fromkeys(names, string()), null_values=[], strings_can_be_null=False
+        ),
+    )
 
 
 def recognised(X: object) -> Columnar | None:

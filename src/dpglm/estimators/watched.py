@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from .. import progress
 from ..plan import Plan
+from .leaks import warn_of_learning_steps
 
 Model = TypeVar("Model")
 Data = ParamSpec("Data")
@@ -34,6 +35,7 @@ def all_or_nothing(
 
     @wraps(fit)
     def whole(self: Model, /, *data: Data.args, **names: Data.kwargs) -> Model:
+        warn_of_learning_steps(self)
         before = dict(vars(self))
         try:
             return fit(self, *data, **names)

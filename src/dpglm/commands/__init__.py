@@ -1,0 +1,1 @@
+"""Commands of the shell, one file for each group of them."""

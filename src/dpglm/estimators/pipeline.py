@@ -1,0 +1,235 @@
+"""A schema and an estimator as one model of raw tables."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from ..arrays import Vector
+from ..data.cluster import by_blocks, is_dask
+from ..data.stream import Source
+from ..inference import INTERCEPT, Coefficients
+from ..plan import Plan
+from ..schema import RawCoefficients, Schema
+from ..schema.encoder import encoded
+from ..schema.source import EncodedTable
+from .base import PrivateGLM
+from .inference import Inference
+from .inputs import Labels
+from .watched import all_or_nothing
+
+
+def make_private_pipeline(schema: Schema, estimator: PrivateGLM) -> PrivatePipeline:
+    """A model of raw tables: the schema encodes them, states the bounds and the target; the estimator fits.
+
+    Parameters
+    ----------
+    schema : Schema
+    estimator : estimator of dpglm
+        Without bounds and classes of its own: the schema gives them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpglm import LogisticRegression, make_private_pipeline
+    >>> from dpglm.schema import Category, Number, Schema, Target
+    >>> schema = Schema(
+    ...     {
+    ...         "age": Number(18, 90),
+    ...         "job": Category(["clerk", "nurse"]),
+    ...         "home": Target(classes=["rented", "owned"]),
+    ...     }
+    ... )
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.uniform(18, 90, 5_000)
+    >>> table = {"age": age, "job": ["nurse"] * 5_000, "home": np.where(age > 50, "owned", "rented")}
+    >>> model = make_private_pipeline(schema, LogisticRegression(epsilon=1.0)).fit(table)
+    >>> model.predict({"age": [20, 80], "job": ["clerk", None]}).tolist()
+    ['rented', 'owned']
+    """
+    return PrivatePipeline(schema, estimator)
+
+
+def _fitted_has(name: str) -> Any:
+    return available_if(lambda self: hasattr(self.estimator, name))
+
+
+class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
+    """A schema and an estimator as one model of raw tables; see `make_private_pipeline`.
+
+    Encoding uses declared facts only, so the promise of the estimator holds for raw records: a raw record
+    that is changed to anything changes one encoded record.
+
+    Parameters
+    ----------
+    schema : Schema
+    estimator : estimator of dpglm
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator, whose features are those of the schema.
+    plan_ : Plan
+        What was released and how it was priced.
+    privacy_ : Guarantee
+        The promise; print it.
+    classes_ : array
+        The classes of a classifier.
+    """
+
+    def __init__(self, schema: Schema, estimator: PrivateGLM) -> None:
+        self.schema = schema
+        self.estimator = estimator
+
+    @all_or_nothing
+    def fit(self, X: object, y: None = None) -> Self:
+        """Fit to the private records of a raw table, which holds the target, too.
+
+        Parameters
+        ----------
+        X : raw table
+            A data frame of pandas or polars, an Arrow table or a dict of arrays; or a table that is read
+            block by block: a pyarrow data set, a polars LazyFrame, a DuckDB relation, a Dask data frame, or a
+            `dpglm.Stream` of data frames.
+        y : None
+            The schema names the column of the targets.
+        """
+        if y is not None:
+            raise ValueError("y must be left out: the schema names the column that holds the targets")
+        model = self._prepared()
+        if is_dask(X):
+            model.fit(encoded(self.schema, X), by_blocks(self.schema.read_target, X))
+        else:
+            rows, target = (X.rows, X.target) if isinstance(X, EncodedTable) else self._read(X)
+            model.fit(rows, target)
+        self.estimator_ = model
+        self.plan_ = model.plan_
+        public = {**model.privacy_.public, "schema": self.stated_schema}
+        self.privacy_ = replace(model.privacy_, public=public)
+        if hasattr(model, "classes_"):
+            self.classes_ = model.classes_
+        return self
+
+    def _read(self, X: object) -> tuple[Any, Any]:
+        rows = encoded(self.schema, X, targets=True)
+        return rows, None if isinstance(rows, Source) else self.schema.read_target(X)
+
+    def _prepared(self) -> PrivateGLM:
+        """The estimator with the facts that the schema states."""
+        if not isinstance(self.schema, Schema):
+            raise ValueError(f"schema must be a dpglm.schema.Schema, got a {type(self.schema).__name__}")
+        if not isinstance(self.estimator, PrivateGLM):
+            raise ValueError(f"estimator must be one of dpglm, got a {type(self.estimator).__name__}")
+        schema, labels = self.schema, is_classifier(self.estimator)
+        if schema.target is None:
+            raise ValueError("the schema must declare a target: Target(low, high) or Target(classes=[...])")
+        if labels != (schema.classes is not None):
+            declared = "a range" if schema.classes is None else "classes"
+            raise ValueError(
+                f"the schema declares {declared} for target {schema.target!r}, "
+                f"{type(self.estimator).__name__} needs {'classes' if labels else 'a range'}"
+            )
+        for name in ("bounds", "classes"):
+            if getattr(self.estimator, name, None) is not None:
+                raise ValueError(f"the schema gives {name}: leave them out of the estimator")
+        facts = {"bounds": schema.bounds()} | ({"classes": schema.classes} if labels else {})
+        model: PrivateGLM = clone(self.estimator).set_params(**facts)
+        return model
+
+    @property
+    def stated_schema(self) -> str:
+        """What the promise says of the schema."""
+        digest = hashlib.sha256(self.schema.to_toml().encode()).hexdigest()
+        return f"{len(self.schema.columns)} declared columns, SHA-256 {digest}"
+
+    def plan(self, n_samples: int, *, resident: bool = True) -> Plan:
+        """The whole plan of a fit to a table of this many records, without any data.
+
+        Parameters
+        ----------
+        n_samples : int
+        resident : bool
+            Whether the table will be in memory; False for one that is read anew in every pass.
+        """
+        model: Any = self._prepared()
+        plan: Plan = model.plan(n_samples, self.schema.n_features, resident=resident)
+        return plan
+
+    def _encoded(self, X: object) -> Any:
+        """Rows to predict: a cell that cannot be read counts as 0, so that every row has a prediction."""
+        check_is_fitted(self)
+        return encoded(self.schema, X, null=False)
+
+    def predict(self, X: object) -> Labels:
+        """The prediction for each row of a raw table, which need not have the target."""
+        predicted: Labels = self.estimator_.predict(self._encoded(X))
+        return predicted
+
+    @_fitted_has("decision_function")
+    def decision_function(self, X: object) -> Vector:
+        """Margins of each row of a raw table."""
+        margins: Vector = self.estimator_.decision_function(self._encoded(X))
+        return margins
+
+    @_fitted_has("predict_proba")
+    def predict_proba(self, X: object) -> Vector:
+        """Probability of each class for each row of a raw table."""
+        probabilities: Vector = self.estimator_.predict_proba(self._encoded(X))
+        return probabilities
+
+    def score(self, X: object, y: None = None) -> float:
+        """Accuracy of a classifier, R² of a regressor, on a raw table with its target; **not private**."""
+        check_is_fitted(self)
+        schema = self.schema
+        if is_dask(X):
+            return float(self.estimator_.score(self._encoded(X), by_blocks(schema.read_target, X)))
+        rows = encoded(schema, X, targets=True, null=False)
+        return float(self.estimator_.score(rows, None if isinstance(rows, Source) else schema.read_target(X)))
+
+    def raw_coefficients(self) -> RawCoefficients | list[RawCoefficients]:
+        """Coefficients in the units of the raw columns; with more than two classes a list, one for each."""
+        check_is_fitted(self)
+        rows, intercepts = self.estimator_._rows_of_coef(), np.ravel(self.estimator_.intercept_)
+        found = [self.schema.raw_coefficients(w, b) for w, b in zip(rows, intercepts, strict=True)]
+        return found[0] if len(found) == 1 else found
+
+    def _blocks(self, asked: str) -> tuple[Coefficients, ...]:
+        """Coefficients with their errors in the units of the raw columns."""
+        check_is_fitted(self)
+        return tuple(map(partial(_in_raw_units, self.schema), self.estimator_._blocks(asked)))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = self.estimator.__sklearn_tags__()
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+def _in_raw_units(schema: Schema, block: Coefficients) -> Coefficients:
+    """Coefficients of raw features, then the intercept; without one in the fit, 0 takes its place."""
+    T = schema.raw_map
+    missing = T.shape[0] - len(block.values)
+    padded = sp.eye_array(T.shape[0]).tocsr()[: len(block.values)]
+    raw = (padded @ T).toarray() if missing else T.toarray()
+    return replace(
+        block,
+        names=(*schema.features, INTERCEPT),
+        values=raw.T @ block.values,
+        covariance=_moved(raw, block.covariance, block.determined),
+        privacy=_moved(raw, block.privacy, block.determined),
+    )
+
+
+def _moved(raw: Vector, covariance: Vector, determined: bool) -> Vector:
+    return raw.T @ covariance @ raw if determined else np.zeros((raw.shape[1],) * 2)

@@ -1,0 +1,17 @@
+"""Declared facts about raw columns, and how they become features of bounded norm."""
+
+from .boolean import Boolean
+from .category import Category
+from .coefficients import RawCoefficients
+from .column import Column
+from .date import Date
+from .hashed import Hashed, Text
+from .number import Number
+from .ordinal import Ordinal
+from .roles import Drop, Target
+from .schema import Schema
+
+__all__ = [
+    "Boolean", "Category", "Column", "Date", "Drop", "Hashed", "Number", "Ordinal", "RawCoefficients",
+    "Schema", "Target", "Text",
+]  # fmt: skip

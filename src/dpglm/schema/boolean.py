@@ -1,0 +1,68 @@
+"""Columns of truth values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import strict
+from ..arrays import Vector
+from .cells import ABSENT, UNKNOWN, UNREAD, Cells
+from .column import MISSING, Column, Slots, one_hot, scaled, single
+
+_WORDS = {"yes": 1, "y": 1, "t": 1, "no": 0, "n": 0, "f": 0}
+_CODES: dict[float | str, int] = {1.0: 1, 0.0: 0} | {
+    spelt: code for word, code in _WORDS.items() for spelt in (word, word.capitalize(), word.upper())
+}
+
+
+@dataclass(frozen=True)
+class Boolean(Column):
+    """A truth value: one feature, 1 for true and -1 for false.
+
+    Cells are truth values, 1 and 0, or the texts true, false, yes, no, t, f, y and n.
+
+    Parameters
+    ----------
+    missing : "null", "indicator" or bool
+        What a missing value means: its record counts for nothing; or a feature of its own is 1; or it is this
+        truth value.
+    weight : float
+        As in all columns: largest norm of the features.
+    """
+
+    missing: str | bool = "null"
+
+    kind: ClassVar[str] = "boolean"
+
+    def check(self) -> None:
+        if not isinstance(self.missing, bool):
+            strict.one_of("missing", self.missing, ("null", "indicator"))
+
+    def features(self, name: str) -> list[str]:
+        return [name, f"{name} ({MISSING})"] if self.missing == "indicator" else [name]
+
+    @property
+    def n_features(self) -> int:
+        return 1 + (self.missing == "indicator")
+
+    def ranges(self) -> tuple[Vector, Vector]:
+        low, high = one_hot(self.n_features)
+        low[0] = -1.0
+        return low, high
+
+    def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
+        codes = cells.as_codes(_CODES, stand_for_missing)
+        if isinstance(self.missing, bool):
+            codes[codes == ABSENT] = self.missing
+        bad, missing = (codes == UNKNOWN) | (codes == UNREAD), codes == ABSENT
+        if self.missing == "null":
+            return single(np.where(codes < 0, -1, 0), np.where(codes == 1, 1.0, -1.0), bad | missing)
+        index = np.where(bad, -1, np.where(missing, 1, 0))
+        return single(index, np.where((codes == 1) | missing, 1.0, -1.0), bad)
+
+    def raw(self) -> sp.csr_array:
+        return scaled(0.5, 0.5, self.missing == "indicator")

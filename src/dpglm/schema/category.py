@@ -1,0 +1,79 @@
+"""Columns of a few declared levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .. import strict
+from ..arrays import Vector
+from .cells import ABSENT, UNREAD, Cells, key_of
+from .column import MISSING, Column, Slots, checked_levels, codes_of_levels, one_hot, single
+
+
+@dataclass(frozen=True)
+class Category(Column):
+    """One of several declared levels: a feature for each, which is 0 or 1.
+
+    A level is compared as text, without spaces around it; a level that is a number is compared as a number,
+    so that 1, 1.0 and "1" are the same.
+
+    Parameters
+    ----------
+    levels : sequence of text, numbers or truth values
+        From a data dictionary, never from the values of the column.
+    other : bool
+        Whether all other levels share a feature; without it they are a row of zeros.
+    missing : "other", "null" or "indicator"
+        What a missing value means: another level; or its record counts for nothing; or a feature of its own
+        is 1.
+    baseline : text, number or truth value, optional
+        A level without a feature, against which the others are compared: intervals need one.
+    weight : float
+        As in all columns: largest norm of the features.
+    """
+
+    levels: Sequence[object]
+    other: bool = True
+    missing: str = "other"
+    baseline: object = None
+
+    kind: ClassVar[str] = "category"
+
+    def check(self) -> None:
+        object.__setattr__(self, "levels", checked_levels("levels", self.levels))
+        strict.flag("other", self.other)
+        strict.one_of("missing", self.missing, ("other", "null", "indicator"))
+        codes = codes_of_levels("levels", self.levels)
+        if self.baseline is not None and key_of(self.baseline) not in codes:
+            raise strict.wrong("baseline", self.baseline, "one of the levels")
+
+    @property
+    def _kept(self) -> list[object]:
+        """The levels that have a feature."""
+        base = None if self.baseline is None else key_of(self.baseline)
+        return [level for level in self.levels if base is None or key_of(level) != base]
+
+    def features(self, name: str) -> list[str]:
+        names = [f"{name}={level}" for level in self._kept]
+        names += [f"{name} (other)"] if self.other else []
+        return names + ([f"{name} ({MISSING})"] if self.missing == "indicator" else [])
+
+    @property
+    def n_features(self) -> int:
+        return len(self._kept) + self.other + (self.missing == "indicator")
+
+    def ranges(self) -> tuple[Vector, Vector]:
+        return one_hot(self.n_features)
+
+    def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
+        codes = cells.as_codes(codes_of_levels("levels", self.levels), stand_for_missing)
+        kept, count = {key_of(level): k for k, level in enumerate(self._kept)}, len(self._kept)
+        places = [kept.get(key_of(level), -1) for level in self.levels]  # -1 for the baseline
+        unknown = count if self.other else -1
+        absent = {"other": unknown, "null": -1, "indicator": count + self.other}[self.missing]
+        index = np.array([*places, -1, absent, unknown])[codes]  # codes below 0 count from the end
+        return single(index, 1.0, (codes == UNREAD) | (codes == ABSENT) & (self.missing == "null"))

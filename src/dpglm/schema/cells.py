@@ -1,0 +1,266 @@
+"""The cells of a raw column, each read by itself: what one cell holds changes no other record.
+
+A cell is missing (null, NaN, empty text, or a text that stands for a missing value), or it holds a number, a
+text or a moment. Whether a program has read a column as numbers or as text makes no difference: a text that
+is a number counts as that number, and truth values count as 1 and 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Vector
+
+Mask = NDArray[np.bool_]
+
+MISSING_TEXTS = frozenset(
+    ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A",
+     "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
+)  # fmt: skip
+"""Texts that count as missing in every schema: those that pandas reads as missing."""
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?", re.ASCII)
+_TRUTHS = {"true": 1.0, "false": 0.0}
+_SIMPLE = frozenset([str, int, float, type(None)])
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Bad:
+    """What is neither missing nor a number, a text or a moment."""
+
+
+class Moment(NamedTuple):
+    """A moment in days since 1970 began in UTC."""
+
+    days: float
+
+
+BAD = _Bad()
+UNKNOWN, ABSENT, UNREAD = -1, -2, -3
+"""Codes of a cell whose level has none, of a missing cell, and of one that cannot be read."""
+
+Value = None | float | str | Moment | _Bad
+"""What a cell holds; None if it is missing."""
+
+
+class Read(NamedTuple):
+    """What cells mean as numbers: NaN where a cell is missing or bad."""
+
+    values: Vector
+    missing: Mask
+    bad: Mask
+
+
+class Texts(NamedTuple):
+    """What cells mean as texts: different texts, None for what is none, and the place of each cell's."""
+
+    texts: list[str | None]
+    places: NDArray[np.intp]
+    missing: Mask
+    bad: Mask
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A raw column: numbers or days, NaN where missing; or different values, and the place of each cell's.
+
+    Parameters
+    ----------
+    numbers : array of float64, optional
+    is_time : bool
+        Whether the numbers are days since 1970.
+    values : sequence, optional
+        What some cells hold, in any order and also twice.
+    places : array of int, optional
+        For each cell the index of its value; -1 where it is missing.
+    """
+
+    numbers: Vector | None = None
+    is_time: bool = False
+    values: Sequence[Value] = ()
+    places: NDArray[np.intp] | None = None
+
+    def __len__(self) -> int:
+        return len(self.numbers if self.numbers is not None else self.read_places)
+
+    @property
+    def read_places(self) -> NDArray[np.intp]:
+        """The place of each cell's value."""
+        return np.empty(0, dtype=np.intp) if self.places is None else self.places
+
+    def as_numbers(self, stand_for_missing: frozenset[str]) -> Read:
+        """Cells as numbers; a moment is none."""
+        if self.numbers is not None:
+            return _read(self.numbers, np.full(len(self), self.is_time))
+        return self._through(lambda value: _number(value, stand_for_missing))
+
+    def as_days(self, stand_for_missing: frozenset[str]) -> Read:
+        """Cells as days since 1970: moments, and texts of ISO 8601."""
+        if self.numbers is not None:
+            return _read(self.numbers, np.full(len(self), not self.is_time))
+        return self._through(lambda value: _days(value, stand_for_missing))
+
+    def as_codes(self, codes: dict[float | str, int], stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
+        """The code of each cell's level, or one of UNKNOWN, ABSENT and UNREAD."""
+        if self.numbers is None:
+            found = [_code(value, codes, stand_for_missing) for value in self.values]
+            return np.array([*found, ABSENT], dtype=np.intp)[self.read_places]
+        levels = np.array(sorted(key for key in codes if isinstance(key, float)))
+        if self.is_time or not len(levels):
+            return np.where(np.isnan(self.numbers), ABSENT, UNKNOWN)
+        known = np.array([codes[float(level)] for level in levels], dtype=np.intp)
+        place = np.minimum(np.searchsorted(levels, self.numbers), len(levels) - 1)
+        seen = np.where(levels[place] == self.numbers, known[place], UNKNOWN)
+        return np.where(np.isnan(self.numbers), ABSENT, seen)
+
+    def as_texts(self, stand_for_missing: frozenset[str]) -> Texts:
+        """Different texts and the place of each cell's; numbers in one spelling."""
+        values, places = self.values, self.read_places
+        if self.numbers is not None:
+            found, places = np.unique(self.numbers, return_inverse=True)
+            values = [None if np.isnan(value) else Moment(value) if self.is_time else value
+                      for value in found.tolist()]  # fmt: skip
+        texts = [*(_text(value, stand_for_missing) for value in values), None]
+        bad = np.array([isinstance(text, _Bad) for text in texts])[places]
+        missing = np.array([text is None for text in texts])[places]
+        return Texts([text if isinstance(text, str) else None for text in texts], places, missing, bad)
+
+    def _through(self, number_of: Any) -> Read:
+        """Numbers of all cells, from the number of each different value: None if missing, NaN if bad."""
+        found = [number_of(value) for value in self.values]
+        missing = np.array([*(number is None for number in found), True])
+        numbers = np.array([*(np.nan if number is None else number for number in found), np.nan])
+        bad = ~missing & ~np.isfinite(numbers)
+        numbers[bad] = np.nan
+        places = self.read_places
+        return Read(numbers[places], missing[places], bad[places])
+
+
+def key_of(level: object) -> float | str | None:
+    """What a level is compared by: a number, or a text without spaces around it; None if it is neither."""
+    value = value_of(level)
+    if isinstance(value, str):
+        number = _parsed(value.strip())
+        return value.strip() if number is None else number
+    return value if isinstance(value, float) and np.isfinite(value) else None
+
+
+def coded(entries: Sequence[object]) -> Cells:
+    """Cells of Python objects, each judged by itself."""
+    if _SIMPLE.issuperset(set(map(type, entries))):  # of these, values that are equal mean the same
+        index = {entry: k for k, entry in enumerate(dict.fromkeys(entries))}
+        places = np.fromiter(map(index.__getitem__, entries), dtype=np.intp, count=len(entries))
+        return Cells(values=[value_of(entry) for entry in index], places=places)
+    return Cells(values=[value_of(entry) for entry in entries], places=np.arange(len(entries)))
+
+
+def value_of(entry: Any) -> Value:
+    """What an entry holds, by its type."""
+    kind = type(entry)
+    try:
+        if kind is str:
+            return str(entry)
+        if entry is None or kind.__name__ in ("NaTType", "NAType"):
+            return None
+        if issubclass(kind, np.datetime64):
+            entry, kind = entry.astype("datetime64[us]").item(), datetime
+            if entry is None:
+                return None
+        if issubclass(kind, np.generic):
+            entry = entry.item()
+            kind = type(entry)
+        if issubclass(kind, str):
+            return str(entry)
+        if issubclass(kind, bool | int | float | Decimal):
+            number = float(entry)
+            return None if np.isnan(number) else number
+        if issubclass(kind, datetime):
+            return _moment(entry)
+        if issubclass(kind, date):
+            return _moment(datetime.combine(entry, time()))
+    except Exception:  # an object may raise anything; whatever it is, its record alone is concerned
+        pass
+    return BAD
+
+
+def days_since_epoch(count: NDArray[np.int64], units_a_day: int) -> Vector:
+    """Days of a count of shorter units: the same double for the same moment in every unit."""
+    whole, rest = np.divmod(count, units_a_day)
+    days: Vector = whole + rest / units_a_day
+    return days
+
+
+def _moment(moment: datetime) -> Moment:
+    stated = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    since = stated - _EPOCH
+    return Moment(since.days + (since.seconds * 1_000_000 + since.microseconds) / 86_400_000_000)
+
+
+def _read(numbers: Vector, wrong: Mask) -> Read:
+    missing = np.isnan(numbers)
+    bad = (np.isinf(numbers) | wrong) & ~missing
+    return Read(np.where(bad, np.nan, numbers), missing, bad)
+
+
+def _parsed(text: str) -> float | None:
+    """The number that a text is; None if it is none that is finite."""
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        return number if np.isfinite(number) else None
+    return _TRUTHS.get(text.lower())
+
+
+def _number(value: Value, stand_for_missing: frozenset[str]) -> float | None:
+    if isinstance(value, str):
+        text = value.strip()
+        if text in stand_for_missing:
+            return None
+        number = _parsed(text)
+        return np.nan if number is None else number
+    if value is None or isinstance(value, float):
+        return value
+    return np.nan
+
+
+def _days(value: Value, stand_for_missing: frozenset[str]) -> float | None:
+    if isinstance(value, str):
+        text = value.strip()
+        if text in stand_for_missing:
+            return None
+        try:
+            return _moment(datetime.fromisoformat(text)).days
+        except (ValueError, OverflowError):
+            return np.nan
+    if value is None:
+        return None
+    return value.days if isinstance(value, Moment) else np.nan
+
+
+def _code(value: Value, codes: dict[float | str, int], stand_for_missing: frozenset[str]) -> int:
+    """A declared level comes first: a text that stands for a missing value may be one."""
+    if not isinstance(value, float | str):
+        return ABSENT if value is None else UNREAD
+    key = key_of(value)
+    if key is not None and key in codes:
+        return codes[key]
+    return ABSENT if isinstance(value, str) and value.strip() in stand_for_missing else UNKNOWN
+
+
+def _text(value: Value, stand_for_missing: frozenset[str]) -> str | None | _Bad:
+    """The text of a cell, a number in the spelling that all of its spellings share; None if missing."""
+    if isinstance(value, Moment):
+        return f"{value.days!r} days"
+    if value is None or isinstance(value, str) and value.strip() in stand_for_missing:
+        return None
+    key = key_of(value) if isinstance(value, float | str) else None
+    if isinstance(key, float):
+        return str(int(key)) if key.is_integer() else repr(key)
+    return BAD if key is None else key

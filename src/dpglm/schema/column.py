@@ -1,0 +1,171 @@
+"""What all kinds of columns share: how a raw column becomes features of bounded norm."""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .. import strict
+from ..arrays import Vector
+from .cells import Cells, Mask
+
+MOMENTS = re.compile(r"(timestamp|date)", re.IGNORECASE)
+"""Names of types whose values are moments."""
+
+NEVER = re.compile(r"(?!)")
+
+MISSING = "missing"
+
+
+class Slots(NamedTuple):
+    """Features of records: in each slot the place of a feature, -1 for none, and its value.
+
+    The Euclidean norm of the values of a record is at most 1. A null record counts for nothing.
+    """
+
+    places: NDArray[np.int32]
+    value: Vector
+    null: Mask
+
+
+class Ragged(NamedTuple):
+    """Features of records, of which each has another number: a CSR table, and the null records."""
+
+    table: sp.csr_array
+    null: Mask
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column(ABC):
+    """A declared column that becomes one or more features.
+
+    Parameters
+    ----------
+    weight : float
+        Largest norm of this column's features in a row; 1 for every column is a good choice. Noise is scaled
+        to the norm of all columns together.
+    """
+
+    weight: float = 1.0
+
+    kind: ClassVar[str]
+    refused: ClassVar[re.Pattern[str]] = MOMENTS
+    """Names of types that no cell of such a column can have."""
+
+    def __post_init__(self) -> None:
+        strict.keep(self, weight=strict.positive)
+        self.check()
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse what cannot be declared."""
+
+    @abstractmethod
+    def features(self, name: str) -> list[str]:
+        """Names of the features of a column of this name."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots | Ragged:
+        """The features of each cell, before they are multiplied by the weight."""
+
+    @abstractmethod
+    def ranges(self) -> tuple[Vector, Vector]:
+        """Smallest and largest value of each feature, before the weight; they contain 0."""
+
+    def raw(self) -> sp.csr_array:
+        """The matrix that takes (1, raw features) to (1, features): the identity if they are the same.
+
+        Raw features are those that people read coefficients for: a number in its own unit instead of one that
+        is scaled to [-1, 1].
+        """
+        return sp.csr_array(sp.eye_array(1 + self.n_features))
+
+    @property
+    def slots(self) -> int | None:
+        """Largest number of features that a record has; None if it has no limit."""
+        return 1
+
+
+def one_hot(count: int) -> tuple[Vector, Vector]:
+    """Ranges of features that are 0 or 1."""
+    return np.zeros(count), np.ones(count)
+
+
+def single(index: NDArray[np.integer], value: Vector | float, null: Mask) -> Slots:
+    """Slots of at most one feature for each record."""
+    values = np.broadcast_to(np.asarray(value, dtype=np.float64), index.shape)
+    return Slots(index.astype(np.int32)[:, None], values[:, None], null)
+
+
+def scaled(scale: float, middle: float, indicator: bool) -> sp.csr_array:
+    """The raw map of z = (x - middle) / scale, which is 0 where x is missing.
+
+    With an indicator of missing values, z = x / scale - middle / scale + indicator * middle / scale.
+    """
+    matrix = np.eye(2 + indicator)
+    matrix[1] = [-middle / scale, 1 / scale, *([middle / scale] if indicator else [])]
+    return sp.csr_array(matrix)
+
+
+def range_of(low: object, high: object) -> tuple[float, float]:
+    """Two ends of a range, checked."""
+    ends = []
+    for name, end in (("low", low), ("high", high)):
+        if not isinstance(end, Real) or isinstance(end, bool) or not abs(float(end)) <= 1e50:
+            raise strict.wrong(name, end, "a number")
+        ends.append(float(end))
+    if not ends[0] < ends[1]:
+        raise ValueError(f"low must be less than high, got {low!r} and {high!r}")
+    return ends[0], ends[1]
+
+
+def increasing(name: str, values: object, low: float, high: float) -> tuple[float, ...]:
+    """Different numbers in order, all strictly inside of a range."""
+    numbers = strict.sequence(name, values)
+    found = tuple(strict.number(name, value, "numbers", math.isfinite) for value in numbers)
+    inside = (low, *found, high)
+    if not found or any(b <= a for a, b in zip(inside[:-1], inside[1:], strict=True)):
+        raise strict.wrong(name, values, "increasing numbers between low and high")
+    return found
+
+
+def shown(number: float) -> str:
+    """A number in its shortest form."""
+    return str(int(number)) if float(number).is_integer() and abs(number) < 1e15 else repr(float(number))
+
+
+def checked_levels(name: str, levels: object) -> tuple[object, ...]:
+    """Levels as they are declared."""
+    found = strict.sequence(name, levels)
+    if not found:
+        raise strict.wrong(name, levels, "at least one level")
+    return found
+
+
+def codes_of_levels(name: str, levels: Sequence[object]) -> dict[float | str, int]:
+    """The code of each level by what it is compared by; two levels that are the same are refused."""
+    from .cells import key_of
+
+    codes: dict[float | str, int] = {}
+    for k, level in enumerate(levels):
+        key = key_of(level)
+        if key is None or key == "":
+            raise strict.wrong(name, level, "texts, numbers or truth values")
+        if key in codes:
+            raise ValueError(f"{name} has the same level twice: {levels[codes[key]]!r} and {level!r}")
+        codes[key] = k
+    return codes

@@ -1,0 +1,104 @@
+"""Columns of dates and times with a declared range."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import ClassVar
+
+import scipy.sparse as sp
+
+from .. import strict
+from ..arrays import Vector
+from .cells import Cells, Moment, value_of
+from .column import MISSING, Column, Slots
+from .number import Number
+
+_DAYS = {
+    "seconds": 1 / 86_400,
+    "minutes": 1 / 1440,
+    "hours": 1 / 24,
+    "days": 1.0,
+    "weeks": 7.0,
+    "years": 365.25,
+}
+
+Day = str | date | datetime
+
+
+@dataclass(frozen=True)
+class Date(Column):
+    """A date or a time in a declared range: units since a declared origin, scaled to [-1, 1].
+
+    Cells are dates or times of any library, or texts of ISO 8601; those without a time zone count as UTC.
+
+    Parameters
+    ----------
+    low, high : date, datetime or text of ISO 8601
+        The range; what lies outside is cut to it.
+    origin : date, datetime or text, optional
+        From where units are counted; by default ``low``.
+    unit : "seconds", "minutes", "hours", "days", "weeks" or "years"
+        What a coefficient is for; a year has 365.25 days.
+    missing : "null", "indicator", date, datetime or text of ISO 8601
+        What a missing value means: its record counts for nothing; or a feature of its own is 1; or it is this
+        date.
+    weight : float
+        As in all columns: largest norm of the features.
+    """
+
+    low: Day
+    high: Day
+    origin: Day | None = None
+    unit: str = "days"
+    missing: Day = "null"
+
+    kind: ClassVar[str] = "date"
+    refused: ClassVar[re.Pattern[str]] = re.compile(r"u?int|bool", re.IGNORECASE)
+
+    def check(self) -> None:
+        strict.one_of("unit", self.unit, _DAYS)
+        self._number  # noqa: B018  # refuses a range that is empty
+
+    @property
+    def _number(self) -> Number:
+        """The column of the units since the origin."""
+        low, high = self._units("low", self.low), self._units("high", self.high)
+        kept = self.missing in ("null", "indicator")
+        return Number(low, high, missing=str(self.missing) if kept else self._units("missing", self.missing))
+
+    def _units(self, name: str, day: object) -> float:
+        origin = days_of("origin", self.low if self.origin is None else self.origin)
+        return (days_of(name, day) - origin) / _DAYS[self.unit]
+
+    def features(self, name: str) -> list[str]:
+        return [name, f"{name} ({MISSING})"] if self.missing == "indicator" else [name]
+
+    @property
+    def n_features(self) -> int:
+        return self._number.n_features
+
+    def ranges(self) -> tuple[Vector, Vector]:
+        return self._number.ranges()
+
+    def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
+        days, missing, bad = cells.as_days(stand_for_missing)
+        origin = days_of("origin", self.low if self.origin is None else self.origin)
+        return self._number.encode_numbers((days - origin) / _DAYS[self.unit], missing, bad)
+
+    def raw(self) -> sp.csr_array:
+        return self._number.raw()
+
+
+def days_of(name: str, day: object) -> float:
+    """Days since 1970 of a declared date."""
+    value = value_of(day)
+    if isinstance(value, str):
+        try:
+            value = value_of(datetime.fromisoformat(value))
+        except ValueError:
+            value = None
+    if not isinstance(value, Moment):
+        raise strict.wrong(name, day, "a date, a datetime or a text of ISO 8601")
+    return value.days

@@ -1,0 +1,72 @@
+"""Columns of declared levels that have an order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import strict
+from ..arrays import Vector
+from .cells import ABSENT, UNREAD, Cells, key_of
+from .column import MISSING, Column, Slots, checked_levels, codes_of_levels, one_hot, scaled, single
+
+
+@dataclass(frozen=True)
+class Ordinal(Column):
+    """One of several levels in a declared order: one feature, from -1 for the first to 1 for the last.
+
+    Parameters
+    ----------
+    levels : sequence of text, numbers or truth values
+        At least two, in their order; steps between them count the same. Levels are compared as those of a
+        `Category`. An unknown level counts as the middle.
+    missing : "null", "indicator" or a level
+        What a missing value means: its record counts for nothing; or a feature of its own is 1; or it is this
+        level.
+    weight : float
+        As in all columns: largest norm of the features.
+    """
+
+    levels: Sequence[object]
+    missing: object = "null"
+
+    kind: ClassVar[str] = "ordinal"
+
+    def check(self) -> None:
+        object.__setattr__(self, "levels", checked_levels("levels", self.levels))
+        codes = codes_of_levels("levels", self.levels)
+        if len(codes) < 2:
+            raise strict.wrong("levels", self.levels, "at least two levels")
+        if self.missing not in ("null", "indicator") and key_of(self.missing) not in codes:
+            raise strict.wrong("missing", self.missing, '"null", "indicator" or one of the levels')
+
+    def features(self, name: str) -> list[str]:
+        return [name, f"{name} ({MISSING})"] if self.missing == "indicator" else [name]
+
+    @property
+    def n_features(self) -> int:
+        return 1 + (self.missing == "indicator")
+
+    def ranges(self) -> tuple[Vector, Vector]:
+        low, high = one_hot(self.n_features)
+        low[0] = -1.0
+        return low, high
+
+    def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
+        declared = codes_of_levels("levels", self.levels)
+        codes = cells.as_codes(declared, stand_for_missing)
+        if self.missing not in ("null", "indicator"):
+            codes[codes == ABSENT] = declared[key_of(self.missing) or ""]
+        missing, bad, half = codes == ABSENT, codes == UNREAD, (len(self.levels) - 1) / 2
+        value = np.where(codes >= 0, (codes - half) / half, 0.0)
+        if self.missing == "null":
+            return single(np.where(missing | bad, -1, 0), value, missing | bad)
+        return single(np.where(bad, -1, missing), np.where(missing, 1.0, value), bad)
+
+    def raw(self) -> sp.csr_array:
+        half = (len(self.levels) - 1) / 2
+        return scaled(half, half, self.missing == "indicator")

@@ -1,0 +1,82 @@
+"""Columns that are no features: the target, and those that are left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import strict
+from ..arrays import Vector
+from .cells import UNKNOWN, Cells
+from .column import checked_levels, codes_of_levels, range_of
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be predicted: one of several classes, or a number in a declared range.
+
+    A record whose target is missing, no number, or none of the classes counts for nothing.
+
+    Parameters
+    ----------
+    low, high : float, optional
+        Range of the targets of a regression; what lies outside is cut to it.
+    classes : sequence, optional
+        The classes of a classification; they are compared as levels of a `Category`.
+
+    Examples
+    --------
+    >>> from dpglm.schema import Target
+    >>> Target(classes=["<=50K", ">50K"]).is_class, Target(0, 500_000).is_class
+    (True, False)
+    """
+
+    low: float | None = None
+    high: float | None = None
+    classes: Sequence[object] = ()
+
+    kind: ClassVar[str] = "target"
+
+    def __post_init__(self) -> None:
+        if (self.low is None and self.high is None) == (len(strict.sequence("classes", self.classes)) == 0):
+            raise ValueError("a target has either a range, low and high, or classes")
+        if self.classes:
+            object.__setattr__(self, "classes", checked_levels("classes", self.classes))
+            if len(codes_of_levels("classes", self.classes)) < 2:
+                raise strict.wrong("classes", self.classes, "at least two classes")
+            types = {str if isinstance(label, str) else float for label in self.classes}
+            if len(types) > 1:
+                raise strict.wrong("classes", self.classes, "classes of one type")
+        else:
+            low, high = range_of(self.low, self.high)
+            object.__setattr__(self, "low", low)
+            object.__setattr__(self, "high", high)
+
+    @property
+    def is_class(self) -> bool:
+        """Whether it is one of several classes."""
+        return bool(self.classes)
+
+    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Vector | NDArray[np.str_]:
+        """The targets: numbers, NaN where there is none; or classes as declared, "" or NaN for no class."""
+        if not self.is_class:
+            return cells.as_numbers(stand_for_missing).values
+        codes = np.maximum(
+            cells.as_codes(codes_of_levels("classes", self.classes), stand_for_missing), UNKNOWN
+        )
+        text = isinstance(self.classes[0], str)
+        labels = np.array([*self.classes, "" if text else math.nan], dtype=None if text else np.float64)
+        found: Vector | NDArray[np.str_] = labels[codes]
+        return found
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A column that is not used; it may be missing in a table."""
+
+    kind: ClassVar[str] = "drop"

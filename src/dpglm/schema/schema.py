@@ -1,0 +1,333 @@
+"""Public facts about the columns of a raw table, in one declaration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from .. import strict
+from ..arrays import Vector
+from ..bounds import Bounds
+from . import draft as drafts
+from . import interaction, toml
+from .cells import MISSING_TEXTS, Cells
+from .coefficients import RawCoefficients, raw_map
+from .column import Column
+from .frames import cells_of, column_names, count_of, is_frame, type_of
+from .roles import Drop, Target
+from .rows import table_of
+
+if TYPE_CHECKING:
+    from .encoder import SchemaEncoder
+
+Declared = Column | Target | Drop
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What is publicly known of the columns of a raw table, and so how it becomes features of bounded norm.
+
+    Columns are matched by name, in any order. Nothing is learnt from records. A cell that cannot be read
+    makes its own record a null record, which counts for nothing, and changes no other record.
+
+    Parameters
+    ----------
+    columns : mapping of str to column
+        A `Number`, `Category`, `Boolean`, `Date`, `Ordinal`, `Hashed`, `Text`, `Target` or `Drop` for each
+        column of the table.
+    interactions : sequence of pairs of str
+        Pairs of columns whose products are features, too.
+    missing : sequence of str
+        Texts that stand for a missing value, such as "?", besides those that pandas reads as missing.
+
+    Examples
+    --------
+    >>> from dpglm.schema import Category, Number, Schema, Target
+    >>> schema = Schema(
+    ...     {
+    ...         "age": Number(17, 90),
+    ...         "sex": Category(["Female", "Male"], other=False),
+    ...         "income": Target(classes=["<=50K", ">50K"]),
+    ...     }
+    ... )
+    >>> schema.features
+    ['age', 'sex=Female', 'sex=Male']
+    >>> schema.encode({"sex": ["Male", "Female"], "age": [90, "53.5"]})
+    array([[1., 0., 1.],
+           [0., 1., 0.]])
+    >>> round(schema.radius, 3)
+    1.414
+    """
+
+    columns: Mapping[str, Declared]
+    interactions: Sequence[Sequence[str]] = ()
+    missing: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.columns, Mapping) or not all(isinstance(name, str) for name in self.columns):
+            raise ValueError("columns must be a mapping from names to columns such as Number(low, high)")
+        for name, column in self.columns.items():
+            if not isinstance(column, Declared):
+                raise ValueError(
+                    f"column {name!r} must be a Number, Category, Boolean, Date, Ordinal, Hashed, Text, "
+                    f"Target or Drop, got a {type(column).__name__}"
+                )
+        object.__setattr__(self, "columns", dict(self.columns))
+        if not self._encoded:
+            raise ValueError("a schema needs at least one column that becomes a feature")
+        if sum(isinstance(column, Target) for column in self.columns.values()) > 1:
+            raise ValueError("a schema has at most one target")
+        pairs = tuple(tuple(strict.sequence("interactions", pair)) for pair in self.interactions)
+        for pair in pairs:
+            self._check_pair(pair)
+        object.__setattr__(self, "interactions", pairs)
+        texts = tuple(strict.sequence("missing", self.missing))
+        if not all(isinstance(text, str) for text in texts):
+            raise strict.wrong("missing", self.missing, "texts that stand for a missing value")
+        object.__setattr__(self, "missing", texts)
+        if len(set(self.features)) < len(self.features):
+            raise ValueError("two features of the schema have the same name: rename a column")
+
+    def _check_pair(self, pair: tuple[object, ...]) -> None:
+        known = [name for name, column in self._encoded.items() if column.slots is not None]
+        if len(pair) != 2 or pair[0] == pair[1] or not all(name in known for name in pair):
+            raise strict.wrong("interactions", list(pair), f"pairs of different columns among {known}")
+
+    @classmethod
+    def from_toml(cls, text: str) -> Schema:
+        """The schema that a TOML text declares; see `to_toml`."""
+        columns, interactions, missing = toml.read(text)
+        return cls(columns, interactions, missing)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """The schema of a TOML file."""
+        return cls.from_toml(Path(path).read_text(encoding="utf-8"))
+
+    def to_toml(self) -> str:
+        """The schema as TOML text: a line for each column."""
+        return toml.written(self.columns, self.interactions, self.missing)
+
+    @staticmethod
+    def draft(frame: object, *, target: str | None = None, peek: bool = False) -> str:
+        """A first TOML text for a table, to be completed by hand.
+
+        Parameters
+        ----------
+        frame : data frame, Arrow table, data set, LazyFrame or dict of arrays
+        target : str, optional
+            Name of the column that is to be predicted.
+        peek : bool
+            False uses names and types of columns only: ranges and levels are left to be filled in. True reads
+            them off the records, which is **not private**; the text says so.
+        """
+        return drafts.drafted(frame, target, strict.flag("peek", peek))
+
+    @property
+    def _encoded(self) -> dict[str, Column]:
+        return {name: column for name, column in self.columns.items() if isinstance(column, Column)}
+
+    @property
+    def used(self) -> list[str]:
+        """Names of the columns that are read, the target included."""
+        return [name for name, column in self.columns.items() if not isinstance(column, Drop)]
+
+    @property
+    def target(self) -> str | None:
+        """Name of the target; None if there is none."""
+        return next((name for name, column in self.columns.items() if isinstance(column, Target)), None)
+
+    @property
+    def classes(self) -> list[Any] | None:
+        """The classes of the target; None if it is a number or there is none."""
+        target = self._target
+        return list(target.classes) if target is not None and target.is_class else None
+
+    @property
+    def _target(self) -> Target | None:
+        return next((column for column in self.columns.values() if isinstance(column, Target)), None)
+
+    @cached_property
+    def features(self) -> list[str]:
+        """Names of the features in their order: those of each column, then the products."""
+        names = {name: column.features(name) for name, column in self._encoded.items()}
+        products = [f"{x} : {y}" for a, b in self.interactions for x in names[a] for y in names[b]]
+        return [name for group in names.values() for name in group] + products
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self._edges[-1]
+
+    @cached_property
+    def _edges(self) -> list[int]:
+        """Where the features of each column, then those of each pair, begin; and how many there are."""
+        widths = [column.n_features for column in self._encoded.values()]
+        pairs = [self._encoded[a].n_features * self._encoded[b].n_features for a, b in self.interactions]
+        return [0, *accumulate([*widths, *pairs])]
+
+    @property
+    def norms(self) -> dict[str, float]:
+        """Largest norm of the features of each column, and of each pair."""
+        columns = self._encoded
+        products = {f"{a} : {b}": columns[a].weight * columns[b].weight for a, b in self.interactions}
+        return {name: column.weight for name, column in columns.items()} | products
+
+    @property
+    def radius(self) -> float:
+        """Largest Euclidean norm of an encoded row. Noise is scaled to it."""
+        return math.sqrt(sum(norm * norm for norm in self.norms.values()))
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Share of each column, and of each pair, in the squared radius."""
+        return {name: (norm / self.radius) ** 2 for name, norm in self.norms.items()}
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether encoded tables are CSR tables: at most half of a row is different from zero."""
+        slots = [column.slots for column in self._encoded.values()]
+        entries = sum(1 if count is None else count for count in slots)
+        return None in slots or 2 * entries <= self._edges[len(slots)]
+
+    def bounds(self) -> Bounds:
+        """What holds for every encoded record: its norm, the range of each feature, that of the target."""
+        columns = self._encoded
+        ranges = [[column.weight * end for end in column.ranges()] for column in columns.values()]
+        for a, b in self.interactions:
+            weight = columns[a].weight * columns[b].weight
+            ranges.append([weight * end for end in interaction.ranges(columns[a], columns[b])])
+        low, high = (np.concatenate([pair[k] for pair in ranges]) for k in range(2))
+        target = self._target
+        stated = None
+        if target is not None and target.low is not None and target.high is not None:
+            stated = target.low, target.high
+        return Bounds(row_norm=self.radius, feature=(low, high), target=stated)
+
+    def require_columns(self, names: Sequence[str], target: bool = True) -> None:
+        """Refuse a table that lacks a column, or has one that is not declared.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of the table.
+        target : bool
+            Whether the target is needed.
+        """
+        needed = [
+            name for name, column in self.columns.items()
+            if isinstance(column, Column) or target and isinstance(column, Target)
+        ]  # fmt: skip
+        lacking = [name for name in needed if name not in names]
+        if lacking:  # names of the table are not shown: a file without a header has records there
+            raise ValueError(
+                f"the table has no column {', '.join(map(repr, lacking))}, which the schema declares"
+            )
+        extra = [name for name in names if name not in self.columns]
+        if extra:
+            raise ValueError(
+                f"the schema does not declare column {', '.join(map(repr, extra))}: declare it, as Drop() if "
+                "it is not to be used"
+            )
+
+    @np.errstate(all="ignore")  # a warning about a number would reveal something about a record
+    def encode(self, frame: object, *, null: bool = True) -> Vector | sp.csr_array:
+        """The features of the records of a table in memory: an array, or a CSR table if `is_sparse`.
+
+        Parameters
+        ----------
+        frame : data frame of pandas or polars, Arrow table or record batch, dict of arrays
+        null : bool
+            True makes a record with a cell that cannot be read a row with NaN, which a private fit counts as
+            a null record. False takes 0 for the features of that cell, as predictions do.
+        """
+        count = self._checked(frame, target=False)
+        columns = self._encoded
+        parts = {}
+        for name, column in columns.items():
+            parts[name] = column.encode(self._cells(frame, name), self._stand_for_missing)
+        groups = [(parts[name], column.weight) for name, column in columns.items()]
+        for a, b in self.interactions:
+            both: Any = interaction.product(parts[a], parts[b], columns[b].n_features)  # type: ignore[arg-type]
+            groups.append((both, columns[a].weight * columns[b].weight))
+        return table_of(groups, self._edges, count, self.is_sparse, null)
+
+    def read_target(self, frame: object) -> Vector | NDArray[np.str_]:
+        """The targets of a table in memory: numbers, or classes; NaN or "" for a record without one."""
+        target, name = self._target, self.target
+        if target is None or name is None:
+            raise ValueError("the schema declares no target")
+        self._checked(frame, target=True)
+        return target.read(self._cells(frame, name), self._stand_for_missing)
+
+    def _checked(self, frame: object, target: bool) -> int:
+        """How many records a table has, if it has the declared columns."""
+        if not is_frame(frame):
+            raise ValueError(
+                "X must be a data frame of pandas or polars, an Arrow table or a dict of arrays, got a "
+                f"{type(frame).__name__}: columns are matched by name"
+            )
+        self.require_columns(column_names(frame), target)
+        return count_of(frame)
+
+    def _cells(self, frame: object, name: str) -> Cells:
+        column, kind = self.columns[name], type_of(frame, name)
+        if isinstance(column, Column) and column.refused.match(kind):
+            raise ValueError(
+                f"column {name!r} has type {kind.split('[')[0]}, the schema declares a {column.kind}: "
+                "convert it, or declare what it is"
+            )
+        return cells_of(frame, name)
+
+    @cached_property
+    def _stand_for_missing(self) -> frozenset[str]:
+        return MISSING_TEXTS | {text.strip() for text in self.missing}
+
+    @cached_property
+    def raw_map(self) -> sp.csr_array:
+        """The matrix T that takes raw features, then 1, to encoded features, then 1.
+
+        Coefficients w and intercept b of encoded features are coefficients T'(w, b) of raw ones.
+        """
+        return raw_map(self._encoded, self.interactions, self._edges)
+
+    def raw_coefficients(self, coef: ArrayLike, intercept: float = 0.0) -> RawCoefficients:
+        """Coefficients in the units of the raw columns: slope per unit of a number, per level of a category.
+
+        Parameters
+        ----------
+        coef : array of shape (n_features,)
+        intercept : float
+        """
+        given = np.ravel(np.asarray(coef, dtype=np.float64))
+        if len(given) != self.n_features:
+            raise ValueError(f"coef has {len(given)} entries, the schema has {self.n_features} features")
+        found = self.raw_map.T @ np.append(given, float(intercept))
+        return RawCoefficients(dict(zip(self.features, found[:-1].tolist(), strict=True)), float(found[-1]))
+
+    def encoder(self) -> SchemaEncoder:
+        """The schema as a transformer of scikit-learn."""
+        from .encoder import SchemaEncoder  # scikit-learn is slow to import
+
+        return SchemaEncoder(self)
+
+    def __str__(self) -> str:
+        edges, shares = self._edges, self.shares
+        width = max(len(name) for name in shares)
+        lines = [f"{self.n_features} features, rows of norm at most {self.radius:.4g}"]
+        for k, (name, share) in enumerate(shares.items()):
+            kind = self._encoded[name].kind if name in self._encoded else "product"
+            count = edges[k + 1] - edges[k]
+            lines.append(f"{name:<{width}}  {kind:<8}  {count:>7} features  {share:6.1%} of the squared norm")
+        if self.target is not None:
+            lines.append(f"target: {self.target}")
+        return "\n".join(lines)

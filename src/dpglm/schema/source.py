@@ -1,0 +1,115 @@
+"""Raw tables that are read block by block: each block is encoded as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..data.columnar import Columnar
+from ..data.lines import Lines
+from ..data.stream import BLOCK_ROWS, Source, guarded
+from .frames import checked_names
+
+if TYPE_CHECKING:
+    from .schema import Schema
+
+
+class EncodedTable(NamedTuple):
+    """The encoded rows and the targets of a table, in memory."""
+
+    rows: Any
+    target: Any
+
+
+def names_of(source: Source) -> list[str] | None:
+    """Names of the columns of a source; None if only its blocks tell."""
+    if isinstance(source, Columnar):
+        return checked_names(list(source.types))
+    return checked_names(source.names) if isinstance(source, Lines) else None
+
+
+def gathered(source: Source) -> object:
+    """All records of a source with named columns, as a table in memory."""
+    if isinstance(source, Columnar):
+        batches = list(guarded(lambda: source.batches(list(source.types), BLOCK_ROWS)))
+        parts: list[Any] = [dict(zip(batch.schema.names, batch.columns, strict=True)) for batch in batches]
+        return {name: [cell for part in parts for cell in part[name].to_pylist()] for name in source.types}
+    blocks: list[Any] = [rows for rows, _ in source.blocks()]
+    return {
+        name: [cell for block in blocks for cell in _listed(block[name])] for name in names_of(source) or ()
+    }
+
+
+def _listed(column: Any) -> list[Any]:
+    return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedSource(Source):
+    """The encoded rows, and the targets, of a source of raw tables.
+
+    Parameters
+    ----------
+    source : Source
+        A table with named columns, or a `dpglm.Stream` whose blocks are data frames.
+    schema : Schema
+    has_targets : bool
+        Whether to read the targets, too.
+    null : bool
+        Whether a record with a cell that cannot be read is a null record.
+    """
+
+    source: Source
+    schema: Schema
+    has_targets: bool = True
+    null: bool = True
+
+    def __post_init__(self) -> None:
+        names = names_of(self.source)
+        if names is not None:
+            self.schema.require_columns(names, self.has_targets)
+
+    @property
+    def n_samples(self) -> int:  # type: ignore[override]
+        return self.source.n_samples
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        return self.schema.n_features
+
+    @property
+    def target(self) -> str | None:  # type: ignore[override]
+        return self.schema.target if self.has_targets else None
+
+    def blocks(self) -> Iterator[tuple[object, object]]:
+        for frame in self._frames():
+            targets = self.schema.read_target(frame) if self.has_targets else None
+            yield self.schema.encode(frame, null=self.null), targets
+
+    def in_memory(self) -> EncodedTable:
+        """All rows and targets; the source is read once."""
+        blocks: list[Any] = list(self.blocks())
+        if not blocks:
+            raise ValueError("the table has no records")
+        rows = [rows for rows, _ in blocks]
+        whole = sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.concatenate(rows)
+        return EncodedTable(whole, np.concatenate([targets for _, targets in blocks]))
+
+    def _frames(self) -> Iterator[object]:
+        source = self.source
+        if isinstance(source, Columnar):
+            names = [name for name in self.schema.used if self.has_targets or name != self.schema.target]
+            for batch in guarded(lambda: source.batches(names, BLOCK_ROWS)):
+                if batch.num_rows:
+                    yield batch
+            return
+        for rows, targets in source.blocks():
+            if targets is not None:
+                raise ValueError(
+                    "the blocks of X come with targets: the schema takes them from their column, give frames"
+                )
+            yield rows

@@ -1,0 +1,136 @@
+"""Files with a record on each line, and files by the ends of their names."""
+
+import gzip
+import io
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from dpglm.data import arrow
+from dpglm.data.files import source_of_file
+from dpglm.data.lines import LONGEST, CsvFile
+from dpglm.errors import UnreadableFile
+from dpglm.schema import Category, Number, Schema, Target
+from dpglm.schema.source import EncodedSource
+
+SCHEMA = Schema({"age": Number(0, 100), "job": Category(["clerk", "a, b"]), "y": Target(0, 1)})
+
+
+def written(tmp_path, text, name="t.csv"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def encoded(path):
+    rows, target = EncodedSource(source_of_file(path, ["age", "job", "y"]), SCHEMA).in_memory()
+    return (rows.toarray() if sp.issparse(rows) else rows), target
+
+
+def test_a_line_that_cannot_be_read_is_a_null_record_and_others_stay(tmp_path):
+    lines = [
+        "y,age,job",
+        '1,50,"a, b"',
+        "0,50",
+        '0,50,"clerk',
+        "0,50,clerk,7",
+        "",
+        "  ",
+        '1,100,"cl""erk"',
+        "1,x,",
+    ]
+    rows, target = encoded(written(tmp_path, "\r\n".join(lines)))
+    assert rows.shape == (6, 4)
+    np.testing.assert_array_equal(target, [1, np.nan, np.nan, np.nan, 1, 1])
+    assert np.isnan(rows).any(axis=1).tolist() == [False, True, True, True, False, True]
+    assert rows[0].tolist() == [0, 0, 1, 0] and rows[4].tolist() == [1, 0, 0, 1]
+
+
+def test_a_line_that_is_too_long_is_one_record(tmp_path):
+    text = b"age,job,y\n50,clerk,1\n" + b"1," * (2 * LONGEST) + b"\n50,clerk,1\n" + b"x" * (LONGEST + 5)
+    rows, _ = encoded(written(tmp_path, text))
+    assert np.isnan(rows).any(axis=1).tolist() == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    "name", ["t.csv", "t.csv.gz", "t.tsv", "t.jsonl", "t.ndjson.gz", "t.parquet", "t.arrow"]
+)
+def test_every_kind_of_file_gives_the_same_rows(name, tmp_path):
+    raw = pd.DataFrame({"job": ["clerk", "spy", None], "y": [0.25, 1, 0], "age": [10, 20.5, 101]})
+    path = tmp_path / name
+    frame, text = pl.from_pandas(raw), io.BytesIO()
+    if ".csv" in name or ".tsv" in name:
+        frame.write_csv(text, separator="\t" if "tsv" in name else ",")
+    elif "json" in name:
+        frame.write_ndjson(text)
+    elif "parquet" in name:
+        frame.write_parquet(text)
+    else:
+        frame.write_ipc(text, compat_level=pl.CompatLevel.oldest())
+    path.write_bytes(gzip.compress(text.getvalue()) if name.endswith("gz") else text.getvalue())
+    rows, target = encoded(path)
+    np.testing.assert_array_equal(rows, SCHEMA.encode(raw).toarray())
+    np.testing.assert_array_equal(target, raw["y"])
+
+
+def test_json_lines_that_are_no_objects_are_null_records(tmp_path):
+    lines = [
+        '{"age": 50, "job": "clerk", "y": 1}',
+        "[1]",
+        "{",
+        "9" * 6000,
+        '{"age": [1], "y": {}}',
+        "[" * 100_000,
+    ]
+    rows, target = encoded(written(tmp_path, "\n".join(lines), "t.jsonl"))
+    assert np.isnan(rows).any(axis=1).tolist() == [False, *[True] * 5] and np.isnan(target[1:]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error"),
+    [
+        ("t.csv", b"", "no first line that names its columns"),
+        ("t.csv", b'"age,job', "no first line that names its columns"),
+        ("t.csv", b"8675309,clerk\n1,2\n", "the table has no column 'age', 'job', 'y'"),
+        ("t.csv", b"age,job,y\n", "the table has no records"),
+        ("t.csv", b"age,job,y,age\n1,clerk,1,1", "different names"),
+        ("t.csv.gz", b"8675309", "'t.csv.gz' cannot be read"),
+        ("t.parquet", b"8675309", "'t.parquet' cannot be read as parquet"),
+        ("t.xlsx", b"8675309", "must end in one of .csv"),
+        ("missing.csv", None, "there is no file"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_one_sentence(name, content, error, tmp_path):
+    path = tmp_path / name if content is None else written(tmp_path, content, name)
+    with pytest.raises(ValueError, match=error) as caught:
+        encoded(path)
+    assert "8675309" not in str(caught.value)
+
+
+def test_a_file_that_ends_within_its_compression_is_refused(tmp_path):
+    whole = gzip.compress(b"age,job,y\n" + b"50,clerk,1\n" * 1000)
+    with pytest.raises(UnreadableFile, match="cannot be read"):
+        encoded(written(tmp_path, whole[:-20], "t.csv.gz"))
+
+
+def test_arrow_reads_lines_as_they_are_read_one_by_one(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    letters = list("0123456789.,,,,, \t;'\\-eE\u00e4\u2028\x0b\x1cNA")
+    lines = ["".join(rng.choice(letters, rng.integers(3, 12))) + "x" for _ in range(4_000)]
+    lines = [line for line in lines if line.count(",") == 2]
+    assert len(lines) > 200
+    source = CsvFile(written(tmp_path, "age,job,y\n" + "\n".join(lines)))
+    ((fast, _),) = source.blocks()
+    assert not isinstance(fast, dict)
+    monkeypatch.setattr(arrow, "split", lambda *_: None)
+    ((slow, _),) = source.blocks()
+    assert fast.to_pydict() == slow
+
+
+def test_lines_are_counted_and_read_alike(tmp_path):
+    path = written(tmp_path, "age,job,y\n" + "50,clerk,1\n\n" * 40_000)
+    source = CsvFile(path)
+    assert source.n_samples == 40_000 == sum(len(block["age"]) for block, _ in source.blocks())

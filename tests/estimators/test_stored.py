@@ -1,0 +1,83 @@
+"""Models of raw tables in files."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpglm import LinearRegression, LinearSVC, LogisticRegression, Ridge, make_private_pipeline, strict
+from dpglm.estimators.stored import restored, stored
+from dpglm.penalties import L2
+from dpglm.schema import Category, Number, Schema, Target
+
+RAW = pd.DataFrame(
+    {
+        "age": np.linspace(0, 100, 300),
+        "job": ["clerk", "nurse", "spy"] * 100,
+        "y": np.linspace(0, 1, 300),
+        "label": ["a", "b", "c"] * 100,
+    }
+)
+FEATURES = {"age": Number(0, 100), "job": Category(["clerk", "nurse"])}
+REGRESSION = Schema({**FEATURES, "y": Target(0, 1)})
+TWO, THREE = (Schema({**FEATURES, "label": Target(classes=list(labels))}) for labels in ("ab", "abc"))
+
+
+@pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
+@pytest.mark.parametrize(
+    ("schema", "estimator"),
+    [
+        (TWO, LogisticRegression(epsilon=1.0, C=0.5)),
+        (THREE, LogisticRegression(epsilon=1.0, penalty="l1", C=10.0)),
+        (THREE, LinearSVC(epsilon=2.0, neighbours="zero-out")),
+        (REGRESSION, Ridge(epsilon=1.0, alpha=2.0)),
+        (REGRESSION, LinearRegression(epsilon=float("inf"), fit_intercept=False)),
+    ],
+)
+def test_a_model_predicts_the_same_after_it_was_stored(schema, estimator):
+    raw = RAW.drop(columns=[name for name in ("y", "label") if name != schema.target])
+    model = make_private_pipeline(schema, estimator).fit(raw)
+    again = restored(stored(model))
+    assert np.array_equal(model.predict(raw), again.predict(raw))
+    assert model.score(raw) == again.score(raw)
+    assert str(model.privacy_) == str(again.privacy_) and model.plan_ == again.plan_
+    assert model.raw_coefficients() == again.raw_coefficients() and stored(again) == stored(model)
+
+
+@pytest.fixture(scope="module")
+def text():
+    return stored(make_private_pipeline(REGRESSION, Ridge(epsilon=1.0)).fit(RAW.drop(columns="label")))
+
+
+def edited(text, **changes):
+    return json.dumps(json.loads(text) | changes)
+
+
+def sealed(text, **changes):
+    values = json.loads(text) | changes
+    return json.dumps(strict.sealed({key: value for key, value in values.items() if key != "digest"}))
+
+
+def test_what_was_edited_or_is_no_model_is_refused(text):
+    assert restored(text).schema == REGRESSION
+    wider = Schema({**FEATURES, "y": Target(0, 2)})
+    cases = {
+        "no model of dpglm": ["", "{", "[]", "{}", "[" * 100_000, edited(text, format="other")],
+        "version 2": [edited(text, version=2)],
+        "was edited": [edited(text, coef=[[0.0, 0.0, 0.0, 0.0]])],
+        "must have the keys": [edited(text, more=1)],
+        "estimator must be one of": [sealed(text, estimator="os.system")],
+        "contradicts itself": [sealed(text, coef=[[0.0]]), sealed(text, schema=wider.to_toml())],
+    }
+    for error, texts in cases.items():
+        for case in texts:
+            with pytest.raises(ValueError, match=error):
+                restored(case)
+
+
+def test_settings_that_are_code_are_not_stored():
+    model = make_private_pipeline(TWO, LogisticRegression(epsilon=1.0, penalty=L2(0.1)))
+    model.fit(RAW.drop(columns="y"))
+    with pytest.raises(ValueError, match="cannot be stored"):
+        stored(model)

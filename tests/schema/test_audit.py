@@ -1,0 +1,74 @@
+"""Neighbouring raw tables, through encoding and fit: the whole keeps its claim."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpglm import LogisticRegression, make_private_pipeline
+from dpglm.audit import Claim, audit_function
+from dpglm.schema import Category, Date, Number, Schema, Target
+from dpglm.solvers import GradientDescent
+
+SCHEMA = Schema(
+    {
+        "age": Number(0, 100, missing="indicator"),
+        "job": Category(["clerk", "nurse"]),
+        "day": Date("2000-01-01", "2020-01-01"),
+        "y": Target(classes=["a", "b"]),
+    }
+)
+RAW = pd.DataFrame(
+    {"age": [0.0, 50, 100, 20], "job": ["clerk", "nurse"] * 2, "day": "2010-01-01", "y": ["a", "b"] * 2}
+).astype(object)
+EPSILON, RUNS, CONFIDENCE = 1.0, 100, 1 - 1e-7
+
+
+def tables(change):
+    """The table with a record that is as far out as the schema allows, and with that record changed."""
+    first = RAW.copy()
+    first.loc[0] = [100.0, "clerk", "2020-01-01", "a"]
+    second = first.copy()
+    for name, cell in change.items():
+        second.at[0, name] = cell
+    return first, second
+
+
+def fitted(schema, raw):
+    estimator = LogisticRegression(EPSILON, delta=0.01, solver=GradientDescent(steps=2))
+    return make_private_pipeline(schema, estimator).fit(raw).estimator_
+
+
+def report(schema_of, change):
+    first, second = tables(change)
+
+    def outputs(use_second):
+        raw = second if use_second else first
+        model = fitted(schema_of(raw), raw)
+        return np.concatenate([model.coef_.ravel(), model.intercept_])
+
+    return audit_function(outputs, Claim(EPSILON, 0.01), runs=RUNS, confidence=CONFIDENCE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"age": 0.0, "job": "nurse", "day": "2000-01-01", "y": "b"},
+        {"age": None, "job": "an unseen level", "y": "b"},
+        {"age": "rubbish", "job": [1], "day": object(), "y": 7},
+    ],
+    ids=["opposite", "unseen and missing", "rubbish"],
+)
+def test_a_raw_record_that_changes_to_anything_stays_below_the_claim(change):
+    assert not report(lambda raw: SCHEMA, change).violated
+
+
+def learnt(raw):
+    """A schema whose levels are those that occur: what nobody paid for."""
+    levels = sorted({str(level) for level in raw["job"]})
+    return replace(SCHEMA, columns={**SCHEMA.columns, "job": Category(levels)})
+
+
+def test_levels_that_were_learnt_without_paying_are_caught():
+    assert report(learnt, {"job": "an unseen level"}).violated
