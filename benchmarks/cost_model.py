@@ -344,43 +344,37 @@ def plan_of(n: int, solver: str | Solver[Any], **settings: Any) -> Any:
 def print_plans(costs: Costs) -> None:
     """The tables for 1e9 to 1e12 records."""
     print(f"\nPasses, epsilon 1, {WIDTH} features:\n")
-    heads = f"`auto`, delta {DELTA:g}", "`GradientDescent()`", "`ObjectivePerturbation()`", "default delta"
-    print(f"| records | {' | '.join(heads)} |")
-    print("|---|---|---|---|---|")
+    print(f"| records | `auto` and `GradientDescent()` | `ObjectivePerturbation()`, delta {DELTA:g} |")
+    print("|---|---|---|")
     passes = {}
     for digits in range(9, 13):
         n = 10**digits
-        plans = [
-            plan_of(n, solver, delta=DELTA) for solver in ("auto", GradientDescent(), ObjectivePerturbation())
-        ]
-        passes[n] = plans[0].passes.usual, plans[1].passes.usual
-        default = plan_of(n, "auto")
-        words = [
-            f"{plan.solver}, {plan.passes}" if k == 0 else f"{plan.passes}" for k, plan in enumerate(plans)
-        ]
-        print(f"| 1e{digits} | {' | '.join(words)} | {default.budget.delta:.0e}: {default.solver} |")
+        descent, search = plan_of(n, "auto"), plan_of(n, ObjectivePerturbation(), delta=DELTA)
+        assert descent == plan_of(n, GradientDescent())
+        passes[n] = descent.passes.usual
+        print(f"| 1e{digits} | {descent.passes} | {search.passes} |")
     print(f"\nOne process, Parquet of {WIDTH} float32 columns, CPU time:\n")
-    print("| records | table | a pass | 20 steps of gradient descent | default gradient descent | `auto` |")
-    print("|---|---|---|---|---|---|")
-    for n, (auto, descent) in passes.items():
+    print("| records | table | a pass | 20 steps of gradient descent | default gradient descent |")
+    print("|---|---|---|---|---|")
+    for n, descent in passes.items():
         once = n * costs.parquet(WIDTH)
-        spans = " | ".join(span(once * count) for count in (1, 20, descent, auto))
+        spans = " | ".join(span(once * count) for count in (1, 20, descent))
         print(f"| 1e{len(str(n)) - 1} | {size(n * 4.0 * WIDTH)} | {spans} |")
     print(f"\nDask, {WIDTH} float32 features, blocks of {BLOCK:,} records, workers of one thread:\n")
     print("| records | workers | memory of each | loading | a pass: workers | a pass: driver | bytes a pass "
-          "| default gradient descent | `auto` |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|---|")
-    for n, (auto, descent) in passes.items():
+          "| default gradient descent |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|")
+    for n, descent in passes.items():
         for workers in (10, 100, 1_000):
             blocks = max(n // BLOCK, workers)
             load = n * costs.loading(WIDTH) / workers + blocks * costs.driver_load
             work, driver = costs.of_workers(n, WIDTH, blocks) / workers, costs.of_driver(workers, blocks)
-            fits = [load + count * (work + driver) for count in (descent, auto)]
+            fit = load + descent * (work + driver)
             print(
                 f"| 1e{len(str(n)) - 1} | {workers:,} | {size(n * costs.memory(WIDTH) / workers)} "
                 f"| {span(load)} "
                 f"| {span(work)} | {span(driver)} | {size(costs.bytes_of(WIDTH, workers, blocks))} "
-                f"| {span(fits[0])} | {span(fits[1])} |"
+                f"| {span(fit)} |"
             )
 
 

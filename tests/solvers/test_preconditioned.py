@@ -1,0 +1,149 @@
+"""Preconditioned descent, and the two numbers that it and gradient descent release first."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dpglm import Bounds, Budget, LinearRegression, LogisticRegression, Neighbours, Ridge, Stream
+from dpglm.curator import Curator
+from dpglm.data import as_data, parts
+from dpglm.errors import UnsupportedProblem
+from dpglm.losses import Logistic, Squared
+from dpglm.mechanisms import Randomness
+from dpglm.penalties import L1, L2, Zero
+from dpglm.problem import Problem
+from dpglm.queries import metric_gradient
+from dpglm.solvers import GradientDescent, PreconditionedDescent, Task
+from dpglm.solvers.typical import learn, share_of_scales
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
+
+rng = np.random.default_rng(0)
+N, P = 3_000, 6
+MIXING = np.eye(P) + 0.8 * np.triu(rng.standard_normal((P, P)), 1)
+X = np.clip(rng.uniform(-1, 1, (N, P)) @ MIXING / 3, -1, 1)
+SLOPES = np.array([0.4, -0.3, 0.2, 0.0, 0.1, -0.2])
+Y = np.clip(X @ SLOPES - 0.3 + 0.05 * rng.standard_normal(N), -1, 1)
+LABELS = np.where(rng.random(N) < 1 / (1 + np.exp(-6 * (X @ SLOPES) + 2.0)), 1, -1)
+BOUNDS = Bounds(feature=1.0, target=(-1, 1))
+
+
+def r2(model, table, y):
+    left = y - model.predict(table)
+    return 1 - left @ left / np.sum((y - y.mean()) ** 2)
+
+
+def test_a_large_budget_finds_what_least_squares_finds():
+    model = LinearRegression(1_000.0, bounds=BOUNDS, solver=PreconditionedDescent(), random_state=1).fit(X, Y)
+    exact = LinearRegression(math.inf, bounds=BOUNDS).fit(X, Y)
+    assert r2(model, X, Y) > r2(exact, X, Y) - 0.005
+
+
+def test_without_noise_it_is_the_exact_minimiser():
+    here, there = (
+        Ridge(math.inf, alpha=3.0, bounds=BOUNDS, solver=solver).fit(X, Y)
+        for solver in (PreconditionedDescent(), GradientDescent())
+    )
+    assert np.allclose(here.coef_, there.coef_, atol=1e-7)
+
+
+def test_units_of_columns_do_not_matter():
+    """The fit in years and dollars predicts what the fit of scaled columns predicts: ranges are public."""
+    low, high = np.array([18.0, 0, -5, 100, 0, 1e-3]), np.array([90.0, 2e5, 5, 101, 1, 2e-3])
+    raw = low + (X + 1) / 2 * (high - low)
+    scaled, units = (
+        LinearRegression(1.0, bounds=bounds, solver=PreconditionedDescent(), random_state=3).fit(table, Y)
+        for table, bounds in ((X, BOUNDS), (raw, Bounds(feature=(low, high), target=(-1, 1))))
+    )
+    assert np.allclose(scaled.predict(X), units.predict(raw), atol=1e-5)
+
+
+@pytest.mark.parametrize("solver", [PreconditionedDescent(steps=5), GradientDescent(steps=5)], ids=repr)
+def test_layouts_threads_streams_and_blocks_give_the_same_bits(solver, monkeypatch):
+    def fitted(table, labels=LABELS):
+        model = LogisticRegression(
+            1.0, classes=[-1, 1], solver=solver, bounds=Bounds(feature=1.0), random_state=5
+        )
+        model.fit(table, labels)
+        return np.append(model.coef_, model.intercept_)
+
+    expected = fitted(X)
+    for table in (np.asfortranarray(X), sp.csr_array(X), sp.csc_matrix(X)):
+        assert np.array_equal(fitted(table), expected)
+    cut = [(X[k : k + 700], LABELS[k : k + 700]) for k in range(0, N, 700)]
+    assert np.array_equal(fitted(Stream(lambda: iter(cut), N, P), None), expected)
+    monkeypatch.setattr(parts, "PROCESSORS", 1)
+    assert np.array_equal(fitted(X), expected)
+    monkeypatch.setattr(metric_gradient, "_MOST_BYTES", 0)  # the matrix is multiplied in every pass
+    assert np.array_equal(fitted(X), expected)
+
+
+def test_rare_labels_are_found():
+    """The intercept starts at the released log-odds: a rare class is not lost in the larger one."""
+    n = 40_000
+    table = rng.uniform(-1, 1, (n, 3))
+    labels = np.where(rng.random(n) < 1 / (1 + np.exp(-8 * table[:, 0] + 7.0)), 1, -1)
+    assert 0.06 < np.mean(labels > 0) < 0.12
+    model = LogisticRegression(
+        2.0, classes=[-1, 1], bounds=Bounds(feature=1.0), solver=PreconditionedDescent(), random_state=2
+    ).fit(table, labels)
+    found = model.predict(table)
+    assert np.mean(found[labels > 0] > 0) > 0.25
+    assert np.mean(found == labels) > np.mean(labels < 0) + 0.005
+
+
+def test_the_two_numbers_are_the_mean_squared_norm_and_the_best_constant():
+    problem = Problem(Squared(), Zero(), Bounds(feature=2.0, target=(-1, 3)))
+    plan = GradientDescent().plan(problem, N, P, Budget(1e6, 1e-6), Neighbours.REPLACE_ONE)
+    table, y = 2 * X, 1 + 2 * Y
+    records = as_data(table, y, problem.bounds, problem.constant(P))
+    found = learn(plan, problem, Curator(records, Neighbours.REPLACE_ONE, Randomness(1)), None)
+    assert found.norm == pytest.approx(np.sqrt(np.mean(np.sum(table**2, axis=1))), rel=1e-2)
+    assert found.start == pytest.approx(y.mean(), abs=1e-2)
+
+
+def task(n, epsilon=1.0, penalty=None, p=P):
+    problem = Problem(Logistic(), penalty or Zero(), Bounds(feature=1.0))
+    return Task(problem, n, p, Budget(epsilon, 1e-6), Neighbours.REPLACE_ONE)
+
+
+def test_the_share_for_the_two_numbers_grows_for_small_tables_until_it_would_be_noise():
+    shares = [share_of_scales(task(n)) for n in (10**6, 500, 400, 5)]
+    assert shares[0] == 0.02 < shares[1] < shares[2] <= 0.2 and shares[3] == 0.0
+    small = GradientDescent().plan_for(task(5))
+    assert not small.learns_scales and GradientDescent().plan_for(task(400)).learns_scales
+    assert "too few" in small.warning and GradientDescent().plan_for(task(10**4)).warning is None
+
+
+def test_what_it_does_not_serve_is_refused_by_name():
+    with pytest.raises(UnsupportedProblem, match="takes an L2 penalty or none"):
+        PreconditionedDescent().plan_for(task(1_000, penalty=L1(0.1)))
+    with pytest.raises(UnsupportedProblem, match="at most 1000 features"):
+        PreconditionedDescent().plan_for(task(1_000, p=1_001))
+    with pytest.raises(ValueError, match="gram_share"):
+        PreconditionedDescent(gram_share=0.99).plan_for(task(1_000))
+
+
+def test_the_penalty_shrinks_coefficients():
+    sizes = [
+        np.linalg.norm(
+            Ridge(50.0, alpha=alpha, bounds=BOUNDS, solver=PreconditionedDescent(), random_state=1)
+            .fit(X, Y)
+            .coef_
+        )
+        for alpha in (0.0, 300.0, 30_000.0)
+    ]
+    assert sizes[0] > 1.3 * sizes[1] > 5 * sizes[2]
+    exact = Ridge(math.inf, alpha=300.0, bounds=BOUNDS).fit(X, Y)
+    assert sizes[1] == pytest.approx(np.linalg.norm(exact.coef_), rel=0.15)
+
+
+def test_an_l2_problem_is_served_with_any_relation_and_without_an_intercept():
+    problem = Problem(Squared(), L2(0.01), Bounds(feature=1.0, target=(-1, 1)), fit_intercept=False)
+    for neighbours in Neighbours:
+        plan = PreconditionedDescent().plan(problem, N, P, Budget(2.0, 1e-6), neighbours)
+        records = as_data(X, Y + 0.3, problem.bounds, 0.0)
+        w = PreconditionedDescent.run(plan, problem, Curator(records, neighbours, Randomness(2))).w
+        assert w.shape == (P,) and np.corrcoef(X @ w, X @ SLOPES)[0, 1] > 0.9
