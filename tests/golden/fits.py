@@ -27,6 +27,7 @@ from dpglm.solvers import (
     Newton,
     ObjectivePerturbation,
     OutputPerturbation,
+    PreconditionedDescent,
 )
 
 STORED = Path(__file__).with_name("fits.json")
@@ -63,6 +64,11 @@ MODELS = {
     "gradient descent, counts": (
         GLMRegressor(2.0, loss="poisson", bounds=Bounds(row_norm=1.2, target=(0, 6)),
                      solver=GradientDescent(steps=20)), COUNTS),
+    "gradient descent, given clip": (
+        LogisticRegression(2.0, solver=GradientDescent(steps=9, clip=0.3), **TWO), LABELS),
+    "preconditioned descent": (LogisticRegression(2.0, solver=PreconditionedDescent(), **TWO), LABELS),
+    "preconditioned descent, squared": (
+        Ridge(8.0, bounds=COLUMNS, solver=PreconditionedDescent(), neighbours="zero-out"), TARGET),
     "Newton": (
         LogisticRegression(8.0, penalty=None, classes=[0, 1], bounds=ROWS, solver=Newton()), LABELS),
     "Newton, zero-out, no intercept": (
