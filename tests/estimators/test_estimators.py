@@ -255,7 +255,7 @@ def test_a_prediction_uses_the_bounds_of_the_fit():
 
 def test_verbose_prints_the_plan(capsys):
     LogisticRegression(verbose=1).fit(X, LABELS)
-    assert "Newton: 3000 records x 5 features" in capsys.readouterr().out
+    assert "preconditioned descent: 3000 records x 5 features" in capsys.readouterr().out
 
 
 def test_the_scaler_learns_nothing_from_the_records():

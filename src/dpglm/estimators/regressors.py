@@ -86,8 +86,9 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
     @lazily
     def predict(self, X: object) -> Vector:
         """The predicted target of each row, within the declared range of targets."""
+        margins = self._margins(X)[:, 0]
         problem = self._fitted_problem
-        return _predicted(problem.loss, problem.bounds.target, self._margins(X)[:, 0])
+        return _predicted(problem.loss, problem.bounds.target, margins)
 
     def score(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Coefficient of determination R² of the predictions; not private."""
