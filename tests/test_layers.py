@@ -14,7 +14,7 @@ FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.r
 
 CORE = {
     "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "inference",
-    "kernels", "losses", "mechanisms", "penalties", "plan", "privacy", "problem", "progress", "queries",
+    "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy", "problem", "progress", "queries",
     "solvers", "strict", "tables",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators"}
@@ -49,6 +49,7 @@ MAY_IMPORT = {
         "plan", "problem", "queries", "mechanisms", "curator", "accounting", "privacy", "losses",
         "penalties", "bounds", "tables",
     },
+    "ledger": {"accounting", "plan", "privacy"},
     "estimators": SKIN,
     "audit": SKIN | {ROOT},
     "testing": SKIN | {ROOT},
@@ -66,6 +67,7 @@ LIBRARIES = {
     "pyarrow": lambda path: path.as_posix() in {"dpglm/data/arrow.py", "dpglm/data/arrow_stream.py"},
     "polars": lambda path: path.as_posix() == "dpglm/data/lazy_frame.py",
     "duckdb": lambda path: path.as_posix() == "dpglm/data/arrow_stream.py",
+    "sqlalchemy": lambda path: path.as_posix() == "dpglm/ledger/storage.py",
 }
 LIBRARIES_AT_MODULE_LEVEL = {
     "matplotlib": lambda path: layer_of(path) == "demo",

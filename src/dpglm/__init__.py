@@ -14,12 +14,13 @@ from .estimators import (
     LogisticRegression,
     Ridge,
 )
+from .ledger import Ledger
 from .privacy import Budget, Guarantee, Neighbours
 
 __version__ = "0.2.0"
 
 __all__ = [
     "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "Guarantee",
-    "Lasso", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "Neighbours", "Ridge",
+    "Lasso", "Ledger", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "Neighbours", "Ridge",
     "Stream",
 ]  # fmt: skip
