@@ -1,4 +1,4 @@
-"""The command line: ``dpglm audit``."""
+"""The command line: ``dpglm audit`` and ``dpglm ledger``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ except ModuleNotFoundError:
 
 from .audit import Report, audit, audit_registry
 from .audit.findings import COLUMNS
+from .ledger.commands import app as ledger
 
 app = typer.Typer(add_completion=False, help="Differentially private generalized linear models.")
+app.add_typer(ledger, name="ledger")
 
 _WIDE = 180
 

@@ -62,7 +62,7 @@ def cover(event: Event, slack: float) -> Cover:
     Examples
     --------
     >>> from dpglm.accounting import Gaussian, Repeated, cover
-    >>> cover(Repeated(Gaussian(20.0), 100), 1e-9).mu
+    >>> round(cover(Repeated(Gaussian(20.0), 100), 1e-9).mu, 9)
     0.5
     """
     if not slack > 0:
@@ -102,12 +102,11 @@ def _cover(event: Event, slack: float) -> Cover:
     groups = sum(perturbed.values()) + (not rest.is_gaussian)
     # half of the slack for curves, of which the samplers' distance is free to take the other
     each = slack / (2 * groups) if groups else 0.0
-    squares = [rest.mu**2 * (1 + 4e-16)]
+    squares = [rest.mu**2 * (1 + 1e-14)]
     if not rest.is_gaussian:
         squares = [_of_composition(rest, each) ** 2]
     squares += [count * _of_objective(one, each) ** 2 for one, count in perturbed.items()]
-    exact = rest.is_gaussian and not perturbed
-    mu = rest.mu if exact else math.sqrt(math.fsum(squares)) * (1 + 4e-16)
+    mu = math.sqrt(math.fsum(squares)) * (1 + 1e-15)
     used = each * groups * (1 + 1e-15) + _of_distance(form.distance, mu)
     return Cover(mu if used <= slack else math.inf, used)
 

@@ -45,6 +45,18 @@ _ENTRIES = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("hash", sa.Text, nullable=False),
 )
+_OF = sa.bindparam("of")
+_VERSIONS = sa.select(_META.c.version)
+_HEAD = sa.select(_ACCOUNTS.c.number, _ACCOUNTS.c.hash).where(_ACCOUNTS.c.name == _OF)
+_HEAD_LOCKED = _HEAD.with_for_update()
+_NEW_HEAD = _ACCOUNTS.update().where(_ACCOUNTS.c.name == _OF)
+_LAST = sa.select(sa.func.max(_ENTRIES.c.number)).where(_ENTRIES.c.account == _OF)
+_ALL = (
+    sa.select(_ENTRIES.c.number, _ENTRIES.c.body, _ENTRIES.c.hash)
+    .where(_ENTRIES.c.account == _OF)
+    .order_by(_ENTRIES.c.number)
+)
+_SOME = _ALL.where(_ENTRIES.c.number.in_(sa.bindparam("wanted", expanding=True)))
 _CREATION_LOCK = 0x6470676C6D  # any number will do, if all use the same
 
 
@@ -56,9 +68,10 @@ class Journal:
 
     def require_version(self) -> None:
         """Refuse tables that are missing, or of a version that this dpglm does not know."""
-        if not sa.inspect(self.connection).has_table(_META.name):
-            raise LedgerError("there is no ledger in this database: `dpglm ledger create` makes one")
-        versions = list(self.connection.execute(sa.select(_META.c.version)).scalars())
+        try:
+            versions = list(self.connection.execute(_VERSIONS).scalars())
+        except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
+            raise LedgerError(f"this is no ledger (`dpglm ledger create` makes one): {_reason(error)}") from None
         if len(versions) != 1 or not isinstance(versions[0], int) or versions[0] < 1:
             raise LedgerError("the ledger does not say of which version it is")
         if versions[0] > VERSION:
@@ -80,47 +93,35 @@ class Journal:
 
     def ends(self, account: str, lock: bool) -> tuple[Entry, Entry | None, Entry]:
         """The opening, the last entry but one and the last entry of an account, each read and checked."""
-        query = sa.select(_ACCOUNTS.c.number, _ACCOUNTS.c.hash).where(_ACCOUNTS.c.name == account)
-        row = self.connection.execute(query.with_for_update() if lock else query).one_or_none()
+        this = {"of": account}
+        row = self.connection.execute(_HEAD_LOCKED if lock else _HEAD, this).one_or_none()
         if row is None:
             raise LedgerError(f"the ledger has no account {account!r}")
         number, head = row
         if not isinstance(number, int) or number < 0:
             raise LedgerError("the journal is broken: an account has no last entry")
         wanted = sorted({0, max(number - 1, 0), number})
-        found = {entry.number: entry for entry in self._read(account, _ENTRIES.c.number.in_(wanted))}
-        last = self.connection.execute(
-            sa.select(sa.func.max(_ENTRIES.c.number)).where(_ENTRIES.c.account == account)
-        ).scalar()
+        found = {entry.number: entry for entry in self._read(account, _SOME, {**this, "wanted": wanted})}
+        last = self.connection.execute(_LAST, this).scalar()
         if last != number or set(found) != set(wanted) or found[number].hash != head:
             raise LedgerError("the journal is broken: its last entry is not the one that the account names")
         return found[0], found[number - 1] if number else None, found[number]
 
     def entries(self, account: str) -> Iterator[Entry]:
         """All entries of an account in their order."""
-        yield from self._read(account, sa.true())
+        yield from self._read(account, _ALL, {"of": account})
 
     def append(self, entry: Entry) -> None:
         """Add an entry; the row of its account must be locked, or new."""
-        account = sa.bindparam("of", entry.account)
-        self.connection.execute(
-            _ENTRIES.insert().values(
-                account=entry.account, number=entry.number, body=entry.body, hash=entry.hash
-            )
-        )
         head = {"number": entry.number, "hash": entry.hash}
+        self.connection.execute(_ENTRIES.insert(), {"account": entry.account, "body": entry.body, **head})
         if entry.number == 0:
-            self.connection.execute(_ACCOUNTS.insert().values(name=entry.account, **head))
+            self.connection.execute(_ACCOUNTS.insert(), {"name": entry.account, **head})
         else:
-            self.connection.execute(_ACCOUNTS.update().where(_ACCOUNTS.c.name == account).values(**head))
+            self.connection.execute(_NEW_HEAD, {"of": entry.account, **head})
 
-    def _read(self, account: str, which: Any) -> Iterator[Entry]:
-        query = (
-            sa.select(_ENTRIES.c.number, _ENTRIES.c.body, _ENTRIES.c.hash)
-            .where(_ENTRIES.c.account == account, which)
-            .order_by(_ENTRIES.c.number)
-        )
-        for number, body, digest in self.connection.execute(query):
+    def _read(self, account: str, query: sa.Select[Any], values: dict[str, object]) -> Iterator[Entry]:
+        for number, body, digest in self.connection.execute(query, values):
             entry = read(body, digest)
             if entry.number != number or entry.account != account:
                 raise LedgerError("the journal is broken: an entry stands in another's place")
@@ -134,7 +135,9 @@ def opened(address: Address, *, write: bool = False, create: bool = False) -> It
         raise LedgerError(f"there is no ledger at {address.path}: `dpglm ledger create` makes one")
     try:
         engine = _engine(address.url, create)
-        with engine.connect().execution_options(dpglm_write=write) as connection, connection.begin():
+        # a reader sees one moment; a writer sees what was written before it got the lock
+        level = {} if address.is_sqlite else {"isolation_level": "READ COMMITTED" if write else "REPEATABLE READ"}
+        with engine.connect().execution_options(dpglm_write=write, **level) as connection, connection.begin():
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.text(f"SET LOCAL lock_timeout = '{_WAIT}s'"))
                 # a server that confirms before it has stored could forget what was spent
@@ -172,7 +175,6 @@ def _engine(url: str, create: bool) -> Engine:
             return sa.create_engine(
                 "postgresql+psycopg" + url.removeprefix("postgresql"),
                 poolclass=NullPool,
-                isolation_level="READ COMMITTED",
             )
         except ModuleNotFoundError:
             raise LedgerError("a ledger in PostgreSQL needs psycopg: pip install 'dpglm[postgres]'") from None
