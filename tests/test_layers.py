@@ -14,8 +14,8 @@ FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.r
 
 CORE = {
     "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "inference",
-    "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy", "problem", "progress", "queries",
-    "solvers", "strict", "tables",
+    "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy", "problem", "progress",
+    "queries", "solvers", "strict", "tables",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators"}
 ROOT = "dpglm"  # the names that the package itself exports

@@ -21,6 +21,6 @@ __version__ = "0.2.0"
 
 __all__ = [
     "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "Guarantee",
-    "Lasso", "Ledger", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "Neighbours", "Ridge",
-    "Stream",
+    "Lasso", "Ledger", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "Neighbours",
+    "Ridge", "Stream",
 ]  # fmt: skip

@@ -47,9 +47,16 @@ def postgres():
         problems = []
         for home in binaries():
             data = folder / f"data-{home.parent.name}"
-            quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "cwd": folder, "text": True, **as_user}
+            quiet = {
+                "stdin": subprocess.DEVNULL,
+                "capture_output": True,
+                "cwd": folder,
+                "text": True,
+                **as_user,
+            }
             made = subprocess.run(
-                [home / "initdb", "-D", data, "-U", "ledger", "-A", "trust", "-E", "UTF8", "--no-locale"], **quiet
+                [home / "initdb", "-D", data, "-U", "ledger", "-A", "trust", "-E", "UTF8", "--no-locale"],
+                **quiet,
             )
             if made.returncode:
                 problems.append(made.stderr.strip()[-200:])

@@ -28,7 +28,9 @@ def account(ledger):
 
 
 def plan(epsilon=1.0, **settings):
-    return LogisticRegression(epsilon=epsilon, delta=1e-9, solver=GradientDescent(steps=5), **settings).plan(1000, 3)
+    return LogisticRegression(epsilon=epsilon, delta=1e-9, solver=GradientDescent(steps=5), **settings).plan(
+        1000, 3
+    )
 
 
 def test_a_new_account_has_its_whole_budget(account):
@@ -69,7 +71,9 @@ def test_the_journal_keeps_the_plan_so_that_it_can_be_priced_again(account):
 
 def test_an_exceeded_budget_says_what_is_left_and_which_epsilon_fits(account):
     account.enter("much", mu=0.9 * account.left().mu)
-    with pytest.raises(BudgetExceeded, match="has mu = 0.2389 left and this costs mu = 0.5.*would fit") as info:
+    with pytest.raises(
+        BudgetExceeded, match="has mu = 0.2389 left and this costs mu = 0.5.*would fit"
+    ) as info:
         account.reserve(plan(3.0), plan)
     error = info.value
     assert 0 < error.epsilon < 3 and error.left < error.needed
@@ -77,7 +81,12 @@ def test_an_exceeded_budget_says_what_is_left_and_which_epsilon_fits(account):
     with pytest.raises(BudgetExceeded):
         account.reserve(plan(error.epsilon))
     copy = pickle.loads(pickle.dumps(error))
-    assert (copy.left, copy.needed, copy.epsilon, str(copy)) == (error.left, error.needed, error.epsilon, str(error))
+    assert (copy.left, copy.needed, copy.epsilon, str(copy)) == (
+        error.left,
+        error.needed,
+        error.epsilon,
+        str(error),
+    )
     assert isinstance(error, DpglmError) and isinstance(error, ValueError)
 
 
@@ -223,7 +232,9 @@ def test_a_journal_that_was_cut_back_is_seen_by_a_hash_that_was_kept(account, tm
 def test_a_later_version_is_refused(account, tmp_path):
     with sqlite3.connect(tmp_path / "budget.db") as connection:
         connection.execute("UPDATE dpglm_ledger SET version = 2")
-    with pytest.raises(LedgerError, match="is of version 2, and this dpglm knows versions up to 1: update it"):
+    with pytest.raises(
+        LedgerError, match="is of version 2, and this dpglm knows versions up to 1: update it"
+    ):
         account.reserve(plan())
     assert dpglm.ledger.storage.VERSION == 1
 
@@ -269,7 +280,11 @@ def test_addresses_that_are_refused(text, words):
 
 
 def test_addresses_that_are_read():
-    for text in ["sqlite:////tmp/x.db#a", "postgresql://me@host:5432/db?sslmode=require#a/north", "sqlite:///x.db"]:
+    for text in [
+        "sqlite:////tmp/x.db#a",
+        "postgresql://me@host:5432/db?sslmode=require#a/north",
+        "sqlite:///x.db",
+    ]:
         assert str(Address.parse(text)) == text
     assert Address.parse("sqlite:///x.db#a").absolute().path.is_absolute()
     with pytest.raises(LedgerError, match="has no #account"):

@@ -1,4 +1,4 @@
-"""Files that were edited, cut or filled with noise: refused in one sentence, or unharmed; never less spent."""
+"""Files that were edited, cut or filled with noise: refused in one sentence, or unharmed."""
 
 import json
 import random
@@ -95,7 +95,12 @@ def test_files_with_flipped_bytes_are_refused_or_say_the_same(original, tmp_path
 def test_files_of_noise_are_refused(tmp_path):
     coins = random.Random(1)
     path = tmp_path / "budget.db"
-    for content in [b"", b"SQLite format 3\0", coins.randbytes(5000), b"SQLite format 3\0" + coins.randbytes(9000)]:
+    for content in [
+        b"",
+        b"SQLite format 3\0",
+        coins.randbytes(5000),
+        b"SQLite format 3\0" + coins.randbytes(9000),
+    ]:
         path.write_bytes(content)
         assert refused(path)
         with pytest.raises(LedgerError):
@@ -206,7 +211,11 @@ def test_every_field_of_an_entry_is_hashed(damaged):
 def test_the_journal_of_another_account_does_not_pass(damaged):
     edit(damaged, "DELETE FROM dpglm_entry WHERE account = 'a'")
     edit(damaged, "UPDATE dpglm_entry SET account = 'a' WHERE account = 'b'")
-    edit(damaged, "UPDATE dpglm_account SET (number, hash) = (SELECT number, hash FROM dpglm_account WHERE name='b') WHERE name='a'")
+    edit(
+        damaged,
+        "UPDATE dpglm_account SET (number, hash) = (SELECT number, hash FROM dpglm_account WHERE name='b') "
+        "WHERE name='a'",
+    )
     assert refused(damaged)
     with pytest.raises(LedgerError, match="another's place"):
         account_at(damaged).reserve(PLAN)

@@ -74,7 +74,9 @@ REGRESSORS = [LinearRegression, Ridge, Lasso, ElasticNet, LinearSVR, GLMRegresso
 
 @pytest.mark.parametrize("kind", CLASSIFIERS + REGRESSORS)
 def test_every_estimator_pays(account, kind):
-    settings = {"classes": [-1, 1]} if kind in CLASSIFIERS else {"bounds": Bounds(row_norm=2.0, target=(-1, 1))}
+    settings = (
+        {"classes": [-1, 1]} if kind in CLASSIFIERS else {"bounds": Bounds(row_norm=2.0, target=(-1, 1))}
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         kind(epsilon=0.3, delta=1e-7, ledger=str(account.address), **settings).fit(X, Y)
@@ -212,9 +214,11 @@ def test_clones_and_pickles_pay_from_the_same_account(account):
 
 def test_a_fresh_process_inherits_the_block(account):
     program = (
-        "import numpy as np\nfrom dpglm import LogisticRegression\nfrom dpglm.solvers import GradientDescent\n"
+        "import numpy as np\nfrom dpglm import LogisticRegression\n"
+        "from dpglm.solvers import GradientDescent\n"
         "x = np.ones((50, 2)); y = np.repeat([-1, 1], 25)\n"
-        "LogisticRegression(epsilon=0.1, delta=1e-7, classes=[-1, 1], solver=GradientDescent(steps=2)).fit(x, y)"
+        "solver = GradientDescent(steps=2)\n"
+        "LogisticRegression(epsilon=0.1, delta=1e-7, classes=[-1, 1], solver=solver).fit(x, y)"
     )
     with account:
         subprocess.run([sys.executable, "-c", program], check=True)
@@ -252,7 +256,11 @@ def test_grid_search_stops_at_the_budget(account):
 
 
 def test_a_search_that_runs_out_half_way_has_no_model(account):
-    with pytest.warns(FitFailedWarning), pytest.warns(UserWarning, match="non-finite"), pytest.raises(BudgetExceeded):
+    with (
+        pytest.warns(FitFailedWarning),
+        pytest.warns(UserWarning, match="non-finite"),
+        pytest.raises(BudgetExceeded),
+    ):
         GridSearchCV(model(account, epsilon=0.8), {"C": [0.1, 1.0, 10.0]}, cv=3).fit(X, Y)
     assert 0 < len(reservations(account)) < 9
 
@@ -296,7 +304,9 @@ def test_an_audit_charges_no_account(account, monkeypatch):
     from dpglm.audit import audit
 
     monkeypatch.setenv(VARIABLE, str(account.address))
-    audit(LogisticRegression(epsilon=1.0, classes=[-1, 1], solver=QUICK, ledger=str(account.address)), runs=10)
+    audit(
+        LogisticRegression(epsilon=1.0, classes=[-1, 1], solver=QUICK, ledger=str(account.address)), runs=10
+    )
     assert len(account.history()) == 1
 
 

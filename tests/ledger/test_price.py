@@ -70,7 +70,9 @@ def test_every_solver_is_among_the_plans():
     from dpglm.solvers import SOLVERS
 
     kinds = {plan.solver for plan in ten_plans("replace-one")} | {ObjectivePerturbation.plan_type.solver}
-    assert kinds | {DualFrankWolfe.plan_type.solver} >= {solver.plan_type.solver for solver in SOLVERS.values()}
+    assert kinds | {DualFrankWolfe.plan_type.solver} >= {
+        solver.plan_type.solver for solver in SOLVERS.values()
+    }
 
 
 def test_a_one_vs_rest_fit_costs_all_of_its_fits():
@@ -128,7 +130,8 @@ def test_roots_and_texts_are_exact():
 
 
 @pytest.mark.parametrize(
-    "bad", ["-1/2", "1/3", "2/4", "1", "1.5/2", "nan", "1/0", "1e9/1", "0/2", None, 3, "9" * 300 + "/1", "²/1"]
+    "bad",
+    ["-1/2", "1/3", "2/4", "1", "1.5/2", "nan", "1/0", "1e9/1", "0/2", None, 3, "9" * 300 + "/1", "²/1"],
 )
 def test_what_is_no_fraction_is_refused(bad):
     with pytest.raises(ValueError):

@@ -18,7 +18,12 @@ KILLS = HERE.parents[1] / "benchmarks" / "ledger_kills.py"
 
 def run(*command, **settings):
     done = subprocess.run(
-        [sys.executable, *map(str, command)], capture_output=True, text=True, timeout=300, env=os.environ, **settings
+        [sys.executable, *map(str, command)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ,
+        **settings,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -28,6 +28,6 @@ from .gaussian import gaussian_delta, gaussian_mu
 
 __all__ = [
     "NOT_NEGATIVE", "RATE", "Composed", "Cover", "Curve", "Event", "Exponential", "Gaussian", "Imprecision",
-    "Laplace", "ObjectivePerturbation", "PoissonGaussian", "Pure", "Repeated", "calibrate", "compose", "cover",
-    "cover_pure", "event_from_dict", "gaussian_delta", "gaussian_mu", "imprecise_delta",
+    "Laplace", "ObjectivePerturbation", "PoissonGaussian", "Pure", "Repeated", "calibrate", "compose",
+    "cover", "cover_pure", "event_from_dict", "gaussian_delta", "gaussian_mu", "imprecise_delta",
 ]  # fmt: skip

@@ -1,8 +1,8 @@
 """The least Gaussian above a curve: the price of an event in a currency that adds up over adaptive choices.
 
-If E_{e^x} <= H_mu(x) + d for all x and both orders, the event costs mu^2 and d; sums of both are valid however
-later events are chosen (docs/proofs/ledger.md). Both orders at x >= 0 are enough: at -x a Gaussian exceeds a
-curve by no less than e^-x of what it does at x, in the other order.
+If E_{e^x} <= H_mu(x) + d for all x and both orders, the event costs mu^2 and d; sums of both are valid
+however later events are chosen (docs/proofs/ledger.md). Both orders at x >= 0 are enough: at -x a Gaussian
+exceeds a curve by no less than e^-x of what it does at x, in the other order.
 """
 
 from __future__ import annotations
@@ -112,9 +112,10 @@ def _cover(event: Event, slack: float) -> Cover:
 
 
 def _of_distance(distance: float, mu: float) -> float:
-    """Return the slack that pays for a distance: what is above H_mu(x) is at most (1 + e^y) distance + H_mu(y).
+    """Return the slack that pays for a distance: the least of H_mu(y) + (1 + e^y) distance.
 
-    Up to y the distance adds (1 + e^x) distance, as in `ImpreciseCurve`; after y a curve is at most that at y.
+    Up to y the distance adds (1 + e^x) distance, as in `ImpreciseCurve`; after y a curve is at most that at
+    y, which is no more than this.
     """
     if not distance or math.isinf(mu):
         return 0.0
@@ -136,10 +137,10 @@ def _of_composition(form: NormalForm, slack: float) -> float:
         if last > 1 << 21:
             return math.inf
         values = curve.at_grid_points(last)
-        index = np.unique(np.round(np.arange(0.0, last, max(1.0, guess / _FINENESS / step))).astype(np.int64))
-        index = np.append(index, last)
+        points = np.append(np.arange(0.0, last, max(1.0, guess / _FINENESS / step)), last)
+        index = np.unique(np.round(points).astype(np.int64))
         if values[last] <= slack:
-            return _least(step * index, values[index], slack, curve.pure)
+            return _least(np.asarray(step * index, dtype=np.float64), values[index], slack, curve.pure)
         guess *= 1.6
     return math.inf
 
@@ -152,23 +153,33 @@ def _of_profile(profile: Profile, pure: float, slack: float) -> float:
 
 
 def _of_objective(event: ObjectivePerturbation, slack: float) -> float:
-    """Price by the smaller of two bounds on the curve, at points between which chords are taken."""
+    """Price by the convex hull of two bounds on the curve."""
     profile = objective_profile(event)
 
     def bound(x: Vector) -> Vector:
         return np.maximum(profile.forward(x), profile.backward(x))
 
-    if event.slopes == "any":
-        return _of_bound(bound, profile.size, math.inf, slack)
     at, below = transport_bounds(event, _PATHS)
     far = _far(bound, profile.size, slack)
     if far is None:
         return math.inf
-    scale = profile.size / _FINENESS
-    x = np.unique(np.concatenate([at, np.arange(at[-1], far, scale), [far]]))
+    x = np.unique(np.concatenate([at, np.arange(0.0, far, profile.size / _FINENESS), [far]]))
     value = bound(x)
     value[np.searchsorted(x, at)] = np.minimum(value[np.searchsorted(x, at)], below)
-    return _least(x, value * (1 + 1e-6), slack)
+    return _least(x, _lower_hull(np.exp(x), value) * (1 + 1e-6), slack)
+
+
+def _lower_hull(y: Vector, value: Vector) -> Vector:
+    """Return the values of the lower convex hull: a convex curve below all points is below their chords."""
+    hull: list[int] = []
+    for k in range(len(y)):
+        while len(hull) > 1:
+            i, j = hull[-2:]
+            if (value[j] - value[i]) * (y[k] - y[i]) < (value[k] - value[i]) * (y[j] - y[i]):
+                break
+            hull.pop()
+        hull.append(k)
+    return np.interp(y, y[hull], value[hull])
 
 
 def _of_bound(bound: Callable[[Vector], Vector], size: float, pure: float, slack: float) -> float:
@@ -231,5 +242,3 @@ def _least(x: Vector, value: Vector, slack: float, pure: float = math.inf) -> fl
         if high < 1e-14:
             break
     return high
-
-

@@ -24,15 +24,16 @@ _WIDTH = 5.0
 """How far below the right end of a set gains are followed; what lies further is charged in full."""
 
 _CELL = 0.05
-_MOVES = 5
+_MOVES = 8
 """Grid steps of the shift in a cell of the line, at full curvature."""
 
 _LEAST_SHIFTS, _MOST_SHIFTS = 60, 1200
 _LARGEST_MU = 8.0
+_TURNS = 32
 
 
 def transport_bounds(event: ObjectivePerturbation, t: Vector) -> tuple[Vector, Vector]:
-    """Return points x, and upper bounds on the curve of either order there, for slopes of a known sign.
+    """Return points x, and upper bounds on the curve of either order there.
 
     Parameters
     ----------
@@ -41,26 +42,28 @@ def transport_bounds(event: ObjectivePerturbation, t: Vector) -> tuple[Vector, V
         Points wanted, as multiples of mu; bounds are returned at 0 and from the least point on where the
         argument holds.
     """
-    if event.slopes == "any":
-        raise ValueError("the shift of a record whose slope may have either sign does not rise from 0")
     mu = 1 / event.noise
-    path = _Path(mu, max(largest_curvature(event), mu / 12))
     if mu > _LARGEST_MU:
-        return np.zeros(1), hockey_stick(2 * mu, np.zeros(1))
+        return np.zeros(1), np.ones(1)
+    path = _Path(mu, max(largest_curvature(event), mu / 12))
+    signed = event.slopes != "any"
+    variation = hockey_stick(mu, np.zeros(1)) if signed else path.without_record(np.zeros(1))
     if event.neighbours == "zero-out":
         x = np.append(path.least, mu * t[t * mu > path.least])
-        return np.append(0.0, x), np.append(hockey_stick(mu, np.zeros(1)), path.bound(x))
+        other = hockey_stick(mu, x) if signed else path.without_record(x)
+        return np.append(0.0, x), np.append(variation, np.maximum(path.bound(x), other))
     # D against the table without the record, then that against D': the split that is exact for Gaussians
     first = mu * t - mu * mu / 2
     first = np.append(path.least, first[first > path.least])
     x = 2 * first + mu * mu
-    value = path.bound(first) + np.exp(first) * hockey_stick(mu, x - first)
-    return np.append(0.0, x), np.append(hockey_stick(2 * mu, np.zeros(1)), value)
+    second = hockey_stick(mu, x - first) if signed else path.without_record(x - first)
+    variation = hockey_stick(2 * mu, np.zeros(1)) if signed else 2 * variation
+    return np.append(0.0, x), np.append(variation, path.bound(first) + np.exp(first) * second)
 
 
 @dataclass(frozen=True)
 class _Path:
-    """Shifts that rise along the line from 0 to at most mu with a slope of at most ``curvature``."""
+    """Shifts that rise along the line, from 0 or -mu to at most mu, with a slope of at most ``curvature``."""
 
     mu: float
     curvature: float
@@ -71,7 +74,10 @@ class _Path:
         return math.log1p(self.curvature) + self.mu**2 / 2
 
     def bound(self, x: Vector) -> Vector:
-        """Return an upper bound on E_{e^x} of the law with the record against the law without it."""
+        """Return an upper bound on E_{e^x} of the law with the record against the law without it, x >= least.
+
+        Shifts of either sign gain no more there than those that are never negative.
+        """
         if not len(x):
             return x
         cell = min(_CELL, self.mu * _MOVES / (_LEAST_SHIFTS * self.curvature))
@@ -83,7 +89,33 @@ class _Path:
         falls = self._falls(grid[:-1], end, level, cell)
         reached = ndtr(end[:, None] + grid[1:]) - (level * ndtr(end))[:, None]
         best = (reached + falls).max(axis=1) + 1e-13 * level * ndtr(end + self.mu)
-        return np.clip(best, hockey_stick(self.mu, x), hockey_stick(self.mu, np.zeros(1)))
+        bound: Vector = np.clip(best, hockey_stick(self.mu, x), hockey_stick(self.mu, np.zeros(1)))
+        return bound
+
+    def without_record(self, x: Vector) -> Vector:
+        """Return an upper bound on E_{e^x} in the other order for shifts of either sign, x >= 0.
+
+        To the right of 0 the shift is at most its value there plus c u, to the left of 0 at least that minus
+        c |u|; both tails are far from 0 together only if the shift has the room to change its sign.
+        """
+        middle = self.mu * np.arange(-_TURNS, _TURNS + 1) / _TURNS
+        tails = np.array([self._right_tail(x, shift) for shift in middle])
+        both = (tails[1:] + tails[::-1][:-1]).max(axis=0)  # shift at 0 in [k, k + 1]: at most k + 1, at least k
+        # within mu/2 of 0 a shift of the wrong sign may count, where x < mu^2/2
+        near = self.mu / math.sqrt(2 * math.pi) * np.maximum(-np.expm1(x - self.mu**2 / 2), 0.0)
+        return np.minimum(both + near + 1e-18, 1.0)
+
+    def _right_tail(self, x: Vector, shift: float) -> Vector:
+        """Return the integral over u > 0 of (phi(u) - e^x phi(u + t))_+ for the largest shift t there."""
+        u = np.arange(0.0, 9.0 + _CELL, _CELL)
+        largest = np.clip(shift + self.curvature * u[1:], 0.0, self.mu)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            turn = np.where(largest > 0, x[:, None] / largest - largest / 2, np.inf)
+        left = np.clip(turn, u[:-1], u[1:])
+        right = u[1:]
+        level = np.exp(x)[:, None]
+        gain = (ndtr(-left) - ndtr(-right)) - level * (ndtr(-left - largest) - ndtr(-right - largest))
+        return np.maximum(gain, 0.0).sum(axis=1) + ndtr(-u[-1])
 
     def _falls(self, shift: Vector, end: Vector, level: Vector, cell: float) -> Vector:
         """Return the most that Phi(u + shift) - e^x Phi(u) can fall before the end, for each final shift."""
@@ -107,7 +139,7 @@ class _Path:
     def _fall_in_cell(
         self, begin: Vector, stop: Vector, shift: Vector, level: Vector
     ) -> tuple[Vector, Vector]:
-        """Return the fall at a constant shift, and what a shift that rises all the time takes off it at least.
+        """Return the fall at a constant shift, and at least what a shift that always rises takes off it.
 
         The fall is the integral of (e^x phi(u) - phi(u + shift))_+, positive from u = -x/shift - shift/2 on.
         """

@@ -1,7 +1,7 @@
 """The ledger: one budget over all fits, days and colleagues (docs/ledger.md, docs/proofs/ledger.md).
 
-Prices are squares of mu, and slacks: they add up however the next fit was chosen. SQLAlchemy is imported when a
-ledger is opened.
+Prices are squares of mu, and slacks: they add up however the next fit was chosen. SQLAlchemy is imported when
+a ledger is opened.
 """
 
 from .account import Account, Ledger, verify_export

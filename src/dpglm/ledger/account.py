@@ -145,6 +145,7 @@ class Account:
     def history(self) -> list[Entry]:
         """All entries of the journal, each with its hash checked."""
         with _opened(self.address) as journal:
+            self._state(journal, lock=False)
             return list(journal.entries(self.name))
 
     def verify(self, head: str | None = None) -> State:
@@ -164,7 +165,9 @@ class Account:
             state = self._state(journal, lock=False)
             whole = verified(journal.entries(self.name), head)
             if whole.last.hash != state.last.hash:
-                raise LedgerError("the journal is broken: its last entry is not the one that the account names")
+                raise LedgerError(
+                    "the journal is broken: its last entry is not the one that the account names"
+                )
             return whole
 
     def note(self, text: str) -> Entry:
@@ -222,12 +225,18 @@ class Account:
             Or the plan of a fit without a ledger: ``model.plan_``.
         """
         content: dict[str, object] = {"text": strict.text("text", text)}
-        if [mu is None, epsilon is None, plan is None].count(False) != 1 or (epsilon is None) != (delta is None):
+        if [mu is None, epsilon is None, plan is None].count(False) != 1 or (epsilon is None) != (
+            delta is None
+        ):
             raise LedgerError("a release is entered by its mu, or its epsilon and delta, or its plan")
         if mu is not None:
             charge, content["mu"] = price_of_mu(mu), float(mu)
         elif epsilon is not None and delta is not None:
-            charge, content["epsilon"], content["delta"] = price_of_epsilon(epsilon, delta), float(epsilon), float(delta)
+            charge, content["epsilon"], content["delta"] = (
+                price_of_epsilon(epsilon, delta),
+                float(epsilon),
+                float(delta),
+            )
         elif plan is not None:
             return self.reserve(plan, kind="release", content=content)
         try:
@@ -298,7 +307,9 @@ class Account:
             require_link(before, last)
         state = state_of(opening, last)
         if self.part and self.part not in state.parts:
-            raise LedgerError(f"the account {self.name!r} has no part {self.part!r}: its parts are {state.parts}")
+            raise LedgerError(
+                f"the account {self.name!r} has no part {self.part!r}: its parts are {state.parts}"
+            )
         return state
 
     def _append(self, made: Callable[[State], Entry]) -> Entry:
@@ -318,7 +329,9 @@ class Account:
         left = Left(state.left(self.part), state.terms.delta)
         cost = "has no price with the slack that is left" if charge is None else f"costs mu = {charge.mu:.4g}"
         if charge is not None and charge.mu_squared <= left.price.mu_squared:
-            cost += f" and a slack of {float(charge.slack):.3g}, of which {float(left.price.slack):.3g} is left"
+            cost += (
+                f" and a slack of {float(charge.slack):.3g}, of which {float(left.price.slack):.3g} is left"
+            )
         epsilon = search(left.price)
         advice = f"; epsilon = {epsilon:g} would fit" if epsilon else ""
         return BudgetExceeded(
@@ -353,7 +366,10 @@ def verify_export(content: str, head: str | None = None) -> State:
         values = strict.mapping("an exported account", strict.from_json(content), ("format", "entries"))
         if values["format"] != FORMAT:
             raise ValueError(f"format must be {FORMAT!r}")
-        rows = [strict.mapping("an entry", row, ("body", "hash")) for row in strict.sequence("entries", values["entries"])]
+        rows = [
+            strict.mapping("an entry", row, ("body", "hash"))
+            for row in strict.sequence("entries", values["entries"])
+        ]
     except (ValueError, RecursionError) as error:
         raise LedgerError(f"the export cannot be read: {error}") from None
     return verified((read(row["body"], row["hash"]) for row in rows), head)
@@ -379,7 +395,9 @@ def _affordable(plan: Plan, planned: Callable[[float], Plan], left: Price) -> fl
     return shown if shown <= low else low
 
 
-def _opened(address: Address, *, write: bool = False, create: bool = False) -> AbstractContextManager[Journal]:
+def _opened(
+    address: Address, *, write: bool = False, create: bool = False
+) -> AbstractContextManager[Journal]:
     try:
         from .storage import opened
     except ModuleNotFoundError:

@@ -17,8 +17,8 @@ _OPTIONS = {
     "application_name", "target_session_attrs",
 }  # fmt: skip
 _NEEDED = (
-    "an address is sqlite:///file.db#account or postgresql://user@host/database#account, and #account/part for "
-    "a part of an account"
+    "an address is sqlite:///file.db#account or postgresql://user@host/database#account, and #account/part "
+    "for a part of an account"
 )
 
 
@@ -84,8 +84,8 @@ def _refuse_postgres(url: str) -> None:
         raise LedgerError(f"a ledger's address cannot be read: {_NEEDED}") from None
     if secret or any("pass" in name.lower() for name in options):
         raise LedgerError(
-            "a ledger's address must not hold a password, because models and journals keep addresses: give it "
-            "to PostgreSQL's own library by PGPASSWORD, ~/.pgpass or a service file"
+            "a ledger's address must not hold a password, because models and journals keep addresses: give "
+            "it to PostgreSQL's own library by PGPASSWORD, ~/.pgpass or a service file"
         )
     if not options <= _OPTIONS:
         raise LedgerError(f"a ledger's address may have the options {sorted(_OPTIONS)} only")

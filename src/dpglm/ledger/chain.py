@@ -131,10 +131,14 @@ def verified(entries: Iterable[Entry], head: str | None = None) -> State:
             number = entry.content.get("reservation")
             kept = reserved.pop(number, None) if isinstance(number, int) else None
             if kept is None or kept != entry.content.get("hash"):
-                raise LedgerError(f"the journal is broken: entry {entry.number} commits what was not reserved")
+                raise LedgerError(
+                    f"the journal is broken: entry {entry.number} commits what was not reserved"
+                )
         heads.add(entry.hash)
     if opening is None or last is None:
         raise LedgerError("the journal is empty")
     if head is not None and head not in heads:
-        raise LedgerError("the journal was cut off or written anew: it has no entry with the hash that was kept")
+        raise LedgerError(
+            "the journal was cut off or written anew: it has no entry with the hash that was kept"
+        )
     return state_of(opening, last)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+import numpy as np
+
 from .chain import Terms
 from .entry import CHARGED, WHOLE, Entry
 
@@ -50,7 +52,7 @@ def save_png(terms: Terms, points: Sequence[tuple[datetime, float]], path: Path)
         raise ValueError("a picture needs matplotlib: pip install 'dpglm[demo]'") from None
     figure = Figure(figsize=(7, 3.5), layout="constrained")
     axes = figure.subplots()
-    times = [time for time, _ in points]
+    times = np.array([time.replace(tzinfo=None) for time, _ in points], dtype="datetime64[s]")
     axes.step(times, [100 * share for _, share in points], where="post")
     axes.fill_between(times, [100 * share for _, share in points], step="post", alpha=0.2)
     axes.axhline(100, color="black", linewidth=1)

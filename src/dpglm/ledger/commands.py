@@ -111,7 +111,9 @@ def history(address: AddressArgument, json: Json = False) -> None:
     for entry, spent in zip(entries, _running(state, entries), strict=True):
         cost = (f"{entry.charge.mu:.4g}", f"{float(entry.charge.slack):.2g}")
         cells = cost if entry.kind in ("reservation", "release") else ("", "")
-        table.add_row(str(entry.number), entry.time, entry.kind, entry.part, *cells, f"{spent:.1%}", _what(entry))
+        table.add_row(
+            str(entry.number), entry.time, entry.kind, entry.part, *cells, f"{spent:.1%}", _what(entry)
+        )
     _print(json, [json_module.loads(entry.body) | {"hash": entry.hash} for entry in entries], table)
 
 
@@ -121,7 +123,7 @@ def verify(
     address: Annotated[str, typer.Argument(help="The address of an account, or a file made by export.")],
     head: Annotated[str | None, typer.Option(help="The hash of an entry, kept elsewhere.")] = None,
 ) -> None:
-    """Check a whole journal: hashes, order, sums. Prints the head, to be kept elsewhere; status 1 if broken."""
+    """Check a whole journal: hashes, order, sums. Print its head, to be kept elsewhere. Exit 1 if broken."""
     if Path(address).is_file():
         state = verify_export(Path(address).read_text(encoding="utf-8"), head)
     else:
@@ -148,9 +150,14 @@ def plan(
     largest = left.epsilon(fits, budget.delta)
     values = {"fits": fits, "epsilon": epsilon, "mu": one.mu, "affordable": fits <= most, "most_fits": most,
               "largest_epsilon": largest}  # fmt: skip
-    words = f"{fits} x epsilon {epsilon:g} costs {float(fits * one.mu_squared / state.terms.budget.mu_squared):.1%}"
+    share = float(fits * one.mu_squared / state.terms.budget.mu_squared)
+    words = f"{fits} x epsilon {epsilon:g} costs {share:.1%}"
     verdict = "can be paid for" if fits <= most else "cannot be paid for"
-    _print(json, values, f"{words} of the budget and {verdict}: at most {most} such fits, or {fits} at {largest:g}")
+    _print(
+        json,
+        values,
+        f"{words} of the budget and {verdict}: at most {most} such fits, or {fits} at {largest:g}",
+    )
     if fits > most:
         raise typer.Exit(1)
 
@@ -229,7 +236,10 @@ def _accounts_table(states: list[State]) -> Table:
 
 
 def _running(state: State, entries: list[Entry]) -> list[float]:
-    return [float(State(state.terms, entry).spent().mu_squared / state.terms.budget.mu_squared) for entry in entries]
+    return [
+        float(State(state.terms, entry).spent().mu_squared / state.terms.budget.mu_squared)
+        for entry in entries
+    ]
 
 
 def _what(entry: Entry) -> str:

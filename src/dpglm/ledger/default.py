@@ -22,8 +22,8 @@ def push(address: str) -> None:
     with _lock:
         if any(thread != threading.get_ident() and open_ != address for thread, open_, _ in _blocks):
             raise LedgerError(
-                "another thread is in a block of another account, and a default holds for all threads: name the "
-                "ledger in the estimators instead"
+                "another thread is in a block of another account, and a default holds for all threads: name "
+                "the ledger in the estimators instead"
             )
         _blocks.append((threading.get_ident(), address, os.environ.get(VARIABLE)))
         os.environ[VARIABLE] = address
@@ -56,7 +56,7 @@ def current() -> str | None:
 
 
 def resolved(named: str | None, carried: str | None) -> str | None:
-    """The ledger of a fit: the one it names, that of the block, the one it was sent with, the environment's."""
+    """The ledger of a fit: the one it names, its block's, the one it was sent with, the environment's."""
     if named is not None:
         return named
     block = current()

@@ -22,7 +22,8 @@ WHOLE = ""
 """The part that stands for the whole account."""
 
 _FIELDS = (
-    "account", "charge", "content", "kind", "number", "opening", "part", "previous", "spent", "time", "version",
+    "account", "charge", "content", "kind", "number", "opening", "part", "previous", "spent", "time",
+    "version",
 )  # fmt: skip
 
 
@@ -115,9 +116,7 @@ def read(body: object, expected: object) -> Entry:
         }
         charge = Price.from_list(values["charge"])
         kind = strict.one_of("kind", values["kind"], KINDS)
-        texts = {
-            name: values[name] for name in ("account", "time", "version", "previous", "opening", "part")
-        }
+        texts = {name: values[name] for name in ("account", "time", "version", "previous", "opening", "part")}
         if not all(isinstance(text, str) for text in texts.values()):
             raise ValueError("a field that must be text is none")
         if texts["part"] not in spent or WHOLE not in spent or not charge <= spent[texts["part"]]:
@@ -131,7 +130,14 @@ def read(body: object, expected: object) -> Entry:
         raise LedgerError(f"an entry of the journal cannot be read: {error}") from None
     frozen = MappingProxyType(spent)
     return Entry(
-        number=number, kind=kind, charge=charge, spent=frozen, content=content, body=body, hash=expected, **texts
+        number=number,
+        kind=kind,
+        charge=charge,
+        spent=frozen,
+        content=content,
+        body=body,
+        hash=expected,
+        **texts,
     )
 
 

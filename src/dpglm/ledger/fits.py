@@ -60,7 +60,7 @@ def reserve(
     account = Account(place.absolute())
     if not secure:
         raise LedgerError(
-            f"random_state makes the noise predictable, and such a fit promises nothing at any price: the account "
-            f"{account.name!r} refuses it"
+            f"random_state makes the noise predictable, and such a fit promises nothing at any price: the "
+            f"account {account.name!r} refuses it"
         )
     return Reservation(account, account.reserve(plan, planned))

@@ -21,7 +21,7 @@ SLACK_SHARE = Fraction(1, 10)
 """Share of an account's delta that is set aside for slacks, by rule."""
 
 FIT_SHARE = Fraction(1, 50)
-"""Share of the slack left that a fit may use, by rule; so slack never runs out."""
+"""Share of the slack left that a fit may use at most, by rule; so slack never runs out."""
 
 _TEXT = re.compile(r"(0|[1-9]\d{0,199})/([1-9]\d{0,79})")
 
@@ -128,12 +128,12 @@ def price_of_plan(plan: Plan, slack: Fraction) -> Price | None:
     """The price of a fit by this plan with at most this slack; None if it has none, or needs more slack."""
     if not plan.budget.private:
         return None
-    most = float(slack)
-    while Fraction(most) > slack:
-        most = math.nextafter(most, 0.0)
-    if most <= 0:
+    if slack <= 0:
         return None
-    covered = cover(plan.event, most)
+    # a power of two, so that a plan that is priced again has the same slack for a while
+    covered = cover(
+        plan.event, 2.0 ** (math.floor(math.log2(slack.numerator) - math.log2(slack.denominator)) - 1)
+    )
     return price_of_mu(covered.mu, covered.slack) if math.isfinite(covered.mu) else None
 
 

@@ -45,7 +45,7 @@ _ENTRIES = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("hash", sa.Text, nullable=False),
 )
-_OF = sa.bindparam("of")
+_OF: sa.BindParameter[str] = sa.bindparam("of")
 _VERSIONS = sa.select(_META.c.version)
 _HEAD = sa.select(_ACCOUNTS.c.number, _ACCOUNTS.c.hash).where(_ACCOUNTS.c.name == _OF)
 _HEAD_LOCKED = _HEAD.with_for_update()
@@ -71,12 +71,15 @@ class Journal:
         try:
             versions = list(self.connection.execute(_VERSIONS).scalars())
         except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
-            raise LedgerError(f"this is no ledger (`dpglm ledger create` makes one): {_reason(error)}") from None
+            raise LedgerError(
+                f"this is no ledger (`dpglm ledger create` makes one): {_reason(error)}"
+            ) from None
         if len(versions) != 1 or not isinstance(versions[0], int) or versions[0] < 1:
             raise LedgerError("the ledger does not say of which version it is")
         if versions[0] > VERSION:
             raise LedgerError(
-                f"the ledger is of version {versions[0]}, and this dpglm knows versions up to {VERSION}: update it"
+                f"the ledger is of version {versions[0]}, and this dpglm knows versions up to {VERSION}: "
+                "update it"
             )
 
     def create(self) -> None:
@@ -136,7 +139,9 @@ def opened(address: Address, *, write: bool = False, create: bool = False) -> It
     try:
         engine = _engine(address.url, create)
         # a reader sees one moment; a writer sees what was written before it got the lock
-        level = {} if address.is_sqlite else {"isolation_level": "READ COMMITTED" if write else "REPEATABLE READ"}
+        level = (
+            {} if address.is_sqlite else {"isolation_level": "READ COMMITTED" if write else "REPEATABLE READ"}
+        )
         with engine.connect().execution_options(dpglm_write=write, **level) as connection, connection.begin():
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.text(f"SET LOCAL lock_timeout = '{_WAIT}s'"))
@@ -149,7 +154,15 @@ def opened(address: Address, *, write: bool = False, create: bool = False) -> It
             yield journal
     except DpglmError:
         raise
-    except (sa.exc.SQLAlchemyError, sqlite3.Error, OSError, UnicodeError, ValueError, TypeError, OverflowError) as e:
+    except (
+        sa.exc.SQLAlchemyError,
+        sqlite3.Error,
+        OSError,
+        UnicodeError,
+        ValueError,
+        TypeError,
+        OverflowError,
+    ) as e:
         raise LedgerError(f"the ledger at {address.url} cannot be used: {_reason(e)}") from None
 
 
@@ -164,7 +177,8 @@ def require_sound_file(journal: Journal) -> None:
 def _reason(error: BaseException) -> str:
     """The first line of what a database says, without statements or parameters."""
     origin = getattr(error, "orig", None) or error
-    return f"{type(origin).__name__}: {str(origin).strip().splitlines()[0] if str(origin).strip() else 'no reason'}"
+    lines = str(origin).strip().splitlines() or ["no reason given"]
+    return f"{type(origin).__name__}: {lines[0]}"
 
 
 @lru_cache(maxsize=32)
