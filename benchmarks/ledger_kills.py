@@ -48,10 +48,11 @@ def child(address: str, x: np.ndarray, y: np.ndarray, output: Path) -> None:
 
 def checked(account, output: Path) -> tuple[int, int, int]:
     """Compare the printed models with the journal; return models, reservations and commitments."""
+    # the models first: processes may still be running, and what they print later is in no earlier journal
+    lines = output.read_text().splitlines() if output.exists() else []
     account.verify()
     entries = account.history()
     reserved = {entry.hash: entry for entry in entries if entry.kind == "reservation"}
-    lines = output.read_text().splitlines() if output.exists() else []
     hashes = [json.loads(line)["ledger"].rpartition(" ")[2] for line in lines]
     assert len(set(hashes)) == len(hashes), "two models share a reservation"
     missing = [one for one in hashes if one not in reserved]
@@ -89,7 +90,7 @@ def main(processes: int = PROCESSES, folder: str | None = None) -> tuple[int, in
                     child(address, x, y, output)
                 finally:
                     os._exit(1)
-            alive.append((time.perf_counter() + coins.uniform(0.0, 3 * usual), pid))
+            alive.append((time.perf_counter() + coins.uniform(0.0, 2 * usual), pid))
             if k % 1000 == 0:
                 print(
                     f"{k} killed: %d models, %d reservations, %d commitments" % checked(account, output),

@@ -79,7 +79,7 @@ def cover_pure(epsilon: float) -> float:
     Examples
     --------
     >>> round(cover_pure(1.0), 4)
-    1.2328
+    1.232
     """
     if not epsilon >= 0:
         raise ValueError(f"epsilon must be >= 0, got {epsilon!r}")

@@ -100,10 +100,13 @@ class _Path:
         """
         middle = self.mu * np.arange(-_TURNS, _TURNS + 1) / _TURNS
         tails = np.array([self._right_tail(x, shift) for shift in middle])
-        both = (tails[1:] + tails[::-1][:-1]).max(axis=0)  # shift at 0 in [k, k + 1]: at most k + 1, at least k
+        both = (tails[1:] + tails[::-1][:-1]).max(
+            axis=0
+        )  # shift at 0 in [k, k + 1]: at most k + 1, at least k
         # within mu/2 of 0 a shift of the wrong sign may count, where x < mu^2/2
         near = self.mu / math.sqrt(2 * math.pi) * np.maximum(-np.expm1(x - self.mu**2 / 2), 0.0)
-        return np.minimum(both + near + 1e-18, 1.0)
+        bound: Vector = np.minimum(both + near + 1e-18, 1.0)
+        return bound
 
     def _right_tail(self, x: Vector, shift: float) -> Vector:
         """Return the integral over u > 0 of (phi(u) - e^x phi(u + t))_+ for the largest shift t there."""
@@ -115,7 +118,8 @@ class _Path:
         right = u[1:]
         level = np.exp(x)[:, None]
         gain = (ndtr(-left) - ndtr(-right)) - level * (ndtr(-left - largest) - ndtr(-right - largest))
-        return np.maximum(gain, 0.0).sum(axis=1) + ndtr(-u[-1])
+        tail: Vector = np.maximum(gain, 0.0).sum(axis=1) + ndtr(-u[-1])
+        return tail
 
     def _falls(self, shift: Vector, end: Vector, level: Vector, cell: float) -> Vector:
         """Return the most that Phi(u + shift) - e^x Phi(u) can fall before the end, for each final shift."""

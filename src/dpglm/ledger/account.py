@@ -52,6 +52,7 @@ class Ledger:
     1
     >>> ledger.accounts()
     ['patients-2026']
+    >>> folder.cleanup()
     """
 
     def __init__(self, url: str) -> None:
