@@ -4,12 +4,14 @@ Prices are squares of mu, and slacks: they add up however the next fit was chose
 a ledger is opened.
 """
 
-from .account import Account, Ledger, verify_export
+from .account import Account
 from .address import Address
 from .chain import State, Terms
 from .default import VARIABLE, resolved
 from .entry import Entry
+from .export import verify_export
 from .fits import Reservation, reserve
+from .ledger import Ledger
 from .left import Left
 from .price import Price, price_of_epsilon, price_of_mu, price_of_plan
 

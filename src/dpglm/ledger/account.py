@@ -1,4 +1,4 @@
-"""Ledgers and their accounts: what users hold in their hands."""
+"""An account: what may be spent on a data set, and the journal of what was."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Self
 from .. import strict
 from ..errors import BudgetExceeded, DpglmError, LedgerError
 from ..plan import Plan
-from ..privacy import Neighbours
 from . import default
 from .address import NAME, Address
 from .chain import State, require_link, state_of, verified
-from .entry import WHOLE, Entry, read, written
+from .entry import WHOLE, Entry, written
+from .export import exported
 from .left import Left
-from .price import FIT_SHARE, Price, price_of_epsilon, price_of_mu, price_of_plan, whole_budget
+from .price import FIT_SHARE, Price, largest_epsilon, price_of_epsilon, price_of_mu, price_of_plan
 
 if TYPE_CHECKING:
     from .storage import Journal
-
-FORMAT = "dpglm ledger account 1"
 
 
 class _TooLittle(DpglmError):
@@ -31,87 +29,6 @@ class _TooLittle(DpglmError):
     def __init__(self, state: State) -> None:
         super().__init__()
         self.state = state
-
-
-class Ledger:
-    """A database of accounts, each with a budget that lasts over fits, days and colleagues.
-
-    Parameters
-    ----------
-    url : str
-        ``sqlite:///file.db``, or ``postgresql://user@host/database``. It must not hold a password.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from dpglm import Ledger
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = Ledger(f"sqlite:///{folder.name}/budget.db")
-    >>> account = ledger.create("patients-2026", epsilon=3.0, delta=1e-8)
-    >>> account.enter("a chart of ages, published elsewhere", epsilon=0.1, delta=0.0).number
-    1
-    >>> ledger.accounts()
-    ['patients-2026']
-    >>> folder.cleanup()
-    """
-
-    def __init__(self, url: str) -> None:
-        address = Address.parse(url)
-        if address.account:
-            raise LedgerError("a ledger's address has no #account: use ledger.account(name)")
-        self.address = address.absolute()
-
-    def create(
-        self,
-        name: str,
-        *,
-        epsilon: float,
-        delta: float,
-        neighbours: str = "replace-one",
-        unit: str = "record",
-    ) -> Account:
-        """Open an account, and make the database if there is none.
-
-        Parameters
-        ----------
-        name : str
-            Letters, digits and ``. _ -``.
-        epsilon, delta : float
-            What everything together may cost. A tenth of delta is set aside for slacks.
-        neighbours : "replace-one" or "zero-out"
-            The relation of the promise. Fits for another are refused.
-        unit : str
-            What one neighbour differs in. Fits protect a "record".
-        """
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise LedgerError(f"an account's name has letters, digits and . _ - only, got {name!r}")
-        terms = {
-            "epsilon": float(epsilon),
-            "delta": float(delta),
-            "neighbours": Neighbours.from_name(neighbours).value,
-            "unit": strict.text("unit", unit),
-            "budget": whole_budget(epsilon, delta).to_list(),
-        }
-        with _opened(self.address, write=True, create=True) as journal:
-            if name in journal.names():
-                raise LedgerError(f"the ledger already has an account {name!r}")
-            journal.append(written(name, "opening", terms))
-        return self.account(name)
-
-    def account(self, name: str, part: str | None = None) -> Account:
-        """The account of this name, or a declared part of it; its whole journal is checked."""
-        address = Address.parse(f"{self.address.url}#{name}" + (f"/{part}" if part else ""))
-        account = Account(address)
-        account.verify()
-        return account
-
-    def accounts(self) -> list[str]:
-        """The names of all accounts."""
-        with _opened(self.address) as journal:
-            return journal.names()
-
-    def __repr__(self) -> str:
-        return f"Ledger({self.address.url!r})"
 
 
 @dataclass(frozen=True)
@@ -135,7 +52,7 @@ class Account:
 
     def state(self) -> State:
         """What the first and the last entry say; what lies between is checked by `verify`."""
-        with _opened(self.address) as journal:
+        with opened(self.address) as journal:
             return self._state(journal, lock=False)
 
     def left(self) -> Left:
@@ -145,7 +62,7 @@ class Account:
 
     def history(self) -> list[Entry]:
         """All entries of the journal, each with its hash checked."""
-        with _opened(self.address) as journal:
+        with opened(self.address) as journal:
             self._state(journal, lock=False)
             return list(journal.entries(self.name))
 
@@ -160,7 +77,7 @@ class Account:
         """
         from .storage import require_sound_file
 
-        with _opened(self.address) as journal:
+        with opened(self.address) as journal:
             require_sound_file(journal)
             # checks the row that names the last entry, too
             state = self._state(journal, lock=False)
@@ -273,7 +190,7 @@ class Account:
                 state = error.state
         # after the transaction: a search for an epsilon that fits must not keep others waiting
         raise self._exceeded(
-            state, charge, lambda left: _affordable(plan, planned, left) if planned else None
+            state, charge, lambda left: largest_epsilon(plan, planned, left) if planned else None
         )
 
     def commit(self, reservation: Entry) -> Entry:
@@ -283,11 +200,7 @@ class Account:
 
     def export(self) -> str:
         """The whole journal as JSON text, which `verify_export` checks without the database."""
-        entries = self.history()
-        verified(entries)
-        return strict.to_json(
-            {"format": FORMAT, "entries": [{"body": entry.body, "hash": entry.hash} for entry in entries]}
-        )
+        return exported(self.history())
 
     def __enter__(self) -> Self:
         self.state()
@@ -314,7 +227,7 @@ class Account:
         return state
 
     def _append(self, made: Callable[[State], Entry]) -> Entry:
-        with _opened(self.address, write=True) as journal:
+        with opened(self.address, write=True) as journal:
             entry = made(self._state(journal, lock=True))
             journal.append(entry)
         return entry
@@ -361,46 +274,10 @@ class Account:
             )
 
 
-def verify_export(content: str, head: str | None = None) -> State:
-    """Check an exported journal; see `Account.verify`."""
+def opened(address: Address, *, write: bool = False, create: bool = False) -> AbstractContextManager[Journal]:
+    """A transaction on the database at an address; SQLAlchemy is imported here, and nowhere earlier."""
     try:
-        values = strict.mapping("an exported account", strict.from_json(content), ("format", "entries"))
-        if values["format"] != FORMAT:
-            raise ValueError(f"format must be {FORMAT!r}")
-        rows = [
-            strict.mapping("an entry", row, ("body", "hash"))
-            for row in strict.sequence("entries", values["entries"])
-        ]
-    except (ValueError, RecursionError) as error:
-        raise LedgerError(f"the export cannot be read: {error}") from None
-    return verified((read(row["body"], row["hash"]) for row in rows), head)
-
-
-def _affordable(plan: Plan, planned: Callable[[float], Plan], left: Price) -> float | None:
-    """The largest epsilon, to three digits, at which a fit can be paid for; None below a thousandth."""
-    low, high = plan.budget.epsilon / 1000, plan.budget.epsilon
-
-    def fits(epsilon: float) -> bool:
-        try:
-            price = price_of_plan(planned(epsilon), left.slack * FIT_SHARE)
-        except ValueError:
-            return False
-        return price is not None and price <= left
-
-    if not fits(low):
-        return None
-    while high > 1.005 * low:
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    shown = float(f"{low:.3g}")
-    return shown if shown <= low else low
-
-
-def _opened(
-    address: Address, *, write: bool = False, create: bool = False
-) -> AbstractContextManager[Journal]:
-    try:
-        from .storage import opened
+        from . import storage
     except ModuleNotFoundError:
         raise LedgerError("a ledger needs SQLAlchemy: pip install 'dpglm[ledger]'") from None
-    return opened(address, write=write, create=create)
+    return storage.opened(address, write=write, create=create)

@@ -16,11 +16,13 @@ from rich.table import Table
 from ..accounting import gaussian_mu
 from ..errors import DpglmError
 from ..privacy import Budget
-from .account import Account, Ledger, verify_export
+from .account import Account
 from .address import Address
 from .chain import State
 from .chart import save_png, shares, text_chart
 from .entry import Entry
+from .export import verify_export
+from .ledger import Ledger
 from .left import Left
 from .price import price_of_mu
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -152,3 +153,23 @@ def whole_budget(epsilon: float, delta: float) -> Price:
     if not (square and slack):
         raise ValueError(f"epsilon = {epsilon!r} and delta = {delta!r} leave nothing to spend")
     return Price(square, slack)
+
+
+def largest_epsilon(plan: Plan, planned: Callable[[float], Plan], left: Price) -> float | None:
+    """The largest epsilon, to three digits, at which a fit can be paid for; None below a thousandth."""
+    low, high = plan.budget.epsilon / 1000, plan.budget.epsilon
+
+    def fits(epsilon: float) -> bool:
+        try:
+            price = price_of_plan(planned(epsilon), left.slack * FIT_SHARE)
+        except ValueError:
+            return False
+        return price is not None and price <= left
+
+    if not fits(low):
+        return None
+    while high > 1.005 * low:
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    shown = float(f"{low:.3g}")
+    return shown if shown <= low else low
