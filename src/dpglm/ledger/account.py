@@ -277,7 +277,7 @@ class Account:
 def opened(address: Address, *, write: bool = False, create: bool = False) -> AbstractContextManager[Journal]:
     """A transaction on the database at an address; SQLAlchemy is imported here, and nowhere earlier."""
     try:
-        from . import storage
+        from .storage import opened as connected
     except ModuleNotFoundError:
         raise LedgerError("a ledger needs SQLAlchemy: pip install 'dpglm[ledger]'") from None
-    return storage.opened(address, write=write, create=create)
+    return connected(address, write=write, create=create)
