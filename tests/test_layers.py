@@ -14,8 +14,8 @@ FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.r
 
 CORE = {
     "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "inference",
-    "kernels", "losses", "mechanisms", "penalties", "plan", "privacy", "problem", "progress", "queries",
-    "schema", "solvers", "strict", "tables",
+    "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy", "problem", "progress",
+    "queries", "schema", "solvers", "strict", "tables",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators"}
 ROOT = "dpglm"  # the names that the package itself exports
@@ -50,6 +50,7 @@ MAY_IMPORT = {
         "plan", "problem", "queries", "mechanisms", "curator", "accounting", "privacy", "losses",
         "penalties", "bounds", "tables",
     },
+    "ledger": {"accounting", "plan", "privacy"},
     "estimators": SKIN,
     "audit": SKIN | {ROOT},
     "testing": SKIN | {ROOT},
@@ -71,6 +72,7 @@ LIBRARIES = {
     "pyarrow": lambda path: path.as_posix() in {"dpglm/data/arrow.py", "dpglm/data/arrow_stream.py"},
     "polars": lambda path: path.as_posix() == "dpglm/data/lazy_frame.py",
     "duckdb": lambda path: path.as_posix() == "dpglm/data/arrow_stream.py",
+    "sqlalchemy": lambda path: path.as_posix() == "dpglm/ledger/storage.py",
 }
 LIBRARIES_AT_MODULE_LEVEL = {
     "matplotlib": lambda path: layer_of(path) == "demo",

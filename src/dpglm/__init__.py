@@ -15,6 +15,7 @@ from .estimators import (
     Ridge,
     make_private_pipeline,
 )
+from .ledger import Ledger
 from .privacy import Budget, Guarantee, Neighbours
 from .schema import Schema
 
@@ -22,6 +23,6 @@ __version__ = "0.2.0"
 
 __all__ = [
     "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "Guarantee",
-    "Lasso", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "Neighbours", "Ridge",
-    "Schema", "Stream", "make_private_pipeline",
+    "Lasso", "Ledger", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "Neighbours",
+    "Ridge", "Schema", "Stream", "make_private_pipeline",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The command line: ``dpglm audit``, and the commands of ``dpglm.commands``."""
+"""The command line: ``dpglm audit``, ``dpglm ledger``, and the commands of ``dpglm.commands``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ except ModuleNotFoundError:
 from .audit import Report, audit, audit_registry
 from .audit.findings import COLUMNS
 from .commands import tables
+from .ledger.commands import app as ledger
 
 app = typer.Typer(add_completion=False, help="Differentially private generalized linear models.")
-
+app.add_typer(ledger, name="ledger")
 tables.add_to(app)
 
 _WIDE = 180

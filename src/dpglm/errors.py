@@ -3,7 +3,9 @@
 ::
 
     DpglmError
+    ├── BudgetExceeded      an account cannot pay for a fit   (also a ValueError)
     ├── ClusterFailed       a cluster could not complete a pass over the records
+    ├── LedgerError         a ledger cannot be read, is broken or does not fit   (also a ValueError)
     ├── NotReleased         a fit did not release what is asked for   (also an AttributeError)
     ├── PlanMismatch        a run released something other than its plan
     ├── SourceChanged       a source gave other records than in the pass before
@@ -21,8 +23,35 @@ class DpglmError(Exception):
     """Base class of the errors that only dpglm raises."""
 
 
+class BudgetExceeded(DpglmError, ValueError):
+    """An account has less left than a fit costs, so nothing was read or charged.
+
+    Attributes
+    ----------
+    left : float
+        The mu that is left: the root of what is left of mu squared.
+    needed : float
+        The mu that the fit costs; infinite if it has no price with the slack that is left.
+    epsilon : float or None
+        An epsilon at which the same fit can be paid for; None if there is none worth naming.
+    """
+
+    def __init__(self, message: str, left: float, needed: float, epsilon: float | None) -> None:
+        super().__init__(message, left, needed, epsilon)
+        self.left = left
+        self.needed = needed
+        self.epsilon = epsilon
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class ClusterFailed(DpglmError):
     """A cluster could not read the records, or not complete a pass over them, so the fit has ended."""
+
+
+class LedgerError(DpglmError, ValueError):
+    """A ledger cannot be read or written, is broken, or is for something else, so the fit is refused."""
 
 
 class NotReleased(DpglmError, AttributeError):

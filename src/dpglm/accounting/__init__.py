@@ -8,6 +8,7 @@ docs/proofs/objective_perturbation.md.
 
 from .calibrate import calibrate
 from .compose import Curve, compose, imprecise_delta
+from .cover import Cover, cover, cover_pure
 from .events import (
     NOT_NEGATIVE,
     RATE,
@@ -26,7 +27,7 @@ from .events import (
 from .gaussian import gaussian_delta, gaussian_mu
 
 __all__ = [
-    "NOT_NEGATIVE", "RATE", "Composed", "Curve", "Event", "Exponential", "Gaussian", "Imprecision",
+    "NOT_NEGATIVE", "RATE", "Composed", "Cover", "Curve", "Event", "Exponential", "Gaussian", "Imprecision",
     "Laplace", "ObjectivePerturbation", "PoissonGaussian", "Pure", "Repeated", "calibrate", "compose",
-    "event_from_dict", "gaussian_delta", "gaussian_mu", "imprecise_delta",
+    "cover", "cover_pure", "event_from_dict", "gaussian_delta", "gaussian_mu", "imprecise_delta",
 ]  # fmt: skip

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol
 
+import numpy as np
+
+from ..arrays import Vector
 from .curves import Profile, bounded_range_profile, gaussian_profile
 from .events import Event
 from .gaussian import check_budget, gaussian_delta, gaussian_epsilon
 from .normal_form import NormalForm, Round, normal_form, single_profile
-from .pld import GridLaw, composed_delta, discretise
+from .pld import GridLaw, composed_curve, composed_delta, discretise
 from .selection import selection_rounds
 from .zcdp import zcdp_delta, zcdp_rho
 
@@ -77,8 +80,13 @@ def _compose(event: Event) -> Curve:
         return GaussianCurve(form.mu)
     exact: Curve = GaussianCurve(form.mu)
     if not form.is_gaussian:
-        exact = ComposedCurve(_parts(form), form.pure_epsilon, zcdp_rho(form))
+        exact = composed_curve_of(form)
     return ImpreciseCurve(exact, form.distance) if form.distance else exact
+
+
+def composed_curve_of(form: NormalForm) -> ComposedCurve:
+    """Return the curve of a sorted composition, its samplers taken as exact."""
+    return ComposedCurve(_parts(form), form.pure_epsilon, zcdp_rho(form))
 
 
 @dataclass(frozen=True)
@@ -135,6 +143,17 @@ class ComposedCurve:
             if high > 1e5:
                 return math.inf
         return _falling_root(self.delta, delta, low, high)
+
+    @property
+    def step(self) -> float:
+        """Distance of the grid points on which the parts are composed."""
+        return self._directions[0][0][0].step
+
+    def at_grid_points(self, last: int) -> Vector:
+        """Return delta, never below the true one, at the epsilons 0, step, ..., last * step."""
+        bounds = [composed_curve(laws, last) for laws in self._directions]
+        value: Vector = np.minimum(1.0, np.max(bounds, axis=0) * (1 + _DELTA_SLACK))
+        return value
 
     @cached_property
     def _directions(self) -> list[list[tuple[GridLaw, int]]]:

@@ -77,6 +77,67 @@ def composed_delta(laws: Sequence[tuple[GridLaw, int]], epsilon: float) -> float
     start = math.floor(low / step)
     size = fft.next_fast_len(max(math.ceil(high / step) - start + 2, 16), real=True)
 
+    masses, shift, error = _convolved(parts, theta, size)
+    first = max(math.floor(epsilon / step) + 1, start)
+    index = np.arange(first, start + size)
+    beyond_epsilon = step * index - epsilon
+    weight = -np.expm1(-beyond_epsilon) * np.exp(-theta * beyond_epsilon)
+    inside = max(0.0, float(np.sum(weight * masses[(index - shift) % size])))
+    error *= _length(weight)
+    return min(1.0, failure + math.exp(min(beyond, 0.0)) + math.exp(min(chernoff, 700.0)) * (inside + error))
+
+
+def composed_curve(laws: Sequence[tuple[GridLaw, int]], last: int) -> Vector:
+    """Return upper bounds on delta at the grid points 0, step, ..., last * step, all from a few transforms.
+
+    At grid points delta_k = e^-h delta_{k+1} + (1 - e^-h) P(X > x_k): a sum of positive terms, from the top.
+    Each of a few tilts is exact near its own saddle point, and the least of their bounds is taken.
+    """
+    parts = [_Part(law, count) for law, count in laws]
+    step = laws[0][0].step
+    failure = sum(count * law.infinite for law, count in laws)
+    best = np.ones(last + 1)
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        saddle = _saddle(parts, share * step * last)[0]
+        theta, (low, high, beyond) = _tilt(parts, saddle)
+        start = math.floor(low / step)
+        size = fft.next_fast_len(max(math.ceil(high / step) - start + 2, last - start + 2, 16), real=True)
+        masses, shift, error = _convolved(parts, theta, size)
+        first = max(start, 0)
+        index = np.arange(first + 1, start + size)
+        tilted = np.maximum(masses[(index - shift) % size], 0.0)
+        # relative to e^{K - theta x} at each point, so that nothing overflows
+        ratio = max(math.exp(-theta * step), 1e-300)
+        above = _from_the_top(tilted * ratio, ratio)
+        delta = _from_the_top(-math.expm1(-step) * above, max(math.exp(-(1 + theta) * step), 1e-300))
+        gap = step * np.arange(1.0, len(index) + 1)
+        error *= _length(-np.expm1(-gap) * np.exp(-theta * gap))
+        scale = _cumulant(parts, theta) - theta * step * np.arange(first, first + len(delta))
+        bound = failure + math.exp(min(beyond, 0.0)) + np.exp(np.minimum(scale, 700.0)) * (delta + error)
+        found = min(last + 1 - first, len(bound))
+        best[first : first + found] = np.minimum(best[first : first + found], bound[:found])
+    bounds: Vector = np.minimum.accumulate(best)
+    return bounds
+
+
+def _from_the_top(terms: Vector, ratio: float) -> Vector:
+    """Return s with s_k = terms_k + ratio * s_{k+1}, for terms that are not negative and ratio <= 1."""
+    # in blocks within which powers of the ratio do not underflow
+    size = len(terms) if ratio == 1 else max(1, min(len(terms), math.floor(400 / -math.log(ratio))))
+    powers = ratio ** np.arange(size, dtype=np.float64)
+    sums = np.empty_like(terms)
+    rest = 0.0
+    for stop in range(len(terms), 0, -size):
+        part = slice(max(0, stop - size), stop)
+        falling = powers[: part.stop - part.start]
+        whole = np.cumsum((terms[part] * falling)[::-1])[::-1] + ratio * falling[-1] * rest
+        sums[part] = whole / falling
+        rest = float(sums[part.start])
+    return sums
+
+
+def _convolved(parts: Sequence[_Part], theta: float, size: int) -> tuple[Vector, int, float]:
+    """Return the tilted law of the sum modulo ``size``, the index of its first entry, and its L2 error."""
     spectrum = np.ones(size // 2 + 1, dtype=complex)
     lengths = 0.0
     shift = 0
@@ -87,14 +148,7 @@ def composed_delta(laws: Sequence[tuple[GridLaw, int]], epsilon: float) -> float
         lengths += part.count * _length(folded)
         shift += part.count * centre
     masses = fft.irfft(spectrum, size)
-
-    first = max(math.floor(epsilon / step) + 1, start)
-    index = np.arange(first, start + size)
-    beyond_epsilon = step * index - epsilon
-    weight = -np.expm1(-beyond_epsilon) * np.exp(-theta * beyond_epsilon)
-    inside = max(0.0, float(np.sum(weight * masses[(index - shift) % size])))
-    error = _FFT_ERROR * _UNIT * math.log2(size) * (lengths + _length(masses)) * _length(weight)
-    return min(1.0, failure + math.exp(min(beyond, 0.0)) + math.exp(min(chernoff, 700.0)) * (inside + error))
+    return masses, shift, _FFT_ERROR * _UNIT * math.log2(size) * (lengths + _length(masses))
 
 
 def _length(values: Vector) -> float:

@@ -15,6 +15,7 @@ from ..arrays import Vector
 from ..curator import Curator
 from ..data.summed import Summed
 from ..estimators.base import PrivateGLM
+from ..ledger import default
 from ..mechanisms import Mechanism, Randomness
 from ..mechanisms.sampling import Poisson
 from ..plan import Plan
@@ -211,7 +212,10 @@ class ModelTarget:
             model.set_params(random_state=int(randomness.integers(2**62, 1)[0]))
         if curator is not None:
             model._curator = curator
-        model.fit(*(self.tables.second if second else self.tables.first))
+        if isinstance(model, PrivateGLM):
+            model.ledger = None
+        with default.suspended():  # these tables are made up: no account pays for them
+            model.fit(*(self.tables.second if second else self.tables.first))
         return model
 
 

@@ -37,6 +37,7 @@ from ..privacy import Budget, Guarantee, Neighbours
 from ..problem import Problem
 from ..solvers import AnySolver, Result, Task
 from ..solvers.base import positive_count
+from .charged import Charged
 from .columns import column_apart
 from .docs import estimator
 from .inference import Inference, uncertainty_of
@@ -58,7 +59,7 @@ Targets = TypeVar("Targets", bound=Labels)
 
 
 @estimator
-class PrivateGLM(Inference, BaseEstimator):
+class PrivateGLM(Charged, Inference, BaseEstimator):
     """Common part of the estimators; subclasses say their loss and targets, and may choose the penalty."""
 
     epsilon: float = field(default=1.0, kw_only=False)
@@ -70,6 +71,7 @@ class PrivateGLM(Inference, BaseEstimator):
     fit_intercept: bool = True
     random_state: int | np.random.RandomState | np.random.Generator | None = None
     verbose: int = 0
+    ledger: str | None = None
 
     @abstractmethod
     def fit(self, X: object, y: object = None) -> Self:
@@ -185,6 +187,7 @@ class PrivateGLM(Inference, BaseEstimator):
                 X = _in_memory(X)
             table = X if isinstance(X, Source) else as_block(X)
             solvers.require_able(solver, plan, problem, table)
+            paid = self._reserved(plan, randomness.secure, lambda it: it._plan(n, p, len(targets), resident))
             records: Summed
             if isinstance(table, Source):
                 reader = BlockReader(p, codes if callable(codes) else np.asarray)
@@ -202,6 +205,9 @@ class PrivateGLM(Inference, BaseEstimator):
             raise PlanMismatch(
                 f"{type(self).__name__} released something other than its plan: the fit is refused"
             )
+        if paid is not None:
+            paid.commit()
+            public = public | {"ledger": paid.words}
         if not plan.budget.private and any(result.steps >= plan.steps for result in results):
             warnings.warn(
                 f"{plan.solver} took all of its steps without noise and may not have reached the minimum",

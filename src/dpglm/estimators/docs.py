@@ -117,7 +117,11 @@ _SHARED = {
             for tests and studies: the fit can be repeated, and is *not private*.
         verbose : int
             If positive, print the plan before the fit and, if the fit takes more than two seconds, show how
-            much of the plan is done.""",
+            much of the plan is done.
+        ledger : str, optional
+            The account that pays for the fit: ``"sqlite:///budget.db#account"``, or a PostgreSQL address
+            without a password. By default that of the block ``with account:``, or of the environment variable
+            ``DPGLM_LEDGER``, or none.""",
 }
 
 

@@ -1,0 +1,244 @@
+"""The least Gaussian above a curve: the price of an event in a currency that adds up over adaptive choices.
+
+If E_{e^x} <= H_mu(x) + d for all x and both orders, the event costs mu^2 and d; sums of both are valid
+however later events are chosen (docs/proofs/ledger.md). Both orders at x >= 0 are enough: at -x a Gaussian
+exceeds a curve by no less than e^-x of what it does at x, in the other order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from ..arrays import Vector
+from .compose import composed_curve_of
+from .curves import Profile
+from .events import Event, ObjectivePerturbation
+from .gaussian import hockey_stick
+from .normal_form import NormalForm, normal_form
+from .objective import objective_profile
+from .transport import transport_bounds
+
+# Points per unit of x / mu at which a curve is compared, and how far.
+_FINENESS = 40
+_TOLERANCE = 1e-6
+_LARGEST_MU = 1e3
+# Granted to the Gaussian that covers, whose error is far below.
+_GAUSSIAN_ERROR = 1e-10
+_PATHS = np.concatenate([np.arange(0.2, 1.5, 0.1), np.sqrt(np.arange(1.5**2, 4.0**2, 0.4))])
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A Gaussian with a slack above the curve of an event: E_{e^x} <= H_mu(x) + slack, for all real x.
+
+    ``mu`` is infinite if there is none.
+    """
+
+    mu: float
+    slack: float
+
+
+def cover(event: Event, slack: float) -> Cover:
+    """Return the least Gaussian that covers an event with at most this slack, rounded up.
+
+    Parameters
+    ----------
+    event : Event
+        A tree of events.
+    slack : float
+        The most that the slack may be. Gaussians need hardly any, and what is not needed is not used.
+
+    Returns
+    -------
+    Cover
+        With mu of Gaussians alone, else within 1e-6 of the least that the bounds on the curve allow.
+
+    Examples
+    --------
+    >>> from dpglm.accounting import Gaussian, Repeated, cover
+    >>> round(cover(Repeated(Gaussian(20.0), 100), 1e-9).mu, 9)
+    0.5
+    """
+    if not slack > 0:
+        raise ValueError(f"slack must be positive, got {slack!r}")
+    return _cover(event, float(slack))
+
+
+def cover_pure(epsilon: float) -> float:
+    """Return the mu of the least Gaussian above randomized response, which dominates every epsilon-DP event.
+
+    The corner of the trade-off, where both errors are 1/(1 + e^epsilon), touches that of the Gaussian, whose
+    errors there are Phi(-mu/2); the Gaussian's is convex, and so below the lines from the corner to the ends.
+
+    Examples
+    --------
+    >>> round(cover_pure(1.0), 4)
+    1.232
+    """
+    if not epsilon >= 0:
+        raise ValueError(f"epsilon must be >= 0, got {epsilon!r}")
+    if epsilon > 700:
+        return math.inf
+    corner = math.exp(-epsilon) / (1 + math.exp(-epsilon))
+    mu = max(0.0, -2 * float(ndtri(corner))) * (1 + 1e-12)
+    while ndtr(-mu / 2) > corner * (1 - 1e-14):
+        mu = mu * (1 + 1e-12) + 1e-15
+    return mu
+
+
+@lru_cache(maxsize=256)
+def _cover(event: Event, slack: float) -> Cover:
+    form = normal_form(event)
+    if math.isinf(form.mu):
+        return Cover(math.inf, slack)
+    perturbed = {e: n for e, n in form.singles.items() if isinstance(e, ObjectivePerturbation)}
+    rest = replace(form, singles=form.singles - type(form.singles)(perturbed))
+    groups = sum(perturbed.values()) + (not rest.is_gaussian)
+    # half of the slack for curves, of which the samplers' distance is free to take the other
+    each = slack / (2 * groups) if groups else 0.0
+    squares = [rest.mu**2 * (1 + 1e-14)]
+    if not rest.is_gaussian:
+        squares = [_of_composition(rest, each) ** 2]
+    squares += [count * _of_objective(one, each) ** 2 for one, count in perturbed.items()]
+    mu = math.sqrt(math.fsum(squares)) * (1 + 1e-15)
+    used = each * groups * (1 + 1e-15) + _of_distance(form.distance, mu)
+    return Cover(mu if used <= slack else math.inf, used)
+
+
+def _of_distance(distance: float, mu: float) -> float:
+    """Return the slack that pays for a distance: the least of H_mu(y) + (1 + e^y) distance.
+
+    Up to y the distance adds (1 + e^x) distance, as in `ImpreciseCurve`; after y a curve is at most that at
+    y, which is no more than this.
+    """
+    if not distance or math.isinf(mu):
+        return 0.0
+    if mu == 0:
+        return 2 * distance * (1 + 1e-12)
+    y = np.linspace(0.0, min(600.0, 60 * mu + mu * mu), 4000)
+    costs = hockey_stick(mu, y) + (1 + np.exp(y)) * distance
+    return float(costs.min()) * (1 + 1e-9)
+
+
+def _of_composition(form: NormalForm, slack: float) -> float:
+    curve = composed_curve_of(form)
+    if len(curve.parts) == 1 and curve.parts[0][1] == 1:
+        return _of_profile(curve.parts[0][0], curve.pure, slack)
+    guess = max(form.size, 1e-12)
+    for _ in range(8):
+        step = curve.step
+        last = max(8, math.ceil(guess * _reach(slack) / step))
+        if last > 1 << 21:
+            return math.inf
+        values = curve.at_grid_points(last)
+        points = np.append(np.arange(0.0, last, max(1.0, guess / _FINENESS / step)), last)
+        index = np.unique(np.round(points).astype(np.int64))
+        if values[last] <= slack:
+            return _least(np.asarray(step * index, dtype=np.float64), values[index], slack, curve.pure)
+        guess *= 1.6
+    return math.inf
+
+
+def _of_profile(profile: Profile, pure: float, slack: float) -> float:
+    def bound(x: Vector) -> Vector:
+        return np.maximum(profile.forward(x), profile.backward(x))
+
+    return _of_bound(bound, profile.size, pure, slack)
+
+
+def _of_objective(event: ObjectivePerturbation, slack: float) -> float:
+    """Price by the convex hull of two bounds on the curve."""
+    profile = objective_profile(event)
+
+    def bound(x: Vector) -> Vector:
+        return np.maximum(profile.forward(x), profile.backward(x))
+
+    at, below = transport_bounds(event, _PATHS)
+    far = _far(bound, profile.size, slack)
+    if far is None:
+        return math.inf
+    x = np.unique(np.concatenate([at, np.arange(0.0, far, profile.size / _FINENESS), [far]]))
+    value = bound(x)
+    value[np.searchsorted(x, at)] = np.minimum(value[np.searchsorted(x, at)], below)
+    return _least(x, _lower_hull(np.exp(x), value) * (1 + 1e-6), slack)
+
+
+def _lower_hull(y: Vector, value: Vector) -> Vector:
+    """Return the values of the lower convex hull: a convex curve below all points is below their chords."""
+    hull: list[int] = []
+    for k in range(len(y)):
+        while len(hull) > 1:
+            i, j = hull[-2:]
+            if (value[j] - value[i]) * (y[k] - y[i]) < (value[k] - value[i]) * (y[j] - y[i]):
+                break
+            hull.pop()
+        hull.append(k)
+    return np.interp(y, y[hull], value[hull])
+
+
+def _of_bound(bound: Callable[[Vector], Vector], size: float, pure: float, slack: float) -> float:
+    far = _far(bound, size, slack)
+    if far is None:
+        return math.inf
+    x = np.append(np.arange(0.0, far, min(size / _FINENESS, far / 100)), far)
+    return _least(x, bound(x) * (1 + 1e-6), slack, pure)
+
+
+def _far(bound: Callable[[Vector], Vector], size: float, slack: float) -> float | None:
+    """Return a point from which on a curve is below the slack."""
+    x = max(size, 1e-12) * np.geomspace(1.0, 200.0, 400)
+    small = bound(x) * (1 + 1e-6) <= slack
+    return float(x[int(np.argmax(small))]) if small.any() else None
+
+
+def _reach(slack: float) -> float:
+    """Return a multiple of mu from which on weak Gaussians are below the slack."""
+    return math.sqrt(-2 * math.log(slack)) + 0.5
+
+
+def _least(x: Vector, value: Vector, slack: float, pure: float = math.inf) -> float:
+    """Return the least mu with value <= H_mu + slack, between the points too; the last value is within it.
+
+    In y = e^x the true curve is convex, so at most its chord, and H_mu is at least its tangents at both ends.
+    """
+    value = np.where(x >= pure, 0.0, value)
+    if value[-1] > slack:
+        return math.inf
+    if value[0] <= slack:
+        return 0.0
+
+    def covers(mu: float) -> bool:
+        height = hockey_stick(mu, x) * (1 - _GAUSSIAN_ERROR)
+        if np.any(value > height + slack):
+            return False
+        # slope of H_mu in y is -Phi(-x/mu - mu/2)
+        slope = -ndtr(-x / mu - mu / 2) * (1 + _GAUSSIAN_ERROR)
+        width = np.exp(x[:-1]) * np.expm1(np.diff(x))
+        # where the tangents meet, as a share of the cell; any share in [0, 1] between is also a bound
+        rise = (slope[1:] - slope[:-1]) * width
+        meet = height[:-1] - height[1:] + slope[1:] * width
+        share = np.clip(np.divide(meet, rise, out=np.zeros_like(rise), where=rise > 0), 0.0, 1.0)
+        tangents = np.maximum(
+            height[:-1] + slope[:-1] * share * width, height[1:] - slope[1:] * (1 - share) * width
+        )
+        chord = value[:-1] + share * (value[1:] - value[:-1])
+        return bool(np.all(chord <= tangents + slack))
+
+    high = max(math.sqrt(2 * math.pi) * float(value[0]), 1e-15)
+    low = 0.0
+    while not covers(high):
+        low, high = high, 1.5 * high
+        if high > _LARGEST_MU:
+            return math.inf
+    while high - low > _TOLERANCE * high:
+        middle = (low + high) / 2 if low else high / 2
+        low, high = (low, middle) if covers(middle) else (middle, high)
+        if high < 1e-14:
+            break
+    return high

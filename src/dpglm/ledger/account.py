@@ -1,0 +1,283 @@
+"""An account: what may be spent on a data set, and the journal of what was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from .. import strict
+from ..errors import BudgetExceeded, DpglmError, LedgerError
+from ..plan import Plan
+from . import default
+from .address import NAME, Address
+from .chain import State, require_link, state_of, verified
+from .entry import WHOLE, Entry, written
+from .export import exported
+from .left import Left
+from .price import FIT_SHARE, Price, largest_epsilon, price_of_epsilon, price_of_mu, price_of_plan
+
+if TYPE_CHECKING:
+    from .storage import Journal
+
+
+class _TooLittle(DpglmError):
+    """A charge that an account, in this state, cannot pay."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__()
+        self.state = state
+
+
+@dataclass(frozen=True)
+class Account:
+    """A budget for one data set, and the journal of what was spent of it. `Ledger.account` gives it.
+
+    ``with account:`` makes it the ledger of all fits in a block that name none.
+    """
+
+    address: Address
+
+    @property
+    def name(self) -> str:
+        """The account's name."""
+        return str(self.address.account)
+
+    @property
+    def part(self) -> str | None:
+        """The declared part of the data that is meant; None for all of it."""
+        return self.address.part
+
+    def state(self) -> State:
+        """What the first and the last entry say; what lies between is checked by `verify`."""
+        with opened(self.address) as journal:
+            return self._state(journal, lock=False)
+
+    def left(self) -> Left:
+        """What may still be spent."""
+        state = self.state()
+        return Left(state.left(self.part), state.terms.delta)
+
+    def history(self) -> list[Entry]:
+        """All entries of the journal, each with its hash checked."""
+        with opened(self.address) as journal:
+            self._state(journal, lock=False)
+            return list(journal.entries(self.name))
+
+    def verify(self, head: str | None = None) -> State:
+        """Check the whole journal: hashes, order, sums, and the file; refuse it if anything is wrong.
+
+        Parameters
+        ----------
+        head : str, optional
+            The hash of the last entry, noted earlier and kept elsewhere. A journal that was cut back to an
+            earlier state is whole in itself; only a hash that is kept elsewhere shows that it was cut.
+        """
+        from .storage import require_sound_file
+
+        with opened(self.address) as journal:
+            require_sound_file(journal)
+            # checks the row that names the last entry, too
+            state = self._state(journal, lock=False)
+            whole = verified(journal.entries(self.name), head)
+            if whole.last.hash != state.last.hash:
+                raise LedgerError(
+                    "the journal is broken: its last entry is not the one that the account names"
+                )
+            return whole
+
+    def note(self, text: str) -> Entry:
+        """Write words into the journal. They cost nothing."""
+        content = {"text": strict.text("text", text)}
+        return self._append(lambda state: written(self.name, "note", content, state.last))
+
+    def parts(self, rule: str, names: Sequence[str]) -> list[Account]:
+        """Declare that the data fall into disjoint parts by a public rule, and return their accounts.
+
+        What is spent on different parts does not add up: a record costs what was spent on the whole table and
+        on its own part. That needs that *which part a record belongs to is public*: neighbouring tables have
+        the same parts. A rule that looks at private values, which a changed record may change, does not do.
+
+        Parameters
+        ----------
+        rule : str
+            The rule in words; it is kept in the journal.
+        names : sequence of str
+            The parts. They can be declared once, and before anything else is spent on a part.
+        """
+        found = [str(name) for name in names]
+        if len(set(found)) < 2 or len(set(found)) < len(found) or not all(map(NAME.fullmatch, found)):
+            raise LedgerError("parts are at least two different names of letters, digits and . _ -")
+        content = {"rule": strict.text("rule", rule), "names": found}
+
+        def declared(state: State) -> Entry:
+            if state.parts:
+                raise LedgerError(f"the account {self.name!r} has parts already: {', '.join(state.parts)}")
+            return written(self.name, "parts", content, state.last, new_parts=tuple(found))
+
+        self._append(declared)
+        return [Account(Address(self.address.url, self.name, name)) for name in found]
+
+    def enter(
+        self,
+        text: str,
+        *,
+        mu: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        plan: Plan | None = None,
+    ) -> Entry:
+        """Charge a release that was made elsewhere, for the same relation and unit as the account's.
+
+        Parameters
+        ----------
+        text : str
+            What was released; it is kept in the journal.
+        mu : float, optional
+            Sensitivity over deviation of a Gaussian release.
+        epsilon, delta : float, optional
+            Or the promise of any release.
+        plan : Plan, optional
+            Or the plan of a fit without a ledger: ``model.plan_``.
+        """
+        content: dict[str, object] = {"text": strict.text("text", text)}
+        if [mu is None, epsilon is None, plan is None].count(False) != 1 or (epsilon is None) != (
+            delta is None
+        ):
+            raise LedgerError("a release is entered by its mu, or its epsilon and delta, or its plan")
+        if mu is not None:
+            charge, content["mu"] = price_of_mu(mu), float(mu)
+        elif epsilon is not None and delta is not None:
+            charge, content["epsilon"], content["delta"] = (
+                price_of_epsilon(epsilon, delta),
+                float(epsilon),
+                float(delta),
+            )
+        elif plan is not None:
+            return self.reserve(plan, kind="release", content=content)
+        try:
+            return self._append(lambda state: self._charged(state, "release", content, charge))
+        except _TooLittle as error:
+            raise self._exceeded(error.state, charge) from None
+
+    def reserve(
+        self,
+        plan: Plan,
+        planned: Callable[[float], Plan] | None = None,
+        kind: str = "reservation",
+        content: dict[str, object] | None = None,
+    ) -> Entry:
+        """Charge a fit before it reads a record. What is not committed later stays spent.
+
+        Parameters
+        ----------
+        plan : Plan
+        planned : callable, optional
+            The plan of the same fit at another epsilon, to say which one the account can pay for.
+        """
+        before = self.state()
+        self._require_same(before, plan)
+        charge = price_of_plan(plan, before.left(self.part).slack * FIT_SHARE)
+        words = {**(content or {}), "plan": plan.to_dict(), "unit": "record"}
+
+        state = before
+        if charge is not None:
+            try:
+                return self._append(lambda state: self._charged(state, kind, words, charge))
+            except _TooLittle as error:
+                state = error.state
+        # after the transaction: a search for an epsilon that fits must not keep others waiting
+        raise self._exceeded(
+            state, charge, lambda left: largest_epsilon(plan, planned, left) if planned else None
+        )
+
+    def commit(self, reservation: Entry) -> Entry:
+        """Note that what was reserved has been released."""
+        content = {"reservation": reservation.number, "hash": reservation.hash}
+        return self._append(lambda state: written(self.name, "commitment", content, state.last))
+
+    def export(self) -> str:
+        """The whole journal as JSON text, which `verify_export` checks without the database."""
+        return exported(self.history())
+
+    def __enter__(self) -> Self:
+        self.state()
+        default.push(str(self.address))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        default.pop()
+
+    def __repr__(self) -> str:
+        return f"Account({str(self.address)!r})"
+
+    def _state(self, journal: Journal, lock: bool) -> State:
+        opening, before, last = journal.ends(self.name, lock)
+        if before is not None:
+            require_link(before, last)
+        state = state_of(opening, last)
+        if self.part and self.part not in state.parts:
+            raise LedgerError(
+                f"the account {self.name!r} has no part {self.part!r}: its parts are {state.parts}"
+            )
+        return state
+
+    def _append(self, made: Callable[[State], Entry]) -> Entry:
+        with opened(self.address, write=True) as journal:
+            entry = made(self._state(journal, lock=True))
+            journal.append(entry)
+        return entry
+
+    def _charged(self, state: State, kind: str, content: dict[str, object], charge: Price) -> Entry:
+        if not state.affords(charge, self.part):
+            raise _TooLittle(state)
+        return written(self.name, kind, content, state.last, charge, self.part or WHOLE)
+
+    def _exceeded(
+        self, state: State, charge: Price | None, search: Callable[[Price], float | None] = lambda left: None
+    ) -> BudgetExceeded:
+        left = Left(state.left(self.part), state.terms.delta)
+        cost = "has no price with the slack that is left" if charge is None else f"costs mu = {charge.mu:.4g}"
+        if charge is not None and charge.mu_squared <= left.price.mu_squared:
+            cost += (
+                f" and a slack of {float(charge.slack):.3g}, of which {float(left.price.slack):.3g} is left"
+            )
+        epsilon = search(left.price)
+        advice = f"; epsilon = {epsilon:g} would fit" if epsilon else ""
+        return BudgetExceeded(
+            f"the account {self.name!r} has mu = {left.mu:.4g} left and this {cost}{advice}",
+            left.mu,
+            float("inf") if charge is None else charge.mu,
+            epsilon,
+        )
+
+    def _require_same(self, state: State, plan: Plan) -> None:
+        terms = state.terms
+        if plan.neighbours.value != terms.neighbours:
+            raise LedgerError(
+                f"the account {self.name!r} is for {terms.neighbours} neighbours and the fit for "
+                f"{plan.neighbours.value}: prices of different relations do not add up"
+            )
+        if terms.unit != "record":
+            raise LedgerError(
+                f"the account {self.name!r} protects a {terms.unit} and a fit protects a record, of which a "
+                f"{terms.unit} may have many"
+            )
+        if not plan.budget.private:
+            raise LedgerError(
+                f"a fit without noise (epsilon = inf) costs more than any budget: the account {self.name!r} "
+                "refuses it"
+            )
+
+
+def opened(address: Address, *, write: bool = False, create: bool = False) -> AbstractContextManager[Journal]:
+    """A transaction on the database at an address; SQLAlchemy is imported here, and nowhere earlier."""
+    try:
+        from .storage import opened as connected
+    except ModuleNotFoundError:
+        raise LedgerError("a ledger needs SQLAlchemy: pip install 'dpglm[ledger]'") from None
+    return connected(address, write=write, create=create)

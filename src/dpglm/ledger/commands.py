@@ -1,0 +1,272 @@
+"""The command line: ``dpglm ledger create | show | history | verify | plan | enter | export``."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, ParamSpec, TypeVar
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..accounting import gaussian_mu
+from ..errors import DpglmError
+from ..privacy import Budget
+from .account import Account
+from .address import Address
+from .chain import State
+from .chart import save_png, shares, text_chart
+from .entry import Entry
+from .export import verify_export
+from .ledger import Ledger
+from .left import Left
+from .price import price_of_mu
+
+app = typer.Typer(add_completion=False, help="One budget over all fits.", no_args_is_help=True)
+
+_WIDE = 140
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
+
+AddressArgument = Annotated[
+    str, typer.Argument(help="sqlite:///file.db#account or postgresql://user@host/database#account")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _plainly(command: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+    """Errors end with one sentence and status 1."""
+
+    @wraps(command)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
+        try:
+            return command(*args, **kwargs)
+        except (DpglmError, ValueError, OSError) as error:
+            typer.echo(f"Error: {error}", err=True)
+            raise typer.Exit(1) from None
+
+    return run
+
+
+@app.command()
+@_plainly
+def create(
+    address: AddressArgument,
+    epsilon: Annotated[float, typer.Option(help="What everything together may cost.")],
+    delta: Annotated[float, typer.Option(help="What everything together may cost.")],
+    neighbours: Annotated[str, typer.Option(help="replace-one or zero-out")] = "replace-one",
+    unit: Annotated[str, typer.Option(help="What is protected; fits protect a record.")] = "record",
+) -> None:
+    """Open an account, and make the database if there is none."""
+    place = Address.parse(address)
+    if place.account is None or place.part:
+        raise ValueError("add #account to the address of the ledger")
+    account = Ledger(place.url).create(
+        place.account, epsilon=epsilon, delta=delta, neighbours=neighbours, unit=unit
+    )
+    typer.echo(f"{account.name}: {account.left()}\nuse ledger={str(account.address)!r} in estimators")
+
+
+@app.command()
+@_plainly
+def show(
+    address: AddressArgument,
+    png: Annotated[Path | None, typer.Option(help="Also draw what was spent over time.")] = None,
+    json: Json = False,
+) -> None:
+    """Show accounts: what they may spend, what is spent, what is left. Without #account all of them."""
+    place = Address.parse(address)
+    found = [place.account] if place.account else Ledger(place.url).accounts()
+    if place.account is None:
+        if png is not None:
+            raise ValueError("add #account to the address of the ledger: a picture is of one account")
+        states = [_account(f"{place.url}#{name}").verify() for name in found]
+        _print(json, [_summary(state, None) for state in states], _accounts_table(states))
+        return
+    account = _account(address)
+    state, entries = account.verify(), account.history()
+    points = shares(state.terms, entries)
+    if png is not None:
+        save_png(state.terms, points, png)
+    _print(json, _summary(state, account.part), _accounts_table([state]))
+    if not json:
+        console = _console()
+        for line in text_chart(points):
+            console.print(line, markup=False, highlight=False)
+        console.print(f"left: {Left(state.left(account.part), state.terms.delta)}", highlight=False)
+        console.print(f"head: {state.last.hash}", highlight=False)
+
+
+@app.command()
+@_plainly
+def history(address: AddressArgument, json: Json = False) -> None:
+    """List the entries of an account."""
+    account = _account(address)
+    state, entries = account.verify(), account.history()
+    table = Table(title=f"{account.name}, {len(entries)} entries")
+    for column in ("entry", "time", "kind", "part", "mu", "slack", "spent", "what"):
+        table.add_column(column, overflow="fold")
+    for entry, spent in zip(entries, _running(state, entries), strict=True):
+        cost = (f"{entry.charge.mu:.4g}", f"{float(entry.charge.slack):.2g}")
+        cells = cost if entry.kind in ("reservation", "release") else ("", "")
+        table.add_row(
+            str(entry.number), entry.time, entry.kind, entry.part, *cells, f"{spent:.1%}", _what(entry)
+        )
+    _print(json, [json_module.loads(entry.body) | {"hash": entry.hash} for entry in entries], table)
+
+
+@app.command()
+@_plainly
+def verify(
+    address: Annotated[str, typer.Argument(help="The address of an account, or a file made by export.")],
+    head: Annotated[str | None, typer.Option(help="The hash of an entry, kept elsewhere.")] = None,
+) -> None:
+    """Check a whole journal: hashes, order, sums. Print its head, to be kept elsewhere. Exit 1 if broken."""
+    if Path(address).is_file():
+        state = verify_export(Path(address).read_text(encoding="utf-8"), head)
+    else:
+        state = _account(address).verify(head)
+    typer.echo(f"{state.terms.name}: {state.last.number + 1} entries, whole\nhead {state.last.hash}")
+
+
+@app.command()
+@_plainly
+def plan(
+    address: AddressArgument,
+    epsilon: Annotated[float, typer.Option(help="Of one fit.")],
+    delta: Annotated[float | None, typer.Option(help="Of one fit; by default the account's.")] = None,
+    fits: Annotated[int, typer.Option(help="How many of them.", min=1)] = 1,
+    json: Json = False,
+) -> None:
+    """Say whether so many fits with Gaussian releases can be paid for; charges nothing. Status 1 if not."""
+    account = _account(address)
+    state = account.state()
+    budget = Budget(epsilon, state.terms.delta if delta is None else delta)
+    one = price_of_mu(gaussian_mu(budget.epsilon, budget.delta))
+    left = Left(state.left(account.part), state.terms.delta)
+    most = int(left.price.mu_squared / one.mu_squared)
+    largest = left.epsilon(fits, budget.delta)
+    values = {"fits": fits, "epsilon": epsilon, "mu": one.mu, "affordable": fits <= most, "most_fits": most,
+              "largest_epsilon": largest}  # fmt: skip
+    share = float(fits * one.mu_squared / state.terms.budget.mu_squared)
+    words = f"{fits} x epsilon {epsilon:g} costs {share:.1%}"
+    verdict = "can be paid for" if fits <= most else "cannot be paid for"
+    _print(
+        json,
+        values,
+        f"{words} of the budget and {verdict}: at most {most} such fits, or {fits} at {largest:g}",
+    )
+    if fits > most:
+        raise typer.Exit(1)
+
+
+@app.command()
+@_plainly
+def enter(
+    address: AddressArgument,
+    text: Annotated[str, typer.Argument(help="What was released.")],
+    mu: Annotated[float | None, typer.Option(help="Of a Gaussian release.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Of any release.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Of any release.")] = None,
+) -> None:
+    """Charge a release that was made elsewhere."""
+    entry = _account(address).enter(text, mu=mu, epsilon=epsilon, delta=delta)
+    typer.echo(f"entry {entry.number}: mu {entry.charge.mu:.4g}\nhead {entry.hash}")
+
+
+@app.command()
+@_plainly
+def export(
+    address: AddressArgument,
+    output: Annotated[Path | None, typer.Option(help="A file; by default the terminal.")] = None,
+) -> None:
+    """Print the whole journal as JSON, which `dpglm ledger verify FILE` checks without the database."""
+    content = _account(address).export() + "\n"
+    if output is None:
+        typer.echo(content, nl=False)
+    else:
+        output.write_text(content, encoding="utf-8")
+
+
+def _account(address: str) -> Account:
+    place = Address.parse(address)
+    if place.account is None:
+        raise ValueError("add #account to the address of the ledger")
+    return Account(place.absolute())
+
+
+def _summary(state: State, part: str | None) -> dict[str, object]:
+    terms, left = state.terms, Left(state.left(part), state.terms.delta)
+    return {
+        "account": terms.name,
+        "epsilon": terms.epsilon,
+        "delta": terms.delta,
+        "neighbours": terms.neighbours,
+        "unit": terms.unit,
+        "mu": terms.budget.mu,
+        "mu_spent": state.spent(part).mu,
+        "mu_left": left.mu,
+        "slack_left": float(left.price.slack),
+        "one_more_fit_at": left.epsilon(),
+        "ten_more_fits_at": left.epsilon(10),
+        "entries": state.last.number + 1,
+        "parts": list(state.parts),
+        "head": state.last.hash,
+    }
+
+
+def _accounts_table(states: list[State]) -> Table:
+    table = Table()
+    for column in ("account", "promise", "neighbours", "unit", "spent", "entries", "left"):
+        table.add_column(column, overflow="fold")
+    for state in states:
+        terms = state.terms
+        share = float(state.spent().mu_squared / terms.budget.mu_squared)
+        table.add_row(
+            terms.name, f"epsilon {terms.epsilon:g}, delta {terms.delta:g}", terms.neighbours, terms.unit,
+            f"{share:.1%}", str(state.last.number + 1), str(Left(state.left(), terms.delta)),
+        )  # fmt: skip
+        for part in state.parts:
+            spent = float(state.spent(part).mu_squared / terms.budget.mu_squared)
+            left = Left(state.left(part), terms.delta)
+            table.add_row(f"{terms.name}/{part}", "", "", "", f"{spent:.1%}", "", str(left))
+    return table
+
+
+def _running(state: State, entries: list[Entry]) -> list[float]:
+    return [
+        float(State(state.terms, entry).spent().mu_squared / state.terms.budget.mu_squared)
+        for entry in entries
+    ]
+
+
+def _what(entry: Entry) -> str:
+    content = entry.content
+    if entry.kind == "opening":
+        return f"epsilon {content['epsilon']:g}, delta {content['delta']:g}, {content['neighbours']}"
+    if entry.kind == "commitment":
+        return f"of entry {content.get('reservation')}"
+    if entry.kind == "parts":
+        return f"{content.get('rule')}: {', '.join(content.get('names', []))}"
+    plan = content.get("plan")
+    fit = ""
+    if isinstance(plan, dict):
+        budget = plan.get("budget", {})
+        fit = f"{plan.get('solver')}, epsilon {budget.get('epsilon')}, {plan.get('n_records')} records"
+    return " ".join(filter(None, [str(content.get("text", "")), fit]))
+
+
+def _print(as_json: bool, values: object, shown: object) -> None:
+    if as_json:
+        typer.echo(json_module.dumps(values, indent=2, allow_nan=False))
+    else:
+        _console().print(shown, highlight=False)
+
+
+def _console() -> Console:
+    # A pipe or a file has no width: rows stay whole there.
+    return Console(width=None if sys.stdout.isatty() else _WIDE)

@@ -1,0 +1,65 @@
+"""Which ledger a fit uses that names none: that of the block it is in, or of the environment."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..errors import LedgerError
+
+VARIABLE = "DPGLM_LEDGER"
+"""The environment variable with the address of an account."""
+
+_lock = threading.Lock()
+_blocks: list[tuple[int, str, str | None]] = []
+"""For each open block: its thread, its address, and the value of the variable before it."""
+
+
+def push(address: str) -> None:
+    """Make an account the default until ``pop``, in all threads and in processes that start meanwhile."""
+    with _lock:
+        if any(thread != threading.get_ident() and open_ != address for thread, open_, _ in _blocks):
+            raise LedgerError(
+                "another thread is in a block of another account, and a default holds for all threads: name "
+                "the ledger in the estimators instead"
+            )
+        _blocks.append((threading.get_ident(), address, os.environ.get(VARIABLE)))
+        os.environ[VARIABLE] = address
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """A block whose fits use no ledger: for tables that are made up, as in an audit."""
+    push("")
+    try:
+        yield
+    finally:
+        pop()
+
+
+def pop() -> None:
+    """End the innermost block."""
+    with _lock:
+        _, _, before = _blocks.pop()
+        if before is None:
+            os.environ.pop(VARIABLE, None)
+        else:
+            os.environ[VARIABLE] = before
+
+
+def current() -> str | None:
+    """The address of the innermost block, empty if it has none; None outside of all blocks."""
+    with _lock:
+        return _blocks[-1][1] if _blocks else None
+
+
+def resolved(named: str | None, carried: str | None) -> str | None:
+    """The ledger of a fit: the one it names, its block's, the one it was sent with, the environment's."""
+    if named is not None:
+        return named
+    block = current()
+    if block is not None:
+        return block or None
+    return carried or os.environ.get(VARIABLE) or None
