@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from dpglm import Ledger
 from dpglm.cli import app
 from dpglm.commands import tables
 from dpglm.schema import Schema
@@ -62,6 +63,17 @@ def test_from_a_file_to_predictions(folder):
         "age",
         "job=clerk",
     }
+
+
+def test_a_fit_is_paid_for_by_an_account_until_its_budget_is_spent(folder):
+    url = f"sqlite:///{folder / 'budget.db'}"
+    account = Ledger(url).create("homes", epsilon=1.1, delta=1e-6)
+    fit = "fit", "data.csv", "schema.toml", "--out", "m.json", "--epsilon", 1.0, "--ledger", f"{url}#homes"
+    assert "homes" in run(*fit).stdout
+    assert len(list(account.history())) == 3  # the opening, the reservation and its commitment
+    (folder / "m.json").unlink()
+    refused = run(*fit, code=2)
+    assert "Error: " in refused.stderr and "left" in refused.stderr and not (folder / "m.json").exists()
 
 
 def test_a_plan_needs_no_data(folder):

@@ -93,11 +93,19 @@ def fit(
     delta: Delta = None,
     model: Model = None,
     stream: Streamed = False,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            help="Account that pays for the fit, as sqlite:///budget.db#name. By default that of "
+            "DPGLM_LEDGER, or none.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Fit a private model to the records of a file; print its promise and its coefficients in raw units."""
     with one_sentence():
-        pipeline = _pipeline(schema, model, epsilon, delta)
+        pipeline = _pipeline(schema, model, epsilon, delta, ledger)
         if not out.parent.is_dir():
             _refuse(f"there is no folder {str(out.parent)!r} for the model")
         source = source_of_file(data, _columns(pipeline.schema, target=True))
@@ -185,12 +193,14 @@ def _text(path: Path) -> str:
         _refuse(f"the file {str(path)!r} is no text")
 
 
-def _pipeline(schema: Path, model: str | None, epsilon: float, delta: float | None) -> PrivatePipeline:
+def _pipeline(
+    schema: Path, model: str | None, epsilon: float, delta: float | None, ledger: str | None = None
+) -> PrivatePipeline:
     declared = Schema.from_toml(_text(schema))
     name = model or ("LinearRegression" if declared.classes is None else "LogisticRegression")
     if name not in ESTIMATORS:
         _refuse(f"--model must be one of {', '.join(ESTIMATORS)}")
-    return make_private_pipeline(declared, ESTIMATORS[name](epsilon, delta=delta))
+    return make_private_pipeline(declared, ESTIMATORS[name](epsilon, delta=delta, ledger=ledger))
 
 
 def _columns(schema: Schema, target: bool) -> list[str]:
