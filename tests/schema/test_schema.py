@@ -8,12 +8,15 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
 from dpglm import Stream
+from dpglm.data.files import source_of_file
 from dpglm.schema import Boolean, Category, Date, Drop, Hashed, Number, Ordinal, Schema, Target, Text
+from dpglm.schema.source import EncodedSource
 from dpglm.schema.toml import KINDS
 
 from . import fuzzing
@@ -198,6 +201,51 @@ COLUMNS = [
 def test_every_type_of_numbers_means_the_same(name, column):
     schema = Schema({"x": column})
     np.testing.assert_array_equal(dense(schema, {"x": NUMBERS[name]}), dense(schema, {"x": [1, None, 2]}))
+
+
+def unchecked(contents, kind=pa.string()):
+    """Texts whose bytes may be no UTF-8, as files of other programs hold them."""
+    binary = pa.array(contents, pa.large_binary() if kind == pa.large_string() else pa.binary())
+    return pa.Array.from_buffers(kind, len(binary), binary.buffers())
+
+
+SPOILT = [b"1", b"\xff\xfe", None, b"2", b"2"]
+UNCHECKED = {
+    "string": unchecked(SPOILT),
+    "large_string": unchecked(SPOILT, pa.large_string()),
+    "string_view": unchecked(SPOILT).cast(pa.binary()).cast(pa.binary_view()).view(pa.string_view()),
+    "dictionary": pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None, 2, 2]), unchecked([b"1", b"\xff\xfe", b"2"])
+    ),
+    "dictionary of large_string": pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None, 2, 2]), unchecked([b"1", b"\xff\xfe", b"2"], pa.large_string())
+    ),
+    "chunks": pa.chunked_array([unchecked(SPOILT[:2]), unchecked(SPOILT[2:])]),
+    "Arrow in pandas": pd.Series(pd.arrays.ArrowExtensionArray(unchecked(SPOILT))),
+    "texts in pandas": pd.Series(pd.arrays.ArrowStringArray(unchecked(SPOILT, pa.large_string()))),
+}
+
+
+@pytest.mark.parametrize("name", UNCHECKED)
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.kind)
+def test_bytes_that_are_no_utf8_spoil_their_own_cell(name, column):
+    schema = Schema({"x": column})
+    with_text = dense(schema, {"x": ["1", "\ufffd\ufffd", None, "2", "2"]})
+    np.testing.assert_array_equal(dense(schema, {"x": UNCHECKED[name]}), with_text)
+
+
+@pytest.mark.parametrize("target", [Target(0, 2), Target(classes=["1", "2"])])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_bytes_that_are_no_utf8_in_targets_and_files(target, streamed, tmp_path):
+    schema = Schema({"x": Category(["1"]), "y": target})
+    table = pa.table({"x": UNCHECKED["string"], "y": UNCHECKED["dictionary"]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    source = source_of_file(tmp_path / "t.parquet", ())
+    rows, found = EncodedSource(source, schema).in_memory() if streamed else (schema.encode(table), None)
+    found = schema.read_target(table) if found is None else found
+    wanted = ["1", "", "", "2", "2"] if target.is_class else [1, math.nan, math.nan, 2, 2]
+    np.testing.assert_array_equal(found, wanted)
+    assert (rows.toarray() if sp.issparse(rows) else rows).tolist() == [[1, 0], *[[0, 1]] * 4]
 
 
 def test_columns_without_values_are_missing_and_columns_without_cells_are_refused():

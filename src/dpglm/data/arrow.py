@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,6 +17,8 @@ from .stream import asked
 
 _BUFFER = 1 << 16
 """Bytes that are read at once of each column of a Parquet file."""
+
+_TEXT_LEVELS = re.compile(r"dictionary<values=(large_)?string")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,8 +70,11 @@ def _parquet(fragment: Any, names: list[str], rows: int) -> Iterator[Any]:
     from pyarrow import parquet
 
     groups = [group.id for group in fragment.row_groups]
+    types = {name: str(fragment.physical_schema.field(name).type) for name in names}
+    # read as what they are, dictionaries of text are not checked for UTF-8: one cell would fail all
+    coded = [name for name, kind in types.items() if _TEXT_LEVELS.match(kind)]
     with fragment.open() as opened:
-        file = parquet.ParquetFile(opened, buffer_size=_BUFFER, pre_buffer=False)
+        file = parquet.ParquetFile(opened, buffer_size=_BUFFER, pre_buffer=False, read_dictionary=coded)
         batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=names)
         yield from map(lambda batch: batch.select(names), batches)  # they come in the order of the file
 

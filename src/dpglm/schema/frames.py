@@ -128,7 +128,7 @@ def _of_pandas(column: Any) -> Cells | None:
     if hasattr(dtype, "categories") and hasattr(column, "cat"):
         levels, places = _of_any(dtype.categories.to_series()), column.cat.codes.to_numpy().astype(np.intp)
         return None if levels is None else _where(_taken(levels, places), places >= 0)
-    if type(dtype).__name__ == "ArrowDtype":
+    if type(dtype).__name__ == "ArrowDtype" or getattr(dtype, "storage", None) == "pyarrow":
         return _of_any(column.array.__arrow_array__())
     if type(dtype).__name__ == "SparseDtype":
         return _of_array(np.asarray(column))
@@ -160,10 +160,11 @@ def _of_arrow(column: Any) -> Cells | None:
         known = ~column.indices.is_null().to_numpy(zero_copy_only=False)
         return None if levels is None else _where(_taken(levels, places), known)
     if _ARROW_TEXT.match(kind):
-        column = column.cast("string") if kind.endswith("view") else column
-        found = column.dictionary_encode()
+        # nobody has checked that the bytes are UTF-8: each value is decoded by itself
+        found = column.cast("large_binary" if kind.startswith("large") else "binary").dictionary_encode()
         places = found.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
-        return Cells(values=found.dictionary.to_pylist(), places=places)
+        texts = [content.decode("utf-8", "replace") for content in found.dictionary.to_pylist()]
+        return Cells(values=texts, places=places)
     if kind.startswith("decimal"):
         return coded(column.to_pylist())
     unit = _ARROW_TIME.match(kind)
