@@ -119,20 +119,22 @@ def opened(path: Path, kind: str) -> Columnar:
 
 
 def split(text: str, names: list[str], separator: str) -> Any:
-    """Lines of cells, none of which has quotes, as a table of texts; None without pyarrow."""
-    try:
-        from pyarrow import BufferReader, csv, string
-    except ImportError:
-        return None
+    """Lines of cells, none of which has quotes, as a table of texts; None if pyarrow is not there or fails."""
     content = text.encode("utf-8", "replace")
-    return csv.read_csv(
-        BufferReader(content),
-        csv.ReadOptions(column_names=names, use_threads=False, block_size=len(content) + 1),
-        csv.ParseOptions(delimiter=separator, quote_char=False, double_quote=False, ignore_empty_lines=False),
-        csv.ConvertOptions(
-            column_types=dict.fromkeys(names, string()), null_values=[], strings_can_be_null=False
-        ),
-    )
+    with suppress(Exception):  # an engine may raise anything, and has limits: a block has less than 2**31 bytes
+        from pyarrow import BufferReader, csv, string
+
+        return csv.read_csv(
+            BufferReader(content),
+            csv.ReadOptions(column_names=names, use_threads=False, block_size=len(content) + 1),
+            csv.ParseOptions(
+                delimiter=separator, quote_char=False, double_quote=False, ignore_empty_lines=False
+            ),
+            csv.ConvertOptions(
+                column_types=dict.fromkeys(names, string()), null_values=[], strings_can_be_null=False
+            ),
+        )
+    return None
 
 
 def recognised(X: object) -> Columnar | None:
