@@ -1,6 +1,7 @@
 """A schema: what it declares, encodes and bounds."""
 
 import math
+import time
 from decimal import Decimal
 
 import dask.dataframe as dd
@@ -164,6 +165,15 @@ def test_a_cell_that_holds_an_object_makes_a_null_record_in_every_column(column)
     found = dense(schema, {"x": [object(), None, [1], b"a"]})
     assert np.isnan(found).any(axis=1).tolist() == [True, False, True, True]
     assert not dense(schema, {"x": [object()]}, null=False).any()
+
+
+@pytest.mark.parametrize("column", [Number(0, 1), Category(["a"]), Date("2000-01-01", "2001-01-01"), Text(4)])
+@pytest.mark.parametrize("text", ["{}x", "{}.{}x", ".{}x", "1e{}x", "2000-01-01T00:00:00.{}x", " {} x"])
+def test_a_long_cell_is_read_in_time_that_grows_with_its_length(column, text):
+    cell = text.format(*["1" * 2**19] * 2)
+    start = time.process_time()
+    dense(Schema({"x": column}), {"x": [cell]})
+    assert time.process_time() - start < 10  # milliseconds, if each character is looked at a few times
 
 
 MASKED = np.ma.MaskedArray([1.0, 7.0, 2.0], mask=[0, 1, 0])

@@ -27,7 +27,7 @@ MISSING_TEXTS = frozenset(
 )  # fmt: skip
 """Texts that count as missing in every schema: those that pandas reads as missing."""
 
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?", re.ASCII)
 _TRUTHS = {"true": 1.0, "false": 0.0}
 _SIMPLE = frozenset([str, int, float, type(None)])
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
