@@ -303,6 +303,8 @@ def test_truth_values_and_ordinals():
     assert dense(Schema({"x": Boolean(missing=False)}), {"x": [None]}).tolist() == [[-1]]
     sizes = Schema({"x": Ordinal(["S", "M", "L"], missing="M")})
     assert dense(sizes, {"x": ["S", "M", "L", "XL", None]}).ravel().tolist() == [-1, 0, 1, 0, 0]
+    scores = Schema({"x": Ordinal([0, 1, 2], missing=0)})
+    assert dense(scores, {"x": [None, 0, 1, 2]}).ravel().tolist() == [-1, -1, 0, 1]
 
 
 def test_dates_of_every_type_and_unit_are_the_same_moment():
