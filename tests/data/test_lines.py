@@ -154,7 +154,9 @@ def test_a_line_of_nothing_is_a_record(blank, name, end, place, tmp_path):
         assert (rows[others] == [0, 1, 0, 0]).all() and (target[others] == 1).all()
 
 
-@pytest.mark.parametrize("lines", [["", "1"], ["1", ""], ["", ""], [" ", "\t", "1"], ["", "x" * 40, '"a"', ""]])
+@pytest.mark.parametrize(
+    "lines", [["", "1"], ["1", ""], ["", ""], [" ", "\t", "1"], ["", "x" * 40, '"a"', ""]]
+)
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_an_empty_line_of_one_column_is_a_missing_cell(lines, end, tmp_path, monkeypatch):
     source = CsvFile(written(tmp_path, end.join(["x", *lines, ""])))

@@ -213,7 +213,10 @@ def test_every_type_of_numbers_means_the_same(name, column):
     np.testing.assert_array_equal(dense(schema, {"x": NUMBERS[name]}), dense(schema, {"x": [1, None, 2]}))
 
 
-def unchecked(contents, kind=pa.string()):
+STRING = pa.string()
+
+
+def unchecked(contents, kind=STRING):
     """Texts whose bytes may be no UTF-8, as files of other programs hold them."""
     binary = pa.array(contents, pa.large_binary() if kind == pa.large_string() else pa.binary())
     return pa.Array.from_buffers(kind, len(binary), binary.buffers())
@@ -326,6 +329,16 @@ def test_dates_of_every_type_and_unit_are_the_same_moment():
     assert offset[0] == text[1]
 
 
+def test_numbers_are_no_dates():
+    schema = Schema({"x": Date("2000-01-01", "2020-01-01", missing="indicator")})
+    for kind in (np.int64, np.uint8, bool):
+        with pytest.raises(ValueError, match="column 'x' has type"):
+            schema.encode({"x": np.ones(2, dtype=kind)})
+    for column in (np.array([20_100_101.0, np.nan]), [20_100_101, None], pa.array([1.5, None])):
+        found = dense(schema, {"x": column})
+        assert np.isnan(found[0]).any() and found[1].tolist() == [0, 1]
+
+
 FINE = ["2020-01-01T01:02:03.123456789", "1969-12-31T23:59:59.999999999", "2020-01-01T05:00:00.000000999"]
 TYPED = {
     "nanoseconds": np.array(FINE, dtype="datetime64[ns]"),
@@ -369,7 +382,9 @@ def test_another_cell_that_makes_a_column_one_of_objects_changes_no_record(name,
         np.testing.assert_array_equal(dense(schema, {"x": typed}), dense(schema, {"x": found})[:-1])
 
 
-@pytest.mark.parametrize("column", [Category([1, "inf"], missing="indicator"), Hashed(512), Text(512), Number(0, 1)])
+@pytest.mark.parametrize(
+    "column", [Category([1, "inf"], missing="indicator"), Hashed(512), Text(512), Number(0, 1)]
+)
 @pytest.mark.parametrize(
     ("number", "spellings"),
     [

@@ -119,9 +119,9 @@ def opened(path: Path, kind: str) -> Columnar:
 
 
 def split(text: str, names: list[str], separator: str) -> Any:
-    """Lines of cells, none of which has quotes, as a table of texts; None if pyarrow is not there or fails."""
+    """Lines of cells, none of which has quotes, as a table of texts; None if pyarrow is missing or fails."""
     content = text.encode("utf-8", "replace")
-    with suppress(Exception):  # an engine may raise anything, and has limits: a block has less than 2**31 bytes
+    with suppress(Exception):  # an engine may raise anything; a block of 2**31 bytes is too large for it
         from pyarrow import BufferReader, csv, string
 
         return csv.read_csv(
