@@ -43,10 +43,10 @@ def test_a_line_that_cannot_be_read_is_a_null_record_and_others_stay(tmp_path):
         "1,x,",
     ]
     rows, target = encoded(written(tmp_path, "\r\n".join(lines)))
-    assert rows.shape == (6, 4)
-    np.testing.assert_array_equal(target, [1, np.nan, np.nan, np.nan, 1, 1])
-    assert np.isnan(rows).any(axis=1).tolist() == [False, True, True, True, False, True]
-    assert rows[0].tolist() == [0, 0, 1, 0] and rows[4].tolist() == [1, 0, 0, 1]
+    assert rows.shape == (8, 4)
+    np.testing.assert_array_equal(target, [1, *[np.nan] * 5, 1, 1])
+    assert np.isnan(rows).any(axis=1).tolist() == [False, *[True] * 5, False, True]
+    assert rows[0].tolist() == [0, 0, 1, 0] and rows[6].tolist() == [1, 0, 0, 1]
 
 
 def test_a_line_that_is_too_long_is_one_record(tmp_path):
@@ -94,6 +94,7 @@ def test_json_lines_that_are_no_objects_are_null_records(tmp_path):
     [
         ("t.csv", b"", "no first line that names its columns"),
         ("t.csv", b'"age,job', "no first line that names its columns"),
+        ("t.csv", b" \r\nage,job,y\n8675309,clerk,1\n", "no first line that names its columns"),
         ("t.csv", b"8675309,clerk\n1,2\n", "the table has no column 'age', 'job', 'y'"),
         ("t.csv", b"age,job,y\n", "the table has no records"),
         ("t.csv", b"age,job,y,age\n1,clerk,1,1", "different names"),
@@ -130,7 +131,58 @@ def test_arrow_reads_lines_as_they_are_read_one_by_one(tmp_path, monkeypatch):
     assert fast.to_pydict() == slow
 
 
+BLANK = ["", "\t\t", " \t \t ", " ", "   ", "\x1c", "\x0b", ",,", ", ,", "\u2028"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.tsv.gz", "t.jsonl", "t.jsonl.gz"])
+@pytest.mark.parametrize("blank", BLANK, ids=repr)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_line_of_nothing_is_a_record(blank, name, end, place, tmp_path):
+    mark = "\t" if "tsv" in name else ","
+    line = '{"age": 50, "job": "clerk", "y": 1}' if "json" in name else mark.join(["50", "clerk", "1"])
+    lines = [line] * 2
+    lines.insert(place, blank)
+    header = [] if "json" in name else [mark.join(["age", "job", "y"])]
+    for closed in ("", end) if blank or place < 2 else (end,):  # without its end, the last would be nothing
+        content = (end.join(header + lines) + closed).encode()
+        path = written(tmp_path, gzip.compress(content) if name.endswith("gz") else content, name)
+        rows, target = encoded(path)
+        assert source_of_file(path, ["age", "job", "y"]).n_samples == len(rows) == 3
+        others = np.delete(np.arange(3), place)
+        assert np.isnan(rows[place]).any() and np.isnan(target[place])
+        assert (rows[others] == [0, 1, 0, 0]).all() and (target[others] == 1).all()
+
+
+@pytest.mark.parametrize(
+    "lines", [["", "1"], ["1", ""], ["", ""], [" ", "\t", "1"], ["", "x" * 40, '"a"', ""]]
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_an_empty_line_of_one_column_is_a_missing_cell(lines, end, tmp_path, monkeypatch):
+    source = CsvFile(written(tmp_path, end.join(["x", *lines, ""])))
+    ((fast, _),) = source.blocks()
+    assert isinstance(fast, dict) == ('"a"' in lines)
+    monkeypatch.setattr(arrow, "split", lambda *_: None)
+    ((slow, _),) = source.blocks()
+    assert (fast if isinstance(fast, dict) else fast.to_pydict()) == slow
+    assert slow == {"x": [line.strip('"') for line in lines]} and source.n_samples == len(lines)
+
+
+def test_lines_are_read_one_by_one_where_arrow_fails(tmp_path, monkeypatch):
+    from pyarrow import csv
+
+    source = CsvFile(written(tmp_path, "age,job,y\n50,clerk,1\n"))
+    ((fast, _),) = source.blocks()
+
+    def fail(*_, **__):
+        raise OverflowError("value too large to convert to int32_t")
+
+    monkeypatch.setattr(csv, "ReadOptions", fail)
+    ((slow, _),) = source.blocks()
+    assert slow == fast.to_pydict() == {"age": ["50"], "job": ["clerk"], "y": ["1"]}
+
+
 def test_lines_are_counted_and_read_alike(tmp_path):
     path = written(tmp_path, "age,job,y\n" + "50,clerk,1\n\n" * 40_000)
     source = CsvFile(path)
-    assert source.n_samples == 40_000 == sum(len(block["age"]) for block, _ in source.blocks())
+    assert source.n_samples == 80_000 == sum(len(block["age"]) for block, _ in source.blocks())

@@ -247,3 +247,13 @@ def test_a_mapped_source_is_an_array_for_those_who_ask_for_one():
     for blocks in ([X, X], [X[:4]]):
         with pytest.raises(SourceChanged, match="other records"):
             np.asarray(Mapped(Stream(lambda blocks=blocks: blocks, 10, 2), lambda rows: rows))
+
+
+@pytest.mark.parametrize("coded", [False, True])
+def test_bytes_of_a_class_that_are_no_utf8_spoil_their_own_target(coded):
+    binary = pa.array([b"yes", b"\xff", b"no", None, b"yes"], pa.binary())
+    label = pa.Array.from_buffers(pa.string(), 5, binary.buffers())
+    table = pa.table({"a": np.arange(5.0), "label": label.dictionary_encode() if coded else label})
+    ((_, targets),) = recognised(pads.dataset(table)).aimed("label").blocks()
+    found = targets.through(lambda values: np.array([len(value) for value in values.to_pylist()]))
+    np.testing.assert_array_equal(found, [3, 1, 2, np.nan, 3])

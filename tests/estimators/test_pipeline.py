@@ -16,6 +16,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     Normalizer,
@@ -213,6 +214,8 @@ def test_what_does_not_fit_together_is_refused(make, text):
     ("step", "names"),
     [
         (StandardScaler(), ["StandardScaler"]),
+        (RBFSampler(gamma="scale"), ["RBFSampler"]),
+        (RBFSampler(gamma=0.5), []),
         (OneHotEncoder(), ["OneHotEncoder"]),
         (OneHotEncoder(categories=[["a", "b"]]), []),
         (OneHotEncoder(categories=[["a", "b"]], min_frequency=3), ["OneHotEncoder"]),

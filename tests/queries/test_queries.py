@@ -150,6 +150,21 @@ def test_the_check_notices_a_sensitivity_that_is_too_large():
         check_query(Overstated(Logistic(), 0.8), Neighbours.REPLACE_ONE, REALS, pairs=100)
 
 
+@pytest.mark.parametrize("scale", [np.inf, 1e308])
+@pytest.mark.parametrize("coordinates", [None, Coordinates(np.zeros(4), np.ones(4), False)])
+@pytest.mark.parametrize("radius", [1.0, 1e-170])
+def test_row_scales_are_finite_whatever_the_range_of_targets_is(scale, coordinates, radius):
+    """The target in the middle would be 0 times infinity: a warning, and a sum that is no number."""
+    query, high = queries.RowScale(coordinates, radius, 5e-311, scale, 3), 1e-310
+    answers = []
+    for target in (0.0, high / 2, high, math.nan):
+        data = as_data(np.zeros((3, 4)), [0.0, 0.0, target], Bounds(row_norm=1.0, target=(0, high)), 0.0)
+        answers.append(np.asarray(query(data)))
+    assert np.isfinite(answers).all()
+    moved = max(np.linalg.norm(a - b) for a in answers[:3] for b in answers[:3])
+    assert moved <= query.sensitivity(Neighbours.REPLACE_ONE) * (1 + 1e-9)
+
+
 def test_an_unclipped_gradient_is_the_gradient():
     rng = np.random.default_rng(0)
     X, y, w = rng.standard_normal((50, 4)), rng.standard_normal(50), rng.standard_normal(4)

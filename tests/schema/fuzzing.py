@@ -125,14 +125,14 @@ def files(cases: int, folder: Path, seed: int = 0) -> list[str]:
     rng, wrong = np.random.default_rng(seed), []
     header, *lines = frame(ROWS).to_csv(index=False).encode().splitlines()
     path = folder / "table.csv"
-    path.write_bytes(b"\n".join([header, *lines]))
+    path.write_bytes(b"\n".join([header, *lines, b""]))
     clean = from_file(path)
     for case in range(0, cases, CELLS):
         changed, places = list(lines), set(rng.integers(0, ROWS, CELLS).tolist())
         for place in places:
             changed[place] = odd_line(changed[place], rng)
         first = odd_line(header, rng) if rng.random() < 0.05 else header
-        path.write_bytes(b"\n".join([first, *changed]))
+        path.write_bytes(b"\n".join([first, *changed, b""]))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -145,7 +145,9 @@ def files(cases: int, folder: Path, seed: int = 0) -> list[str]:
             wrong.append(f"file {case} raised {type(error).__name__}")
             continue
         others = np.setdiff1d(np.arange(ROWS), list(places))
-        if first == header and not np.array_equal(found[others], clean[others], equal_nan=True):
+        if first == header and len(found) != ROWS:
+            wrong.append(f"file {case} has another number of records")
+        elif first == header and not np.array_equal(found[others], clean[others], equal_nan=True):
             wrong.append(f"file {case} changed another record")
     return wrong
 
@@ -157,10 +159,12 @@ def from_file(path: Path) -> np.ndarray:
 
 
 def odd_line(line: bytes, rng: np.random.Generator) -> bytes:
-    """A line with some of its bytes changed, or another one; never empty, and without an end of a line."""
-    kind = rng.integers(6)
+    """A line with some of its bytes changed, or another one, also an empty one; without an end of a line."""
+    kind = rng.integers(7)
     if kind == 0:
         line = rng.bytes(rng.integers(1, 60))
+    elif kind == 6:
+        line = bytes(rng.choice(list(b", \t\r\x1c"), rng.integers(0, 4)).tolist())
     elif kind == 1:
         line = line[: rng.integers(1, len(line))]
     elif kind == 2:
@@ -173,7 +177,7 @@ def odd_line(line: bytes, rng: np.random.Generator) -> bytes:
             place, byte = rng.integers(0, len(found)), rng.choice(list(b'",;\x00\xff\r\t 9e-\xc3'))
             found[place : place + int(rng.integers(0, 2))] = bytes([byte])
         line = bytes(found)
-    return line.replace(b"\n", b"?") + b"?"
+    return line.replace(b"\n", b"?")
 
 
 if __name__ == "__main__":

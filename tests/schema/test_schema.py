@@ -1,6 +1,7 @@
 """A schema: what it declares, encodes and bounds."""
 
 import math
+import time
 from decimal import Decimal
 
 import dask.dataframe as dd
@@ -8,12 +9,15 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
 from dpglm import Stream
+from dpglm.data.files import source_of_file
 from dpglm.schema import Boolean, Category, Date, Drop, Hashed, Number, Ordinal, Schema, Target, Text
+from dpglm.schema.source import EncodedSource
 from dpglm.schema.toml import KINDS
 
 from . import fuzzing
@@ -163,6 +167,15 @@ def test_a_cell_that_holds_an_object_makes_a_null_record_in_every_column(column)
     assert not dense(schema, {"x": [object()]}, null=False).any()
 
 
+@pytest.mark.parametrize("column", [Number(0, 1), Category(["a"]), Date("2000-01-01", "2001-01-01"), Text(4)])
+@pytest.mark.parametrize("text", ["{}x", "{}.{}x", ".{}x", "1e{}x", "2000-01-01T00:00:00.{}x", " {} x"])
+def test_a_long_cell_is_read_in_time_that_grows_with_its_length(column, text):
+    cell = text.format(*["1" * 2**16] * 2)
+    start = time.process_time()
+    dense(Schema({"x": column}), {"x": [cell]})
+    assert time.process_time() - start < 10  # milliseconds, if each character is looked at a few times
+
+
 MASKED = np.ma.MaskedArray([1.0, 7.0, 2.0], mask=[0, 1, 0])
 NUMBERS = {
     "array": np.array([1, np.nan, 2]),
@@ -198,6 +211,54 @@ COLUMNS = [
 def test_every_type_of_numbers_means_the_same(name, column):
     schema = Schema({"x": column})
     np.testing.assert_array_equal(dense(schema, {"x": NUMBERS[name]}), dense(schema, {"x": [1, None, 2]}))
+
+
+STRING = pa.string()
+
+
+def unchecked(contents, kind=STRING):
+    """Texts whose bytes may be no UTF-8, as files of other programs hold them."""
+    binary = pa.array(contents, pa.large_binary() if kind == pa.large_string() else pa.binary())
+    return pa.Array.from_buffers(kind, len(binary), binary.buffers())
+
+
+SPOILT = [b"1", b"\xff\xfe", None, b"2", b"2"]
+UNCHECKED = {
+    "string": unchecked(SPOILT),
+    "large_string": unchecked(SPOILT, pa.large_string()),
+    "string_view": unchecked(SPOILT).cast(pa.binary()).cast(pa.binary_view()).view(pa.string_view()),
+    "dictionary": pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None, 2, 2]), unchecked([b"1", b"\xff\xfe", b"2"])
+    ),
+    "dictionary of large_string": pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None, 2, 2]), unchecked([b"1", b"\xff\xfe", b"2"], pa.large_string())
+    ),
+    "chunks": pa.chunked_array([unchecked(SPOILT[:2]), unchecked(SPOILT[2:])]),
+    "Arrow in pandas": pd.Series(pd.arrays.ArrowExtensionArray(unchecked(SPOILT))),
+    "texts in pandas": pd.Series(pd.arrays.ArrowStringArray(unchecked(SPOILT, pa.large_string()))),
+}
+
+
+@pytest.mark.parametrize("name", UNCHECKED)
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.kind)
+def test_bytes_that_are_no_utf8_spoil_their_own_cell(name, column):
+    schema = Schema({"x": column})
+    with_text = dense(schema, {"x": ["1", "\ufffd\ufffd", None, "2", "2"]})
+    np.testing.assert_array_equal(dense(schema, {"x": UNCHECKED[name]}), with_text)
+
+
+@pytest.mark.parametrize("target", [Target(0, 2), Target(classes=["1", "2"])])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_bytes_that_are_no_utf8_in_targets_and_files(target, streamed, tmp_path):
+    schema = Schema({"x": Category(["1"]), "y": target})
+    table = pa.table({"x": UNCHECKED["string"], "y": UNCHECKED["dictionary"]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    source = source_of_file(tmp_path / "t.parquet", ())
+    rows, found = EncodedSource(source, schema).in_memory() if streamed else (schema.encode(table), None)
+    found = schema.read_target(table) if found is None else found
+    wanted = ["1", "", "", "2", "2"] if target.is_class else [1, math.nan, math.nan, 2, 2]
+    np.testing.assert_array_equal(found, wanted)
+    assert (rows.toarray() if sp.issparse(rows) else rows).tolist() == [[1, 0], *[[0, 1]] * 4]
 
 
 def test_columns_without_values_are_missing_and_columns_without_cells_are_refused():
@@ -245,6 +306,8 @@ def test_truth_values_and_ordinals():
     assert dense(Schema({"x": Boolean(missing=False)}), {"x": [None]}).tolist() == [[-1]]
     sizes = Schema({"x": Ordinal(["S", "M", "L"], missing="M")})
     assert dense(sizes, {"x": ["S", "M", "L", "XL", None]}).ravel().tolist() == [-1, 0, 1, 0, 0]
+    scores = Schema({"x": Ordinal([0, 1, 2], missing=0)})
+    assert dense(scores, {"x": [None, 0, 1, 2]}).ravel().tolist() == [-1, -1, 0, 1]
 
 
 def test_dates_of_every_type_and_unit_are_the_same_moment():
@@ -264,6 +327,92 @@ def test_dates_of_every_type_and_unit_are_the_same_moment():
     assert np.isnan(dense(schema, {"x": ["no date", "2010-13-01", None, 5]})).all()
     offset = dense(schema, {"x": ["2010-01-01T21:00:00+09:00"]})
     assert offset[0] == text[1]
+
+
+def test_numbers_are_no_dates():
+    schema = Schema({"x": Date("2000-01-01", "2020-01-01", missing="indicator")})
+    for kind in (np.int64, np.uint8, bool):
+        with pytest.raises(ValueError, match="column 'x' has type"):
+            schema.encode({"x": np.ones(2, dtype=kind)})
+    for column in (np.array([20_100_101.0, np.nan]), [20_100_101, None], pa.array([1.5, None])):
+        found = dense(schema, {"x": column})
+        assert np.isnan(found[0]).any() and found[1].tolist() == [0, 1]
+
+
+FINE = ["2020-01-01T01:02:03.123456789", "1969-12-31T23:59:59.999999999", "2020-01-01T05:00:00.000000999"]
+TYPED = {
+    "nanoseconds": np.array(FINE, dtype="datetime64[ns]"),
+    "nanoseconds in pandas": pd.Series(pd.to_datetime(FINE)),
+    "nanoseconds with a zone": pd.Series(pd.to_datetime(FINE)).dt.tz_localize("Asia/Tokyo"),
+    "moments in categories": pd.Series(pd.to_datetime(FINE)).astype("category"),
+    "picoseconds": np.array(FINE[:1], dtype="datetime64[ps]"),
+    "steps of days": np.array(["2020-01-01", "NaT"], dtype="datetime64[2D]"),
+    "months": np.array(["2020-01", "1900-05"], dtype="datetime64[M]"),
+    "far years": np.array(["12000-01-01", "-5000-02-03", "2020-01-01"], dtype="datetime64[s]"),
+    "extended precision": np.array([0.1, "1e4000", 2, "nan"], dtype=np.longdouble),
+    "single precision": np.array([0.1, 2, np.inf, np.nan], dtype=np.float32),
+    "doubles": np.array([0.1, 2, np.inf, -np.inf, np.nan]),
+    "large whole numbers": np.array([2**64 - 1, 2**53 + 1, 1], dtype=np.uint64),
+    "truth values": np.array([True, False]),
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+@pytest.mark.parametrize(
+    "column",
+    [
+        Number(0, 2, missing="indicator"),
+        Category([2, "inf", "-Infinity"], missing="indicator"),
+        Ordinal([1, 2]),
+        Boolean(missing="indicator"),
+        Date("1960-01-01", "2020-01-02", unit="seconds", missing="indicator"),
+        Hashed(512),
+        Text(512),
+    ],
+    ids=lambda column: column.kind,
+)
+def test_another_cell_that_makes_a_column_one_of_objects_changes_no_record(name, column):
+    typed, schema = TYPED[name], Schema({"x": column})
+    objects = np.array([*typed, "bad"], dtype=object)
+    if column.refused.match(str(typed.dtype)):
+        with pytest.raises(ValueError, match="column 'x' has type"):
+            schema.encode({"x": typed})
+        return
+    for found in (objects, list(objects), pd.Series(objects, dtype=object)):
+        np.testing.assert_array_equal(dense(schema, {"x": typed}), dense(schema, {"x": found})[:-1])
+
+
+@pytest.mark.parametrize(
+    "column", [Category([1, "inf"], missing="indicator"), Hashed(512), Text(512), Number(0, 1)]
+)
+@pytest.mark.parametrize(
+    ("number", "spellings"),
+    [
+        (math.inf, ["inf", "Infinity", "+INF", " inf ", "1e400", "9" * 400, 10**400, Decimal("1e400")]),
+        (-math.inf, ["-inf", "-Infinity", "-1e400", -(10**400), np.longdouble("-inf")]),
+    ],
+)
+def test_every_infinite_number_means_the_same(column, number, spellings):
+    schema = Schema({"x": column})
+    typed = dense(schema, {"x": np.array([number])})
+    for cell in spellings:
+        np.testing.assert_array_equal(dense(schema, {"x": [cell]}), typed, err_msg=repr(cell)[:20])
+        np.testing.assert_array_equal(dense(schema, {"x": [cell, "a"]})[:1], typed)
+    assert np.isnan(typed).any() == isinstance(column, Number)
+    assert Schema.from_toml(schema.to_toml()) == schema
+
+
+def test_a_duration_is_no_number():
+    assert np.isnan(dense(Schema({"x": Number(0, 2)}), {"x": [np.timedelta64(1, "ns"), "a"]})).all()
+
+
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_moments_in_dictionaries_whatever_chunk_has_none(empty):
+    schema = Schema({"x": Date("2000-01-01", "2020-01-01", missing="indicator")})
+    parts = [np.array([day], "M8[us]") for day in ("2001-01-01", "2002-01-01", "2003-01-01")]
+    parts[empty][:] = "NaT"
+    chunks = pa.chunked_array([pa.array(part).dictionary_encode() for part in parts])
+    np.testing.assert_array_equal(dense(schema, {"x": chunks}), dense(schema, {"x": np.concatenate(parts)}))
 
 
 def test_hashes_depend_on_the_key_alone():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,6 +17,8 @@ from .stream import asked
 
 _BUFFER = 1 << 16
 """Bytes that are read at once of each column of a Parquet file."""
+
+_TEXT_LEVELS = re.compile(r"dictionary<values=(large_)?string")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,8 +70,11 @@ def _parquet(fragment: Any, names: list[str], rows: int) -> Iterator[Any]:
     from pyarrow import parquet
 
     groups = [group.id for group in fragment.row_groups]
+    types = {name: str(fragment.physical_schema.field(name).type) for name in names}
+    # read as what they are, dictionaries of text are not checked for UTF-8: one cell would fail all
+    coded = [name for name, kind in types.items() if _TEXT_LEVELS.match(kind)]
     with fragment.open() as opened:
-        file = parquet.ParquetFile(opened, buffer_size=_BUFFER, pre_buffer=False)
+        file = parquet.ParquetFile(opened, buffer_size=_BUFFER, pre_buffer=False, read_dictionary=coded)
         batches = file.iter_batches(batch_size=rows, row_groups=groups, columns=names)
         yield from map(lambda batch: batch.select(names), batches)  # they come in the order of the file
 
@@ -113,20 +119,22 @@ def opened(path: Path, kind: str) -> Columnar:
 
 
 def split(text: str, names: list[str], separator: str) -> Any:
-    """Lines of cells, none of which has quotes, as a table of texts; None without pyarrow."""
-    try:
-        from pyarrow import BufferReader, csv, string
-    except ImportError:
-        return None
+    """Lines of cells, none of which has quotes, as a table of texts; None if pyarrow is missing or fails."""
     content = text.encode("utf-8", "replace")
-    return csv.read_csv(
-        BufferReader(content),
-        csv.ReadOptions(column_names=names, use_threads=False, block_size=len(content) + 1),
-        csv.ParseOptions(delimiter=separator, quote_char=False, double_quote=False, ignore_empty_lines=False),
-        csv.ConvertOptions(
-            column_types=dict.fromkeys(names, string()), null_values=[], strings_can_be_null=False
-        ),
-    )
+    with suppress(Exception):  # an engine may raise anything; a block of 2**31 bytes is too large for it
+        from pyarrow import BufferReader, csv, string
+
+        return csv.read_csv(
+            BufferReader(content),
+            csv.ReadOptions(column_names=names, use_threads=False, block_size=len(content) + 1),
+            csv.ParseOptions(
+                delimiter=separator, quote_char=False, double_quote=False, ignore_empty_lines=False
+            ),
+            csv.ConvertOptions(
+                column_types=dict.fromkeys(names, string()), null_values=[], strings_can_be_null=False
+            ),
+        )
+    return None
 
 
 def recognised(X: object) -> Columnar | None:

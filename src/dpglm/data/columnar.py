@@ -161,4 +161,11 @@ def _level(column: Any) -> Level:
     coded = column if str(column.type).startswith("dictionary") else column.dictionary_encode()
     places = coded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)
     places[coded.indices.is_null().to_numpy(zero_copy_only=False)] = -1
-    return Level(coded.dictionary, places)
+    values = coded.dictionary
+    if "string" in str(values.type):  # nobody has checked that the bytes are UTF-8: one cell would fail all
+        from pyarrow import array
+
+        contents = values.cast("large_binary").to_pylist()
+        texts = [None if content is None else content.decode("utf-8", "replace") for content in contents]
+        values = array(texts, values.type)
+    return Level(values, places)

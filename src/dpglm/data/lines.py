@@ -35,7 +35,9 @@ _ROWS = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Lines(Source):
-    """A file with a record on each line; lines of spaces are none. Cells are read as they are, as text.
+    """A file with a record on each line, whatever is on it. Cells are read as they are, as text.
+
+    Only the end of a line makes a record: what follows the last one is none if it is empty.
 
     Parameters
     ----------
@@ -91,14 +93,12 @@ class Lines(Source):
         yield from lines
 
     def lines(self) -> Iterator[str | None]:
-        """All lines that hold something, without their ends; None for one that is too long."""
+        """All lines, without their ends; None for one that is too long."""
         try:
             with self._opened() as file:
                 while line := file.readline(LONGEST):
                     if line[-1] == "\n" or len(line) < LONGEST:
-                        line = line.rstrip("\r\n")
-                        if line and not line.isspace():
-                            yield line
+                        yield line.rstrip("\r\n")
                         continue
                     while line and line[-1] != "\n":
                         line = file.readline(LONGEST)
@@ -133,7 +133,7 @@ class CsvFile(Lines):
     @cached_property
     def names(self) -> list[str]:
         header = next(self.lines(), None)
-        found = None if header is None else self._split(header)
+        found = self._split(header) if header and not header.isspace() else None
         if found is None:
             raise UnreadableFile(f"the file {self.path.name!r} has no first line that names its columns")
         return [name.strip() for name in found]
@@ -145,10 +145,10 @@ class CsvFile(Lines):
     def table(self, lines: list[str | None]) -> object:
         """As cells are read one by one, but by Arrow where nothing but separators has to be looked for."""
         whole = [line for line in lines if line is not None and line.count(self.separator) == self._inner]
-        text = "\n".join(whole)
+        text = "".join(f"{line}\n" for line in whole)  # the last one may be empty, and is a record
         plain = len(whole) == len(lines) and not any(mark in text for mark in _MARKS)
         found = arrow.split(text, self.names, self.separator) if plain else None
-        return super().table(lines) if found is None else found
+        return super().table(lines) if found is None or found.num_rows < len(lines) else found
 
     @cached_property
     def _inner(self) -> int:

@@ -50,8 +50,10 @@ class RowSizes(CrossProducts):
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
         counts, rounding = rows.scale > 0, ROUNDING * self.grid
-        shares = np.minimum(self._squares(rows) / self.radius**2, 1.0)
-        targets = np.clip(self.target_scale * (rows.y - self.target_middle), -1.0, 1.0)
+        with np.errstate(all="ignore"):  # an absurd range has an infinite scale, and 0 times it is NaN
+            shares = np.minimum(np.nan_to_num(self._squares(rows) / self.radius**2), 1.0)
+            targets = self.target_scale * (rows.y - self.target_middle)
+        targets = np.clip(np.nan_to_num(targets), -1.0, 1.0)
         for k, values in enumerate((2.0 * shares - 1.0, targets)):
             rounded = (np.where(counts, values, 0.0) + rounding) - rounding
             out[k] += np.int64(rounded.sum() / self.grid)

@@ -13,7 +13,7 @@ from ..errors import PrivacyWarning
 
 _LEARN_NOTHING = {
     "BoundsScaler", "SchemaEncoder", "PolynomialFeatures", "GaussianRandomProjection",
-    "SparseRandomProjection", "RBFSampler", "PolynomialCountSketch", "SkewedChi2Sampler",
+    "SparseRandomProjection", "PolynomialCountSketch", "SkewedChi2Sampler",
 }  # fmt: skip
 """Transformers that look at the shape of a table, not at its entries."""
 
@@ -42,6 +42,8 @@ def _is_declared(name: str, step: Any) -> bool:
         return bool(step.strategy == "constant" and not step.add_indicator)
     if name in ("CountVectorizer", "TfidfVectorizer"):
         return step.vocabulary is not None and not getattr(step, "use_idf", False)
+    if name == "RBFSampler":  # gamma="scale" takes the variance of the table
+        return not isinstance(step.gamma, str)
     return name == "SplineTransformer" and isinstance(step.knots, np.ndarray | list)
 
 

@@ -7,6 +7,7 @@ is a number counts as that number, and truth values count as 1 and 0.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,10 +28,18 @@ MISSING_TEXTS = frozenset(
 )  # fmt: skip
 """Texts that count as missing in every schema: those that pandas reads as missing."""
 
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?", re.ASCII)
-_TRUTHS = {"true": 1.0, "false": 0.0}
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?", re.ASCII)
+_WORDS = {"true": 1.0, "false": 0.0, "inf": math.inf, "infinity": math.inf} | {
+    sign + word: float(sign + word) for sign in "+-" for word in ("inf", "infinity")
+}
+"""Numbers in words, of any case."""
+
 _SIMPLE = frozenset([str, int, float, type(None)])
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECONDS = 86_400_000_000
+_UNITS_A_DAY = {
+    "D": 1, "h": 24, "m": 1440, "s": 86_400, "ms": 86_400_000, "us": _MICROSECONDS, "ns": 1000 * _MICROSECONDS
+}  # fmt: skip
 
 
 class _Bad:
@@ -38,7 +47,7 @@ class _Bad:
 
 
 class Moment(NamedTuple):
-    """A moment in days since 1970 began in UTC."""
+    """A moment, cut to microseconds, in days since 1970 began in UTC."""
 
     days: float
 
@@ -115,7 +124,7 @@ class Cells:
             return np.array([*found, ABSENT], dtype=np.intp)[self.read_places]
         levels = np.array(sorted(key for key in codes if isinstance(key, float)))
         if self.is_time or not len(levels):
-            return np.where(np.isnan(self.numbers), ABSENT, UNKNOWN)
+            return np.where(np.isnan(self.numbers), ABSENT, UNREAD if self.is_time else UNKNOWN)
         known = np.array([codes[float(level)] for level in levels], dtype=np.intp)
         place = np.minimum(np.searchsorted(levels, self.numbers), len(levels) - 1)
         seen = np.where(levels[place] == self.numbers, known[place], UNKNOWN)
@@ -150,7 +159,7 @@ def key_of(level: object) -> float | str | None:
     if isinstance(value, str):
         number = _parsed(value.strip())
         return value.strip() if number is None else number
-    return value if isinstance(value, float) and np.isfinite(value) else None
+    return value if isinstance(value, float) else None
 
 
 def coded(entries: Sequence[object]) -> Cells:
@@ -171,16 +180,19 @@ def value_of(entry: Any) -> Value:
         if entry is None or kind.__name__ in ("NaTType", "NAType"):
             return None
         if issubclass(kind, np.datetime64):
-            entry, kind = entry.astype("datetime64[us]").item(), datetime
-            if entry is None:
-                return None
+            (days,) = days_of_moments(np.array([entry])).tolist()
+            return None if np.isnan(days) else Moment(days)
+        if issubclass(kind, np.timedelta64):
+            return BAD
+        if issubclass(kind, np.floating):
+            entry, kind = float(entry), float
         if issubclass(kind, np.generic):
             entry = entry.item()
             kind = type(entry)
         if issubclass(kind, str):
             return str(entry)
         if issubclass(kind, bool | int | float | Decimal):
-            number = float(entry)
+            number = _double(entry)
             return None if np.isnan(number) else number
         if issubclass(kind, datetime):
             return _moment(entry)
@@ -191,8 +203,24 @@ def value_of(entry: Any) -> Value:
     return BAD
 
 
-def days_since_epoch(count: NDArray[np.int64], units_a_day: int) -> Vector:
-    """Days of a count of shorter units: the same double for the same moment in every unit."""
+def days_of_moments(moments: NDArray[np.datetime64]) -> Vector:
+    """Days of moments of numpy; NaN for those that are none."""
+    unit, step = np.datetime_data(moments.dtype)
+    if unit not in _UNITS_A_DAY or step != 1:
+        moments, unit = moments.astype("datetime64[us]"), "us"
+    days = days_since_epoch(moments.astype(np.int64), unit)
+    found: Vector = np.where(np.isnat(moments), np.nan, days)
+    return found
+
+
+def days_since_epoch(count: NDArray[np.int64], unit: str) -> Vector:
+    """Days of a count of shorter units: the same double for the same moment in every unit.
+
+    Nanoseconds are cut off in all of them: Python's moments have none.
+    """
+    units_a_day = _UNITS_A_DAY[unit]
+    if units_a_day > _MICROSECONDS:
+        count, units_a_day = count // (units_a_day // _MICROSECONDS), _MICROSECONDS
     whole, rest = np.divmod(count, units_a_day)
     days: Vector = whole + rest / units_a_day
     return days
@@ -201,7 +229,7 @@ def days_since_epoch(count: NDArray[np.int64], units_a_day: int) -> Vector:
 def _moment(moment: datetime) -> Moment:
     stated = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     since = stated - _EPOCH
-    return Moment(since.days + (since.seconds * 1_000_000 + since.microseconds) / 86_400_000_000)
+    return Moment(since.days + (since.seconds * 1_000_000 + since.microseconds) / _MICROSECONDS)
 
 
 def _read(numbers: Vector, wrong: Mask) -> Read:
@@ -210,12 +238,17 @@ def _read(numbers: Vector, wrong: Mask) -> Read:
     return Read(np.where(bad, np.nan, numbers), missing, bad)
 
 
+def _double(number: Any) -> float:
+    """The double of a number, infinite if it is too large, as that of a text is."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 def _parsed(text: str) -> float | None:
-    """The number that a text is; None if it is none that is finite."""
-    if _NUMBER.fullmatch(text):
-        number = float(text)
-        return number if np.isfinite(number) else None
-    return _TRUTHS.get(text.lower())
+    """The number that a text is, also an infinite one; None if it is none."""
+    return float(text) if _NUMBER.fullmatch(text) else _WORDS.get(text.lower())
 
 
 def _number(value: Value, stand_for_missing: frozenset[str]) -> float | None:

@@ -31,7 +31,9 @@ Day = str | date | datetime
 class Date(Column):
     """A date or a time in a declared range: units since a declared origin, scaled to [-1, 1].
 
-    Cells are dates or times of any library, or texts of ISO 8601; those without a time zone count as UTC.
+    Cells are dates or times of any library, cut to microseconds, or texts of ISO 8601; those without a time
+    zone count as UTC. Numbers are none: a column of whole numbers is refused by its type. Types of fractions
+    are not refused, because pandas gives them to columns whose cells are all missing.
 
     Parameters
     ----------

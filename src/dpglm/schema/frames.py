@@ -11,11 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Vector
-from .cells import Cells, Moment, coded, days_since_epoch
+from .cells import Cells, Moment, coded, days_of_moments, days_since_epoch
 
-_UNITS_A_DAY = {
-    "D": 1, "h": 24, "m": 1440, "s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000
-}  # fmt: skip
 _ARROW_NUMBER = re.compile(r"(u?int(8|16|32|64)|float|double|halffloat|bool)$")
 _ARROW_TEXT = re.compile(r"(large_)?string(_view)?$")
 _ARROW_TIME = re.compile(r"timestamp\[(s|ms|us|ns)|date(32|64)")
@@ -113,11 +110,7 @@ def _of_array(column: Any) -> Cells | None:
     if kind in "biuf":
         return Cells(column.astype(np.float64))
     if kind == "M":
-        unit, step = np.datetime_data(column.dtype)
-        if unit not in _UNITS_A_DAY or step != 1:
-            column, unit = column.astype("datetime64[us]"), "us"
-        days = days_since_epoch(column.astype(np.int64), _UNITS_A_DAY[unit])
-        return Cells(np.where(np.isnat(column), np.nan, days), is_time=True)
+        return Cells(days_of_moments(column), is_time=True)
     return coded(column.tolist()) if kind in "UTO" else None
 
 
@@ -128,7 +121,7 @@ def _of_pandas(column: Any) -> Cells | None:
     if hasattr(dtype, "categories") and hasattr(column, "cat"):
         levels, places = _of_any(dtype.categories.to_series()), column.cat.codes.to_numpy().astype(np.intp)
         return None if levels is None else _where(_taken(levels, places), places >= 0)
-    if type(dtype).__name__ == "ArrowDtype":
+    if type(dtype).__name__ == "ArrowDtype" or getattr(dtype, "storage", None) == "pyarrow":
         return _of_any(column.array.__arrow_array__())
     if type(dtype).__name__ == "SparseDtype":
         return _of_array(np.asarray(column))
@@ -160,10 +153,11 @@ def _of_arrow(column: Any) -> Cells | None:
         known = ~column.indices.is_null().to_numpy(zero_copy_only=False)
         return None if levels is None else _where(_taken(levels, places), known)
     if _ARROW_TEXT.match(kind):
-        column = column.cast("string") if kind.endswith("view") else column
-        found = column.dictionary_encode()
+        # nobody has checked that the bytes are UTF-8: each value is decoded by itself
+        found = column.cast("large_binary" if kind.startswith("large") else "binary").dictionary_encode()
         places = found.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
-        return Cells(values=found.dictionary.to_pylist(), places=places)
+        texts = [content.decode("utf-8", "replace") for content in found.dictionary.to_pylist()]
+        return Cells(values=texts, places=places)
     if kind.startswith("decimal"):
         return coded(column.to_pylist())
     unit = _ARROW_TIME.match(kind)
@@ -172,7 +166,7 @@ def _of_arrow(column: Any) -> Cells | None:
     known = ~column.is_null().to_numpy(zero_copy_only=False)
     integer = column.cast("int32").cast("int64") if kind.startswith("date32") else column.cast("int64")
     count = integer.fill_null(0).to_numpy(zero_copy_only=False)
-    days = days_since_epoch(count, _UNITS_A_DAY[{"32": "D", "64": "ms"}.get(unit[2] or "", unit[1])])
+    days = days_since_epoch(count, {"32": "D", "64": "ms"}.get(unit[2] or "", unit[1]))
     return _where(Cells(days, is_time=True), known)
 
 
@@ -187,8 +181,9 @@ def _joined(parts: Sequence[Cells | None], kind: str) -> Cells | None:
         return known[0]
     numbers: list[Vector] = [part.numbers for part in known if part.numbers is not None]
     if len(numbers) == len(known):
-        return Cells(np.concatenate(numbers), known[0].is_time)
-    known = [_as_values(part) for part in known]  # an empty dictionary has no type of its own
+        # an empty dictionary has no type of its own
+        return Cells(np.concatenate(numbers), any(part.is_time for part in known))
+    known = [_as_values(part) for part in known]
     edges = np.cumsum([0, *(len(part.values) for part in known)])
     places = [
         np.where(part.read_places < 0, -1, part.read_places + edge)

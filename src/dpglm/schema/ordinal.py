@@ -60,7 +60,9 @@ class Ordinal(Column):
         declared = codes_of_levels("levels", self.levels)
         codes = cells.as_codes(declared, stand_for_missing)
         if self.missing not in ("null", "indicator"):
-            codes[codes == ABSENT] = declared[key_of(self.missing) or ""]
+            codes[codes == ABSENT] = next(
+                code for key, code in declared.items() if key == key_of(self.missing)
+            )
         missing, bad, half = codes == ABSENT, codes == UNREAD, (len(self.levels) - 1) / 2
         value = np.where(codes >= 0, (codes - half) / half, 0.0)
         if self.missing == "null":
