@@ -92,7 +92,8 @@ def test_coordinate_descent_is_refused_on_a_stream_with_those_that_can():
         run(solvers.CoordinateDescent(), stream(reads))
     assert str(refused.value) == (
         "CoordinateDescent needs a table that offers columns at random, Stream offers passes only: use "
-        "GradientDescent, GreedyCoordinateDescent, OutputPerturbation or ObjectivePerturbation"
+        "GradientDescent, GreedyCoordinateDescent, OutputPerturbation, ObjectivePerturbation or "
+        "PreconditionedDescent"
     )
     assert reads == []  # before any record was read
 

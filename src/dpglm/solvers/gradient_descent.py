@@ -17,7 +17,7 @@ from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .typical import NoiseForecast, learn, release_of_scales, share_of_scales
+from .typical import NoiseForecast, learn, of_scales, release_of_scales, share_of_scales
 
 LONGEST_STEP = 1.5
 _LONGEST_STEP_OF_LABELS = 16.0
@@ -131,7 +131,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
             opposed(cls(steps=2, clip=0.1, step_size=0.1, batch_size=2), 1),
             opposed(cls(steps=2, clip=0.1, step_size=0.1), 1, fit_intercept=True, crowd=7),
             opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3),
-            opposed(cls(steps=2), 1, crowd=40),
+            of_scales(cls(steps=1)),
         )
 
 

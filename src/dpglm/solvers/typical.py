@@ -5,20 +5,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..bounds import Coordinates
+import numpy as np
+
+from ..bounds import Bounds, Coordinates
 from ..curator import Curator
+from ..losses import Logistic
 from ..mechanisms import Gaussian
+from ..penalties import Zero
 from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import RowScale
-from .base import Task, equal_releases, noise_of_one_pass
+from .base import AnySolver, AuditCase, Task, equal_releases, noise_of_one_pass
 
 _LEAST_SHARE, _MOST_SHARE = 0.02, 0.2
 _GOOD, _USELESS = 0.1, 0.3
 _SHORTEST = 0.02
 _FARTHEST = 0.95
 _HOPELESS = 0.25
+_CROWD = 99
 
 
 class NoiseForecast:
@@ -103,6 +108,13 @@ def learn(plan: Plan, problem: Problem, curator: Curator, coordinates: Coordinat
     kept = max(0.0, 1.0 - noise**2 / mean**2) if mean else 0.0
     mean = min(max(kept * mean, -_FARTHEST), _FARTHEST)
     return Typical(radius * math.sqrt(share), constant_prediction(problem, mean))
+
+
+def of_scales(solver: AnySolver) -> AuditCase:
+    """A long row with one label against an empty row with the other, among enough records for the release."""
+    problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept=False)
+    crowd = np.zeros((_CROWD, 1)), np.resize([1.0, -1.0], _CROWD)
+    return AuditCase(solver, problem, crowd, (np.ones(1), 1.0), (np.zeros(1), -1.0))
 
 
 def constant_prediction(problem: Problem, mean: float) -> float:
