@@ -198,10 +198,11 @@ def score(model: Any, table: Table, X: Any, y: Vector) -> float:
     return float(1 - left @ left / np.sum((y - y.mean()) ** 2))
 
 
-def split(table: Table) -> tuple[Any, Vector, Any, Vector]:
-    """Rows for fits, and rows that are held out."""
+def split(table: Table, first: bool = False) -> tuple[Any, Vector, Any, Vector]:
+    """Rows for fits, and rows that are held out: the last fifth of a random order, or the first."""
     if table.test is not None:
         return table.X, table.y, *table.test
     order = np.random.default_rng(0).permutation(len(table.y))
-    kept, held = np.split(order, [round(0.8 * len(order))])
+    size = round(0.8 * len(order))
+    kept, held = np.split(np.roll(order, size) if first else order, [size])
     return table.X[kept], table.y[kept], table.X[held], table.y[held]
