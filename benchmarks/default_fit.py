@@ -79,7 +79,7 @@ def work(name: str, data: Path) -> None:
         start = time.process_time()
         model.fit(X, y)
         least = min(least, time.process_time() - start)
-    print(json.dumps([least, model.plan_.passes]))
+    print(json.dumps([least, str(model.plan_.passes)]))
 
 
 def run(name: str, data: Path, source: str) -> list[Any]:
