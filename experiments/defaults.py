@@ -7,9 +7,9 @@
 
 Accuracy or R² on held-out rows. A user gives epsilon (0.1, 1, 4) and bounds, nothing else: replace-one, delta
 = 1/n². Tables, bounds and splits are those of `prediction_tables`; predictions of regressions are cut to the
-declared range by `predict`. Figures are means of five fits with standard errors. Above 20,000 features solvers
-other than `auto` have two fits, above 200,000 records or 1,000,000 features all have. Seconds are CPU time,
-the least of all fits.
+declared range by `predict`. Figures are means of five fits with standard errors. Above 20,000 features the
+solvers other than `auto` have two fits, above 200,000 records or 1,000,000 features all have. Seconds are CPU
+time, the least of all fits.
 
 How the constants of the defaults were chosen: tables were split beforehand into *tuning* and *test* tables.
 Constants come from the tuning tables alone, from an inner split of 80 and 20 % (seed 1) of their training
