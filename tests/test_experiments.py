@@ -42,6 +42,7 @@ def run(tmp_path, monkeypatch):
         ("unequal_columns.py", ["--runs", "1", "--quick"], "| 10000 | 20 | 1 | logistic |"),
         ("audit_false_alarms.py", ["--audits", "14", "--runs", "20"], "14 audits: "),
         ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
+        ("defaults.py", ["--quick", "--out", "."], "| small linear | drawn | 1,600 x 5 |"),
         ("gcd_defaults.py", ["--seeds", "1"], "| logistic |"),
         ("gcd_share.py", ["--quick"], "|"),
         ("fw_accuracy.py", ["--quick", "--out", "."], "| tiny | Frank-Wolfe, radius 20 | 1 |"),
@@ -72,10 +73,12 @@ def test_every_experiment_is_run():
     shared = {f"gcd_{name}.py" for name in ("problems", "competitors", "kernels", "search")}
     shared |= {f"scd_{name}.py" for name in ("problems", "published", "search")}
     shared |= {"fw_tables.py", "inference_fits.py", "inference_tables.py", "outputs.py"}
+    shared |= {"adassp.py", "defaults_report.py", "prediction_tables.py"}
     assert {path.name for path in EXPERIMENTS.glob("*.py")} - shared == {
         "adult.py",
         "audit_false_alarms.py",
         "cd_balanced.py",
+        "defaults.py",
         "fw_accuracy.py",
         "fw_gap.py",
         "fw_speed.py",
