@@ -141,7 +141,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
-        """Opposed gradients, of which most of the budget is spent, and orthogonal rows, for the Gram matrix."""
+        """Opposed gradients for most of the budget, then orthogonal rows for the Gram matrix."""
         gradients = opposed(cls(steps=2, gram_share=0.02), 2, crowd=7)
         gram = replace(gradients, solver=cls(steps=1, gram_share=0.95), second=(np.array([0.6, 0.8]), 1.0))
         return gradients, gram, opposed(cls(steps=1), 1, fit_intercept=True, crowd=7)
