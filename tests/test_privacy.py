@@ -22,7 +22,8 @@ Y = np.sign(X[:, 0])
 
 @pytest.fixture(scope="module")
 def model():
-    return LogisticRegression(epsilon=0.7, delta=1e-5, classes=[-1, 1]).fit(X, Y)
+    solver = GradientDescent(clip=0.5)
+    return LogisticRegression(epsilon=0.7, delta=1e-5, classes=[-1, 1], solver=solver).fit(X, Y)
 
 
 def test_the_printed_promise_names_everything_a_reader_needs(model):
@@ -73,7 +74,7 @@ def test_a_promise_for_another_relation_than_it_was_made_for_is_refused():
 
 
 def test_a_fit_that_spends_no_epsilon_says_so():
-    solver = GradientDescent(steps=1, batch_size=1)
+    solver = GradientDescent(steps=1, clip=0.5, batch_size=1)
     fitted = LogisticRegression(delta=0.01, classes=[-1, 1], solver=solver).fit(X, Y)
     assert fitted.privacy_.epsilon == 0 and Guarantee.from_json(fitted.privacy_.to_json()) == fitted.privacy_
     assert "(0, 0.01)-differential privacy" in str(fitted.privacy_)
@@ -219,7 +220,7 @@ def test_a_notebook_shows_the_whole_promise_and_needs_nothing_else(model, unprot
 
 @pytest.mark.parametrize("epsilon", [0.7, math.inf])
 def test_a_notebook_shows_the_plan(epsilon):
-    plan = LogisticRegression(epsilon).plan(300, 4, n_classes=3)
+    plan = LogisticRegression(epsilon, solver=GradientDescent(clip=0.5)).plan(300, 4, n_classes=3)
     words = read(plan)
     assert plan.settings_in_words in words and "300 records x 4 features" in words
     assert ("not private" in words) == math.isinf(epsilon)
@@ -269,8 +270,10 @@ def test_no_plan_overspends(neighbours, epsilon, batch_size):
 
 
 def test_one_vs_rest_pays_for_every_class():
-    one = LogisticRegression(1.0).plan(1000, 5, n_classes=2)
-    four = LogisticRegression(1.0, solver=GradientDescent(steps=one.steps)).plan(1000, 5, n_classes=4)
+    one, four = (
+        LogisticRegression(1.0, solver=GradientDescent(steps=20, clip=0.5)).plan(1000, 5, n_classes=classes)
+        for classes in (2, 4)
+    )
     assert four.releases[0].mechanism.noise == pytest.approx(2 * one.releases[0].mechanism.noise)
     assert four.price[four.releases[0].event(four.neighbours)] == 4 * one.steps
     assert four.price[Imprecision(GAUSSIAN_DISTANCE)] == 4 * one.steps * 6

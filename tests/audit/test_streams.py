@@ -31,7 +31,7 @@ def named(target):
 def test_every_solver_that_serves_streams_is_audited_on_one():
     assert {target.plan.solver for target in TARGETS} == {
         "gradient descent", "greedy coordinate descent", "Frank-Wolfe", "dual Frank-Wolfe",
-        "output perturbation", "objective perturbation", "Newton",
+        "output perturbation", "objective perturbation", "Newton", "preconditioned descent",
     }  # fmt: skip
     assert not any(isinstance(records, Records) for target in TARGETS for records in target._records)
     assert all(target.subject.endswith(", on a stream") for target in TARGETS)

@@ -77,14 +77,6 @@ CASES = [
 ] + [
     (queries.SecondMoments(radius=2.0), Bounds(row_norm=2.0), 0.0),
     *((moments(constant), REALS, constant) for constant in (0.0, 1.0)),
-    *((gram(constant), REALS, constant) for constant in (0.0, 1.0)),
-    (row_scale(None), REALS, 1.0),
-    (row_scale(Coordinates(np.zeros(4), np.ones(4), False)), REALS, 0.0),
-    *(
-        (metric_gradient(cls(), constant), REALS if cls.kind != "count" else COUNTS, constant)
-        for cls in LOSSES
-        for constant in (0.0, 1.0)
-    ),
     *(
         (score_and_curvature(loss, constant), REALS, constant)
         for loss in (Logistic(), LogCosh(0.3))
@@ -99,6 +91,14 @@ CASES = [
     (minimiser(Squared(), 0.0), REALS, 0.0),
     (queries.DualVertices(minimiser(Logistic(), 0.0), 0.3), REALS, 0.0),
     (queries.DualVertices(minimiser(Squared(), 0.0), 2.0), REALS, 0.0),
+    *((gram(constant), REALS, constant) for constant in (0.0, 1.0)),
+    (row_scale(None), REALS, 1.0),
+    (row_scale(Coordinates(np.zeros(4), np.ones(4), False)), REALS, 0.0),
+    *(
+        (metric_gradient(cls(), constant), REALS if cls.kind != "count" else COUNTS, constant)
+        for cls in LOSSES
+        for constant in (0.0, 1.0)
+    ),
 ]
 PAIRS = {
     # A minimiser takes some milliseconds: test_minimiser.py has a thousand pairs more, made for it.
