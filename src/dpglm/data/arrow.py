@@ -154,3 +154,12 @@ def _memory() -> float:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return float("inf")
+
+
+def decoded(values: Any) -> Any:
+    """Texts of which each is decoded by itself: bytes that are no UTF-8 spoil their own text only."""
+    import pyarrow as pa
+
+    contents = values.cast("large_binary").to_pylist()
+    texts = [None if content is None else content.decode("utf-8", "replace") for content in contents]
+    return pa.array(texts, values.type)

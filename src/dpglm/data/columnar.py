@@ -163,9 +163,7 @@ def _level(column: Any) -> Level:
     places[coded.indices.is_null().to_numpy(zero_copy_only=False)] = -1
     values = coded.dictionary
     if "string" in str(values.type):  # nobody has checked that the bytes are UTF-8: one cell would fail all
-        from pyarrow import array
+        from .arrow import decoded
 
-        contents = values.cast("large_binary").to_pylist()
-        texts = [None if content is None else content.decode("utf-8", "replace") for content in contents]
-        values = array(texts, values.type)
+        values = decoded(values)
     return Level(values, places)
