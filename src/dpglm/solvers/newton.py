@@ -246,11 +246,6 @@ def _mu(budget: Budget, fits: int) -> float:
         return gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(fits)
 
 
-def determines(task: Task) -> bool:
-    """Whether public numbers say that noise will leave the coefficients determined."""
-    return task.private and task.n * _mu(task.budget, task.fits) >= ENOUGH * task.dimension**1.5
-
-
 def serves(loss: Loss, penalty: Penalty) -> bool:
     """Whether Newton, without intervals, fits the loss with the penalty."""
     softened = loss.softened(1.0)
