@@ -166,15 +166,15 @@ def test_dual_frank_wolfe_without_noise_comes_to_the_primal_optimum_as_steps_gro
         return np.square(records.dot(w) - TARGET).mean() / 2 + penalty.value(w[:P]) + held
 
     gaps = {}
-    for steps in (4, 16, 64, 256):
+    for steps in (4, 16, 64):
         solver = DualFrankWolfe(steps=steps, clip=clip, sparse=False)
         w = solved(solver, problem, X, TARGET, factor=0.0).w
         gaps[steps] = above(w) - above(best)
         assert np.linalg.norm(w - best) ** 2 <= 2 * gaps[steps] / strength + 1e-9
     assert all(gap >= -1e-9 for gap in gaps.values())
     assert gaps[4] > 0
-    # A rate of 1 / steps: 64 times as many steps, and a gap that is at least 10 times smaller.
-    assert gaps[256] <= max(gaps[4] / 10, 1e-7)
+    # A rate of 1 / steps: 16 times as many steps, and a gap that is at least 10 times smaller.
+    assert gaps[64] <= max(gaps[4] / 10, 1e-7)
     # What Frank-Wolfe promises: 2 * diameter² / strength over steps + 2.
     diameter = 2 * 0.03 * 2.3 if penalty.strong_convexity and not isinstance(penalty, Submodular) else 0.6
     assert all(gap <= 2 * diameter**2 / strength / (steps + 2) for steps, gap in gaps.items())
