@@ -218,10 +218,10 @@ def test_the_noise_of_the_model_is_what_the_plan_says(solver):
     """No record tells anything: the model is noise alone."""
     problem = Problem(Logistic(), L2(0.2), BALL, fit_intercept=False)
     solver = replace(solver, clip=0.3)
-    ends = np.array([solved(solver, problem, np.zeros((20, 2)), np.ones(20), seed=s).w for s in range(800)])
-    plan = solver.plan(problem, 20, 2, BUDGET, REPLACE)
+    ends = np.array([solved(solver, problem, np.zeros((20, 16)), np.ones(20), seed=s).w for s in range(100)])
+    plan = solver.plan(problem, 20, 16, BUDGET, REPLACE)
     if isinstance(solver, OutputPerturbation):
-        expected = plan.releases[0].mechanism.noise * minimiser(problem, 20, 2, 0.3).sensitivity(REPLACE)
+        expected = plan.releases[0].mechanism.noise * minimiser(problem, 20, 16, 0.3).sensitivity(REPLACE)
     else:
         expected = plan.deviation / (0.2 + plan.quadratic)
     assert abs(ends.std() / expected - 1) < 6 / math.sqrt(2 * ends.size)

@@ -138,8 +138,8 @@ class Records(Summed):
         form, clip, piece = Form.of(term.loss), term.clip, self._piece
         finer = finer_grid(1.0, self.table_size)
         rounding = np.array([ROUNDING * grid * finer**k for k in range(shape[0])])
-        missing = self.n_features + 1 - term.w.shape[-1]
-        w = np.pad(term.w, [(0, 0)] * (term.w.ndim - 1) + [(0, missing)])
+        w = np.zeros((*term.w.shape[:-1], self.n_features + 1))
+        w[..., : term.w.shape[-1]] = term.w
 
         def gradient(start: int, stop: int, out: Steps) -> None:
             here = slice(start, stop)
