@@ -69,14 +69,13 @@ def minimisers_are_found_once():
 
 
 def runs_of(target):
-    """Many runs of mechanisms, which are quick and show how large noise is; fewer of solvers that use it.
+    """Many releases of mechanisms, which show how large noise is; fewer runs of solvers that use it.
 
     A random linear term has a minimiser of its own in every run: half of the runs will do.
     """
     if not isinstance(target, TranscriptTarget):
-        return 2_000
-    runs = 300 if any(target is TARGETS[k] for k in FIRST) else 200
-    return runs // 2 if any(isinstance(part.mechanism, LinearTerm) for part in target.plan.releases) else runs
+        return 2_000 // target.repeats
+    return 150 if any(isinstance(release.mechanism, LinearTerm) for release in target.plan.releases) else 300
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +94,7 @@ def examined(request):
     with pytest.MonkeyPatch.context() as patch:
         if isinstance(target, TranscriptTarget):
             patch.setattr(target, "run", run)
-        return examine(target, runs_of(target), random_state=5), np.array(ratios)
+        return examine(target, runs_of(target), random_state=11), np.array(ratios)
 
 
 def shown(ratios, epsilon):
