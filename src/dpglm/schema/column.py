@@ -100,6 +100,28 @@ class Column(ABC):
         return 1
 
 
+class InOneFeature(Column):
+    """A column that becomes one feature in [-1, 1], and one of 0 or 1 if ``missing`` is "indicator"."""
+
+    missing: object
+
+    def features(self, name: str) -> list[str]:
+        return [name, f"{name} ({MISSING})"] if self._marked else [name]
+
+    @property
+    def n_features(self) -> int:
+        return 1 + self._marked
+
+    def ranges(self) -> tuple[Vector, Vector]:
+        low, high = one_hot(self.n_features)
+        low[0] = -1.0
+        return low, high
+
+    @property
+    def _marked(self) -> bool:
+        return self.missing == "indicator"
+
+
 def one_hot(count: int) -> tuple[Vector, Vector]:
     """Ranges of features that are 0 or 1."""
     return np.zeros(count), np.ones(count)
