@@ -19,7 +19,7 @@ from ..errors import DpglmError, NotReleased
 from ..estimators.pipeline import PrivatePipeline, make_private_pipeline
 from ..estimators.stored import ESTIMATORS, restored, stored
 from ..schema import RawCoefficients, Schema
-from ..schema.source import EncodedSource, gathered
+from ..schema.source import Held, gathered
 
 WRONG_INPUT, UNEXPECTED = 2, 3
 """Exit codes: what was given is wrong; anything else went wrong."""
@@ -109,7 +109,7 @@ def fit(
         if not out.parent.is_dir():
             _refuse(f"there is no folder {str(out.parent)!r} for the model")
         source = source_of_file(data, _columns(pipeline.schema, target=True))
-        fitted = pipeline.fit(source if stream else EncodedSource(source, pipeline.schema).in_memory())
+        fitted = pipeline.fit(source if stream else Held(source))
         out.write_text(stored(fitted) + "\n", encoding="utf-8")
         found = fitted.raw_coefficients()
         if json:
