@@ -20,7 +20,7 @@ from ..mechanisms.thresholded import in_order
 from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..queries import ColumnRanges, LevelCounts, RowNorms
-from ..queries.column_ranges import entries_of_a_range
+from ..queries.column_ranges import entries_of_a_range, tail_of
 from ..schema import Schema
 from ..schema.candidates import COUNT
 from ..schema.learning import (
@@ -105,7 +105,8 @@ class Learner:
                 )
             )
         if norms:
-            found.append(Release(RowNorms.name, Exponential(1 / math.sqrt(part)), 1, score, entries=NORMS))
+            stated = f"{RowNorms.of_a_score:g}"
+            found.append(Release(RowNorms.name, Exponential(1 / math.sqrt(part)), 1, stated, entries=NORMS))
         return found
 
     def run(
@@ -120,9 +121,9 @@ class Learner:
         ranges = []
         if candidates:
             scales = np.array([found.scale for found in candidates])
-            opened = first.open(
-                ColumnRanges(scales, n), nowhere, _by(plan, ColumnRanges.name, Exponential(0.0))
-            )
+            mechanism = _by(plan, ColumnRanges.name, Exponential(0.0))
+            scale = mechanism.noise * ColumnRanges.of_a_score(plan.neighbours)
+            opened = first.open(ColumnRanges(scales, tail_of(n, scale)), nowhere, mechanism)
             for k, found in enumerate(candidates):
                 low, high = opened.select(k)
                 ranges.append((float(found.values[low]), float(found.values[high])))
@@ -137,8 +138,9 @@ class Learner:
             known = replace(learnt, row_norm=None)
             curator = curator_of(records.learnt(known))
             used.append(curator)
-            norms = RowNorms(norms_of(known), n)
-            norm = curator.open(norms, nowhere, _by(plan, RowNorms.name, Exponential(0.0))).select()
+            mechanism = _by(plan, RowNorms.name, Exponential(0.0))
+            query_of_norms = RowNorms(norms_of(known), tail_of(n, mechanism.noise * RowNorms.of_a_score))
+            norm = curator.open(query_of_norms, nowhere, mechanism).select()
             learnt = replace(learnt, row_norm=norm)
         return learnt, used
 

@@ -16,15 +16,25 @@ from ..mechanisms import Exponential
 from ..privacy import Neighbours
 from .base import Opening, Query
 
-TAIL = 64
-"""One record in so many lies below a learnt range, and one above it."""
+_LEAST_TAIL, _LARGEST_TAIL = 64, 8
+"""Of so many records one lies below a learnt range and one above it: little noise, and much noise."""
+
+_TAIL_SCALES = 8
+"""A tail has at least so many records for each unit of the mechanism's scale, so that noise does not hide it."""
+
+_NARROWER, _NARROW = 1.5, 2.0**-10
+"""A width that is halved is 2^1.5 times as likely, down to this part of the widest range."""
+
+_COMMON = 1 / 16
+"""Share of a width that 0 stands for, at least."""
 
 _TIE = 0.4
 
 
-def tail_of(n_records: int) -> int:
-    """How many records may lie outside of each end at no cost."""
-    return n_records // TAIL
+def tail_of(n_records: int, scale: float) -> int:
+    """How many records should lie outside of each end: public."""
+    wanted = max(n_records / _LEAST_TAIL, _TAIL_SCALES * scale)
+    return int(min(wanted, n_records / _LARGEST_TAIL))
 
 
 @lru_cache(maxsize=8)
@@ -36,54 +46,57 @@ def pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return lower, upper
 
 
-def preference(measure: Vector, widths: Vector, noise: float, sensitivity: float, n_records: int) -> Vector:
+def preference(measure: Vector, widths: Vector, scale: float) -> Vector:
     """What is added to scores for the widths of candidates: public, so it moves no score of a neighbour.
 
-    In units of the mechanism's scale it is log(measure) - (1 + tail / scale) log(width). ``measure`` is how
-    much a candidate stands for, relative to its own width: so it does not matter where candidates are dense,
-    and what lies outside of all records is no more likely as a whole than a range that is twice too wide.
-    Without noise it decides between candidates of equal scores only, which are multiples of 1/2.
+    In units of the mechanism's scale it is log(measure) - 1.5 log(width). ``measure`` is how much a candidate
+    stands for, relative to its own width: so it does not matter where candidates are dense, and how much too
+    wide the widest range is matters little. Below a thousandth of the widest range, narrow is narrow enough:
+    else a column with mostly equal values would seem to have no other ones. Without noise the narrower of two candidates with equal scores is
+    preferred; scores are multiples of 1/2.
     """
-    largest = float(widths.max())
-    if noise == 0:
-        return np.asarray(-_TIE * widths / largest)
-    scale = noise * sensitivity
-    return np.asarray(
-        scale * np.log(measure) - (scale + tail_of(n_records)) * np.log(widths / largest), dtype=np.float64
-    )
+    relative = widths / float(widths.max())
+    if scale == 0:
+        return np.asarray(-_TIE * relative)
+    narrower = _NARROWER * np.log(np.maximum(relative, _NARROW))
+    return np.asarray(scale * (np.log(measure) - narrower), dtype=np.float64)
 
 
-def spacing(candidates: Vector) -> Vector:
-    """Half the distance between the neighbours of each candidate."""
+def share_of_width(candidates: Vector, chosen: NDArray[np.intp], widths: Vector) -> Vector:
+    """How much of a width a candidate for its end stands for: half the distance between its neighbours.
+
+    Many records may have the value 0, so it stands for more.
+    """
     padded = np.concatenate([candidates[:1], candidates, candidates[-1:]])
-    return np.asarray((padded[2:] - padded[:-2]) / 2)
+    apart = (padded[2:] - padded[:-2]) / 2
+    return np.maximum(apart[chosen] / widths, np.where(candidates == 0, _COMMON, 0.0)[chosen])
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnRanges(Query):
-    """For each learnt number and each pair of candidates low < high, how well [low, high] holds the values.
+    """For each learnt number and each pair of candidates low < high, how well they are its quantiles.
 
-    With m values in the column, the score is m / 2 - max(0, below - tail, above - tail), for the numbers of
-    values below low and above high.
+    The score is -(abs(below - tail) + abs(above - tail)) / 2, for the numbers of values below low and above
+    high.
 
     Parameters
     ----------
     scales : array of shape (columns, candidates)
         Candidates in increasing order, on the scale on which a range should be narrow.
-    n_records : int
-        The public size of the table, of which ``tail`` is one in 64.
+    tail : int
+        How many records should lie below low, and above high.
 
     Guarantee
     ---------
-    Every column is released, and accounted for, alone. A record with a value in the column adds 1/2 to m / 2
-    and 0 or 1 to the larger excess, so it adds a number from -1/2 to 1/2 to every score, and a null record or
-    one without a value adds 0. Zeroing a record out moves a score by at most 1/2, replacing it by at most 1.
+    Every column is released, and accounted for, alone. A record is below low, above high or neither, and a
+    null record or one without a value is neither, so taking a record out changes one of the two numbers by 1
+    at most and a score by 1/2. Zeroing a record out moves a score by at most 1/2, replacing it by at most 1.
     Scores are whole multiples of 1/2: exact.
     """
 
     name: ClassVar[str] = "range of a column"
     scales: Vector
-    n_records: int
+    tail: int
 
     def __call__(self, data: RawRecords, *public: Vector) -> Vector:
         return np.concatenate([self.scores(cells) for cells in data.census().cells])
@@ -100,10 +113,10 @@ class ColumnRanges(Query):
     def scores(self, cells: Counts) -> Vector:
         """The score of each pair of candidates, from the counts of a column."""
         lower, upper = pairs(self.scales.shape[1])
-        so_far, tail = np.cumsum(cells), tail_of(self.n_records)
-        below = np.maximum(so_far[0:-1:2] - tail, 0)
-        above = np.maximum(so_far[-1] - so_far[1::2] - tail, 0)
-        return np.asarray(so_far[-1] / 2 - np.maximum(below[lower], above[upper]), dtype=np.float64)
+        so_far = np.cumsum(cells)
+        below, above = so_far[0:-1:2], so_far[-1] - so_far[1::2]
+        off = np.abs(below - self.tail)[lower] + np.abs(above - self.tail)[upper]
+        return np.asarray(-off / 2, dtype=np.float64)
 
     def open(self, opening: Opening) -> OpenRanges:
         """Count the records in one pass."""
@@ -123,43 +136,46 @@ class OpenRanges:
 
     def select(self, column: int) -> tuple[int, int]:
         """Indices of the candidates chosen as low and high of a column: costs one event."""
-        query, scale = self._query, self._query.scales[column]
-        lower, upper = pairs(len(scale))
-        widths, apart = scale[upper] - scale[lower], spacing(scale)
-        measure = (apart[lower] / widths) * (apart[upper] / widths)
-        public = preference(measure, widths, self._mechanism.noise, self._sensitivity, query.n_records)
-        scores = query.scores(self._cells[column]) + public
+        ends = self._query.scales[column]
+        lower, upper = pairs(len(ends))
+        widths = ends[upper] - ends[lower]
+        measure = share_of_width(ends, lower, widths) * share_of_width(ends, upper, widths)
+        public = preference(measure, widths, self._mechanism.noise * self._sensitivity)
+        scores = self._query.scores(self._cells[column]) + public
         chosen = self._releases.give(scores, self._sensitivity, self._mechanism)
         return int(lower[chosen]), int(upper[chosen])
 
 
 @dataclass(frozen=True, eq=False)
 class RowNorms(Query):
-    """For each candidate norm, how well it holds the norms of the rows: m / 2 - max(0, longer - tail).
+    """For each candidate norm, how well it is a quantile of the norms of rows: -abs(longer - tail) / 2.
 
     Parameters
     ----------
     candidates : array
         Norms in increasing order.
-    n_records : int
-        The public size of the table.
+    tail : int
+        How many rows should be longer.
 
     Guarantee
     ---------
-    As for `ColumnRanges`: a record adds a number from -1/2 to 1/2 to every score, a null record adds 0.
+    A row is longer than a candidate or not, and a null record is not. So a record that is zeroed out or
+    replaced changes the number of longer rows by 1 at most, and a score by 1/2.
     """
 
     name: ClassVar[str] = "norm of rows"
     candidates: Vector
-    n_records: int
+    tail: int
 
     def __call__(self, data: RawRecords, *public: Vector) -> Vector:
         so_far = np.cumsum(data.norms(self.candidates))
-        longer = np.maximum(so_far[-1] - so_far[1::2] - tail_of(self.n_records), 0)
-        return np.asarray(so_far[-1] / 2 - longer, dtype=np.float64)
+        return np.asarray(-np.abs(so_far[-1] - so_far[1::2] - self.tail) / 2, dtype=np.float64)
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
-        return np.full(len(self.candidates), ColumnRanges.of_a_score(neighbours))
+        return np.full(len(self.candidates), self.of_a_score)
+
+    of_a_score: ClassVar[float] = 0.5
+    """How far neighbours of either relation move any one score."""
 
     def open(self, opening: Opening) -> OpenNorms:
         """Count the norms in one pass."""
@@ -173,14 +189,13 @@ class OpenNorms:
         if not isinstance(opening.mechanism, Exponential):
             raise opening.wrong_kind(query, "selects")
         self._query, self._releases, self._mechanism = query, opening.releases, opening.mechanism
-        self._sensitivity = ColumnRanges.of_a_score(opening.neighbours)
         self._scores = query(opening.data)  # type: ignore[arg-type]  # it is handed raw records
 
     def select(self) -> float:
         """The norm chosen: costs one event."""
-        norms, noise = self._query.candidates, self._mechanism.noise
-        public = preference(1 / norms, norms, noise, self._sensitivity, self._query.n_records)
-        chosen = self._releases.give(self._scores + public, self._sensitivity, self._mechanism)
+        norms, sensitivity = self._query.candidates, self._query.of_a_score
+        public = preference(1 / norms, norms, self._mechanism.noise * sensitivity)
+        chosen = self._releases.give(self._scores + public, sensitivity, self._mechanism)
         return float(self._query.candidates[chosen])
 
 

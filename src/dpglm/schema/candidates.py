@@ -13,7 +13,7 @@ from .number import Number
 COUNT = 512
 """How many candidates a column has."""
 
-_PER_OCTAVE = 8
+_PER_OCTAVE = 12
 
 
 class Candidates(NamedTuple):
@@ -36,7 +36,7 @@ def candidates_of(column: Number) -> Candidates:
 
 @lru_cache(maxsize=256)
 def _spread(low: float, high: float) -> Vector:
-    """Half of the candidates evenly between the ends, half in eighths of octaves around 0.
+    """Half of the candidates evenly between the ends, half in twelfths of octaves around 0.
 
     If 0 is outside, octaves are counted from the end that is nearer to it. So neither a range that is too
     wide by far nor one that is far from 0 leaves a column without candidates near its values.
