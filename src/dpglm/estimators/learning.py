@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from ..accounting import Composed, Event, Repeated, calibrate_beside, gaussian_epsilon, gaussian_mu
+from ..accounting import (
+    Composed,
+    Event,
+    Repeated,
+    calibrate_beside,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+)
 from ..accounting.compose import LARGEST_EPSILON
 from ..bounds import Bounds
 from ..curator import Curator
@@ -38,8 +46,9 @@ from ..schema.schema import LEARN
 SHARE = 0.1
 """Share of the budget, in squared mu, that is spent on learning."""
 
-_UNSEEN_SHARE = 0.05
-"""Share of delta for levels of a single record that are released against all odds."""
+_UNSEEN_SHARE = 1 / 500
+"""Share of delta for levels of a single record that are released against all odds: the slack of an account
+of a ledger must pay for it, and a smaller share hardly raises the threshold."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,10 @@ class Learner:
         if not budget.private:
             return budget
         mu = gaussian_mu(budget.epsilon, budget.delta) * math.sqrt(1 - self.share)
-        return Budget(gaussian_epsilon(mu, budget.delta), budget.delta)
+        epsilon = gaussian_epsilon(mu, budget.delta)
+        if epsilon > 0:
+            return Budget(epsilon, budget.delta)
+        return Budget(budget.epsilon, gaussian_delta(mu, budget.epsilon))  # delta alone pays for this much
 
     def joined(self, plan: Plan, budget: Budget) -> Plan:
         """The plan of a fit together with what is learnt before it, within the whole budget.
@@ -114,24 +126,24 @@ class Learner:
     ) -> tuple[Schema, list[Curator]]:
         """The schema with what was learnt, and the curators that logged it."""
         schema, n = self.schema, records.table_size
-        first = curator_of(records)
-        used = [first]
+        used: list[Curator] = []
         nowhere = np.empty(0)
-        candidates = ranges_of(schema)
+        candidates, categories = ranges_of(schema), categories_to_learn(schema)
+        if candidates or categories:
+            used.append(curator_of(records))
         ranges = []
         if candidates:
             scales = np.array([found.scale for found in candidates])
             mechanism = _by(plan, ColumnRanges.name, Exponential(0.0))
             scale = mechanism.noise * ColumnRanges.of_a_score(plan.neighbours)
-            opened = first.open(ColumnRanges(scales, tail_of(n, scale)), nowhere, mechanism)
+            opened = used[0].open(ColumnRanges(scales, tail_of(n, scale)), nowhere, mechanism)
             for k, found in enumerate(candidates):
                 low, high = opened.select(k)
                 ranges.append((float(found.values[low]), float(found.values[high])))
-        categories = categories_to_learn(schema)
         levels: list[list[float | str]] = []
         if categories:
             query = LevelCounts(len(categories))
-            counted = first.open(query, nowhere, _by(plan, LevelCounts.name, Thresholded(0.0))).release()
+            counted = used[0].open(query, nowhere, _by(plan, LevelCounts.name, Thresholded(0.0))).release()
             levels = _largest(counted, [column.most for column in categories.values()])
         learnt = with_facts(schema, ranges, levels)
         if schema.row_norm == LEARN:

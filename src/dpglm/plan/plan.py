@@ -24,6 +24,8 @@ Setting = bool | int | float | str | tuple[float, ...] | None
 
 _NUMBERS = tuple[float, ...]
 
+_LEAST_DELTA = 1e-300
+
 _EPSILON_SLACK = 1e-9
 """The last digits of a price may differ between machines."""
 
@@ -151,9 +153,10 @@ class Plan:
         """Share of the budget, in squared mu, that learning takes: the fit alone would cost the rest."""
         if not self.learning:
             return 0.0
-        alone = _spent_epsilon(replace(self, learning=()).event, self.budget)
-        whole = accounting.gaussian_mu(self.budget.epsilon, self.budget.delta)
-        return 1 - (accounting.gaussian_mu(alone, self.budget.delta) / whole) ** 2
+        epsilon = self.budget.epsilon
+        alone = max(accounting.compose(replace(self, learning=()).event).delta(epsilon), _LEAST_DELTA)
+        whole = accounting.gaussian_mu(epsilon, self.budget.delta)
+        return max(0.0, 1 - (accounting.gaussian_mu(epsilon, alone) / whole) ** 2)
 
     @property
     def learning_in_words(self) -> str:

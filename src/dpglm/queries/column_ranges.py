@@ -14,13 +14,13 @@ from ..arrays import Vector
 from ..data.census import Counts, RawRecords
 from ..mechanisms import Exponential
 from ..privacy import Neighbours
-from .base import Opening, Query
+from .base import Opening, Query, WorstCase
 
 _LEAST_TAIL, _LARGEST_TAIL = 64, 8
 """Of so many records one lies below a learnt range and one above it: little noise, and much noise."""
 
 _TAIL_SCALES = 8
-"""A tail has at least so many records for each unit of the mechanism's scale, so that noise does not hide it."""
+"""A tail has at least so many records for each unit of the mechanism's scale: noise does not hide it."""
 
 _NARROWER, _NARROW = 1.5, 2.0**-10
 """A width that is halved is 2^1.5 times as likely, down to this part of the widest range."""
@@ -52,8 +52,8 @@ def preference(measure: Vector, widths: Vector, scale: float) -> Vector:
     In units of the mechanism's scale it is log(measure) - 1.5 log(width). ``measure`` is how much a candidate
     stands for, relative to its own width: so it does not matter where candidates are dense, and how much too
     wide the widest range is matters little. Below a thousandth of the widest range, narrow is narrow enough:
-    else a column with mostly equal values would seem to have no other ones. Without noise the narrower of two candidates with equal scores is
-    preferred; scores are multiples of 1/2.
+    else a column with mostly equal values would seem to have no other ones. Without noise the narrower of two
+    candidates with equal scores is preferred; scores are multiples of 1/2.
     """
     relative = widths / float(widths.max())
     if scale == 0:
@@ -69,7 +69,8 @@ def share_of_width(candidates: Vector, chosen: NDArray[np.intp], widths: Vector)
     """
     padded = np.concatenate([candidates[:1], candidates, candidates[-1:]])
     apart = (padded[2:] - padded[:-2]) / 2
-    return np.maximum(apart[chosen] / widths, np.where(candidates == 0, _COMMON, 0.0)[chosen])
+    least = np.where(candidates == 0, _COMMON, 0.0)
+    return np.asarray(np.maximum(apart[chosen] / widths, least[chosen]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +118,10 @@ class ColumnRanges(Query):
         below, above = so_far[0:-1:2], so_far[-1] - so_far[1::2]
         off = np.abs(below - self.tail)[lower] + np.abs(above - self.tail)[upper]
         return np.asarray(-off / 2, dtype=np.float64)
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        far = np.full(n_features, 1e3 * radius)
+        return WorstCase((-far, 1.0), (far, 1.0), ())
 
     def open(self, opening: Opening) -> OpenRanges:
         """Count the records in one pass."""
@@ -176,6 +181,9 @@ class RowNorms(Query):
 
     of_a_score: ClassVar[float] = 0.5
     """How far neighbours of either relation move any one score."""
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        return WorstCase((np.full(n_features, 1e3 * radius), 1.0), (np.zeros(n_features), 1.0), ())
 
     def open(self, opening: Opening) -> OpenNorms:
         """Count the norms in one pass."""

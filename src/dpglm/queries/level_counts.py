@@ -12,7 +12,7 @@ from ..arrays import Vector
 from ..data.census import RawRecords
 from ..mechanisms import Levels, Thresholded
 from ..privacy import Neighbours
-from .base import Opening, Query
+from .base import Opening, Query, WorstCase
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,10 @@ class LevelCounts(Query):
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return math.sqrt(neighbours.records_moved * self.columns)
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        levels = np.arange(1.0, n_features + 1)
+        return WorstCase((np.full(n_features, 1.0), 1.0), (np.full(n_features, 2.0), 1.0), (levels,))
 
     def open(self, opening: Opening) -> OpenLevels:
         """Count the records in one pass."""
