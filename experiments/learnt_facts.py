@@ -135,7 +135,7 @@ def error(found: Range, values: Vector) -> float:
 
 
 def twice_as_wide(values: Vector) -> Range:
-    """A range twice as wide as the quantiles are apart, around them: what someone who knows a column declares."""
+    """A range twice as wide as the quantiles are apart, around them."""
     low, high = np.quantile(values, [TAIL, 1 - TAIL])
     return float(low - (high - low) / 2), float(high + (high - low) / 2)
 

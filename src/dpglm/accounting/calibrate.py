@@ -113,7 +113,11 @@ def calibrate_beside(fixed: Event, event: Event, epsilon: float, delta: float) -
     8.0
     """
     check_budget(epsilon, delta)
+    return _calibrate_beside(fixed, event, float(epsilon), float(delta))
 
+
+@lru_cache(maxsize=256)
+def _calibrate_beside(fixed: Event, event: Event, epsilon: float, delta: float) -> float:
     def enough(factor: float) -> bool:
         return compose(Composed((fixed, event.scaled(factor)))).delta(epsilon) <= delta
 
