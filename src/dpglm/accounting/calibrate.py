@@ -110,7 +110,7 @@ def calibrate_beside(fixed: Event, event: Event, epsilon: float, delta: float) -
     --------
     >>> from dpglm.accounting import Gaussian
     >>> round(calibrate_beside(Gaussian(5.0), Gaussian(1.0), 1.0, 1e-6), 1)
-    8.0
+    7.9
     """
     check_budget(epsilon, delta)
     return _calibrate_beside(fixed, event, float(epsilon), float(delta))
