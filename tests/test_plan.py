@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dpglm import Bounds, Budget, Neighbours, solvers, strict
 from dpglm.accounting import compose
 from dpglm.losses import Logistic
-from dpglm.mechanisms import BY_NAME, MECHANISMS, Gaussian, Laplace, LinearTerm, Round
+from dpglm.mechanisms import BY_NAME, MECHANISMS, Gaussian, Laplace, LinearTerm, Round, Thresholded
 from dpglm.mechanisms.sampling import Poisson
 from dpglm.penalties import L2, AnyFeature, L1Ball, Submodular
 from dpglm.plan import Plan, Release
@@ -383,7 +383,7 @@ def test_declared_numbers_are_stored_in_full_and_printed_by_their_count():
 
 
 def test_every_mechanism_can_be_stored():
-    assert set(BY_NAME.values()) == {*MECHANISMS, LinearTerm, Round}
+    assert set(BY_NAME.values()) == {*MECHANISMS, LinearTerm, Round, Thresholded}
 
 
 def places(values, path=()):

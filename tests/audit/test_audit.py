@@ -23,6 +23,7 @@ from dpglm.audit import (
     audit_registry,
     examine,
 )
+from dpglm.audit.learning import learning_targets
 from dpglm.audit.registry import exact_findings, mechanism_targets, solver_targets
 from dpglm.audit.tables import worst_tables
 from dpglm.audit.targets import FitTarget, TranscriptTarget
@@ -31,7 +32,7 @@ from dpglm.curator import NoisyReleases
 from dpglm.mechanisms import MECHANISMS, Exponential, LaplaceNoisyMax, LinearTerm, Randomness
 from dpglm.mechanisms.sampling import Poisson
 from dpglm.plan import Plan
-from dpglm.queries import QUERIES, ClippedGradient, Minimiser
+from dpglm.queries import LEARNING, QUERIES, ClippedGradient, Minimiser
 from dpglm.queries.base import Draws
 from dpglm.solvers import (
     SOLVERS,
@@ -127,6 +128,15 @@ def test_every_query_is_released_by_some_audited_solver():
         for release in target.plan.releases
     }
     assert released == {query.name for query in QUERIES}
+
+
+def test_every_query_that_learns_is_audited_and_replayed():
+    targets = list(learning_targets(BUDGET))
+    learnt = {release.query for target in targets for release in target.plan.learning}
+    assert learnt == {query.name for query in LEARNING}
+    for target in targets:
+        report = examine(target, 4, random_state=1)
+        assert not report.violated and len(report.findings) == 2
 
 
 @pytest.mark.parametrize("mechanism", [Exponential, LaplaceNoisyMax])

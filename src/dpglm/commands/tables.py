@@ -17,7 +17,7 @@ from ..data.files import source_of_file
 from ..data.lines import Lines
 from ..errors import DpglmError, NotReleased
 from ..schema import RawCoefficients, Schema
-from ..schema.source import EncodedSource, gathered
+from ..schema.source import Held, gathered
 
 if TYPE_CHECKING:
     from ..estimators.pipeline import PrivatePipeline
@@ -118,7 +118,7 @@ def fit(
         if not out.parent.is_dir():
             _refuse(f"there is no folder {str(out.parent)!r} for the model")
         source = source_of_file(data, _columns(pipeline.schema, target=True))
-        fitted = pipeline.fit(source if stream else EncodedSource(source, pipeline.schema).in_memory())
+        fitted = pipeline.fit(source if stream else Held(source))
         out.write_text(stored(fitted) + "\n", encoding="utf-8")
         found = fitted.raw_coefficients()
         if json:
