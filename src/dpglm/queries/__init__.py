@@ -11,6 +11,13 @@ from .intercept import InterceptSlope
 from .metric_gradient import MetricGradient
 from .minimiser import Minimiser
 from .moments import Gram, Moments
+from .multinomial import (
+    ClassShares,
+    MetricMultinomialGradient,
+    MultinomialGradient,
+    gradient_of,
+    metric_gradient_of,
+)
 from .row_scale import RowScale
 from .score_and_curvature import ScoreAndCurvature
 from .scores import RULES, CoordinateScores
@@ -18,6 +25,7 @@ from .second_moments import SecondMoments
 from .vertices import VertexScores
 
 QUERIES: tuple[type[Query], ...] = (
+    ClassShares,
     ClippedGradient,
     CoordinateScores,
     CoordinateSums,
@@ -27,8 +35,10 @@ QUERIES: tuple[type[Query], ...] = (
     Gram,
     InterceptSlope,
     MetricGradient,
+    MetricMultinomialGradient,
     Minimiser,
     Moments,
+    MultinomialGradient,
     RowScale,
     ScoreAndCurvature,
     SecondMoments,
@@ -39,6 +49,7 @@ __all__ = [
     "PLAIN",
     "QUERIES",
     "RULES",
+    "ClassShares",
     "ClippedGradient",
     "CoordinateRule",
     "CoordinateScores",
@@ -50,12 +61,16 @@ __all__ = [
     "Gram",
     "InterceptSlope",
     "MetricGradient",
+    "MetricMultinomialGradient",
     "Minimiser",
     "Moments",
+    "MultinomialGradient",
     "Query",
     "RowScale",
     "ScoreAndCurvature",
     "SecondMoments",
     "VertexScores",
     "WorstCase",
+    "gradient_of",
+    "metric_gradient_of",
 ]

@@ -12,12 +12,13 @@ from ..mechanisms import Gaussian
 from ..mechanisms.sampling import Poisson
 from ..plan import Plan, Releasable
 from ..problem import Problem
-from ..queries import ClippedGradient, RowScale
+from ..queries import ClippedGradient, MultinomialGradient, gradient_of
 from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
+from .classes import of_class_shares, opposed_classes
 from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .typical import NoiseForecast, learn, of_scales, release_of_scales, share_of_scales
+from .typical import SCALES, NoiseForecast, learn, of_scales, release_of_scales, share_of_scales
 
 LONGEST_STEP = 1.5
 _LONGEST_STEP_OF_LABELS = 16.0
@@ -35,7 +36,9 @@ class GradientDescentPlan(NoiseForecast, Plan):
     """
 
     solver: ClassVar[str] = "gradient descent"
-    may_release: ClassVar[Releasable] = {RowScale.name: (Gaussian,), ClippedGradient.name: (Gaussian,)}
+    may_release: ClassVar[Releasable] = {
+        **SCALES, ClippedGradient.name: (Gaussian,), MultinomialGradient.name: (Gaussian,)
+    }  # fmt: skip
 
     clip: float
     step_size: float
@@ -44,7 +47,7 @@ class GradientDescentPlan(NoiseForecast, Plan):
     @property
     def learns_scales(self) -> bool:
         """Whether the size of a typical row is released first."""
-        return any(release.query == RowScale.name for release in self.releases)
+        return any(release.query in SCALES for release in self.releases)
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = GradientDescentPlan
+    takes_outputs: ClassVar[bool] = True
 
     steps: int | None = None
     clip: float | None = None
@@ -97,11 +101,12 @@ class GradientDescent(Solver[GradientDescentPlan]):
             steps, clip, step_size = default_settings(task.problem, task.p, task.noise, self.clip, most)
             step_size, clip = float(self.step_size or step_size), task.enforced(clip)
         steps = int(self.steps or steps)
+        query = gradient_of(task.problem.loss, clip, task.n, task.p)
         stated: float | str = f"{task.moved} x clip"
         if not scales:
-            stated = ClippedGradient(task.problem.loss, clip).sensitivity(task.neighbours)
+            stated = query.sensitivity(task.neighbours)
         gradients = equal_releases(
-            ClippedGradient.name, Gaussian, steps, stated, share=1.0 - scales,
+            query.name, Gaussian, steps, stated, share=1.0 - scales,
             sampling=task.batches(self.batch_size), entries=task.dimension,
         )  # fmt: skip
         releases = (release_of_scales(task, scales), gradients) if scales else (gradients,)
@@ -117,6 +122,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
         tail = Tail(plan.steps, w)
         for _ in range(plan.steps):
             gradient = curator.release(query, release.mechanism, w, sampling=release.sampling) / batch
+            gradient = problem.centred(gradient)
             w = problem.prox(w - step_size * gradient, step_size)
             tail.add(w)
         found = tail.mean if plan.average else w
@@ -132,20 +138,23 @@ class GradientDescent(Solver[GradientDescentPlan]):
             opposed(cls(steps=2, clip=0.1, step_size=0.1), 1, fit_intercept=True, crowd=7),
             opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3),
             of_scales(cls(steps=1)),
+            opposed_classes(cls(steps=2, clip=0.1, step_size=0.1)),
+            opposed_classes(cls(steps=2, clip=0.1, step_size=0.1, batch_size=2)),
+            of_class_shares(cls(steps=1)),
         )
 
 
 def _started(
     plan: GradientDescentPlan, problem: Problem, curator: Curator
-) -> tuple[ClippedGradient, float, Vector]:
+) -> tuple[ClippedGradient | MultinomialGradient, float, Vector]:
     """The query of every step, the step size and the start."""
-    w = problem.start(plan.n_features)
+    w, table = problem.start(plan.n_features), (plan.n_records, plan.n_features)
     if not plan.learns_scales:
-        return ClippedGradient(problem.loss, plan.clip), plan.step_size, w
+        return gradient_of(problem.loss, plan.clip, *table), plan.step_size, w
     typical = learn(plan, problem, curator, None)
     constant = _CONSTANT * typical.norm if problem.fit_intercept else None
     radius = math.hypot(typical.norm, constant or 0.0)
-    query = ClippedGradient(problem.loss, plan.clip * problem.slope_bound() * radius, constant)
+    query = gradient_of(problem.loss, plan.clip * problem.slope_bound() * radius, *table, constant)
     if constant is not None:
         problem.split(w)[1][:] = typical.start / constant
     return query, plan.step_size / (problem.loss.smoothness() * radius**2), w
