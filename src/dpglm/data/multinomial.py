@@ -103,7 +103,7 @@ class MetricClassRows(MetricRows):
 
 @dataclass(frozen=True, eq=False)
 class ClassSizes(RowSizes):
-    """(2 v - 1, e) for the size v of a row as in `RowSizes` and e, which is 1 for its class and 0 elsewhere."""
+    """(2 v - 1, e) for the size v of a row as in `RowSizes`, and e: 1 for its class, 0 for the others."""
 
     classes: int
 

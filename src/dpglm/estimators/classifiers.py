@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 from dataclasses import field
 from functools import partial
 from numbers import Real
@@ -121,7 +122,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
             codes = partial(_codes, classes)
         self._outputs = self._outputs_for(len(classes))
         if self._outputs > 1:
-            targets: list[Codes] = [_as_they_are]
+            targets: list[Callable[[Vector], Vector]] = [_as_they_are]
         else:
             ones = range(1, 2) if len(classes) == 2 else range(len(classes))
             targets = [partial(_against_the_rest, k) for k in ones]

@@ -26,7 +26,9 @@ ESTIMATORS: dict[str, type[Any]] = {
 
 FORMAT, VERSION = "dpglm model", 1
 
-_PARAMETERS = ("epsilon", "delta", "neighbours", "fit_intercept", "C", "alpha", "l1_ratio", "penalty", "multi_class")
+_PARAMETERS = (
+    "epsilon", "delta", "neighbours", "fit_intercept", "C", "alpha", "l1_ratio", "penalty", "multi_class"
+)  # fmt: skip
 _FIELDS = (
     "format", "version", "estimator", "parameters", "schema", "coef", "intercept", "plan", "privacy", "digest"
 )  # fmt: skip

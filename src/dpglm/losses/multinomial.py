@@ -56,7 +56,8 @@ class Multinomial(Loss):
     def curvature(self, z: Vector, y: Vector) -> Vector:
         """Return the second derivative along each prediction: the diagonal of the Hessian."""
         share = softmax(z, axis=-1)
-        return share * (1 - share)
+        curvature: Vector = share * (1 - share)
+        return curvature
 
     def lipschitz(self, target: tuple[float, float] | None = None) -> float:
         """Return the largest norm of the derivatives: (1 - s)² + s'² ... is at most 2 (docs/proofs)."""

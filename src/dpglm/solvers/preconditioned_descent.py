@@ -213,7 +213,7 @@ def _metric(
     start = np.zeros(d if problem.outputs == 1 else (d, problem.outputs))
     if problem.fit_intercept:
         start[-1] = typical.start
-        start = np.linalg.solve(transform, start)
+        start[:] = np.linalg.solve(transform, start)
     ridge = transform.T @ (penalty[:, None] * transform)
     return _Metric(transform, rank, start, _to_records(problem, p, coordinates) @ transform, ridge)
 
