@@ -8,6 +8,8 @@ from .arguments import Floats
 from .compiled import compiled
 from .primitives import exp
 
+_LEAST_SQUARE = 1e-300  # squares of smaller slopes may underflow, and their norm would be too small
+
 
 @compiled(nogil=True)
 def to_class_slopes(z: Floats, y: Floats, scale: Floats, norms: Floats, clip: float, scratch: Floats) -> None:
@@ -32,7 +34,7 @@ def to_class_slopes(z: Floats, y: Floats, scale: Floats, norms: Floats, clip: fl
             total[i] += share
     squares = top
     for i in range(n):
-        squares[i] = 0.0
+        squares[i] = _LEAST_SQUARE
     for k in range(classes):
         for i in range(n):
             slope = z[k, i] / total[i] - (1.0 if y[i] == k else 0.0)
