@@ -6,7 +6,8 @@
 
 Accuracy on held-out rows: the last fifth of a random order. A user gives epsilon, bounds and classes, nothing
 else: replace-one, delta = 1/n². Both models are fitted in the same run by ``solver="auto"``. The fit that is
-not private is scikit-learn's ``LogisticRegression`` with its defaults. Seconds are CPU time of one BLAS thread, the least of all fits.
+not private is scikit-learn's ``LogisticRegression`` with its defaults. Seconds are CPU time
+of one BLAS thread, the least of all fits.
 
 Goals, for covtype at epsilon 1: 3 points above one against the rest; within 2 points of the fit that is not
 private; at most 3 times its time. The script says which are met.
