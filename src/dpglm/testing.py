@@ -196,7 +196,7 @@ def _check_facts(loss: Loss, z: Vector, other: Vector, y: Vector) -> None:
     if math.isfinite(loss.curvature_lipschitz()):
         holds("curvature_lipschitz", np.abs(bend - far_bend), loss.curvature_lipschitz() * apart, rounding)
     if math.isfinite(loss.joint_constant()):
-        left = 1 - np.square(here / loss.lipschitz())
+        left = 1 - np.square(here / loss.slope_unit())
         holds("joint_constant", np.square(bend), 4 * loss.joint_constant() * left, 1e-12)
     holds("fall", loss.value(0.0 * z, y) - loss.value(z, y), loss.fall(ends), rounding)
     holds("largest_curvature", np.maximum(bend, far_bend), loss.largest_curvature(z, other))

@@ -11,12 +11,16 @@ from .hinge import Hinge
 from .huber import Huber
 from .log_cosh import LogCosh
 from .logistic import Logistic
+from .negative_binomial import NegativeBinomial
 from .poisson import Poisson
+from .quantile import Quantile
 from .smoothed_hinge import SmoothedHinge
 from .squared import Squared
+from .tweedie import Tweedie
 
 LOSSES: tuple[type[Loss], ...] = (
-    Logistic, Squared, Huber, LogCosh, SmoothedHinge, Hinge, EpsilonInsensitive, Poisson
+    Logistic, Squared, Huber, LogCosh, SmoothedHinge, Hinge, EpsilonInsensitive, Poisson, Tweedie,
+    NegativeBinomial, Quantile,
 )  # fmt: skip
 
 __all__ = [
@@ -27,9 +31,12 @@ __all__ = [
     "LogCosh",
     "Logistic",
     "Loss",
+    "NegativeBinomial",
     "Poisson",
+    "Quantile",
     "SmoothedHinge",
     "Squared",
+    "Tweedie",
     "get",
 ]
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ..arrays import Vector, soft_threshold
+from ..errors import UnsupportedProblem
 
 TOLERANCE = 1e-9  # relative; a projected point may miss its set by rounding
 SURE = 0.95  # probability with which noise alone leaves all coefficients at 0
@@ -29,6 +30,13 @@ class Penalty(ABC):
     def is_zero(self) -> bool:
         """Whether there is no penalty at all: it is 0 everywhere."""
         return False
+
+    def scaled(self, factor: float) -> Penalty:
+        """Return the penalty times a factor; a constraint set stays as it is."""
+        raise UnsupportedProblem(
+            f"{type(self).__name__} does not say what a multiple of it is, which weights of records need: "
+            "define its method scaled"
+        )
 
     @abstractmethod
     def value(self, w: Vector) -> float:

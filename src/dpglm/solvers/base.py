@@ -172,6 +172,10 @@ class Solver(ABC, Generic[PlanType]):
 
     plan_type: ClassVar[type[Plan]]
     choices: ClassVar[Mapping[str, Collection[str | None]]] = {}
+    takes_weights: ClassVar[bool] = False
+    """Whether records may have weights."""
+    takes_offsets: ClassVar[bool] = False
+    """Whether margins may have offsets."""
     exact_query: ClassVar[str] = ClippedGradient.name
     """The query that a plan without releases asks, which is a plan without noise."""
 

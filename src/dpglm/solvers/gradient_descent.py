@@ -75,6 +75,8 @@ class GradientDescent(Solver[GradientDescentPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = GradientDescentPlan
+    takes_weights: ClassVar[bool] = True
+    takes_offsets: ClassVar[bool] = True
 
     steps: int | None = None
     clip: float | None = None

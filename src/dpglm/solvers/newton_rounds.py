@@ -15,6 +15,7 @@ from ..arrays import Vector
 from ..queries.score_and_curvature import Parts
 
 _LEAST_EIGENVALUE = 1e-10
+_LEAST_MEAN, _LONGEST_START = 1e-6, 2.0
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,28 @@ def logistic_start(moments: Vector, noise: float, a: float, n: int, intercept: b
     slopes = slopes[:-1] / (spread * (1 - min(max(explained / spread, 0.0), 0.6)))
     start = np.append(slopes, math.log(share / (1 - share)) - float(mean @ slopes))
     return State(start, state.root, inverse), share
+
+
+def count_start(moments: Vector, noise: float, a: float, n: int, intercept: bool) -> tuple[State, float]:
+    """Coefficients of a log-linear model, but for log(mean) in the intercept, and that mean.
+
+    Moments are those of (exposure * coordinates, a * target), targets in [0, 1]: least squares fits targets
+    as exposure * (coordinates · b), of which the logarithm is linear to first order. Without an intercept the
+    start is 0.
+    """
+    d = len(moments) - 1
+    gram, cross = moments[:d, :d], moments[:d, d] / a
+    floor = noise * math.sqrt(d)
+    raised, _ = floored(gram, floor)
+    inverse, root = inverse_of(raised), root_of(raised / n)
+    if not intercept:
+        return State(np.zeros(d), root, inverse), 1.0
+    size = max(float(gram[-1, -1]), floor)
+    mean = max(float(cross[-1]) / size, _LEAST_MEAN)
+    slopes = (inverse_of(raised + 2 * floor * np.eye(d)) @ cross)[:-1] / mean
+    longest = float(np.linalg.norm(slopes))
+    slopes = slopes * min(1.0, _LONGEST_START / longest) if longest > 0 else slopes
+    return State(np.append(slopes, -float(gram[-1, :-1] @ slopes) / size), root, inverse), mean
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,6 +63,8 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = OutputPerturbationPlan
+    takes_weights: ClassVar[bool] = True
+    takes_offsets: ClassVar[bool] = True
 
     clip: float | None = None
     sparse: bool = True
@@ -133,5 +135,5 @@ def minimiser(problem: Problem, n: int, p: int, clip: float, quadratic: float = 
     return Minimiser(
         problem.loss, clip, problem.penalty, n, p, problem.radius(p), quadratic,
         strength if problem.fit_intercept else None, strength * float(np.linalg.norm(problem.start(p))),
-        problem.loss.fall(problem.bounds.target),
+        problem.fall(),
     )  # fmt: skip
