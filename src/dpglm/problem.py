@@ -31,6 +31,8 @@ class Problem:
     penalty: Penalty
     bounds: Bounds
     fit_intercept: bool = True
+    predicted: tuple[float, float] | None = None
+    """The range of predictions, if it is not that of the targets that the loss is given."""
 
     @property
     def has_weights(self) -> bool:

@@ -56,6 +56,16 @@ class Source(ABC):
             f"y is the name of a column, a {type(self).__name__} has none by that name: give y as an array"
         )
 
+    def beside(self, names: Sequence[str | None]) -> Source:
+        """The same table with columns as weights, offsets and exposures, the other columns as its features.
+
+        Names are in the order of `dpglm.data.beside.Several`; None for what is no column.
+        """
+        raise ValueError(
+            f"{next(filter(None, names))!r} is the name of a column, a {type(self).__name__} has none by that "
+            "name: give an array"
+        )
+
     @property
     def is_stored(self) -> bool:
         """Whether ``resident`` gives an array."""

@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from numbers import Integral, Real
 from typing import Self, TypeVar, cast
 
@@ -24,6 +24,7 @@ from ..arrays import Vector
 from ..bounds import Bounds
 from ..curator import Curator
 from ..data import as_block, as_data
+from ..data.beside import Joined, Several
 from ..data.cluster import DaskTable, in_memory, is_dask, named_apart, records_of
 from ..data.mapped import Paired
 from ..data.stream import Source
@@ -37,17 +38,19 @@ from ..privacy import Budget, Guarantee, Neighbours
 from ..problem import Problem
 from ..solvers import AnySolver, Result, Task
 from ..solvers.base import positive_count
+from .beside import CodesBeside, declared, numbers_beside
 from .charged import Charged
-from .columns import column_apart
+from .columns import column_apart, columns_apart
 from .docs import estimator
 from .inference import Inference, uncertainty_of
-from .inputs import Labels, Table, numeric_table
+from .inputs import Labels, Table, numeric_table, numeric_target
 from .streams import (
     BlockReader,
     Codes,
     codes_in_block,
     filled,
     given_targets,
+    held_beside,
     nameless,
     remember_columns,
     source_like,
@@ -56,6 +59,7 @@ from .streams import (
 from .watched import watched
 
 Targets = TypeVar("Targets", bound=Labels)
+_ALONE = Several()
 
 
 @estimator
@@ -74,7 +78,10 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
     ledger: str | None = None
 
     @abstractmethod
-    def fit(self, X: object, y: object = None) -> Self:
+    def fit(
+        self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
+        exposure: object = None,
+    ) -> Self:  # fmt: skip
         """Fit to private records.
 
         Parameters
@@ -85,6 +92,13 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         y : array of shape (n_samples,) or str
             Targets, or the name of the column of X that holds them. Not needed for a `dpglm.Stream` whose
             blocks are pairs of rows and targets.
+        sample_weight : array of shape (n_samples,) or str, optional
+            Weight of each record, or the name of a column of X; cut to [0, weight] of the bounds. The
+            objective is sum of weight * loss over n_samples, plus the penalty.
+        offset : array of shape (n_samples,) or str, optional
+            A number that is added to the linear predictor of each record; cut to the range of the bounds.
+        exposure : array of shape (n_samples,) or str, optional
+            For models with a log link: its logarithm is added to the offset.
         """
 
     @abstractmethod
@@ -96,7 +110,9 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
     def _bounds(self) -> Bounds:
         if self.bounds is not None and not isinstance(self.bounds, Bounds):
             raise strict.wrong("bounds", self.bounds, "a dpglm.Bounds or None")
-        return self.bounds or Bounds(row_norm=1.0 if self._is_private() else math.inf)
+        bounds = self.bounds or Bounds(row_norm=1.0 if self._is_private() else math.inf)
+        given: Several = getattr(self, "_beside_given", _ALONE)
+        return replace(bounds, weight=given.weight, offset=given.offset) if given.has_more else bounds
 
     def _is_private(self) -> bool:
         """Whether noise will be added."""
@@ -104,7 +120,31 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
 
     def _problem(self, n_samples: int) -> Problem:
         fit_intercept = strict.flag("fit_intercept", self.fit_intercept)
-        return Problem(self._loss(), self._penalty(n_samples), self._bounds(), fit_intercept)
+        loss, penalty, bounds = self._loss(), self._penalty(n_samples), self._bounds()
+        if bounds.weight_unit != 1:
+            penalty = penalty.scaled(1 / bounds.weight_unit)
+        if bounds.offset is None or loss.kind != "regression":
+            return Problem(loss, penalty, bounds, fit_intercept)
+        # The loss depends on margin minus target: an offset is taken off the target.
+        (bottom, top), target = bounds.offset_range, bounds.target
+        if target is not None:
+            target = target[0] - top, target[1] - bottom
+        return Problem(
+            loss, penalty, replace(bounds, target=target, offset=None), fit_intercept, bounds.target
+        )
+
+    def _declare(self, beside: Several, log_link: bool) -> None:
+        """Note the bounds of weights and offsets that are given, where none are declared."""
+        self._beside_given = _ALONE
+        if beside.exposure is not None and not log_link:
+            raise ValueError(
+                f"{type(self).__name__} has no log link, so an exposure means nothing to it: give an offset"
+            )
+        bounds = self._bounds()
+        found = declared(bounds, beside, self._is_private())
+        if found != bounds:
+            self._beside_given = Several(weight=found.weight, offset=found.offset)
+        self._beside_columns = Several(*(part if isinstance(part, str) else None for part in beside))
 
     def _plan(self, n_samples: int, n_features: int, fits: int, resident: bool) -> Plan:
         strict.flag("resident", resident)
@@ -121,33 +161,43 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         problem = self._problem(n_samples)
         if budget.private and not math.isfinite(problem.radius(n_features)):
             raise ValueError("bounds must limit the norm of a row unless epsilon is infinite")
+        if budget.private and problem.bounds.weight == math.inf:
+            raise ValueError("bounds must limit the weight of a record unless epsilon is infinite")
         problem.start(n_features)  # refuses a penalty that is for another number of features
         task = Task(problem, n_samples, n_features, budget, neighbours, fits, resident)
         solver = solvers.get(self.solver, task)
+        solvers.require_suited(solver, problem)
         return problem, solver, solver.plan_for(task)
 
     def _read(
-        self, X: object, y: object, targets_of: Callable[[object], Targets]
-    ) -> tuple[Table | Source, Targets | None]:
-        """X as a table of floats or a source, and as many targets; None if a source gives them itself."""
+        self, X: object, y: object, targets_of: Callable[[object], Targets], beside: Several
+    ) -> tuple[Table | Source, Targets | None, Several]:
+        """X as a table of floats or a source, as many targets, and what stands beside them.
+
+        These are None if a source gives them itself.
+        """
         if is_dask(X):
-            table_of_blocks = DaskTable(X, y)
+            table_of_blocks = DaskTable(X, y, beside)
             remember_columns(self, table_of_blocks)
-            return table_of_blocks, None
-        source = source_of(X, y if isinstance(y, str) else None)
+            return table_of_blocks, None, _ALONE
+        source = source_of(X, y if isinstance(y, str) else None, beside)
         if y is None and not (source is not None and source.has_targets):
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
         if source is not None:
-            beside = given_targets(source, y, targets_of)
+            found, held = given_targets(source, y, targets_of), held_beside(source, beside)
             remember_columns(self, source)
-            return source, beside
-        rows, y = column_apart(X, y)
+            return source, found, held
+        rows, several = columns_apart(X, beside._replace(target=y))
         table = numeric_table(self, rows, reset=True, missing=True)
-        targets = targets_of(y)
-        check_consistent_length(table, targets)
-        return table, targets
+        targets = targets_of(several.target)
+        numbers = {
+            name: numeric_target(part, name) for name, part in several._asdict().items()
+            if part is not None and name != "target"
+        }  # fmt: skip
+        check_consistent_length(table, targets, *numbers.values())
+        return table, targets, Several(**numbers)
 
     def _curator(self, records: Summed, neighbours: Neighbours, randomness: Randomness) -> Curator:
         """The object that holds the records; an audit replaces it by one that records all releases."""
@@ -159,10 +209,12 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         codes: Vector | Codes,
         targets: Sequence[Callable[[Vector], Vector]],
         public: dict[str, str],
+        held: Several,
     ) -> list[Result]:
         """Plan, run and check one fit for each target; a target maps codes to the loss's y.
 
-        The codes of a source that gives targets are a function of the targets of a block.
+        The codes of a source that gives targets are a function of the targets of a block. ``held`` are
+        weights, offsets and exposures that the source does not give itself.
         """
         n, p = X.shape
         resident = not isinstance(X, Source) or X.is_stored
@@ -188,15 +240,26 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             table = X if isinstance(X, Source) else as_block(X)
             solvers.require_able(solver, plan, problem, table)
             paid = self._reserved(plan, randomness.secure, lambda it: it._plan(n, p, len(targets), resident))
+            declared_bounds = self._bounds()
+            is_beside = (declared_bounds.weight, declared_bounds.offset) != (None, None)
+            folded = declared_bounds if problem.bounds.offset != declared_bounds.offset else None
             records: Summed
             if isinstance(table, Source):
-                reader = BlockReader(p, codes if callable(codes) else np.asarray)
+                codes_of_block: Codes = codes if callable(codes) else np.asarray
+                if is_beside:
+                    codes_of_block = CodesBeside(codes_of_block, folded)
+                reader = BlockReader(p, codes_of_block)
                 if isinstance(table, DaskTable):
                     reader(*table.example)  # refuses types that hold no numbers, before a record is read
                 source = table if callable(codes) else Paired(table, codes)
+                if held.has_more:
+                    source = Joined(table, held if callable(codes) else held._replace(target=codes))
                 records = records_of(source, reader, problem.bounds, problem.constant(p), problem.loss)
             else:
-                records = as_data(table, cast(Vector, codes), problem.bounds, problem.constant(p))
+                values = cast(Vector, codes)
+                if is_beside:
+                    values = numbers_beside(held._replace(target=values), np.asarray, folded)
+                records = as_data(table, values, problem.bounds, problem.constant(p))
             for target in targets:
                 curator = self._curator(records.with_target(target), plan.neighbours, randomness)
                 results.append(solver.run(plan, problem, curator))
@@ -276,16 +339,26 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         return features, float(intercept.sum() * self._fitted_problem.constant(n_features))
 
     @np.errstate(all="ignore")  # a warning about a number would reveal something about a row
-    def _margins(self, X: object) -> Vector:
-        """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs)."""
-        check_is_fitted(self)
-        source = source_like(self, X)
-        if source is None:
-            return self._margins_of(numeric_table(self, X, reset=False, missing=False))
-        plain = nameless(self)
+    def _margins(self, X: object, beside: Several = _ALONE) -> Vector:
+        """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs).
 
-        def margins_of(rows: object, _: object) -> Vector:
-            return self._margins_of(numeric_table(plain, rows, reset=False, missing=False))
+        Offsets are added as they are given.
+        """
+        check_is_fitted(self)
+        if beside.exposure is not None and self._fitted_problem.loss.kind != "count":
+            raise ValueError(f"{type(self).__name__} has no log link, so an exposure means nothing to it")
+        source = source_like(self, X, beside=beside)
+        if source is None:
+            rows, several = columns_apart(X, beside)
+            margins = self._margins_of(numeric_table(self, rows, reset=False, missing=False))
+            return margins if not several.has_more else margins + _offsets(several, len(margins))
+        plain = nameless(self)
+        held = held_beside(source, beside)
+        if held.has_more:
+            source = Joined(source, held)
+        def margins_of(rows: object, found: object) -> Vector:
+            margins = self._margins_of(numeric_table(plain, rows, reset=False, missing=False))
+            return margins + _offsets(cast(Several, found), len(margins)) if beside.has_offset else margins
 
         margins: Vector = filled(source, np.empty((source.n_samples, len(self._rows_of_coef()))), margins_of)
         return margins
@@ -316,6 +389,12 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+
+def _offsets(several: Several, count: int) -> Vector:
+    """Offsets of rows to predict, in a column."""
+    values = numbers_beside(Several(np.zeros(count), None, *several[2:]), np.asarray, None)
+    return values[:, 2:]
 
 
 def _in_memory(source: Source) -> Table | Source:

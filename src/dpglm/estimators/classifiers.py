@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .. import losses
 from ..arrays import Vector
 from ..bounds import Bounds
+from ..data.beside import Several
 from ..data.cluster import in_memory
 from ..errors import PrivacyWarning
 from ..losses import Logistic, Loss
@@ -88,9 +89,14 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         return self._plan(n_samples, n_features, 1 if n_classes <= 2 else n_classes, resident)
 
     @all_or_nothing
-    def fit(self, X: object, y: object = None) -> Self:
+    def fit(
+        self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
+        exposure: object = None,
+    ) -> Self:  # fmt: skip
+        beside = Several(None, sample_weight, offset, exposure)
+        self._declare(beside, log_link=False)
         declared = None if self.classes is None else class_set(self.classes)
-        table, labels = self._read(X, y, lambda values: labels_of(values, declared))
+        table, labels, held = self._read(X, y, lambda values: labels_of(values, declared), beside)
         codes: Vector | Codes
         if labels is not None:
             classes = self._label_set(labels)
@@ -103,10 +109,12 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         else:
             classes = self._label_set(declared)
             codes = partial(_codes, classes)
+        if offset is not None and len(classes) > 2:
+            raise ValueError("an offset is for two classes: with more, it would be that of each of them")
         ones = range(1, 2) if len(classes) == 2 else range(len(classes))
         targets = [partial(_against_the_rest, k) for k in ones]
         origin = "read off y" if self.classes is None else "declared"
-        results = self._solve(table, codes, targets, {"labels": f"{len(classes)} classes, {origin}"})
+        results = self._solve(table, codes, targets, {"labels": f"{len(classes)} classes, {origin}"}, held)
         self.classes_ = classes
         split = [self._split(result.w, table.shape[1]) for result in results]
         self.coef_ = np.array([coefficients for coefficients, _ in split])
@@ -131,15 +139,15 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         return classes
 
     @lazily
-    def decision_function(self, X: object) -> Vector:
+    def decision_function(self, X: object, offset: object = None) -> Vector:
         """Margins of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        margins = self._margins(X)
+        margins = self._margins(X, Several(offset=offset))
         return margins[:, 0] if len(self.classes_) == 2 else margins
 
     @lazily
-    def predict(self, X: object) -> Labels:
-        """The most likely class of each row."""
-        margins = self.decision_function(X)
+    def predict(self, X: object, offset: object = None) -> Labels:
+        """The most likely class of each row, with the offset that is added to its margin."""
+        margins = self.decision_function(X, offset=offset)
         chosen = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
         predicted: Labels = self.classes_[chosen]
         return predicted
@@ -150,9 +158,9 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
     @available_if(_has_probabilities)
     @lazily
     @np.errstate(all="ignore")
-    def predict_proba(self, X: object) -> Vector:
+    def predict_proba(self, X: object, offset: object = None) -> Vector:
         """Probability of each class: for more than two, the one-vs-rest ones normalised."""
-        margins = self.decision_function(X)
+        margins = self.decision_function(X, offset=offset)
         positive: Vector = expit(margins)
         if margins.ndim == 1:
             return np.column_stack([1 - positive, positive])

@@ -93,6 +93,11 @@ _SHARED = {
     "penalty": """
         penalty : Penalty, optional
             An object of `dpglm.penalties`, such as ``L1(0.01)``; by default there is none.""",
+    "means": """
+        means : (float, float), optional
+            The range of means that the model may predict, with exposure. Slopes and curvatures are bounded by
+            it and by the range of targets: a narrow one means less noise. By default up to the largest
+            declared target, and from a hundredth of it where slopes have no bound for small means.""",
     "inverse_strength": """
         C : float
             Inverse strength of the penalty, as in scikit-learn: an L2 penalty is norm(w)² / (2 C n).

@@ -117,6 +117,13 @@ class Loss(ABC):
         half = (target[1] - target[0]) / 2
         return half if self.kind == "count" else self.smoothness() * half
 
+    def wider(self) -> Loss | None:
+        """Return a similar loss with less curvature, whose minimiser is a start for this one; or None.
+
+        Without noise, Newton's method starts from its minimiser where curvature is confined to few records.
+        """
+        return None
+
     def softened(self, clip: float) -> Loss:
         """Return a loss with bounded slopes and the same curvature for small ones: by default itself.
 
@@ -171,7 +178,7 @@ _FACTS = (
     "conjugate",
     "dual_step",
 )
-_HARMLESS = {"name", "kind", "for_target", "link"}
+_HARMLESS = {"name", "kind", "for_target", "link", "wider"}
 
 
 def _changes(cls: type[Loss], base: type, more: set[str]) -> bool:

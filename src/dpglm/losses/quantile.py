@@ -14,6 +14,9 @@ from ..arrays import Vector
 from .base import Loss, inside
 
 
+_WIDE_ENOUGH = 1e4
+
+
 @dataclass(frozen=True)
 class Quantile(Loss):
     """The pinball loss of a quantile, smooth where a residual r = z - y is small.
@@ -84,6 +87,9 @@ class Quantile(Loss):
     def joint_constant(self) -> float:
         # With t the hyperbolic tangent, 1 - e² is at least (1 - t²) / (2 lipschitz)².
         return (self.lipschitz() / (2 * self.width)) ** 2
+
+    def wider(self) -> Loss | None:
+        return Quantile(self.level, 3 * self.width) if self.width < _WIDE_ENOUGH else None
 
     def fall(self, target: tuple[float, float] | None = None) -> float:
         if target is None:

@@ -51,7 +51,8 @@ def suited(task: Task) -> AnySolver:
             return Newton(intervals=problem.penalty.is_zero)
         if budget >= ENOUGH and has_metric(problem.loss, problem.penalty):
             return PreconditionedDescent()
-    if not task.private and problem.loss.kind == "count" and serves(problem.loss, problem.penalty):
+    uneven = problem.loss.kind == "count" or problem.loss.wider() is not None
+    if not task.private and uneven and serves(problem.loss, problem.penalty):
         return Newton(intervals=problem.penalty.is_zero)  # curvatures differ by orders of magnitude
     if problem.has_weights:
         require_smooth(problem, "a fit with weights")
