@@ -100,9 +100,8 @@ class Bounds:
             unlimited = isinstance(self.weight, Real) and self.weight == math.inf
             object.__setattr__(self, "weight", math.inf if unlimited else _positive("weight", self.weight))
         if self.offset is not None:
-            ends = self.offset
-            if isinstance(ends, Real):
-                ends = -_positive("offset", ends), _positive("offset", ends)
+            size = self.offset
+            ends = (-_positive("offset", size), float(size)) if isinstance(size, int | float) else size
             object.__setattr__(self, "offset", _range("offset", ends))
         parts = feature if isinstance(feature, tuple) else (feature,)
         shown = tuple(end.tobytes() if isinstance(end, np.ndarray) else end for end in parts)

@@ -140,7 +140,9 @@ class Problem:
     def coordinate_form(self, n_features: int) -> tuple[Vector, Vector, Vector, Vector]:
         """(l1, l2, low, high) of each coordinate for a separable penalty."""
         assert isinstance(self.penalty, Separable)
-        parts = np.tile(np.array(self.penalty.coordinate_form())[:, None], self.dimension(n_features))
+        parts = np.empty((4, self.dimension(n_features)))
+        for part, value in zip(parts, self.penalty.coordinate_form(), strict=True):
+            part[:n_features] = value
         if self.fit_intercept:
             parts[:, -1] = 0.0, 0.0, -math.inf, math.inf
         return parts[0], parts[1], parts[2], parts[3]

@@ -54,6 +54,10 @@ class Joined(Around):
     held: Several
 
     @property
+    def gives_offsets(self) -> bool:
+        return self.source.gives_offsets
+
+    @property
     def has_targets(self) -> bool:
         return self.held.target is not None or self.source.has_targets
 

@@ -48,6 +48,11 @@ class Source(ABC):
     def blocks(self) -> Iterator[tuple[object, object]]:
         """The rows and the targets of each block in their order; None where there are no targets."""
 
+    @property
+    def gives_offsets(self) -> bool:
+        """Whether blocks give offsets of their rows for predictions, too."""
+        return False
+
     def aimed(self, target: str) -> Source:
         """The same table with the column ``target`` as its targets, the other columns as its features."""
         if target == self.target:
@@ -62,8 +67,8 @@ class Source(ABC):
         Names are in the order of `dpglm.data.beside.Several`; None for what is no column.
         """
         raise ValueError(
-            f"{next(filter(None, names))!r} is the name of a column, a {type(self).__name__} has none by that "
-            "name: give an array"
+            f"{next(filter(None, names))!r} is the name of a column, a {type(self).__name__} has none by "
+            "that name: give an array"
         )
 
     @property

@@ -6,13 +6,14 @@ import math
 import warnings
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from numbers import Integral, Real
-from typing import Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -41,6 +42,7 @@ from ..solvers.base import positive_count
 from .beside import CodesBeside, declared, numbers_beside
 from .charged import Charged
 from .columns import column_apart, columns_apart
+from .constraints import constrained
 from .docs import estimator
 from .inference import Inference, uncertainty_of
 from .inputs import Labels, Table, numeric_table, numeric_target
@@ -73,6 +75,10 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
     bounds: Bounds | None = None
     neighbours: str = "replace-one"
     fit_intercept: bool = True
+    positive: bool = False
+    lower: ArrayLike | None = None
+    upper: ArrayLike | None = None
+    monotone: Mapping[Any, Any] | None = None
     random_state: int | np.random.RandomState | np.random.Generator | None = None
     verbose: int = 0
     ledger: str | None = None
@@ -118,9 +124,13 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         """Whether noise will be added."""
         return Budget.for_records(self.epsilon, self.delta, 1).private
 
-    def _problem(self, n_samples: int) -> Problem:
+    def _problem(self, n_samples: int, n_features: int) -> Problem:
         fit_intercept = strict.flag("fit_intercept", self.fit_intercept)
         loss, penalty, bounds = self._loss(), self._penalty(n_samples), self._bounds()
+        penalty = constrained(
+            penalty, self.positive, self.lower, self.upper, self.monotone, n_features,
+            getattr(self, "feature_names_in_", None),
+        )  # fmt: skip
         if bounds.weight_unit != 1:
             penalty = penalty.scaled(1 / bounds.weight_unit)
         if bounds.offset is None or loss.kind != "regression":
@@ -158,7 +168,7 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         positive_count(n_samples=n_samples, n_features=n_features)
         budget = Budget.for_records(self.epsilon, self.delta, n_samples)
         neighbours = Neighbours.from_name(self.neighbours)
-        problem = self._problem(n_samples)
+        problem = self._problem(n_samples, n_features)
         if budget.private and not math.isfinite(problem.radius(n_features)):
             raise ValueError("bounds must limit the norm of a row unless epsilon is infinite")
         if budget.private and problem.bounds.weight == math.inf:
@@ -350,15 +360,18 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         source = source_like(self, X, beside=beside)
         if source is None:
             rows, several = columns_apart(X, beside)
-            margins = self._margins_of(numeric_table(self, rows, reset=False, missing=False))
-            return margins if not several.has_more else margins + _offsets(several, len(margins))
+            found = self._margins_of(numeric_table(self, rows, reset=False, missing=False))
+            return found + _offsets(several, len(found)) if several.has_offset else found
         plain = nameless(self)
         held = held_beside(source, beside)
         if held.has_more:
             source = Joined(source, held)
+
         def margins_of(rows: object, found: object) -> Vector:
-            margins = self._margins_of(numeric_table(plain, rows, reset=False, missing=False))
-            return margins + _offsets(cast(Several, found), len(margins)) if beside.has_offset else margins
+            here = self._margins_of(numeric_table(plain, rows, reset=False, missing=False))
+            if not (isinstance(found, Several) and (beside.has_offset or source.gives_offsets)):
+                return here
+            return here + _offsets(found, len(here))
 
         margins: Vector = filled(source, np.empty((source.n_samples, len(self._rows_of_coef()))), margins_of)
         return margins
@@ -381,7 +394,10 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             return X, codes(y)
         targets = given_targets(source, y, codes)
         if targets is None:
-            targets = filled(source, np.empty(source.n_samples), lambda _, part: codes_in_block(part, codes))
+            targets = filled(
+                source, np.empty(source.n_samples),
+                lambda _, part: codes_in_block(part.target if isinstance(part, Several) else part, codes),
+            )  # fmt: skip
         return source, targets
 
     def __sklearn_tags__(self) -> Tags:

@@ -52,7 +52,7 @@ def _offsets(found: Vector, name: str) -> Vector:
 
 
 class CodesBeside:
-    """How targets, weights and offsets of a block become three columns: a function that can be sent elsewhere.
+    """How targets, weights and offsets of a block become three columns; it can be sent elsewhere.
 
     Parameters
     ----------

@@ -115,7 +115,16 @@ _SHARED = {
         neighbours : "replace-one" or "zero-out"
             The relation that the promise is for.
         fit_intercept : bool
-            Whether to learn an intercept, as the coefficient of a constant feature.""",
+            Whether to learn an intercept, as the coefficient of a constant feature.
+        positive : bool
+            Whether coefficients, without the intercept, must not be negative.
+        lower : float or array of shape (n_features,), optional
+            The least value of each coefficient.
+        upper : float or array of shape (n_features,), optional
+            The largest value of each coefficient.
+        monotone : mapping, optional
+            For some features, by name or index, "increasing" or "decreasing": the sign of their
+            coefficients.""",
     "run": """
         random_state : int, RandomState or Generator, optional
             None draws noise from a cryptographic generator keyed by the operating system. Anything else is

@@ -22,6 +22,7 @@ from .regressors import GLMRegressor
 
 _WIDE, _NARROW = 100.0, 1e-4
 _LEAST_SHARE = 0.01
+_NARROWEST = 1e-7
 
 
 @estimator
@@ -69,7 +70,7 @@ def _range_of_means(means: object) -> tuple[float, float]:
 class PoissonRegressor(_LogLinked):
     """Poisson regression with a log link under differential privacy.
 
-    The objective is mean(exp(z) - y z) + alpha / 2 norm(w)², as in scikit-learn. For rates, give the exposure.
+    The objective is mean(exp(z) - y z) + alpha / 2 norm(w)², as in scikit-learn. For rates, give an exposure.
 
     Parameters
     ----------
@@ -269,7 +270,8 @@ class QuantileRegressor(GLMRegressor):
         Strength of the L1 penalty; with 0, `Newton` states intervals.
     width : float, optional
         Residuals of about this size and less are smoothed; by default a hundredth of the declared range of
-        targets, or 0.01 if none is declared. It must be positive: slopes that jump have no Hessian.
+        targets or, without noise, 1e-7 of the largest target. It is positive: slopes that jump have no
+        Hessian.
     {regression}
     >>> model = QuantileRegressor(epsilon=2.0, alpha=0, width=0.2, bounds=bounds).fit(x, 0.5 * x[:, 0])
     >>> bool(abs(model.coef_[0] - 0.5) < 0.2)
@@ -284,7 +286,9 @@ class QuantileRegressor(GLMRegressor):
 
     def _loss(self) -> Loss:
         target = self._bounds().target
-        usual = 0.01 if target is None else (target[1] - target[0]) / 100
+        usual = _NARROWEST * getattr(self, "_largest_target", 1.0)
+        if target is not None:
+            usual = (target[1] - target[0]) / 100
         return Quantile(self.quantile, usual if self.width is None else self.width)
 
     def _penalty(self, n_samples: int) -> Penalty:

@@ -13,7 +13,6 @@ from .. import strict
 from ..arrays import Vector
 from .base import Loss, inside
 
-
 _WIDE_ENOUGH = 1e4
 
 

@@ -103,10 +103,17 @@ class Tweedie(Loss):
         return float(self._bend(np.array(self._ends), np.array([self.max_target] * 2)).max())
 
     def slope_unit(self) -> float:
-        return log_link.SLOPE_UNIT * self.lipschitz()
+        if self.power > 1:
+            return log_link.SLOPE_UNIT * self.lipschitz()
+        # A large slope of a count is that of a small mean, whose curvature is as small.
+        return max(self.lipschitz(), log_link.SLOPE_UNIT * self.max_mean)
 
     def joint_constant(self) -> float:
-        return log_link.JOINT * self.smoothness() ** 2
+        if self.power > 1:
+            return log_link.JOINT * self.smoothness() ** 2
+        # m² / (1 - e²) grows with the mean m for the least and for the largest count (docs/proofs/families.md).
+        farthest = max(self.max_target - self.max_mean, self.max_mean) / self.slope_unit()
+        return self.max_mean**2 / (4 * (1 - farthest**2))
 
     def fall(self, target: tuple[float, float] | None = None) -> float:
         if target is None or target[0] < self.min_mean or min(target[1], self.max_target) > self.max_mean:

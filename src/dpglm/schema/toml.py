@@ -15,11 +15,14 @@ from .date import Date
 from .hashed import Hashed, Text
 from .number import Number
 from .ordinal import Ordinal
-from .roles import Drop, Target
+from .roles import Beside, Drop, Exposure, Offset, Target, Weight
 
 KINDS: dict[str, type[Any]] = {
-    kind.kind: kind for kind in (Number, Category, Boolean, Date, Ordinal, Hashed, Text, Target, Drop)
-}
+    kind.kind: kind
+    for kind in (
+        Number, Category, Boolean, Date, Ordinal, Hashed, Text, Target, Weight, Offset, Exposure, Drop
+    )
+}  # fmt: skip
 
 
 def read(text: str) -> tuple[dict[str, Any], list[Any], list[Any]]:
@@ -61,7 +64,7 @@ def _column(name: str, values: object) -> Any:
 
 
 def written(
-    columns: Mapping[str, Column | Target | Drop],
+    columns: Mapping[str, Column | Target | Beside | Drop],
     interactions: Sequence[Sequence[str]],
     missing: Sequence[str],
 ) -> str:

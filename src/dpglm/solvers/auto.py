@@ -27,6 +27,9 @@ NARROW = 300
 PLENTY = 300.0
 """From this multiple of d^1.5 on, n mu is so large that the few passes of Newton are as good as any."""
 
+PLENTY_OF_COUNTS = 60.0
+"""The same for counts with an L2 penalty, which preconditioned descent does not serve."""
+
 ENOUGH = 0.25
 """Below this multiple of d^1.5, noise hides the whole Gram matrix."""
 
@@ -47,7 +50,10 @@ def suited(task: Task) -> AnySolver:
     problem = task.problem
     if task.private and task.p <= NARROW:
         budget = task.moved / task.noise / task.dimension**1.5  # n mu / d^1.5
-        if budget >= PLENTY and serves(problem.loss, problem.penalty) and not _is_steep(problem.loss):
+        plenty = PLENTY
+        if problem.loss.kind == "count" and problem.penalty.strong_convexity > 0:
+            plenty = PLENTY_OF_COUNTS
+        if budget >= plenty and serves(problem.loss, problem.penalty) and not _is_steep(problem.loss):
             return Newton(intervals=problem.penalty.is_zero)
         if budget >= ENOUGH and has_metric(problem.loss, problem.penalty):
             return PreconditionedDescent()

@@ -134,6 +134,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
             opposed(cls(steps=2, clip=0.1, step_size=0.1), 1, fit_intercept=True, crowd=7),
             opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3),
             of_scales(cls(steps=1)),
+            opposed(cls(steps=2, clip=0.1, step_size=0.1), 2).beside(weight=3.0, offset=0.5),
         )
 
 

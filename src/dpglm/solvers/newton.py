@@ -35,7 +35,7 @@ _SHARES = {
 ENOUGH, _PLENTY = 25.0, 50.0
 _LEAST_LEVERAGE, _MOST_LEVERAGE, _LEAST_CLIP, _MOST_CLIP = 1.2, 8.0, 2.0, 5.0
 _ALLOWED = 0.8
-_DEVIATIONS = 2.2
+_DEVIATIONS, _DEVIATIONS_OF_COUNTS = 2.2, 10.0
 _LENGTH, _LENGTH_LINEAR = (1.4, 68.0), (1.3, 216.0)
 _STEPS_WITHOUT_NOISE = 100
 _CROWD = 1_000
@@ -183,7 +183,7 @@ class Newton(Solver[NewtonPlan]):
         shares = [kept * share for share in _shares(rounds)]
         # As generous as noise of four fifths of the sampling error in the last round alone allows.
         allowed = _ALLOWED * mu * math.sqrt(shares[-1] * task.n) / _price(task.neighbours)
-        deviations = _LEAST_CLIP if linear else _DEVIATIONS
+        deviations = _LEAST_CLIP if linear else _DEVIATIONS_OF_COUNTS if counts else _DEVIATIONS
         leverage = min(max((allowed / deviations) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
         clip = min(max(_LEAST_CLIP, allowed / math.sqrt(leverage * d)), _MOST_CLIP)
         clip = 0.0 if counts else clip
@@ -236,6 +236,7 @@ class Newton(Solver[NewtonPlan]):
             ),
             AuditCase(cls(rounds=3, deviance_share=0.2), labels, (rows, half), (record, 1.0), (-record, 1.0)),
             opposed(cls(rounds=2), 1, fit_intercept=True, crowd=7),
+            opposed(cls(rounds=2), 1, fit_intercept=True, crowd=7).beside(weight=3.0, offset=0.5),
         )
 
 

@@ -156,6 +156,8 @@ class Round:
         What steps are compared with: the clip of residuals, or a logit.
     ridge : array of shape (d,)
         Curvature of the penalty along each coordinate.
+    floor : float
+        The floor of the eigenvalues of the Hessian, in units of half the norm of its noise.
     """
 
     state: State
@@ -164,11 +166,12 @@ class Round:
     typical: float
     unit: float
     ridge: Vector
+    floor: float = 1.0
 
     @property
     def least(self) -> float:
-        """Eigenvalues of the Hessian below this are raised to it: half the norm of its noise."""
-        return self.noise.hessian * math.sqrt(len(self.state.w))
+        """Eigenvalues of the Hessian below this are raised to it: ``floor`` times half the norm of its noise."""
+        return self.floor * self.noise.hessian * math.sqrt(len(self.state.w))
 
     def estimate(self) -> tuple[Estimate, Vector]:
         """The estimate of this round, and its step in the metric."""
@@ -184,7 +187,7 @@ class Round:
             self.state.w + back @ step,
             back @ noise_aware(inverse, scores, self.noise.hessian) @ back.T,
             back @ noise_aware(inverse, added, self.noise.hessian) @ back.T,
-            float(eigenvalues[0]) / self.least if self.least else math.inf,
+            self.floor * float(eigenvalues[0]) / self.least if self.least else math.inf,
             math.sqrt(size) * self.typical,
         )
         return found, step

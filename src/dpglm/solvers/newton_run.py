@@ -28,6 +28,7 @@ _CLEAR = 2.0
 FAR, FAR_LINEAR = 3.0, 1.5
 _RARE = 0.1
 _LARGEST_LOSS = 3.0
+_FLOOR_OF_COUNTS = 2.0  # means differ by orders of magnitude: a Hessian that noise makes small leads too far
 
 
 def name_of(round_: int) -> str:
@@ -227,7 +228,8 @@ class Run:
         each = mechanism.noise * query.sensitivity(plan.neighbours)
         noise = Deviations(clip * each / (query.weight * query.leverage), each, clip**2 * each / query.weight)
         parts = parts._replace(gradient=clip * parts.gradient, scores=clip**2 * parts.scores)
-        return Round(state, parts, noise, typical, clip if setting.is_linear else 1.0, setting.ridge)
+        floor = _FLOOR_OF_COUNTS if setting.is_count else 1.0
+        return Round(state, parts, noise, typical, clip if setting.is_linear else 1.0, setting.ridge, floor)
 
     def _next(self, round_: Round, estimate: Estimate, step: Vector) -> State:
         """Where the next round starts."""

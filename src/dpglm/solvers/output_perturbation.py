@@ -102,6 +102,7 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
         return (
             opposed(cls(clip=0.1), 2, L2(1.0)),
             opposed(cls(clip=0.1), 1, L2(1.0), fit_intercept=True, crowd=7),
+            opposed(cls(clip=0.1), 1, L2(1.0), fit_intercept=True, crowd=7).beside(weight=3.0, offset=0.5),
         )
 
 
