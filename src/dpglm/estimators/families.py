@@ -22,7 +22,7 @@ from .regressors import GLMRegressor
 
 _WIDE, _NARROW = 100.0, 1e-4
 _LEAST_SHARE = 0.01
-_NARROWEST = 1e-7
+_NARROWEST = 1e-8
 
 
 @estimator
@@ -270,7 +270,7 @@ class QuantileRegressor(GLMRegressor):
         Strength of the L1 penalty; with 0, `Newton` states intervals.
     width : float, optional
         Residuals of about this size and less are smoothed; by default a hundredth of the declared range of
-        targets or, without noise, 1e-7 of the largest target. It is positive: slopes that jump have no
+        targets or, without noise, 1e-8 of the largest target. It is positive: slopes that jump have no
         Hessian.
     {regression}
     >>> model = QuantileRegressor(epsilon=2.0, alpha=0, width=0.2, bounds=bounds).fit(x, 0.5 * x[:, 0])

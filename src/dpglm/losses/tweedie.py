@@ -111,7 +111,7 @@ class Tweedie(Loss):
     def joint_constant(self) -> float:
         if self.power > 1:
             return log_link.JOINT * self.smoothness() ** 2
-        # m² / (1 - e²) grows with the mean m for the least and for the largest count (docs/proofs/families.md).
+        # m² / (1 - e²) grows with the mean m for the least and the largest count (docs/proofs/families.md).
         farthest = max(self.max_target - self.max_mean, self.max_mean) / self.slope_unit()
         return self.max_mean**2 / (4 * (1 - farthest**2))
 

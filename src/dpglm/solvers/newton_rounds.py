@@ -170,7 +170,7 @@ class Round:
 
     @property
     def least(self) -> float:
-        """Eigenvalues of the Hessian below this are raised to it: ``floor`` times half the norm of its noise."""
+        """Eigenvalues of the Hessian below this are raised to it: ``floor`` times half its noise's norm."""
         return self.floor * self.noise.hessian * math.sqrt(len(self.state.w))
 
     def estimate(self) -> tuple[Estimate, Vector]:
