@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from numbers import Integral, Real
-from typing import Any, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,8 +26,10 @@ from ..bounds import Bounds
 from ..curator import Curator
 from ..data import as_block, as_data
 from ..data.beside import Joined, Several
+from ..data.census import RawRecords
 from ..data.cluster import DaskTable, in_memory, is_dask, named_apart, records_of
 from ..data.mapped import Paired
+from ..data.piece import Stored
 from ..data.stream import Source
 from ..data.summed import Summed
 from ..errors import PlanMismatch, PrivacyWarning
@@ -37,6 +39,8 @@ from ..penalties import Penalty, Separable, Zero
 from ..plan import Plan
 from ..privacy import Budget, Guarantee, Neighbours
 from ..problem import Problem
+from ..schema.learning import Scaled
+from ..schema.raw import Unlearnt
 from ..solvers import AnySolver, Result, Task
 from ..solvers.base import positive_count
 from .beside import CodesBeside, declared, numbers_beside
@@ -46,6 +50,7 @@ from .constraints import constrained
 from .docs import estimator
 from .inference import Inference, uncertainty_of
 from .inputs import Labels, Table, numeric_table, numeric_target
+from .learning import Learner
 from .streams import (
     BlockReader,
     Codes,
@@ -82,6 +87,9 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
     random_state: int | np.random.RandomState | np.random.Generator | None = None
     verbose: int = 0
     ledger: str | None = None
+
+    _learner: ClassVar[Learner | None] = None
+    """What learns facts of a schema before the fit; a pipeline sets it."""
 
     @abstractmethod
     def fit(
@@ -167,6 +175,7 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         """All that is decided before a record is read."""
         positive_count(n_samples=n_samples, n_features=n_features)
         budget = Budget.for_records(self.epsilon, self.delta, n_samples)
+        learner = self._learner
         neighbours = Neighbours.from_name(self.neighbours)
         problem = self._problem(n_samples, n_features)
         if budget.private and not math.isfinite(problem.radius(n_features)):
@@ -174,18 +183,23 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         if budget.private and problem.bounds.weight == math.inf:
             raise ValueError("bounds must limit the weight of a record unless epsilon is infinite")
         problem.start(n_features)  # refuses a penalty that is for another number of features
-        task = Task(problem, n_samples, n_features, budget, neighbours, fits, resident)
+        left = budget if learner is None else learner.left(budget)
+        task = Task(problem, n_samples, n_features, left, neighbours, fits, resident)
         solver = solvers.get(self.solver, task)
         solvers.require_suited(solver, problem)
-        return problem, solver, solver.plan_for(task)
+        plan = solver.plan_for(task)
+        return problem, solver, plan if learner is None else learner.joined(plan, budget)
 
     def _read(
         self, X: object, y: object, targets_of: Callable[[object], Targets], beside: Several
-    ) -> tuple[Table | Source, Targets | None, Several]:
+    ) -> tuple[Table | Source | Unlearnt, Targets | None, Several]:
         """X as a table of floats or a source, as many targets, and what stands beside them.
 
         These are None if a source gives them itself.
         """
+        if isinstance(X, Unlearnt):
+            self.n_features_in_ = X.shape[1]
+            return X, None, _ALONE
         if is_dask(X):
             table_of_blocks = DaskTable(X, y, beside)
             remember_columns(self, table_of_blocks)
@@ -215,7 +229,7 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
 
     def _solve(
         self,
-        X: Table | Source,
+        X: Table | Source | Unlearnt,
         codes: Vector | Codes,
         targets: Sequence[Callable[[Vector], Vector]],
         public: dict[str, str],
@@ -227,7 +241,7 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         weights, offsets and exposures that the source does not give itself.
         """
         n, p = X.shape
-        resident = not isinstance(X, Source) or X.is_stored
+        resident = X.resident if isinstance(X, Unlearnt) else not isinstance(X, Source) or X.is_stored
         problem, solver, plan = self._prepared(n, p, len(targets), resident)
         if plan.budget.private and plan.budget.delta > 1 / n:
             warnings.warn(
@@ -247,12 +261,16 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         with np.errstate(all="ignore"), watched(plan, self.verbose):
             if isinstance(X, Source) and not callable(codes) and not solvers.is_able(solver, plan, X):
                 X = _in_memory(X)
-            table = X if isinstance(X, Source) else as_block(X)
-            solvers.require_able(solver, plan, problem, table)
+            table = X if isinstance(X, Source | Unlearnt) else as_block(X)
+            able = table.example if isinstance(table, Unlearnt) else table
+            solvers.require_able(solver, plan, problem, able)
             paid = self._reserved(plan, randomness.secure, lambda it: it._plan(n, p, len(targets), resident))
             declared_bounds = self._bounds()
             is_beside = (declared_bounds.weight, declared_bounds.offset) != (None, None)
             folded = declared_bounds if problem.bounds.offset != declared_bounds.offset else None
+            if isinstance(table, Unlearnt):
+                table, codes, logged = self._learnt(plan, table, codes, randomness)
+                spent += logged
             records: Summed
             if isinstance(table, Source):
                 codes_of_block: Codes = codes if callable(codes) else np.asarray
@@ -298,6 +316,23 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         trusted = {"trusted": records.trusted} if records.trusted else {}
         self.privacy_ = _guarantee(plan, problem, randomness, public | trusted)
         return results
+
+    def _learnt(
+        self, plan: Plan, raw: Unlearnt, codes: Vector | Codes, randomness: Randomness
+    ) -> tuple[Stored | Source, Vector | Codes, Counter[Event]]:
+        """The table that is fitted once what its schema leaves open is learnt, its targets, and the price."""
+        assert self._learner is not None and callable(codes)
+
+        def curator_of(records: RawRecords) -> Curator:
+            return self._curator(cast(Summed, records), plan.neighbours, randomness)
+
+        self._learnt_schema, used = self._learner.run(plan, raw.records(), curator_of)
+        scaled = Scaled.of(self._learnt_schema, raw.schema, bool(self.fit_intercept))
+        rows, given = raw.encoded(scaled)
+        spent = sum((curator.spent for curator in used), Counter[Event]())
+        if isinstance(rows, Source):
+            return rows, codes, spent
+        return as_block(numeric_table(BaseEstimator(), rows, reset=True, missing=True)), codes(given), spent
 
     @abstractmethod
     def _plain(self, clip: bool) -> BaseEstimator:
@@ -491,7 +526,10 @@ def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dic
         "plan": f"{plan.solver} with {plan.settings_in_words}",
         **public,
     }
-    releases = [line for release in plan.releases for line in release.stated(plan.fits)]
+    releases = [line for release in plan.learning for line in release.stated(1)]
+    releases += [line for release in plan.releases for line in release.stated(plan.fits)]
+    if plan.learning:
+        facts["learning"] = plan.learning_in_words
     return Guarantee(
         epsilon=plan.epsilon,
         delta=plan.budget.delta,

@@ -30,6 +30,12 @@ class EncodedTable(NamedTuple):
     beside: Several = _ALONE
 
 
+class Held(NamedTuple):
+    """A source whose encoded table is to be held in memory, where a solver can read rows and columns."""
+
+    source: Source
+
+
 def names_of(source: Source) -> list[str] | None:
     """Names of the columns of a source; None if only its blocks tell."""
     if isinstance(source, Columnar):
@@ -95,7 +101,7 @@ class EncodedSource(Source):
         return self.schema.target if self.has_targets else None
 
     def blocks(self) -> Iterator[tuple[object, object]]:
-        for frame in self._frames():
+        for frame in self.frames():
             targets: object = self.schema.read_target(frame) if self.has_targets else None
             if self.schema.beside.has_more:
                 targets = self.schema.read_beside(frame, self.has_targets)._replace(target=targets)
@@ -113,7 +119,8 @@ class EncodedSource(Source):
         several = Several(*columns)
         return EncodedTable(whole, several.target, several._replace(target=None))
 
-    def _frames(self) -> Iterator[object]:
+    def frames(self) -> Iterator[object]:
+        """The raw records, block by block."""
         source = self.source
         if isinstance(source, Columnar):
             unread = [] if self.has_targets else [self.schema.target, self.schema.beside.weight]
