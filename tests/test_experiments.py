@@ -41,6 +41,7 @@ def run(tmp_path, monkeypatch):
         ("adult.py", ["--runs", "1", "--quick"], "| auto | 1 |"),
         ("unequal_columns.py", ["--runs", "1", "--quick"], "| 10000 | 20 | 1 | logistic |"),
         ("audit_false_alarms.py", ["--audits", "14", "--runs", "20"], "14 audits: "),
+        ("claims.py", ["--quick"], "epsilon 1 explains"),
         ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
         ("defaults.py", ["--quick", "--out", "."], "| small linear | drawn | 1,600 x 5 |"),
         ("gcd_defaults.py", ["--seeds", "1"], "| logistic |"),

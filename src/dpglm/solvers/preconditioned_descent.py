@@ -84,6 +84,8 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
 
     plan_type: ClassVar[type[Plan]] = PreconditionedDescentPlan
     takes_outputs: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
+    takes_offsets: ClassVar[bool] = True
 
     steps: int | None = None
     clip: float | None = None
