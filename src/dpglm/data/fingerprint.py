@@ -9,8 +9,9 @@ import numpy as np
 
 from ..arrays import Vector
 from ..errors import SourceChanged
+from ..threads import even
 from .dense import Dense
-from .parts import even, in_sum, parts_of
+from .parts import in_sum, parts_of
 from .piece import Steps, Stored
 from .sparse import Sparse
 from .stream import CHANGED

@@ -17,7 +17,8 @@ from ..arrays import ROUNDING, Vector, finer_grid, one_blas_thread
 from ..kernels.arguments import Beside, BothWays, DualSteps, Form, RowFacts
 from ..losses import Loss
 from ..tables import ClippedSums, Column, Columns, Index, Products, Rows, RowsAndColumns, Weighed, refusal
-from .parts import even, in_ranges, in_sum, parts_of
+from ..threads import even, in_ranges
+from .parts import in_sum, parts_of
 from .piece import Piece, Steps, Stored
 from .products import CrossProducts, rows_a_chunk
 from .summed import Coins, Grid, Summed

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from ...arrays import Vector
 from ...bounds import Bounds
+from ...threads import at_most
 from ..beside import Several
 from ..fingerprint import Fingerprint, Mark
-from ..parts import at_most
 from ..records import Records
 from ..source import as_block, as_data
 from ..summed import Coins, Grid
