@@ -379,8 +379,8 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         return self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
 
     def _split(self, w: Vector, n_features: int) -> tuple[Vector, float]:
-        """Coefficients and intercept, the latter without its constant feature."""
-        features, intercept = self._fitted_problem.split(w)
+        """Coefficients and intercept of one output, the latter without its constant feature."""
+        features, intercept = w[:n_features], w[n_features:]
         return features, float(intercept.sum() * self._fitted_problem.constant(n_features))
 
     @np.errstate(all="ignore")  # a warning about a number would reveal something about a row
@@ -505,7 +505,7 @@ def _strongest_l1(problem: Problem, n_features: int) -> float:
     0 there, so their mean size is at most half the range of targets, and at most the Lipschitz constant.
     Without one it is the largest slope of a prediction of 0, which a convex loss has at an end of the range.
     """
-    if problem.fit_intercept:
+    if problem.fit_intercept or problem.outputs > 1:
         slope = problem.slope_bound()
     elif problem.loss.kind != "classification" and problem.bounds.target is None:
         slope = math.inf

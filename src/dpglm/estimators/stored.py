@@ -40,8 +40,8 @@ ESTIMATORS: dict[str, type[Any]] = {
 FORMAT, VERSION = "dpglm model", 1
 
 _PARAMETERS = (
-    "epsilon", "delta", "neighbours", "fit_intercept", "C", "alpha", "l1_ratio", "penalty", "power", "link",
-    "dispersion", "threshold", "quantile", "width", "positive", "means",
+    "epsilon", "delta", "neighbours", "fit_intercept", "C", "alpha", "l1_ratio", "penalty", "multi_class",
+    "power", "link", "dispersion", "threshold", "quantile", "width", "positive", "means",
 )  # fmt: skip
 _FIELDS = (
     "format", "version", "estimator", "parameters", "schema", "learnt", "coef", "intercept", "plan",
@@ -95,10 +95,15 @@ def restored(text: str) -> PrivatePipeline:
     fitted: Any = PrivatePipeline(learnt, model.estimator)._prepared()
     plan, privacy = Plan.from_dict(values["plan"]), Guarantee.from_dict(values["privacy"])
     coef, intercept = (np.array(values[name], dtype=np.float64) for name in ("coef", "intercept"))
-    width = model.schema.n_features
+    width, rows = model.schema.n_features, plan.fits
+    if not is_regressor(fitted):
+        classes = np.unique(np.asarray(model.schema.classes))
+        if plan.fits == 1:
+            fitted._outputs = fitted._outputs_for(len(classes))
+        rows *= fitted._outputs
     if (
-        coef.shape != (plan.fits, width)
-        or intercept.shape != (plan.fits,)
+        coef.shape != (rows, width)
+        or intercept.shape != (rows,)
         or plan.n_features != width
         or privacy.public.get("schema") != model.stated_schema
         or not math.isclose(privacy.epsilon, plan.epsilon)
@@ -111,7 +116,7 @@ def restored(text: str) -> PrivatePipeline:
         fitted.coef_, fitted.intercept_ = coef[0], float(intercept[0])
     else:
         fitted.coef_, fitted.intercept_ = coef, intercept
-        model.classes_ = fitted.classes_ = np.unique(np.asarray(model.schema.classes))
+        model.classes_ = fitted.classes_ = classes
     model.schema_, model.estimator_, model.plan_, model.privacy_ = learnt, fitted, plan, privacy
     return model
 

@@ -13,6 +13,13 @@ from .level_counts import LevelCounts
 from .metric_gradient import MetricGradient
 from .minimiser import Minimiser
 from .moments import Gram, Moments
+from .multinomial import (
+    ClassShares,
+    MetricMultinomialGradient,
+    MultinomialGradient,
+    gradient_of,
+    metric_gradient_of,
+)
 from .row_scale import RowScale
 from .score_and_curvature import ScoreAndCurvature
 from .scores import RULES, CoordinateScores
@@ -20,6 +27,7 @@ from .second_moments import SecondMoments
 from .vertices import VertexScores
 
 QUERIES: tuple[type[Query], ...] = (
+    ClassShares,
     ClippedGradient,
     CoordinateScores,
     CoordinateSums,
@@ -29,8 +37,10 @@ QUERIES: tuple[type[Query], ...] = (
     Gram,
     InterceptSlope,
     MetricGradient,
+    MetricMultinomialGradient,
     Minimiser,
     Moments,
+    MultinomialGradient,
     RowScale,
     ScoreAndCurvature,
     SecondMoments,
@@ -45,6 +55,7 @@ __all__ = [
     "PLAIN",
     "QUERIES",
     "RULES",
+    "ClassShares",
     "ClippedGradient",
     "ColumnRanges",
     "CoordinateRule",
@@ -58,8 +69,10 @@ __all__ = [
     "InterceptSlope",
     "LevelCounts",
     "MetricGradient",
+    "MetricMultinomialGradient",
     "Minimiser",
     "Moments",
+    "MultinomialGradient",
     "Query",
     "RowNorms",
     "RowScale",
@@ -67,4 +80,6 @@ __all__ = [
     "SecondMoments",
     "VertexScores",
     "WorstCase",
+    "gradient_of",
+    "metric_gradient_of",
 ]

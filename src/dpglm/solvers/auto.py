@@ -46,10 +46,13 @@ def suited(task: Task) -> AnySolver:
     descent, which scales steps and noise to each column; it needs a resident table. Else it is gradient
     descent. For a loss whose slope jumps, as the hinge, it is dual coordinate descent. Solvers that take no
     weights or offsets are left out where records have them.
+
+    With several predictions a record it is preconditioned descent or gradient descent. One metric serves all
+    of them, so d is the number of features.
     """
     problem = task.problem
     if task.private and task.p <= NARROW:
-        budget = task.moved / task.noise / task.dimension**1.5  # n mu / d^1.5
+        budget = task.moved / task.noise / task.width**1.5  # n mu / d^1.5
         plenty = PLENTY
         if problem.loss.kind == "count" and problem.penalty.strong_convexity > 0:
             plenty = PLENTY_OF_COUNTS
@@ -65,7 +68,7 @@ def suited(task: Task) -> AnySolver:
         return GradientDescent()
     if not math.isfinite(problem.loss.smoothness()):
         return _for_jumps(task)
-    if problem.bounds.feature is None or not isinstance(problem.penalty, Separable):
+    if problem.outputs > 1 or problem.bounds.feature is None or not isinstance(problem.penalty, Separable):
         return GradientDescent()
     l1, *_ = problem.penalty.coordinate_form()
     if task.private and task.p > NARROW and l1 > 0 and not problem.has_offsets:
