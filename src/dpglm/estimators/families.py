@@ -22,7 +22,7 @@ from .regressors import GLMRegressor
 
 _WIDE, _NARROW = 100.0, 1e-4
 _LEAST_SHARE = 0.01
-_NARROWEST = 1e-8
+_NARROWEST, _NARROW_ENOUGH = 1e-8, 0.01
 
 
 @estimator
@@ -270,8 +270,8 @@ class QuantileRegressor(GLMRegressor):
         Strength of the L1 penalty; with 0, `Newton` states intervals.
     width : float, optional
         Residuals of about this size and less are smoothed; by default a hundredth of the declared range of
-        targets or, without noise, 1e-8 of the largest target. It is positive: slopes that jump have no
-        Hessian.
+        targets. Without noise it is 1e-8 of the largest target, or a hundredth with a penalty. It is
+        positive: slopes that jump have no Hessian.
     {regression}
     >>> model = QuantileRegressor(epsilon=2.0, alpha=0, width=0.2, bounds=bounds).fit(x, 0.5 * x[:, 0])
     >>> bool(abs(model.coef_[0] - 0.5) < 0.2)
@@ -286,7 +286,8 @@ class QuantileRegressor(GLMRegressor):
 
     def _loss(self) -> Loss:
         target = self._bounds().target
-        usual = _NARROWEST * getattr(self, "_largest_target", 1.0)
+        narrow = _NARROWEST if self.alpha == 0 else _NARROW_ENOUGH  # Newton, or gradients
+        usual = narrow * getattr(self, "_largest_target", 1.0)
         if target is not None:
             usual = (target[1] - target[0]) / 100
         return Quantile(self.quantile, usual if self.width is None else self.width)
