@@ -13,9 +13,9 @@ SRC = Path(__file__).resolve().parents[1] / "src"
 FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.rglob("*.py"))
 
 CORE = {
-    "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "inference",
+    "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "evaluation", "inference",
     "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy", "problem", "progress",
-    "queries", "schema", "solvers", "strict", "tables",
+    "queries", "schema", "scores", "solvers", "strict", "tables",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators"}
 ROOT = "dpglm"  # the names that the package itself exports
@@ -39,10 +39,16 @@ MAY_IMPORT = {
     "inference": {"display", "privacy"},
     "kernels": set(),
     "tables": {"kernels"},
-    "data": {"bounds", "entries", "kernels", "losses", "progress", "tables"},
-    "queries": {"bounds", "data", "kernels", "losses", "mechanisms", "penalties", "privacy", "tables"},
+    "data": {"bounds", "entries", "kernels", "losses", "progress", "scores", "tables"},
+    "queries": {
+        "bounds", "data", "kernels", "losses", "mechanisms", "penalties", "privacy", "scores", "tables",
+    },
     "mechanisms": {"accounting", "kernels", "privacy"},
     "schema": {"bounds", "data"},
+    "scores": {"losses"},
+    "evaluation": {
+        "curator", "display", "inference", "losses", "mechanisms", "plan", "privacy", "queries", "scores",
+    },
     "problem": {"losses", "penalties", "bounds"},
     "plan": {"mechanisms", "accounting", "privacy", "display"},
     "curator": {"data", "queries", "mechanisms", "accounting", "privacy", "progress"},

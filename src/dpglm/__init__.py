@@ -13,6 +13,7 @@ from .estimators import (
     LinearSVR,
     LogisticRegression,
     Ridge,
+    evaluate,
     make_private_pipeline,
 )
 from .ledger import Ledger
@@ -24,5 +25,5 @@ __version__ = "0.2.0"
 __all__ = [
     "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "Guarantee",
     "Lasso", "Ledger", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "Neighbours",
-    "Ridge", "Schema", "Stream", "make_private_pipeline",
+    "Ridge", "Schema", "Stream", "evaluate", "make_private_pipeline",
 ]  # fmt: skip

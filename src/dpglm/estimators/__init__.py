@@ -1,6 +1,7 @@
 """The scikit-learn skin."""
 
 from .classifiers import GLMClassifier, LogisticRegression
+from .evaluate import evaluate
 from .linear import ElasticNet, Lasso, LinearRegression, Ridge
 from .pipeline import PrivatePipeline, make_private_pipeline
 from .regressors import GLMRegressor
@@ -9,5 +10,6 @@ from .svm import LinearSVC, LinearSVR
 
 __all__ = [
     "BoundsScaler", "ElasticNet", "GLMClassifier", "GLMRegressor", "Lasso", "LinearRegression",
-    "LinearSVC", "LinearSVR", "LogisticRegression", "PrivatePipeline", "Ridge", "make_private_pipeline",
+    "LinearSVC", "LinearSVR", "LogisticRegression", "PrivatePipeline", "Ridge", "evaluate",
+    "make_private_pipeline",
 ]  # fmt: skip

@@ -26,6 +26,7 @@ from ..curator import Curator
 from ..data import as_block, as_data
 from ..data.cluster import DaskTable, in_memory, is_dask, named_apart, records_of
 from ..data.mapped import Paired
+from ..data.piece import Stored
 from ..data.stream import Source
 from ..data.summed import Summed
 from ..errors import PlanMismatch, PrivacyWarning
@@ -167,18 +168,13 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         n, p = X.shape
         resident = not isinstance(X, Source) or X.is_stored
         problem, solver, plan = self._prepared(n, p, len(targets), resident)
-        if plan.budget.private and plan.budget.delta > 1 / n:
-            warnings.warn(
-                f"delta = {plan.budget.delta:g} exceeds 1/n: such a promise may release whole records",
-                PrivacyWarning,
-                stacklevel=3,
-            )
+        warn_of_delta(plan)
         if plan.warning is not None:
             warnings.warn(plan.warning, PrivacyWarning, stacklevel=3)
         if self.verbose:
             print(plan)
         _warn_of_strong_l1(problem, p)
-        randomness = _randomness(self.random_state)
+        randomness = randomness_of(self.random_state)
         spent: Counter[Event] = Counter()
         results = []
         # A warning about a number would reveal something about a record.
@@ -188,23 +184,12 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             table = X if isinstance(X, Source) else as_block(X)
             solvers.require_able(solver, plan, problem, table)
             paid = self._reserved(plan, randomness.secure, lambda it: it._plan(n, p, len(targets), resident))
-            records: Summed
-            if isinstance(table, Source):
-                reader = BlockReader(p, codes if callable(codes) else np.asarray)
-                if isinstance(table, DaskTable):
-                    reader(*table.example)  # refuses types that hold no numbers, before a record is read
-                source = table if callable(codes) else Paired(table, codes)
-                records = records_of(source, reader, problem.bounds, problem.constant(p), problem.loss)
-            else:
-                records = as_data(table, cast(Vector, codes), problem.bounds, problem.constant(p))
+            records = records_in(table, codes, problem)
             for target in targets:
                 curator = self._curator(records.with_target(target), plan.neighbours, randomness)
                 results.append(solver.run(plan, problem, curator))
                 spent += curator.spent
-        if plan.budget.private and spent != plan.price:
-            raise PlanMismatch(
-                f"{type(self).__name__} released something other than its plan: the fit is refused"
-            )
+        require_kept(type(self).__name__, plan, spent)
         if paid is not None:
             paid.commit()
             public = public | {"ledger": paid.words}
@@ -223,7 +208,12 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             del self.gap_
         self.plan_ = plan
         trusted = {"trusted": records.trusted} if records.trusted else {}
-        self.privacy_ = _guarantee(plan, problem, randomness, public | trusted)
+        stated = {
+            "bounds": str(problem.bounds),
+            "loss": repr(problem.loss),
+            "penalty": repr(problem.penalty),
+        }
+        self.privacy_ = guarantee_of(plan, randomness, {**stated, **public, **trusted})
         return results
 
     @abstractmethod
@@ -318,6 +308,24 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         return tags
 
 
+def records_in(
+    table: Stored | Source, codes: Vector | Codes, problem: Problem, constant: float | None = None
+) -> Summed:
+    """The records of a table, or of a source that is read in every pass, inside of the problem's bounds.
+
+    The constant feature is that of the problem unless another one is given.
+    """
+    p = table.shape[1]
+    constant = problem.constant(p) if constant is None else constant
+    if not isinstance(table, Source):
+        return as_data(table, cast(Vector, codes), problem.bounds, constant)
+    reader = BlockReader(p, codes if callable(codes) else np.asarray)
+    if isinstance(table, DaskTable):
+        reader(*table.example)  # refuses types that hold no numbers, before a record is read
+    source = table if callable(codes) else Paired(table, codes)
+    return records_of(source, reader, problem.bounds, constant, problem.loss)
+
+
 def _in_memory(source: Source) -> Table | Source:
     """The table of a source that can be had as one; the source itself if it cannot."""
     whole = source.resident()
@@ -385,16 +393,13 @@ def _strongest_l1(problem: Problem, n_features: int) -> float:
     return slope * float(problem.bounds.features(n_features).max())
 
 
-def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dict[str, str]) -> Guarantee:
-    """The promise of a fit that kept to its plan."""
+def guarantee_of(plan: Plan, randomness: Randomness, public: dict[str, object]) -> Guarantee:
+    """The promise of what kept to its plan."""
     facts = {
         "n": plan.n_records,
         "p": plan.n_features,
-        "bounds": str(problem.bounds),
-        "loss": repr(problem.loss),
-        "penalty": repr(problem.penalty),
-        "plan": f"{plan.solver} with {plan.settings_in_words}",
         **public,
+        "plan": f"{plan.solver} with {plan.settings_in_words}",
     }
     releases = [line for release in plan.releases for line in release.stated(plan.fits)]
     return Guarantee(
@@ -409,7 +414,24 @@ def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dic
     )
 
 
-def _randomness(random_state: object) -> Randomness:
+def require_kept(who: str, plan: Plan, spent: Counter[Event]) -> None:
+    """Refuse what released something other than its plan."""
+    if plan.budget.private and spent != plan.price:
+        raise PlanMismatch(f"{who} released something other than its plan: the fit is refused")
+
+
+def warn_of_delta(plan: Plan) -> None:
+    """Warn of a delta that is no promise to each record."""
+    if plan.budget.private and plan.budget.delta > 1 / plan.n_records:
+        warnings.warn(
+            f"delta = {plan.budget.delta:g} exceeds 1/n: such a promise may release whole records",
+            PrivacyWarning,
+            stacklevel=4,
+        )
+
+
+def randomness_of(random_state: object) -> Randomness:
+    """Where noise comes from; with a seed it is predictable, which a warning says."""
     if random_state is None:
         return Randomness()
     if isinstance(random_state, np.random.RandomState):

@@ -20,6 +20,7 @@ from ..data.cluster import in_memory
 from ..errors import PrivacyWarning
 from ..losses import Loss
 from ..plan import Plan
+from ..scores import predicted
 from .base import PrivateGLM
 from .docs import estimator
 from .inputs import numeric_target
@@ -88,7 +89,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         """The predicted target of each row, within the declared range of targets."""
         margins = self._margins(X)[:, 0]
         problem = self._fitted_problem
-        return _predicted(problem.loss, problem.bounds.target, margins)
+        return predicted(problem.loss, problem.bounds.target, margins)
 
     def score(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Coefficient of determination R² of the predictions; not private."""
@@ -114,7 +115,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
 
         loss, target = self._fitted_problem.loss, self._fitted_problem.bounds.target
         if clip and (target is not None or type(loss).mean is not Loss.mean):
-            inner, mean = linear_model.LinearRegression(), partial(_predicted, loss, target)
+            inner, mean = linear_model.LinearRegression(), partial(predicted, loss, target)
             plain = compose.TransformedTargetRegressor(
                 inner, func=mean, inverse_func=mean, check_inverse=False
             )
@@ -130,12 +131,6 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
 
     def _plain_model(self, linear_model: ModuleType) -> BaseEstimator:
         return linear_model.LinearRegression()
-
-
-def _predicted(loss: Loss, target: tuple[float, float] | None, margins: Vector) -> Vector:
-    """Predictions from margins, cut to the declared range."""
-    means = loss.mean(margins)
-    return means if target is None else np.clip(means, *target)
 
 
 def _unchanged(targets: Vector) -> Vector:

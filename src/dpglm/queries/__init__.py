@@ -2,6 +2,7 @@
 
 from .base import Query, WorstCase
 from .by_passes import PLAIN
+from .cell_sums import CellSums
 from .coordinate import CoordinateRule, CoordinateSums
 from .deviance import Deviance
 from .dual_step import DualForm, DualStep
@@ -13,11 +14,13 @@ from .minimiser import Minimiser
 from .moments import Gram, Moments
 from .row_scale import RowScale
 from .score_and_curvature import ScoreAndCurvature
+from .score_sums import ScoreSums
 from .scores import RULES, CoordinateScores
 from .second_moments import SecondMoments
 from .vertices import VertexScores
 
 QUERIES: tuple[type[Query], ...] = (
+    CellSums,
     ClippedGradient,
     CoordinateScores,
     CoordinateSums,
@@ -31,6 +34,7 @@ QUERIES: tuple[type[Query], ...] = (
     Moments,
     RowScale,
     ScoreAndCurvature,
+    ScoreSums,
     SecondMoments,
     VertexScores,
 )
@@ -39,6 +43,7 @@ __all__ = [
     "PLAIN",
     "QUERIES",
     "RULES",
+    "CellSums",
     "ClippedGradient",
     "CoordinateRule",
     "CoordinateScores",
@@ -55,6 +60,7 @@ __all__ = [
     "Query",
     "RowScale",
     "ScoreAndCurvature",
+    "ScoreSums",
     "SecondMoments",
     "VertexScores",
     "WorstCase",
