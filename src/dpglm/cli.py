@@ -16,12 +16,16 @@ except ModuleNotFoundError:
 
 from .audit import Report, audit, audit_registry
 from .audit.findings import COLUMNS
-from .commands import tables
+from .commands import models, tables
 from .ledger.commands import app as ledger
 
-app = typer.Typer(add_completion=False, help="Differentially private generalized linear models.")
+# A traceback must not show variables: they hold records.
+app = typer.Typer(
+    pretty_exceptions_show_locals=False, help="Differentially private generalized linear models."
+)
 app.add_typer(ledger, name="ledger")
 tables.add_to(app)
+models.add_to(app)
 
 _WIDE = 180
 

@@ -36,7 +36,14 @@ class Scored:
     metric: str
 
     def plan(
-        self, problem: Problem, n: int, p: int, budget: Budget, neighbours: Neighbours, *, resident: bool = True
+        self,
+        problem: Problem,
+        n: int,
+        p: int,
+        budget: Budget,
+        neighbours: Neighbours,
+        *,
+        resident: bool = True,
     ) -> EvaluationPlan:
         """The plan of the evaluation."""
         return self._evaluator(problem, n, neighbours).plan(p, budget)
@@ -71,7 +78,10 @@ def evaluation_targets(budget: Budget) -> Iterator[TranscriptTarget]:
 def _case(name: str) -> AuditCase:
     numbers = name in ("r2", "mean_squared_error", "mean_absolute_error")
     problem = Problem(
-        Squared() if numbers else Logistic(), Zero(), Bounds(1.0, target=(-1.0, 1.0) if numbers else None), False
+        Squared() if numbers else Logistic(),
+        Zero(),
+        Bounds(1.0, target=(-1.0, 1.0) if numbers else None),
+        False,
     )
     rows = np.zeros((_BYSTANDERS, 2))
     rows[:, 0] = np.resize([0.5, -0.5], _BYSTANDERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from ..evaluation.metric import Setting
 from ..ledger import reserve, resolved
 from ..privacy import Budget, Neighbours
 from ..schema.encoder import encoded
+from ..schema.source import EncodedTable
 from ..scores import PublicModel
 from .base import (
     PrivateGLM,
@@ -129,7 +130,10 @@ def evaluate(
     randomness = randomness_of(random_state)
     with np.errstate(all="ignore"), watched(plan, verbose):
         paid = reserve(
-            resolved(ledger, None), plan, secure=randomness.secure, planned=partial(_planned, evaluator, p, budget)
+            resolved(ledger, None),
+            plan,
+            secure=randomness.secure,
+            planned=partial(_planned, evaluator, p, budget),
         )
         records = records_in(table, codes, problem, constant=0.0)
         curator = Curator(records, relation, randomness)
@@ -164,7 +168,9 @@ def _read(model: Any, X: object, y: object) -> tuple[Any, Any, Vector | Codes]:
     if isinstance(model, PrivatePipeline):
         if y is not None:
             raise ValueError("y must be left out: the schema names the column that holds the targets")
-        if is_dask(X):
+        if isinstance(X, EncodedTable):
+            X, y = X
+        elif is_dask(X):
             y = by_blocks(model.schema.read_target, X)
             X = encoded(model.schema, X, null=False)
         else:

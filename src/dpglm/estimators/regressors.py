@@ -126,7 +126,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         # A fit to an empty table fills in all that scikit-learn expects.
         plain.fit(np.zeros((2, self.n_features_in_)), np.ones(2))
         inner = getattr(plain, "regressor_", inner)
-        inner.coef_, inner.intercept_ = self._rows_of_coef()[0].copy(), self.intercept_
+        inner.coef_, inner.intercept_ = self._rows_of_coef()[0].copy(), np.float64(self.intercept_)
         return plain
 
     def _plain_model(self, linear_model: ModuleType) -> BaseEstimator:

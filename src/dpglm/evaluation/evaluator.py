@@ -73,7 +73,9 @@ class Evaluator:
             )
         for name in self.metrics:
             if not METRICS[name].serves(self.setting):
-                raise UnsupportedProblem(f"{name} needs {METRICS[name].needs}, which this model does not have")
+                raise UnsupportedProblem(
+                    f"{name} needs {METRICS[name].needs}, which this model does not have"
+                )
 
     def plan(self, n_features: int, budget: Budget) -> EvaluationPlan:
         """All releases, with the least noise that keeps within the budget; metrics share it evenly."""

@@ -17,9 +17,6 @@ class Accuracy(Score):
         return 0.0, 1.0
 
     def value(self, margins: Vector, y: Vector) -> Vector:
-        if margins.shape[1] == 1:
-            right = (margins[:, 0] > 0) == (y > 0)
-        else:
-            right = margins.argmax(axis=1) == y
+        right = (margins[:, 0] > 0) == (y > 0) if margins.shape[1] == 1 else margins.argmax(axis=1) == y
         found: Vector = right.astype(float)
         return found
