@@ -151,7 +151,7 @@ def test_exports_predict_what_the_model_predicts(folder, kind):
     rows = fitted.schema.encode(raw)
     rows = rows.toarray() if hasattr(rows, "toarray") else rows
     session = onnxruntime.InferenceSession("m.onnx")
-    found = session.run(None, {"X": rows})
+    found = session.run(None, {"X": rows.astype(np.float32 if kind == "LinearSVC" else float)})
     expected = fitted.predict(raw)
     assert "privacy" in session.get_modelmeta().custom_metadata_map
     plain = skops.io.load("m.skops")
@@ -251,7 +251,7 @@ def test_the_commands_of_the_page_on_schemas_run(tmp_path, monkeypatch):
 
 
 def test_the_schema_of_adult_has_fewer_than_twenty_lines_and_reads_its_records():
-    text = (ROOT / "examples" / "adult.toml").read_text(encoding="utf-8")
+    text = (ROOT / "src" / "dpglm" / "datasets" / "adult.toml").read_text(encoding="utf-8")
     assert len(text.splitlines()) < 20
     schema = Schema.from_toml(text)
     line = "39,?,77516,Bachelors,13,Never-married,Sales,Husband,White,Male,2174,0,40,Cuba,<=50K"

@@ -64,7 +64,7 @@ MAY_IMPORT = {
     "commands": SKIN,
     "cli": SKIN | {"audit", "commands", ROOT},
     "__main__": {"cli"},
-    "demo": SKIN | {ROOT},
+    "demo": SKIN | {"cli", ROOT},
     ROOT: SKIN,
 }  # fmt: skip
 

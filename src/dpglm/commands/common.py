@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -56,6 +57,9 @@ def one_sentence(quiet: bool = True) -> Iterator[None]:
             raise
         except (ValueError, DpglmError) as error:
             message, code = str(error), WRONG_INPUT
+        except BrokenPipeError:  # whoever reads the output has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
         except OSError as error:
             message, code = f"{error.filename}: {error.strerror}", WRONG_INPUT
         except MemoryError:

@@ -76,7 +76,8 @@ def evaluate(
             level=level,
             log_loss_cut=log_loss_cut,
         )
-        print(found.to_json() if json else f"{found}\n\n{found.privacy}")
+        scores = "\n".join(map(str, found.estimates))
+        print(found.to_json() if json else f"{scores}\n\n{found.privacy}")
 
 
 def show(model: ModelFile, level: Level = _LEVEL, json: Json = False) -> None:

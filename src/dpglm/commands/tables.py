@@ -13,6 +13,7 @@ import typer
 from .. import strict
 from ..data.files import source_of_file
 from ..data.lines import Lines
+from ..datasets import write_adult
 from ..estimators.pipeline import PrivatePipeline, make_private_pipeline
 from ..estimators.stored import ESTIMATORS, stored
 from ..report import page, statement
@@ -52,7 +53,7 @@ Model = Annotated[
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     app.add_typer(schemas, name="schema")
-    for command in (plan, fit, predict):
+    for command in (example, plan, fit, predict):
         app.command()(command)
 
 
@@ -161,3 +162,14 @@ def _pipeline(
     if name not in ESTIMATORS:
         refuse(f"--model must be one of {', '.join(ESTIMATORS)}")
     return make_private_pipeline(declared, ESTIMATORS[name](epsilon, delta=delta, ledger=ledger))
+
+
+def example(
+    folder: Annotated[Path, typer.Argument(help="Folder to write into.")] = Path("adult"),
+    json: Json = False,
+) -> None:
+    """Write an example: the raw census table Adult as compressed CSV files, and its schema."""
+    with one_sentence():
+        files = write_adult(folder)
+        told = dict(zip(files._fields, map(str, files), strict=True))
+        print(jsons.dumps(told) if json else "\n".join(f"wrote {path}" for path in files))

@@ -32,20 +32,22 @@ def write_sklearn(model: PrivatePipeline, path: Path) -> None:
 
 
 def write_onnx(model: PrivatePipeline, path: Path, statement: dict[str, Any]) -> None:
-    """Write an ONNX graph: encoded rows of doubles in; labels and probabilities, or numbers, out.
+    """Write an ONNX graph: encoded rows in; labels and probabilities, or numbers, out.
 
-    Predicted numbers are cut to the declared range of the target. The promise is among the metadata.
+    Rows are doubles; for models without probabilities, for which the converter knows no doubles, they are
+    floats of single precision. Predicted numbers are cut to the declared range of the target. The promise is among the metadata.
     """
     try:
         import onnx
         from skl2onnx import convert_sklearn
-        from skl2onnx.common.data_types import DoubleTensorType
+        from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
     except ModuleNotFoundError:
         raise UnsupportedProblem("this format needs skl2onnx: pip install 'dpglm[onnx]'") from None
     plain = plain_model(model)
     options = {id(plain): {"zipmap": False}} if hasattr(plain, "predict_proba") else None
-    width = DoubleTensorType([None, model.schema.n_features])
-    graph = convert_sklearn(plain, initial_types=[("X", width)], options=options)
+    kind = DoubleTensorType if is_regressor(plain) or options else FloatTensorType
+    rows = kind([None, model.schema.n_features])
+    graph = convert_sklearn(plain, initial_types=[("X", rows)], options=options)
     target = model.estimator_._fitted_problem.bounds.target
     if is_regressor(plain) and target is not None:
         _cut(onnx, graph, target)
