@@ -49,7 +49,8 @@ def main(arguments: list[str] | None = None) -> None:
     print(_with_intervals(schema, files, account).summary())
     _shell("What is left of the budget", "ledger", "show", account)
     _shell("Scores on other records, which are a release, too",
-           "evaluate", model, files.test, "--epsilon", 1, "--metric", "accuracy", "--metric", "auc")  # fmt: skip
+           "evaluate", model, files.test, "--epsilon", 1, "--metric", "accuracy",
+           "--metric", "auc")  # fmt: skip
 
     picture = folder / "privacy_accuracy.png"
     _picture(schema, files, options.runs, picture)

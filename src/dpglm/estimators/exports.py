@@ -35,7 +35,8 @@ def write_onnx(model: PrivatePipeline, path: Path, statement: dict[str, Any]) ->
     """Write an ONNX graph: encoded rows in; labels and probabilities, or numbers, out.
 
     Rows are doubles; for models without probabilities, for which the converter knows no doubles, they are
-    floats of single precision. Predicted numbers are cut to the declared range of the target. The promise is among the metadata.
+    floats of single precision. Predicted numbers are cut to the declared range of the target. The promise is
+    among the metadata.
     """
     try:
         import onnx
