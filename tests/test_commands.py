@@ -276,7 +276,7 @@ def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch):
         if words == ["audit"]:
             words += ["Laplace"]  # all of them are audited in tests/audit
         if words[0] == "audit":
-            words += ["--runs", "2", "--quiet"]
+            words += ["--runs", "4", "--quiet"]
         told = run(*words).stdout
         if words[:2] == ["ledger", "show"]:
             head = told.split("head: ")[1].split()[0]
