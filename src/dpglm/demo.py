@@ -15,7 +15,7 @@ from dpglm.arrays import Vector
 from dpglm.cli import app
 from dpglm.data.files import source_of_file
 from dpglm.datasets import RawAdult, write_adult
-from dpglm.schema import Category, Drop, Number, Target
+from dpglm.schema import Category, Column, Drop, Number, Target
 from dpglm.schema.source import EncodedSource, EncodedTable
 from dpglm.solvers import Newton
 
@@ -68,7 +68,7 @@ def _shell(what: str, *command: object) -> None:
 
 def _with_intervals(schema: Schema, files: RawAdult, account: str) -> Any:
     """A model of few columns, by the solver that releases how far coefficients may be off."""
-    few = {
+    few: dict[str, Column | Target | Drop] = {
         "age": Number(17, 90),
         "education_num": Number(1, 16),
         "hours_per_week": Number(1, 99),

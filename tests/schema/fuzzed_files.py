@@ -37,8 +37,8 @@ NAMES = ["age", "job", "since", "home"]
 CELLS = (
     MARK, f"-{MARK}", f"{MARK}e{MARK}", "nan", "inf", "", " ", '"', '""', f'"{MARK}', f'{MARK}"', "'", "\\",
     "\t", "\r", "\x00", "\ufeff", "\u2028", "\u0085", "é", "漢", "🙂", f"=cmd|{MARK}", "clerk", "nurse",
-    '"a, b"', "NULL", "2003-05-17", "0000-00-00", "9999-99-99", "12:00", "true", f"[{MARK}]", f'{{"a": {MARK}}}',
-    "1e400", "0x10", "1_000", "1,000", "owned", "rented", MARK * 300, f"\x1b[31m{MARK}",
+    '"a, b"', "NULL", "2003-05-17", "0000-00-00", "9999-99-99", "12:00", "true", f"[{MARK}]",
+    f'{{"a": {MARK}}}', "1e400", "0x10", "1_000", "1,000", "owned", "rented", MARK * 300, f"\x1b[31m{MARK}",
 )  # fmt: skip
 ENCODINGS = (
     "utf-8",
@@ -54,7 +54,7 @@ ENCODINGS = (
 )
 RUBBISH = (
     b"", b"\n", b"\n\n\n", b"\x00" * 50, b"\xff\xfe", b"\xef\xbb\xbf", b"PAR1",
-    b"ARROW1\x00\x00", b"\x1f\x8b\x08", b"PK\x03\x04", b'"', b",", b",,,,\n", 
+    b"ARROW1\x00\x00", b"\x1f\x8b\x08", b"PK\x03\x04", b'"', b",", b",,,,\n",
     b"age,job,since,home", b"age,job,since,home\n", b"{", b"[]\n", b"null\n",
 )  # fmt: skip
 

@@ -6,7 +6,7 @@ docs/proofs/poisson_sampling.md and, for fits that release the minimiser of a pe
 docs/proofs/objective_perturbation.md.
 """
 
-from .calibrate import calibrate
+from .calibrate import calibrate, calibrate_beside
 from .compose import Curve, compose, imprecise_delta
 from .cover import Cover, cover, cover_pure
 from .events import (
@@ -24,10 +24,11 @@ from .events import (
     Repeated,
     event_from_dict,
 )
-from .gaussian import gaussian_delta, gaussian_mu
+from .gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 
 __all__ = [
     "NOT_NEGATIVE", "RATE", "Composed", "Cover", "Curve", "Event", "Exponential", "Gaussian", "Imprecision",
-    "Laplace", "ObjectivePerturbation", "PoissonGaussian", "Pure", "Repeated", "calibrate", "compose",
-    "cover", "cover_pure", "event_from_dict", "gaussian_delta", "gaussian_mu", "imprecise_delta",
+    "Laplace", "ObjectivePerturbation", "PoissonGaussian", "Pure", "Repeated", "calibrate",
+    "calibrate_beside", "compose", "cover", "cover_pure", "event_from_dict", "gaussian_delta",
+    "gaussian_epsilon", "gaussian_mu", "imprecise_delta",
 ]  # fmt: skip

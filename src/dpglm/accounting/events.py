@@ -270,7 +270,8 @@ _KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in (*_LEAVES, Repeated, 
 
 
 def _require_event(name: str, value: object) -> None:
-    if not isinstance(value, Event):
+    # A protocol is slow to ask.
+    if type(value) not in _KINDS.values() and not isinstance(value, Event):
         raise ValueError(f"{name} must hold accounting events, got {type(value).__name__}")
 
 

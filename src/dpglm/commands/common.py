@@ -8,15 +8,16 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from .. import progress
 from ..errors import DpglmError
-from ..estimators.pipeline import PrivatePipeline
-from ..estimators.stored import restored
 from ..schema import Schema
+
+if TYPE_CHECKING:
+    from ..estimators.pipeline import PrivatePipeline
 
 WRONG_INPUT, UNEXPECTED = 2, 3
 """Exit codes: what was given is wrong; anything else went wrong."""
@@ -92,6 +93,8 @@ def text_of(path: Path) -> str:
 
 def model_of(path: Path) -> PrivatePipeline:
     """The model of a file; one that was edited is refused."""
+    from ..estimators.stored import restored  # with scikit-learn, which is slow to import
+
     return restored(text_of(path))
 
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .. import strict
 from ..data.files import source_of_file
 from ..errors import NotReleased
-from ..estimators.evaluate import LOG_LOSS_CUT
-from ..estimators.evaluate import evaluate as evaluated
-from ..estimators.exports import write_onnx, write_sklearn
-from ..estimators.pipeline import PrivatePipeline
-from ..evaluation import METRICS
+from ..evaluation import LOG_LOSS_CUT, METRICS
 from ..report import page, registry_entry, statement
 from ..schema.source import EncodedSource
 from .common import (
@@ -33,6 +29,10 @@ from .common import (
     require_folder,
 )
 
+if TYPE_CHECKING:
+    from ..estimators.pipeline import PrivatePipeline
+
+# Functions import estimators when they use them, because scikit-learn is slow to import.
 _LEVEL = 0.95
 
 
@@ -60,11 +60,13 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Score a model on the private records of a file, with noise and intervals: a paid release."""
+    from ..estimators.evaluate import evaluate as evaluated
+
     with one_sentence(quiet):
         fitted = model_of(model)
         names = metric or ["r2" if fitted.schema.classes is None else "accuracy"]
-        source = source_of_file(data, columns_of(fitted.schema, target=True))
-        rows = EncodedSource(source, fitted.schema, null=False)
+        source = source_of_file(data, columns_of(fitted.schema_, target=True))
+        rows = EncodedSource(source, fitted.schema_, null=False)
         found = evaluated(
             fitted.estimator_ if stream else fitted,
             rows if stream else rows.in_memory(),
@@ -126,6 +128,8 @@ def export(
     level: Level = _LEVEL,
 ) -> None:
     """Write a model in other formats; at least one of --onnx, --sklearn, --json, --registry is needed."""
+    from ..estimators.exports import write_onnx, write_sklearn
+
     with one_sentence():
         files = [path for path in (onnx, sklearn, json, registry) if path is not None]
         if not files:

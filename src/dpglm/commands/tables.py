@@ -6,7 +6,7 @@ import csv
 import json as jsons
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,11 +14,9 @@ from .. import strict
 from ..data.files import source_of_file
 from ..data.lines import Lines
 from ..datasets import write_adult
-from ..estimators.pipeline import PrivatePipeline, make_private_pipeline
-from ..estimators.stored import ESTIMATORS, stored
 from ..report import page, statement
 from ..schema import Schema
-from ..schema.source import EncodedSource, gathered
+from ..schema.source import Held, gathered
 from .common import (
     Account,
     Data,
@@ -36,6 +34,15 @@ from .common import (
 )
 from .models import print_model
 
+if TYPE_CHECKING:
+    from ..estimators.pipeline import PrivatePipeline
+
+# Functions import estimators when they use them, because scikit-learn is slow to import.
+MODELS = (
+    "LogisticRegression", "LinearSVC", "LinearRegression", "Ridge", "Lasso", "ElasticNet", "LinearSVR",
+)  # fmt: skip
+"""Names of the estimators whose models can be stored."""
+
 schemas = typer.Typer(help="Public facts about raw columns.")
 
 SchemaFile = Annotated[Path, typer.Argument(help="TOML file that declares the columns.")]
@@ -43,7 +50,7 @@ Epsilon = Annotated[float, typer.Option(help="Privacy to be spent.")]
 Model = Annotated[
     str | None,
     typer.Option(
-        help=f"One of {', '.join(ESTIMATORS)}; by default LogisticRegression for classes, LinearRegression "
+        help=f"One of {', '.join(MODELS)}; by default LogisticRegression for classes, LinearRegression "
         "for numbers.",
         show_default=False,
     ),
@@ -109,13 +116,15 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Fit a private model to the records of a file; print its promise and its coefficients in raw units."""
+    from ..estimators.stored import stored
+
     with one_sentence(quiet):
         pipeline = _pipeline(schema, model, epsilon, delta, ledger)
         require_folder(out, "model")
         if report is not None:
             require_folder(report, "report")
         source = source_of_file(data, columns_of(pipeline.schema, target=True))
-        fitted = pipeline.fit(source if stream else EncodedSource(source, pipeline.schema).in_memory())
+        fitted = pipeline.fit(source if stream else Held(source))
         out.write_text(stored(fitted) + "\n", encoding="utf-8")
         if report is not None:
             report.write_text(page(statement(fitted)), encoding="utf-8")
@@ -159,8 +168,11 @@ def _pipeline(
 ) -> PrivatePipeline:
     declared = Schema.from_toml(text_of(schema))
     name = model or ("LinearRegression" if declared.classes is None else "LogisticRegression")
-    if name not in ESTIMATORS:
-        refuse(f"--model must be one of {', '.join(ESTIMATORS)}")
+    if name not in MODELS:
+        refuse(f"--model must be one of {', '.join(MODELS)}")
+    from ..estimators.pipeline import make_private_pipeline
+    from ..estimators.stored import ESTIMATORS
+
     return make_private_pipeline(declared, ESTIMATORS[name](epsilon, delta=delta, ledger=ledger))
 
 

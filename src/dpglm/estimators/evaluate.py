@@ -18,7 +18,7 @@ from ..curator import Curator
 from ..data import as_block
 from ..data.cluster import DaskTable, by_blocks, is_dask
 from ..data.stream import Source
-from ..evaluation import Evaluation, EvaluationPlan, Evaluator
+from ..evaluation import LOG_LOSS_CUT, Evaluation, EvaluationPlan, Evaluator
 from ..evaluation.metric import Setting
 from ..ledger import reserve, resolved
 from ..privacy import Budget, Neighbours
@@ -39,9 +39,6 @@ from .inputs import Table, numeric_table, numeric_target
 from .pipeline import PrivatePipeline
 from .streams import Codes, given_targets, source_like
 from .watched import watched
-
-LOG_LOSS_CUT = math.log(100)
-"""By default a probability below one percent counts as one percent in the log loss."""
 
 _FARTHEST = 6.0
 """Margins beyond count as this one when they are sorted into bins."""
@@ -171,11 +168,11 @@ def _read(model: Any, X: object, y: object) -> tuple[Any, Any, Vector | Codes]:
         if isinstance(X, EncodedTable):
             X, y = X
         elif is_dask(X):
-            y = by_blocks(model.schema.read_target, X)
-            X = encoded(model.schema, X, null=False)
+            y = by_blocks(model.schema_.read_target, X)
+            X = encoded(model.schema_, X, null=False)
         else:
-            rows = encoded(model.schema, X, targets=True, null=False)
-            X, y = rows, None if isinstance(rows, Source) else model.schema.read_target(X)
+            rows = encoded(model.schema_, X, targets=True, null=False)
+            X, y = rows, None if isinstance(rows, Source) else model.schema_.read_target(X)
         model = model.estimator_
     if not isinstance(model, PrivateGLM):
         raise ValueError(f"model must be an estimator of dpglm, got a {type(model).__name__}")

@@ -47,14 +47,14 @@ def write_onnx(model: PrivatePipeline, path: Path, statement: dict[str, Any]) ->
     plain = plain_model(model)
     options = {id(plain): {"zipmap": False}} if hasattr(plain, "predict_proba") else None
     kind = DoubleTensorType if is_regressor(plain) or options else FloatTensorType
-    rows = kind([None, model.schema.n_features])
+    rows = kind([None, model.schema_.n_features])
     graph = convert_sklearn(plain, initial_types=[("X", rows)], options=options)
     target = model.estimator_._fitted_problem.bounds.target
     if is_regressor(plain) and target is not None:
         _cut(onnx, graph, target)
     facts = {
-        "features": "\n".join(model.schema.features),
-        "schema": model.schema.to_toml(),
+        "features": "\n".join(model.schema_.features),
+        "schema": model.schema_.to_toml(),
         "privacy": model.privacy_.to_json(),
         "statement_digest": str(statement["digest"]),
     }

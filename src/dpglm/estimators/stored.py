@@ -13,6 +13,7 @@ from .. import strict
 from ..plan import Plan
 from ..privacy import Guarantee
 from ..schema import Schema
+from ..schema.learning import without_facts
 from ..solvers.base import Uncertainty
 from .classifiers import LogisticRegression
 from .linear import ElasticNet, Lasso, LinearRegression, Ridge
@@ -29,7 +30,8 @@ FORMAT, VERSION = "dpglm model", 2
 
 _PARAMETERS = ("epsilon", "delta", "neighbours", "fit_intercept", "C", "alpha", "l1_ratio", "penalty")
 _FIELDS = (
-    "format", "version", "estimator", "parameters", "schema", "coef", "intercept", "uncertainty", "plan",
+    "format", "version", "estimator", "parameters", "schema", "learnt", "coef", "intercept", "uncertainty",
+    "plan",
     "privacy", "digest",
 )  # fmt: skip
 
@@ -48,6 +50,7 @@ def stored(model: PrivatePipeline) -> str:
         "estimator": name,
         "parameters": strict.plain("parameters", given),
         "schema": model.schema.to_toml(),
+        "learnt": model.schema_.to_toml() if model.schema.pending else None,
         "coef": fitted._rows_of_coef().tolist(),
         "intercept": np.ravel(fitted.intercept_).tolist(),
         "uncertainty": _stored_errors(fitted._uncertainty),
@@ -67,14 +70,15 @@ def restored(text: str) -> PrivatePipeline:
         raise ValueError("this is no model of dpglm")
     if values.get("version") not in (1, VERSION):
         raise ValueError(f"this model has version {values.get('version')!r}, which this dpglm cannot read")
-    fields = set(_FIELDS) - ({"uncertainty"} if values["version"] == 1 else set())
+    fields = set(_FIELDS) - ({"learnt", "uncertainty"} if values["version"] == 1 else set())
     values = strict.mapping("model", values, fields)
     strict.require_sealed("the model", values)
     kind = ESTIMATORS[strict.one_of("estimator", values["estimator"], ESTIMATORS)]
     given = strict.mapping("parameters", values["parameters"])
     numbers = {key: value if key == "penalty" else strict.numeric(value) for key, value in given.items()}
     model = PrivatePipeline(Schema.from_toml(strict.text("schema", values["schema"])), kind(**numbers))
-    fitted: Any = model._prepared()
+    learnt = _learnt(model.schema, values.get("learnt"))
+    fitted: Any = PrivatePipeline(learnt, model.estimator)._prepared()
     plan, privacy = Plan.from_dict(values["plan"]), Guarantee.from_dict(values["privacy"])
     coef, intercept = (np.array(values[name], dtype=np.float64) for name in ("coef", "intercept"))
     width = model.schema.n_features
@@ -96,8 +100,18 @@ def restored(text: str) -> PrivatePipeline:
     else:
         fitted.coef_, fitted.intercept_ = coef, intercept
         model.classes_ = fitted.classes_ = np.unique(np.asarray(model.schema.classes))
-    model.estimator_, model.plan_, model.privacy_ = fitted, plan, privacy
+    model.schema_, model.estimator_, model.plan_, model.privacy_ = learnt, fitted, plan, privacy
     return model
+
+
+def _learnt(declared: Schema, text: object) -> Schema:
+    """The schema with what was learnt, if it differs from the declared one in nothing else."""
+    if not declared.pending and text is None:
+        return declared
+    learnt = Schema.from_toml(strict.text("learnt", text))
+    if learnt.pending or without_facts(learnt, declared) != declared:
+        raise ValueError("the model contradicts itself: what was learnt does not fit its schema")
+    return learnt
 
 
 def _stored_errors(found: tuple[Uncertainty, ...] | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -33,6 +34,10 @@ METRICS: dict[str, Metric] = {
     )
 }
 """All metrics by name."""
+
+
+LOG_LOSS_CUT = math.log(100)
+"""By default a probability below one percent counts as one percent in the log loss."""
 
 
 @dataclass(frozen=True)

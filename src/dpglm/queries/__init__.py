@@ -3,12 +3,14 @@
 from .base import Query, WorstCase
 from .by_passes import PLAIN
 from .cell_sums import CellSums
+from .column_ranges import ColumnRanges, RowNorms
 from .coordinate import CoordinateRule, CoordinateSums
 from .deviance import Deviance
 from .dual_step import DualForm, DualStep
 from .dual_vertices import DualVertices
 from .gradient import ClippedGradient
 from .intercept import InterceptSlope
+from .level_counts import LevelCounts
 from .metric_gradient import MetricGradient
 from .minimiser import Minimiser
 from .moments import Gram, Moments
@@ -39,12 +41,17 @@ QUERIES: tuple[type[Query], ...] = (
     VertexScores,
 )
 
+LEARNING: tuple[type[Query], ...] = (ColumnRanges, LevelCounts, RowNorms)
+"""Queries of raw records, by which facts of a schema are learnt before a fit."""
+
 __all__ = [
+    "LEARNING",
     "PLAIN",
     "QUERIES",
     "RULES",
     "CellSums",
     "ClippedGradient",
+    "ColumnRanges",
     "CoordinateRule",
     "CoordinateScores",
     "CoordinateSums",
@@ -54,10 +61,12 @@ __all__ = [
     "DualVertices",
     "Gram",
     "InterceptSlope",
+    "LevelCounts",
     "MetricGradient",
     "Minimiser",
     "Moments",
     "Query",
+    "RowNorms",
     "RowScale",
     "ScoreAndCurvature",
     "ScoreSums",

@@ -14,7 +14,8 @@ from .. import strict
 from ..errors import NotReleased
 from ..inference import Coefficients
 from ..mechanisms import Gaussian
-from ..plan import Plan
+from ..mechanisms.sampling import Everyone
+from ..plan import Plan, Release
 from ..privacy import StatedRelease
 
 FORMAT, STATEMENT_VERSION = "dpglm statement", 1
@@ -29,7 +30,7 @@ def statement(model: Any, level: float = 0.95) -> dict[str, Any]:
     level : float
         Probability with which an interval covers its coefficient.
     """
-    plan, privacy, schema = model.plan_, model.privacy_, model.schema
+    plan, privacy, schema = model.plan_, model.privacy_, model.schema_
     values = {
         "format": FORMAT,
         "version": STATEMENT_VERSION,
@@ -59,20 +60,28 @@ def _version() -> str:
         return "of an unknown version"
 
 
+def _counted(plan: Plan) -> list[tuple[Release, int]]:
+    """All releases, those of what was learnt first, and how many fits make each."""
+    return [
+        *((release, 1) for release in plan.learning),
+        *((release, plan.fits) for release in plan.releases),
+    ]
+
+
 def _spent(plan: Plan) -> list[float | None]:
     """Squares of mu of the releases; None for one that is not Gaussian on all records."""
     found: list[float | None] = []
-    for release in plan.releases:
-        plain = isinstance(release.mechanism, Gaussian) and release.sampling.words == "on all records"
+    for release, fits in _counted(plan):
+        plain = isinstance(release.mechanism, Gaussian) and isinstance(release.sampling, Everyone)
         priced = plain and release.mechanism.noise > 0
-        found.append(release.count * plan.fits / release.mechanism.noise**2 if priced else None)
+        found.append(release.count * fits / release.mechanism.noise**2 if priced else None)
     return found
 
 
 def _mu(plan: Plan) -> float | None:
     """The mu of a plan whose releases are all Gaussian."""
     spent = [one for one in _spent(plan) if one is not None]
-    return sum(spent) ** 0.5 if spent and len(spent) == len(plan.releases) else None
+    return sum(spent) ** 0.5 if spent and len(spent) == len(_counted(plan)) else None
 
 
 def _releases(plan: Plan) -> list[dict[str, Any]]:
@@ -81,8 +90,8 @@ def _releases(plan: Plan) -> list[dict[str, Any]]:
     total = sum(known) if known and len(known) == len(spent) else None
     return [
         {**_plain(line), "share": one / total if total and one is not None else None}
-        for release, one in zip(plan.releases, spent, strict=True)
-        for line in release.stated(plan.fits)
+        for (release, fits), one in zip(_counted(plan), spent, strict=True)
+        for line in release.stated(fits)
     ]
 
 

@@ -26,7 +26,7 @@ NARROW = 300
 PLENTY = 300.0
 """From this multiple of d^1.5 on, n mu is so large that the few passes of Newton are as good as any."""
 
-ENOUGH = 0.25
+ENOUGH = 0.05
 """Below this multiple of d^1.5, noise hides the whole Gram matrix."""
 
 
