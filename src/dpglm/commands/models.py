@@ -60,7 +60,7 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Score a model on the private records of a file, with noise and intervals: a paid release."""
-    from ..estimators.evaluate import evaluate as evaluated
+    from ..estimators.evaluating import evaluate as evaluated
 
     with one_sentence(quiet):
         fitted = model_of(model)

@@ -1,7 +1,7 @@
 """The scikit-learn skin."""
 
 from .classifiers import GLMClassifier, LogisticRegression
-from .evaluate import evaluate
+from .evaluating import evaluate
 from .linear import ElasticNet, Lasso, LinearRegression, Ridge
 from .pipeline import PrivatePipeline, make_private_pipeline
 from .regressors import GLMRegressor
