@@ -82,7 +82,7 @@ def test_without_noise_scores_are_those_of_scikit_learn(models):
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_intervals_cover_as_often_as_they_say(models, neighbours):
     """Seeds are fixed; `experiments/evaluation_coverage.py` has more tables."""
-    rng, tables = np.random.default_rng(2), 60
+    rng, tables = np.random.default_rng(2), 40
     for model, draw, names in zip(models, (labelled, measured), (CLASSES, NUMBERS), strict=True):
         truth = evaluate(model, *draw(rng, 100_000), names, epsilon=INF)
         covered = dict.fromkeys(names, 0)
@@ -96,7 +96,7 @@ def test_intervals_cover_as_often_as_they_say(models, neighbours):
                 for one in found.estimates:
                     assert one.determined and one.noise < one.standard_error
                     covered[one.metric] += one.low <= truth[one.metric].value <= one.high
-        assert min(covered.values()) >= 48, covered
+        assert min(covered.values()) >= 30, covered
 
 
 def test_noise_that_hides_a_score_is_said(models):
@@ -213,8 +213,8 @@ def test_audits_of_all_metrics_stay_below_the_claim_and_replay_to_the_same_score
     budget = Budget(1.0, 0.01)
     targets = {f"{t.case.solver.metric} {t.neighbours} {t.subject}": t for t in evaluation_targets(budget)}
     assert len(targets) == 2 * len(METRICS) + 2
-    for name, target in targets.items():
-        report = examine(target, 6, 0.999, random_state=1)
+    for name, target in [*targets.items()][::2]:  # each metric once, and a stream
+        report = examine(target, 4, 0.999, random_state=1)
         assert not report.violated, name
 
 
@@ -222,4 +222,4 @@ def test_an_audit_refutes_a_score_that_states_too_little(monkeypatch):
     monkeypatch.setattr(ScoreSums, "sensitivity", lambda *_: 0.5)
     target = TranscriptTarget.of(_case("accuracy"), Budget(1.0, 0.01), Neighbours.REPLACE_ONE)
     assert isinstance(target.plan, EvaluationPlan) and isinstance(target.case.solver, Scored)
-    assert examine(target, 200, 0.99, random_state=1).violated
+    assert examine(target, 120, 0.99, random_state=1).violated

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from .schema import Schema
 
 
+_ROWS = BLOCK_ROWS // 4
+"""Raw records that are encoded at once: while they are, a block takes several times its own memory."""
+
+
 class EncodedTable(NamedTuple):
     """The encoded rows and the targets of a table, in memory."""
 
@@ -110,7 +114,7 @@ class EncodedSource(Source):
         source = self.source
         if isinstance(source, Columnar):
             names = [name for name in self.schema.used if self.has_targets or name != self.schema.target]
-            for batch in guarded(lambda: source.batches(names, BLOCK_ROWS)):
+            for batch in guarded(lambda: source.batches(names, _ROWS)):
                 if batch.num_rows:
                     yield batch
             return
