@@ -31,7 +31,7 @@ docs: .venv/.docs
 	$(RUN) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 clean:
-	rm -rf .venv .venv-oldest docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .venv-oldest adult-demo docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUN):

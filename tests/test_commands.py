@@ -1,20 +1,25 @@
 """The way from a file to predictions in the shell."""
 
 import json
+import os
+import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pandas as pd
 import pytest
+import skops.io
+import yaml
 from typer.testing import CliRunner
 
 from dpglm import Ledger
 from dpglm.cli import app
 from dpglm.commands import tables
-from dpglm.estimators.stored import ESTIMATORS
+from dpglm.estimators.stored import ESTIMATORS, restored, stored
 from dpglm.schema import Schema
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,6 +31,9 @@ job = { type = "category", levels = ["clerk", "nurse"] }
 home = { type = "target", classes = ["owned", "rented"] }
 """
 MARK = "8675309"
+COMMAND = re.compile(
+    r"^dpglm (?:audit|evaluate|example|export|fit|ledger|plan|predict|report|schema|show)\b.*", re.M
+)
 
 
 @pytest.fixture
@@ -60,10 +68,8 @@ def test_from_a_file_to_predictions(folder):
     values = json.loads(run("predict", "model.json", "data.csv", "--json").stdout)
     assert len(values) == 2_000 and set(values[0]) == {"prediction"}
     stated = json.loads(run("fit", "data.csv", "schema.toml", "--out", "m.json", "--json").stdout)
-    assert stated["privacy"]["epsilon"] <= 1 and set(stated["fits"][0]["coefficients"]) >= {
-        "age",
-        "job=clerk",
-    }
+    names = {row["name"] for row in stated["fits"][0]["coefficients"]}
+    assert stated["privacy"]["epsilon"] <= 1 and names >= {"age", "job=clerk", "intercept"}
 
 
 def test_a_fit_is_paid_for_by_an_account_until_its_budget_is_spent(folder):
@@ -75,6 +81,120 @@ def test_a_fit_is_paid_for_by_an_account_until_its_budget_is_spent(folder):
     (folder / "m.json").unlink()
     refused = run(*fit, code=2)
     assert "Error: " in refused.stderr and "left" in refused.stderr and not (folder / "m.json").exists()
+
+
+def test_scores_are_paid_for_and_have_intervals(folder):
+    run("fit", "data.csv", "schema.toml", "--epsilon", 1, "--out", "model.json")
+    url = f"sqlite:///{folder / 'budget.db'}"
+    Ledger(url).create("homes", epsilon=2.0, delta=1e-6)
+    score = (
+        "evaluate",
+        "model.json",
+        "data.csv",
+        "--epsilon",
+        2.0,
+        "--delta",
+        1e-8,
+        "--ledger",
+        f"{url}#homes",
+    )
+    told = run(*score, "--metric", "accuracy", "--metric", "auc").stdout
+    assert "accuracy" in told and "95 % interval" in told and "homes" in told and "epsilon" in told
+    assert "left" in run(*score, code=2).stderr
+    streamed = json.loads(
+        run("evaluate", "model.json", "data.parquet", "--epsilon", 50, "--stream", "--json").stdout
+    )
+    (one,) = streamed["scores"]
+    assert one["metric"] == "accuracy" and 0.9 < one["low"] <= one["value"] <= one["high"] <= 1
+    assert "r2 needs" in run(
+        "evaluate", "model.json", "data.csv", "--epsilon", 1, "--metric", "r2", code=2
+    ).stderr  # fmt: skip
+
+
+def test_a_model_is_shown_reported_and_exported(folder):
+    told = run(
+        "fit", "data.csv", "schema.toml", "--out", "model.json", "--report", "r.html", "--quiet"
+    ).stdout
+    assert "the report in r.html" in told
+    assert run("show", "model.json").stdout.strip() == told.split("\n\nThe model is in")[0].strip()
+    stated = json.loads(run("show", "model.json", "--json").stdout)
+    assert stated["format"] == "dpglm statement" and stated["version"] == 1 and 0 < stated["mu"] < 1
+    assert sum(line["share"] for line in stated["releases"]) == pytest.approx(1)
+    run("report", "model.json", "--out", "again.html")
+    page = (folder / "r.html").read_text()
+    assert page == (folder / "again.html").read_text() and "<script" not in page and "http" not in page
+    for part in (stated["digest"], "What is not covered", "job=nurse", "gradient", "share of the price"):
+        assert part in page
+    run("export", "model.json", "--json", "s.json", "--registry", "entry.yaml")
+    assert json.loads((folder / "s.json").read_text()) == stated
+    entry = yaml.safe_load((folder / "entry.yaml").read_text())
+    loss = entry["deployment"]["privacy_loss"]["privacy_parameters"]
+    assert loss["epsilon"] == stated["privacy"]["epsilon"] and loss["delta"] == stated["privacy"]["delta"]
+    assert entry["deployment"]["product"]["data_curators"] == ["TODO"]
+    assert "say what to write" in run("export", "model.json", code=2).stderr
+    assert "no folder 'no'" in run("export", "model.json", "--json", "no/s.json", code=2).stderr
+
+
+@pytest.mark.parametrize("kind", ["LogisticRegression", "LinearSVC", "Ridge", "three"])
+def test_exports_predict_what_the_model_predicts(folder, kind):
+    raw = pd.read_csv("data.csv")
+    target = '"target", low = 0, high = 1' if kind == "Ridge" else '"target", classes = ["owned", "rented"]'
+    if kind == "three":
+        raw.loc[raw.age > 75, "home"] = "shared"
+        target = '"target", classes = ["owned", "rented", "shared"]'
+    elif kind == "Ridge":
+        raw["home"] = (raw.age > 50).astype(float)
+    raw.to_csv("data.csv", index=False)
+    (folder / "schema.toml").write_text(SCHEMA.splitlines()[1] + "\n" + "\n".join(
+        [*SCHEMA.splitlines()[2:4], f"home = {{ type = {target} }}"]
+    ))  # fmt: skip
+    model = [] if kind == "three" else ["--model", kind]
+    run("fit", "data.csv", "schema.toml", "--out", "m.json", "--epsilon", 4, *model)
+    run("export", "m.json", "--onnx", "m.onnx", "--sklearn", "m.skops")
+    fitted = restored((folder / "m.json").read_text())
+    rows = fitted.schema.encode(raw)
+    rows = rows.toarray() if hasattr(rows, "toarray") else rows
+    session = onnxruntime.InferenceSession("m.onnx")
+    found = session.run(None, {"X": rows.astype(np.float32 if kind == "LinearSVC" else float)})
+    expected = fitted.predict(raw)
+    assert "privacy" in session.get_modelmeta().custom_metadata_map
+    plain = skops.io.load("m.skops")
+    assert type(plain).__module__.startswith("sklearn")
+    if kind == "Ridge":
+        assert np.allclose(found[0].ravel(), expected, atol=1e-9)
+        assert np.allclose(np.clip(plain.predict(rows), 0, 1), expected, atol=1e-12)
+        assert expected.max() == 1.0  # the range cuts some
+    else:
+        assert (found[0] == expected).mean() == 1.0 and (plain.predict(rows) == expected).all()
+    if kind == "LogisticRegression":
+        assert np.allclose(found[1], fitted.predict_proba(raw), atol=1e-6)
+
+
+def test_intervals_survive_in_a_file(folder):
+    (folder / "s.toml").write_text(
+        '[columns]\nage = { type = "number", low = 18, high = 90 }\n'
+        'rent = { type = "target", low = 0, high = 9 }\n'
+    )
+    rng = np.random.default_rng(0)
+    age = rng.uniform(18, 90, 20_000)
+    pd.DataFrame({"age": age, "rent": age / 12 + rng.normal(0, 0.3, 20_000)}).to_csv("rent.csv", index=False)
+    told = run("fit", "rent.csv", "s.toml", "--out", "m.json", "--epsilon", 2, "--report", "r.html").stdout
+    assert "std err" in told and run("show", "m.json").stdout.strip() in told
+    again = restored((folder / "m.json").read_text())
+    assert again.summary().determined and stored(again) == (folder / "m.json").read_text().strip()
+    (fit,) = json.loads(run("show", "m.json", "--json").stdout)["fits"]
+    assert fit["coefficients"][0]["low"] < 1 / 12 < fit["coefficients"][0]["high"]
+    assert "95 % intervals count sampling and noise" in (folder / "r.html").read_text()
+
+
+def test_the_shell_completes_commands():
+    words = {"_DPGLM_COMPLETE": "complete_bash", "COMP_WORDS": "dpglm ev", "COMP_CWORD": "1"}
+    command = [sys.executable, "-m", "dpglm"]
+    code = "import sys; from dpglm.cli import app; sys.argv = ['dpglm']; app(prog_name='dpglm')"
+    told = subprocess.run(
+        [command[0], "-c", code], env=os.environ | words, capture_output=True, text=True, check=False
+    )
+    assert told.stdout.split() == ["evaluate"]
 
 
 def test_a_plan_needs_no_data(folder):
@@ -120,22 +240,62 @@ def test_errors_are_one_sentence_that_names_the_fact_and_no_value(arguments, err
     assert result.stderr.count("Error: ") == 1 and "Traceback" not in result.output
 
 
-def test_the_commands_of_the_page_on_schemas_run(tmp_path, monkeypatch):
-    page = (ROOT / "docs" / "schema.md").read_text(encoding="utf-8")
+PAGES = [
+    "README.md",
+    "docs/audit.md",
+    "docs/commands.md",
+    "docs/evaluation.md",
+    "docs/ledger.md",
+    "docs/schema.md",
+]
+
+
+def test_these_are_all_pages_with_commands():
+    found = [
+        path for path in (ROOT / "docs").rglob("*.md") if COMMAND.search(path.read_text(encoding="utf-8"))
+    ]
+    assert sorted(PAGES) == ["README.md", *sorted(str(path.relative_to(ROOT)) for path in found)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch):
+    """In their order, in a temporary folder, with what the page presupposes; audits with few runs."""
     monkeypatch.chdir(tmp_path)
-    namespace = {}
-    exec(page.split("```python\n")[1].split("```")[0], namespace)
-    namespace["table"].to_csv("data.csv", index=False)
-    (tmp_path / "schema.toml").write_text(namespace["schema"].to_toml())
-    commands = page.split("```console\n")[1].split("```")[0].splitlines()
-    assert len(commands) == 4
-    for command in commands:
-        run(*shlex.split(command)[1:])
-    assert (tmp_path / "predictions.csv").stat().st_size > 20_000
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if page == "docs/schema.md":
+        namespace = {}
+        exec(text.split("```python\n")[1].split("```")[0], namespace)
+        namespace["table"].to_csv("data.csv", index=False)
+        (tmp_path / "schema.toml").write_text(namespace["schema"].to_toml())
+    (tmp_path / "mymodels.py").write_text(
+        "from dpglm import LogisticRegression\nmodel = LogisticRegression(classes=[-1, 1])\n"
+    )
+    head = ""
+    for command in COMMAND.findall(text):
+        words = shlex.split(re.sub(r"\s+# .*|\s+#$", "", command.replace("HASH", head)))[1:]
+        if words == ["audit"]:
+            words += ["Laplace"]  # all of them are audited in tests/audit
+        if words[0] == "audit":
+            words += ["--runs", "4", "--quiet"]
+        told = run(*words).stdout
+        if words[:2] == ["ledger", "show"]:
+            head = told.split("head: ")[1].split()[0]
+    if page == "docs/commands.md":
+        for name in (
+            "report.html",
+            "again.html",
+            "model.onnx",
+            "model.skops",
+            "statement.json",
+            "entry.yaml",
+        ):
+            assert (tmp_path / name).stat().st_size > 500, name
+    if "--out predictions.csv" in text:
+        assert (tmp_path / "predictions.csv").stat().st_size > 20_000
 
 
 def test_the_schema_of_adult_has_fewer_than_twenty_lines_and_reads_its_records():
-    text = (ROOT / "examples" / "adult.toml").read_text(encoding="utf-8")
+    text = (ROOT / "src" / "dpglm" / "datasets" / "adult.toml").read_text(encoding="utf-8")
     assert len(text.splitlines()) < 20
     schema = Schema.from_toml(text)
     line = "39,?,77516,Bachelors,13,Never-married,Sales,Husband,White,Male,2174,0,40,Cuba,<=50K"

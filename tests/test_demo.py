@@ -1,13 +1,15 @@
 from dpglm import demo
 
 
-def test_the_demo_shows_the_promise_the_model_and_a_picture(tmp_path, capsys, monkeypatch):
+def test_the_demo_goes_the_whole_way(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(demo, "EPSILONS", (0.1, 1.0))
-    demo.main(["--runs", "1", "--out", str(tmp_path / "picture.png")])
+    demo.main(["--runs", "1", "--out", str(tmp_path / "demo")])
     shown = capsys.readouterr().out
-    assert (
-        "epsilon = 1, delta" in shown
-        and any(name in shown for name in ("marital status", "education", "capital gain", "relationship"))
-        and "always the larger class  76.38%" in shown
-    )
-    assert (tmp_path / "picture.png").stat().st_size > 10_000
+    for part in (
+        "epsilon = 1, delta", "capital_gain", "passes", "account census", "std err", "95 % interval",
+        "always the larger class  76.38%", "marital_status=Married-civ-spouse", "evaluate",
+    ):  # fmt: skip
+        assert part in shown, part
+    assert (tmp_path / "demo" / "privacy_accuracy.png").stat().st_size > 10_000
+    page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    assert "What is not covered" in page and "capital_gain" in page

@@ -44,6 +44,7 @@ def run(tmp_path, monkeypatch):
         ("claims.py", ["--quick"], "epsilon 1 explains"),
         ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
         ("defaults.py", ["--quick", "--out", "."], "| small linear | drawn | 1,600 x 5 |"),
+        ("evaluation_coverage.py", ["--quick"], "| 1,000 | replace-one | 2 | accuracy |"),
         ("gcd_defaults.py", ["--seeds", "1"], "| logistic |"),
         ("gcd_share.py", ["--quick"], "|"),
         ("fw_accuracy.py", ["--quick", "--out", "."], "| tiny | Frank-Wolfe, radius 20 | 1 |"),

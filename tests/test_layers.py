@@ -13,9 +13,9 @@ SRC = Path(__file__).resolve().parents[1] / "src"
 FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.rglob("*.py"))
 
 CORE = {
-    "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "inference",
-    "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy", "problem", "progress",
-    "queries", "schema", "solvers", "strict", "tables", "threads",
+    "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "evaluation",
+    "inference", "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy", "problem",
+    "progress", "queries", "report", "schema", "scores", "solvers", "strict", "tables", "threads",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators"}
 ROOT = "dpglm"  # the names that the package itself exports
@@ -40,10 +40,17 @@ MAY_IMPORT = {
     "inference": {"display", "privacy"},
     "kernels": set(),
     "tables": {"kernels"},
-    "data": {"bounds", "entries", "kernels", "losses", "progress", "tables", "threads"},
-    "queries": {"bounds", "data", "kernels", "losses", "mechanisms", "penalties", "privacy", "tables"},
+    "data": {"bounds", "entries", "kernels", "losses", "progress", "scores", "tables", "threads"},
+    "queries": {
+        "bounds", "data", "kernels", "losses", "mechanisms", "penalties", "privacy", "scores", "tables",
+    },
     "mechanisms": {"accounting", "kernels", "privacy", "threads"},
     "schema": {"bounds", "data"},
+    "report": {"display", "inference", "mechanisms", "plan", "privacy"},
+    "scores": {"losses"},
+    "evaluation": {
+        "curator", "display", "inference", "losses", "mechanisms", "plan", "privacy", "queries", "scores",
+    },
     "problem": {"losses", "penalties", "bounds"},
     "plan": {"mechanisms", "accounting", "privacy", "display"},
     "curator": {"data", "queries", "mechanisms", "accounting", "privacy", "progress"},
@@ -58,7 +65,7 @@ MAY_IMPORT = {
     "commands": SKIN,
     "cli": SKIN | {"audit", "commands", ROOT},
     "__main__": {"cli"},
-    "demo": SKIN | {ROOT},
+    "demo": SKIN | {"cli", ROOT},
     ROOT: SKIN,
 }  # fmt: skip
 
@@ -73,6 +80,9 @@ LIBRARIES = {
     "pyarrow": lambda path: path.as_posix() in {"dpglm/data/arrow.py", "dpglm/data/arrow_stream.py"},
     "polars": lambda path: path.as_posix() == "dpglm/data/lazy_frame.py",
     "duckdb": lambda path: path.as_posix() == "dpglm/data/arrow_stream.py",
+    "onnx": lambda path: path.as_posix() == "dpglm/estimators/exports.py",
+    "skl2onnx": lambda path: path.as_posix() == "dpglm/estimators/exports.py",
+    "skops": lambda path: path.as_posix() == "dpglm/estimators/exports.py",
     "sqlalchemy": lambda path: path.as_posix() == "dpglm/ledger/storage.py",
 }
 LIBRARIES_AT_MODULE_LEVEL = {
@@ -82,6 +92,9 @@ LIBRARIES_AT_MODULE_LEVEL = {
     "pyarrow": lambda path: False,
     "polars": lambda path: False,
     "duckdb": lambda path: False,
+    "onnx": lambda path: False,
+    "skl2onnx": lambda path: False,
+    "skops": lambda path: False,
 }
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         QuantileRegressor,
         Ridge,
         TweedieRegressor,
+        evaluate,
         make_private_pipeline,
     )
 else:
@@ -50,5 +51,5 @@ __all__ = [
     "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "GammaRegressor",
     "Guarantee", "HuberRegressor", "Lasso", "Ledger", "LinearRegression", "LinearSVC", "LinearSVR",
     "LogisticRegression", "NegativeBinomialRegressor", "Neighbours", "PoissonRegressor", "QuantileRegressor",
-    "Ridge", "Schema", "Stream", "TweedieRegressor", "make_private_pipeline",
+    "Ridge", "Schema", "Stream", "TweedieRegressor", "evaluate", "make_private_pipeline",
 ]  # fmt: skip

@@ -14,15 +14,19 @@ try:
 except ModuleNotFoundError:
     raise SystemExit("The command line needs typer and rich: pip install 'dpglm[cli]'") from None
 
-from .commands import tables
+from .commands import models, tables
 from .ledger.commands import app as ledger
 
 if TYPE_CHECKING:
     from .audit import Report
 
-app = typer.Typer(add_completion=False, help="Differentially private generalized linear models.")
+# A traceback must not show variables: they hold records.
+app = typer.Typer(
+    pretty_exceptions_show_locals=False, help="Differentially private generalized linear models."
+)
 app.add_typer(ledger, name="ledger")
 tables.add_to(app)
+models.add_to(app)
 
 _WIDE = 180
 

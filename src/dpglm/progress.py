@@ -64,6 +64,7 @@ class Work:
             self._display.close()
 
 
+_WANTED: ContextVar[bool] = ContextVar("wanted", default=False)
 _CURRENT: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
@@ -78,6 +79,21 @@ def shown(title: str, unit: Unit, total: int, exact: bool = True) -> Iterator[No
     finally:
         _CURRENT.reset(token)
         work.end(done)
+
+
+@contextmanager
+def wanted() -> Iterator[None]:
+    """Show the progress of all fits inside, whether or not they were asked to."""
+    token = _WANTED.set(True)
+    try:
+        yield
+    finally:
+        _WANTED.reset(token)
+
+
+def is_wanted() -> bool:
+    """Whether progress is to be shown although a fit was not asked to."""
+    return _WANTED.get()
 
 
 def passed() -> None:

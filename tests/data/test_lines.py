@@ -30,6 +30,13 @@ def encoded(path):
     return (rows.toarray() if sp.issparse(rows) else rows), target
 
 
+def test_a_file_with_other_ends_of_lines_has_no_header_and_is_not_quoted(tmp_path):
+    path = written(tmp_path, "y,age,job,more\r1,50,8675309,7\r")
+    with pytest.raises(UnreadableFile, match="no first line that names its columns") as refused:
+        encoded(path)
+    assert "8675309" not in str(refused.value)
+
+
 def test_a_line_that_cannot_be_read_is_a_null_record_and_others_stay(tmp_path):
     lines = [
         "y,age,job",

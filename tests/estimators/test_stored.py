@@ -64,7 +64,7 @@ def test_what_was_edited_or_is_no_model_is_refused(text):
     wider = Schema({**FEATURES, "y": Target(0, 2)})
     cases = {
         "no model of dpglm": ["", "{", "[]", "{}", "[" * 100_000, edited(text, format="other")],
-        "version 2": [edited(text, version=2)],
+        "version 3": [edited(text, version=3)],
         "was edited": [edited(text, coef=[[0.0, 0.0, 0.0, 0.0]])],
         "must have the keys": [edited(text, more=1)],
         "estimator must be one of": [sealed(text, estimator="os.system")],

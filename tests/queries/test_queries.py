@@ -8,6 +8,18 @@ from dpglm.bounds import Coordinates
 from dpglm.data import as_data
 from dpglm.losses import LOSSES, LogCosh, Logistic, Multinomial, Squared
 from dpglm.penalties import L2
+from dpglm.scores import (
+    AbsoluteError,
+    Accuracy,
+    ClassesByMargin,
+    DeterminationInfluence,
+    LogLoss,
+    PublicModel,
+    RankInfluence,
+    Reliability,
+    SquaredError,
+    TargetValue,
+)
 from dpglm.testing import check_query
 
 COUNTS = Bounds(row_norm=1.0, target=(0, 1))
@@ -74,6 +86,27 @@ def score_and_curvature(loss, constant):
     return queries.ScoreAndCurvature(loss, coordinates, 1.7, weight, 4)
 
 
+def judging():
+    """A public model that is sure of itself, whatever the order of the features."""
+    return PublicModel(np.full((1, 4), 1e3), np.zeros(1))
+
+
+def score_sums(score):
+    """With the weights that are right for both relations."""
+    return queries.ScoreSums(score, judging(), 4, 0.5, 1.0)
+
+
+SCORES = (
+    Accuracy(),
+    LogLoss(4.0),
+    SquaredError(Squared(), (-1.0, 1.0)),
+    AbsoluteError(Squared(), (-1.0, 1.0)),
+    TargetValue((-1.0, 1.0)),
+    DeterminationInfluence(SquaredError(Squared(), (-1.0, 1.0)), 0.001, 0.5, 0.0),
+    RankInfluence(ClassesByMargin(0.0, 4, 2.0), np.array([[0.0, 0.1, 0.2, 0.5], [-0.3, 0.0, 0.1, 0.2]])),
+)
+
+
 CASES = [
     (query, REALS if loss.kind != "count" else COUNTS, constant)
     for loss in (cls() for cls in LOSSES)
@@ -103,6 +136,9 @@ CASES = [
     (queries.DualVertices(minimiser(Logistic(), 0.0), 0.3), REALS, 0.0),
     (queries.DualVertices(minimiser(Squared(), 0.0), 2.0), REALS, 0.0),
     *((gram(constant), REALS, constant) for constant in (0.0, 1.0)),
+    *((score_sums(score), REALS, 0.0) for score in SCORES),
+    (queries.CellSums(ClassesByMargin(0.0, 4, 2.0), judging(), 4, 1.0), REALS, 0.0),
+    (queries.CellSums(Reliability(1.1, 10), judging(), 4, 0.5), REALS, 0.0),
     (row_scale(None), REALS, 1.0),
     (row_scale(Coordinates(np.zeros(4), np.ones(4), False)), REALS, 0.0),
     *(

@@ -20,7 +20,7 @@ from dpglm.schema import Boolean, Category, Date, Drop, Hashed, Number, Ordinal,
 from dpglm.schema.source import EncodedSource
 from dpglm.schema.toml import KINDS
 
-from . import fuzzing
+from . import fuzzed_files, fuzzing
 from .raw_tables import SCHEMA, containers, frame
 
 INCOME = Schema(
@@ -562,6 +562,10 @@ def test_a_changed_cell_changes_its_own_record_and_nothing_is_raised():
 
 def test_a_changed_line_changes_its_own_record_and_nothing_is_quoted(tmp_path):
     assert fuzzing.files(3_000, tmp_path) == []
+
+
+def test_commands_on_random_files_neither_crash_nor_quote_them():
+    assert sum(fuzzed_files.run(60).values()) == 60
 
 
 def test_the_schema_states_who_uses_how_much_of_the_radius():

@@ -1,4 +1,4 @@
-"""The audit of dpglm itself: every mechanism and solver that is registered, and what schemas learn."""
+"""The audit of dpglm itself: all registered mechanisms and solvers, evaluations, and what schemas learn."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from ..privacy import Budget, Neighbours
 from ..solvers import SOLVERS, AnySolver
 from .auditor import audit_probabilities, examine
 from .claim import Claim
+from .evaluations import NAME as EVALUATION
+from .evaluations import evaluation_targets
 from .findings import Report
 from .holdings import on_a_stream
 from .learning import NAME as LEARNING
@@ -29,7 +31,7 @@ def audit_registry(
     random_state: int | None = None,
     progress: bool = False,
 ) -> Report:
-    """Audit every mechanism and every solver of dpglm at its own worst cases, and what schemas learn.
+    """Audit every mechanism, solver and metric of dpglm at its own worst cases, and what schemas learn.
 
     What a schema leaves to be learnt is audited on raw tables, in a tenth of the runs.
 
@@ -39,7 +41,8 @@ def audit_registry(
     Parameters
     ----------
     names : collection of str, optional
-        Only these: names of solvers as in ``solver=...``, names of mechanisms, "learning".
+        Only these: names of solvers as in ``solver=...``, names of mechanisms, "learning", and "evaluation"
+        for all metrics.
     epsilon, delta : float
         The budget that each is calibrated to.
     runs : int
@@ -51,7 +54,7 @@ def audit_registry(
     progress : bool
         Show progress bars.
     """
-    known = [*(mechanism.name for mechanism in MECHANISMS), LEARNING, *SOLVERS]
+    known = [*(mechanism.name for mechanism in MECHANISMS), LEARNING, *SOLVERS, EVALUATION]
     unknown = set(names or ()) - set(known)
     if unknown:
         raise ValueError(f"nothing is called {sorted(unknown)}: known are {known}")
@@ -71,6 +74,9 @@ def audit_registry(
                 report += examine(target, runs, confidence, random_state, progress)
             for target in stream_targets(solver, budget):
                 report += examine(target, max(runs // 10, 4), confidence, random_state, progress)
+    if names is None or EVALUATION in names:
+        for target in evaluation_targets(budget):
+            report += examine(target, runs, confidence, random_state, progress)
     return report
 
 

@@ -30,6 +30,9 @@ LONGEST = 1 << 20
 _MARKS = '"\r\x00\ufeff'
 """Quotes, and what a reader might take for the end of a line, of a text, or for the order of bytes."""
 
+_CONTROL = "\r\n\x00\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+"""What ends lines elsewhere, or texts: no name of a column has it."""
+
 _ROWS = 1 << 15
 
 
@@ -134,7 +137,8 @@ class CsvFile(Lines):
     def names(self) -> list[str]:
         header = next(self.lines(), None)
         found = self._split(header) if header and not header.isspace() else None
-        if found is None:
+        # A return inside of the line is the end of another kind of line: records follow it.
+        if found is None or any(mark in name for name in found for mark in _CONTROL):
             raise UnreadableFile(f"the file {self.path.name!r} has no first line that names its columns")
         return [name.strip() for name in found]
 

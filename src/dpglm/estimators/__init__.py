@@ -1,6 +1,7 @@
 """The scikit-learn skin."""
 
 from .classifiers import GLMClassifier, LogisticRegression
+from .evaluating import evaluate
 from .families import (
     GammaRegressor,
     HuberRegressor,
@@ -18,6 +19,6 @@ from .svm import LinearSVC, LinearSVR
 __all__ = [
     "BoundsScaler", "ElasticNet", "GLMClassifier", "GLMRegressor", "GammaRegressor", "HuberRegressor",
     "Lasso", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "NegativeBinomialRegressor",
-    "PoissonRegressor", "PrivatePipeline", "QuantileRegressor", "Ridge", "TweedieRegressor",
+    "PoissonRegressor", "PrivatePipeline", "QuantileRegressor", "Ridge", "TweedieRegressor", "evaluate",
     "make_private_pipeline",
 ]  # fmt: skip

@@ -243,18 +243,13 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         n, p = X.shape
         resident = X.resident if isinstance(X, Unlearnt) else not isinstance(X, Source) or X.is_stored
         problem, solver, plan = self._prepared(n, p, len(targets), resident)
-        if plan.budget.private and plan.budget.delta > 1 / n:
-            warnings.warn(
-                f"delta = {plan.budget.delta:g} exceeds 1/n: such a promise may release whole records",
-                PrivacyWarning,
-                stacklevel=3,
-            )
+        warn_of_delta(plan)
         if plan.warning is not None:
             warnings.warn(plan.warning, PrivacyWarning, stacklevel=3)
         if self.verbose:
             print(plan)
         _warn_of_strong_l1(problem, p)
-        randomness = _randomness(self.random_state)
+        randomness = randomness_of(self.random_state)
         spent: Counter[Event] = Counter()
         results = []
         # A warning about a number would reveal something about a record.
@@ -271,31 +266,12 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             if isinstance(table, Unlearnt):
                 table, codes, logged = self._learnt(plan, table, codes, randomness)
                 spent += logged
-            records: Summed
-            if isinstance(table, Source):
-                codes_of_block: Codes = codes if callable(codes) else np.asarray
-                if is_beside:
-                    codes_of_block = CodesBeside(codes_of_block, folded)
-                reader = BlockReader(p, codes_of_block)
-                if isinstance(table, DaskTable):
-                    reader(*table.example)  # refuses types that hold no numbers, before a record is read
-                source = table if callable(codes) else Paired(table, codes)
-                if held.has_more:
-                    source = Joined(table, held if callable(codes) else held._replace(target=codes))
-                records = records_of(source, reader, problem.bounds, problem.constant(p), problem.loss)
-            else:
-                values = cast(Vector, codes)
-                if is_beside:
-                    values = numbers_beside(held._replace(target=values), np.asarray, folded)
-                records = as_data(table, values, problem.bounds, problem.constant(p))
+            records = records_in(table, codes, problem, held=held, is_beside=is_beside, folded=folded)
             for target in targets:
                 curator = self._curator(records.with_target(target), plan.neighbours, randomness)
                 results.append(solver.run(plan, problem, curator))
                 spent += curator.spent
-        if plan.budget.private and spent != plan.price:
-            raise PlanMismatch(
-                f"{type(self).__name__} released something other than its plan: the fit is refused"
-            )
+        require_kept(type(self).__name__, plan, spent)
         if paid is not None:
             paid.commit()
             public = public | {"ledger": paid.words}
@@ -314,7 +290,12 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             del self.gap_
         self.plan_ = plan
         trusted = {"trusted": records.trusted} if records.trusted else {}
-        self.privacy_ = _guarantee(plan, problem, randomness, public | trusted)
+        stated = {
+            "bounds": str(problem.bounds),
+            "loss": repr(problem.loss),
+            "penalty": repr(problem.penalty),
+        }
+        self.privacy_ = guarantee_of(plan, randomness, {**stated, **public, **trusted})
         return results
 
     def _learnt(
@@ -448,6 +429,35 @@ def _offsets(several: Several, count: int) -> Vector:
     return values[:, 2:]
 
 
+def records_in(
+    table: Stored | Source, codes: Vector | Codes, problem: Problem, constant: float | None = None, *,
+    held: Several = _ALONE, is_beside: bool = False, folded: Bounds | None = None,
+) -> Summed:  # fmt: skip
+    """The records of a table, or of a source that is read in every pass, inside of the problem's bounds.
+
+    The constant feature is that of the problem unless another one is given. ``held`` are the arrays that
+    stand beside the targets, ``is_beside`` says whether records have weights or offsets, and ``folded`` is as
+    in `numbers_beside`.
+    """
+    p = table.shape[1]
+    constant = problem.constant(p) if constant is None else constant
+    if not isinstance(table, Source):
+        values = cast(Vector, codes)
+        if is_beside:
+            values = numbers_beside(held._replace(target=values), np.asarray, folded)
+        return as_data(table, values, problem.bounds, constant)
+    codes_of_block: Codes = codes if callable(codes) else np.asarray
+    if is_beside:
+        codes_of_block = CodesBeside(codes_of_block, folded)
+    reader = BlockReader(p, codes_of_block)
+    if isinstance(table, DaskTable):
+        reader(*table.example)  # refuses types that hold no numbers, before a record is read
+    source = table if callable(codes) else Paired(table, codes)
+    if held.has_more:
+        source = Joined(table, held if callable(codes) else held._replace(target=codes))
+    return records_of(source, reader, problem.bounds, constant, problem.loss)
+
+
 def _in_memory(source: Source) -> Table | Source:
     """The table of a source that can be had as one; the source itself if it cannot."""
     whole = source.resident()
@@ -515,16 +525,13 @@ def _strongest_l1(problem: Problem, n_features: int) -> float:
     return slope * float(problem.bounds.features(n_features).max())
 
 
-def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dict[str, str]) -> Guarantee:
-    """The promise of a fit that kept to its plan."""
+def guarantee_of(plan: Plan, randomness: Randomness, public: dict[str, object]) -> Guarantee:
+    """The promise of what kept to its plan."""
     facts = {
         "n": plan.n_records,
         "p": plan.n_features,
-        "bounds": str(problem.bounds),
-        "loss": repr(problem.loss),
-        "penalty": repr(problem.penalty),
-        "plan": f"{plan.solver} with {plan.settings_in_words}",
         **public,
+        "plan": f"{plan.solver} with {plan.settings_in_words}",
     }
     releases = [line for release in plan.learning for line in release.stated(1)]
     releases += [line for release in plan.releases for line in release.stated(plan.fits)]
@@ -542,7 +549,24 @@ def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dic
     )
 
 
-def _randomness(random_state: object) -> Randomness:
+def require_kept(who: str, plan: Plan, spent: Counter[Event]) -> None:
+    """Refuse what released something other than its plan."""
+    if plan.budget.private and spent != plan.price:
+        raise PlanMismatch(f"{who} released something other than its plan: the fit is refused")
+
+
+def warn_of_delta(plan: Plan) -> None:
+    """Warn of a delta that is no promise to each record."""
+    if plan.budget.private and plan.budget.delta > 1 / plan.n_records:
+        warnings.warn(
+            f"delta = {plan.budget.delta:g} exceeds 1/n: such a promise may release whole records",
+            PrivacyWarning,
+            stacklevel=4,
+        )
+
+
+def randomness_of(random_state: object) -> Randomness:
+    """Where noise comes from; with a seed it is predictable, which a warning says."""
     if random_state is None:
         return Randomness()
     if isinstance(random_state, np.random.RandomState):

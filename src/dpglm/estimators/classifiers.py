@@ -125,7 +125,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
             )
         else:
             classes = self._label_set(declared)
-            codes = partial(_codes, classes)
+            codes = partial(codes_among, classes)
         if offset is not None and len(classes) > 2:
             raise ValueError("an offset is for two classes: with more, it would be that of each of them")
         self._outputs = self._outputs_for(len(classes))
@@ -195,7 +195,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
     def score(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Share of the rows whose label is predicted; not private. Labels of no class count as wrong."""
         check_is_fitted(self)
-        table, codes = self._read_again(X, y, partial(_codes, self.classes_))
+        table, codes = self._read_again(X, y, partial(codes_among, self.classes_))
         predicted = codes_of(in_memory(self.predict(table)), self.classes_)
         weights = None if sample_weight is None else numeric_target(sample_weight, "sample_weight")
         check_consistent_length(predicted, codes, weights)
@@ -221,7 +221,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         return whole
 
 
-def _codes(classes: Labels, targets: object) -> Vector:
+def codes_among(classes: Labels, targets: object) -> Vector:
     """Codes of the labels of a block."""
     return codes_of(labels_of(targets, classes), classes)
 

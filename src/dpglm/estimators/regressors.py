@@ -21,6 +21,7 @@ from ..data.cluster import in_memory
 from ..errors import PrivacyWarning
 from ..losses import Loss
 from ..plan import Plan
+from ..scores import predicted
 from .base import PrivateGLM
 from .docs import estimator
 from .inputs import numeric_target
@@ -105,7 +106,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
             For models with a log link: its logarithm is added to the linear predictor.
         """
         margins = self._margins(X, Several(None, None, offset, exposure))[:, 0]
-        return _predicted(self._fitted_problem.loss, self._range, margins)
+        return predicted(self._fitted_problem.loss, self._range, margins)
 
     @property
     def _range(self) -> tuple[float, float] | None:
@@ -144,7 +145,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
 
         loss, target = self._fitted_problem.loss, self._range
         if clip and (target is not None or type(loss).mean is not Loss.mean):
-            inner, mean = linear_model.LinearRegression(), partial(_predicted, loss, target)
+            inner, mean = linear_model.LinearRegression(), partial(predicted, loss, target)
             plain = compose.TransformedTargetRegressor(
                 inner, func=mean, inverse_func=mean, check_inverse=False
             )
@@ -155,17 +156,11 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         # A fit to an empty table fills in all that scikit-learn expects.
         plain.fit(np.zeros((2, self.n_features_in_)), np.ones(2))
         inner = getattr(plain, "regressor_", inner)
-        inner.coef_, inner.intercept_ = self._rows_of_coef()[0].copy(), self.intercept_
+        inner.coef_, inner.intercept_ = self._rows_of_coef()[0].copy(), np.float64(self.intercept_)
         return plain
 
     def _plain_model(self, linear_model: ModuleType) -> BaseEstimator:
         return linear_model.LinearRegression()
-
-
-def _predicted(loss: Loss, target: tuple[float, float] | None, margins: Vector) -> Vector:
-    """Predictions from margins, cut to the declared range."""
-    means = loss.mean(margins)
-    return means if target is None else np.clip(means, *target)
 
 
 def _largest(targets: Vector) -> float:

@@ -14,6 +14,7 @@ from ..plan import Plan
 from ..privacy import Guarantee
 from ..schema import Schema
 from ..schema.learning import without_facts
+from ..solvers.base import Uncertainty
 from .classifiers import LogisticRegression
 from .families import (
     GammaRegressor,
@@ -37,23 +38,21 @@ ESTIMATORS: dict[str, type[Any]] = {
 }  # fmt: skip
 """Estimators whose models can be stored."""
 
-FORMAT, VERSION = "dpglm model", 1
+FORMAT, VERSION = "dpglm model", 2
 
 _PARAMETERS = (
     "epsilon", "delta", "neighbours", "fit_intercept", "C", "alpha", "l1_ratio", "penalty", "multi_class",
     "power", "link", "dispersion", "threshold", "quantile", "width", "positive", "means",
 )  # fmt: skip
 _FIELDS = (
-    "format", "version", "estimator", "parameters", "schema", "learnt", "coef", "intercept", "plan",
+    "format", "version", "estimator", "parameters", "schema", "learnt", "coef", "intercept", "uncertainty",
+    "plan",
     "privacy", "digest",
 )  # fmt: skip
 
 
 def stored(model: PrivatePipeline) -> str:
-    """A fitted model as JSON text: schema, coefficients, plan and promise, sealed by a digest.
-
-    Standard errors are not stored.
-    """
+    """A fitted model as JSON text: schema, coefficients, what their errors are, plan and promise, sealed."""
     check_is_fitted(model)
     fitted = model.estimator_
     name = type(fitted).__name__
@@ -69,6 +68,7 @@ def stored(model: PrivatePipeline) -> str:
         "learnt": model.schema_.to_toml() if model.schema.pending else None,
         "coef": fitted._rows_of_coef().tolist(),
         "intercept": np.ravel(fitted.intercept_).tolist(),
+        "uncertainty": _stored_errors(fitted._uncertainty),
         "plan": model.plan_.to_dict(),
         "privacy": model.privacy_.to_dict(),
     }
@@ -83,15 +83,16 @@ def restored(text: str) -> PrivatePipeline:
         values = None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise ValueError("this is no model of dpglm")
-    if values.get("version") != VERSION:
+    if values.get("version") not in (1, VERSION):
         raise ValueError(f"this model has version {values.get('version')!r}, which this dpglm cannot read")
-    values = strict.mapping("model", values, _FIELDS)
+    fields = set(_FIELDS) - ({"learnt", "uncertainty"} if values["version"] == 1 else set())
+    values = strict.mapping("model", values, fields)
     strict.require_sealed("the model", values)
     kind = ESTIMATORS[strict.one_of("estimator", values["estimator"], ESTIMATORS)]
     given = strict.mapping("parameters", values["parameters"])
     numbers = {key: value if key == "penalty" else strict.numeric(value) for key, value in given.items()}
     model = PrivatePipeline(Schema.from_toml(strict.text("schema", values["schema"])), kind(**numbers))
-    learnt = _learnt(model.schema, values["learnt"])
+    learnt = _learnt(model.schema, values.get("learnt"))
     fitted: Any = PrivatePipeline(learnt, model.estimator)._prepared()
     plan, privacy = Plan.from_dict(values["plan"]), Guarantee.from_dict(values["privacy"])
     coef, intercept = (np.array(values[name], dtype=np.float64) for name in ("coef", "intercept"))
@@ -109,7 +110,9 @@ def restored(text: str) -> PrivatePipeline:
         or not math.isclose(privacy.epsilon, plan.epsilon)
     ):
         raise ValueError("the model contradicts itself: its schema, plan, promise and coefficients differ")
-    fitted._fitted_problem, fitted._uncertainty = fitted._problem(plan.n_records, width), None
+    fitted._fitted_problem = fitted._problem(plan.n_records, width)
+    d = fitted._fitted_problem.dimension(width)
+    fitted._uncertainty = _restored_errors(values.get("uncertainty"), plan.fits, d)
     fitted.n_features_in_, fitted.plan_ = width, plan
     fitted.privacy_ = privacy
     if is_regressor(fitted):
@@ -129,3 +132,46 @@ def _learnt(declared: Schema, text: object) -> Schema:
     if learnt.pending or without_facts(learnt, declared) != declared:
         raise ValueError("the model contradicts itself: what was learnt does not fit its schema")
     return learnt
+
+
+def _stored_errors(found: tuple[Uncertainty, ...] | None) -> Any:
+    """The released covariances as lists; of a fit that is not determined, none."""
+    if found is None:
+        return None
+    return [
+        {
+            "covariance": one.covariance.tolist() if one.determined else None,
+            "privacy": one.privacy.tolist() if one.determined else None,
+            "determined": one.determined,
+            "reason": one.reason,
+            "estimand": one.estimand,
+            "deviance": None if one.deviance is None else list(one.deviance),
+        }
+        for one in found
+    ]
+
+
+def _restored_errors(values: Any, fits: int, d: int) -> tuple[Uncertainty, ...] | None:
+    """The inverse of ``_stored_errors``; matrices of another shape are refused."""
+    if values is None:
+        return None
+    found = []
+    for one in strict.sequence("uncertainty", values):
+        parts = strict.mapping("uncertainty", one, strict.names(Uncertainty))
+        determined = strict.flag("determined", parts["determined"])
+        nothing = np.zeros((d, d))
+        covariance, privacy = (
+            np.array(parts[name], dtype=np.float64) if determined else nothing
+            for name in ("covariance", "privacy")
+        )
+        deviance = None if parts["deviance"] is None else tuple(map(float, parts["deviance"]))
+        if any(m.shape != (d, d) or not np.isfinite(m).all() for m in (covariance, privacy)) or (
+            deviance is not None and len(deviance) != 2
+        ):
+            raise ValueError("the model contradicts itself: its errors are not those of its coefficients")
+        pair = None if deviance is None else (deviance[0], deviance[1])
+        words = str(parts["reason"]), str(parts["estimand"])
+        found.append(Uncertainty(covariance, privacy, determined, *words, pair))
+    if len(found) != fits:
+        raise ValueError("the model contradicts itself: its errors are not those of its coefficients")
+    return tuple(found)

@@ -20,7 +20,7 @@ def watched(plan: Plan, verbose: int) -> AbstractContextManager[None]:
 
     Releases are counted, or passes where a release takes a number of them that is not known beforehand.
     """
-    if not verbose:
+    if not verbose and not progress.is_wanted():
         return nullcontext()
     if plan.passes is not None and not plan.passes.is_exact:
         return progress.shown(plan.solver, "passes", plan.passes.usual, exact=False)

@@ -28,8 +28,13 @@ def intervals(values: Vector, standard_errors: Vector, level: float = 0.95) -> V
     >>> intervals(np.array([1.0]), np.array([0.5]), level=0.95).round(2)
     array([[0.02, 1.98]])
     """
-    half = float(ndtri((1 + LEVEL("level", level)) / 2)) * standard_errors
+    half = quantile(level) * standard_errors
     return np.column_stack([values - half, values + half])
+
+
+def quantile(level: float) -> float:
+    """So many standard errors on both sides make a normal interval of that level."""
+    return float(ndtri((1 + LEVEL("level", level)) / 2))
 
 
 def two_sided(z: Vector) -> Vector:

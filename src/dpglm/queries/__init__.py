@@ -2,6 +2,7 @@
 
 from .base import Query, WorstCase
 from .by_passes import PLAIN
+from .cell_sums import CellSums
 from .column_ranges import ColumnRanges, RowNorms
 from .coordinate import CoordinateRule, CoordinateSums
 from .deviance import Deviance
@@ -22,11 +23,13 @@ from .multinomial import (
 )
 from .row_scale import RowScale
 from .score_and_curvature import ScoreAndCurvature
+from .score_sums import ScoreSums
 from .scores import RULES, CoordinateScores
 from .second_moments import SecondMoments
 from .vertices import VertexScores
 
 QUERIES: tuple[type[Query], ...] = (
+    CellSums,
     ClassShares,
     ClippedGradient,
     CoordinateScores,
@@ -43,6 +46,7 @@ QUERIES: tuple[type[Query], ...] = (
     MultinomialGradient,
     RowScale,
     ScoreAndCurvature,
+    ScoreSums,
     SecondMoments,
     VertexScores,
 )
@@ -55,6 +59,7 @@ __all__ = [
     "PLAIN",
     "QUERIES",
     "RULES",
+    "CellSums",
     "ClassShares",
     "ClippedGradient",
     "ColumnRanges",
@@ -77,6 +82,7 @@ __all__ = [
     "RowNorms",
     "RowScale",
     "ScoreAndCurvature",
+    "ScoreSums",
     "SecondMoments",
     "VertexScores",
     "WorstCase",

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _ALONE = Several()
 
+_ROWS = BLOCK_ROWS // 4
+"""Raw records that are encoded at once: while they are, a block takes several times its own memory."""
+
 
 class EncodedTable(NamedTuple):
     """The encoded rows and the targets of a table, in memory, and what stands beside them."""
@@ -125,7 +128,7 @@ class EncodedSource(Source):
         if isinstance(source, Columnar):
             unread = [] if self.has_targets else [self.schema.target, self.schema.beside.weight]
             names = [name for name in self.schema.used if name not in unread and name in source.types]
-            for batch in guarded(lambda: source.batches(names, BLOCK_ROWS)):
+            for batch in guarded(lambda: source.batches(names, _ROWS)):
                 if batch.num_rows:
                     yield batch
             return

@@ -1,0 +1,110 @@
+"""What commands share: options, and errors in one sentence."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from .. import progress
+from ..errors import DpglmError
+from ..schema import Schema
+
+if TYPE_CHECKING:
+    from ..estimators.pipeline import PrivatePipeline
+
+WRONG_INPUT, UNEXPECTED = 2, 3
+"""Exit codes: what was given is wrong; anything else went wrong."""
+
+Data = Annotated[Path, typer.Argument(help="CSV, TSV, JSON lines (also .gz), Parquet, Arrow or Feather.")]
+ModelFile = Annotated[Path, typer.Argument(help="Model that `dpglm fit` wrote.")]
+Delta = Annotated[float | None, typer.Option(help="By default 1/n².", show_default=False)]
+Level = Annotated[float, typer.Option(help="Probability with which an interval covers.")]
+Streamed = Annotated[
+    bool, typer.Option("--stream", help="Read the file anew in every pass, for tables beyond memory.")
+]
+Account = Annotated[
+    str | None,
+    typer.Option(
+        help="Account that pays, as sqlite:///budget.db#name. By default that of DPGLM_LEDGER, or none.",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
+
+
+@contextmanager
+def one_sentence(quiet: bool = True) -> Iterator[None]:
+    """Say in one sentence what is wrong, without a traceback: its variables would hold records.
+
+    Progress, which is of public counts, is shown on stderr unless ``quiet``.
+    """
+    with warnings.catch_warnings():
+        warnings.showwarning = _said
+        try:
+            if quiet:
+                yield
+            else:
+                with progress.wanted():
+                    yield
+        except typer.Exit:
+            raise
+        except (ValueError, DpglmError) as error:
+            message, code = str(error), WRONG_INPUT
+        except BrokenPipeError:  # whoever reads the output has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except OSError as error:
+            message, code = f"{error.filename}: {error.strerror}", WRONG_INPUT
+        except MemoryError:
+            message, code = "the table does not fit in memory: use --stream", UNEXPECTED
+        except Exception as error:
+            message = f"an unexpected {type(error).__name__}, whose text may quote records and is not shown"
+            code = UNEXPECTED
+        else:
+            return
+    print(f"Error: {message}", file=sys.stderr)
+    raise typer.Exit(code)
+
+
+def _said(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"Warning: {message}", file=sys.stderr)
+
+
+def refuse(message: str) -> NoReturn:
+    """End with an error of one sentence."""
+    raise ValueError(message)
+
+
+def text_of(path: Path) -> str:
+    """The text of a small file that is no table."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        refuse(f"the file {str(path)!r} is no text")
+
+
+def model_of(path: Path) -> PrivatePipeline:
+    """The model of a file; one that was edited is refused."""
+    from ..estimators.stored import restored  # with scikit-learn, which is slow to import
+
+    return restored(text_of(path))
+
+
+def columns_of(schema: Schema, target: bool) -> list[str]:
+    """Columns of JSON lines that are read."""
+    left_out = [] if target else [schema.target, schema.beside.weight]
+    return [name for name in schema.used if name not in left_out]
+
+
+def require_folder(path: Path, what: str) -> None:
+    """Refuse a file in a folder that is not there, before anything is spent."""
+    if not path.parent.is_dir():
+        refuse(f"there is no folder {str(path.parent)!r} for the {what}")

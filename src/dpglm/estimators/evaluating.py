@@ -1,0 +1,214 @@
+"""Private scores of a fitted model on records: a release, paid for as any other."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from ..arrays import Vector
+from ..curator import Curator
+from ..data import as_block
+from ..data.cluster import DaskTable, by_blocks, is_dask
+from ..data.stream import Source
+from ..errors import UnsupportedProblem
+from ..evaluation import LOG_LOSS_CUT, Evaluation, EvaluationPlan, Evaluator
+from ..evaluation.metric import Setting
+from ..ledger import reserve, resolved
+from ..privacy import Budget, Neighbours
+from ..problem import Problem
+from ..schema.encoder import encoded
+from ..schema.source import EncodedTable
+from ..scores import PublicModel
+from .base import (
+    PrivateGLM,
+    guarantee_of,
+    randomness_of,
+    records_in,
+    require_kept,
+    warn_of_delta,
+)
+from .classifiers import codes_among
+from .columns import column_apart
+from .inputs import Table, numeric_table, numeric_target
+from .pipeline import PrivatePipeline
+from .streams import Codes, given_targets, source_like
+from .watched import watched
+
+_FARTHEST = 6.0
+"""Margins beyond count as this one when they are sorted into bins."""
+
+
+def evaluate(
+    model: PrivateGLM | PrivatePipeline,
+    X: object,
+    y: object = None,
+    metric: str | Sequence[str] = "accuracy",
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    neighbours: str = "replace-one",
+    ledger: str | None = None,
+    level: float = 0.95,
+    log_loss_cut: float = LOG_LOSS_CUT,
+    random_state: int | None = None,
+    verbose: int = 0,
+) -> Evaluation:
+    """Private scores of a fitted model on records, with intervals that count sampling and noise.
+
+    A score on the records of the fit, or on any other private records, is a statistic of them; `score` is
+    **not private**. Here each score is released with noise, and an account of a ledger can pay for it. All
+    metrics of a call share one budget. See the page on evaluation.
+
+    Parameters
+    ----------
+    model : estimator of dpglm or private pipeline, fitted
+        It counts as public.
+    X, y : table and targets
+        As in ``fit``: a pipeline takes raw tables that hold the target. A record without a target, or whose
+        row holds something that is no number, counts nowhere. A raw cell that a schema cannot read counts as
+        0, as in ``predict``.
+    metric : str or list of str
+        "accuracy", "log_loss", "auc", "calibration" for classes; "r2", "mean_squared_error",
+        "mean_absolute_error" for numbers.
+    epsilon, delta : float
+        What may be spent on all scores together; delta is 1/n² by default.
+    neighbours : {"replace-one", "zero-out"}
+    ledger : str, optional
+        Account that pays, as in estimators.
+    level : float
+        Probability with which an interval covers its score.
+    log_loss_cut : float
+        Largest log loss of a record.
+    random_state : int, optional
+        Makes the noise repeatable and the scores **not private**.
+    verbose : int
+        Show progress.
+
+    Returns
+    -------
+    Evaluation
+        ``result["accuracy"].value``, ``.low`` and ``.high``; ``result.privacy``.
+
+    Examples
+    --------
+    >>> from dpglm import LogisticRegression, evaluate
+    >>> from dpglm.datasets import load_adult
+    >>> adult = load_adult()
+    >>> model = LogisticRegression(epsilon=1.0, classes=[-1, 1]).fit(adult.X, adult.y)
+    >>> result = evaluate(model, adult.X_test, adult.y_test, ["accuracy", "auc"], epsilon=0.5)
+    >>> bool(0.82 < result["accuracy"].value < 0.87)
+    True
+    """
+    names = (metric,) if isinstance(metric, str) else tuple(metric)
+    fitted, table, codes = _read(model, X, y)
+    n, p = table.shape
+    problem, relation = _alone(fitted._fitted_problem), Neighbours.from_name(neighbours)
+    public = PublicModel(fitted._rows_of_coef(), np.ravel(fitted.intercept_))
+    setting = Setting(
+        public,
+        problem.loss,
+        problem.bounds.target,
+        len(fitted.classes_) if is_classifier(fitted) else 0,
+        n,
+        relation,
+        log_loss_cut,
+        _reach(public, problem.bounds.radius(p)),
+    )
+    evaluator = Evaluator(names, setting, level)
+    budget = Budget.for_records(epsilon, delta, n)
+    plan = evaluator.plan(p, budget)
+    warn_of_delta(plan)
+    randomness = randomness_of(random_state)
+    with np.errstate(all="ignore"), watched(plan, verbose):
+        paid = reserve(
+            resolved(ledger, None),
+            plan,
+            secure=randomness.secure,
+            planned=partial(_planned, evaluator, p, budget),
+        )
+        records = records_in(table, codes, problem, constant=0.0)
+        curator = Curator(records, relation, randomness)
+        estimates = evaluator.run(plan, curator)
+    require_kept("the evaluation", plan, curator.spent)
+    digest = hashlib.sha256(public.coef.tobytes() + public.intercept.tobytes()).hexdigest()
+    facts: dict[str, object] = {
+        "model": f"{type(fitted).__name__}, coefficients with SHA-256 {digest}",
+        "bounds": str(problem.bounds),
+    }
+    if paid is not None:
+        paid.commit()
+        facts["ledger"] = paid.words
+    if records.trusted:
+        facts["trusted"] = records.trusted
+    return Evaluation(type(fitted).__name__, estimates, plan, guarantee_of(plan, randomness, facts))
+
+
+def _alone(problem: Problem) -> Problem:
+    """The problem without weights: records that are judged count alike. Offsets are refused."""
+    if problem.bounds.offset is not None:
+        raise UnsupportedProblem(
+            "evaluate takes no offsets and no exposure, and the model was fitted with them"
+        )
+    return replace(problem, bounds=replace(problem.bounds, weight=None))
+
+
+def _planned(evaluator: Evaluator, n_features: int, budget: Budget, epsilon: float) -> EvaluationPlan:
+    return evaluator.plan(n_features, Budget(epsilon, budget.delta))
+
+
+def _reach(model: PublicModel, radius: float) -> float:
+    """The largest margin that rows of this norm can have, at most 6."""
+    largest = float(np.max(np.linalg.norm(model.coef, axis=1) * radius + np.abs(model.intercept)))
+    return min(largest, _FARTHEST) if 0 < largest < math.inf else _FARTHEST
+
+
+def _read(model: Any, X: object, y: object) -> tuple[Any, Any, Vector | Codes]:
+    """The fitted estimator, its table or source of rows, and the numbers of the targets."""
+    check_is_fitted(model)
+    if isinstance(model, PrivatePipeline):
+        if y is not None:
+            raise ValueError("y must be left out: the schema names the column that holds the targets")
+        if isinstance(X, EncodedTable):
+            X, y, _ = X
+        elif is_dask(X):
+            y = by_blocks(model.schema_.read_target, X)
+            X = encoded(model.schema_, X, null=False)
+        else:
+            rows = encoded(model.schema_, X, targets=True, null=False)
+            X, y = rows, None if isinstance(rows, Source) else model.schema_.read_target(X)
+        model = model.estimator_
+    if not isinstance(model, PrivateGLM):
+        raise ValueError(f"model must be an estimator of dpglm, got a {type(model).__name__}")
+    codes: Codes = partial(codes_among, model.classes_) if is_classifier(model) else numeric_target
+    return model, *_rows_and_codes(model, X, y, codes)
+
+
+def _rows_and_codes(model: Any, X: object, y: object, codes: Codes) -> tuple[Any, Vector | Codes]:
+    source: Source | None
+    if is_dask(X):
+        source = DaskTable(X, y)
+        if source.n_features != model.n_features_in_:
+            raise ValueError(f"X has {source.n_features} features, the model has {model.n_features_in_}")
+        return source, codes
+    source = source_like(model, X, y if isinstance(y, str) else None)
+    if source is None:
+        if y is None:
+            raise ValueError("y must be given: the targets, or the name of the column of X that holds them")
+        rows, y = column_apart(X, y)
+        table: Table = numeric_table(copy(model), rows, reset=False, missing=True)
+        targets = codes(y)
+        check_consistent_length(table, targets)
+        return as_block(table), targets
+    if y is None and not source.has_targets:
+        raise ValueError("y must be given: the targets, or the name of the column of X that holds them")
+    beside = given_targets(source, y, codes)
+    return source, codes if beside is None else beside

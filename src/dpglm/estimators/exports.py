@@ -1,0 +1,74 @@
+"""Models in the formats of others: a plain estimator of scikit-learn, and ONNX. Encoded rows go in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import BaseEstimator, is_regressor
+from sklearn.utils.validation import check_is_fitted
+
+from ..errors import UnsupportedProblem
+from .pipeline import PrivatePipeline
+
+
+def plain_model(model: PrivatePipeline) -> BaseEstimator:
+    """A fitted linear model of scikit-learn, for rows that the schema has encoded.
+
+    Such rows lie within their bounds, so nothing is clipped. Predicted numbers are not cut to the declared
+    range of the target.
+    """
+    check_is_fitted(model)
+    return model.estimator_.to_sklearn(clip=False)
+
+
+def write_sklearn(model: PrivatePipeline, path: Path) -> None:
+    """Write the plain model with skops: a format that holds no code, unlike a pickle."""
+    try:
+        from skops import io
+    except ModuleNotFoundError:
+        raise UnsupportedProblem("this format needs skops: pip install 'dpglm[skops]'") from None
+    io.dump(plain_model(model), path)
+
+
+def write_onnx(model: PrivatePipeline, path: Path, statement: dict[str, Any]) -> None:
+    """Write an ONNX graph: encoded rows in; labels and probabilities, or numbers, out.
+
+    Rows are doubles; for models without probabilities, for which the converter knows no doubles, they are
+    floats of single precision. Predicted numbers are cut to the declared range of the target. The promise is
+    among the metadata.
+    """
+    try:
+        import onnx
+        from skl2onnx import convert_sklearn
+        from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+    except ModuleNotFoundError:
+        raise UnsupportedProblem("this format needs skl2onnx: pip install 'dpglm[onnx]'") from None
+    plain = plain_model(model)
+    options = {id(plain): {"zipmap": False}} if hasattr(plain, "predict_proba") else None
+    kind = DoubleTensorType if is_regressor(plain) or options else FloatTensorType
+    rows = kind([None, model.schema_.n_features])
+    graph = convert_sklearn(plain, initial_types=[("X", rows)], options=options)
+    target = model.estimator_._fitted_problem.bounds.target
+    if is_regressor(plain) and target is not None:
+        _cut(onnx, graph, target)
+    facts = {
+        "features": "\n".join(model.schema_.features),
+        "schema": model.schema_.to_toml(),
+        "privacy": model.privacy_.to_json(),
+        "statement_digest": str(statement["digest"]),
+    }
+    onnx.helper.set_model_props(graph, facts)
+    onnx.checker.check_model(graph)
+    path.write_bytes(graph.SerializeToString())
+
+
+def _cut(onnx: Any, graph: Any, target: tuple[float, float]) -> None:
+    """Cut the only output of a graph to a range."""
+    (output,) = graph.graph.output
+    for node in graph.graph.node:
+        node.output[:] = ["uncut" if name == output.name else name for name in node.output]
+    kind = output.type.tensor_type.elem_type
+    for name, end in zip(("low", "high"), target, strict=True):
+        graph.graph.initializer.append(onnx.helper.make_tensor(name, kind, [], [end]))
+    graph.graph.node.append(onnx.helper.make_node("Clip", ["uncut", "low", "high"], [output.name]))

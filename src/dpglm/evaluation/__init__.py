@@ -1,0 +1,6 @@
+"""Evaluation: how well a public model does on private records, as paid releases with intervals."""
+
+from .evaluator import LOG_LOSS_CUT, METRICS, EvaluationPlan, Evaluator
+from .result import Bin, Estimate, Evaluation
+
+__all__ = ["LOG_LOSS_CUT", "METRICS", "Bin", "Estimate", "Evaluation", "EvaluationPlan", "Evaluator"]
