@@ -60,7 +60,7 @@ def suited(task: Task) -> AnySolver:
             return Newton(intervals=problem.penalty.is_zero)
         if budget >= ENOUGH and has_metric(problem.loss, problem.penalty):
             return PreconditionedDescent()
-    uneven = problem.loss.kind == "count" or problem.loss.wider() is not None
+    uneven = problem.loss.kind == "count" or problem.loss.wider() is not None or _is_steep(problem.loss)
     if not task.private and uneven and serves(problem.loss, problem.penalty):
         return Newton(intervals=problem.penalty.is_zero)  # curvatures differ by orders of magnitude
     if problem.has_weights:
