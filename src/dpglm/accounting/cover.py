@@ -97,6 +97,9 @@ def _cover(event: Event, slack: float) -> Cover:
     form = normal_form(event)
     if math.isinf(form.mu):
         return Cover(math.inf, slack)
+    if form.sole_parallel is not None:
+        parts = [_cover(part, slack) for part in form.sole_parallel.events]
+        return Cover(max(part.mu for part in parts), max(part.slack for part in parts))
     perturbed = {e: n for e, n in form.singles.items() if isinstance(e, ObjectivePerturbation)}
     rest = replace(form, singles=form.singles - type(form.singles)(perturbed))
     groups = sum(perturbed.values()) + (not rest.is_gaussian)

@@ -8,7 +8,7 @@ keeping the small halves keeps relative precision in both tails.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from .gaussian import hockey_stick, mills_difference, tail_difference
 
 # Losses above this are charged as certain failure.
 LARGEST_LOSS = 1e3
-_SURVEY = np.geomspace(1e-9, LARGEST_LOSS, 300)
+SURVEY = np.geomspace(1e-9, LARGEST_LOSS, 300)
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,16 @@ class Profile:
     @property
     def reach(self) -> float:
         """A loss that is exceeded with negligible probability in either direction."""
-        height = np.maximum(self.forward(_SURVEY), self.backward(_SURVEY))
+        height = np.maximum(self.forward(SURVEY), self.backward(SURVEY))
         # interpolated, so that the grid moves smoothly with the noise
         fall = -np.log(np.maximum(height, 1e-25))
-        return float(np.exp(np.interp(-math.log(1e-20), fall, np.log(_SURVEY))))
+        return float(np.exp(np.interp(-math.log(1e-20), fall, np.log(SURVEY))))
 
     @property
     def divergence(self) -> float:
         """Kullback-Leibler divergence of the pair, roughly: the integral of both halves of the curve."""
-        height = self.forward(_SURVEY) + np.exp(-_SURVEY) * self.backward(_SURVEY)
-        return float(np.trapezoid(height, _SURVEY))
+        height = self.forward(SURVEY) + np.exp(-SURVEY) * self.backward(SURVEY)
+        return float(np.trapezoid(height, SURVEY))
 
     @property
     def size(self) -> float:
@@ -70,6 +70,20 @@ class Profile:
 def symmetric(curve: Callable[[Vector], Vector], atom: float = 0.0) -> Profile:
     """Return the profile of a pair whose two directions cost the same."""
     return Profile(curve, curve, atom)
+
+
+def largest(profiles: Sequence[Profile]) -> Profile:
+    """Return the pointwise largest of some profiles, which again is the profile of a pair."""
+    if len(profiles) == 1:
+        return profiles[0]
+    atom = max(profile.atom for profile in profiles)
+
+    def forward(x: Vector) -> Vector:
+        return np.asarray(np.max([profile.forward(x) for profile in profiles], axis=0))
+
+    if all(profile.is_symmetric for profile in profiles):
+        return symmetric(forward, atom)
+    return Profile(forward, lambda x: np.max([profile.backward(x) for profile in profiles], axis=0), atom)
 
 
 def gaussian_profile(mu: float) -> Profile:
