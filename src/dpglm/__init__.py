@@ -12,7 +12,10 @@ from .estimators import (
     LinearSVC,
     LinearSVR,
     LogisticRegression,
+    PrivatePath,
+    PrivateSearch,
     Ridge,
+    check_pipeline,
     make_private_pipeline,
 )
 from .ledger import Ledger
@@ -24,5 +27,5 @@ __version__ = "0.2.0"
 __all__ = [
     "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "Guarantee",
     "Lasso", "Ledger", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "Neighbours",
-    "Ridge", "Schema", "Stream", "make_private_pipeline",
+    "PrivatePath", "PrivateSearch", "Ridge", "Schema", "Stream", "check_pipeline", "make_private_pipeline",
 ]  # fmt: skip

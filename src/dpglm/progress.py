@@ -80,6 +80,16 @@ def shown(title: str, unit: Unit, total: int, exact: bool = True) -> Iterator[No
         work.end(done)
 
 
+@contextmanager
+def hidden() -> Iterator[None]:
+    """Count nothing of what is done inside: how much it is must stay secret."""
+    token = _CURRENT.set(None)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
 def passed() -> None:
     """All records were read once."""
     _add("passes", 1)

@@ -139,7 +139,7 @@ def test_a_pure_search_costs_at_most_the_published_multiple():
     [
         Gaussian(5.0),
         Repeated(Composed((Exponential(20.0), Gaussian(15.0))), 5),
-        Repeated(PoissonGaussian(2.0, 0.05, "zero-out"), 20),
+        PoissonGaussian(2.0, 0.05, "zero-out"),
         Parallel((Gaussian(5.0), Exponential(3.0)), "halves"),
         Laplace(4.0),
     ],

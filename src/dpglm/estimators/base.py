@@ -215,6 +215,7 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
                 stacklevel=3,
             )
         self._fitted_problem = problem
+        self._chosen = [result.chosen for result in results]
         self._uncertainty = uncertainty_of(results)
         gaps = [result.gap for result in results if result.gap is not None]
         if gaps:
@@ -396,13 +397,12 @@ def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dic
         "plan": f"{plan.solver} with {plan.settings_in_words}",
         **public,
     }
-    releases = [line for release in plan.releases for line in release.stated(plan.fits)]
     return Guarantee(
         epsilon=plan.epsilon,
         delta=plan.budget.delta,
         neighbours=plan.neighbours.value,
         public=facts,
-        releases=tuple(releases) if plan.budget.private else (),
+        releases=tuple(plan.stated_releases()) if plan.budget.private else (),
         composition=plan.composition,
         randomness=randomness.description,
         secure=randomness.secure,

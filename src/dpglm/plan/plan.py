@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from types import NoneType, UnionType
 from typing import ClassVar, Self, get_args, get_type_hints
@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import accounting, display, strict
 from ..accounting import Composed, Event, Imprecision, Repeated, calibrate
-from ..privacy import Budget, Neighbours, rounded_up
+from ..privacy import Budget, Neighbours, StatedRelease, rounded_up
 from .passes import PassCount
 from .release import Releasable, Release
 
@@ -52,6 +52,8 @@ class Plan:
         All that will be released in one of these fits, each query once.
     steps : int
         How many steps a fit takes; without noise the largest number of steps.
+    parts : tuple of Plan
+        Plans of other fits that this one consists of, if it does.
     """
 
     solver: ClassVar[str]
@@ -66,6 +68,7 @@ class Plan:
     fits: int
     releases: tuple[Release, ...]
     steps: int
+    parts: tuple[Plan, ...] = field(default=(), kw_only=True)
 
     def __init_subclass__(cls) -> None:
         Plan.kinds[cls.solver] = cls
@@ -78,7 +81,9 @@ class Plan:
             raise strict.wrong("neighbours", self.neighbours, "a Neighbours")
         if not isinstance(self.releases, tuple) or not all(isinstance(r, Release) for r in self.releases):
             raise strict.wrong("releases", self.releases, "a tuple of Release")
-        if self.budget.private and not self.releases:
+        if not isinstance(self.parts, tuple) or not all(isinstance(part, Plan) for part in self.parts):
+            raise strict.wrong("parts", self.parts, "a tuple of Plan")
+        if self.budget.private and not self.releases and not self.parts:
             raise strict.wrong("releases", self.releases, "at least one, unless epsilon is infinite")
         if len(set(self._queries)) < len(self.releases):
             raise strict.wrong("releases", self._queries, "of different queries")
@@ -108,12 +113,16 @@ class Plan:
     @cached_property
     def price(self) -> Counter[Event]:
         """Every event of the plan with its count: what the curator's log must equal."""
+        return Counter({event: count * self.fits for event, count in self.price_of_a_fit.items()})
+
+    @property
+    def price_of_a_fit(self) -> Counter[Event]:
+        """Every event of one of the fits with its count."""
         price: Counter[Event] = Counter()
         for release in self.releases:
-            count = release.count * self.fits
-            price[release.event(self.neighbours)] += count
+            price[release.event(self.neighbours)] += release.count
             for event, times in release.mechanism.imprecision(release.entries).items():
-                price[event] += count * times
+                price[event] += release.count * times
         return price
 
     @cached_property
@@ -198,6 +207,7 @@ class Plan:
                 "fits": self.fits,
                 "releases": [release.to_dict() for release in self.releases],
                 "settings": strict.plain("settings", self.settings()),
+                **({"parts": [part.to_dict() for part in self.parts]} if self.parts else {}),
             }
         )
 
@@ -208,8 +218,11 @@ class Plan:
     @staticmethod
     def from_dict(values: Mapping[str, object]) -> Plan:
         """The inverse of ``to_dict``; refuses what was edited or spends more than its budget."""
-        found = strict.mapping("a plan", values, ("solver", "settings", "digest", *_SHARED))
+        shared = [name for name in _SHARED if name != "parts" or name in values]
+        found = strict.mapping("a plan", values, ("solver", "settings", "digest", *shared))
         del found["digest"]
+        if "parts" in found:
+            found["parts"] = tuple(map(Plan.from_dict, strict.sequence("parts", found["parts"])))
         kind = Plan.kinds[strict.one_of("solver", found.pop("solver"), Plan.kinds)]
         settings = strict.mapping("settings", found.pop("settings"), _settings_of(kind))
         for name, kinds in _settings_of(kind).items():
@@ -255,6 +268,21 @@ class Plan:
             lines.append(f"passes    {self.passes}")
         if self.forecast is not None:
             lines.append(f"forecast  {self.forecast}")
+        lines += self._release_lines()
+        alike = Counter(part._as_part() for part in self.parts)
+        return "\n".join(
+            [
+                *lines,
+                *(f"{f'{count} parts' if count > 1 else 'part':<10}{text}" for text, count in alike.items()),
+            ]
+        )
+
+    def _as_part(self) -> str:
+        head = f"{self.solver}, {self.n_records} records: {self.settings_in_words}"
+        return "\n".join([head, *self._release_lines()])
+
+    def _release_lines(self) -> list[str]:
+        lines = []
         for release in self.releases:
             times = f"{release.count * self.fits} x " + (f"({self.fits} classes) " if self.fits > 1 else "")
             for line in release.lines:
@@ -263,7 +291,13 @@ class Plan:
                     f"{head:<10}{times}{line.query}, {line.mechanism.name} noise {line.mechanism.noise:.4g} "
                     f"x sensitivity {line.sensitivity}, {release.sampling.words}"
                 )
-        return "\n".join(lines)
+        return lines
+
+    def stated_releases(self) -> list[StatedRelease]:
+        """All releases, those of the parts included, as a promise states them."""
+        own = [line for release in self.releases for line in release.stated(self.fits)]
+        lines = [line for part in self.parts for line in part.stated_releases()]
+        return own + [line for k, line in enumerate(lines) if line not in lines[:k]]
 
     __repr__ = __str__
 
@@ -277,14 +311,15 @@ class Plan:
             f"{self.solver}: spends epsilon {spends} at delta {rounded_up(self.budget.delta, 3)}",
             display.releases(
                 (
-                    f"{release.count * self.fits}",
+                    f"{release.count * plan.fits}",
                     f"{'then ' if line.follows else ''}{line.query}",
                     line.mechanism.name,
                     f"{line.mechanism.noise:.4g}",
                     line.sensitivity,
                     release.sampling.words,
                 )
-                for release in self.releases
+                for plan in (self, *self.parts)
+                for release in plan.releases
                 for line in release.lines
             ),
             display.facts(

@@ -7,6 +7,7 @@ from .deviance import Deviance
 from .dual_step import DualForm, DualStep
 from .dual_vertices import DualVertices
 from .gradient import ClippedGradient
+from .held_out import HeldOutScores
 from .intercept import InterceptSlope
 from .metric_gradient import MetricGradient
 from .minimiser import Minimiser
@@ -25,6 +26,7 @@ QUERIES: tuple[type[Query], ...] = (
     DualStep,
     DualVertices,
     Gram,
+    HeldOutScores,
     InterceptSlope,
     MetricGradient,
     Minimiser,
@@ -48,6 +50,7 @@ __all__ = [
     "DualStep",
     "DualVertices",
     "Gram",
+    "HeldOutScores",
     "InterceptSlope",
     "MetricGradient",
     "Minimiser",

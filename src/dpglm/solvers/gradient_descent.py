@@ -17,6 +17,7 @@ from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
+from .path import visit_noisy
 from .typical import NoiseForecast, learn, of_scales, release_of_scales, share_of_scales
 
 LONGEST_STEP = 1.5
@@ -75,6 +76,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = GradientDescentPlan
+    path: ClassVar[tuple[str, ...]] = ("steps",)
 
     steps: int | None = None
     clip: float | None = None
@@ -115,14 +117,18 @@ class GradientDescent(Solver[GradientDescentPlan]):
         release = plan[query.name]
         batch = plan.n_records * (release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0)
         tail = Tail(plan.steps, w)
-        for _ in range(plan.steps):
+        scale = 1.0 if query.constant is None else query.constant / problem.constant(plan.n_features)
+
+        def finished(w: Vector) -> Vector:
+            features, intercept = problem.split(w)
+            return problem.join(features, scale * intercept)
+
+        for step in range(1, plan.steps + 1):
             gradient = curator.release(query, release.mechanism, w, sampling=release.sampling) / batch
             w = problem.prox(w - step_size * gradient, step_size)
             tail.add(w)
-        found = tail.mean if plan.average else w
-        if query.constant is not None:
-            problem.split(found)[1][:] *= query.constant / problem.constant(plan.n_features)
-        return Result(found, plan.steps)
+            visit_noisy(step, w, finished)
+        return Result(finished(tail.mean if plan.average else w), plan.steps)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:

@@ -144,6 +144,7 @@ class Newton(Solver[NewtonPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = NewtonPlan
+    path: ClassVar[tuple[str, ...]] = ("steps",)
 
     rounds: int | None = None
     leverage: float | None = None

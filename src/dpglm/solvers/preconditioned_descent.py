@@ -21,6 +21,7 @@ from ..queries import Gram, MetricGradient, RowScale
 from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
+from .path import shrink, visit_noisy
 from .typical import NoiseForecast, Typical, learn, release_of_scales, share_of_scales
 
 MOST_FEATURES = 1_000
@@ -76,6 +77,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = PreconditionedDescentPlan
+    path: ClassVar[tuple[str, ...]] = ("steps", "ridge")
 
     steps: int | None = None
     clip: float | None = None
@@ -133,10 +135,12 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         w = ahead = metric.start
         gradients = curator.open(query, w, plan[query.name].mechanism)
         tail = Tail(plan.steps, w, share=0.5)
-        for _ in range(plan.steps):
+        for taken in range(1, plan.steps + 1):
             before, w = w, ahead - step * (gradients.release(ahead) / plan.n_records + metric.pull(ahead))
             ahead = w + momentum * (w - before)
             tail.add(w)
+            visit_noisy(taken, w, metric.to_records.__matmul__)
+        shrink(tail.mean, metric.to_records, metric.unit_ridge)
         return Result(metric.to_records @ tail.mean, plan.steps)
 
     @classmethod
@@ -161,8 +165,8 @@ class _Metric:
         Coefficients in the metric of the best constant prediction.
     to_records : array of shape (d, d)
         Takes coefficients in the metric to those of the records' own features.
-    ridge : array of shape (d, d)
-        Curvature of the penalty in the metric.
+    ridge, unit_ridge : array of shape (d, d)
+        Curvature in the metric of the penalty, and of an L2 penalty of strength 1.
     """
 
     transform: Vector
@@ -170,6 +174,7 @@ class _Metric:
     start: Vector
     to_records: Vector
     ridge: Vector
+    unit_ridge: Vector
 
     @property
     def dimension(self) -> int:
@@ -195,9 +200,8 @@ def _metric(
     mechanism = plan[query.name].mechanism
     gram = query.matrix(curator.release(query, mechanism))[:d, :d] / n
     noise = mechanism.noise * query.sensitivity(plan.neighbours) / n
-    penalty = np.append(
-        problem.penalty.strong_convexity / np.square(coordinates.half), np.zeros(d - p)
-    )  # fmt: skip
+    unit = np.append(1.0 / np.square(coordinates.half), np.zeros(d - p))
+    penalty = problem.penalty.strong_convexity * unit
     floor = noise * math.sqrt(d)
     values, vectors = np.linalg.eigh(gram + np.diag(penalty / problem.bend()))
     raised = np.maximum(values, max(floor, 1e-10 * float(np.abs(values).max())))
@@ -207,8 +211,10 @@ def _metric(
     start = np.zeros(d)
     if problem.fit_intercept:
         start = np.linalg.solve(transform, np.append(start[1:], typical.start))
-    ridge = transform.T @ (penalty[:, None] * transform)
-    return _Metric(transform, rank, start, _to_records(problem, p, coordinates) @ transform, ridge)
+    ridge, unit_ridge = (transform.T @ (strength[:, None] * transform) for strength in (penalty, unit))
+    return _Metric(
+        transform, rank, start, _to_records(problem, p, coordinates) @ transform, ridge, unit_ridge
+    )
 
 
 def _to_records(problem: Problem, p: int, coordinates: Coordinates) -> Vector:
