@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from dpglm.accounting import (
     LAWS,
@@ -27,7 +28,7 @@ from dpglm.accounting import (
     event_from_dict,
     tries_of,
 )
-from dpglm.accounting.curves import Profile
+from dpglm.accounting.curves import Profile, gaussian_profile
 from dpglm.accounting.gaussian import hockey_stick
 from dpglm.accounting.search import search_profile
 
@@ -82,6 +83,27 @@ def test_a_price_is_never_below_the_truth_for_any_law_of_few_outputs(tries):
             seen = true > 1e-3
             nearest = max(nearest, float((true[seen] / found[seen]).max(initial=0.0)))
     assert nearest > 0.6  # the bound is not idle
+
+
+@pytest.mark.parametrize("tries", TRIES, ids=str)
+def test_a_price_of_gaussian_tries_is_never_below_the_truth_for_any_order_of_outputs(tries):
+    rng = np.random.default_rng(1)
+    edges = np.append(np.linspace(-4.0, 4.6, 60), np.inf)
+    for mu in (0.2, 0.8):
+        p, q = (np.diff(ndtr(edges - shift), prepend=0.0) for shift in (mu, 0.0))
+        bound = search_profile(gaussian_profile(mu), tries).forward(EPSILONS)
+        orders = [np.arange(60), np.arange(60)[::-1], *(rng.permutation(60) for _ in range(4))]
+        # what Q likes on top, then what P likes most
+        orders.append(np.concatenate([np.arange(20, 40), np.arange(40, 60), np.arange(20)]))
+        for order in orders:
+            true = hockey(put_out(tries, p[order]), put_out(tries, q[order]), EPSILONS)
+            assert (bound >= true - 1e-12).all()
+
+
+def test_small_losses_of_a_search_cost_the_ledger_less_than_an_even_split():
+    for law in ("logarithmic", "geometric"):
+        covered = cover(Search((Gaussian(5.0),), tries_of(law, 10)), 1e-10)
+        assert covered.mu < math.sqrt(10) / 5.0
 
 
 @pytest.mark.parametrize("tries", TRIES, ids=str)

@@ -92,6 +92,15 @@ CASES = [
     (queries.DualVertices(minimiser(Logistic(), 0.0), 0.3), REALS, 0.0),
     (queries.DualVertices(minimiser(Squared(), 0.0), 2.0), REALS, 0.0),
     *((gram(constant), REALS, constant) for constant in (0.0, 1.0)),
+    *(
+        (queries.HeldOutScores(score, most, 1, 4), REALS, constant)
+        for score, most in (
+            (Logistic(), 1.4),
+            (queries.held_out.Errors(), 1.0),
+            (queries.held_out.SquaredErrors(Squared(), -1.0, 1.0), 0.5),
+        )
+        for constant in (0.0, 1.0)
+    ),
     (row_scale(None), REALS, 1.0),
     (row_scale(Coordinates(np.zeros(4), np.ones(4), False)), REALS, 0.0),
     *(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -26,12 +27,14 @@ SURVEY = np.geomspace(1e-9, LARGEST_LOSS, 300)
 class Profile:
     """Both halves of a hockey-stick curve, and the loss (if any) that many outcomes share.
 
-    A grid that holds the atom prices it exactly; any other grid prices it too high.
+    A grid that holds the atom prices it exactly; any other grid prices it too high. ``mu`` is that of the
+    Gaussian whose curve this is, infinite if it is none.
     """
 
     forward: Callable[[Vector], Vector]
     backward: Callable[[Vector], Vector]
     atom: float = 0.0
+    mu: float = math.inf
 
     @property
     def is_symmetric(self) -> bool:
@@ -76,6 +79,8 @@ def largest(profiles: Sequence[Profile]) -> Profile:
     """Return the pointwise largest of some profiles, which again is the profile of a pair."""
     if len(profiles) == 1:
         return profiles[0]
+    if all(math.isfinite(profile.mu) for profile in profiles):
+        return gaussian_profile(max(profile.mu for profile in profiles))
     atom = max(profile.atom for profile in profiles)
 
     def forward(x: Vector) -> Vector:
@@ -88,7 +93,8 @@ def largest(profiles: Sequence[Profile]) -> Profile:
 
 def gaussian_profile(mu: float) -> Profile:
     """Return the curve of N(mu, 1) against N(0, 1)."""
-    return symmetric(lambda x: hockey_stick(mu, x))
+    curve = partial(hockey_stick, mu)
+    return Profile(curve, curve, mu=mu)
 
 
 def laplace_profile(epsilon: float) -> Profile:

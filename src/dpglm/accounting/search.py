@@ -8,12 +8,14 @@ weights is largest at an end. So the curve of a search is at most a sum of shift
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 from ..arrays import Vector
 from .curves import SURVEY, Profile, symmetric
+from .gaussian import hockey_stick
 from .tries import Tries
 
 _LINES = 400
@@ -21,17 +23,24 @@ _MOST_TERMS = 64
 _POINTS_AT_ONCE = 1 << 12
 _ROUNDING = 1 + 1e-9
 _NEGLIGIBLE = 1e-13
+_GROUPS = 80
+_BEYOND = 1e-18
+"""More than the probability of numbers of tries that are left out."""
+
+Curve = Callable[[Vector], Vector]
 
 
 def search_profile(base: Profile, tries: Tries) -> Profile:
     """Return a curve above that of a search whose tries have the curve ``base``."""
     forward = _bound(base, tries)
+    if math.isfinite(base.mu):
+        forward = _smaller(forward, _mixed(base.mu, tries))
     if base.is_symmetric:
         return symmetric(forward)
     return Profile(forward, _bound(base.swapped(), tries))
 
 
-def _bound(base: Profile, tries: Tries) -> Callable[[Vector], Vector]:
+def _bound(base: Profile, tries: Tries) -> Curve:
     shifts, weights = _terms(base, tries)
 
     def curve(x: Vector) -> Vector:
@@ -41,6 +50,28 @@ def _bound(base: Profile, tries: Tries) -> Callable[[Vector], Vector]:
             moved = x[here, None] - shifts
             total[here] = (_everywhere(base, moved.ravel()).reshape(moved.shape) * weights).sum(axis=1)
         return np.minimum(total * _ROUNDING, 1.0)
+
+    return curve
+
+
+def _smaller(one: Curve, other: Curve) -> Curve:
+    return lambda x: np.minimum(one(x), other(x))
+
+
+def _mixed(mu: float, tries: Tries) -> Curve:
+    """Return the mean over K of the curve of K Gaussian tries that are all put out: small losses cost less.
+
+    Numbers of tries are taken together in groups, each as if it were the largest of its group.
+    """
+    chances = tries.probabilities()
+    edges = np.unique(np.geomspace(1, len(chances), _GROUPS).astype(int))
+    counts = np.append(edges[1:] - 1, len(chances) - 1)
+    weights = np.add.reduceat(chances, edges - (edges == len(chances)))
+
+    def curve(x: Vector) -> Vector:
+        parts = [w * hockey_stick(mu * math.sqrt(k), x) for w, k in zip(weights, counts, strict=True) if w]
+        total: Vector = np.minimum(np.sum(parts, axis=0) * _ROUNDING + _BEYOND, 1.0)
+        return total
 
     return curve
 

@@ -22,8 +22,8 @@ class PrivatePath(PrivateChoice):
     estimator : estimator of dpglm
         Or a schema and one, by `make_private_pipeline`. Its epsilon is that of the whole.
     share : float, optional
-        Share of the rows that are held out; by default from 2 to 20 %, as much as a good choice needs. If
-        20 % are not enough, or the solver passes one model only, the fit to all rows is returned.
+        Share of the rows that are held out; by default from 2 to 10 %, as much as a good choice needs. If
+        10 % are not enough, or the solver passes one model only, the fit to all rows is returned.
 
     Attributes
     ----------

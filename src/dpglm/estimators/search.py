@@ -43,7 +43,7 @@ class PrivateSearch(PrivateChoice):
         The law of the number of tries; "auto" takes, by public numbers, the one that leaves most to a try.
         A Poisson number may be 0: then the model is the public starting point.
     share : float, optional
-        Share of the rows that are held out; by default from 2 to 20 %, as much as a good choice needs.
+        Share of the rows that are held out; by default from 2 to 10 %, as much as a good choice needs.
 
     Attributes
     ----------
@@ -177,7 +177,6 @@ def _as(model: Any, carrier: Any) -> Any:
     best.privacy_ = replace(learnt.privacy_, public={**learnt.privacy_.public, **facts})
     if not isinstance(fitted, PrivatePipeline):
         return best
-    facts = {**fitted.privacy_.public, **facts}
     fitted.estimator, fitted.estimator_ = glm_of(model), best
-    fitted.privacy_ = replace(fitted.privacy_, public=facts)
+    fitted.privacy_ = replace(fitted.privacy_, public={**fitted.privacy_.public, **facts})
     return fitted

@@ -269,13 +269,9 @@ class Plan:
         if self.forecast is not None:
             lines.append(f"forecast  {self.forecast}")
         lines += self._release_lines()
-        alike = Counter(part._as_part() for part in self.parts)
-        return "\n".join(
-            [
-                *lines,
-                *(f"{f'{count} parts' if count > 1 else 'part':<10}{text}" for text, count in alike.items()),
-            ]
-        )
+        for text, count in Counter(part._as_part() for part in self.parts).items():
+            lines.append(f"{f'{count} parts' if count > 1 else 'part':<10}{text}")
+        return "\n".join(lines)
 
     def _as_part(self) -> str:
         head = f"{self.solver}, {self.n_records} records: {self.settings_in_words}"

@@ -21,10 +21,10 @@ from ..tables import Capability
 from .base import AnySolver, AuditCase, Choice, Result, Solver, Task, opposed
 from .path import FREEDOMS, followed
 
-LEAST_SHARE, MOST_SHARE = 0.02, 0.2
+LEAST_SHARE, MOST_SHARE = 0.02, 0.1
 """Range of the share of rows that are held out by default."""
 
-FINE, USELESS = 0.004, 0.03
+FINE, USELESS = 0.005, 0.03
 """Noise of a score, over the largest loss, that the default share aims at, and that it must stay below."""
 
 HALVINGS = 4
@@ -114,8 +114,8 @@ class Along(Solver[AlongPlan]):
     inner : str or Solver
         What fits.
     share : float, optional
-        Share of the rows that are held out; by default from 2 to 20 %, as much as a good choice needs. If
-        20 % are not enough, nothing is held out and the fit to all rows is returned.
+        Share of the rows that are held out; by default from 2 to 10 %, as much as a good choice needs. If
+        10 % are not enough, nothing is held out and the fit to all rows is returned.
     """
 
     plan_type: ClassVar[type[Plan]] = AlongPlan

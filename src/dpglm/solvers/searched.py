@@ -40,7 +40,7 @@ from ..tables import Capability
 from .along import FINE, LEAST_SHARE, MOST_SHARE
 from .base import AnySolver, AuditCase, Choice, Result, Solver, Task
 
-LEAST_CHANCE = 1 / 3
+LEAST_CHANCE = 1 / 2
 """A law is chosen by default only if it tries one of the best 1/runs of candidates this often."""
 
 
@@ -98,8 +98,8 @@ class SearchedPlan(Plan):
             return super().composition
         return (
             f"as the best of a secret number of tries ({self.tries.words}), from the privacy curve of one "
-            f"try, rounded against us; in a try a record is in one of two disjoint parts ({self.split.rule}), "
-            "and pays for that one"
+            f"try, rounded against us; in a try a record is in one of two disjoint parts "
+            f"({self.split.rule}), and pays for that one"
         )
 
     @property
@@ -138,7 +138,7 @@ class Searched(Solver[SearchedPlan]):
     law : {"auto", "logarithmic", "geometric", "poisson"}
         The law of that number; "auto" takes the one that leaves most to each try.
     share : float, optional
-        Share of the rows that are held out; by default from 2 to 20 %.
+        Share of the rows that are held out; by default from 2 to 10 %.
     """
 
     plan_type: ClassVar[type[Plan]] = SearchedPlan
