@@ -162,7 +162,7 @@ class Searched(Solver[SearchedPlan]):
         share = self._share(task, mu)
         training = Split(share).training.before(task.n)
         if not 0 < training < task.n:
-            raise ValueError(f"{task.n} records are too few to hold some out")
+            raise ValueError(f"n_samples = {task.n} is too few: some rows must be held out")
         budget = task.budget
         if task.private:
             budget = Budget(compose(GaussianEvent(1 / mu)).epsilon(budget.delta), budget.delta)
