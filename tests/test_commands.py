@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from dpglm import Ledger
 from dpglm.cli import app
 from dpglm.commands import tables
+from dpglm.estimators.stored import ESTIMATORS
 from dpglm.schema import Schema
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -142,6 +143,10 @@ def test_the_schema_of_adult_has_fewer_than_twenty_lines_and_reads_its_records()
     names = np.array(schema.features)[schema.encode(raw).indices]
     assert {"workclass (other)", "education=Bachelors", "native_country (other)", "age"} <= set(names)
     assert schema.read_target(raw).tolist() == ["<=50K"]
+
+
+def test_the_models_that_the_commands_name_are_those_that_can_be_stored():
+    assert tuple(ESTIMATORS) == tables.MODELS
 
 
 def test_the_package_runs_as_a_module():

@@ -1,5 +1,6 @@
 """The examples run: an audit of stand-ins for diffprivlib that keep and break its promise, and intervals."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,9 @@ import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+# Compiled code is shared with the tests.
+CACHE = {name: value for name, value in os.environ.items() if name == "NUMBA_CACHE_DIR"}
 
 STAND_IN = """
 import numpy as np
@@ -36,7 +40,7 @@ def test_the_audit_of_another_library_tells_a_kept_promise_from_a_broken_one(fac
     command = [sys.executable, str(EXAMPLES / "audit_diffprivlib.py")]
     done = subprocess.run(
         [*command, "--runs", "4000", "--python", sys.executable],
-        env={"PYTHONPATH": f"{tmp_path}:{EXAMPLES.parent / 'src'}", "PATH": ""},
+        env=CACHE | {"PYTHONPATH": f"{tmp_path}:{EXAMPLES.parent / 'src'}", "PATH": ""},
         cwd=tmp_path, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == status, done.stderr
@@ -45,9 +49,9 @@ def test_the_audit_of_another_library_tells_a_kept_promise_from_a_broken_one(fac
 
 def test_the_example_of_intervals_finds_what_matters_for_income(tmp_path):
     command = [sys.executable, str(EXAMPLES / "adult_intervals.py"), "--epsilon", "4", "--plot", "forest.png"]
+    places = {"PYTHONPATH": str(EXAMPLES.parent / "src"), "PATH": "", "MPLCONFIGDIR": str(tmp_path)}
     done = subprocess.run(
-        command, env={"PYTHONPATH": str(EXAMPLES.parent / "src"), "PATH": "", "MPLCONFIGDIR": str(tmp_path)},
-        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        command, env=CACHE | places, cwd=tmp_path, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "determined : yes" in done.stdout and "epsilon = 4" in done.stdout

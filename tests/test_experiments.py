@@ -55,6 +55,7 @@ def run(tmp_path, monkeypatch):
             "| linear mixed 1,000 x 10, epsilon 1 | 4 |",
         ),
         ("inference_length.py", ["--quick", "--out", "."], "| logistic | 5 | 0.5 |"),
+        ("multinomial.py", ["--quick", "--out", "."], "| small | 240 x 64 | 10 |"),
         ("newton_prediction.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 |"),
         ("objective_scale.py", ["--quick", "--out", "."], "| 1e+09 | 8 | planned |"),
         ("scd_defaults.py", ["--quick", "--runs", "1", "--data", "."], "| Adult, hinge | 1 | 0.1 | - |"),

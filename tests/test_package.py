@@ -27,6 +27,12 @@ def test_package_project_and_citation_name_the_same_version():
     assert dpglm.__version__ == PROJECT["version"]
 
 
+def test_every_name_of_the_package_is_there_though_estimators_are_loaded_late():
+    assert {*dpglm.__all__} <= {*dir(dpglm)}
+    assert all(getattr(dpglm, name).__module__.startswith("dpglm.") for name in dpglm.__all__)
+    assert dpglm.solvers.SOLVERS and not hasattr(dpglm, "no_such_name")
+
+
 def test_the_oldest_versions_are_the_lower_bounds():
     project = {
         "name": "it",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dpglm import Bounds, Budget, Neighbours, solvers, strict
 from dpglm.accounting import compose
 from dpglm.losses import Logistic
-from dpglm.mechanisms import BY_NAME, MECHANISMS, Gaussian, Laplace, LinearTerm, Round
+from dpglm.mechanisms import BY_NAME, MECHANISMS, Gaussian, Laplace, LinearTerm, Round, Thresholded
 from dpglm.mechanisms.sampling import Poisson
 from dpglm.penalties import L2, AnyFeature, L1Ball, Submodular
 from dpglm.plan import Plan, Release
@@ -228,7 +228,8 @@ LIES = [
     (GD, ("settings", "step_size"), math.nan, "step_size"),
     (GD, ("settings", "average"), 1, "average"),
     (GD, ("settings", "average"), "false", "average"),
-    (GD, ("settings", "momentum"), 0.9, "momentum"),
+    (GD, ("settings", "friction"), 0.9, "friction"),
+    (GD, ("settings", "momentum"), 1.0, "momentum"),
     (GD, ("settings",), [], "settings"),
     (GD, ("version",), 1, "version"),
     (POISSON, (*FIRST, "sampling", "rate"), 0.0, "rate"),
@@ -382,7 +383,7 @@ def test_declared_numbers_are_stored_in_full_and_printed_by_their_count():
 
 
 def test_every_mechanism_can_be_stored():
-    assert set(BY_NAME.values()) == {*MECHANISMS, LinearTerm, Round}
+    assert set(BY_NAME.values()) == {*MECHANISMS, LinearTerm, Round, Thresholded}
 
 
 def places(values, path=()):

@@ -1,26 +1,45 @@
 """dpglm: differentially private generalized linear models behind the scikit-learn interface."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from .bounds import Bounds
 from .data.stream import Stream
-from .estimators import (
-    BoundsScaler,
-    ElasticNet,
-    GLMClassifier,
-    GLMRegressor,
-    Lasso,
-    LinearRegression,
-    LinearSVC,
-    LinearSVR,
-    LogisticRegression,
-    PrivatePath,
-    PrivateSearch,
-    Ridge,
-    check_pipeline,
-    make_private_pipeline,
-)
 from .ledger import Ledger
 from .privacy import Budget, Guarantee, Neighbours
 from .schema import Schema
+
+if TYPE_CHECKING:
+    from .estimators import (
+        BoundsScaler,
+        ElasticNet,
+        GLMClassifier,
+        GLMRegressor,
+        Lasso,
+        LinearRegression,
+        LinearSVC,
+        LinearSVR,
+        LogisticRegression,
+        PrivatePath,
+        PrivateSearch,
+        Ridge,
+        check_pipeline,
+        make_private_pipeline,
+    )
+else:
+
+    def __getattr__(name: str) -> object:
+        """Estimators and their parts, when they are first asked for: scikit-learn is slow to import."""
+        if not name.startswith("_"):
+            estimators = import_module(".estimators", __name__)
+            for place in (globals(), vars(estimators) if name in __all__ else {}):
+                if name in place:
+                    return place[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
 
 __version__ = "0.2.0"
 

@@ -144,7 +144,11 @@ def soft_threshold(values: Vector, threshold: Vector | float) -> Vector:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Let BLAS use one thread: for small matrices, and where others run in threads already."""
-    with _blas().limit(limits=1, user_api="blas"):
+    blas = _blas()
+    if all(library.num_threads == 1 for library in blas.lib_controllers):
+        yield  # as it is: a limit would take longer than a small product
+        return
+    with blas.limit(limits=1):
         yield
 
 
@@ -152,4 +156,4 @@ def one_blas_thread() -> Iterator[None]:
 def _blas() -> Any:
     from threadpoolctl import ThreadpoolController  # slow to import, and seldom needed
 
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas")

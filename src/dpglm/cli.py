@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 try:
     import typer
@@ -14,10 +14,11 @@ try:
 except ModuleNotFoundError:
     raise SystemExit("The command line needs typer and rich: pip install 'dpglm[cli]'") from None
 
-from .audit import Report, audit, audit_registry
-from .audit.findings import COLUMNS
 from .commands import tables
 from .ledger.commands import app as ledger
+
+if TYPE_CHECKING:
+    from .audit import Report
 
 app = typer.Typer(add_completion=False, help="Differentially private generalized linear models.")
 app.add_typer(ledger, name="ledger")
@@ -55,6 +56,8 @@ def audit_command(
 
     Exits with status 1 if a claim is refuted.
     """
+    from .audit import Report, audit, audit_registry  # with scikit-learn, which is slow to import
+
     estimators = [target for target in targets or () if ":" in target]
     names = [target for target in targets or () if ":" not in target]
     options: dict[str, Any] = {
@@ -88,6 +91,8 @@ def _loaded(path: str) -> Any:
 
 
 def _show(report: Report) -> None:
+    from .audit.findings import COLUMNS
+
     table = Table(caption=f"Each finding from runs holds with probability {report.confidence:g} or more.")
     for column in COLUMNS:
         table.add_column(column, overflow="fold")

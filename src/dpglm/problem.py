@@ -30,17 +30,41 @@ class Problem:
     bounds: Bounds
     fit_intercept: bool = True
 
-    def dimension(self, n_features: int) -> int:
-        """Length of w."""
+    @property
+    def outputs(self) -> int:
+        """Predictions of a record."""
+        return self.loss.outputs
+
+    def width(self, n_features: int) -> int:
+        """Number of features, the constant one included."""
         return n_features + self.fit_intercept
 
+    def dimension(self, n_features: int) -> int:
+        """Length of w."""
+        return self.width(n_features) * self.outputs
+
     def split(self, w: Vector) -> tuple[Vector, Vector]:
-        """Coefficients of the features, and the intercept: one number, or none. Both are views of w."""
-        return w[: len(w) - self.fit_intercept], w[len(w) - self.fit_intercept :]
+        """Coefficients of the features, and the intercept: one number, or none. Both are views of w.
+
+        With several predictions a record, each feature has as many coefficients, one after the other, and so
+        has the intercept.
+        """
+        place = len(w) - self.fit_intercept * self.outputs
+        return w[:place], w[place:]
 
     def join(self, features: Vector, intercept: Vector | float) -> Vector:
         """Coefficients of the features and the intercept, if there is one, in one array."""
-        return np.concatenate([features, np.full(int(self.fit_intercept), intercept)])
+        return np.concatenate([features, np.full(self.fit_intercept * self.outputs, intercept)])
+
+    def centred(self, gradient: Vector) -> Vector:
+        """A gradient without its mean over the predictions of a record, which is noise alone.
+
+        The exact gradient has none: a shift of all predictions changes no loss.
+        """
+        if self.outputs == 1:
+            return gradient
+        by_features = gradient.reshape(-1, self.outputs)
+        return np.reshape(by_features - by_features.mean(axis=1, keepdims=True), gradient.shape)
 
     def constant(self, n_features: int) -> float:
         """Value of the constant feature; 0 without an intercept, 1 if rows have no bound."""

@@ -49,6 +49,7 @@ def check_query(
     pairs: int = 10_000,
     seed: int = 0,
     tightness: float = 0.95,
+    held: Callable[[list[Record]], object] | None = None,
 ) -> float:
     """Neighbours move the answer by at most the sensitivity, and some by nearly all of it.
 
@@ -67,6 +68,8 @@ def check_query(
     seed : int
     tightness : float
         Share of the sensitivity that some pair must reach, in every entry that is released alone.
+    held : callable, optional
+        Makes of rows and targets what the query is asked of; by default records inside the bounds.
 
     Returns
     -------
@@ -80,9 +83,10 @@ def check_query(
         if neighbours is Neighbours.ZERO_OUT:
             second = (np.full(n_features, np.nan), 0.0)
         layout = LAYOUTS[rng.integers(len(LAYOUTS))]
+        tables = ([record, *others] for record in (first, second))
         here, there = (
-            np.asarray(query(_records([record, *others], bounds, constant, layout), *public))
-            for record in (first, second)
+            np.asarray(query(held(table) if held else _records(table, bounds, constant, layout), *public))
+            for table in tables
         )
         difference = np.abs(here - there) if allowed.ndim else np.linalg.norm(here - there)
         reached = np.maximum(reached, difference / allowed)

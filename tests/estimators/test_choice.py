@@ -197,7 +197,7 @@ def test_a_regression_is_searched_by_squared_error(table):
 def test_more_than_two_classes_are_chosen_for_one_by_one(table):
     X, _ = table
     y = np.digitize(X[:, 0], [-0.3, 0.3])
-    base = logistic(classes=[0, 1, 2], epsilon=4.0, solver=QUICK)
+    base = logistic(classes=[0, 1, 2], epsilon=4.0, solver=QUICK, multi_class="ovr")
     path = PrivatePath(base).fit(X, y)
     search = PrivateSearch(base, {"C": [0.1, 1.0]}, runs=2, epsilon=4.0).fit(X, y)
     for model in (path, search):

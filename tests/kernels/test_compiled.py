@@ -80,8 +80,11 @@ def test_no_kernel_has_more_than_twelve_parameters(path):
             assert len(node.args.args) <= 12, node.name
 
 
-def test_numba_is_loaded_by_those_who_use_it_only():
-    code = "import sys, dpglm, dpglm.kernels.arguments; sys.exit('numba' in sys.modules)"
+def test_numba_and_scikit_learn_are_loaded_by_those_who_use_them_only():
+    code = (
+        "import sys, dpglm, dpglm.cli, dpglm.kernels.arguments; "
+        "sys.exit(bool({'numba', 'sklearn', 'scipy.stats'} & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

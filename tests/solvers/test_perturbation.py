@@ -166,15 +166,15 @@ def test_dual_frank_wolfe_without_noise_comes_to_the_primal_optimum_as_steps_gro
         return np.square(records.dot(w) - TARGET).mean() / 2 + penalty.value(w[:P]) + held
 
     gaps = {}
-    for steps in (4, 16, 64, 256):
+    for steps in (4, 16, 64):
         solver = DualFrankWolfe(steps=steps, clip=clip, sparse=False)
         w = solved(solver, problem, X, TARGET, factor=0.0).w
         gaps[steps] = above(w) - above(best)
         assert np.linalg.norm(w - best) ** 2 <= 2 * gaps[steps] / strength + 1e-9
     assert all(gap >= -1e-9 for gap in gaps.values())
     assert gaps[4] > 0
-    # A rate of 1 / steps: 64 times as many steps, and a gap that is at least 10 times smaller.
-    assert gaps[256] <= max(gaps[4] / 10, 1e-7)
+    # A rate of 1 / steps: 16 times as many steps, and a gap that is at least 10 times smaller.
+    assert gaps[64] <= max(gaps[4] / 10, 1e-7)
     # What Frank-Wolfe promises: 2 * diameter² / strength over steps + 2.
     diameter = 2 * 0.03 * 2.3 if penalty.strong_convexity and not isinstance(penalty, Submodular) else 0.6
     assert all(gap <= 2 * diameter**2 / strength / (steps + 2) for steps, gap in gaps.items())
@@ -218,10 +218,10 @@ def test_the_noise_of_the_model_is_what_the_plan_says(solver):
     """No record tells anything: the model is noise alone."""
     problem = Problem(Logistic(), L2(0.2), BALL, fit_intercept=False)
     solver = replace(solver, clip=0.3)
-    ends = np.array([solved(solver, problem, np.zeros((20, 2)), np.ones(20), seed=s).w for s in range(800)])
-    plan = solver.plan(problem, 20, 2, BUDGET, REPLACE)
+    ends = np.array([solved(solver, problem, np.zeros((20, 16)), np.ones(20), seed=s).w for s in range(100)])
+    plan = solver.plan(problem, 20, 16, BUDGET, REPLACE)
     if isinstance(solver, OutputPerturbation):
-        expected = plan.releases[0].mechanism.noise * minimiser(problem, 20, 2, 0.3).sensitivity(REPLACE)
+        expected = plan.releases[0].mechanism.noise * minimiser(problem, 20, 16, 0.3).sensitivity(REPLACE)
     else:
         expected = plan.deviation / (0.2 + plan.quadratic)
     assert abs(ends.std() / expected - 1) < 6 / math.sqrt(2 * ends.size)

@@ -15,7 +15,7 @@ from dpglm.mechanisms import Randomness
 from dpglm.penalties import L1, L2, Zero
 from dpglm.problem import Problem
 from dpglm.queries import metric_gradient
-from dpglm.solvers import GradientDescent, PreconditionedDescent, Task
+from dpglm.solvers import GradientDescent, PreconditionedDescent, Task, last_intercept
 from dpglm.solvers.typical import learn, share_of_scales
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
@@ -147,3 +147,40 @@ def test_an_l2_problem_is_served_with_any_relation_and_without_an_intercept():
         records = as_data(X, Y + 0.3, problem.bounds, 0.0)
         w = PreconditionedDescent.run(plan, problem, Curator(records, neighbours, Randomness(2))).w
         assert w.shape == (P,) and np.corrcoef(X @ w, X @ SLOPES)[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("solver", [PreconditionedDescent(clip=0.3), GradientDescent()], ids=repr)
+def test_the_last_steps_correct_what_clipping_does_to_a_rare_label(solver, monkeypatch):
+    rare = np.where(rng.random(N) < 1 / (1 + np.exp(-6 * (X @ SLOPES) + 4.5)), 1, -1)
+    assert np.mean(rare > 0) < 0.05
+
+    def share_of_rare():
+        settings = {"classes": [-1, 1], "bounds": Bounds(feature=1.0), "random_state": 4}
+        model = LogisticRegression(3.0, solver=solver, **settings).fit(X, rare)
+        assert sum(release.query == "intercept slope" for release in model.plan_.releases) == corrected
+        return model.predict_proba(X)[:, 1].mean() / np.mean(rare > 0)
+
+    corrected = 1
+    found = share_of_rare()
+    assert 0.5 < found < 1.4
+    monkeypatch.setattr(last_intercept, "_USEFUL", 0.0)
+    corrected = 0
+    assert share_of_rare() < found / 1.5
+
+
+def test_the_last_steps_are_left_out_where_they_would_be_noise_or_have_nothing_to_correct():
+    def last(n, epsilon=1.0, **settings):
+        chosen = {"classes": [-1, 1], "bounds": Bounds(feature=1.0), **settings}
+        plan = LogisticRegression(epsilon, solver="preconditioned-descent", **chosen).plan(n, 10)
+        return [release.count for release in plan.releases if release.query == "intercept slope"]
+
+    assert last(3_000) == [2]
+    assert last(300) == last(10**6) == last(3_000, fit_intercept=False) == []
+
+
+def test_labels_of_wide_tables_get_momentum_and_targets_do_not():
+    labels = LogisticRegression(4.0, classes=[-1, 1], bounds=Bounds(row_norm=1.0)).plan(25_000, 50_000)
+    targets = LinearRegression(4.0, bounds=Bounds(row_norm=1.0, target=(-1, 1))).plan(25_000, 50_000)
+    assert (labels.steps, targets.steps) == (100, 150)
+    assert 0 < labels.momentum <= 0.8
+    assert targets.momentum == 0

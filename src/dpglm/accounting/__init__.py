@@ -6,7 +6,7 @@ docs/proofs/poisson_sampling.md and, for fits that release the minimiser of a pe
 docs/proofs/objective_perturbation.md.
 """
 
-from .calibrate import calibrate
+from .calibrate import calibrate, calibrate_beside
 from .compose import Curve, compose, imprecise_delta
 from .cover import Cover, cover, cover_pure
 from .events import (
@@ -23,7 +23,7 @@ from .events import (
     Pure,
     Repeated,
 )
-from .gaussian import gaussian_delta, gaussian_mu
+from .gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 from .nested import Parallel, Search, together
 from .stored import event_from_dict
 from .tries import LAWS, NegativeBinomial, PoissonTries, Tries, tries_of
@@ -31,6 +31,7 @@ from .tries import LAWS, NegativeBinomial, PoissonTries, Tries, tries_of
 __all__ = [
     "LAWS", "NOT_NEGATIVE", "RATE", "Composed", "Cover", "Curve", "Event", "Exponential", "Gaussian",
     "Imprecision", "Laplace", "NegativeBinomial", "ObjectivePerturbation", "Parallel", "PoissonGaussian",
-    "PoissonTries", "Pure", "Repeated", "Search", "Tries", "calibrate", "compose", "cover", "cover_pure",
-    "event_from_dict", "gaussian_delta", "gaussian_mu", "imprecise_delta", "together", "tries_of",
+    "PoissonTries", "Pure", "Repeated", "Search", "Tries", "calibrate", "calibrate_beside", "compose",
+    "cover", "cover_pure", "event_from_dict", "gaussian_delta", "gaussian_epsilon", "gaussian_mu",
+    "imprecise_delta", "together", "tries_of",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 
 from .compose import LARGEST_EPSILON, SMALLEST_DELTA, compose, imprecise_delta
-from .events import Event, ObjectivePerturbation
+from .events import Composed, Event, ObjectivePerturbation
 from .gaussian import check_budget, gaussian_mu
 from .normal_form import NormalForm, normal_form
 from .objective import largest_curvature
@@ -17,6 +17,9 @@ _AIM = 0.3 * _TOLERANCE
 _FLOOR = 1e-2
 # Objectives whose curvature would take more than this multiple of the noise of a Gaussian are refused.
 _MOST_NOISE = 100.0
+# Tolerance of a factor beside another event, and how far it is looked for.
+_BESIDE = 1e-3
+_FARTHEST = 1e6
 
 
 def calibrate(event: Event, epsilon: float, delta: float) -> float:
@@ -83,6 +86,58 @@ def _calibrate(event: Event, epsilon: float, delta: float) -> float:
     guess = min(_first_guess(event, target), ceiling)
     _refuse_curvature(event, form, epsilon, delta, guess)
     return _search(event, epsilon, delta, guess, ceiling)
+
+
+def calibrate_beside(fixed: Event, event: Event, epsilon: float, delta: float) -> float:
+    """Return the least factor for the noise of an event that is composed with another one, which stays.
+
+    Parameters
+    ----------
+    fixed : Event
+        What is composed with the event; it must cost less than the budget.
+    event : Event
+        A template whose noise is to be scaled.
+    epsilon, delta : float
+        The budget of both together.
+
+    Returns
+    -------
+    float
+        A factor with ``compose(Composed((fixed, event.scaled(factor)))).delta(epsilon) <= delta``, verified,
+        within 1e-3 of the least.
+
+    Examples
+    --------
+    >>> from dpglm.accounting import Gaussian
+    >>> round(calibrate_beside(Gaussian(5.0), Gaussian(1.0), 1.0, 1e-6), 1)
+    7.9
+    """
+    check_budget(epsilon, delta)
+    return _calibrate_beside(fixed, event, float(epsilon), float(delta))
+
+
+@lru_cache(maxsize=256)
+def _calibrate_beside(fixed: Event, event: Event, epsilon: float, delta: float) -> float:
+    def enough(factor: float) -> bool:
+        return compose(Composed((fixed, event.scaled(factor)))).delta(epsilon) <= delta
+
+    size, taken = normal_form(event).size, normal_form(fixed).size
+    left = gaussian_mu(epsilon, delta) ** 2 - taken**2
+    guess = size / math.sqrt(left) if left > 0 else size
+    low = high = guess
+    step = 1.0 + 8 * _BESIDE
+    if enough(guess):
+        while low > guess / _FARTHEST and enough(low):
+            high, low, step = low, low / step, step**2
+    else:
+        while not enough(high):
+            low, high, step = high, high * step, step**2
+            if high > guess * _FARTHEST:
+                raise ValueError("the budget is spent: no noise is enough beside what is composed with it")
+    while high > low * (1 + _BESIDE):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def _refuse_curvature(event: Event, form: NormalForm, epsilon: float, delta: float, guess: float) -> None:

@@ -11,6 +11,7 @@ phi(a) (R(a) - R(b)), a difference that keeps its relative precision where the t
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -55,6 +56,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     return min(1.0, math.nextafter(value * (1 + DELTA_ERROR), math.inf))
 
 
+@lru_cache(maxsize=1024)
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu whose Gaussian mechanism is (epsilon, delta)-DP, rounded down.
 

@@ -14,7 +14,7 @@ from ..problem import Problem
 Holding = Callable[[Vector, Vector, Problem], Summed]
 """From rows and targets to records inside the bounds of a problem."""
 
-_ROWS_A_BLOCK = 3
+_ROWS_A_BLOCK, _MOST_BLOCKS = 3, 8
 
 
 def in_memory(X: Vector, y: Vector, problem: Problem) -> Summed:
@@ -28,9 +28,10 @@ def on_a_stream(X: Vector, y: Vector, problem: Problem) -> Summed:
 
 
 def blocks(X: Vector, y: Vector) -> Iterator[tuple[Vector, Vector]]:
-    """The rows and targets of small blocks."""
-    for start in range(0, len(y), _ROWS_A_BLOCK):
-        here = slice(start, start + _ROWS_A_BLOCK)
+    """The rows and targets of small blocks: of three rows, or of more where these would be many blocks."""
+    size = max(_ROWS_A_BLOCK, -(-len(y) // _MOST_BLOCKS))
+    for start in range(0, len(y), size):
+        here = slice(start, start + size)
         yield X[here], y[here]
 
 

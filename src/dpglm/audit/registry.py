@@ -1,4 +1,4 @@
-"""The audit of dpglm itself: every mechanism and every solver that is registered."""
+"""The audit of dpglm itself: every mechanism and solver that is registered, and what schemas learn."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from .auditor import audit_probabilities, examine
 from .claim import Claim
 from .findings import Report
 from .holdings import on_a_stream
+from .learning import NAME as LEARNING
+from .learning import learning_targets
 from .targets import MechanismTarget, Target, TranscriptTarget
 
 REPEATS = (1, 10)
@@ -27,7 +29,9 @@ def audit_registry(
     random_state: int | None = None,
     progress: bool = False,
 ) -> Report:
-    """Audit every mechanism and every solver of dpglm at its own worst cases.
+    """Audit every mechanism and every solver of dpglm at its own worst cases, and what schemas learn.
+
+    What a schema leaves to be learnt is audited on raw tables, in a tenth of the runs.
 
     Solvers that need nothing but passes are audited on a `Stream` of the same tables, too. That takes longer,
     and sums there are the same numbers as in memory, so it is a tenth of the runs.
@@ -35,7 +39,7 @@ def audit_registry(
     Parameters
     ----------
     names : collection of str, optional
-        Only these: names of solvers as in ``solver=...``, names of mechanisms.
+        Only these: names of solvers as in ``solver=...``, names of mechanisms, "learning".
     epsilon, delta : float
         The budget that each is calibrated to.
     runs : int
@@ -47,7 +51,7 @@ def audit_registry(
     progress : bool
         Show progress bars.
     """
-    known = [*(mechanism.name for mechanism in MECHANISMS), *SOLVERS]
+    known = [*(mechanism.name for mechanism in MECHANISMS), LEARNING, *SOLVERS]
     unknown = set(names or ()) - set(known)
     if unknown:
         raise ValueError(f"nothing is called {sorted(unknown)}: known are {known}")
@@ -58,6 +62,9 @@ def audit_registry(
             report += exact_findings(mechanism, budget)
             for target in mechanism_targets(mechanism, budget):
                 report += examine(target, runs, confidence, random_state, progress)
+    if names is None or LEARNING in names:
+        for facts in learning_targets(budget):
+            report += examine(facts, max(runs // 10, 4), confidence, random_state, progress)
     for name, solver in SOLVERS.items():
         if names is None or name in names:
             for target in solver_targets(solver, budget):

@@ -150,7 +150,7 @@ class TranscriptTarget:
         ratio = 0.0
         try:
             self.strayed.extend(differing(left, self._carried_out(replayer)[1]))
-            ratio = _compared([(recorder, replayer)], self.strayed)
+            ratio = compared([(recorder, replayer)], self.strayed)
         except TranscriptMismatch as mismatch:
             self.strayed.append(str(mismatch))
         self.strayed.extend(replayer.strayed)
@@ -247,7 +247,7 @@ class FitTarget(ModelTarget):
         try:
             again = self.fitted(not second, randomness, replay)
             self.strayed.extend(differing(_stored(model), _stored(again)))
-            ratio = _compared(zip(recorders, replayers, strict=True), self.strayed)
+            ratio = compared(zip(recorders, replayers, strict=True), self.strayed)
         except TranscriptMismatch as mismatch:
             self.strayed.append(str(mismatch))
         self.strayed.extend(name for replayer in replayers for name in replayer.strayed)
@@ -269,7 +269,7 @@ class FunctionTarget:
         return self.function(second)
 
 
-def _compared(runs: Iterable[tuple[Recorder, Replayer]], strayed: list[str]) -> float:
+def compared(runs: Iterable[tuple[Recorder, Replayer]], strayed: list[str]) -> float:
     """The log-likelihood ratio of all releases; what differs in how they are made is added to ``strayed``."""
     ratio = 0.0
     for recorder, replayer in runs:

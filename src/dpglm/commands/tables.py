@@ -9,17 +9,24 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from ..data.files import source_of_file
 from ..data.lines import Lines
 from ..errors import DpglmError, NotReleased
-from ..estimators.pipeline import PrivatePipeline, make_private_pipeline
-from ..estimators.stored import ESTIMATORS, restored, stored
 from ..schema import RawCoefficients, Schema
-from ..schema.source import EncodedSource, gathered
+from ..schema.source import Held, gathered
+
+if TYPE_CHECKING:
+    from ..estimators.pipeline import PrivatePipeline
+
+# Functions import estimators when they use them, because scikit-learn is slow to import.
+MODELS = (
+    "LogisticRegression", "LinearSVC", "LinearRegression", "Ridge", "Lasso", "ElasticNet", "LinearSVR",
+)  # fmt: skip
+"""Names of the estimators whose models can be stored."""
 
 WRONG_INPUT, UNEXPECTED = 2, 3
 """Exit codes: what was given is wrong; anything else went wrong."""
@@ -33,7 +40,7 @@ Delta = Annotated[float | None, typer.Option(help="By default 1/n².", show_defa
 Model = Annotated[
     str | None,
     typer.Option(
-        help=f"One of {', '.join(ESTIMATORS)}; by default LogisticRegression for classes, LinearRegression "
+        help=f"One of {', '.join(MODELS)}; by default LogisticRegression for classes, LinearRegression "
         "for numbers.",
         show_default=False,
     ),
@@ -104,12 +111,14 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a private model to the records of a file; print its promise and its coefficients in raw units."""
+    from ..estimators.stored import stored
+
     with one_sentence():
         pipeline = _pipeline(schema, model, epsilon, delta, ledger)
         if not out.parent.is_dir():
             _refuse(f"there is no folder {str(out.parent)!r} for the model")
         source = source_of_file(data, _columns(pipeline.schema, target=True))
-        fitted = pipeline.fit(source if stream else EncodedSource(source, pipeline.schema).in_memory())
+        fitted = pipeline.fit(source if stream else Held(source))
         out.write_text(stored(fitted) + "\n", encoding="utf-8")
         found = fitted.raw_coefficients()
         if json:
@@ -136,6 +145,8 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict the target of each record of a file, which need not hold it."""
+    from ..estimators.stored import restored
+
     with one_sentence():
         fitted = restored(_text(model))
         source = source_of_file(data, _columns(fitted.schema, target=False))
@@ -198,8 +209,11 @@ def _pipeline(
 ) -> PrivatePipeline:
     declared = Schema.from_toml(_text(schema))
     name = model or ("LinearRegression" if declared.classes is None else "LogisticRegression")
-    if name not in ESTIMATORS:
-        _refuse(f"--model must be one of {', '.join(ESTIMATORS)}")
+    if name not in MODELS:
+        _refuse(f"--model must be one of {', '.join(MODELS)}")
+    from ..estimators.pipeline import make_private_pipeline
+    from ..estimators.stored import ESTIMATORS
+
     return make_private_pipeline(declared, ESTIMATORS[name](epsilon, delta=delta, ledger=ledger))
 
 

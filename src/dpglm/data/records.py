@@ -6,7 +6,7 @@ What one record adds to a sum is computed here and nowhere else: its margin, its
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -138,8 +138,8 @@ class Records(Summed):
         form, clip, piece = Form.of(term.loss), term.clip, self._piece
         finer = finer_grid(1.0, self.table_size)
         rounding = np.array([ROUNDING * grid * finer**k for k in range(shape[0])])
-        missing = self.n_features + 1 - term.w.shape[-1]
-        w = np.pad(term.w, [(0, 0)] * (term.w.ndim - 1) + [(0, missing)])
+        w = np.zeros((*term.w.shape[:-1], self.n_features + 1))
+        w[..., : term.w.shape[-1]] = term.w
 
         def gradient(start: int, stop: int, out: Steps) -> None:
             here = slice(start, stop)
@@ -153,21 +153,25 @@ class Records(Summed):
         return in_sum(gradient, even(self.n_records, parts_of(piece.entries, self.n_features)), shape)
 
     def _add_products(self, term: CrossProducts, start: int, stop: int, out: NDArray[np.int64]) -> None:
-        step = rows_a_chunk(term.width)
-        for first in range(start, stop, step):
-            term.add(self.part(first, min(first + step, stop)), out)
+        for chunk, _, _ in self._few(term.width, start, stop):
+            term.add(chunk, out)
 
     def in_chunks(self, width: int, work: Callable[[Records, int, int], object]) -> None:
         """Run work(records, start, stop) on chunks of few records, in threads."""
-        step = rows_a_chunk(width)
 
         def chunks(_: int, start: int, stop: int) -> None:
-            for first in range(start, stop, step):
-                last = min(first + step, stop)
-                work(self.part(first, last), first, last)
+            for chunk in self._few(width, start, stop):
+                work(*chunk)
 
         with one_blas_thread():
             in_ranges(chunks, even(self.n_records, parts_of(self.n_records * width)))
+
+    def _few(self, width: int, start: int, stop: int) -> Iterator[tuple[Records, int, int]]:
+        """Chunks of few of the records from start to stop, each with its own start and stop."""
+        step = rows_a_chunk(width)
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            yield self.part(first, last), first, last
 
     def in_table(self, block: Stored, scale: Vector, norms: Vector) -> Records:
         """The same records with other rows, and without a constant feature."""

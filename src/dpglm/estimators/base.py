@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from numbers import Integral, Real
-from typing import Self, TypeVar, cast
+from typing import ClassVar, Self, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,8 +24,10 @@ from ..arrays import Vector
 from ..bounds import Bounds
 from ..curator import Curator
 from ..data import as_block, as_data
+from ..data.census import RawRecords
 from ..data.cluster import DaskTable, in_memory, is_dask, named_apart, records_of
 from ..data.mapped import Paired
+from ..data.piece import Stored
 from ..data.stream import Source
 from ..data.summed import Summed
 from ..errors import PlanMismatch, PrivacyWarning
@@ -35,6 +37,8 @@ from ..penalties import Penalty, Separable, Zero
 from ..plan import Plan
 from ..privacy import Budget, Guarantee, Neighbours
 from ..problem import Problem
+from ..schema.learning import Scaled
+from ..schema.raw import Unlearnt
 from ..solvers import AnySolver, Result, Task
 from ..solvers.base import positive_count
 from .charged import Charged
@@ -42,6 +46,7 @@ from .columns import column_apart
 from .docs import estimator
 from .inference import Inference, uncertainty_of
 from .inputs import Labels, Table, numeric_table
+from .learning import Learner
 from .streams import (
     BlockReader,
     Codes,
@@ -72,6 +77,9 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
     random_state: int | np.random.RandomState | np.random.Generator | None = None
     verbose: int = 0
     ledger: str | None = None
+
+    _learner: ClassVar[Learner | None] = None
+    """What learns facts of a schema before the fit; a pipeline sets it."""
 
     @abstractmethod
     def fit(self, X: object, y: object = None) -> Self:
@@ -117,19 +125,25 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         """All that is decided before a record is read."""
         positive_count(n_samples=n_samples, n_features=n_features)
         budget = Budget.for_records(self.epsilon, self.delta, n_samples)
+        learner = self._learner
         neighbours = Neighbours.from_name(self.neighbours)
         problem = self._problem(n_samples)
         if budget.private and not math.isfinite(problem.radius(n_features)):
             raise ValueError("bounds must limit the norm of a row unless epsilon is infinite")
         problem.start(n_features)  # refuses a penalty that is for another number of features
-        task = Task(problem, n_samples, n_features, budget, neighbours, fits, resident)
+        left = budget if learner is None else learner.left(budget)
+        task = Task(problem, n_samples, n_features, left, neighbours, fits, resident)
         solver = solvers.get(self.solver, task)
-        return problem, solver, solver.plan_for(task)
+        plan = solver.plan_for(task)
+        return problem, solver, plan if learner is None else learner.joined(plan, budget)
 
     def _read(
         self, X: object, y: object, targets_of: Callable[[object], Targets]
-    ) -> tuple[Table | Source, Targets | None]:
+    ) -> tuple[Table | Source | Unlearnt, Targets | None]:
         """X as a table of floats or a source, and as many targets; None if a source gives them itself."""
+        if isinstance(X, Unlearnt):
+            self.n_features_in_ = X.shape[1]
+            return X, None
         if is_dask(X):
             table_of_blocks = DaskTable(X, y)
             remember_columns(self, table_of_blocks)
@@ -155,7 +169,7 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
 
     def _solve(
         self,
-        X: Table | Source,
+        X: Table | Source | Unlearnt,
         codes: Vector | Codes,
         targets: Sequence[Callable[[Vector], Vector]],
         public: dict[str, str],
@@ -165,7 +179,7 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         The codes of a source that gives targets are a function of the targets of a block.
         """
         n, p = X.shape
-        resident = not isinstance(X, Source) or X.is_stored
+        resident = X.resident if isinstance(X, Unlearnt) else not isinstance(X, Source) or X.is_stored
         problem, solver, plan = self._prepared(n, p, len(targets), resident)
         if plan.budget.private and plan.budget.delta > 1 / n:
             warnings.warn(
@@ -185,9 +199,13 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         with np.errstate(all="ignore"), watched(plan, self.verbose):
             if isinstance(X, Source) and not callable(codes) and not solvers.is_able(solver, plan, X):
                 X = _in_memory(X)
-            table = X if isinstance(X, Source) else as_block(X)
-            solvers.require_able(solver, plan, problem, table)
+            table = X if isinstance(X, Source | Unlearnt) else as_block(X)
+            able = table.example if isinstance(table, Unlearnt) else table
+            solvers.require_able(solver, plan, problem, able)
             paid = self._reserved(plan, randomness.secure, lambda it: it._plan(n, p, len(targets), resident))
+            if isinstance(table, Unlearnt):
+                table, codes, logged = self._learnt(plan, table, codes, randomness)
+                spent += logged
             records: Summed
             if isinstance(table, Source):
                 reader = BlockReader(p, codes if callable(codes) else np.asarray)
@@ -226,6 +244,23 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         trusted = {"trusted": records.trusted} if records.trusted else {}
         self.privacy_ = _guarantee(plan, problem, randomness, public | trusted)
         return results
+
+    def _learnt(
+        self, plan: Plan, raw: Unlearnt, codes: Vector | Codes, randomness: Randomness
+    ) -> tuple[Stored | Source, Vector | Codes, Counter[Event]]:
+        """The table that is fitted once what its schema leaves open is learnt, its targets, and the price."""
+        assert self._learner is not None and callable(codes)
+
+        def curator_of(records: RawRecords) -> Curator:
+            return self._curator(cast(Summed, records), plan.neighbours, randomness)
+
+        self._learnt_schema, used = self._learner.run(plan, raw.records(), curator_of)
+        scaled = Scaled.of(self._learnt_schema, raw.schema, bool(self.fit_intercept))
+        rows, given = raw.encoded(scaled)
+        spent = sum((curator.spent for curator in used), Counter[Event]())
+        if isinstance(rows, Source):
+            return rows, codes, spent
+        return as_block(numeric_table(BaseEstimator(), rows, reset=True, missing=True)), codes(given), spent
 
     @abstractmethod
     def _plain(self, clip: bool) -> BaseEstimator:
@@ -272,8 +307,8 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         return self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
 
     def _split(self, w: Vector, n_features: int) -> tuple[Vector, float]:
-        """Coefficients and intercept, the latter without its constant feature."""
-        features, intercept = self._fitted_problem.split(w)
+        """Coefficients and intercept of one output, the latter without its constant feature."""
+        features, intercept = w[:n_features], w[n_features:]
         return features, float(intercept.sum() * self._fitted_problem.constant(n_features))
 
     @np.errstate(all="ignore")  # a warning about a number would reveal something about a row
@@ -376,7 +411,7 @@ def _strongest_l1(problem: Problem, n_features: int) -> float:
     0 there, so their mean size is at most half the range of targets, and at most the Lipschitz constant.
     Without one it is the largest slope of a prediction of 0, which a convex loss has at an end of the range.
     """
-    if problem.fit_intercept:
+    if problem.fit_intercept or problem.outputs > 1:
         slope = problem.slope_bound()
     elif problem.loss.kind != "classification" and problem.bounds.target is None:
         slope = math.inf
@@ -397,6 +432,8 @@ def _guarantee(plan: Plan, problem: Problem, randomness: Randomness, public: dic
         "plan": f"{plan.solver} with {plan.settings_in_words}",
         **public,
     }
+    if plan.learning:
+        facts["learning"] = plan.learning_in_words
     return Guarantee(
         epsilon=plan.epsilon,
         delta=plan.budget.delta,

@@ -21,21 +21,29 @@ from ..inference import INTERCEPT, Coefficients
 from ..plan import Plan
 from ..schema import RawCoefficients, Schema
 from ..schema.encoder import encoded
-from ..schema.source import EncodedTable
-from .base import PrivateGLM
+from ..schema.raw import Unlearnt
+from ..schema.source import EncodedSource, EncodedTable, Held
+from .base import PrivateGLM, require_share
 from .inference import Inference
 from .inputs import Labels
+from .learning import SHARE, Learner, fit_bounds, taken_out
 from .watched import all_or_nothing
 
 
-def make_private_pipeline(schema: Schema, estimator: PrivateGLM) -> PrivatePipeline:
+def make_private_pipeline(
+    schema: Schema, estimator: PrivateGLM, *, learn_share: float = SHARE
+) -> PrivatePipeline:
     """A model of raw tables: the schema encodes them, states the bounds and the target; the estimator fits.
+
+    What the schema leaves to be learnt is learnt first, by releases in the same plan, within the same budget.
 
     Parameters
     ----------
     schema : Schema
     estimator : estimator of dpglm
         Without bounds and classes of its own: the schema gives them.
+    learn_share : float
+        Share of the budget, in squared mu, that learning takes if the schema leaves something to be learnt.
 
     Examples
     --------
@@ -56,7 +64,7 @@ def make_private_pipeline(schema: Schema, estimator: PrivateGLM) -> PrivatePipel
     >>> model.predict({"age": [20, 80], "job": ["clerk", None]}).tolist()
     ['rented', 'owned']
     """
-    return PrivatePipeline(schema, estimator)
+    return PrivatePipeline(schema, estimator, learn_share)
 
 
 def _fitted_has(name: str) -> Any:
@@ -66,18 +74,22 @@ def _fitted_has(name: str) -> Any:
 class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
     """A schema and an estimator as one model of raw tables; see `make_private_pipeline`.
 
-    Encoding uses declared facts only, so the promise of the estimator holds for raw records: a raw record
-    that is changed to anything changes one encoded record.
+    Encoding uses declared facts, and facts that were released within the same plan, so the promise holds for
+    raw records: a raw record that is changed to anything changes one encoded record.
 
     Parameters
     ----------
     schema : Schema
     estimator : estimator of dpglm
+    learn_share : float
+        Share of the budget, in squared mu, that learning takes if the schema leaves something to be learnt.
 
     Attributes
     ----------
+    schema_ : Schema
+        The schema with all that was learnt; the given one if nothing was to be learnt.
     estimator_ : estimator
-        The fitted estimator, whose features are those of the schema.
+        The fitted estimator, whose features are those of ``schema_``.
     plan_ : Plan
         What was released and how it was priced.
     privacy_ : Guarantee
@@ -86,9 +98,10 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         The classes of a classifier.
     """
 
-    def __init__(self, schema: Schema, estimator: PrivateGLM) -> None:
+    def __init__(self, schema: Schema, estimator: PrivateGLM, learn_share: float = SHARE) -> None:
         self.schema = schema
         self.estimator = estimator
+        self.learn_share = learn_share
 
     @all_or_nothing
     def fit(self, X: object, y: None = None) -> Self:
@@ -105,15 +118,27 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         """
         if y is not None:
             raise ValueError("y must be left out: the schema names the column that holds the targets")
-        model = self._prepared()
-        if is_dask(X):
+        model, learnt = self._prepared(), self.schema
+        if isinstance(X, Held) and not learnt.pending:
+            X = EncodedSource(X.source, learnt).in_memory()
+        if learnt.pending:
+            if isinstance(X, EncodedTable):
+                raise ValueError(
+                    "a table that is encoded already leaves nothing to be learnt: give the raw one"
+                )
+            model.fit(Unlearnt(learnt, X))
+            learnt = taken_out(model, self.schema)
+        elif is_dask(X):
             model.fit(encoded(self.schema, X), by_blocks(self.schema.read_target, X))
         else:
             rows, target = (X.rows, X.target) if isinstance(X, EncodedTable) else self._read(X)
             model.fit(rows, target)
+        self.schema_ = learnt
         self.estimator_ = model
         self.plan_ = model.plan_
         public = {**model.privacy_.public, "schema": self.stated_schema}
+        if self.schema.pending:
+            public["learnt"] = f"by releases of this fit: {', '.join(self.schema.pending)}"
         self.privacy_ = replace(model.privacy_, public=public)
         if hasattr(model, "classes_"):
             self.classes_ = model.classes_
@@ -124,7 +149,7 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         return rows, None if isinstance(rows, Source) else self.schema.read_target(X)
 
     def _prepared(self) -> PrivateGLM:
-        """The estimator with the facts that the schema states."""
+        """The estimator with the facts that the schema states, and what learns the others."""
         if not isinstance(self.schema, Schema):
             raise ValueError(f"schema must be a dpglm.schema.Schema, got a {type(self.schema).__name__}")
         if not isinstance(self.estimator, PrivateGLM):
@@ -141,8 +166,16 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         for name in ("bounds", "classes"):
             if getattr(self.estimator, name, None) is not None:
                 raise ValueError(f"the schema gives {name}: leave them out of the estimator")
-        facts = {"bounds": schema.bounds()} | ({"classes": schema.classes} if labels else {})
+        bounds = fit_bounds(schema)
+        facts = {"bounds": bounds} | ({"classes": schema.classes} if labels else {})
         model: PrivateGLM = clone(self.estimator).set_params(**facts)
+        if schema.pending:
+            require_share("learn_share", self.learn_share)
+            if bounds.target is not None and model._loss().kind != "regression":
+                raise ValueError(
+                    f"the {model._loss().name} loss is not one of targets on any scale: declare low and high"
+                )
+            Learner(schema, self.learn_share).put_into(model)
         return model
 
     @property
@@ -167,7 +200,7 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
     def _encoded(self, X: object) -> Any:
         """Rows to predict: a cell that cannot be read counts as 0, so that every row has a prediction."""
         check_is_fitted(self)
-        return encoded(self.schema, X, null=False)
+        return encoded(self.schema_, X, null=False)
 
     def predict(self, X: object) -> Labels:
         """The prediction for each row of a raw table, which need not have the target."""
@@ -189,7 +222,7 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
     def score(self, X: object, y: None = None) -> float:
         """Accuracy of a classifier, R² of a regressor, on a raw table with its target; **not private**."""
         check_is_fitted(self)
-        schema = self.schema
+        schema = self.schema_
         if is_dask(X):
             return float(self.estimator_.score(self._encoded(X), by_blocks(schema.read_target, X)))
         rows = encoded(schema, X, targets=True, null=False)
@@ -199,13 +232,13 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         """Coefficients in the units of the raw columns; with more than two classes a list, one for each."""
         check_is_fitted(self)
         rows, intercepts = self.estimator_._rows_of_coef(), np.ravel(self.estimator_.intercept_)
-        found = [self.schema.raw_coefficients(w, b) for w, b in zip(rows, intercepts, strict=True)]
+        found = [self.schema_.raw_coefficients(w, b) for w, b in zip(rows, intercepts, strict=True)]
         return found[0] if len(found) == 1 else found
 
     def _blocks(self, asked: str) -> tuple[Coefficients, ...]:
         """Coefficients with their errors in the units of the raw columns."""
         check_is_fitted(self)
-        return tuple(map(partial(_in_raw_units, self.schema), self.estimator_._blocks(asked)))
+        return tuple(map(partial(_in_raw_units, self.schema_), self.estimator_._blocks(asked)))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

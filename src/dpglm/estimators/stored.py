@@ -13,6 +13,7 @@ from .. import strict
 from ..plan import Plan
 from ..privacy import Guarantee
 from ..schema import Schema
+from ..schema.learning import without_facts
 from .classifiers import LogisticRegression
 from .linear import ElasticNet, Lasso, LinearRegression, Ridge
 from .pipeline import PrivatePipeline
@@ -26,9 +27,12 @@ ESTIMATORS: dict[str, type[Any]] = {
 
 FORMAT, VERSION = "dpglm model", 1
 
-_PARAMETERS = ("epsilon", "delta", "neighbours", "fit_intercept", "C", "alpha", "l1_ratio", "penalty")
+_PARAMETERS = (
+    "epsilon", "delta", "neighbours", "fit_intercept", "C", "alpha", "l1_ratio", "penalty", "multi_class"
+)  # fmt: skip
 _FIELDS = (
-    "format", "version", "estimator", "parameters", "schema", "coef", "intercept", "plan", "privacy", "digest"
+    "format", "version", "estimator", "parameters", "schema", "learnt", "coef", "intercept", "plan",
+    "privacy", "digest",
 )  # fmt: skip
 
 
@@ -49,6 +53,7 @@ def stored(model: PrivatePipeline) -> str:
         "estimator": name,
         "parameters": strict.plain("parameters", given),
         "schema": model.schema.to_toml(),
+        "learnt": model.schema_.to_toml() if model.schema.pending else None,
         "coef": fitted._rows_of_coef().tolist(),
         "intercept": np.ravel(fitted.intercept_).tolist(),
         "plan": model.plan_.to_dict(),
@@ -73,13 +78,19 @@ def restored(text: str) -> PrivatePipeline:
     given = strict.mapping("parameters", values["parameters"])
     numbers = {key: value if key == "penalty" else strict.numeric(value) for key, value in given.items()}
     model = PrivatePipeline(Schema.from_toml(strict.text("schema", values["schema"])), kind(**numbers))
-    fitted: Any = model._prepared()
+    learnt = _learnt(model.schema, values["learnt"])
+    fitted: Any = PrivatePipeline(learnt, model.estimator)._prepared()
     plan, privacy = Plan.from_dict(values["plan"]), Guarantee.from_dict(values["privacy"])
     coef, intercept = (np.array(values[name], dtype=np.float64) for name in ("coef", "intercept"))
-    width = model.schema.n_features
+    width, rows = model.schema.n_features, plan.fits
+    if not is_regressor(fitted):
+        classes = np.unique(np.asarray(model.schema.classes))
+        if plan.fits == 1:
+            fitted._outputs = fitted._outputs_for(len(classes))
+        rows *= fitted._outputs
     if (
-        coef.shape != (plan.fits, width)
-        or intercept.shape != (plan.fits,)
+        coef.shape != (rows, width)
+        or intercept.shape != (rows,)
         or plan.n_features != width
         or privacy.public.get("schema") != model.stated_schema
         or not math.isclose(privacy.epsilon, plan.epsilon)
@@ -92,6 +103,16 @@ def restored(text: str) -> PrivatePipeline:
         fitted.coef_, fitted.intercept_ = coef[0], float(intercept[0])
     else:
         fitted.coef_, fitted.intercept_ = coef, intercept
-        model.classes_ = fitted.classes_ = np.unique(np.asarray(model.schema.classes))
-    model.estimator_, model.plan_, model.privacy_ = fitted, plan, privacy
+        model.classes_ = fitted.classes_ = classes
+    model.schema_, model.estimator_, model.plan_, model.privacy_ = learnt, fitted, plan, privacy
     return model
+
+
+def _learnt(declared: Schema, text: object) -> Schema:
+    """The schema with what was learnt, if it differs from the declared one in nothing else."""
+    if not declared.pending and text is None:
+        return declared
+    learnt = Schema.from_toml(strict.text("learnt", text))
+    if learnt.pending or without_facts(learnt, declared) != declared:
+        raise ValueError("the model contradicts itself: what was learnt does not fit its schema")
+    return learnt

@@ -29,7 +29,8 @@ def watched(plan: Plan, verbose: int) -> AbstractContextManager[None]:
     if plan.passes is not None and not plan.passes.is_exact:
         return progress.shown(plan.solver, "passes", plan.passes.usual, exact=False)
     releases = sum(release.count for release in plan.releases) or plan.steps
-    return progress.shown(plan.solver, "releases", releases * plan.fits, exact=plan.budget.private)
+    before = sum(release.count for release in plan.learning)
+    return progress.shown(plan.solver, "releases", before + releases * plan.fits, exact=plan.budget.private)
 
 
 def all_or_nothing(

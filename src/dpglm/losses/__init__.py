@@ -1,6 +1,7 @@
 """Losses: convex functions of one prediction z and one target y, elementwise in NumPy.
 
-A new loss is one file here and its place in `LOSSES`; the contract tests then run on it.
+A new loss is one file here and its place in `LOSSES`; the contract tests then run on it. `Multinomial` has a
+prediction for each class, and tests of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from .hinge import Hinge
 from .huber import Huber
 from .log_cosh import LogCosh
 from .logistic import Logistic
+from .multinomial import Multinomial
 from .poisson import Poisson
 from .smoothed_hinge import SmoothedHinge
 from .squared import Squared
@@ -27,6 +29,7 @@ __all__ = [
     "LogCosh",
     "Logistic",
     "Loss",
+    "Multinomial",
     "Poisson",
     "SmoothedHinge",
     "Squared",

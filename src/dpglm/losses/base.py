@@ -61,6 +61,11 @@ class Loss(ABC):
         return cls()
 
     @property
+    def outputs(self) -> int:
+        """Predictions of a record: z has one column for each if there are several."""
+        return 1
+
+    @property
     def form_parameter(self) -> float:
         """The one number that a compiled slope needs beside z and y; 0 if it needs none."""
         return 0.0

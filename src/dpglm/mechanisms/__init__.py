@@ -9,12 +9,14 @@ from .linear_term import LinearTerm
 from .noisy_max import LaplaceNoisyMax
 from .randomness import Randomness
 from .round import Round
+from .thresholded import Levels, Thresholded
 
 MECHANISMS: tuple[type[Mechanism], ...] = (Gaussian, Laplace, Exponential, LaplaceNoisyMax)
 
 BY_NAME: dict[str, type[Mechanism]] = {kind.__name__: kind for kind in MECHANISMS} | {
     LinearTerm.__name__: LinearTerm,
     Round.__name__: Round,
+    Thresholded.__name__: Thresholded,
 }
 """What a stored plan may name."""
 
@@ -27,9 +29,11 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "LaplaceNoisyMax",
+    "Levels",
     "LinearTerm",
     "Mechanism",
     "Randomness",
     "Round",
     "Selection",
+    "Thresholded",
 ]

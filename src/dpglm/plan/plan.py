@@ -15,6 +15,7 @@ import numpy as np
 from .. import accounting, display, strict
 from ..accounting import Composed, Event, Imprecision, Repeated, calibrate
 from ..privacy import Budget, Neighbours, StatedRelease, rounded_up
+from .learning import MAY_LEARN, OF_ENCODED
 from .passes import PassCount
 from .release import Releasable, Release
 
@@ -22,6 +23,8 @@ Setting = bool | int | float | str | tuple[float, ...] | None
 """What a setting of a plan may be."""
 
 _NUMBERS = tuple[float, ...]
+
+_LEAST_DELTA = 1e-300
 
 _EPSILON_SLACK = 1e-9
 """The last digits of a price may differ between machines."""
@@ -52,6 +55,8 @@ class Plan:
         All that will be released in one of these fits, each query once.
     steps : int
         How many steps a fit takes; without noise the largest number of steps.
+    learning : tuple of Release
+        All that will be released of the raw records before the fits: facts that a schema leaves to be learnt.
     parts : tuple of Plan
         Plans of other fits that this one consists of, if it does.
     """
@@ -68,6 +73,7 @@ class Plan:
     fits: int
     releases: tuple[Release, ...]
     steps: int
+    learning: tuple[Release, ...] = field(default=(), kw_only=True)
     parts: tuple[Plan, ...] = field(default=(), kw_only=True)
 
     def __init_subclass__(cls) -> None:
@@ -79,51 +85,48 @@ class Plan:
             raise strict.wrong("budget", self.budget, "a Budget")
         if not isinstance(self.neighbours, Neighbours):
             raise strict.wrong("neighbours", self.neighbours, "a Neighbours")
-        if not isinstance(self.releases, tuple) or not all(isinstance(r, Release) for r in self.releases):
-            raise strict.wrong("releases", self.releases, "a tuple of Release")
+        for name in ("releases", "learning"):
+            given = getattr(self, name)
+            if not isinstance(given, tuple) or not all(isinstance(release, Release) for release in given):
+                raise strict.wrong(name, given, "a tuple of Release")
         if not isinstance(self.parts, tuple) or not all(isinstance(part, Plan) for part in self.parts):
             raise strict.wrong("parts", self.parts, "a tuple of Plan")
         if self.budget.private and not self.releases and not self.parts:
             raise strict.wrong("releases", self.releases, "at least one, unless epsilon is infinite")
-        if len(set(self._queries)) < len(self.releases):
+        if len(set(self._queries)) < len(self._queries):
             raise strict.wrong("releases", self._queries, "of different queries")
         strict.keep(self, n_records=strict.whole, n_features=strict.whole, fits=strict.whole)
         strict.keep(self, **_checks_of(type(self), self.budget.private))
         _ = self.price  # refuses releases that have none
-        for release in self.releases:
-            if not isinstance(release.mechanism, self.may_release.get(release.query, ())):
-                known = {
-                    query: [kind.__name__ for kind in kinds] for query, kinds in self.may_release.items()
-                }
+        known_kinds = [(release, self.may_release) for release in self.releases]
+        for release, may_release in known_kinds + [(release, MAY_LEARN) for release in self.learning]:
+            if not isinstance(release.mechanism, may_release.get(release.query, ())):
+                known = {query: [kind.__name__ for kind in kinds] for query, kinds in may_release.items()}
                 raise strict.wrong(
                     "mechanism", f"{release.query} by {type(release.mechanism).__name__}", f"one of {known}"
                 )
 
     def __getitem__(self, query: str) -> Release:
         """The release of the query of that name."""
-        for release in self.releases:
+        for release in (*self.learning, *self.releases):
             if release.query == query:
                 return release
         raise KeyError(f"the plan has no release of {query!r}: its releases are of {self._queries}")
 
     @property
     def _queries(self) -> list[str]:
-        return [release.query for release in self.releases]
+        return [release.query for release in (*self.learning, *self.releases)]
 
     @cached_property
     def price(self) -> Counter[Event]:
         """Every event of the plan with its count: what the curator's log must equal."""
-        return Counter({event: count * self.fits for event, count in self.price_of_a_fit.items()})
+        price = Counter({event: count * self.fits for event, count in self.price_of_a_fit.items()})
+        return price + _priced(self.learning, self.neighbours)
 
     @property
     def price_of_a_fit(self) -> Counter[Event]:
         """Every event of one of the fits with its count."""
-        price: Counter[Event] = Counter()
-        for release in self.releases:
-            price[release.event(self.neighbours)] += release.count
-            for event, times in release.mechanism.imprecision(release.entries).items():
-                price[event] += release.count * times
-        return price
+        return _priced(self.releases, self.neighbours)
 
     @cached_property
     def event(self) -> Event:
@@ -145,7 +148,29 @@ class Plan:
         if not self.budget.private:
             return None
         each = self._passes_of_a_fit()
-        return None if each is None else each.times(self.fits)
+        if each is None:
+            return None
+        whole, before = each.times(self.fits), len({r.query == OF_ENCODED for r in self.learning})
+        return PassCount(whole.usual + before, whole.most + before)
+
+    @property
+    def learning_share(self) -> float:
+        """Share of the budget, in squared mu, that learning takes: the fit alone would cost the rest."""
+        if not self.learning:
+            return 0.0
+        epsilon = self.budget.epsilon
+        alone = max(accounting.compose(replace(self, learning=()).event).delta(epsilon), _LEAST_DELTA)
+        whole = accounting.gaussian_mu(epsilon, self.budget.delta)
+        return max(0.0, 1 - (accounting.gaussian_mu(epsilon, alone) / whole) ** 2)
+
+    @property
+    def learning_in_words(self) -> str:
+        """What learning takes, in words."""
+        alone = _spent_epsilon(replace(self, learning=()).event, self.budget)
+        return (
+            f"{rounded_up(100 * self.learning_share, 3)} % of the budget, in squared mu; the fit alone would "
+            f"spend epsilon {rounded_up(alone, 4)}"
+        )
 
     @property
     def _counts(self) -> list[int]:
@@ -189,7 +214,10 @@ class Plan:
     def calibrated(self) -> Self:
         """The same plan with all noise scaled to the least that keeps within the budget."""
         factor = calibrate(self.event, self.budget.epsilon, self.budget.delta) if self.budget.private else 0.0
-        return replace(self, releases=tuple(release.scaled(factor) for release in self.releases))
+        releases, learning = (
+            tuple(release.scaled(factor) for release in some) for some in (self.releases, self.learning)
+        )
+        return replace(self, releases=releases, learning=learning)
 
     def settings(self) -> dict[str, Setting]:
         """The public settings of the solver."""
@@ -197,6 +225,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, object]:
         """The plan as JSON-able values; an infinite number is the text "inf"."""
+        learning = {"learning": [release.to_dict() for release in self.learning]} if self.learning else {}
         return strict.sealed(
             {
                 "solver": self.solver,
@@ -206,6 +235,7 @@ class Plan:
                 "neighbours": self.neighbours.value,
                 "fits": self.fits,
                 "releases": [release.to_dict() for release in self.releases],
+                **learning,
                 "settings": strict.plain("settings", self.settings()),
                 **({"parts": [part.to_dict() for part in self.parts]} if self.parts else {}),
             }
@@ -218,7 +248,8 @@ class Plan:
     @staticmethod
     def from_dict(values: Mapping[str, object]) -> Plan:
         """The inverse of ``to_dict``; refuses what was edited or spends more than its budget."""
-        shared = [name for name in _SHARED if name != "parts" or name in values]
+        optional = {"learning", "parts"} - set(strict.mapping("a plan", values))
+        shared = [name for name in _SHARED if name not in optional]
         found = strict.mapping("a plan", values, ("solver", "settings", "digest", *shared))
         del found["digest"]
         if "parts" in found:
@@ -230,7 +261,8 @@ class Plan:
                 settings[name] = strict.numeric(settings[name])
         found["budget"] = Budget.from_dict(found["budget"])
         found["neighbours"] = Neighbours.from_name(found["neighbours"])
-        found["releases"] = tuple(map(Release.from_dict, strict.sequence("releases", found["releases"])))
+        for name in {"releases", "learning"} & set(found):
+            found[name] = tuple(map(Release.from_dict, strict.sequence(name, found[name])))
         plan = kind(**found, **settings)
         plan._refuse_overspending()
         strict.require_sealed("the plan", values)
@@ -268,6 +300,8 @@ class Plan:
             lines.append(f"passes    {self.passes}")
         if self.forecast is not None:
             lines.append(f"forecast  {self.forecast}")
+        if self.learning:
+            lines.append(f"learning  {self.learning_in_words}")
         lines += self._release_lines()
         for text, count in Counter(part._as_part() for part in self.parts).items():
             lines.append(f"{f'{count} parts' if count > 1 else 'part':<10}{text}")
@@ -279,10 +313,11 @@ class Plan:
 
     def _release_lines(self) -> list[str]:
         lines = []
-        for release in self.releases:
-            times = f"{release.count * self.fits} x " + (f"({self.fits} classes) " if self.fits > 1 else "")
+        for release in (*self.learning, *self.releases):
+            fits = 1 if release in self.learning else self.fits
+            times = f"{release.count * fits} x " + (f"({fits} classes) " if fits > 1 else "")
             for line in release.lines:
-                head = "then" if line.follows else "release"
+                head = "then" if line.follows else "learn" if release in self.learning else "release"
                 lines.append(
                     f"{head:<10}{times}{line.query}, {line.mechanism.name} noise {line.mechanism.noise:.4g} "
                     f"x sensitivity {line.sensitivity}, {release.sampling.words}"
@@ -291,7 +326,8 @@ class Plan:
 
     def stated_releases(self) -> list[StatedRelease]:
         """All releases, those of the parts included, as a promise states them."""
-        own = [line for release in self.releases for line in release.stated(self.fits)]
+        own = [line for release in self.learning for line in release.stated(1)]
+        own += [line for release in self.releases for line in release.stated(self.fits)]
         lines = [line for part in self.parts for line in part.stated_releases()]
         return own + [line for k, line in enumerate(lines) if line not in lines[:k]]
 
@@ -307,7 +343,7 @@ class Plan:
             f"{self.solver}: spends epsilon {spends} at delta {rounded_up(self.budget.delta, 3)}",
             display.releases(
                 (
-                    f"{release.count * plan.fits}",
+                    f"{release.count * (1 if release in plan.learning else plan.fits)}",
                     f"{'then ' if line.follows else ''}{line.query}",
                     line.mechanism.name,
                     f"{line.mechanism.noise:.4g}",
@@ -315,7 +351,7 @@ class Plan:
                     release.sampling.words,
                 )
                 for plan in (self, *self.parts)
-                for release in plan.releases
+                for release in (*plan.learning, *plan.releases)
                 for line in release.lines
             ),
             display.facts(
@@ -327,10 +363,21 @@ class Plan:
                     ("settings", self.settings_in_words),
                     *([("passes", str(self.passes))] if self.passes is not None else []),
                     *([("forecast", self.forecast)] if self.forecast is not None else []),
+                    *([("learning", self.learning_in_words)] if self.learning else []),
                     ("composed", self.composition),
                 ]
             ),
         )
+
+
+def _priced(releases: tuple[Release, ...], neighbours: Neighbours) -> Counter[Event]:
+    """Every event of some releases with its count."""
+    price: Counter[Event] = Counter()
+    for release in releases:
+        price[release.event(neighbours)] += release.count
+        for event, times in release.mechanism.imprecision(release.entries).items():
+            price[event] += release.count * times
+    return price
 
 
 @lru_cache(maxsize=256)

@@ -2,6 +2,7 @@
 
 from .base import Query, WorstCase
 from .by_passes import PLAIN
+from .column_ranges import ColumnRanges, RowNorms
 from .coordinate import CoordinateRule, CoordinateSums
 from .deviance import Deviance
 from .dual_step import DualForm, DualStep
@@ -9,9 +10,17 @@ from .dual_vertices import DualVertices
 from .gradient import ClippedGradient
 from .held_out import HeldOutScores
 from .intercept import InterceptSlope
+from .level_counts import LevelCounts
 from .metric_gradient import MetricGradient
 from .minimiser import Minimiser
 from .moments import Gram, Moments
+from .multinomial import (
+    ClassShares,
+    MetricMultinomialGradient,
+    MultinomialGradient,
+    gradient_of,
+    metric_gradient_of,
+)
 from .row_scale import RowScale
 from .score_and_curvature import ScoreAndCurvature
 from .scores import RULES, CoordinateScores
@@ -19,6 +28,7 @@ from .second_moments import SecondMoments
 from .vertices import VertexScores
 
 QUERIES: tuple[type[Query], ...] = (
+    ClassShares,
     ClippedGradient,
     CoordinateScores,
     CoordinateSums,
@@ -29,19 +39,27 @@ QUERIES: tuple[type[Query], ...] = (
     HeldOutScores,
     InterceptSlope,
     MetricGradient,
+    MetricMultinomialGradient,
     Minimiser,
     Moments,
+    MultinomialGradient,
     RowScale,
     ScoreAndCurvature,
     SecondMoments,
     VertexScores,
 )
 
+LEARNING: tuple[type[Query], ...] = (ColumnRanges, LevelCounts, RowNorms)
+"""Queries of raw records, by which facts of a schema are learnt before a fit."""
+
 __all__ = [
+    "LEARNING",
     "PLAIN",
     "QUERIES",
     "RULES",
+    "ClassShares",
     "ClippedGradient",
+    "ColumnRanges",
     "CoordinateRule",
     "CoordinateScores",
     "CoordinateSums",
@@ -52,13 +70,19 @@ __all__ = [
     "Gram",
     "HeldOutScores",
     "InterceptSlope",
+    "LevelCounts",
     "MetricGradient",
+    "MetricMultinomialGradient",
     "Minimiser",
     "Moments",
+    "MultinomialGradient",
     "Query",
+    "RowNorms",
     "RowScale",
     "ScoreAndCurvature",
     "SecondMoments",
     "VertexScores",
     "WorstCase",
+    "gradient_of",
+    "metric_gradient_of",
 ]

@@ -9,9 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import strict
-from ..arrays import Vector
 from .cells import ABSENT, UNKNOWN, UNREAD, Cells
-from .column import MISSING, Column, Slots, one_hot, scaled, single
+from .column import InOneFeature, Slots, scaled, single
 
 _WORDS = {"yes": 1, "y": 1, "t": 1, "no": 0, "n": 0, "f": 0}
 _CODES: dict[float | str, int] = {1.0: 1, 0.0: 0} | {
@@ -20,7 +19,7 @@ _CODES: dict[float | str, int] = {1.0: 1, 0.0: 0} | {
 
 
 @dataclass(frozen=True)
-class Boolean(Column):
+class Boolean(InOneFeature):
     """A truth value: one feature, 1 for true and -1 for false.
 
     Cells are truth values, 1 and 0, or the texts true, false, yes, no, t, f, y and n.
@@ -42,18 +41,6 @@ class Boolean(Column):
         if not isinstance(self.missing, bool):
             strict.one_of("missing", self.missing, ("null", "indicator"))
 
-    def features(self, name: str) -> list[str]:
-        return [name, f"{name} ({MISSING})"] if self.missing == "indicator" else [name]
-
-    @property
-    def n_features(self) -> int:
-        return 1 + (self.missing == "indicator")
-
-    def ranges(self) -> tuple[Vector, Vector]:
-        low, high = one_hot(self.n_features)
-        low[0] = -1.0
-        return low, high
-
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
         codes = cells.as_codes(_CODES, stand_for_missing)
         if isinstance(self.missing, bool):
@@ -65,4 +52,4 @@ class Boolean(Column):
         return single(index, np.where((codes == 1) | missing, 1.0, -1.0), bad)
 
     def raw(self) -> sp.csr_array:
-        return scaled(0.5, 0.5, self.missing == "indicator")
+        return scaled(0.5, 0.5, self._marked)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -65,6 +65,15 @@ class Column(ABC):
         strict.keep(self, weight=strict.positive)
         self.check()
 
+    @property
+    def pending(self) -> bool:
+        """Whether a fact of the column is still to be learnt; until then nothing can be encoded."""
+        return False
+
+    def unused(self, name: str) -> list[str]:
+        """Names of features that are 0 in every row: room for levels that were not found."""
+        return []
+
     @abstractmethod
     def check(self) -> None:
         """Refuse what cannot be declared."""
@@ -100,6 +109,28 @@ class Column(ABC):
         return 1
 
 
+class InOneFeature(Column):
+    """A column that becomes one feature in [-1, 1], and one of 0 or 1 if ``missing`` is "indicator"."""
+
+    missing: object
+
+    def features(self, name: str) -> list[str]:
+        return [name, f"{name} ({MISSING})"] if self._marked else [name]
+
+    @property
+    def n_features(self) -> int:
+        return 1 + self._marked
+
+    def ranges(self) -> tuple[Vector, Vector]:
+        low, high = one_hot(self.n_features)
+        low[0] = -1.0
+        return low, high
+
+    @property
+    def _marked(self) -> bool:
+        return self.missing == "indicator"
+
+
 def one_hot(count: int) -> tuple[Vector, Vector]:
     """Ranges of features that are 0 or 1."""
     return np.zeros(count), np.ones(count)
@@ -131,6 +162,32 @@ def range_of(low: object, high: object) -> tuple[float, float]:
     if not ends[0] < ends[1]:
         raise ValueError(f"low must be less than high, got {low!r} and {high!r}")
     return ends[0], ends[1]
+
+
+def checked_range(column: Any) -> tuple[float, float]:
+    """Check, and keep as floats, the range of a column; the widest one if it is still to be learnt."""
+    strict.flag("learn", column.learn)
+    ends = [("low", column.low), ("high", column.high)]
+    lacking = [name for name, end in ends if end is None]
+    if not column.learn:
+        if lacking:
+            raise ValueError(f"a {column.kind} needs {' and '.join(lacking)}, or learn = true and widest")
+        if column.widest is not None:
+            raise ValueError("widest is for a range that is learnt: learn must be true")
+    else:
+        pair = strict.sequence("widest", column.widest if column.widest is not None else ())
+        if len(pair) != 2:
+            raise ValueError("learn needs widest, the two ends of the widest range that can be learnt")
+        object.__setattr__(column, "widest", range_of(*pair))
+        if len(lacking) == 1:
+            raise ValueError("a range that is learnt has neither low nor high, or both once it is known")
+        if lacking:
+            found: tuple[float, float] = column.widest
+            return found
+    low, high = range_of(column.low, column.high)
+    object.__setattr__(column, "low", low)
+    object.__setattr__(column, "high", high)
+    return low, high
 
 
 def increasing(name: str, values: object, low: float, high: float) -> tuple[float, ...]:

@@ -12,7 +12,7 @@ from .. import strict
 from ..arrays import Vector
 from . import basis
 from .cells import Cells, Mask
-from .column import MISSING, Column, Slots, increasing, one_hot, range_of, scaled
+from .column import MISSING, Column, Slots, checked_range, increasing, one_hot, scaled
 
 _TRANSFORMS = ("log", "log1p")
 
@@ -24,7 +24,8 @@ class Number(Column):
     Parameters
     ----------
     low, high : float
-        The range, from the meaning of the column, never from its values.
+        The range, from the meaning of the column, never from its values. A range that is to be learnt is left
+        out.
     missing : "null", "indicator" or float
         What a missing value means: its record counts for nothing; or a feature of its own is 1; or it is this
         number.
@@ -34,6 +35,11 @@ class Number(Column):
         Cut points: each bin between them becomes a feature that is 0 or 1.
     knots : sequence of float, optional
         Inner knots: cubic B-splines take the place of x.
+    learn : bool
+        Whether the range is learnt in the fit, privately and as part of its price; see
+        `make_private_pipeline`.
+    widest : (float, float), optional
+        The widest range that can be learnt, which must be declared; it may be too wide by far.
     weight : float
         As in all columns: largest norm of the features.
 
@@ -44,20 +50,24 @@ class Number(Column):
     ['age [17, 30)', 'age [30, 50)', 'age [50, 90]']
     """
 
-    low: float
-    high: float
+    low: float = None  # type: ignore[assignment]  # None until it is learnt
+    high: float = None  # type: ignore[assignment]
     missing: str | float = "null"
     transform: str | None = None
     cuts: tuple[float, ...] = ()
     knots: tuple[float, ...] = ()
+    learn: bool = False
+    widest: tuple[float, float] | None = None
 
     kind: ClassVar[str] = "number"
 
     def check(self) -> None:
-        low, high = range_of(self.low, self.high)
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
-        object.__setattr__(self, "missing", missing_number(self.missing, low, high))
+        low, high = checked_range(self)
+        if self.learn and (len(self.cuts) or len(self.knots)):
+            raise ValueError(
+                "cuts and knots lie within a declared range: give low and high, and do not learn"
+            )
+        object.__setattr__(self, "missing", missing_number(self.missing, *(self.widest or (low, high))))
         if self.transform is not None:
             strict.one_of("transform", self.transform, _TRANSFORMS)
             least = 0.0 if self.transform == "log" else -1.0
@@ -70,6 +80,10 @@ class Number(Column):
                 object.__setattr__(self, name, ())
         if bool(self.cuts) + bool(self.knots) + (self.transform is not None) > 1:
             raise ValueError("give one of transform, cuts and knots")
+
+    @property
+    def pending(self) -> bool:
+        return self.low is None
 
     @property
     def _marked(self) -> bool:
@@ -129,17 +143,25 @@ class Number(Column):
 
     def _scaled(self, x: Vector) -> Vector:
         middle, half = self._middle_and_half
-        return np.clip((self._transformed(x) - middle) / half, -1.0, 1.0)
+        return np.clip((self.transformed(x) - middle) / half, -1.0, 1.0)
 
-    def _transformed(self, x: Vector) -> Vector:
+    def transformed(self, x: Vector) -> Vector:
+        """The numbers on the scale on which they are features."""
         if self.transform is None:
             return x
         found: Vector = np.log(x) if self.transform == "log" else np.log1p(x)
         return found
 
+    def back(self, z: Vector) -> Vector:
+        """The inverse of ``transformed``."""
+        if self.transform is None:
+            return z
+        found: Vector = np.exp(z) if self.transform == "log" else np.expm1(z)
+        return found
+
     @property
     def _middle_and_half(self) -> tuple[float, float]:
-        low, high = self._transformed(np.array([self.low, self.high])).tolist()
+        low, high = self.transformed(np.array([self.low, self.high])).tolist()
         return (low + high) / 2, (high - low) / 2
 
     def raw(self) -> sp.csr_array:

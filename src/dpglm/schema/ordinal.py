@@ -10,13 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import strict
-from ..arrays import Vector
 from .cells import ABSENT, UNREAD, Cells, key_of
-from .column import MISSING, Column, Slots, checked_levels, codes_of_levels, one_hot, scaled, single
+from .column import InOneFeature, Slots, checked_levels, codes_of_levels, scaled, single
 
 
 @dataclass(frozen=True)
-class Ordinal(Column):
+class Ordinal(InOneFeature):
     """One of several levels in a declared order: one feature, from -1 for the first to 1 for the last.
 
     Parameters
@@ -44,18 +43,6 @@ class Ordinal(Column):
         if self.missing not in ("null", "indicator") and key_of(self.missing) not in codes:
             raise strict.wrong("missing", self.missing, '"null", "indicator" or one of the levels')
 
-    def features(self, name: str) -> list[str]:
-        return [name, f"{name} ({MISSING})"] if self.missing == "indicator" else [name]
-
-    @property
-    def n_features(self) -> int:
-        return 1 + (self.missing == "indicator")
-
-    def ranges(self) -> tuple[Vector, Vector]:
-        low, high = one_hot(self.n_features)
-        low[0] = -1.0
-        return low, high
-
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
         declared = codes_of_levels("levels", self.levels)
         codes = cells.as_codes(declared, stand_for_missing)
@@ -71,4 +58,4 @@ class Ordinal(Column):
 
     def raw(self) -> sp.csr_array:
         half = (len(self.levels) - 1) / 2
-        return scaled(half, half, self.missing == "indicator")
+        return scaled(half, half, self._marked)

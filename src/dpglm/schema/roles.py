@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .. import strict
 from ..arrays import Vector
 from .cells import UNKNOWN, Cells
-from .column import checked_levels, codes_of_levels, range_of
+from .column import checked_levels, checked_range, codes_of_levels
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class Target:
         Range of the targets of a regression; what lies outside is cut to it.
     classes : sequence, optional
         The classes of a classification; they are compared as levels of a `Category`.
+    learn : bool
+        Whether the range is learnt in the fit, privately and as part of its price.
+    widest : (float, float), optional
+        The widest range that can be learnt, which must be declared.
 
     Examples
     --------
@@ -39,11 +43,14 @@ class Target:
     low: float | None = None
     high: float | None = None
     classes: Sequence[object] = ()
+    learn: bool = False
+    widest: tuple[float, float] | None = None
 
     kind: ClassVar[str] = "target"
 
     def __post_init__(self) -> None:
-        if (self.low is None and self.high is None) == (len(strict.sequence("classes", self.classes)) == 0):
+        numbers = self.low is not None or self.high is not None or self.learn or self.widest is not None
+        if numbers == (len(strict.sequence("classes", self.classes)) > 0):
             raise ValueError("a target has either a range, low and high, or classes")
         if self.classes:
             object.__setattr__(self, "classes", checked_levels("classes", self.classes))
@@ -53,9 +60,12 @@ class Target:
             if len(types) > 1:
                 raise strict.wrong("classes", self.classes, "classes of one type")
         else:
-            low, high = range_of(self.low, self.high)
-            object.__setattr__(self, "low", low)
-            object.__setattr__(self, "high", high)
+            checked_range(self)
+
+    @property
+    def pending(self) -> bool:
+        """Whether the range is still to be learnt."""
+        return not self.classes and self.low is None
 
     @property
     def is_class(self) -> bool:

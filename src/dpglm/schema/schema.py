@@ -31,12 +31,20 @@ if TYPE_CHECKING:
 
 Declared = Column | Target | Drop
 
+LEARN = "learn"
+"""The norm of rows that is still to be learnt."""
+
+
+def _is_norm(norm: float) -> bool:
+    return 0 < norm < math.inf
+
 
 @dataclass(frozen=True)
 class Schema:
     """What is publicly known of the columns of a raw table, and so how it becomes features of bounded norm.
 
-    Columns are matched by name, in any order. Nothing is learnt from records. A cell that cannot be read
+    Columns are matched by name, in any order. Nothing is learnt from records here: what a column leaves to be
+    learnt, a fit of `make_private_pipeline` learns and pays for. A cell that cannot be read
     makes its own record a null record, which counts for nothing, and changes no other record.
 
     Parameters
@@ -48,6 +56,9 @@ class Schema:
         Pairs of columns whose products are features, too.
     missing : sequence of str
         Texts that stand for a missing value, such as "?", besides those that pandas reads as missing.
+    row_norm : float or "learn", optional
+        Norm to which encoded rows are cut, if that is less than the radius; "learn" learns it in the fit,
+        privately and as part of its price.
 
     Examples
     --------
@@ -71,6 +82,7 @@ class Schema:
     columns: Mapping[str, Declared]
     interactions: Sequence[Sequence[str]] = ()
     missing: Sequence[str] = ()
+    row_norm: float | str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping) or not all(isinstance(name, str) for name in self.columns):
@@ -94,6 +106,9 @@ class Schema:
         if not all(isinstance(text, str) for text in texts):
             raise strict.wrong("missing", self.missing, "texts that stand for a missing value")
         object.__setattr__(self, "missing", texts)
+        if self.row_norm is not None and self.row_norm != LEARN:
+            norm = strict.number("row_norm", self.row_norm, 'a positive number or "learn"', _is_norm)
+            object.__setattr__(self, "row_norm", norm)
         if len(set(self.features)) < len(self.features):
             raise ValueError("two features of the schema have the same name: rename a column")
 
@@ -105,8 +120,7 @@ class Schema:
     @classmethod
     def from_toml(cls, text: str) -> Schema:
         """The schema that a TOML text declares; see `to_toml`."""
-        columns, interactions, missing = toml.read(text)
-        return cls(columns, interactions, missing)
+        return cls(**toml.read(text))
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
@@ -115,7 +129,7 @@ class Schema:
 
     def to_toml(self) -> str:
         """The schema as TOML text: a line for each column."""
-        return toml.written(self.columns, self.interactions, self.missing)
+        return toml.written(self.columns, self.interactions, self.missing, self.row_norm)
 
     @staticmethod
     def draft(frame: object, *, target: str | None = None, peek: bool = False) -> str:
@@ -135,6 +149,12 @@ class Schema:
     @property
     def _encoded(self) -> dict[str, Column]:
         return {name: column for name, column in self.columns.items() if isinstance(column, Column)}
+
+    @property
+    def pending(self) -> list[str]:
+        """What is still to be learnt: names of columns, and "norm of rows"."""
+        names = [name for name, column in self.columns.items() if getattr(column, "pending", False)]
+        return [*names, "norm of rows"] if self.row_norm == LEARN else names
 
     @property
     def used(self) -> list[str]:
@@ -211,7 +231,8 @@ class Schema:
         stated = None
         if target is not None and target.low is not None and target.high is not None:
             stated = target.low, target.high
-        return Bounds(row_norm=self.radius, feature=(low, high), target=stated)
+        norm = self.radius if not isinstance(self.row_norm, float) else min(self.radius, self.row_norm)
+        return Bounds(row_norm=norm, feature=(low, high), target=stated)
 
     def require_columns(self, names: Sequence[str], target: bool = True) -> None:
         """Refuse a table that lacks a column, or has one that is not declared.
@@ -250,6 +271,11 @@ class Schema:
             True makes a record with a cell that cannot be read a row with NaN, which a private fit counts as
             a null record. False takes 0 for the features of that cell, as predictions do.
         """
+        if self.pending:
+            raise ValueError(
+                f"{', '.join(map(repr, self.pending))} must be learnt first: fit make_private_pipeline, "
+                "whose schema_ has what was learnt"
+            )
         count = self._checked(frame, target=False)
         columns = self._encoded
         parts = {}
@@ -312,7 +338,11 @@ class Schema:
         if len(given) != self.n_features:
             raise ValueError(f"coef has {len(given)} entries, the schema has {self.n_features} features")
         found = self.raw_map.T @ np.append(given, float(intercept))
-        return RawCoefficients(dict(zip(self.features, found[:-1].tolist(), strict=True)), float(found[-1]))
+        values = dict(zip(self.features, found[:-1].tolist(), strict=True))
+        for name, column in self._encoded.items():
+            for feature in column.unused(name):
+                del values[feature]
+        return RawCoefficients(values, float(found[-1]))
 
     def encoder(self) -> SchemaEncoder:
         """The schema as a transformer of scikit-learn."""
@@ -330,4 +360,6 @@ class Schema:
             lines.append(f"{name:<{width}}  {kind:<8}  {count:>7} features  {share:6.1%} of the squared norm")
         if self.target is not None:
             lines.append(f"target: {self.target}")
+        if self.pending:
+            lines.append(f"learnt in the fit: {', '.join(self.pending)}")
         return "\n".join(lines)

@@ -25,6 +25,12 @@ class EncodedTable(NamedTuple):
     target: Any
 
 
+class Held(NamedTuple):
+    """A source whose encoded table is to be held in memory, where a solver can read rows and columns."""
+
+    source: Source
+
+
 def names_of(source: Source) -> list[str] | None:
     """Names of the columns of a source; None if only its blocks tell."""
     if isinstance(source, Columnar):
@@ -86,7 +92,7 @@ class EncodedSource(Source):
         return self.schema.target if self.has_targets else None
 
     def blocks(self) -> Iterator[tuple[object, object]]:
-        for frame in self._frames():
+        for frame in self.frames():
             targets = self.schema.read_target(frame) if self.has_targets else None
             yield self.schema.encode(frame, null=self.null), targets
 
@@ -99,7 +105,8 @@ class EncodedSource(Source):
         whole = sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.concatenate(rows)
         return EncodedTable(whole, np.concatenate([targets for _, targets in blocks]))
 
-    def _frames(self) -> Iterator[object]:
+    def frames(self) -> Iterator[object]:
+        """The raw records, block by block."""
         source = self.source
         if isinstance(source, Columnar):
             names = [name for name in self.schema.used if self.has_targets or name != self.schema.target]

@@ -22,20 +22,25 @@ KINDS: dict[str, type[Any]] = {
 }
 
 
-def read(text: str) -> tuple[dict[str, Any], list[Any], list[Any]]:
-    """Columns, interactions and texts for missing values of a TOML text."""
+_BESIDE = ("interactions", "missing", "row_norm")
+
+
+def read(text: str) -> dict[str, Any]:
+    """What a TOML text declares: columns, interactions, texts for missing values, and the norm of rows."""
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"the schema is no TOML: {error}") from None
-    unknown = sorted(set(found) - {"columns", "interactions", "missing"})
+    unknown = sorted(set(found) - {"columns", *_BESIDE})
     if unknown:
-        raise ValueError(f"a schema has columns, interactions and missing, not {', '.join(unknown)}")
+        raise ValueError(
+            f"a schema has columns, {', '.join(_BESIDE[:-1])} and {_BESIDE[-1]}, not {', '.join(unknown)}"
+        )
     columns = found.get("columns")
     if not isinstance(columns, dict) or not columns:
         raise ValueError("a schema needs a table [columns] with a line for each column")
     made = {name: _column(name, values) for name, values in columns.items()}
-    return made, found.get("interactions", []), found.get("missing", [])
+    return {"columns": made, **{name: found[name] for name in _BESIDE if name in found}}
 
 
 def _column(name: str, values: object) -> Any:
@@ -64,6 +69,7 @@ def written(
     columns: Mapping[str, Column | Target | Drop],
     interactions: Sequence[Sequence[str]],
     missing: Sequence[str],
+    row_norm: object = None,
 ) -> str:
     """The TOML text of a schema; what has its default is left out."""
     lines = []
@@ -71,6 +77,8 @@ def written(
         lines.append(f"missing = {value(list(missing))}")
     if interactions:
         lines.append(f"interactions = {value([list(pair) for pair in interactions])}")
+    if row_norm is not None:
+        lines.append(f"row_norm = {value(row_norm)}")
     lines += ["", "[columns]"] if lines else ["[columns]"]
     for name, column in columns.items():
         facts = {

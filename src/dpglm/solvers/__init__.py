@@ -48,6 +48,12 @@ __all__ = [
 
 def get(solver: str | AnySolver, task: Task) -> AnySolver:
     """The solver itself, the one of that name, or for "auto" the one that suits the task."""
+    found = _found(solver, task)
+    found.require_outputs(task)
+    return found
+
+
+def _found(solver: str | AnySolver, task: Task) -> AnySolver:
     if isinstance(solver, Solver):
         return solver
     if solver == "auto":

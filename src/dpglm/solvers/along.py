@@ -119,6 +119,7 @@ class Along(Solver[AlongPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = AlongPlan
+    takes_outputs: ClassVar[bool] = True
 
     inner: str | AnySolver = "auto"
     share: float | None = None
@@ -128,12 +129,13 @@ class Along(Solver[AlongPlan]):
 
         solver, share = get(self.inner, task), self._share(task)
         training = Split(share).training.before(task.n)
-        score, most = score_for([task.problem.loss], task.problem.bounds.target)
-        if share and solver.path and 0 < training < task.n:
+        single = task.problem.outputs == 1  # scores are of one prediction a record
+        if share and solver.path and single and 0 < training < task.n:
             fit = solver.plan_for(replace(task, n=training))
             stops = stops_of(fit.steps) if "steps" in solver.path else []
             candidates = len(stops) + 1 + (len(FREEDOMS) if "ridge" in solver.path else 0)
             if candidates > 1:
+                score, most = score_for([task.problem.loss], task.problem.bounds.target)
                 query = HeldOutScores(score, most, candidates, task.n - training)
                 release = Release(
                     query.name, Exponential(1.0), 1, f"{query.of_one_score:.4g}", entries=candidates
@@ -143,7 +145,7 @@ class Along(Solver[AlongPlan]):
                     tuple(map(float, stops)), candidates, most, parts=(fit,),
                 )  # fmt: skip
         fit = solver.plan_for(task)
-        return AlongPlan(*task.facts, (), fit.steps, 0.0, (), 1, most, parts=(fit,))
+        return AlongPlan(*task.facts, (), fit.steps, 0.0, (), 1, 0.0, parts=(fit,))
 
     def _share(self, task: Task) -> float:
         if not task.private:

@@ -26,7 +26,7 @@ NARROW = 300
 PLENTY = 300.0
 """From this multiple of d^1.5 on, n mu is so large that the few passes of Newton are as good as any."""
 
-ENOUGH = 0.25
+ENOUGH = 0.05
 """Below this multiple of d^1.5, noise hides the whole Gram matrix."""
 
 
@@ -41,17 +41,20 @@ def suited(task: Task) -> AnySolver:
     matter, and it is greedy coordinate descent. If declared bounds of columns are unequal, it is coordinate
     descent, which scales steps and noise to each column; it needs a resident table. Else it is gradient
     descent. For a loss whose slope jumps, as the hinge, it is dual coordinate descent.
+
+    With several predictions a record it is preconditioned descent or gradient descent. One metric serves all
+    of them, so d is the number of features.
     """
     problem = task.problem
     if task.private and task.p <= NARROW:
-        budget = task.moved / task.noise / task.dimension**1.5  # n mu / d^1.5
+        budget = task.moved / task.noise / task.width**1.5  # n mu / d^1.5
         if budget >= PLENTY and serves(problem.loss, problem.penalty):
             return Newton(intervals=problem.penalty.is_zero)
         if budget >= ENOUGH and has_metric(problem.loss, problem.penalty):
             return PreconditionedDescent()
     if not math.isfinite(problem.loss.smoothness()):
         return _for_jumps(task)
-    if problem.bounds.feature is None or not isinstance(problem.penalty, Separable):
+    if problem.outputs > 1 or problem.bounds.feature is None or not isinstance(problem.penalty, Separable):
         return GradientDescent()
     l1, *_ = problem.penalty.coordinate_form()
     if task.private and task.p > NARROW and l1 > 0:

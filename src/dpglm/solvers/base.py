@@ -21,7 +21,7 @@ from ..errors import UnsupportedProblem
 from ..losses import Logistic
 from ..mechanisms import Mechanism
 from ..mechanisms.sampling import Everyone, Poisson, Sampling
-from ..penalties import Penalty, Zero
+from ..penalties import Penalty, Separable, Zero
 from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
@@ -157,6 +157,11 @@ class Task:
         """Number of coefficients, the intercept included."""
         return self.problem.dimension(self.p)
 
+    @property
+    def width(self) -> int:
+        """Number of features, the constant one of an intercept included."""
+        return self.problem.width(self.p)
+
     @cached_property
     def noise(self) -> float:
         """Noise of one pass (`noise_of_one_pass`); 0 without a budget."""
@@ -194,6 +199,9 @@ class Solver(ABC, Generic[PlanType]):
     choices: ClassVar[Mapping[str, Collection[str | None]]] = {}
     path: ClassVar[tuple[str, ...]] = ()
     """What of its way a run shows to `dpglm.solvers.path`: "steps", and "ridge" for a ridge path."""
+    takes_outputs: ClassVar[bool] = False
+    """Whether it serves losses with several predictions a record."""
+
     exact_query: ClassVar[str] = ClippedGradient.name
     """The query that a plan without releases asks, which is a plan without noise."""
 
@@ -219,7 +227,25 @@ class Solver(ABC, Generic[PlanType]):
 
         ``resident`` states whether the table stays in memory.
         """
-        return self.plan_for(Task(problem, n, p, budget, neighbours, fits, resident))
+        task = Task(problem, n, p, budget, neighbours, fits, resident)
+        self.require_outputs(task)
+        return self.plan_for(task)
+
+    @classmethod
+    def require_outputs(cls, task: Task) -> None:
+        """Refuse a loss with several predictions a record, or a penalty on them, if it is not served."""
+        problem = task.problem
+        if problem.outputs > 1 and not cls.takes_outputs:
+            raise UnsupportedProblem(
+                f"{cls.__name__} serves losses of one prediction a record, {problem.loss.name} has "
+                f'{problem.outputs}: use GradientDescent, PreconditionedDescent, or multi_class="ovr"'
+            )
+        if problem.outputs > 1 and not isinstance(problem.penalty, Separable):
+            raise UnsupportedProblem(
+                f"the penalty {type(problem.penalty).__name__} is for one coefficient a feature, "
+                f"{problem.loss.name} has {problem.outputs}: use L1, L2, ElasticNet or Box, or "
+                'multi_class="ovr"'
+            )
 
     @abstractmethod
     def plan_for(self, task: Task) -> PlanType:

@@ -4,27 +4,47 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
+from .. import strict
 from ..arrays import Vector
 from ..curator import Curator
 from ..mechanisms import Gaussian
 from ..mechanisms.sampling import Poisson
 from ..plan import Plan, Releasable
 from ..problem import Problem
-from ..queries import ClippedGradient, RowScale
+from ..queries import ClippedGradient, InterceptSlope, MultinomialGradient, gradient_of
 from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
+from .classes import of_class_shares, opposed_classes
 from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
+from .last_intercept import fit_intercept_last, release_of_intercept, share_of_intercept
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import visit_noisy
-from .typical import NoiseForecast, learn, of_scales, release_of_scales, share_of_scales
+from .typical import SCALES, NoiseForecast, Typical, learn, of_scales, release_of_scales, share_of_scales
 
 LONGEST_STEP = 1.5
-_LONGEST_STEP_OF_LABELS = 16.0
-_LEAST_CLIP, _CLIP, _CLIP_NOISE = 0.12, 0.25, 6e-4
+_LEAST_CLIP, _CLIP_NOISE = 0.12, 6e-4
 _CONSTANT = 0.25
-_LEAST_STEPS, _MOST_STEPS, _FINEST_STEP = 10, 150, 0.25
+_LEAST_STEPS = 10
+
+
+class _Usual(NamedTuple):
+    """Constants for one kind of loss.
+
+    The clip is that at the noise `_CLIP_NOISE`; lengths of steps are in units of the inverse curvature of a
+    typical row.
+    """
+
+    clip: float
+    most_steps: int
+    finest_step: float
+    longest_step: float
+    most_momentum: float
+
+
+_LABELS = _Usual(0.2, 100, 8.0, 16.0, 0.8)
+_TARGETS = _Usual(0.25, 150, 0.25, LONGEST_STEP, 0.0)
 
 
 @dataclass(frozen=True)
@@ -32,20 +52,28 @@ class GradientDescentPlan(NoiseForecast, Plan):
     """Plan of `GradientDescent`.
 
     If the size of a typical row is released, ``clip`` is in units of the gradient norm of such a row with the
-    largest slope, and ``step_size`` in units of the inverse of its curvature.
+    largest slope, and ``step_size`` in units of the inverse of its curvature. ``momentum`` is Nesterov's.
     """
 
     solver: ClassVar[str] = "gradient descent"
-    may_release: ClassVar[Releasable] = {RowScale.name: (Gaussian,), ClippedGradient.name: (Gaussian,)}
+    may_release: ClassVar[Releasable] = {
+        **SCALES, ClippedGradient.name: (Gaussian,), MultinomialGradient.name: (Gaussian,),
+        InterceptSlope.name: (Gaussian,),
+    }  # fmt: skip
 
     clip: float
     step_size: float
     average: bool
+    momentum: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        strict.number("momentum", self.momentum, "at least 0 and below 1", lambda share: 0 <= share < 1)
 
     @property
     def learns_scales(self) -> bool:
         """Whether the size of a typical row is released first."""
-        return any(release.query == RowScale.name for release in self.releases)
+        return any(release.query in SCALES for release in self.releases)
 
 
 @dataclass(frozen=True)
@@ -55,7 +83,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
     Parameters
     ----------
     steps : int, optional
-        Number of steps. By default it follows from the budget: from 10 to 150.
+        Number of steps. By default it follows from the budget: from 10 to 150, for labels to 100.
     clip : float, optional
         Largest L2 norm of one record's gradient; longer ones are scaled down to it.
     step_size : float, optional
@@ -77,6 +105,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
 
     plan_type: ClassVar[type[Plan]] = GradientDescentPlan
     path: ClassVar[tuple[str, ...]] = ("steps",)
+    takes_outputs: ClassVar[bool] = True
 
     steps: int | None = None
     clip: float | None = None
@@ -87,48 +116,61 @@ class GradientDescent(Solver[GradientDescentPlan]):
     def plan_for(self, task: Task) -> GradientDescentPlan:
         if self.step_size is None or not task.private:
             require_smooth(task.problem, type(self).__name__)
-        scales = 0.0
+        scales = last = momentum = 0.0
         if not task.private:
             steps, clip, step_size = STEPS_WITHOUT_NOISE, task.enforced(self.clip or math.inf), 0.0
         elif self.clip is None and self.step_size is None and share_of_scales(task) > 0:
-            scales = share_of_scales(task)
-            steps, clip, step_size = typical_settings(task, 1.0 - scales, self.steps)
+            scales, last = share_of_scales(task), share_of_intercept(task, typical_clip(task))
+            steps, clip, step_size, momentum = typical_settings(task, 1.0 - scales - last, self.steps)
         else:
             # With given steps the step size is the same for every kind of table, and so is the fit.
             most = MOST_PRIVATE_STEPS if self.steps else task.affordable(MOST_PRIVATE_STEPS)
             steps, clip, step_size = default_settings(task.problem, task.p, task.noise, self.clip, most)
             step_size, clip = float(self.step_size or step_size), task.enforced(clip)
         steps = int(self.steps or steps)
+        query = gradient_of(task.problem.loss, clip, task.n, task.p)
         stated: float | str = f"{task.moved} x clip"
         if not scales:
-            stated = ClippedGradient(task.problem.loss, clip).sensitivity(task.neighbours)
+            stated = query.sensitivity(task.neighbours)
         gradients = equal_releases(
-            ClippedGradient.name, Gaussian, steps, stated, share=1.0 - scales,
+            query.name, Gaussian, steps, stated, share=1.0 - scales - last,
             sampling=task.batches(self.batch_size), entries=task.dimension,
         )  # fmt: skip
-        releases = (release_of_scales(task, scales), gradients) if scales else (gradients,)
-        return GradientDescentPlan(*task.facts, releases, steps, clip, step_size, self.average).calibrated()
+        releases = [gradients]
+        if scales:
+            releases.insert(0, release_of_scales(task, scales))
+        if last:
+            releases.append(release_of_intercept(task, last))
+        return GradientDescentPlan(
+            *task.facts, tuple(releases), steps, clip, step_size, self.average, momentum
+        ).calibrated()
 
     @classmethod
     def run(cls, plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result:
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator, plan.clip)
-        query, step_size, w = _started(plan, problem, curator)
+        query, step_size, w, typical = _started(plan, problem, curator)
         release = plan[query.name]
         batch = plan.n_records * (release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0)
         tail = Tail(plan.steps, w)
-        scale = 1.0 if query.constant is None else query.constant / problem.constant(plan.n_features)
+        ahead = w
 
         def finished(w: Vector) -> Vector:
-            features, intercept = problem.split(w)
-            return problem.join(features, scale * intercept)
+            found = w.copy()
+            if query.constant is not None:
+                problem.split(found)[1][:] *= query.constant / problem.constant(plan.n_features)
+            return found
 
-        for step in range(1, plan.steps + 1):
-            gradient = curator.release(query, release.mechanism, w, sampling=release.sampling) / batch
-            w = problem.prox(w - step_size * gradient, step_size)
+        for t in range(plan.steps):
+            gradient = curator.release(query, release.mechanism, ahead, sampling=release.sampling) / batch
+            gradient = problem.centred(gradient)
+            before, w = w, problem.prox(ahead - step_size * gradient, step_size)
+            ahead = w + min(plan.momentum, t / (t + 3)) * (w - before) if plan.momentum else w
             tail.add(w)
-            visit_noisy(step, w, finished)
-        return Result(finished(tail.mean if plan.average else w), plan.steps)
+            visit_noisy(t + 1, w, finished)
+        found = finished(tail.mean if plan.average else w)
+        fit_intercept_last(plan, problem, curator, found, typical)
+        return Result(found, plan.steps)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -138,38 +180,55 @@ class GradientDescent(Solver[GradientDescentPlan]):
             opposed(cls(steps=2, clip=0.1, step_size=0.1), 1, fit_intercept=True, crowd=7),
             opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3),
             of_scales(cls(steps=1)),
+            opposed_classes(cls(steps=2, clip=0.1, step_size=0.1)),
+            opposed_classes(cls(steps=2, clip=0.1, step_size=0.1, batch_size=2)),
+            of_class_shares(cls(steps=1)),
         )
 
 
 def _started(
     plan: GradientDescentPlan, problem: Problem, curator: Curator
-) -> tuple[ClippedGradient, float, Vector]:
-    """The query of every step, the step size and the start."""
-    w = problem.start(plan.n_features)
-    if not plan.learns_scales:
-        return ClippedGradient(problem.loss, plan.clip), plan.step_size, w
+) -> tuple[ClippedGradient | MultinomialGradient, float, Vector, Typical]:
+    """The query of every step, the step size, the start, and what was learnt first."""
+    w, table = problem.start(plan.n_features), (plan.n_records, plan.n_features)
     typical = learn(plan, problem, curator, None)
+    if not plan.learns_scales:
+        return gradient_of(problem.loss, plan.clip, *table), plan.step_size, w, typical
     constant = _CONSTANT * typical.norm if problem.fit_intercept else None
     radius = math.hypot(typical.norm, constant or 0.0)
-    query = ClippedGradient(problem.loss, plan.clip * problem.slope_bound() * radius, constant)
+    query = gradient_of(problem.loss, plan.clip * problem.slope_bound() * radius, *table, constant)
     if constant is not None:
         problem.split(w)[1][:] = typical.start / constant
-    return query, plan.step_size / (problem.loss.smoothness() * radius**2), w
+    return query, plan.step_size / (problem.loss.smoothness() * radius**2), w, typical
 
 
-def typical_settings(task: Task, share: float, given: int | None) -> tuple[int, float, float]:
-    """(steps, clip, step_size) in units of a typical row, with a share of the budget (docs/defaults.md)."""
+def _usual(problem: Problem) -> _Usual:
+    return _LABELS if problem.loss.kind == "classification" else _TARGETS
+
+
+def typical_clip(task: Task) -> float:
+    """The clip in units of the gradient norm of a typical row with the largest slope."""
+    clip = _usual(task.problem).clip * (_CLIP_NOISE / task.noise) ** (1 / 3)
+    return float(min(max(clip, _LEAST_CLIP), 1.0))
+
+
+def typical_settings(task: Task, share: float, given: int | None) -> tuple[int, float, float, float]:
+    """(steps, clip, step_size, momentum) in units of a typical row, with a share of the budget.
+
+    They are derived in docs/defaults.md.
+    """
     problem, noise = task.problem, task.noise / math.sqrt(share)
-    clip = min(max(_CLIP * (_CLIP_NOISE / task.noise) ** (1 / 3), _LEAST_CLIP), 1.0)
+    usual = _usual(problem)
+    clip = typical_clip(task)
     for length in (0.1, 1.0):
         task.enforced(clip * problem.slope_bound() * problem.radius(task.p) * length)
     time = PREDICTION_NOISE * problem.stretch() / (noise * clip)
     if problem.penalty.strong_convexity > 0:
         time = min(time, max(1.0, 5 * problem.smoothness(task.p) / problem.penalty.strong_convexity))
-    steps = given or min(max(math.ceil(time / _FINEST_STEP), _LEAST_STEPS), _MOST_STEPS)
-    labels = problem.loss.kind == "classification"
-    longest = _LONGEST_STEP_OF_LABELS if labels else LONGEST_STEP
-    return steps, clip, min(time / steps, max(longest, CROSSING_STEP * problem.stretch()))
+    steps = given or min(max(math.ceil(time / usual.finest_step), _LEAST_STEPS), usual.most_steps)
+    longest = max(usual.longest_step, CROSSING_STEP * problem.stretch())
+    momentum = min(max(0.0, 1.0 - steps * longest / time), usual.most_momentum)
+    return steps, clip, min(time / steps, longest), momentum
 
 
 def default_settings(

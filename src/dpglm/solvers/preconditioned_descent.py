@@ -12,24 +12,29 @@ from ..arrays import Vector, on_column_grids, one_blas_thread
 from ..bounds import Coordinates
 from ..curator import Curator
 from ..errors import UnsupportedProblem
-from ..losses import Loss
+from ..losses import Logistic, Loss
 from ..mechanisms import Gaussian
 from ..penalties import L2, Penalty
 from ..plan import Plan, Releasable
 from ..problem import Problem
-from ..queries import Gram, MetricGradient, RowScale
+from ..queries import Gram, InterceptSlope, MetricGradient, MetricMultinomialGradient, metric_gradient_of
 from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
+from .classes import opposed_classes
+from .last_intercept import fit_intercept_last, release_of_intercept, share_of_intercept
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import shrink, visit_noisy
-from .typical import NoiseForecast, Typical, learn, release_of_scales, share_of_scales
+from .typical import SCALES, NoiseForecast, Typical, learn, release_of_scales, share_of_scales
 
 MOST_FEATURES = 1_000
 GRAM_SHARE = 0.25
 CONSTANT = 0.3
 ALLOWED_NOISE = 0.5
-LEAST_CLIP, CLIP_NOISE = 0.12, 6e-3
+_CLIP, _LEAST_CLIP_OF_LABELS, _LEAST_CLIP_OF_TARGETS = 0.22, 0.12, 0.01
 LEAST_STEPS, MOST_STEPS = 10, 60
+_STEPS_OF_TARGETS, _STEPS_OF_LABELS = 12, 22
+_HIDDEN = 1.3
+_LONGEST_STEP_OF_RARE = 3.0
 _USUAL_RANK = 1.5
 _MOST_MOMENTUM = 0.8
 
@@ -44,7 +49,8 @@ class PreconditionedDescentPlan(NoiseForecast, Plan):
 
     solver: ClassVar[str] = "preconditioned descent"
     may_release: ClassVar[Releasable] = {
-        RowScale.name: (Gaussian,), Gram.name: (Gaussian,), MetricGradient.name: (Gaussian,)
+        **SCALES, Gram.name: (Gaussian,), MetricGradient.name: (Gaussian,),
+        MetricMultinomialGradient.name: (Gaussian,), InterceptSlope.name: (Gaussian,),
     }  # fmt: skip
 
     clip: float
@@ -63,10 +69,11 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
     Parameters
     ----------
     steps : int, optional
-        Number of gradients. By default from 10 to 60, as the budget allows.
+        Number of gradients. By default from 10 to 60, as the budget allows and the clip needs.
     clip : float, optional
         Largest norm of a record's gradient in the metric, in units of the largest slope times the root of
-        the effective dimension. By default from 0.12 on; it rises as noise vanishes.
+        the effective dimension. By default it falls as noise hides more directions, from 1 to 0.12 for labels
+        and 0.01 for real targets.
     gram_share : float
         Share of the budget for the Gram matrix.
 
@@ -78,6 +85,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
 
     plan_type: ClassVar[type[Plan]] = PreconditionedDescentPlan
     path: ClassVar[tuple[str, ...]] = ("steps", "ridge")
+    takes_outputs: ClassVar[bool] = True
 
     steps: int | None = None
     clip: float | None = None
@@ -87,31 +95,34 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         _require_suited(task)
         if not task.private:
             return PreconditionedDescentPlan(*task.facts, (), STEPS_WITHOUT_NOISE, math.inf, 0.0)
-        scales = share_of_scales(task)
-        left = 1.0 - scales - self.gram_share
+        clip = float(self.clip or clip_share(task))
+        scales, last = share_of_scales(task), share_of_intercept(task, clip)
+        left = 1.0 - scales - last - self.gram_share
         if left <= 0:
             raise ValueError(
-                f"gram_share must leave a part of the budget for gradients: {scales:.2g} of it is for the "
-                f"size of rows, got {self.gram_share!r}"
+                f"gram_share must leave a part of the budget for gradients: {scales + last:.2g} of it is for "
+                f"the size of rows and the intercept, got {self.gram_share!r}"
             )
-        clip = float(self.clip or clip_share(task.noise))
-        time = ALLOWED_NOISE * math.sqrt(left) / (task.noise * clip * task.dimension)
-        steps = self.steps or min(max(math.ceil(_USUAL_RANK * time), LEAST_STEPS), MOST_STEPS)
+        time = ALLOWED_NOISE * math.sqrt(left) / (task.noise * clip * task.width)
+        steps = self.steps or usual_steps(task.problem.loss, clip, time)
         for length in (1e-3, 1e3):
             task.enforced(clip * task.problem.slope_bound() * length)
         d = task.p + 1
+        gradient_name = (MetricGradient if task.problem.outputs == 1 else MetricMultinomialGradient).name
         releases = [
             equal_releases(
                 Gram.name, Gaussian, 1, "the squared size of a typical row", share=self.gram_share,
                 entries=d * (d + 1) // 2,
             ),
             equal_releases(
-                MetricGradient.name, Gaussian, steps, f"{task.moved} x clip", share=left,
+                gradient_name, Gaussian, steps, f"{task.moved} x clip", share=left,
                 entries=task.dimension,
             ),
         ]  # fmt: skip
         if scales:
             releases.insert(0, release_of_scales(task, scales))
+        if last:
+            releases.append(release_of_intercept(task, last))
         return PreconditionedDescentPlan(*task.facts, tuple(releases), steps, clip, time).calibrated()
 
     @classmethod
@@ -123,32 +134,37 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         with one_blas_thread():
             metric = _metric(plan, problem, curator, coordinates, typical)
         smoothness = problem.bend()
-        query = MetricGradient(
+        query = metric_gradient_of(
             problem.loss, coordinates, metric.transform,
             plan.clip * problem.slope_bound() * math.sqrt(metric.rank), plan.n_records,
         )  # fmt: skip
         time = plan.time * metric.dimension / metric.rank
-        step = min(1.0, time / plan.steps) / smoothness
-        # The curvature of labels is below its bound, far below it where one is rare.
+        longest = _longest_step(problem, typical)
+        step = min(longest, time / plan.steps) / smoothness
+        # The curvature of labels is below its bound.
         most = _MOST_MOMENTUM if problem.loss.kind == "classification" else 0.0
-        momentum = min(max(0.0, 1.0 - plan.steps / time), most)
+        momentum = min(max(0.0, 1.0 - plan.steps * longest / time), most)
         w = ahead = metric.start
         gradients = curator.open(query, w, plan[query.name].mechanism)
         tail = Tail(plan.steps, w, share=0.5)
-        for taken in range(1, plan.steps + 1):
-            before, w = w, ahead - step * (gradients.release(ahead) / plan.n_records + metric.pull(ahead))
-            ahead = w + momentum * (w - before)
+        for t in range(plan.steps):
+            gradient = problem.centred(gradients.release(ahead)) / plan.n_records + metric.pull(ahead)
+            before, w = w, ahead - step * gradient
+            ahead = w + min(momentum, t / (t + 3)) * (w - before)
             tail.add(w)
-            visit_noisy(taken, w, metric.to_records.__matmul__)
+            visit_noisy(t + 1, w, metric.to_records.__matmul__)
         shrink(tail.mean, metric.to_records, metric.unit_ridge)
-        return Result(metric.to_records @ tail.mean, plan.steps)
+        found = np.ravel(metric.to_records @ tail.mean)
+        fit_intercept_last(plan, problem, curator, found, typical)
+        return Result(found, plan.steps)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         """Opposed gradients for most of the budget, then orthogonal rows for the Gram matrix."""
         gradients = opposed(cls(steps=2, gram_share=0.02), 2, crowd=7)
         gram = replace(gradients, solver=cls(steps=1, gram_share=0.95), second=(np.array([0.6, 0.8]), 1.0))
-        return gradients, gram, opposed(cls(steps=1), 1, fit_intercept=True, crowd=7)
+        constant = opposed(cls(steps=1), 1, fit_intercept=True, crowd=7)
+        return gradients, gram, constant, opposed_classes(cls(steps=2, gram_share=0.02), crowd=7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +177,7 @@ class _Metric:
         Takes coordinates to the metric.
     rank : float
         The effective dimension: the expected squared norm of a record.
-    start : array
+    start : array of shape (d,) or (d, outputs)
         Coefficients in the metric of the best constant prediction.
     to_records : array of shape (d, d)
         Takes coefficients in the metric to those of the records' own features.
@@ -208,9 +224,10 @@ def _metric(
     rank = float(np.sum(np.maximum(values, floor / 2) / raised))
     scale = np.append(np.ones(p), np.full(d - p, constant))
     transform = on_column_grids((scale[:, None] * vectors) / np.sqrt(raised))
-    start = np.zeros(d)
+    start = np.zeros(d if problem.outputs == 1 else (d, problem.outputs))
     if problem.fit_intercept:
-        start = np.linalg.solve(transform, np.append(start[1:], typical.start))
+        start[-1] = typical.start
+        start[:] = np.linalg.solve(transform, start)
     ridge, unit_ridge = (transform.T @ (strength[:, None] * transform) for strength in (penalty, unit))
     return _Metric(
         transform, rank, start, _to_records(problem, p, coordinates) @ transform, ridge, unit_ridge
@@ -226,9 +243,35 @@ def _to_records(problem: Problem, p: int, coordinates: Coordinates) -> Vector:
     return matrix
 
 
-def clip_share(noise: float) -> float:
-    """The clip in units of the largest slope times the root of the effective dimension."""
-    return min(max(LEAST_CLIP * math.sqrt(CLIP_NOISE / noise), LEAST_CLIP), 1.0)
+def clip_share(task: Task) -> float:
+    """The clip in units of the largest slope times the root of the effective dimension.
+
+    It falls as noise hides more of the directions. Slopes of labels are all alike at the start, so a smaller
+    clip than 0.12 gains nothing for them; of residuals, little more than the sign counts where noise hides
+    most directions.
+    """
+    hidden = float(_HIDDEN * task.noise * task.width**1.5)
+    if task.problem.loss.kind == "classification":
+        return min(max(_CLIP / math.sqrt(hidden), _LEAST_CLIP_OF_LABELS), 1.0)
+    return min(max(_CLIP / max(math.sqrt(hidden), hidden), _LEAST_CLIP_OF_TARGETS), 1.0)
+
+
+def _longest_step(problem: Problem, typical: Typical) -> float:
+    """The longest step in units of the inverse curvature.
+
+    If one label is rare, the curvature of its constant prediction is below the bound by cosh²(start / 2); the
+    root of that leaves room for records whose prediction is less certain.
+    """
+    if not isinstance(problem.loss, Logistic):
+        return 1.0
+    return min(math.cosh(float(typical.start) / 2), _LONGEST_STEP_OF_RARE)
+
+
+def usual_steps(loss: Loss, clip: float, time: float) -> int:
+    """The number of steps: what the time needs, and not more than gradients that are clipped so much do."""
+    enough = (_STEPS_OF_LABELS if loss.kind == "classification" else _STEPS_OF_TARGETS) / clip
+    most = min(max(math.ceil(enough), LEAST_STEPS), MOST_STEPS)
+    return min(max(math.ceil(_USUAL_RANK * time), LEAST_STEPS), most)
 
 
 def serves(loss: Loss, penalty: Penalty) -> bool:

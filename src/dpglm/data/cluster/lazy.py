@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from .table import example_of, is_dask
+from .table import computed, example_of, is_dask
 
 
 def by_blocks(function: Callable[[Any], Any], X: Any) -> Any:
@@ -28,6 +28,14 @@ def by_blocks(function: Callable[[Any], Any], X: Any) -> Any:
         return da.concatenate(blocks, allow_unknown_chunksizes=True)
     rest = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (X.chunks[0], example.shape[1:])}
     return X.rechunk({1: -1}).map_blocks(function, meta=example[:0], name=_name(), **rest)
+
+
+def of_each_block(function: Callable[[Any], Any], X: Any) -> list[Any]:
+    """What a function makes of each block of a Dask data frame, computed where the blocks are."""
+    from dask import delayed
+
+    task = delayed(function, pure=False, name=_name())
+    return list(computed([task(block) for block in X.to_delayed()]))
 
 
 def named_apart(X: Any, y: Any) -> tuple[Any, Any]:

@@ -1,0 +1,124 @@
+"""Raw tables whose schema has facts to be learnt: counted first, encoded once the facts are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..arrays import Vector
+from ..data import as_block, sources
+from ..data.census import Census, Counts, RawRecords
+from ..data.cluster import DaskTable, by_blocks, is_dask, of_each_block
+from ..data.stream import CHANGED, Source
+from ..errors import SourceChanged
+from .frames import checked_names, column_names, count_of, is_frame
+from .learning import Scaled, census_of, norm_counts
+from .schema import Schema
+from .source import EncodedSource, Held
+
+
+@dataclass(eq=False)
+class Unlearnt:
+    """A raw table for a fit that learns facts of its schema first.
+
+    Parameters
+    ----------
+    schema : Schema
+        With facts to be learnt.
+    X : raw table, source, Dask data frame, or a source that is `Held`
+    """
+
+    schema: Schema
+    X: Any
+    resident: bool = field(init=False)
+    n_samples: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        X = self.X
+        if is_dask(X):
+            names = checked_names(list(getattr(X, "columns", [])))
+            self.schema.require_columns(names)
+            self.resident, self.n_samples = False, DaskTable(X, self.schema.target).n_samples
+        elif is_frame(X):
+            self.schema.require_columns(column_names(X))
+            self.resident, self.n_samples = True, count_of(X)
+        else:
+            self.resident = isinstance(X, Held)
+            source = X.source if isinstance(X, Held) else sources.recognised(X)
+            if source is None:
+                raise ValueError(
+                    "X must be a data frame of pandas or polars, an Arrow table, a dict of arrays, a source "
+                    f"of such or a Dask data frame, got a {type(X).__name__}: columns are matched by name"
+                )
+            self.X, self.n_samples = source, source.n_samples
+            EncodedSource(source, self.schema)  # refuses other columns
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_samples, self.schema.n_features
+
+    @property
+    def example(self) -> Any:
+        """An object that offers what the encoded table will offer; without records."""
+        if not self.resident:
+            return self
+        shape = (1, self.schema.n_features)
+        return as_block(sp.csr_array(shape) if self.schema.is_sparse else np.zeros(shape))
+
+    def records(self) -> Counted:
+        """The records, to be counted."""
+        return Counted(self.schema, self.X, self.n_samples)
+
+    def encoded(self, scaled: Scaled) -> tuple[Any, Any]:
+        """The rows and targets of a fit; None in place of targets that come with the rows."""
+        X = self.X
+        if is_dask(X):
+            return DaskTable(by_blocks(scaled.encode, X), by_blocks(scaled.read_target, X)), None
+        if not isinstance(X, Source):
+            return scaled.encode(X), scaled.read_target(X)
+        source = EncodedSource(X, scaled)
+        return tuple(source.in_memory()) if self.resident else (source, None)
+
+
+class Counted(RawRecords):
+    """Counts of raw records; the census is taken once.
+
+    Parameters
+    ----------
+    schema : Schema
+    X : data frame, source or Dask data frame
+    n_samples : int
+    """
+
+    def __init__(self, schema: Schema, X: Any, n_samples: int) -> None:
+        self._schema, self._X, self.table_size = schema, X, n_samples
+        self._census: Census | None = None
+
+    def census(self) -> Census:
+        if self._census is None:
+            found = reduce(Census.joined, self._each(partial(census_of, self._schema)))
+            if found.length != self.table_size:
+                raise SourceChanged(CHANGED)
+            self._census = found
+        return self._census
+
+    def learnt(self, schema: Schema) -> Counted:
+        """The same records with a schema whose columns are known."""
+        return Counted(schema, self._X, self.table_size)
+
+    def norms(self, candidates: Vector) -> Counts:
+        found: Counts = sum(self._each(partial(norm_counts, self._schema, candidates=candidates)))
+        return found
+
+    def _each(self, function: Any) -> Iterable[Any]:
+        """What a function of tables in memory makes of each block that has records."""
+        if is_dask(self._X):
+            return of_each_block(function, self._X)
+        if isinstance(self._X, Source):
+            return map(function, EncodedSource(self._X, self._schema).frames())
+        return [function(self._X)]
