@@ -7,8 +7,6 @@ from dpglm import LogisticRegression, PrivatePath, PrivateSearch, Ridge
 from dpglm.solvers import GradientDescent
 
 NO_RECORD_DEPENDENT_ERROR = "an error about a value depends on a record and would leak"
-    "an error about a value depends on a record and would leak: the record counts as zero"
-)
 TOO_FEW_RECORDS = "asks for a good fit of 200 records whose target range is not declared"
 
 
