@@ -15,7 +15,7 @@ FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.r
 CORE = {
     "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "evaluation",
     "inference", "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy", "problem",
-    "progress", "queries", "report", "schema", "scores", "solvers", "strict", "tables", "threads",
+    "progress", "queries", "report", "schema", "scores", "solvers", "split", "strict", "tables", "threads",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators"}
 ROOT = "dpglm"  # the names that the package itself exports
@@ -34,6 +34,7 @@ MAY_IMPORT = {
     "penalties": set(),
     "display": set(),
     "progress": set(),
+    "split": set(),
     "strict": set(),
     "threads": set(),
     "privacy": {"accounting", "display"},
@@ -53,10 +54,10 @@ MAY_IMPORT = {
     },
     "problem": {"losses", "penalties", "bounds"},
     "plan": {"mechanisms", "accounting", "privacy", "display"},
-    "curator": {"data", "queries", "mechanisms", "accounting", "privacy", "progress"},
+    "curator": {"data", "queries", "mechanisms", "accounting", "privacy", "progress", "split"},
     "solvers": {
         "plan", "problem", "queries", "mechanisms", "curator", "accounting", "privacy", "losses",
-        "penalties", "bounds", "tables",
+        "penalties", "bounds", "split", "tables",
     },
     "ledger": {"accounting", "plan", "privacy"},
     "estimators": SKIN,

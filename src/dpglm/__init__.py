@@ -24,9 +24,12 @@ if TYPE_CHECKING:
         LogisticRegression,
         NegativeBinomialRegressor,
         PoissonRegressor,
+        PrivatePath,
+        PrivateSearch,
         QuantileRegressor,
         Ridge,
         TweedieRegressor,
+        check_pipeline,
         evaluate,
         make_private_pipeline,
     )
@@ -50,6 +53,7 @@ __version__ = "0.2.0"
 __all__ = [
     "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "GammaRegressor",
     "Guarantee", "HuberRegressor", "Lasso", "Ledger", "LinearRegression", "LinearSVC", "LinearSVR",
-    "LogisticRegression", "NegativeBinomialRegressor", "Neighbours", "PoissonRegressor", "QuantileRegressor",
-    "Ridge", "Schema", "Stream", "TweedieRegressor", "evaluate", "make_private_pipeline",
+    "LogisticRegression", "NegativeBinomialRegressor", "Neighbours", "PoissonRegressor", "PrivatePath",
+    "PrivateSearch", "QuantileRegressor", "Ridge", "Schema", "Stream", "TweedieRegressor",
+    "check_pipeline", "evaluate", "make_private_pipeline",
 ]  # fmt: skip

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import progress
-from .accounting import Event
+from .accounting import Event, Imprecision, Parallel, Search, together
 from .arrays import Total, Vector, bits_of_terms
 from .data.records import Records
 from .data.summed import Summed
+from .errors import PlanMismatch
 from .mechanisms import Mechanism, Randomness
 from .mechanisms.sampling import Everyone, Sampling
+from .mechanisms.tries import TRIES_DISTANCE, draw_tries
 from .privacy import Neighbours
 from .queries import Query
 from .queries.base import (
@@ -31,8 +36,10 @@ from .queries.base import (
     State,
     require_moderate,
 )
+from .split import Split
 
 Opened = TypeVar("Opened")
+Found = TypeVar("Found")
 _EVERYONE = Everyone()
 
 
@@ -100,6 +107,54 @@ class Curator:
         records = cast(Records, self._records)
         return query.open(Opening(records, w, self._neighbours, self._releases, mechanism))
 
+    @contextmanager
+    def apart(self, split: Split) -> Iterator[tuple[Curator, Curator]]:
+        """Curators of the rows for training and of the rows that are held out.
+
+        What they release is logged here as releases on disjoint parts, of which a record pays for one.
+        """
+        parts = [self._over(self._records.of_part(part)) for part in (split.training, split.held_out)]
+        try:
+            yield parts[0], parts[1]
+        finally:
+            self._releases.log.enter(Parallel(tuple(together(part.spent) for part in parts), split.rule))
+
+    def best_of(self, search: Search, attempt: Callable[[Curator, int], tuple[float, Found]]) -> Found | None:
+        """The best of a secret number of tries; None if there was none.
+
+        Each try is of a candidate that is drawn uniformly, and must release what ``search`` states for it.
+        Whatever a try releases stays here, unless it is the best.
+
+        Parameters
+        ----------
+        search : Search
+        attempt : callable
+            ``attempt(curator, k)`` tries candidate k, and returns its released score and what is found.
+        """
+        log = self._releases.log
+        log.enter(search)
+        log.enter(Imprecision(TRIES_DISTANCE))
+        best: tuple[float, Found] | None = None
+        with progress.hidden():
+            for _ in range(draw_tries(search.tries, self._randomness)):
+                k = int(self._randomness.integers(len(search.events), 1)[0])
+                curator = self._over(self._records)
+                try:
+                    score, found = attempt(curator, k)
+                except FloatingPointError:  # coefficients diverged: the worst output, and no error
+                    continue
+                if together(curator.spent) != search.events[k]:
+                    raise PlanMismatch("a try released something other than its plan: the search is refused")
+                if best is None or score > best[0]:
+                    best = score, found
+        return None if best is None else best[1]
+
+    def _over(self, records: Summed) -> Self:
+        """A curator of other records, with a log of its own."""
+        twin = copy(self)
+        twin._records, twin._releases = records, self._releases.over(records)
+        return twin
+
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
         """Uniform random integers below ``stop``: no record is read."""
         return self._randomness.integers(stop, count)
@@ -124,12 +179,20 @@ class Log:
             self.spent[event] += times * count
         progress.released(count)
 
+    def enter(self, event: Event) -> None:
+        """Log an event whose parts are logged elsewhere."""
+        self.spent[event] += 1
+
 
 class LoggedReleases(Releases, Protocol):
     """Releases with a log of all of them."""
 
     @property
     def log(self) -> Log: ...
+
+    def over(self, records: Summed) -> LoggedReleases:
+        """Releases about other records, with a log of their own."""
+        ...
 
 
 class NoisyReleases:
@@ -144,7 +207,11 @@ class NoisyReleases:
     def __init__(self, records: Summed, neighbours: Neighbours, randomness: Randomness) -> None:
         self._records, self._randomness = records, randomness
         self._rounding = rounding_factor(records.table_size, records.n_features)
+        self._neighbours = neighbours
         self.log = Log(neighbours)
+
+    def over(self, records: Summed) -> NoisyReleases:
+        return NoisyReleases(records, self._neighbours, self._randomness)
 
     def give(self, answer: object, sensitivity: Sensitivity, mechanism: Mechanism) -> Any:
         return self._noisy(answer, sensitivity, mechanism, _EVERYONE)

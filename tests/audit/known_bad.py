@@ -12,7 +12,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpglm import Bounds, Budget, LogisticRegression, Neighbours
-from dpglm.accounting import Exponential, Gaussian, PoissonGaussian, Pure, Repeated, compose
+from dpglm.accounting import (
+    Exponential,
+    Gaussian,
+    PoissonGaussian,
+    Pure,
+    Repeated,
+    Search,
+    compose,
+    tries_of,
+)
 from dpglm.audit import Claim, audit, audit_function, audit_probabilities, examine
 from dpglm.audit.holdings import blocks, streamed
 from dpglm.audit.targets import TranscriptTarget
@@ -23,6 +32,7 @@ from dpglm.losses import Squared
 from dpglm.mechanisms import Gaussian as GaussianMechanism
 from dpglm.mechanisms import LaplaceNoisyMax, Randomness
 from dpglm.mechanisms.sampling import Poisson
+from dpglm.mechanisms.tries import draw_tries
 from dpglm.penalties import Zero
 from dpglm.problem import Problem
 from dpglm.queries import ClippedGradient
@@ -391,6 +401,19 @@ def _examined(target):
 
 def _priced(event, delta=0.01):
     return Claim(compose(event).epsilon(delta), delta, event)
+
+
+def search_that_pays_for_one_try(right: bool = False):
+    """The best of 25 tries, each fitted and scored with noise, at the price of one try."""
+    randomness, rng, mu = Randomness(4), np.random.default_rng(4), 0.8
+    tries = tries_of("geometric", 25)
+    claim = _priced(Search((Gaussian(1 / mu),), tries) if right else Gaussian(1 / mu))
+
+    def run(second):
+        count = draw_tries(tries, randomness) if right else 25
+        return (rng.standard_normal(count) + mu * (not second)).max()
+
+    return audit_function(run, claim, runs=4_000)
 
 
 def edge_of_a_block_read_again(right: bool = False):

@@ -19,6 +19,7 @@ SECONDS = 60
         known_bad.frank_wolfe_with_a_free_sign,
         known_bad.visible_dual_variables,
         known_bad.shuffled_batches,
+        known_bad.search_that_pays_for_one_try,
         known_bad.one_key_for_all_classes,
         known_bad.targets_kept_by_the_solver,
         known_bad.targets_kept_by_a_registered_solver,

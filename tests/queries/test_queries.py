@@ -139,6 +139,15 @@ CASES = [
     *((score_sums(score), REALS, 0.0) for score in SCORES),
     (queries.CellSums(ClassesByMargin(0.0, 4, 2.0), judging(), 4, 1.0), REALS, 0.0),
     (queries.CellSums(Reliability(1.1, 10), judging(), 4, 0.5), REALS, 0.0),
+    *(
+        (queries.HeldOutScores(score, most, 1, 4), REALS, constant)
+        for score, most in (
+            (Logistic(), 1.4),
+            (queries.held_out.Errors(), 1.0),
+            (queries.held_out.SquaredErrors(Squared(), -1.0, 1.0), 0.5),
+        )
+        for constant in (0.0, 1.0)
+    ),
     (row_scale(None), REALS, 1.0),
     (row_scale(Coordinates(np.zeros(4), np.ones(4), False)), REALS, 0.0),
     *(

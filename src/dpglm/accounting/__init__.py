@@ -22,13 +22,16 @@ from .events import (
     PoissonGaussian,
     Pure,
     Repeated,
-    event_from_dict,
 )
 from .gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
+from .nested import Parallel, Search, together
+from .stored import event_from_dict
+from .tries import LAWS, NegativeBinomial, PoissonTries, Tries, tries_of
 
 __all__ = [
-    "NOT_NEGATIVE", "RATE", "Composed", "Cover", "Curve", "Event", "Exponential", "Gaussian", "Imprecision",
-    "Laplace", "ObjectivePerturbation", "PoissonGaussian", "Pure", "Repeated", "calibrate",
-    "calibrate_beside", "compose", "cover", "cover_pure", "event_from_dict", "gaussian_delta",
-    "gaussian_epsilon", "gaussian_mu", "imprecise_delta",
+    "LAWS", "NOT_NEGATIVE", "RATE", "Composed", "Cover", "Curve", "Event", "Exponential", "Gaussian",
+    "Imprecision", "Laplace", "NegativeBinomial", "ObjectivePerturbation", "Parallel", "PoissonGaussian",
+    "PoissonTries", "Pure", "Repeated", "Search", "Tries", "calibrate", "calibrate_beside", "compose",
+    "cover", "cover_pure", "event_from_dict", "gaussian_delta", "gaussian_epsilon", "gaussian_mu",
+    "imprecise_delta", "together", "tries_of",
 ]  # fmt: skip

@@ -11,12 +11,14 @@ from typing import Protocol
 import numpy as np
 
 from ..arrays import Vector
-from .curves import Profile, bounded_range_profile, gaussian_profile
+from .curves import Profile, bounded_range_profile, gaussian_profile, largest, symmetric
 from .events import Event
 from .gaussian import check_budget, gaussian_delta, gaussian_epsilon
-from .normal_form import NormalForm, Round, normal_form, single_profile
+from .nested import Parallel, Search
+from .normal_form import NormalForm, Round, Single, normal_form, single_profile
 from .pld import GridLaw, composed_curve, composed_delta, discretise
-from .selection import selection_rounds
+from .search import search_profile
+from .selection import SampledCurve, selection_rounds
 from .zcdp import zcdp_delta, zcdp_rho
 
 # Below this a grid that cuts its tails at 1e-30 would charge the cut, not the mechanism.
@@ -31,6 +33,8 @@ _MOST_POINTS_COMPOSED = 260_000
 # Rounds priced exactly before blocks are composed, and grid cells per range of a selection.
 _BLOCK = 64
 _CELLS = 32
+# How far, in sizes of a composition, its curve is followed where it is part of another event.
+_FAR, _FAR_ENOUGH = 10.0, 1e-18
 _EPSILON_TOLERANCE = 1e-6
 _MOST_ROUNDS = 50
 
@@ -78,6 +82,8 @@ def _compose(event: Event) -> Curve:
     form = normal_form(event)
     if math.isinf(form.mu):
         return GaussianCurve(form.mu)
+    if form.sole_parallel is not None:
+        return LargestCurve(tuple(map(compose, form.sole_parallel.events)))
     exact: Curve = GaussianCurve(form.mu)
     if not form.is_gaussian:
         exact = composed_curve_of(form)
@@ -101,6 +107,19 @@ class GaussianCurve:
 
     def epsilon(self, delta: float) -> float:
         return gaussian_epsilon(self.mu, delta)
+
+
+@dataclass(frozen=True)
+class LargestCurve:
+    """The largest of some curves: that of releases on disjoint parts of a table."""
+
+    curves: tuple[Curve, ...]
+
+    def delta(self, epsilon: float) -> float:
+        return max(curve.delta(epsilon) for curve in self.curves)
+
+    def epsilon(self, delta: float) -> float:
+        return max(curve.epsilon(delta) for curve in self.curves)
 
 
 @dataclass(frozen=True)
@@ -202,12 +221,41 @@ def imprecise_delta(distance: float, epsilon: float) -> float:
 
 
 def _parts(form: NormalForm) -> tuple[tuple[Profile, int], ...]:
-    parts = [(single_profile(event), count) for event, count in form.singles.items()]
+    parts = [(_profile(event), count) for event, count in form.singles.items()]
     for item, count in form.rounds.items():
         parts += _blocks(item, count)
     if form.mu > 0:
         parts.append((gaussian_profile(form.mu), 1))
     return tuple(parts)
+
+
+def _profile(event: Single) -> Profile:
+    """Return the curve of one event, also of one around others."""
+    if isinstance(event, Parallel):
+        return largest([profile_of(part) for part in event.events])
+    if isinstance(event, Search):
+        return search_profile(largest([profile_of(part) for part in event.events]), event.tries)
+    return single_profile(event)
+
+
+@lru_cache(maxsize=64)
+def profile_of(event: Event) -> Profile:
+    """Return the curve of an event as a profile, its samplers taken as exact."""
+    form = normal_form(event)
+    if form.is_gaussian:
+        return gaussian_profile(form.mu) if form.mu else symmetric(np.zeros_like)
+    curve = composed_curve_of(form)
+    if len(curve.parts) == 1 and curve.parts[0][1] == 1:
+        return curve.parts[0][0]
+    last = math.ceil(_FAR * max(form.size, curve.step) / curve.step)
+    values = curve.at_grid_points(last)
+    while values[-1] > _FAR_ENOUGH and len(values) <= _MOST_POINTS:
+        before, last = values[-1], 2 * last
+        values = curve.at_grid_points(last)
+        if values[-1] > 0.5 * before:
+            break
+    values[curve.step * np.arange(len(values)) >= curve.pure] = 0.0
+    return symmetric(SampledCurve(curve.step, values))
 
 
 def _blocks(item: Round, count: int) -> list[tuple[Profile, int]]:

@@ -28,6 +28,7 @@ from .transport import transport_bounds
 _FINENESS = 40
 _TOLERANCE = 1e-6
 _LARGEST_MU = 1e3
+_LARGEST_EXPONENT = 600.0
 # Granted to the Gaussian that covers, whose error is far below.
 _GAUSSIAN_ERROR = 1e-10
 _PATHS = np.concatenate([np.arange(0.2, 1.5, 0.1), np.sqrt(np.arange(1.5**2, 4.0**2, 0.4))])
@@ -97,6 +98,9 @@ def _cover(event: Event, slack: float) -> Cover:
     form = normal_form(event)
     if math.isinf(form.mu):
         return Cover(math.inf, slack)
+    if form.sole_parallel is not None:
+        parts = [_cover(part, slack) for part in form.sole_parallel.events]
+        return Cover(max(part.mu for part in parts), max(part.slack for part in parts))
     perturbed = {e: n for e, n in form.singles.items() if isinstance(e, ObjectivePerturbation)}
     rest = replace(form, singles=form.singles - type(form.singles)(perturbed))
     groups = sum(perturbed.values()) + (not rest.is_gaussian)
@@ -187,7 +191,10 @@ def _of_bound(bound: Callable[[Vector], Vector], size: float, pure: float, slack
     if far is None:
         return math.inf
     x = np.append(np.arange(0.0, far, min(size / _FINENESS, far / 100)), far)
-    return _least(x, bound(x) * (1 + 1e-6), slack, pure)
+    value = bound(x)
+    if far < _LARGEST_EXPONENT:
+        value = _lower_hull(np.exp(x), value)
+    return _least(x, value * (1 + 1e-6), slack, pure)
 
 
 def _far(bound: Callable[[Vector], Vector], size: float, slack: float) -> float | None:

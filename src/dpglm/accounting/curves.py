@@ -8,9 +8,9 @@ keeping the small halves keeps relative precision in both tails.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -20,19 +20,21 @@ from .gaussian import hockey_stick, mills_difference, tail_difference
 
 # Losses above this are charged as certain failure.
 LARGEST_LOSS = 1e3
-_SURVEY = np.geomspace(1e-9, LARGEST_LOSS, 300)
+SURVEY = np.geomspace(1e-9, LARGEST_LOSS, 300)
 
 
 @dataclass(frozen=True)
 class Profile:
     """Both halves of a hockey-stick curve, and the loss (if any) that many outcomes share.
 
-    A grid that holds the atom prices it exactly; any other grid prices it too high.
+    A grid that holds the atom prices it exactly; any other grid prices it too high. ``mu`` is that of the
+    Gaussian whose curve this is, infinite if it is none.
     """
 
     forward: Callable[[Vector], Vector]
     backward: Callable[[Vector], Vector]
     atom: float = 0.0
+    mu: float = math.inf
 
     @property
     def is_symmetric(self) -> bool:
@@ -45,18 +47,18 @@ class Profile:
         height = np.maximum(*self._surveyed)
         # interpolated, so that the grid moves smoothly with the noise
         fall = -np.log(np.maximum(height, 1e-25))
-        return float(np.exp(np.interp(-math.log(1e-20), fall, np.log(_SURVEY))))
+        return float(np.exp(np.interp(-math.log(1e-20), fall, np.log(SURVEY))))
 
     @property
     def divergence(self) -> float:
         """Kullback-Leibler divergence of the pair, roughly: the integral of both halves of the curve."""
         forward, backward = self._surveyed
-        return float(np.trapezoid(forward + np.exp(-_SURVEY) * backward, _SURVEY))
+        return float(np.trapezoid(forward + np.exp(-SURVEY) * backward, SURVEY))
 
     @cached_property
     def _surveyed(self) -> tuple[Vector, Vector]:
-        forward = self.forward(_SURVEY)
-        return forward, forward if self.is_symmetric else self.backward(_SURVEY)
+        forward = self.forward(SURVEY)
+        return forward, forward if self.is_symmetric else self.backward(SURVEY)
 
     @cached_property
     def size(self) -> float:
@@ -78,9 +80,26 @@ def symmetric(curve: Callable[[Vector], Vector], atom: float = 0.0) -> Profile:
     return Profile(curve, curve, atom)
 
 
+def largest(profiles: Sequence[Profile]) -> Profile:
+    """Return the pointwise largest of some profiles, which again is the profile of a pair."""
+    if len(profiles) == 1:
+        return profiles[0]
+    if all(math.isfinite(profile.mu) for profile in profiles):
+        return gaussian_profile(max(profile.mu for profile in profiles))
+    atom = max(profile.atom for profile in profiles)
+
+    def forward(x: Vector) -> Vector:
+        return np.asarray(np.max([profile.forward(x) for profile in profiles], axis=0))
+
+    if all(profile.is_symmetric for profile in profiles):
+        return symmetric(forward, atom)
+    return Profile(forward, lambda x: np.max([profile.backward(x) for profile in profiles], axis=0), atom)
+
+
 def gaussian_profile(mu: float) -> Profile:
     """Return the curve of N(mu, 1) against N(0, 1)."""
-    return symmetric(lambda x: hockey_stick(mu, x))
+    curve = partial(hockey_stick, mu)
+    return Profile(curve, curve, mu=mu)
 
 
 def laplace_profile(epsilon: float) -> Profile:

@@ -7,7 +7,6 @@ Poisson sampling and objective perturbation, whose price is a different curve fo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
 
@@ -217,7 +216,7 @@ class Repeated:
     kind: ClassVar[str] = "repeated"
 
     def __post_init__(self) -> None:
-        _require_event("event", self.event)
+        require_event("event", self.event)
         strict.keep(self, count=strict.whole)
 
     def scaled(self, factor: float) -> Repeated:
@@ -242,7 +241,7 @@ class Composed:
         if not isinstance(self.events, tuple):
             raise ValueError(f"events must be a tuple, got {type(self.events).__name__}")
         for event in self.events:
-            _require_event("events", event)
+            require_event("events", event)
 
     def scaled(self, factor: float) -> Composed:
         return Composed(tuple(event.scaled(factor) for event in self.events))
@@ -251,27 +250,10 @@ class Composed:
         return {"kind": self.kind, "events": [event.to_dict() for event in self.events]}
 
 
-def event_from_dict(description: Mapping[str, object]) -> Event:
-    """Rebuild an event from `Event.to_dict`; an unknown kind, and missing or unknown fields, are refused."""
-    values = strict.mapping("an event", description)
-    kind = _KINDS[strict.one_of("kind of event", values.get("kind"), _KINDS)]
-    values = strict.mapping(f"an event of kind {kind.kind!r}", values, ("kind", *strict.names(kind)))
-    del values["kind"]
-    if "event" in values:
-        values["event"] = event_from_dict(values["event"])
-    if "events" in values:
-        values["events"] = tuple(map(event_from_dict, strict.sequence("events", values["events"])))
-    build: Callable[..., Event] = kind
-    return build(**{name: strict.numeric(value) for name, value in values.items()})
-
-
-_LEAVES = (Gaussian, Laplace, Exponential, PoissonGaussian, ObjectivePerturbation, Pure, Imprecision)
-_KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in (*_LEAVES, Repeated, Composed)}
-
-
-def _require_event(name: str, value: object) -> None:
+def require_event(name: str, value: object) -> None:
+    """Refuse what is no event."""
     # A protocol is slow to ask.
-    if type(value) not in _KINDS.values() and not isinstance(value, Event):
+    if type(value) is not Gaussian and not isinstance(value, Event):
         raise ValueError(f"{name} must hold accounting events, got {type(value).__name__}")
 
 

@@ -7,7 +7,8 @@ release* are recognised and counted, and so is everything else.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .curves import Profile, gaussian_profile, laplace_profile, poisson_profile, pure_profile
@@ -22,11 +23,17 @@ from .events import (
     ObjectivePerturbation,
     PoissonGaussian,
     Pure,
+    Relation,
     Repeated,
 )
+from .nested import Parallel, Search, together
 from .objective import objective_profile
 
-Single = Laplace | Pure | PoissonGaussian | ObjectivePerturbation
+Leaf = Laplace | Pure | PoissonGaussian | ObjectivePerturbation
+Single = Leaf | Parallel | Search
+
+_SEARCH_SIZE = 1.7
+"""About how much larger the variance of the loss of a search is than that of one try."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,14 @@ class NormalForm:
         return not self.rounds and not self.singles
 
     @property
+    def sole_parallel(self) -> Parallel | None:
+        """The releases on disjoint parts that are all there is; None if there is anything else."""
+        if self.mu or self.rounds or len(self.singles) != 1:
+            return None
+        ((event, count),) = self.singles.items()
+        return event if isinstance(event, Parallel) and count == 1 else None
+
+    @property
     def pure_epsilon(self) -> float:
         """Basic composition: the sum of all pure-DP parameters, rounded up; infinite with a Gaussian."""
         if self.mu > 0:
@@ -95,15 +110,49 @@ class NormalForm:
 
 def normal_form(event: Event) -> NormalForm:
     """Sort an event tree; an unknown kind of event, or two relations in one tree, is refused."""
-    form = NormalForm()
-    _collect(event, 1, form)
-    relations = {e.neighbours for e in form.singles if isinstance(e, PoissonGaussian | ObjectivePerturbation)}
-    if len(relations) > 1:
+    form, parts = NormalForm(), _Parts()
+    _collect(event, 1, form, parts)
+    for rule, prices in parts.items():
+        _add_around(Parallel(tuple(map(together, prices)), rule), 1, 1.0, form)
+    if len(set(_relations(form))) > 1:
         raise ValueError("event mixes parts priced for zero-out and for replace-one neighbours")
     return form
 
 
-def single_profile(event: Single) -> Profile:
+class _Parts(defaultdict[str, list[Counter[Event]]]):
+    """What is released about each part of a table, by the rule of the parts."""
+
+    def __init__(self) -> None:
+        super().__init__(list)
+
+    def add(self, event: Parallel, count: int) -> None:
+        """Add so many runs of an event, part by part."""
+        prices = self[event.rule]
+        prices += [Counter() for _ in range(len(event.events) - len(prices))]
+        for price, one in zip(prices, event.events, strict=False):
+            price[one] += count
+
+
+def _relations(form: NormalForm) -> Iterator[Relation]:
+    for event in form.singles:
+        if isinstance(event, PoissonGaussian | ObjectivePerturbation):
+            yield event.neighbours
+        elif isinstance(event, Parallel | Search):
+            for inner in event.events:
+                yield from _relations(normal_form(inner))
+
+
+def _add_around(event: Parallel | Search, count: int, runs: float, form: NormalForm) -> None:
+    """Add an event of others, which are run so many times on average."""
+    inner = [normal_form(part) for part in event.events]
+    if any(math.isinf(part.mu) for part in inner):
+        form.mu = math.inf
+    form.distance += count * runs * max(part.distance for part in inner)
+    if any(part.mu or not part.is_gaussian for part in inner):
+        form.singles[event] += count
+
+
+def single_profile(event: Leaf) -> Profile:
     """Return the curve of one event."""
     if isinstance(event, Laplace):
         return laplace_profile(1 / event.noise)
@@ -127,6 +176,9 @@ def pure_epsilon(event: Event | None) -> float:
 
 def _loss_variance(event: Single) -> float:
     """Return the variance of a weak privacy loss (for Poisson sampling the chi-square divergence)."""
+    if isinstance(event, Parallel | Search):
+        largest = max(normal_form(part).size for part in event.events) ** 2
+        return largest if isinstance(event, Parallel) else _SEARCH_SIZE * largest
     if isinstance(event, ObjectivePerturbation):
         return (1 if event.neighbours == "zero-out" else 4) / event.noise**2
     if not isinstance(event, PoissonGaussian):
@@ -137,10 +189,10 @@ def _loss_variance(event: Single) -> float:
     return event.rate**2 * 4 * math.sinh(square)
 
 
-def _collect(event: Event, count: int, form: NormalForm) -> None:
+def _collect(event: Event, count: int, form: NormalForm, parts: _Parts) -> None:
     match event:
         case Repeated(inner, times):
-            _collect(inner, count * times, form)
+            _collect(inner, count * times, form, parts)
         case Noisy(noise=0) | Pure(epsilon=math.inf):
             form.mu = math.inf
         case Composed((Exponential() as first, (Gaussian() | Laplace()) as second)) if (
@@ -149,14 +201,14 @@ def _collect(event: Event, count: int, form: NormalForm) -> None:
             form.rounds[Round(first, second)] += count
         case Composed(events):
             for inner in events:
-                _collect(inner, count, form)
+                _collect(inner, count, form, parts)
         case Gaussian(noise):
             form.mu = math.hypot(form.mu, math.sqrt(count) / noise)
         case PoissonGaussian(noise, 1, neighbours):
             whole = noise if neighbours == "zero-out" else noise / 2
-            _collect(Gaussian(whole), count, form)
+            _collect(Gaussian(whole), count, form, parts)
         case ObjectivePerturbation(noise, 0, "signed" | "logistic", _, "zero-out"):
-            _collect(Gaussian(noise), count, form)
+            _collect(Gaussian(noise), count, form, parts)
         case Exponential():
             form.rounds[Round(event)] += count
         case Pure(epsilon=0):
@@ -165,5 +217,9 @@ def _collect(event: Event, count: int, form: NormalForm) -> None:
             form.distance += count * distance
         case Laplace() | Pure() | PoissonGaussian() | ObjectivePerturbation():
             form.singles[event] += count
+        case Parallel():
+            parts.add(event, count)
+        case Search():
+            _add_around(event, count, event.tries.mean, form)
         case _:
             raise ValueError(f"no price is known for an event of type {type(event).__name__}")

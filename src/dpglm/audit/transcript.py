@@ -10,16 +10,17 @@ import copy
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..accounting import Search
 from ..arrays import Vector
-from ..curator import Curator, Log, NoisyReleases, Opened
+from ..curator import Curator, Found, Log, NoisyReleases, Opened
 from ..data import Records
 from ..data.summed import Summed
 from ..mechanisms import Mechanism, Randomness
@@ -85,6 +86,12 @@ class _Seeing:
         self._records = records
         self.answers: list[Answer] = []
 
+    def over(self, records: Summed) -> Self:
+        """The same for other records; what is seen goes into the same lists, what is logged does not."""
+        twin = copy.copy(self)
+        twin._records = records
+        return twin
+
     def spend(self, mechanism: Mechanism, entries: int, count: int = 1) -> Draws:
         raise TypeError("an audit must see every exact answer: nothing is drawn in blocks")
 
@@ -115,6 +122,11 @@ class Recording(_Seeing):
         self._given = NoisyReleases(records, neighbours, randomness)
         self.released: list[Any] = []
 
+    def over(self, records: Summed) -> Self:
+        twin = super().over(records)
+        twin._given = self._given.over(records)
+        return twin
+
     @property
     def log(self) -> Log:
         return self._given.log
@@ -144,8 +156,13 @@ class Replaying(_Seeing):
 
     def __init__(self, records: Summed, neighbours: Neighbours, released: Sequence[Any]) -> None:
         super().__init__(records)
-        self._released = iter(released)
+        self._released, self._neighbours = iter(released), neighbours
         self.log = Log(neighbours)
+
+    def over(self, records: Summed) -> Self:
+        twin = super().over(records)
+        twin.log = Log(self._neighbours)
+        return twin
 
     def give(self, answer: object, sensitivity: object, mechanism: Mechanism) -> Any:
         self._see(answer, sensitivity, mechanism)
@@ -186,6 +203,9 @@ class _Listening(Curator):
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
         self._hear(stop, count)
         return super().pick(stop, count)
+
+    def best_of(self, search: Search, attempt: Callable[[Curator, int], tuple[float, Found]]) -> Found | None:
+        raise TypeError("a search hides the releases of its tries: only its model can be audited")
 
     def _hear(self, *question: object) -> None:
         raise NotImplementedError

@@ -123,6 +123,9 @@ class Dense(Stored):
     def column(self, j: int) -> tuple[slice, NDArray[np.floating]]:
         return slice(None), self.X[:, j]
 
+    def copied(self, index: NDArray[np.intp]) -> Dense:
+        return Dense(self.X[index])
+
     def clipped(self, low: Vector, high: Vector) -> Dense:
         if not any(((self.X[rows] < low) | (self.X[rows] > high)).any() for rows in self._chunks()):
             return self

@@ -92,6 +92,10 @@ class Stored(ABC):
         """Some rows as an array of doubles, row by row in memory."""
 
     @abstractmethod
+    def copied(self, index: NDArray[np.intp]) -> Self:
+        """A table of some of the rows, in their order."""
+
+    @abstractmethod
     def clipped(self, low: Vector, high: Vector) -> Self:
         """The table with entry j of each row cut to [low_j, high_j]."""
 

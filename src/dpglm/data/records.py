@@ -21,7 +21,7 @@ from ..threads import even, in_ranges
 from .parts import in_sum, parts_of
 from .piece import Piece, Steps, Stored
 from .products import CrossProducts, rows_a_chunk
-from .summed import Coins, Grid, Summed
+from .summed import Coins, Grid, Part, Summed
 from .terms import Given, Gradient, PreciseGradient, Term
 
 LARGEST_SLOPE = 1e150
@@ -289,6 +289,13 @@ class Records(Summed):
         """Some of the records, read in place."""
         facts = {name: getattr(self, name)[batch] for name in ("scale", "norms", "y")}
         return replace(self, block=self._by_rows.rows(batch), beside=taken(self.beside, batch), **facts)
+
+    def of_part(self, part: Part) -> Records:
+        index = part.taken(0, self.n_records)
+        taken = {name: getattr(self, name)[index] for name in ("scale", "norms", "y")}
+        if not isinstance(self.block, Stored):
+            raise refusal(self.block, (Rows,), "a query of a part")
+        return replace(self, block=self.block.copied(index), table_size=len(index), **taken)
 
     def ascend(self, *steps: *DualSteps) -> int:
         """Dual steps of some records, one after the other; how many moved (see ``kernels.dual``)."""

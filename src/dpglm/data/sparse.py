@@ -113,6 +113,9 @@ class Sparse(Stored):
         rows: Vector = self.by_rows.X[taken(index, first, count)].toarray().astype(np.float64)
         return rows
 
+    def copied(self, index: NDArray[np.intp]) -> Self:
+        return type(self)(canonical(self.X[index]))
+
     def clipped(self, low: Vector, high: Vector) -> Self:
         from ..kernels.compressed import cut_entries
 

@@ -17,7 +17,7 @@ from .fingerprint import Mark, Watch
 from .records import Records
 from .source import as_block, as_data
 from .stream import Source
-from .summed import Coins, Elsewhere, Grid
+from .summed import Coins, Elsewhere, Grid, Part
 from .terms import Term
 
 Targets = Callable[[Vector], Vector]
@@ -45,6 +45,8 @@ class Streamed(Elsewhere):
         Maps targets to those of the loss.
     coins : Coins, optional
         Which records take part; by default all.
+    part : Part, optional
+        The part of the table that these are the records of; by default all of it.
     watch : Watch, optional
         Refuses a pass that reads other records than the first one.
     """
@@ -55,11 +57,13 @@ class Streamed(Elsewhere):
     constant: float
     target: Targets | None = None
     coins: Coins | None = None
+    part: Part | None = None
     watch: Watch = field(default_factory=Watch)
 
     @property
     def n_records(self) -> int:
-        return self.source.n_samples
+        whole = self.source.n_samples
+        return whole if self.part is None else self.part.before(whole)
 
     @property
     def n_features(self) -> int:
@@ -67,25 +71,32 @@ class Streamed(Elsewhere):
 
     def blocks(self) -> Iterator[Records]:
         """The records of each block, in the order of the source."""
-        read = Mark()
+        read, whole = Mark(), self.source.n_samples
         for rows, targets in ahead(self.source.blocks()):
             table, values = self.convert(rows, targets)
             block, place = as_block(table), read.length
             read = read.joined(self.watch.fingerprint.of(block, values))
-            if read.length > self.n_records:
+            if read.length > whole:
                 break
             yield self.records_of(block, values, place)
             del rows, targets, table, values, block  # they would be in memory while the next block is read
-        self.watch.require_same(read, self.n_records)
+        self.watch.require_same(read, whole)
 
     def records_of(self, table: Any, values: Vector, place: int) -> Records:
         """The records of a block that begins at a place of the table."""
         records = as_data(table, values, self.bounds, self.constant, self.table_size)
         if self.target is not None:
             records = records.with_target(self.target)
+        taken = None
+        if self.part is not None:
+            taken, place = self.part.taken(place, place + len(values)), self.part.before(place)
         if self.coins is not None:
-            records = records.rows(self.coins.taken(place, place + len(values)))
-        return records
+            coins = self.coins.taken(place, place + (len(values) if taken is None else len(taken)))
+            taken = coins if taken is None else taken[coins]
+        return records if taken is None else records.rows(taken)
+
+    def of_part(self, part: Part) -> Streamed:
+        return replace(self, part=part)
 
     def steps(self, term: Term, grid: Grid, finely: int = 0) -> NDArray[np.int64]:
         total = np.zeros((1 + finely, term.entries(self.n_features)), dtype=np.int64)

@@ -12,6 +12,7 @@ import numpy as np
 from .. import progress
 from ..arrays import Total, Vector, finer_grid, grid_of_terms
 from ..bounds import Bounds
+from ..errors import UnsupportedProblem
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +29,14 @@ class Coins(Protocol):
 
     def taken(self, start: int, stop: int) -> NDArray[np.intp]:
         """The positions from start to stop whose coins say yes, counted from ``start``."""
+        ...
+
+
+class Part(Coins, Protocol):
+    """Public positions of one part of a table."""
+
+    def before(self, stop: int) -> int:
+        """How many of the first positions are in the part."""
         ...
 
 
@@ -81,6 +90,10 @@ class Summed(ABC):
     @abstractmethod
     def rows(self, batch: Any) -> Summed:
         """The records of a batch."""
+
+    def of_part(self, part: Part) -> Summed:
+        """The records of a part, as a table of its own."""
+        raise UnsupportedProblem(f"{type(self).__name__} records cannot be cut into parts")
 
     def split(self, w: Vector) -> tuple[Vector, Vector]:
         """Coefficients of the features, and the intercept: one number or none. Both are views."""

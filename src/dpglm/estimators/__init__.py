@@ -1,5 +1,6 @@
 """The scikit-learn skin."""
 
+from .checked import check_pipeline
 from .classifiers import GLMClassifier, LogisticRegression
 from .evaluating import evaluate
 from .families import (
@@ -11,14 +12,17 @@ from .families import (
     TweedieRegressor,
 )
 from .linear import ElasticNet, Lasso, LinearRegression, Ridge
+from .path import PrivatePath
 from .pipeline import PrivatePipeline, make_private_pipeline
 from .regressors import GLMRegressor
 from .scaler import BoundsScaler
+from .search import PrivateSearch
 from .svm import LinearSVC, LinearSVR
 
 __all__ = [
     "BoundsScaler", "ElasticNet", "GLMClassifier", "GLMRegressor", "GammaRegressor", "HuberRegressor",
     "Lasso", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "NegativeBinomialRegressor",
-    "PoissonRegressor", "PrivatePipeline", "QuantileRegressor", "Ridge", "TweedieRegressor", "evaluate",
+    "PoissonRegressor", "PrivatePath", "PrivatePipeline", "PrivateSearch", "QuantileRegressor", "Ridge",
+    "TweedieRegressor", "check_pipeline", "evaluate",
     "make_private_pipeline",
 ]  # fmt: skip

@@ -282,6 +282,7 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
                 stacklevel=3,
             )
         self._fitted_problem = problem
+        self._chosen = [result.chosen for result in results]
         self._uncertainty = uncertainty_of(results)
         gaps = [result.gap for result in results if result.gap is not None]
         if gaps:
@@ -533,8 +534,6 @@ def guarantee_of(plan: Plan, randomness: Randomness, public: dict[str, object]) 
         **public,
         "plan": f"{plan.solver} with {plan.settings_in_words}",
     }
-    releases = [line for release in plan.learning for line in release.stated(1)]
-    releases += [line for release in plan.releases for line in release.stated(plan.fits)]
     if plan.learning:
         facts["learning"] = plan.learning_in_words
     return Guarantee(
@@ -542,7 +541,7 @@ def guarantee_of(plan: Plan, randomness: Randomness, public: dict[str, object]) 
         delta=plan.budget.delta,
         neighbours=plan.neighbours.value,
         public=facts,
-        releases=tuple(releases) if plan.budget.private else (),
+        releases=tuple(plan.stated_releases()) if plan.budget.private else (),
         composition=plan.composition,
         randomness=randomness.description,
         secure=randomness.secure,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from .. import progress
 from ..plan import Plan
 from .leaks import warn_of_learning_steps
+from .many_fits import warn_of_many_fits
+
+_INSIDE: ContextVar[bool] = ContextVar("inside of a fit", default=False)
 
 Model = TypeVar("Model")
 Data = ParamSpec("Data")
@@ -36,13 +40,17 @@ def all_or_nothing(
 
     @wraps(fit)
     def whole(self: Model, /, *data: Data.args, **names: Data.kwargs) -> Model:
-        warn_of_learning_steps(self)
-        before = dict(vars(self))
+        if not _INSIDE.get():  # what a fit is part of was said already
+            warn_of_learning_steps(self)
+            warn_of_many_fits(self)
+        before, token = dict(vars(self)), _INSIDE.set(True)
         try:
             return fit(self, *data, **names)
         except BaseException:  # an interrupt, too
             vars(self).clear()
             vars(self).update(before)
             raise
+        finally:
+            _INSIDE.reset(token)
 
     return whole

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import accounting, display, strict
 from ..accounting import Composed, Event, Imprecision, Repeated, calibrate
-from ..privacy import Budget, Neighbours, rounded_up
+from ..privacy import Budget, Neighbours, StatedRelease, rounded_up
 from .learning import MAY_LEARN, OF_ENCODED
 from .passes import PassCount
 from .release import Releasable, Release
@@ -57,6 +57,8 @@ class Plan:
         How many steps a fit takes; without noise the largest number of steps.
     learning : tuple of Release
         All that will be released of the raw records before the fits: facts that a schema leaves to be learnt.
+    parts : tuple of Plan
+        Plans of other fits that this one consists of, if it does.
     """
 
     solver: ClassVar[str]
@@ -72,6 +74,7 @@ class Plan:
     releases: tuple[Release, ...]
     steps: int
     learning: tuple[Release, ...] = field(default=(), kw_only=True)
+    parts: tuple[Plan, ...] = field(default=(), kw_only=True)
 
     def __init_subclass__(cls) -> None:
         Plan.kinds[cls.solver] = cls
@@ -86,7 +89,9 @@ class Plan:
             given = getattr(self, name)
             if not isinstance(given, tuple) or not all(isinstance(release, Release) for release in given):
                 raise strict.wrong(name, given, "a tuple of Release")
-        if self.budget.private and not self.releases:
+        if not isinstance(self.parts, tuple) or not all(isinstance(part, Plan) for part in self.parts):
+            raise strict.wrong("parts", self.parts, "a tuple of Plan")
+        if self.budget.private and not self.releases and not self.parts:
             raise strict.wrong("releases", self.releases, "at least one, unless epsilon is infinite")
         if len(set(self._queries)) < len(self._queries):
             raise strict.wrong("releases", self._queries, "of different queries")
@@ -115,13 +120,13 @@ class Plan:
     @cached_property
     def price(self) -> Counter[Event]:
         """Every event of the plan with its count: what the curator's log must equal."""
-        price: Counter[Event] = Counter()
-        once = [(release, release.count) for release in self.learning]
-        for release, count in once + [(release, release.count * self.fits) for release in self.releases]:
-            price[release.event(self.neighbours)] += count
-            for event, times in release.mechanism.imprecision(release.entries).items():
-                price[event] += count * times
-        return price
+        price = Counter({event: count * self.fits for event, count in self.price_of_a_fit.items()})
+        return price + _priced(self.learning, self.neighbours)
+
+    @property
+    def price_of_a_fit(self) -> Counter[Event]:
+        """Every event of one of the fits with its count."""
+        return _priced(self.releases, self.neighbours)
 
     @cached_property
     def event(self) -> Event:
@@ -232,6 +237,7 @@ class Plan:
                 "releases": [release.to_dict() for release in self.releases],
                 **learning,
                 "settings": strict.plain("settings", self.settings()),
+                **({"parts": [part.to_dict() for part in self.parts]} if self.parts else {}),
             }
         )
 
@@ -242,11 +248,12 @@ class Plan:
     @staticmethod
     def from_dict(values: Mapping[str, object]) -> Plan:
         """The inverse of ``to_dict``; refuses what was edited or spends more than its budget."""
-        named = [
-            name for name in _SHARED if name != "learning" or "learning" in strict.mapping("a plan", values)
-        ]
-        found = strict.mapping("a plan", values, ("solver", "settings", "digest", *named))
+        optional = {"learning", "parts"} - set(strict.mapping("a plan", values))
+        shared = [name for name in _SHARED if name not in optional]
+        found = strict.mapping("a plan", values, ("solver", "settings", "digest", *shared))
         del found["digest"]
+        if "parts" in found:
+            found["parts"] = tuple(map(Plan.from_dict, strict.sequence("parts", found["parts"])))
         kind = Plan.kinds[strict.one_of("solver", found.pop("solver"), Plan.kinds)]
         settings = strict.mapping("settings", found.pop("settings"), _settings_of(kind))
         for name, kinds in _settings_of(kind).items():
@@ -295,6 +302,17 @@ class Plan:
             lines.append(f"forecast  {self.forecast}")
         if self.learning:
             lines.append(f"learning  {self.learning_in_words}")
+        lines += self._release_lines()
+        for text, count in Counter(part._as_part() for part in self.parts).items():
+            lines.append(f"{f'{count} parts' if count > 1 else 'part':<10}{text}")
+        return "\n".join(lines)
+
+    def _as_part(self) -> str:
+        head = f"{self.solver}, {self.n_records} records: {self.settings_in_words}"
+        return "\n".join([head, *self._release_lines()])
+
+    def _release_lines(self) -> list[str]:
+        lines = []
         for release in (*self.learning, *self.releases):
             fits = 1 if release in self.learning else self.fits
             times = f"{release.count * fits} x " + (f"({fits} classes) " if fits > 1 else "")
@@ -304,7 +322,14 @@ class Plan:
                     f"{head:<10}{times}{line.query}, {line.mechanism.name} noise {line.mechanism.noise:.4g} "
                     f"x sensitivity {line.sensitivity}, {release.sampling.words}"
                 )
-        return "\n".join(lines)
+        return lines
+
+    def stated_releases(self) -> list[StatedRelease]:
+        """All releases, those of the parts included, as a promise states them."""
+        own = [line for release in self.learning for line in release.stated(1)]
+        own += [line for release in self.releases for line in release.stated(self.fits)]
+        lines = [line for part in self.parts for line in part.stated_releases()]
+        return own + [line for k, line in enumerate(lines) if line not in lines[:k]]
 
     __repr__ = __str__
 
@@ -318,14 +343,15 @@ class Plan:
             f"{self.solver}: spends epsilon {spends} at delta {rounded_up(self.budget.delta, 3)}",
             display.releases(
                 (
-                    f"{release.count * (1 if release in self.learning else self.fits)}",
+                    f"{release.count * (1 if release in plan.learning else plan.fits)}",
                     f"{'then ' if line.follows else ''}{line.query}",
                     line.mechanism.name,
                     f"{line.mechanism.noise:.4g}",
                     line.sensitivity,
                     release.sampling.words,
                 )
-                for release in (*self.learning, *self.releases)
+                for plan in (self, *self.parts)
+                for release in (*plan.learning, *plan.releases)
                 for line in release.lines
             ),
             display.facts(
@@ -342,6 +368,16 @@ class Plan:
                 ]
             ),
         )
+
+
+def _priced(releases: tuple[Release, ...], neighbours: Neighbours) -> Counter[Event]:
+    """Every event of some releases with its count."""
+    price: Counter[Event] = Counter()
+    for release in releases:
+        price[release.event(neighbours)] += release.count
+        for event, times in release.mechanism.imprecision(release.entries).items():
+            price[event] += release.count * times
+    return price
 
 
 @lru_cache(maxsize=256)

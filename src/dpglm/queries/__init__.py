@@ -9,6 +9,7 @@ from .deviance import Deviance
 from .dual_step import DualForm, DualStep
 from .dual_vertices import DualVertices
 from .gradient import ClippedGradient
+from .held_out import HeldOutScores
 from .intercept import InterceptSlope
 from .level_counts import LevelCounts
 from .metric_gradient import MetricGradient
@@ -38,6 +39,7 @@ QUERIES: tuple[type[Query], ...] = (
     DualStep,
     DualVertices,
     Gram,
+    HeldOutScores,
     InterceptSlope,
     MetricGradient,
     MetricMultinomialGradient,
@@ -71,6 +73,7 @@ __all__ = [
     "DualStep",
     "DualVertices",
     "Gram",
+    "HeldOutScores",
     "InterceptSlope",
     "LevelCounts",
     "MetricGradient",

@@ -13,6 +13,7 @@ from ..plan import Plan
 from ..problem import Problem
 from ..tables import Passes, can, refusal
 from .able import can_instead
+from .along import Along
 from .auto import suited
 from .base import AnySolver, AuditCase, Result, Solver, Task
 from .coordinate_descent import CoordinateDescent
@@ -25,6 +26,7 @@ from .newton import Newton
 from .objective_perturbation import ObjectivePerturbation
 from .output_perturbation import OutputPerturbation
 from .preconditioned_descent import PreconditionedDescent
+from .searched import Candidate, Searched
 
 SOLVERS: dict[str, type[AnySolver]] = {
     kind.plan_type.solver.lower().replace(" ", "-"): kind
@@ -37,10 +39,10 @@ SOLVERS: dict[str, type[AnySolver]] = {
 """Every solver by what it is called in ``solver="..."``: the name that its plan prints, with hyphens."""
 
 __all__ = [
-    "SOLVERS", "AnySolver", "AuditCase", "CoordinateDescent", "DualCoordinateDescent", "DualFrankWolfe",
-    "FrankWolfe", "GradientDescent", "GreedyCoordinateDescent", "Newton", "ObjectivePerturbation",
-    "OutputPerturbation", "PreconditionedDescent", "Result", "Solver", "Task", "get", "is_able",
-    "require_able", "require_suited", "run",
+    "SOLVERS", "Along", "AnySolver", "AuditCase", "Candidate", "CoordinateDescent", "DualCoordinateDescent",
+    "DualFrankWolfe", "FrankWolfe", "GradientDescent", "GreedyCoordinateDescent", "Newton",
+    "ObjectivePerturbation", "OutputPerturbation", "PreconditionedDescent", "Result", "Searched", "Solver",
+    "Task", "get", "is_able", "require_able", "require_suited", "run", "solver_of",
 ]  # fmt: skip
 
 
@@ -108,13 +110,17 @@ def run(plan: Plan, problem: Problem, curator: Curator) -> Result:
     curator : Curator
         Who holds the records.
     """
-    for solver in SOLVERS.values():
+    solver, before = solver_of(plan), curator.spent
+    result = solver.run(plan, problem, curator)
+    if plan.budget.private and curator.spent - before != replace(plan, fits=1).price:
+        raise PlanMismatch(f"{plan.solver} released something other than its plan: the run is refused")
+    return result
+
+
+def solver_of(plan: Plan) -> type[AnySolver]:
+    """The solver that made a plan."""
+    known: list[type[AnySolver]] = [*SOLVERS.values(), Along]
+    for solver in known:
         if solver.plan_type is type(plan):
-            before = curator.spent
-            result = solver.run(plan, problem, curator)
-            if plan.budget.private and curator.spent - before != replace(plan, fits=1).price:
-                raise PlanMismatch(
-                    f"{plan.solver} released something other than its plan: the run is refused"
-                )
-            return result
+            return solver
     raise UnsupportedProblem(f"plan must be one of a solver in {sorted(SOLVERS)}, got {type(plan).__name__}")

@@ -71,13 +71,33 @@ class Result:
     """What a run returns: coefficients, number of steps taken, and an upper bound on objective minus minimum.
 
     Only some solvers have the bound, and only without noise: it is a function of the records. Only some have
-    an uncertainty.
+    an uncertainty. A choice among models states which one it took, and its released score if it has one.
     """
 
     w: Vector
     steps: int
     gap: float | None = None
     uncertainty: Uncertainty | None = None
+    chosen: Choice | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which of some models was taken.
+
+    Attributes
+    ----------
+    index : int
+        Its place among the candidates.
+    name : str
+        Which it is, in words.
+    score : float, optional
+        Its released mean loss on held-out rows.
+    """
+
+    index: int
+    name: str
+    score: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +209,8 @@ class Solver(ABC, Generic[PlanType]):
 
     plan_type: ClassVar[type[Plan]]
     choices: ClassVar[Mapping[str, Collection[str | None]]] = {}
+    path: ClassVar[tuple[str, ...]] = ()
+    """What of its way a run shows to `dpglm.solvers.path`: "steps", and "ridge" for a ridge path."""
     takes_outputs: ClassVar[bool] = False
     """Whether it serves losses with several predictions a record."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from .averaging import tail_of
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import require_bounded_slopes
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
+from .path import visit, visited_within
 
 MOST_VERTICES = 10_000
 SELECTIONS = ("lazy", *STRUCTURES)
@@ -91,6 +93,7 @@ class FrankWolfe(Solver[FrankWolfePlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = FrankWolfePlan
+    path: ClassVar[tuple[str, ...]] = ("steps",)
     choices: ClassVar[dict[str, tuple[str | None, ...]]] = {"selection": (None, *SELECTIONS)}
 
     steps: int | None = None
@@ -166,6 +169,10 @@ class FrankWolfe(Solver[FrankWolfePlan]):
                 continue
             choices = curator.open(query, w, mechanism).run(sizes[stretch], radius)
             walk = (features, sizes[stretch], choices, radius)
+            for step in visited_within(stretch.start, stretch.stop):
+                here = step - stretch.start
+                point = _end(features, sizes[stretch][:here], choices[:here], radius)
+                visit(step, partial(problem.join, point, intercept))
             if plan.average:
                 mean += _sum_of_iterates(*walk, counted[stretch])
             features[:] = _end(*walk)

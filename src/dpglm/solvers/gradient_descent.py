@@ -20,6 +20,7 @@ from .classes import of_class_shares, opposed_classes
 from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
 from .last_intercept import fit_intercept_last, release_of_intercept, share_of_intercept
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
+from .path import visit_noisy
 from .typical import SCALES, NoiseForecast, Typical, learn, of_scales, release_of_scales, share_of_scales
 
 LONGEST_STEP = 1.5
@@ -103,6 +104,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = GradientDescentPlan
+    path: ClassVar[tuple[str, ...]] = ("steps",)
     takes_outputs: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
@@ -154,15 +156,21 @@ class GradientDescent(Solver[GradientDescentPlan]):
         batch = plan.n_records * (release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0)
         tail = Tail(plan.steps, w)
         ahead = w
+
+        def finished(w: Vector) -> Vector:
+            found = w.copy()
+            if query.constant is not None:
+                problem.split(found)[1][:] *= query.constant / problem.constant(plan.n_features)
+            return found
+
         for t in range(plan.steps):
             gradient = curator.release(query, release.mechanism, ahead, sampling=release.sampling) / batch
             gradient = problem.centred(gradient)
             before, w = w, problem.prox(ahead - step_size * gradient, step_size)
             ahead = w + min(plan.momentum, t / (t + 3)) * (w - before) if plan.momentum else w
             tail.add(w)
-        found = tail.mean if plan.average else w
-        if query.constant is not None:
-            problem.split(found)[1][:] *= query.constant / problem.constant(plan.n_features)
+            visit_noisy(t + 1, w, finished)
+        found = finished(tail.mean if plan.average else w)
         fit_intercept_last(plan, problem, curator, found, typical)
         return Result(found, plan.steps)
 

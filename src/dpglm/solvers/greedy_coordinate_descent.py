@@ -23,6 +23,7 @@ from ..tables import Capability, Columns
 from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .defaults import MOST_PRIVATE_STEPS, require_bounded_slopes
 from .moments import CORNERS, SOURCES, Moments, Source, require_separable, second_moments, typical_row
+from .path import visit
 
 SELECTIONS: dict[str, type[Selection]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
 RELEASES = ("auto", "gaussian", "laplace")
@@ -95,6 +96,7 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = GreedyCoordinateDescentPlan
+    path: ClassVar[tuple[str, ...]] = ("steps",)
     choices: ClassVar[dict[str, Collection[str]]] = {
         "rule": RULES,
         "selection": SELECTIONS,
@@ -196,8 +198,9 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
 
         if not plan.budget.private:
             return Result(w, _settle(advance, w, p, plan.steps))
-        for _ in range(plan.steps):
+        for done in range(1, plan.steps + 1):
             advance()
+            visit(done, lambda: w)
         return Result(w, plan.steps)
 
     @classmethod

@@ -148,6 +148,7 @@ class Newton(Solver[NewtonPlan]):
     plan_type: ClassVar[type[Plan]] = NewtonPlan
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
+    path: ClassVar[tuple[str, ...]] = ("steps",)
 
     rounds: int | None = None
     leverage: float | None = None

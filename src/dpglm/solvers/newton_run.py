@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..queries import Deviance, Moments, ScoreAndCurvature
 from . import newton_rounds as algebra
 from .base import Result, Uncertainty
 from .newton_rounds import Deviations, Estimate, Round, State
+from .path import visit
 
 if TYPE_CHECKING:
     from .newton import NewtonPlan
@@ -169,6 +171,7 @@ class Run:
             state = self._next(round_, last, step)
             if self._near(last, round_):
                 state = replace(state, w=found.w, covariance=found.sampling + found.noise)
+            visit(k, partial(self._in_records, found.w))
         reason, clip = self._reason(last, round_.unit, share), round_.unit
         scale = self.setting.to_records * self.setting.unit
         privacy = scale @ found.noise @ scale.T
@@ -176,8 +179,12 @@ class Run:
         stated = Uncertainty(
             covariance, privacy, not reason, reason, self._estimand(), self._deviance(found.w, clip)
         )
-        w = self.setting.to_records @ self.setting.point(found.w)
+        w = self._in_records(found.w)
         return Result(w, self.plan.steps, uncertainty=stated if self.plan.intervals else None)
+
+    def _in_records(self, w: Vector) -> Vector:
+        """Coefficients of the records' own features."""
+        return self.setting.to_records @ self.setting.point(w)
 
     def _combined(self, rounds: list[Round], last: Estimate) -> Estimate:
         """The estimate of the last round with those before it that started near enough."""

@@ -23,6 +23,7 @@ from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, requ
 from .classes import opposed_classes
 from .last_intercept import fit_intercept_last, release_of_intercept, share_of_intercept
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
+from .path import shrink, visit_noisy
 from .typical import SCALES, NoiseForecast, Typical, learn, release_of_scales, share_of_scales
 
 MOST_FEATURES = 1_000
@@ -83,6 +84,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = PreconditionedDescentPlan
+    path: ClassVar[tuple[str, ...]] = ("steps", "ridge")
     takes_outputs: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
@@ -152,6 +154,8 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
             before, w = w, ahead - step * gradient
             ahead = w + min(momentum, t / (t + 3)) * (w - before)
             tail.add(w)
+            visit_noisy(t + 1, w, metric.to_records.__matmul__)
+        shrink(tail.mean, metric.to_records, metric.unit_ridge)
         found = np.ravel(metric.to_records @ tail.mean)
         fit_intercept_last(plan, problem, curator, found, typical)
         return Result(found, plan.steps)
@@ -179,8 +183,8 @@ class _Metric:
         Coefficients in the metric of the best constant prediction.
     to_records : array of shape (d, d)
         Takes coefficients in the metric to those of the records' own features.
-    ridge : array of shape (d, d)
-        Curvature of the penalty in the metric.
+    ridge, unit_ridge : array of shape (d, d)
+        Curvature in the metric of the penalty, and of an L2 penalty of strength 1.
     """
 
     transform: Vector
@@ -188,6 +192,7 @@ class _Metric:
     start: Vector
     to_records: Vector
     ridge: Vector
+    unit_ridge: Vector
 
     @property
     def dimension(self) -> int:
@@ -213,9 +218,8 @@ def _metric(
     mechanism = plan[query.name].mechanism
     gram = query.matrix(curator.release(query, mechanism))[:d, :d] / n
     noise = mechanism.noise * query.sensitivity(plan.neighbours) / n
-    penalty = np.append(
-        problem.penalty.strong_convexity / np.square(coordinates.half), np.zeros(d - p)
-    )  # fmt: skip
+    unit = np.append(1.0 / np.square(coordinates.half), np.zeros(d - p))
+    penalty = problem.penalty.strong_convexity * unit
     floor = noise * math.sqrt(d)
     values, vectors = np.linalg.eigh(gram + np.diag(penalty / problem.bend()))
     raised = np.maximum(values, max(floor, 1e-10 * float(np.abs(values).max())))
@@ -226,8 +230,10 @@ def _metric(
     if problem.fit_intercept:
         start[-1] = typical.start
         start[:] = np.linalg.solve(transform, start)
-    ridge = transform.T @ (penalty[:, None] * transform)
-    return _Metric(transform, rank, start, _to_records(problem, p, coordinates) @ transform, ridge)
+    ridge, unit_ridge = (transform.T @ (strength[:, None] * transform) for strength in (penalty, unit))
+    return _Metric(
+        transform, rank, start, _to_records(problem, p, coordinates) @ transform, ridge, unit_ridge
+    )
 
 
 def _to_records(problem: Problem, p: int, coordinates: Coordinates) -> Vector:

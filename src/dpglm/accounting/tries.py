@@ -1,0 +1,162 @@
+"""Random numbers of tries of a private search, as values; all of it is public but the number that is drawn.
+
+The generating function f(x) = E x^K states all that a price needs: the search puts out an output below which
+a share F of the base law lies with density f'(F) (docs/proofs/search.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.optimize import brentq
+
+from .. import strict
+from ..arrays import Vector
+
+_SHAPE = strict.within("above -1 and at most 100", lambda shape: -1 < shape <= 100)
+_STOP = strict.within("strictly between 0 and 1", lambda stop: 0 < stop < 1)
+_MEAN = strict.within("above 0 and at most 1000", lambda mean: 0 < mean <= 1000)
+_TAIL = 1e-20
+_LONGEST = 1 << 22
+
+
+@dataclass(frozen=True)
+class NegativeBinomial:
+    """Negative binomial number of tries, given that it is not 0 (Papernot and Steinke, 2022).
+
+    P(K = k) is proportional to (1 - stop)^k times the product of (l + shape) / (l + 1) over l < k. Shape 1 is
+    the geometric law; the limit of shape 0, with P(K = k) proportional to (1 - stop)^k / k, the logarithmic.
+
+    Parameters
+    ----------
+    shape : float
+        Above -1.
+    stop : float
+        Strictly between 0 and 1; a smaller value means more tries.
+    """
+
+    shape: float
+    stop: float
+    kind: ClassVar[str] = "negative-binomial"
+
+    def __post_init__(self) -> None:
+        strict.keep(self, shape=_SHAPE, stop=_STOP)
+
+    @classmethod
+    def of_mean(cls, shape: float, mean: float) -> NegativeBinomial:
+        """The law of this shape with so many tries on average."""
+        _MEAN("mean", mean)
+        if not mean > 1:
+            raise ValueError(f"mean must be above 1, as there is always one try, got {mean!r}")
+
+        def excess(log_stop: float) -> float:
+            return math.log(cls(shape, math.exp(log_stop)).mean) - math.log(mean)
+
+        return cls(shape, math.exp(brentq(excess, -500.0 / (2 + shape), -1e-9, xtol=1e-13)))
+
+    @property
+    def mean(self) -> float:
+        """E K = f'(1)."""
+        return (1 - self.stop) * math.exp(-(self.shape + 1) * math.log(self.stop)) / self._norm
+
+    @property
+    def _norm(self) -> float:
+        """(stop^-shape - 1) / shape, and its limit log(1 / stop) at shape 0."""
+        log_stop = math.log(self.stop)
+        return math.expm1(-self.shape * log_stop) / self.shape if self.shape else -log_stop
+
+    def log_slope(self, above: Vector) -> Vector:
+        """Return log f'(1 - above)."""
+        left = np.log(self.stop + (1 - self.stop) * above)
+        slope: Vector = math.log1p(-self.stop) - math.log(self._norm) - (self.shape + 1) * left
+        return slope
+
+    def missed(self, share: float) -> float:
+        """Return f(1 - share): the probability that no try hits a set of this probability."""
+        left = math.log(self.stop + (1 - self.stop) * share)
+        if self.shape == 0:
+            return left / math.log(self.stop)
+        return math.expm1(-self.shape * left) / math.expm1(-self.shape * math.log(self.stop))
+
+    def probabilities(self) -> Vector:
+        """Return P(K = 0), P(K = 1), ... up to a tail of 1e-20."""
+        term, terms = (1 - self.stop) / self._norm, [0.0]
+        while term > _TAIL * self.stop and len(terms) < _LONGEST:
+            terms.append(term)
+            k = len(terms) - 1
+            term *= (1 - self.stop) * (k + self.shape) / (k + 1)
+        return np.array(terms)
+
+    @property
+    def words(self) -> str:
+        """The law in words."""
+        named = {1.0: "geometric", 0.0: "logarithmic"}
+        law = named.get(self.shape, f"truncated negative binomial of shape {self.shape:g}")
+        return f"{law} number of tries, {self.mean:.4g} on average"
+
+    def to_dict(self) -> dict[str, object]:
+        return {"kind": self.kind, "shape": self.shape, "stop": self.stop}
+
+
+@dataclass(frozen=True)
+class PoissonTries:
+    """Poisson number of tries: none with probability exp(-mean), and nothing is put out then."""
+
+    mean: float
+    kind: ClassVar[str] = "poisson"
+
+    def __post_init__(self) -> None:
+        strict.keep(self, mean=_MEAN)
+
+    def log_slope(self, above: Vector) -> Vector:
+        """Return log f'(1 - above)."""
+        slope: Vector = math.log(self.mean) - self.mean * above
+        return slope
+
+    def missed(self, share: float) -> float:
+        """Return f(1 - share): the probability that no try hits a set of this probability."""
+        return math.exp(-self.mean * share)
+
+    def probabilities(self) -> Vector:
+        """Return P(K = 0), P(K = 1), ... up to a tail of 1e-20."""
+        term, terms = math.exp(-self.mean), [math.exp(-self.mean)]
+        while term > _TAIL or len(terms) <= self.mean:
+            term *= self.mean / len(terms)
+            terms.append(term)
+        return np.array(terms)
+
+    @property
+    def words(self) -> str:
+        """The law in words."""
+        return f"Poisson number of tries, {self.mean:.4g} on average"
+
+    def to_dict(self) -> dict[str, object]:
+        return {"kind": self.kind, "mean": self.mean}
+
+
+Tries = NegativeBinomial | PoissonTries
+
+LAWS = ("logarithmic", "geometric", "poisson")
+"""The laws that have names."""
+
+
+def tries_of(law: str, mean: float) -> Tries:
+    """The law of this name with so many tries on average."""
+    strict.one_of("law", law, LAWS)
+    if law == "poisson":
+        return PoissonTries(float(mean))
+    return NegativeBinomial.of_mean(0.0 if law == "logarithmic" else 1.0, float(mean))
+
+
+def tries_from_dict(values: Mapping[str, object]) -> Tries:
+    """The inverse of ``to_dict``."""
+    kinds: dict[str, type[Tries]] = {"negative-binomial": NegativeBinomial, "poisson": PoissonTries}
+    found = strict.mapping("tries", values)
+    kind = kinds[strict.one_of("kind of tries", found.get("kind"), kinds)]
+    found = strict.mapping("tries", found, ("kind", *strict.names(kind)))
+    del found["kind"]
+    return kind(**{name: strict.numeric(value) for name, value in found.items()})

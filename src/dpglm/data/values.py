@@ -1,0 +1,57 @@
+"""Losses of records at several points, each cut to a range: sums for scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import ROUNDING, Total, Vector
+from .products import CrossProducts, grid_of_factors
+
+if TYPE_CHECKING:
+    from .records import Records
+
+
+class Valued(Protocol):
+    """What has a value for a margin and a target, elementwise."""
+
+    def value(self, z: Vector, y: Vector) -> Vector: ...
+
+
+@dataclass(frozen=True, eq=False)
+class CutValues(CrossProducts):
+    """Minus the loss of each record at each of some points, cut to [-most, 0]; 0 for a null record.
+
+    ``points`` has one column for each model.
+    """
+
+    coordinates: None  # type: ignore[assignment]  # margins are those of the rows themselves
+    loss: Valued
+    most: float
+    points: Vector
+
+    @property
+    def width(self) -> int:
+        return int(self.points.shape[1])
+
+    @property
+    def grid(self) -> float:
+        """The grid of the values."""
+        return grid_of_factors(self.most, self.n_records)
+
+    def entries(self, n_features: int) -> int:
+        return self.width
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return Total(steps, self.grid)
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        counts, rounding = rows.scale > 0, ROUNDING * self.grid
+        for k in range(self.width):
+            with np.errstate(all="ignore"):
+                values = self.loss.value(rows.margins(np.ascontiguousarray(self.points[:, k])), rows.y)
+            values = np.where(counts, np.clip(np.nan_to_num(values, nan=self.most), 0.0, self.most), 0.0)
+            out[k] -= np.int64(((values + rounding) - rounding).sum() / self.grid)

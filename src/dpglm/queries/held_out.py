@@ -1,0 +1,130 @@
+"""Scores of models on rows that they were not fitted to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..arrays import Total, Vector
+from ..data.summed import Summed
+from ..data.values import CutValues, Valued
+from ..losses import Loss
+from ..mechanisms.base import Selection
+from ..privacy import Neighbours
+from .base import Opening, Query, WorstCase, require_moderate
+
+_FAR = 0.5
+"""Where the loss of a residual is cut, as a share of half the declared range of targets."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """1 for a label whose sign the margin misses, else 0: scores of models of different losses."""
+
+    def value(self, z: Vector, y: Vector) -> Vector:
+        """Return the error of each record."""
+        return np.where(z * y > 0, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class SquaredErrors:
+    """Squared difference of a target and its prediction, which is kept within a range."""
+
+    loss: Loss
+    low: float
+    high: float
+
+    def value(self, z: Vector, y: Vector) -> Vector:
+        """Return the squared error of each record."""
+        return np.square(np.clip(self.loss.mean(z), self.low, self.high) - y)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScores(Query):
+    """Minus the sum of the losses of the records at each of some models, each loss cut to [0, most].
+
+    The models are the columns of a matrix.
+
+    Parameters
+    ----------
+    loss : Loss, Errors or SquaredErrors
+    most : float
+        What the loss of a record is cut to.
+    count : int
+        Number of models.
+    n_records : int
+        The public number of records: it decides on the grid that values are rounded to.
+
+    Guarantee
+    ---------
+    A record adds a number in [-most, 0] to each score, rounded to a grid on which ``most`` lies: neighbours
+    move each score by at most ``most``, up to a step of the grid.
+    """
+
+    name: ClassVar[str] = "held-out loss"
+    loss: Valued
+    most: float
+    count: int
+    n_records: int
+
+    def __call__(self, data: Summed, *public: Vector) -> Total:
+        (points,) = public
+        if points.shape[1] != self.count:
+            raise ValueError(f"there must be {self.count} models, one in each column")
+        return data.cross_products(self._term(points))
+
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        return math.sqrt(self.count) * self.of_one_score
+
+    @property
+    def of_one_score(self) -> float:
+        """How far neighbours move any one score."""
+        return self.most + self._term(np.zeros((1, self.count))).grid
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        low, high = np.zeros(n_features), np.zeros(n_features)
+        low[0], high[0] = -radius, radius
+        point = np.zeros((n_features + bool(constant), self.count))
+        point[0] = 1e6 * (1 + self.most) / radius
+        return WorstCase((low, 1.0), (high, 1.0), (point,))
+
+    def open(self, opening: Opening) -> OpenScores:
+        """Scores of the models in the columns of the public point, to choose one of them."""
+        return OpenScores(self, opening)
+
+    def _term(self, points: Vector) -> CutValues:
+        return CutValues(None, self.n_records, self.loss, self.most, points)
+
+
+class OpenScores:
+    """Scores that a selection chooses by."""
+
+    def __init__(self, query: HeldOutScores, opening: Opening) -> None:
+        if not isinstance(opening.mechanism, Selection):
+            raise opening.wrong_kind(query, "chooses one of some scores")
+        require_moderate(opening.w)
+        self._query, self._opening = query, opening
+
+    def choose(self) -> int:
+        """The index of one of the models, the better the likelier."""
+        opening = self._opening
+        scores = np.asarray(self._query(opening.data, opening.w))
+        return int(opening.releases.give(scores, self._query.of_one_score, opening.mechanism))
+
+
+def score_for(losses: Sequence[Loss], target: tuple[float, float] | None) -> tuple[Valued, float]:
+    """How held-out records are scored under models of these losses, and what a record's loss is cut to.
+
+    For labels it is the loss itself, cut to twice its value at a margin of 0, or errors if losses differ; for
+    numbers the squared error of the prediction, cut to that of a quarter of the declared range.
+    """
+    if losses[0].kind == "classification":
+        if any(loss != losses[0] for loss in losses):
+            return Errors(), 1.0
+        return losses[0], 2.0 * float(losses[0].value(np.zeros(1), np.ones(1))[0])
+    low, high = target or (-1.0, 1.0)
+    return SquaredErrors(losses[0], low, high), (_FAR * (high - low) / 2) ** 2

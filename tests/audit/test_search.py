@@ -1,0 +1,55 @@
+"""Audits of choices: every release along a path, and the models that searches put out."""
+
+import numpy as np
+import pytest
+
+from dpglm import Bounds, Budget, LogisticRegression, Neighbours, PrivateSearch
+from dpglm.audit import Claim, audit, examine
+from dpglm.audit.tables import Tables
+from dpglm.audit.targets import FitTarget, TranscriptTarget
+from dpglm.solvers import Along, GradientDescent
+from dpglm.split import Split
+
+BUDGET = Budget(1.0, 0.01)
+INNER = GradientDescent(steps=2, clip=0.1, step_size=20.0)
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+def test_a_held_out_record_is_as_private_as_claimed_and_the_claim_is_not_idle(neighbours):
+    (case,) = Along.audit_cases()
+    report = examine(TranscriptTarget.of(case, BUDGET, neighbours), runs=300, random_state=0)
+    assert not report.violated
+    assert max(finding.epsilon for finding in report.findings) > 0.05
+
+
+def test_a_record_in_the_fit_is_as_private_as_claimed_and_the_claim_is_tight():
+    n, share = 8, 0.4
+    assert 1 in Split(share).training.taken(0, n)
+    row = np.array([0.8])
+    X = np.tile(row, (n, 1))
+    y = np.ones(n, dtype=int)
+    other = X.copy()
+    other[1] = -row
+    model = LogisticRegression(
+        solver=Along(INNER, share=share), classes=[-1, 1], bounds=Bounds(1.0), fit_intercept=False,
+        epsilon=BUDGET.epsilon, delta=BUDGET.delta,
+    )  # fmt: skip
+    plan = model.plan(n, 1)
+    claim = Claim(plan.budget.epsilon, plan.budget.delta, plan.event)
+    target = FitTarget(model, Tables((X, y), (other, y), "replace-one", (row,)), claim)
+    report = examine(target, runs=150, random_state=0)
+    assert not report.violated and not target.strayed
+    assert max(finding.epsilon for finding in report.findings) > 0.2
+
+
+def test_our_search_keeps_its_claim():
+    base = LogisticRegression(solver=INNER, classes=[-1, 1], bounds=Bounds(1.0), fit_intercept=False)
+    search = PrivateSearch(
+        base, {"C": [0.1, 1e9]}, runs=8, law="geometric", epsilon=1.0, delta=0.01, share=0.4
+    )
+    row = np.array([0.8])
+    report = audit(
+        search, np.tile(-row, (7, 1)), np.ones(7, dtype=int), (row, 1), (-row, 1), epsilon=1.0, delta=0.01,
+        runs=40, view=lambda model: [model.best_estimator_.coef_[0, 0], model.best_score_],
+    )  # fmt: skip
+    assert not report.violated

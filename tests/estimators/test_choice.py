@@ -1,0 +1,288 @@
+"""A choice along a fit, and a search: each within one budget, in all the places where models are used."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+import dpglm
+from dpglm import (
+    Bounds,
+    Ledger,
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    PrivatePath,
+    PrivateSearch,
+    Ridge,
+    Stream,
+    make_private_pipeline,
+)
+from dpglm.accounting import Parallel, Search, cover_pure
+from dpglm.errors import BudgetExceeded, PrivacyWarning, UnsupportedProblem
+from dpglm.penalties import L1Ball
+from dpglm.plan import Plan
+from dpglm.schema import Number, Schema, Target
+from dpglm.solvers import (
+    Along,
+    FrankWolfe,
+    GradientDescent,
+    GreedyCoordinateDescent,
+    Newton,
+    OutputPerturbation,
+    PreconditionedDescent,
+)
+
+N, P = 4_000, 4
+QUICK = GradientDescent(steps=5)
+BOUNDS = Bounds(feature=1.0)
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (N, P))
+    return X, np.where(X[:, 0] - 0.5 * X[:, 1] + 0.3 * rng.standard_normal(N) > 0, 1, -1)
+
+
+def logistic(**settings):
+    return LogisticRegression(**{"epsilon": 1.0, "classes": [-1, 1], "bounds": BOUNDS, **settings})
+
+
+def searched(**settings):
+    return PrivateSearch(logistic(solver=QUICK), {"C": [1e-4, 1.0]}, **{"runs": 3, **settings})
+
+
+SOLVERS = {
+    "gradient descent": (GradientDescent(steps=16), None),
+    "preconditioned descent": (PreconditionedDescent(), None),
+    "greedy coordinate descent": (GreedyCoordinateDescent(steps=16), None),
+    "Frank-Wolfe": (FrankWolfe(steps=16, selection="gumbel"), L1Ball(5.0)),
+    "Newton": (Newton(intervals=False), None),
+}
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_solver_with_a_path_offers_its_models_and_one_is_taken(name, table):
+    solver, penalty = SOLVERS[name]
+    model = PrivatePath(logistic(solver=solver, penalty=penalty)).fit(*table)
+    plan = model.plan_
+    assert plan.parts[0].solver == name
+    assert plan.parts[0].n_records < N and plan.n_records == N
+    assert plan.candidates >= 3 and plan.epsilon <= 1.0
+    (event,) = plan.price
+    assert isinstance(event, Parallel)
+    assert model.best_params_["model"]
+    assert model.best_estimator_.solver is solver
+    assert model.score(*table) > 0.7
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_fit_and_choice_each_have_the_whole_budget(table):
+    plan = PrivatePath(logistic(solver=GradientDescent(steps=10))).plan(N, P)
+    fit = logistic(solver=GradientDescent(steps=10)).plan(plan.parts[0].n_records, P)
+    assert plan.parts[0].epsilon == pytest.approx(fit.epsilon, rel=1e-6)
+    assert plan["held-out loss"].mechanism.noise <= 2.0 * (1 + 1e-9)  # that of a pure epsilon of 1
+    assert plan.epsilon == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_stored_path_runs_to_the_same_model(table):
+    from dpglm.curator import Curator
+    from dpglm.data import as_data
+    from dpglm.mechanisms import Randomness
+    from dpglm.solvers import run
+
+    X, y = table
+    model = logistic(solver=Along(GradientDescent(steps=8)), random_state=3)
+    with pytest.warns(PrivacyWarning):
+        model.fit(X, y)
+    problem = model._fitted_problem
+    curator = Curator(
+        as_data(X, y.astype(float), problem.bounds, problem.constant(P)),
+        model.plan_.neighbours,
+        Randomness(3),
+    )
+    result = run(Plan.from_json(model.plan_.to_json()), problem, curator)
+    assert np.array_equal(result.w[:P], model.coef_[0])
+
+
+@pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PrivatePath(logistic(random_state=1, solver=GradientDescent(steps=8))),
+        lambda: PrivatePath(logistic(random_state=1, solver=GradientDescent(steps=8, batch_size=500))),
+        lambda: PrivatePath(logistic(random_state=1, solver=PreconditionedDescent(steps=8))),
+        lambda: PrivateSearch(logistic(random_state=1, solver=QUICK), {"C": [1e-4, 1.0]}, runs=3),
+    ],
+    ids=["path of gradients", "path of batches", "ridge path", "search"],
+)
+def test_the_same_seed_gives_the_same_model_on_arrays_sparse_tables_and_streams(make, table):
+    X, y = table
+
+    def blocks():
+        for start in range(0, N, 1_111):
+            yield X[start : start + 1_111], y[start : start + 1_111]
+
+    models = [make().fit(form, y) for form in (X, sp.csr_array(X), sp.csc_array(X))]
+    models.append(make().fit(Stream(blocks, N, P)))
+    for model in models[1:]:
+        assert np.array_equal(model.best_estimator_.coef_, models[0].best_estimator_.coef_)
+        assert model.best_params_ == models[0].best_params_
+
+
+def test_without_noise_the_path_ends_at_the_optimum_of_all_rows(table):
+    plain = logistic(epsilon=float("inf"), C=0.1).fit(*table)
+    path = PrivatePath(logistic(epsilon=float("inf"), C=0.1)).fit(*table)
+    assert np.array_equal(path.best_estimator_.coef_, plain.coef_)
+    search = PrivateSearch(logistic(), {"C": [1e-4, 1.0]}, epsilon=float("inf")).fit(*table)
+    best = logistic(epsilon=float("inf"), **search.best_params_).fit(*table)
+    assert search.best_params_ == {"C": 1.0}
+    assert search.best_estimator_.coef_ == pytest.approx(best.coef_, abs=1e-6)
+
+
+def test_too_few_records_or_a_solver_without_a_path_leave_nothing_to_choose():
+    few = PrivatePath(logistic()).plan(200, P)
+    assert few.releases == () and few.parts[0].n_records == 200 and "nothing to choose" in str(few)
+    one = PrivatePath(Ridge(alpha=100.0, solver=OutputPerturbation(), bounds=Bounds(1.0, target=(-1, 1))))
+    assert one.plan(N, P).releases == ()
+
+
+def test_a_search_says_what_is_left_for_each_try_and_that_an_even_split_leaves_less():
+    search = searched(runs=10)
+    plan = search.plan(N, P)
+    assert "an even split over 10 tries would leave each epsilon" in str(plan)
+    each = plan.parts[0].epsilon
+    words = plan.forecast
+    even = float(words.rsplit("epsilon ", 1)[1])
+    assert 0.6 < each < 0.8 and each > 2 * even
+    (event,) = [event for event in plan.price if isinstance(event, Search)]
+    assert len(event.events) == 2
+    assert plan.epsilon <= 1.0
+    assert Plan.from_json(plan.to_json()) == plan
+    assert {searched(runs=runs).plan(N, P).law for runs in (2, 30)} == {"logarithmic", "geometric"}
+
+
+def test_a_search_finds_the_better_candidate_and_takes_its_loss_and_parameters(table):
+    X, y = table
+    found = [searched(runs=8, epsilon=4.0).fit(X, y) for _ in range(4)]
+    assert sum(model.best_params_ == {"C": 1.0} for model in found) >= 1
+    model = found[0]
+    assert model.best_params_["C"] == model.best_estimator_.C
+    assert model.predict_proba(X[:3]).shape == (3, 2)
+    assert repr(model.best_estimator_._fitted_problem.penalty) == model.privacy_.public["penalty"]
+
+
+def test_candidates_of_different_losses_are_scored_by_errors(table):
+    svm = LinearSVC(classes=[-1, 1], bounds=BOUNDS)
+    model = PrivateSearch(logistic(), [logistic(solver=QUICK), svm], runs=2, law="geometric").fit(*table)
+    assert -0.6 < model.best_score_ < 0.05
+    assert type(model.best_estimator_) in (LogisticRegression, LinearSVC)
+    assert model.plan_.most == 1.0
+
+
+def test_a_regression_is_searched_by_squared_error(table):
+    X, _ = table
+    y = X[:, 0] / 2
+    ridge = Ridge(bounds=Bounds(feature=1.0, target=(-1, 1)))
+    model = PrivateSearch(ridge, {"alpha": [1.0, 1e6]}, runs=6, epsilon=4.0, law="poisson").fit(X, y)
+    assert model.plan_.most == 0.25
+    assert model.predict(X).shape == (N,)
+
+
+def test_more_than_two_classes_are_chosen_for_one_by_one(table):
+    X, _ = table
+    y = np.digitize(X[:, 0], [-0.3, 0.3])
+    base = logistic(classes=[0, 1, 2], epsilon=4.0, solver=QUICK, multi_class="ovr")
+    path = PrivatePath(base).fit(X, y)
+    search = PrivateSearch(base, {"C": [0.1, 1.0]}, runs=2, epsilon=4.0).fit(X, y)
+    for model in (path, search):
+        assert len(model.best_params_) == 3 and model.plan_.fits == 3 and model.plan_.epsilon <= 4.0
+        assert model.predict_proba(X[:2]).shape == (2, 3)
+
+
+def test_choices_work_behind_a_schema_and_inside_of_pipelines(table):
+    X, y = table
+    schema = Schema({"a": Number(-1, 1), "b": Number(-1, 1), "y": Target(classes=[-1, 1])})
+    raw = {"a": X[:, 0], "b": X[:, 1], "y": y}
+    for make in (
+        lambda model: PrivatePath(model),
+        lambda model: PrivateSearch(model, {"C": [0.1, 1.0]}, runs=2),
+    ):
+        model = make(make_private_pipeline(schema, LogisticRegression(epsilon=1.0))).fit(raw)
+        assert model.score(raw) > 0.6
+        assert "declared columns" in model.privacy_.public["schema"]
+        assert model.plan(N).n_records == N
+    scaled = make_pipeline(dpglm.BoundsScaler(-1, 1), PrivatePath(logistic())).fit(X, y)
+    assert scaled.predict(X).shape == (N,)
+
+
+@pytest.mark.parametrize(
+    ("make", "epsilon", "most"),
+    [
+        (lambda model: PrivatePath(model), 4.0, cover_pure(1.0)),
+        (lambda model: PrivateSearch(model, {"C": [0.1, 1.0]}, runs=3), 1.5, 0.31),
+    ],
+    ids=["path", "search"],
+)
+def test_an_account_is_charged_once_for_the_whole_choice(make, epsilon, most, table, tmp_path):
+    url = f"sqlite:///{tmp_path / 'budget.db'}"
+    account = Ledger(url).create("table", epsilon=epsilon, delta=1e-6)
+    model = make(logistic(ledger=f"{url}#table")).fit(*table)
+    assert [entry.kind for entry in account.history()] == ["opening", "reservation", "commitment"]
+    assert account.history()[1].charge.mu < most
+    if epsilon == 1.5:
+        return  # to look for an epsilon that fits takes seconds
+    with pytest.raises(BudgetExceeded):
+        model.fit(*table)
+
+
+def test_the_progress_and_the_log_of_a_search_do_not_say_how_many_tries_there_were(table, capsys):
+    plans = set()
+    for _ in range(3):
+        model = PrivateSearch(logistic(verbose=1, solver=QUICK), {"C": [0.1, 1.0]}, runs=3).fit(*table)
+        plans.add(json.dumps(model.plan_.to_dict()))
+    assert len(plans) == 1
+    assert len(set(capsys.readouterr().out.split("search: ")[1:])) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: PrivatePath(3), "estimator must be one of dpglm"),
+        (lambda: PrivateSearch(logistic(), {"epsilon": [1.0, 2.0]}), "candidates share"),
+        (lambda: PrivateSearch(logistic(), {"fit_intercept": [True, False]}), "same fit_intercept"),
+        (lambda: PrivateSearch(logistic(), {"bounds": [BOUNDS, Bounds(1.0)]}), "same bounds"),
+        (lambda: PrivateSearch(logistic(), []), "at least one candidate"),
+        (lambda: PrivateSearch(logistic(), [LinearRegression()]), "all be classifiers"),
+        (lambda: PrivateSearch(logistic(), [logistic(neighbours="zero-out")]), "neighbours"),
+        (lambda: PrivateSearch(logistic(), {"C": [1.0]}, runs=1), "runs must be"),
+        (lambda: PrivateSearch(logistic(), {"C": [1.0]}, law="binomial"), "law must be one of"),
+        (lambda: PrivatePath(logistic(), share=1.5), "share must be"),
+    ],
+)
+def test_what_cannot_be_chosen_is_refused_before_a_record_is_read(make, words, table):
+    with pytest.raises(ValueError, match=words):
+        make().fit(*table)
+
+
+def test_a_dask_collection_is_refused_by_name(table):
+    arrays = pytest.importorskip("dask.array")
+    X, y = table
+    with pytest.raises(UnsupportedProblem, match="Dask"):
+        PrivatePath(logistic()).fit(arrays.from_array(X), arrays.from_array(y))
+
+
+def test_choices_are_estimators_of_scikit_learn(table):
+    for model in (PrivatePath(logistic(), share=0.1), searched(law="geometric")):
+        assert clone(model).get_params(deep=False).keys() == model.get_params(deep=False).keys()
+        assert not hasattr(clone(model), "best_estimator_")
+        assert hasattr(model, "predict_proba")
+    assert not hasattr(PrivatePath(LinearSVC()), "predict_proba")
+    model = PrivatePath(logistic())
+    with pytest.raises(AttributeError, match="best_estimator_"), warnings.catch_warnings():
+        model.best_estimator_  # noqa: B018
