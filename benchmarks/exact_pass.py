@@ -42,11 +42,15 @@ def tables(scale: float) -> dict[str, object]:
 def work(scale: float) -> None:
     """Print the least CPU time of a gradient and of the two products, for each table."""
     from dpglm import Bounds
-    from dpglm.data import as_data, parts
+    from dpglm.data import as_data
     from dpglm.losses import Logistic
     from dpglm.queries import ClippedGradient
 
-    parts.PROCESSORS = 1
+    try:
+        from dpglm import threads
+    except ImportError:  # an older version
+        from dpglm.data import parts as threads
+    threads.PROCESSORS = 1
     found = {}
     for name, X in tables(scale).items():
         rng = np.random.default_rng(1)

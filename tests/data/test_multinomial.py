@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpglm import Bounds
+from dpglm import Bounds, threads
 from dpglm.audit.holdings import on_a_stream
 from dpglm.bounds import Coordinates
-from dpglm.data import as_data, parts, records
+from dpglm.data import as_data, records
 from dpglm.data.multinomial import ClassGradients, ClassSizes, MetricClassRows
 from dpglm.losses import Multinomial
 from dpglm.mechanisms import Randomness
@@ -62,7 +62,7 @@ def test_the_same_records_have_the_same_sum_in_every_layout_order_and_cut(term, 
     order = rng.permutation(N)
     assert np.array_equal(steps(held(table[order], Y[order]), term), expected)
     for processors, cuts in ((1, 3), (2, 7)):
-        monkeypatch.setattr(parts, "PROCESSORS", processors)
+        monkeypatch.setattr(threads, "PROCESSORS", processors)
         monkeypatch.setattr(records, "parts_of", lambda *_, cuts=cuts: cuts)
         assert np.array_equal(steps(held(table), term), expected)
 
