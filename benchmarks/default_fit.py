@@ -88,7 +88,8 @@ def work(name: str, data: Path) -> None:
         start = time.process_time()
         model.fit(X, y)
         least = min(least, time.process_time() - start)
-    print(json.dumps([least, str(model.plan_.passes)]))
+    plan = model.plan_  # an old version has no passes, one for each step
+    print(json.dumps([least, str(getattr(plan, "passes", plan.steps))]))
 
 
 def run(name: str, data: Path, source: str) -> list[Any]:

@@ -15,7 +15,7 @@ FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.r
 CORE = {
     "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "inference",
     "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy", "problem", "progress",
-    "queries", "schema", "solvers", "split", "strict", "tables",
+    "queries", "schema", "solvers", "split", "strict", "tables", "threads",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators"}
 ROOT = "dpglm"  # the names that the package itself exports
@@ -24,7 +24,7 @@ EVERYWHERE = {"arrays", "errors", "strict"}
 
 # What each part may import besides itself and what is for `EVERYWHERE`.
 MAY_IMPORT = {
-    "accounting": set(),
+    "accounting": {"kernels"},
     "arrays": set(),
     "bounds": {"entries"},
     "datasets": set(),
@@ -36,13 +36,14 @@ MAY_IMPORT = {
     "progress": set(),
     "split": set(),
     "strict": set(),
+    "threads": set(),
     "privacy": {"accounting", "display"},
     "inference": {"display", "privacy"},
     "kernels": set(),
     "tables": {"kernels"},
-    "data": {"bounds", "entries", "kernels", "losses", "progress", "tables"},
+    "data": {"bounds", "entries", "kernels", "losses", "progress", "tables", "threads"},
     "queries": {"bounds", "data", "kernels", "losses", "mechanisms", "penalties", "privacy", "tables"},
-    "mechanisms": {"accounting", "kernels", "privacy"},
+    "mechanisms": {"accounting", "kernels", "privacy", "threads"},
     "schema": {"bounds", "data"},
     "problem": {"losses", "penalties", "bounds"},
     "plan": {"mechanisms", "accounting", "privacy", "display"},

@@ -13,16 +13,22 @@ if TYPE_CHECKING:
     from .estimators import (
         BoundsScaler,
         ElasticNet,
+        GammaRegressor,
         GLMClassifier,
         GLMRegressor,
+        HuberRegressor,
         Lasso,
         LinearRegression,
         LinearSVC,
         LinearSVR,
         LogisticRegression,
+        NegativeBinomialRegressor,
+        PoissonRegressor,
         PrivatePath,
         PrivateSearch,
+        QuantileRegressor,
         Ridge,
+        TweedieRegressor,
         check_pipeline,
         make_private_pipeline,
     )
@@ -44,7 +50,9 @@ else:
 __version__ = "0.2.0"
 
 __all__ = [
-    "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "Guarantee",
-    "Lasso", "Ledger", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "Neighbours",
-    "PrivatePath", "PrivateSearch", "Ridge", "Schema", "Stream", "check_pipeline", "make_private_pipeline",
+    "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "GammaRegressor",
+    "Guarantee", "HuberRegressor", "Lasso", "Ledger", "LinearRegression", "LinearSVC", "LinearSVR",
+    "LogisticRegression", "NegativeBinomialRegressor", "Neighbours", "PoissonRegressor", "PrivatePath",
+    "PrivateSearch", "QuantileRegressor", "Ridge", "Schema", "Stream", "TweedieRegressor", "check_pipeline",
+    "make_private_pipeline",
 ]  # fmt: skip

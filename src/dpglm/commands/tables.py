@@ -219,7 +219,8 @@ def _pipeline(
 
 def _columns(schema: Schema, target: bool) -> list[str]:
     """Columns of JSON lines that are read."""
-    return [name for name in schema.used if target or name != schema.target]
+    left_out = [] if target else [schema.target, schema.beside.weight]
+    return [name for name in schema.used if name not in left_out]
 
 
 def _show(model: PrivatePipeline, found: RawCoefficients | list[RawCoefficients]) -> None:

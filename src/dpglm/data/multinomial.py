@@ -72,13 +72,13 @@ class ClassGradients(CrossProducts):
             by_class[:, k] += rows.steps(Given(factors, self.most), self.grid, self._finely)
 
     def _slopes(self, rows: Records) -> Vector:
-        """Clipped slopes of shape (classes, rows)."""
+        """Clipped slopes of shape (classes, rows), each times the share of its record."""
         from ..kernels.softmax import to_class_slopes  # compiled code is loaded by those who use it
 
         z = np.array([rows.margins(np.ascontiguousarray(w)) for w in self.w.T])
         scratch = np.empty((2, rows.n_records))
         to_class_slopes(z, rows.y, rows.scale, rows.row_norms, self.clip, scratch)
-        return z
+        return rows.shared(z)
 
 
 @dataclass(frozen=True, eq=False)

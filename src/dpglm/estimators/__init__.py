@@ -2,6 +2,14 @@
 
 from .checked import check_pipeline
 from .classifiers import GLMClassifier, LogisticRegression
+from .families import (
+    GammaRegressor,
+    HuberRegressor,
+    NegativeBinomialRegressor,
+    PoissonRegressor,
+    QuantileRegressor,
+    TweedieRegressor,
+)
 from .linear import ElasticNet, Lasso, LinearRegression, Ridge
 from .path import PrivatePath
 from .pipeline import PrivatePipeline, make_private_pipeline
@@ -11,7 +19,8 @@ from .search import PrivateSearch
 from .svm import LinearSVC, LinearSVR
 
 __all__ = [
-    "BoundsScaler", "ElasticNet", "GLMClassifier", "GLMRegressor", "Lasso", "LinearRegression",
-    "LinearSVC", "LinearSVR", "LogisticRegression", "PrivatePath", "PrivatePipeline", "PrivateSearch",
-    "Ridge", "check_pipeline", "make_private_pipeline",
+    "BoundsScaler", "ElasticNet", "GLMClassifier", "GLMRegressor", "GammaRegressor", "HuberRegressor",
+    "Lasso", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "NegativeBinomialRegressor",
+    "PoissonRegressor", "PrivatePath", "PrivatePipeline", "PrivateSearch", "QuantileRegressor", "Ridge",
+    "TweedieRegressor", "check_pipeline", "make_private_pipeline",
 ]  # fmt: skip

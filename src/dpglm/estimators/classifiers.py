@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .. import losses, strict
 from ..arrays import Vector
 from ..bounds import Bounds
+from ..data.beside import Several
 from ..data.cluster import in_memory
 from ..errors import PrivacyWarning
 from ..losses import Logistic, Loss, Multinomial
@@ -105,9 +106,14 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         return model._plan(n_samples, n_features, model._fits(n_classes), resident)
 
     @all_or_nothing
-    def fit(self, X: object, y: object = None) -> Self:
+    def fit(
+        self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
+        exposure: object = None,
+    ) -> Self:  # fmt: skip
+        beside = Several(None, sample_weight, offset, exposure)
+        self._declare(beside, log_link=False)
         declared = None if self.classes is None else class_set(self.classes)
-        table, labels = self._read(X, y, lambda values: labels_of(values, declared))
+        table, labels, held = self._read(X, y, lambda values: labels_of(values, declared), beside)
         codes: Vector | Codes
         if labels is not None:
             classes = self._label_set(labels)
@@ -120,6 +126,8 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         else:
             classes = self._label_set(declared)
             codes = partial(_codes, classes)
+        if offset is not None and len(classes) > 2:
+            raise ValueError("an offset is for two classes: with more, it would be that of each of them")
         self._outputs = self._outputs_for(len(classes))
         if self._outputs > 1:
             targets: list[Callable[[Vector], Vector]] = [_as_they_are]
@@ -127,7 +135,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
             ones = range(1, 2) if len(classes) == 2 else range(len(classes))
             targets = [partial(_against_the_rest, k) for k in ones]
         origin = "read off y" if self.classes is None else "declared"
-        results = self._solve(table, codes, targets, {"labels": f"{len(classes)} classes, {origin}"})
+        results = self._solve(table, codes, targets, {"labels": f"{len(classes)} classes, {origin}"}, held)
         self.classes_ = classes
         outputs = [w for result in results for w in result.w.reshape(-1, self._outputs).T]
         split = [self._split(w, table.shape[1]) for w in outputs]
@@ -153,15 +161,15 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         return classes
 
     @lazily
-    def decision_function(self, X: object) -> Vector:
+    def decision_function(self, X: object, offset: object = None) -> Vector:
         """Margins of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        margins = self._margins(X)
+        margins = self._margins(X, Several(offset=offset))
         return margins[:, 0] if len(self.classes_) == 2 else margins
 
     @lazily
-    def predict(self, X: object) -> Labels:
-        """The most likely class of each row."""
-        margins = self.decision_function(X)
+    def predict(self, X: object, offset: object = None) -> Labels:
+        """The most likely class of each row, with the offset that is added to its margin."""
+        margins = self.decision_function(X, offset=offset)
         chosen = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
         predicted: Labels = self.classes_[chosen]
         return predicted
@@ -172,9 +180,9 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
     @available_if(_has_probabilities)
     @lazily
     @np.errstate(all="ignore")
-    def predict_proba(self, X: object) -> Vector:
+    def predict_proba(self, X: object, offset: object = None) -> Vector:
         """Probability of each class: for more than two, softmax or the one-vs-rest ones normalised."""
-        margins = self.decision_function(X)
+        margins = self.decision_function(X, offset=offset)
         if self._fitted_problem.outputs > 1:
             shares: Vector = softmax(margins, axis=1)
             return shares

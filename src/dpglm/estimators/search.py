@@ -171,7 +171,7 @@ def _as(model: Any, carrier: Any) -> Any:
     for name, value in vars(learnt).items():
         if name not in settings:
             setattr(best, name, value)
-    problem = best._problem(learnt.plan_.n_records)
+    problem = best._problem(learnt.plan_.n_records, learnt.plan_.n_features)
     best._fitted_problem = problem
     facts = {"loss": repr(problem.loss), "penalty": repr(problem.penalty)}
     best.privacy_ = replace(learnt.privacy_, public={**learnt.privacy_.public, **facts})

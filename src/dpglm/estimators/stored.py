@@ -15,20 +15,33 @@ from ..privacy import Guarantee
 from ..schema import Schema
 from ..schema.learning import without_facts
 from .classifiers import LogisticRegression
+from .families import (
+    GammaRegressor,
+    HuberRegressor,
+    NegativeBinomialRegressor,
+    PoissonRegressor,
+    QuantileRegressor,
+    TweedieRegressor,
+)
 from .linear import ElasticNet, Lasso, LinearRegression, Ridge
 from .pipeline import PrivatePipeline
 from .svm import LinearSVC, LinearSVR
 
 ESTIMATORS: dict[str, type[Any]] = {
     kind.__name__: kind
-    for kind in (LogisticRegression, LinearSVC, LinearRegression, Ridge, Lasso, ElasticNet, LinearSVR)
-}
+    for kind in (
+        LogisticRegression, LinearSVC, LinearRegression, Ridge, Lasso, ElasticNet, LinearSVR,
+        PoissonRegressor, GammaRegressor, TweedieRegressor, NegativeBinomialRegressor, HuberRegressor,
+        QuantileRegressor,
+    )
+}  # fmt: skip
 """Estimators whose models can be stored."""
 
 FORMAT, VERSION = "dpglm model", 1
 
 _PARAMETERS = (
-    "epsilon", "delta", "neighbours", "fit_intercept", "C", "alpha", "l1_ratio", "penalty", "multi_class"
+    "epsilon", "delta", "neighbours", "fit_intercept", "C", "alpha", "l1_ratio", "penalty", "multi_class",
+    "power", "link", "dispersion", "threshold", "quantile", "width", "positive", "means",
 )  # fmt: skip
 _FIELDS = (
     "format", "version", "estimator", "parameters", "schema", "learnt", "coef", "intercept", "plan",
@@ -96,7 +109,7 @@ def restored(text: str) -> PrivatePipeline:
         or not math.isclose(privacy.epsilon, plan.epsilon)
     ):
         raise ValueError("the model contradicts itself: its schema, plan, promise and coefficients differ")
-    fitted._fitted_problem, fitted._uncertainty = fitted._problem(plan.n_records), None
+    fitted._fitted_problem, fitted._uncertainty = fitted._problem(plan.n_records, width), None
     fitted.n_features_in_, fitted.plan_ = width, plan
     fitted.privacy_ = privacy
     if is_regressor(fitted):

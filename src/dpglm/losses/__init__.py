@@ -13,12 +13,16 @@ from .huber import Huber
 from .log_cosh import LogCosh
 from .logistic import Logistic
 from .multinomial import Multinomial
+from .negative_binomial import NegativeBinomial
 from .poisson import Poisson
+from .quantile import Quantile
 from .smoothed_hinge import SmoothedHinge
 from .squared import Squared
+from .tweedie import Tweedie
 
 LOSSES: tuple[type[Loss], ...] = (
-    Logistic, Squared, Huber, LogCosh, SmoothedHinge, Hinge, EpsilonInsensitive, Poisson
+    Logistic, Squared, Huber, LogCosh, SmoothedHinge, Hinge, EpsilonInsensitive, Poisson, Tweedie,
+    NegativeBinomial, Quantile,
 )  # fmt: skip
 
 __all__ = [
@@ -30,9 +34,12 @@ __all__ = [
     "Logistic",
     "Loss",
     "Multinomial",
+    "NegativeBinomial",
     "Poisson",
+    "Quantile",
     "SmoothedHinge",
     "Squared",
+    "Tweedie",
     "get",
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Generic, TypeVar
@@ -112,14 +112,26 @@ class AuditCase:
         Rows and targets of the records that both tables have.
     first, second : tuple of array and float
         Row and target of the record in which the tables differ; under zero-out the first stands against a
-        null record.
+        null record. A target may be an array of target, weight and offset, and then all are.
     """
 
     solver: AnySolver
     problem: Problem
     bystanders: tuple[Vector, Vector]
-    first: tuple[Vector, float]
-    second: tuple[Vector, float]
+    first: tuple[Vector, float | Vector]
+    second: tuple[Vector, float | Vector]
+
+    def beside(self, weight: float, offset: float) -> AuditCase:
+        """The case with weights and offsets: all that differs, and the crowd, at the ends of their ranges."""
+        bounds = replace(self.problem.bounds, weight=weight, offset=(-offset, offset))
+        rows, targets = self.bystanders
+        crowd = np.column_stack([targets, np.full(len(rows), weight / 2), np.zeros(len(rows))])
+        first, second = (
+            (row, np.array([target, 2 * weight, end]))
+            for (row, target), end in ((self.first, offset), (self.second, -offset))
+        )
+        problem = replace(self.problem, bounds=bounds)
+        return AuditCase(self.solver, problem, (rows, crowd), first, second)
 
 
 @dataclass(frozen=True)
@@ -202,6 +214,10 @@ class Solver(ABC, Generic[PlanType]):
     takes_outputs: ClassVar[bool] = False
     """Whether it serves losses with several predictions a record."""
 
+    takes_weights: ClassVar[bool] = False
+    """Whether records may have weights."""
+    takes_offsets: ClassVar[bool] = False
+    """Whether margins may have offsets."""
     exact_query: ClassVar[str] = ClippedGradient.name
     """The query that a plan without releases asks, which is a plan without noise."""
 

@@ -106,6 +106,8 @@ class GradientDescent(Solver[GradientDescentPlan]):
     plan_type: ClassVar[type[Plan]] = GradientDescentPlan
     path: ClassVar[tuple[str, ...]] = ("steps",)
     takes_outputs: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
+    takes_offsets: ClassVar[bool] = True
 
     steps: int | None = None
     clip: float | None = None
@@ -183,6 +185,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
             opposed_classes(cls(steps=2, clip=0.1, step_size=0.1)),
             opposed_classes(cls(steps=2, clip=0.1, step_size=0.1, batch_size=2)),
             of_class_shares(cls(steps=1)),
+            opposed(cls(steps=2, clip=0.1, step_size=0.1), 2).beside(weight=3.0, offset=0.5),
         )
 
 

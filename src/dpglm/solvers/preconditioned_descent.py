@@ -32,7 +32,7 @@ CONSTANT = 0.3
 ALLOWED_NOISE = 0.5
 _CLIP, _LEAST_CLIP_OF_LABELS, _LEAST_CLIP_OF_TARGETS = 0.22, 0.12, 0.01
 LEAST_STEPS, MOST_STEPS = 10, 60
-_STEPS_OF_TARGETS, _STEPS_OF_LABELS = 12, 22
+_STEPS_OF_TARGETS, _STEPS_OF_LABELS, _STEPS_OF_CLASSES = 12, 22, 44
 _HIDDEN = 1.3
 _LONGEST_STEP_OF_RARE = 3.0
 _USUAL_RANK = 1.5
@@ -86,6 +86,8 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
     plan_type: ClassVar[type[Plan]] = PreconditionedDescentPlan
     path: ClassVar[tuple[str, ...]] = ("steps", "ridge")
     takes_outputs: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
+    takes_offsets: ClassVar[bool] = True
 
     steps: int | None = None
     clip: float | None = None
@@ -269,8 +271,11 @@ def _longest_step(problem: Problem, typical: Typical) -> float:
 
 def usual_steps(loss: Loss, clip: float, time: float) -> int:
     """The number of steps: what the time needs, and not more than gradients that are clipped so much do."""
-    enough = (_STEPS_OF_LABELS if loss.kind == "classification" else _STEPS_OF_TARGETS) / clip
-    most = min(max(math.ceil(enough), LEAST_STEPS), MOST_STEPS)
+    if loss.kind == "classification":
+        enough = _STEPS_OF_LABELS if loss.outputs == 1 else _STEPS_OF_CLASSES
+    else:
+        enough = _STEPS_OF_TARGETS
+    most = min(max(math.ceil(enough / clip), LEAST_STEPS), MOST_STEPS)
     return min(max(math.ceil(_USUAL_RANK * time), LEAST_STEPS), most)
 
 

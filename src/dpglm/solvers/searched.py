@@ -46,9 +46,9 @@ LEAST_CHANCE = 1 / 2
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that may be tried: the problem that it solves for n records, and what solves it."""
+    """A model that may be tried: the problem that it solves for a table of a size, and what solves it."""
 
-    problem: Callable[[int], Problem]
+    problem: Callable[[int, int], Problem]
     solver: str | AnySolver
 
 
@@ -181,7 +181,7 @@ class Searched(Solver[SearchedPlan]):
         return _calibrated(plan) if task.private else plan
 
     def _problems(self, task: Task) -> list[Problem]:
-        problems = [candidate.problem(task.n) for candidate in self.candidates]
+        problems = [candidate.problem(task.n, task.p) for candidate in self.candidates]
         for problem in problems:
             same = (
                 problem.bounds == task.problem.bounds and problem.fit_intercept == task.problem.fit_intercept
@@ -228,7 +228,7 @@ class Searched(Solver[SearchedPlan]):
     ) -> Result:
         from . import run as run_by_plan
 
-        problems = [candidate.problem(plan.n_records) for candidate in self.candidates]
+        problems = [candidate.problem(plan.n_records, plan.n_features) for candidate in self.candidates]
         score, _ = score_for([one.loss for one in problems], problem.bounds.target)
         held = plan.n_records - plan.parts[0].n_records
         query, mechanism = HeldOutScores(score, plan.most, 1, held), plan[HeldOutScores.name].mechanism

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Vector, grid_of_terms, on_column_grids
 from ...bounds import Bounds, Coordinates
+from ...kernels.arguments import PAIRED
 from ...losses import LogCosh, Logistic, Loss, Multinomial
 from ..metric import MetricRows, RowSizes
 from ..multinomial import ClassGradients, ClassSizes, MetricClassRows
@@ -62,7 +63,7 @@ class Probe:
                     continue
                 for finely in (0, 1):
                     digest.update(records.steps(term, grid_of_terms(term.limit, _ROWS), finely).tobytes())
-            if self._one.form is not None and np.isfinite(self._one.smoothness()):
+            if self._one.form in PAIRED:
                 pair = PreciseGradient(self._one, np.array([w, w * 2.0**-55]), 0.5)
                 digest.update(records.steps(pair, grid_of_terms(0.5, _ROWS), 2).tobytes())
             for products in self._products(w):
