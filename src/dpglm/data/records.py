@@ -292,10 +292,11 @@ class Records(Summed):
 
     def of_part(self, part: Part) -> Records:
         index = part.taken(0, self.n_records)
-        taken = {name: getattr(self, name)[index] for name in ("scale", "norms", "y")}
         if not isinstance(self.block, Stored):
             raise refusal(self.block, (Rows,), "a query of a part")
-        return replace(self, block=self.block.copied(index), table_size=len(index), **taken)
+        facts = {name: getattr(self, name)[index] for name in ("scale", "norms", "y")}
+        block, beside = self.block.copied(index), taken(self.beside, index)
+        return replace(self, block=block, table_size=len(index), beside=beside, **facts)
 
     def ascend(self, *steps: *DualSteps) -> int:
         """Dual steps of some records, one after the other; how many moved (see ``kernels.dual``)."""

@@ -46,7 +46,7 @@ LEAST_CHANCE = 1 / 2
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model that may be tried: the problem that it solves for n records, and what solves it."""
+    """A model that may be tried: the problem that it solves for a table of a size, and what solves it."""
 
     problem: Callable[[int, int], Problem]
     solver: str | AnySolver
