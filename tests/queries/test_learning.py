@@ -9,7 +9,9 @@ from dpglm import Bounds, Neighbours
 from dpglm.data.census import Census, RawRecords, cells_of
 from dpglm.plan.learning import MAY_LEARN, OF_ENCODED
 from dpglm.queries import LEARNING, ColumnRanges, LevelCounts, RowNorms
-from dpglm.queries.column_ranges import pairs, preference, tail_of
+from dpglm.queries.column_ranges import pairs, preference, share_of_width, tail_of
+from dpglm.schema import Number
+from dpglm.schema.candidates import candidates_of
 from dpglm.testing import check_query
 
 CANDIDATES = np.array([-1.0, -0.1, 0.1, 1.0])
@@ -80,3 +82,14 @@ def test_without_noise_the_preference_decides_between_equal_scores_only():
 
 def test_a_tail_grows_with_the_noise_up_to_an_eighth():
     assert [tail_of(6_400, scale) for scale in (0.0, 50.0, 1e9)] == [100, 400, 800]
+
+
+@pytest.mark.parametrize("widest", [(-8, 8), (0, 1000), (1900, 2100)])
+def test_candidates_that_happen_to_lie_close_together_have_little_public_weight(widest):
+    ends = candidates_of(Number(learn=True, widest=widest)).scale
+    lower, upper = pairs(len(ends))
+    widths = ends[upper] - ends[lower]
+    shares = share_of_width(ends, lower, widths), share_of_width(ends, upper, widths)
+    assert all((share > 0).all() and (share <= 1).all() for share in shares)
+    weights = np.exp(preference(shares[0] * shares[1], widths, 1.0))
+    assert weights.max() < 0.01 * weights.sum()

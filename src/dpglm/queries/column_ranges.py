@@ -65,12 +65,13 @@ def preference(measure: Vector, widths: Vector, scale: float) -> Vector:
 def share_of_width(candidates: Vector, chosen: NDArray[np.intp], widths: Vector) -> Vector:
     """How much of a width a candidate for its end stands for: half the distance between its neighbours.
 
-    Many records may have the value 0, so it stands for more.
+    It is at most the whole width: else two candidates that happen to lie close together, and far from all
+    others, would have most of the weight. Many records may have the value 0, so it stands for more.
     """
     padded = np.concatenate([candidates[:1], candidates, candidates[-1:]])
     apart = (padded[2:] - padded[:-2]) / 2
     least = np.where(candidates == 0, _COMMON, 0.0)
-    return np.asarray(np.maximum(apart[chosen] / widths, least[chosen]))
+    return np.asarray(np.clip(apart[chosen] / widths, least[chosen], 1.0))
 
 
 @dataclass(frozen=True, eq=False)
