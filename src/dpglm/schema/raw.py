@@ -101,8 +101,10 @@ class Counted(RawRecords):
 
     def census(self) -> Census:
         if self._census is None:
-            found = reduce(Census.joined, self._each(partial(census_of, self._schema)))
-            if found.length != self.table_size:
+            blocks = iter(self._each(partial(census_of, self._schema)))
+            first = next(blocks, None)
+            found = first and reduce(Census.joined, blocks, first)
+            if found is None or found.length != self.table_size:
                 raise SourceChanged(CHANGED)
             self._census = found
         return self._census
@@ -112,7 +114,11 @@ class Counted(RawRecords):
         return Counted(schema, self._X, self.table_size)
 
     def norms(self, candidates: Vector) -> Counts:
-        found: Counts = sum(self._each(partial(norm_counts, self._schema, candidates=candidates)))
+        length, found = 0, np.zeros(2 * len(candidates) + 1, dtype=np.int64)
+        for records, counts in self._each(partial(norm_counts, self._schema, candidates=candidates)):
+            length, found = length + records, found + counts
+        if length != self.table_size:
+            raise SourceChanged(CHANGED)
         return found
 
     def _each(self, function: Any) -> Iterable[Any]:
