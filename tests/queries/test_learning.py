@@ -7,6 +7,8 @@ import pytest
 
 from dpglm import Bounds, Neighbours
 from dpglm.data.census import Census, RawRecords, cells_of
+from dpglm.mechanisms import Exponential
+from dpglm.mechanisms.grid import on_grid
 from dpglm.plan.learning import MAY_LEARN, OF_ENCODED
 from dpglm.queries import LEARNING, ColumnRanges, LevelCounts, RowNorms
 from dpglm.queries.column_ranges import pairs, preference, share_of_width, tail_of
@@ -93,3 +95,17 @@ def test_candidates_that_happen_to_lie_close_together_have_little_public_weight(
     assert all((share > 0).all() and (share <= 1).all() for share in shares)
     weights = np.exp(preference(shares[0] * shares[1], widths, 1.0))
     assert weights.max() < 0.01 * weights.sum()
+
+
+def test_rounding_of_scores_is_paid_for_in_tables_of_any_length():
+    """Scores of that many records have few digits left for the public weight, and fewer from 2^45 on."""
+    ends = candidates_of(Number(learn=True, widest=(-8, 8))).scale
+    lower, upper = pairs(len(ends))
+    public = preference(np.ones(len(lower)), ends[upper] - ends[lower], 7.3)
+    query, cells = ColumnRanges(ends[None], tail=1000), np.zeros(2 * len(ends) + 1, dtype=np.int64)
+    cells[0] = 2**46 + 20
+    other = cells.copy()
+    other[0], other[-1] = cells[0] - 1, 1
+    grid, _ = Exponential(7.3).law(1.0)
+    one, two = (on_grid(query.scores(found) + public, grid) for found in (cells, other))
+    assert np.abs(one - two).max() <= 1.0 + grid

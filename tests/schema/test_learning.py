@@ -23,7 +23,7 @@ from dpglm.estimators.stored import restored, stored
 from dpglm.ledger import Ledger
 from dpglm.plan import Plan
 from dpglm.queries.column_ranges import entries_of_a_range
-from dpglm.schema import Category, Number, Schema, Target
+from dpglm.schema import Category, Number, Schema, Target, learning
 from dpglm.schema.candidates import COUNT, candidates_of
 from dpglm.schema.learning import census_of, null_records, with_facts
 from dpglm.schema.source import Held
@@ -290,6 +290,28 @@ def test_one_reservation_pays_for_learning_and_fit(tmp_path):
         pipeline(ledger=address).fit(RAW)
 
 
+def test_a_fit_that_is_interrupted_after_learning_stays_paid_for(tmp_path, monkeypatch):
+    account = Ledger(f"sqlite:///{tmp_path}/budget.db").create("people", epsilon=1.0, delta=1e-6)
+    address, order = f"sqlite:///{tmp_path}/budget.db#people", []
+    counted, before = learning.census_of, len(account.history())
+
+    def seen(*arguments):
+        order.append(len(account.history()) - before)
+        return counted(*arguments)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpglm.schema.raw.census_of", seen)
+    monkeypatch.setattr(GradientDescent, "run", interrupted)
+    model = pipeline(ledger=address)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(RAW)
+    assert order == [1] and not hasattr(model, "schema_")  # reserved before a record is counted
+    with pytest.raises(BudgetExceeded):
+        pipeline(ledger=address).fit(RAW)
+
+
 def test_intervals_of_learnt_columns_are_in_raw_units():
     schema = Schema(
         {"age": Number(learn=True, widest=(0, 1000)), "rent": Target(learn=True, widest=(0, 1e6))},
@@ -323,7 +345,7 @@ def test_classes_are_fitted_once_each_but_facts_are_learnt_once():
     schema = Schema(
         {"age": Number(learn=True, widest=(0, 1000)), "job": Target(classes=["clerk", "nurse", "spy"])}
     )
-    plan = pipeline(schema=schema, estimator=LogisticRegression).plan(N)
+    plan = pipeline(schema=schema, estimator=LogisticRegression, multi_class="ovr").plan(N)
     assert plan.fits == 3 and plan.price[plan.learning[0].event(plan.neighbours)] == 1
 
 
