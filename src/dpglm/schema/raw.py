@@ -82,7 +82,10 @@ class Unlearnt:
         if not isinstance(X, Source):
             return scaled.encode(X), scaled.read_target(X)
         source = EncodedSource(X, scaled)
-        return tuple(source.in_memory()) if self.resident else (source, None)
+        if not self.resident:
+            return source, None
+        table = source.in_memory()  # no weight or offset stands beside it: with facts to be learnt none may
+        return table.rows, table.target
 
 
 class Counted(RawRecords):
