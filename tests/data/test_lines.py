@@ -26,7 +26,7 @@ def written(tmp_path, text, name="t.csv"):
 
 
 def encoded(path):
-    rows, target = EncodedSource(source_of_file(path, ["age", "job", "y"]), SCHEMA).in_memory()
+    rows, target, _ = EncodedSource(source_of_file(path, ["age", "job", "y"]), SCHEMA).in_memory()
     return (rows.toarray() if sp.issparse(rows) else rows), target
 
 

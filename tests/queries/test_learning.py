@@ -7,9 +7,13 @@ import pytest
 
 from dpglm import Bounds, Neighbours
 from dpglm.data.census import Census, RawRecords, cells_of
+from dpglm.mechanisms import Exponential
+from dpglm.mechanisms.grid import on_grid
 from dpglm.plan.learning import MAY_LEARN, OF_ENCODED
 from dpglm.queries import LEARNING, ColumnRanges, LevelCounts, RowNorms
-from dpglm.queries.column_ranges import pairs, preference, tail_of
+from dpglm.queries.column_ranges import pairs, preference, share_of_width, tail_of
+from dpglm.schema import Number
+from dpglm.schema.candidates import candidates_of
 from dpglm.testing import check_query
 
 CANDIDATES = np.array([-1.0, -0.1, 0.1, 1.0])
@@ -80,3 +84,28 @@ def test_without_noise_the_preference_decides_between_equal_scores_only():
 
 def test_a_tail_grows_with_the_noise_up_to_an_eighth():
     assert [tail_of(6_400, scale) for scale in (0.0, 50.0, 1e9)] == [100, 400, 800]
+
+
+@pytest.mark.parametrize("widest", [(-8, 8), (0, 1000), (1900, 2100)])
+def test_candidates_that_happen_to_lie_close_together_have_little_public_weight(widest):
+    ends = candidates_of(Number(learn=True, widest=widest)).scale
+    lower, upper = pairs(len(ends))
+    widths = ends[upper] - ends[lower]
+    shares = share_of_width(ends, lower, widths), share_of_width(ends, upper, widths)
+    assert all((share > 0).all() and (share <= 1).all() for share in shares)
+    weights = np.exp(preference(shares[0] * shares[1], widths, 1.0))
+    assert weights.max() < 0.01 * weights.sum()
+
+
+def test_rounding_of_scores_is_paid_for_in_tables_of_any_length():
+    """Scores of that many records have few digits left for the public weight, and fewer from 2^45 on."""
+    ends = candidates_of(Number(learn=True, widest=(-8, 8))).scale
+    lower, upper = pairs(len(ends))
+    public = preference(np.ones(len(lower)), ends[upper] - ends[lower], 7.3)
+    query, cells = ColumnRanges(ends[None], tail=1000), np.zeros(2 * len(ends) + 1, dtype=np.int64)
+    cells[0] = 2**46 + 20
+    other = cells.copy()
+    other[0], other[-1] = cells[0] - 1, 1
+    grid, _ = Exponential(7.3).law(1.0)
+    one, two = (on_grid(query.scores(found) + public, grid) for found in (cells, other))
+    assert np.abs(one - two).max() <= 1.0 + grid

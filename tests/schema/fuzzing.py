@@ -154,7 +154,7 @@ def files(cases: int, folder: Path, seed: int = 0) -> list[str]:
 
 def from_file(path: Path) -> np.ndarray:
     """The features of all records of a file."""
-    rows, _ = EncodedSource(source_of_file(path, ()), SCHEMA).in_memory()
+    rows, _, _ = EncodedSource(source_of_file(path, ()), SCHEMA).in_memory()
     return rows.toarray()
 
 

@@ -15,17 +15,17 @@ import pyarrow.dataset as arrow_dataset
 import pyarrow.parquet as parquet
 import pytest
 
-from dpglm import LinearRegression, LogisticRegression, Ridge, Stream, make_private_pipeline
+from dpglm import GLMRegressor, LinearRegression, LogisticRegression, Ridge, Stream, make_private_pipeline
 from dpglm.accounting import compose
 from dpglm.data.files import source_of_file
-from dpglm.errors import BudgetExceeded, PrivacyWarning
+from dpglm.errors import BudgetExceeded, PrivacyWarning, SourceChanged
 from dpglm.estimators.stored import restored, stored
 from dpglm.ledger import Ledger
 from dpglm.plan import Plan
 from dpglm.queries.column_ranges import entries_of_a_range
-from dpglm.schema import Category, Number, Schema, Target
+from dpglm.schema import Category, Number, Schema, Target, learning
 from dpglm.schema.candidates import COUNT, candidates_of
-from dpglm.schema.learning import census_of
+from dpglm.schema.learning import census_of, null_records, with_facts
 from dpglm.schema.source import Held
 from dpglm.solvers import GradientDescent, Newton
 
@@ -62,6 +62,10 @@ RAW = table()
 
 def pipeline(epsilon=1.0, schema=SCHEMA, estimator=LinearRegression, **settings):
     return make_private_pipeline(schema, estimator(epsilon, solver=FAST, **settings))
+
+
+def planned(estimator, schema=SCHEMA, **settings):
+    return make_private_pipeline(schema, estimator, **settings).plan(N)
 
 
 def test_without_noise_quantiles_and_levels_are_those_of_the_table():
@@ -212,6 +216,52 @@ def test_levels_are_counted_by_what_they_are_compared_by():
     assert census_of(SCHEMA, raw).levels == (Counter({7.0: 2, "clerk": 1}),)
 
 
+@pytest.mark.parametrize("missing", ["other", "null", "indicator"])
+def test_what_is_missing_does_not_depend_on_the_levels_that_are_learnt(missing):
+    column = Category(learn=True, missing=missing)
+    schema = Schema({"job": column, "y": Target(classes=["u", "v"])}, missing=["1"])
+    raw = {"job": [1.0, "1", "2"], "y": ["u"] * 3}
+    assert census_of(schema, raw).levels == (Counter({1.0: 1, 2.0: 1}),)
+    learnt = with_facts(schema, [], [[1.0]])
+    null = [False, missing == "null", False]
+    assert null_records(schema, raw, 3).tolist() == null_records(learnt, raw, 3).tolist() == null
+    rows = learnt.encode(raw).toarray()
+    assert np.isnan(rows).any(axis=1).tolist() == null and rows[:, 0][~np.array(null)].sum() == 1
+    declared = replace(schema, columns={**schema.columns, "job": Category([1], missing=missing)})
+    assert not null_records(declared, raw, 3).any()  # a declared level is one, also if its text is "missing"
+
+
+def test_levels_whose_features_would_have_the_same_name_do_not_end_a_fit():
+    schema = Schema({"a": Category(learn=True), "a=b": Category(learn=True), "y": Target(classes=["u", "v"])})
+    learnt = with_facts(schema, [], [["b=c", "d"], ["c", "e"]])
+    assert learnt.columns["a"].levels == ("b=c", "d") and learnt.columns["a=b"].levels == ("e",)
+
+
+SMALL = Schema({"x": Number(learn=True, widest=(-8, 8)), "y": Target(classes=["u", "v"])}, row_norm="learn")
+
+
+@pytest.mark.parametrize("kind", [lambda source: source, Held], ids=["streamed", "held"])
+@pytest.mark.parametrize("rows", [0, 39])
+@pytest.mark.parametrize("bad_pass", [1, 2, 3])
+def test_a_pass_over_another_number_of_records_is_refused(kind, rows, bad_pass):
+    frame, passes = pd.DataFrame({"x": np.linspace(-1, 1, 40), "y": ["u", "v"] * 20}), []
+
+    def read():
+        passes.append(1)
+        count = rows if len(passes) == bad_pass else 40
+        return [frame.iloc[:count]]
+
+    with pytest.raises(SourceChanged):
+        pipeline(schema=SMALL, estimator=LogisticRegression).fit(kind(Stream(read, 40, 2)))
+    assert len(passes) == bad_pass
+
+
+def test_counts_of_a_declared_range_need_no_range_that_is_learnt():
+    schema = Schema({"x": Number(learn=True, widest=(0, 9)), "visits": Target(0, 5)})
+    plan = planned(GLMRegressor(loss="poisson"), schema)
+    assert [release.query for release in plan.learning] == ["range of a column"]
+
+
 def test_a_stored_model_keeps_what_was_learnt():
     model = pipeline().fit(RAW)
     text = stored(model)
@@ -236,6 +286,28 @@ def test_one_reservation_pays_for_learning_and_fit(tmp_path):
     assert "ledger" in model.privacy_.public
     charges = [entry for entry in account.history() if "plan" in entry.content]
     assert len(charges) == 1 and len(charges[0].content["plan"]["learning"]) == 2
+    with pytest.raises(BudgetExceeded):
+        pipeline(ledger=address).fit(RAW)
+
+
+def test_a_fit_that_is_interrupted_after_learning_stays_paid_for(tmp_path, monkeypatch):
+    account = Ledger(f"sqlite:///{tmp_path}/budget.db").create("people", epsilon=1.0, delta=1e-6)
+    address, order = f"sqlite:///{tmp_path}/budget.db#people", []
+    counted, before = learning.census_of, len(account.history())
+
+    def seen(*arguments):
+        order.append(len(account.history()) - before)
+        return counted(*arguments)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpglm.schema.raw.census_of", seen)
+    monkeypatch.setattr(GradientDescent, "run", interrupted)
+    model = pipeline(ledger=address)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(RAW)
+    assert order == [1] and not hasattr(model, "schema_")  # reserved before a record is counted
     with pytest.raises(BudgetExceeded):
         pipeline(ledger=address).fit(RAW)
 
@@ -273,7 +345,7 @@ def test_classes_are_fitted_once_each_but_facts_are_learnt_once():
     schema = Schema(
         {"age": Number(learn=True, widest=(0, 1000)), "job": Target(classes=["clerk", "nurse", "spy"])}
     )
-    plan = pipeline(schema=schema, estimator=LogisticRegression).plan(N)
+    plan = pipeline(schema=schema, estimator=LogisticRegression, multi_class="ovr").plan(N)
     assert plan.fits == 3 and plan.price[plan.learning[0].event(plan.neighbours)] == 1
 
 
@@ -303,7 +375,12 @@ def test_toml_declares_what_is_learnt():
         (lambda: Schema({"x": Number(0, 1)}, row_norm="wide"), "row_norm"),
         (lambda: SCHEMA.encode(RAW), "'age', 'gain', 'job', 'rent' must be learnt first"),
         (lambda: candidates_of(Number(learn=True, widest=(1e15, 1e15 + 1))), "too narrow"),
-        (lambda: make_private_pipeline(SCHEMA, LinearRegression(), learn_share=2).plan(9), "learn_share"),
+        *(
+            (lambda share=share: planned(LinearRegression(), learn_share=share), "learn_share must be")
+            for share in (0, 1, 2, True, float("nan"))
+        ),
+        (lambda: planned(LinearRegression(1e5)), "cannot pay for the sampler's distance"),
+        (lambda: planned(GLMRegressor(loss="poisson")), "not one of targets on any scale"),
     ],
 )
 def test_what_cannot_be_learnt_is_refused(make, error):

@@ -67,12 +67,7 @@ def _calibrate(event: Event, epsilon: float, delta: float) -> float:
     rest = delta
     if form.distance:
         epsilon = min(epsilon, LARGEST_EPSILON)
-        rest = delta * (1 - 1e-15) - imprecise_delta(form.distance, epsilon)
-        if rest <= 0:
-            raise ValueError(
-                f"delta = {delta:g} cannot pay for the sampler's distance from the exact laws, which adds "
-                f"{imprecise_delta(form.distance, epsilon):.3g} at epsilon = {epsilon:g}"
-            )
+        rest = _precise_delta(form.distance, epsilon, delta)
     if form.size == 0:
         return 0.0
     ceiling = form.pure_epsilon / epsilon * (1 + 1e-15) if epsilon > 0 else math.inf
@@ -88,6 +83,17 @@ def _calibrate(event: Event, epsilon: float, delta: float) -> float:
     guess = min(_first_guess(event, target), ceiling)
     _refuse_curvature(event, form, epsilon, delta, guess)
     return _search(event, epsilon, delta, guess, ceiling)
+
+
+def _precise_delta(distance: float, epsilon: float, delta: float) -> float:
+    """What a distance from the exact laws leaves of delta."""
+    rest = delta * (1 - 1e-15) - imprecise_delta(distance, epsilon)
+    if rest <= 0:
+        raise ValueError(
+            f"delta = {delta:g} cannot pay for the sampler's distance from the exact laws, which adds "
+            f"{imprecise_delta(distance, epsilon):.3g} at epsilon = {epsilon:g}"
+        )
+    return rest
 
 
 def calibrate_beside(fixed: Event, event: Event, epsilon: float, delta: float) -> float:
@@ -123,6 +129,8 @@ def _calibrate_beside(fixed: Event, event: Event, epsilon: float, delta: float) 
     def enough(factor: float) -> bool:
         return compose(Composed((fixed, event.scaled(factor)))).delta(epsilon) <= delta
 
+    epsilon = min(epsilon, LARGEST_EPSILON)
+    _precise_delta(normal_form(Composed((fixed, event))).distance, epsilon, delta)
     size, taken = normal_form(event).size, normal_form(fixed).size
     left = gaussian_mu(epsilon, delta) ** 2 - taken**2
     guess = size / math.sqrt(left) if left > 0 else size

@@ -73,11 +73,12 @@ class Learner:
         """The budget of the fit."""
         if not budget.private:
             return budget
-        mu = gaussian_mu(budget.epsilon, budget.delta) * math.sqrt(1 - self.share)
+        most = min(budget.epsilon, LARGEST_EPSILON)
+        mu = gaussian_mu(most, budget.delta) * math.sqrt(1 - self.share)
         epsilon = gaussian_epsilon(mu, budget.delta)
         if epsilon > 0:
             return Budget(epsilon, budget.delta)
-        return Budget(budget.epsilon, gaussian_delta(mu, budget.epsilon))  # delta alone pays for this much
+        return Budget(most, gaussian_delta(mu, most))  # delta alone pays for this much
 
     def joined(self, plan: Plan, budget: Budget) -> Plan:
         """The plan of a fit together with what is learnt before it, within the whole budget.

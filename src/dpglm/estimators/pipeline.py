@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .. import strict
 from ..arrays import Vector
 from ..data.beside import Several
 from ..data.cluster import by_blocks, is_dask
@@ -25,7 +26,7 @@ from ..schema.encoder import encoded
 from ..schema.frames import is_frame
 from ..schema.raw import Unlearnt
 from ..schema.source import EncodedSource, EncodedTable, Held
-from .base import PrivateGLM, require_share
+from .base import PrivateGLM
 from .inference import Inference
 from .inputs import Labels
 from .learning import SHARE, Learner, fit_bounds, taken_out
@@ -45,7 +46,8 @@ def make_private_pipeline(
     estimator : estimator of dpglm
         Without bounds and classes of its own: the schema gives them.
     learn_share : float
-        Share of the budget, in squared mu, that learning takes if the schema leaves something to be learnt.
+        Share of the budget, in squared mu, that learning takes if the schema leaves something to be learnt;
+        more than 0 and less than 1.
 
     Examples
     --------
@@ -69,6 +71,10 @@ def make_private_pipeline(
     return PrivatePipeline(schema, estimator, learn_share)
 
 
+def _is_part(share: float) -> bool:
+    return 0 < share < 1
+
+
 def _fitted_has(name: str) -> Any:
     return available_if(lambda self: hasattr(self.estimator, name))
 
@@ -84,7 +90,8 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
     schema : Schema
     estimator : estimator of dpglm
     learn_share : float
-        Share of the budget, in squared mu, that learning takes if the schema leaves something to be learnt.
+        Share of the budget, in squared mu, that learning takes if the schema leaves something to be learnt;
+        more than 0 and less than 1.
 
     Attributes
     ----------
@@ -189,12 +196,13 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
                     "a schema with facts that are still to be learnt takes no weight, offset or exposure: "
                     "declare the facts"
                 )
-            require_share("learn_share", self.learn_share)
-            if bounds.target is not None and model._loss().kind != "regression":
+            share = strict.number("learn_share", self.learn_share, "a number between 0 and 1", _is_part)
+            target = schema.columns[schema.target]
+            if getattr(target, "pending", False) and model._loss().kind != "regression":
                 raise ValueError(
                     f"the {model._loss().name} loss is not one of targets on any scale: declare low and high"
                 )
-            Learner(schema, self.learn_share).put_into(model)
+            Learner(schema, share).put_into(model)
         return model
 
     @property

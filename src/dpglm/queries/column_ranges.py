@@ -30,6 +30,9 @@ _COMMON = 1 / 16
 
 _TIE = 0.4
 
+_LEAST_SCORE = -(2.0**30)
+"""No score is less: so doubles have digits left for the public weight in tables of any length."""
+
 
 def tail_of(n_records: int, scale: float) -> int:
     """How many records should lie outside of each end: public."""
@@ -65,12 +68,13 @@ def preference(measure: Vector, widths: Vector, scale: float) -> Vector:
 def share_of_width(candidates: Vector, chosen: NDArray[np.intp], widths: Vector) -> Vector:
     """How much of a width a candidate for its end stands for: half the distance between its neighbours.
 
-    Many records may have the value 0, so it stands for more.
+    It is at most the whole width: else two candidates that happen to lie close together, and far from all
+    others, would have most of the weight. Many records may have the value 0, so it stands for more.
     """
     padded = np.concatenate([candidates[:1], candidates, candidates[-1:]])
     apart = (padded[2:] - padded[:-2]) / 2
     least = np.where(candidates == 0, _COMMON, 0.0)
-    return np.asarray(np.maximum(apart[chosen] / widths, least[chosen]))
+    return np.asarray(np.clip(apart[chosen] / widths, least[chosen], 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +96,8 @@ class ColumnRanges(Query):
     Every column is released, and accounted for, alone. A record is below low, above high or neither, and a
     null record or one without a value is neither, so taking a record out changes one of the two numbers by 1
     at most and a score by 1/2. Zeroing a record out moves a score by at most 1/2, replacing it by at most 1.
-    Scores are whole multiples of 1/2: exact.
+    Scores are whole multiples of 1/2: exact. A public least score takes the place of lesser ones, which moves
+    no two scores apart.
     """
 
     name: ClassVar[str] = "range of a column"
@@ -117,7 +122,7 @@ class ColumnRanges(Query):
         so_far = np.cumsum(cells)
         below, above = so_far[0:-1:2], so_far[-1] - so_far[1::2]
         off = np.abs(below - self.tail)[lower] + np.abs(above - self.tail)[upper]
-        return np.asarray(-off / 2, dtype=np.float64)
+        return np.asarray(np.maximum(-off / 2, _LEAST_SCORE))
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         far = np.full(n_features, 1e3 * radius)
@@ -174,7 +179,7 @@ class RowNorms(Query):
 
     def __call__(self, data: RawRecords, *public: Vector) -> Vector:
         so_far = np.cumsum(data.norms(self.candidates))
-        return np.asarray(-np.abs(so_far[-1] - so_far[1::2] - self.tail) / 2, dtype=np.float64)
+        return np.asarray(np.maximum(-np.abs(so_far[-1] - so_far[1::2] - self.tail) / 2, _LEAST_SCORE))
 
     def sensitivity(self, neighbours: Neighbours) -> Vector:
         return np.full(len(self.candidates), self.of_a_score)

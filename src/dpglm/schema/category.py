@@ -104,7 +104,8 @@ class Category(Column):
         return one_hot(self.n_features)
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        codes = cells.as_codes(codes_of_levels("levels", self.levels), stand_for_missing)
+        known = codes_of_levels("levels", self.levels)
+        codes = cells.as_codes(known, stand_for_missing, declared=not self.learn)
         kept, count = {key_of(level): k for k, level in enumerate(self._kept)}, self._room
         places = [kept.get(key_of(level), -1) for level in self.levels]  # -1 for the baseline
         unknown = count if self.other else -1

@@ -117,10 +117,16 @@ class Cells:
             return _read(self.numbers, np.full(len(self), not self.is_time))
         return self._through(lambda value: _days(value, stand_for_missing))
 
-    def as_codes(self, codes: dict[float | str, int], stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
-        """The code of each cell's level, or one of UNKNOWN, ABSENT and UNREAD."""
+    def as_codes(
+        self, codes: dict[float | str, int], stand_for_missing: frozenset[str], declared: bool = True
+    ) -> NDArray[np.intp]:
+        """The code of each cell's level, or one of UNKNOWN, ABSENT and UNREAD.
+
+        A declared level comes first: a text that stands for a missing value may be one. Of levels that were
+        learnt it is none: which cells are missing does not depend on what is learnt.
+        """
         if self.numbers is None:
-            found = [_code(value, codes, stand_for_missing) for value in self.values]
+            found = [_code(value, codes, stand_for_missing, declared) for value in self.values]
             return np.array([*found, ABSENT], dtype=np.intp)[self.read_places]
         levels = np.array(sorted(key for key in codes if isinstance(key, float)))
         if self.is_time or not len(levels):
@@ -277,14 +283,16 @@ def _days(value: Value, stand_for_missing: frozenset[str]) -> float | None:
     return value.days if isinstance(value, Moment) else np.nan
 
 
-def _code(value: Value, codes: dict[float | str, int], stand_for_missing: frozenset[str]) -> int:
-    """A declared level comes first: a text that stands for a missing value may be one."""
+def _code(
+    value: Value, codes: dict[float | str, int], stand_for_missing: frozenset[str], declared: bool
+) -> int:
     if not isinstance(value, float | str):
         return ABSENT if value is None else UNREAD
+    missing = isinstance(value, str) and value.strip() in stand_for_missing
     key = key_of(value)
-    if key is not None and key in codes:
+    if key is not None and key in codes and (declared or not missing):
         return codes[key]
-    return ABSENT if isinstance(value, str) and value.strip() in stand_for_missing else UNKNOWN
+    return ABSENT if missing else UNKNOWN
 
 
 def _text(value: Value, stand_for_missing: frozenset[str]) -> str | None | _Bad:

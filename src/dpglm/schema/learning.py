@@ -109,14 +109,14 @@ def _is_written(key: float | str) -> bool:
     return not (isinstance(key, str) and any(0xD800 <= ord(letter) < 0xE000 for letter in key))
 
 
-def norm_counts(schema: Schema, frame: object, candidates: Vector) -> Counts:
-    """Counts of the norms of encoded rows; null records are not counted."""
+def norm_counts(schema: Schema, frame: object, candidates: Vector) -> tuple[int, Counts]:
+    """How many records there are, and counts of the norms of encoded rows; null records are not counted."""
     rows: Any = schema.encode(frame)
     with np.errstate(all="ignore"):
         squares = (rows.multiply(rows) if sp.issparse(rows) else np.square(rows)).sum(axis=1)
         norms = np.sqrt(np.asarray(squares, dtype=np.float64).ravel())
     norms[null_records(schema, frame, len(norms))] = np.nan
-    return cells_of(norms, candidates)
+    return len(norms), cells_of(norms, candidates)
 
 
 def with_facts(
@@ -131,6 +131,7 @@ def with_facts(
         plain = [level if isinstance(level, str) else _shortest(level) for level in found]
         # a level whose feature would have the name of another feature counts as other
         kept = [level for level in plain if f"{name}={level}" not in taken and " : " not in str(level)]
+        taken.update(f"{name}={level}" for level in kept)
         columns[name] = replace(columns[name], levels=tuple(kept))
     return replace(schema, columns=columns)
 

@@ -82,7 +82,10 @@ class Unlearnt:
         if not isinstance(X, Source):
             return scaled.encode(X), scaled.read_target(X)
         source = EncodedSource(X, scaled)
-        return tuple(source.in_memory()) if self.resident else (source, None)
+        if not self.resident:
+            return source, None
+        table = source.in_memory()  # no weight or offset stands beside it: with facts to be learnt none may
+        return table.rows, table.target
 
 
 class Counted(RawRecords):
@@ -101,8 +104,10 @@ class Counted(RawRecords):
 
     def census(self) -> Census:
         if self._census is None:
-            found = reduce(Census.joined, self._each(partial(census_of, self._schema)))
-            if found.length != self.table_size:
+            blocks = iter(self._each(partial(census_of, self._schema)))
+            first = next(blocks, None)
+            found = first and reduce(Census.joined, blocks, first)
+            if found is None or found.length != self.table_size:
                 raise SourceChanged(CHANGED)
             self._census = found
         return self._census
@@ -112,7 +117,11 @@ class Counted(RawRecords):
         return Counted(schema, self._X, self.table_size)
 
     def norms(self, candidates: Vector) -> Counts:
-        found: Counts = sum(self._each(partial(norm_counts, self._schema, candidates=candidates)))
+        length, found = 0, np.zeros(2 * len(candidates) + 1, dtype=np.int64)
+        for records, counts in self._each(partial(norm_counts, self._schema, candidates=candidates)):
+            length, found = length + records, found + counts
+        if length != self.table_size:
+            raise SourceChanged(CHANGED)
         return found
 
     def _each(self, function: Any) -> Iterable[Any]:

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from ..data.beside import Several
 from ..data.columnar import Columnar
 from ..data.lines import Lines
-from ..data.stream import BLOCK_ROWS, Source, guarded
+from ..data.stream import BLOCK_ROWS, CHANGED, Source, guarded
+from ..errors import SourceChanged
 from .frames import checked_names
 
 if TYPE_CHECKING:
@@ -113,9 +114,11 @@ class EncodedSource(Source):
     def in_memory(self) -> EncodedTable:
         """All rows and targets; the source is read once."""
         blocks: list[Any] = list(self.blocks())
+        rows = [rows for rows, _ in blocks]
+        if sum(block.shape[0] for block in rows) != self.n_samples:
+            raise SourceChanged(CHANGED)
         if not blocks:
             raise ValueError("the table has no records")
-        rows = [rows for rows, _ in blocks]
         whole = sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.concatenate(rows)
         found = [one if isinstance(one, Several) else Several(one) for _, one in blocks]
         columns = (None if parts[0] is None else np.concatenate(parts) for parts in zip(*found, strict=True))
