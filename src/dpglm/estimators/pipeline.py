@@ -140,7 +140,9 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         else:
             found = X if isinstance(X, EncodedTable) else self._read(X)
             _, weight, offset, exposure = found.beside
-            model.fit(found.rows, found.target, sample_weight=weight, offset=offset, exposure=exposure)
+            beside = {"sample_weight": weight, "offset": offset, "exposure": exposure}
+            given = {name: column for name, column in beside.items() if column is not None}
+            model.fit(found.rows, found.target, **given)  # not every estimator takes all of them
         self.schema_ = learnt
         self.estimator_ = model
         self.plan_ = model.plan_
