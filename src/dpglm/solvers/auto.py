@@ -30,7 +30,7 @@ PLENTY = 300.0
 PLENTY_OF_COUNTS = 60.0
 """The same for counts with an L2 penalty, which preconditioned descent does not serve."""
 
-ENOUGH = 0.05
+ENOUGH = 0.03
 """Below this multiple of d^1.5, noise hides the whole Gram matrix."""
 
 
