@@ -16,6 +16,8 @@ from dpglm import (
     LinearSVC,
     LogisticRegression,
     Neighbours,
+    PrivatePath,
+    PrivateSearch,
     Stream,
     make_private_pipeline,
 )
@@ -220,6 +222,15 @@ def test_solvers_and_losses_without_weights_refuse_them():
     )
     with pytest.raises(UnsupportedProblem):
         hinge.fit(X, LABELS[2])
+
+
+@pytest.mark.parametrize("given", [{0: 2.0}, "balanced"])
+def test_searches_and_choices_refuse_them(given):
+    """Their candidates have problems of their own, which would not know the weights."""
+    with pytest.raises(UnsupportedProblem, match="takes no class_weight"):
+        PrivatePath(model(2, class_weight=given)).fit(X, LABELS[2])
+    with pytest.raises(UnsupportedProblem, match="takes no class_weight"):
+        PrivateSearch(model(2), {"class_weight": [None, given]}).fit(X, LABELS[2])
 
 
 def test_a_schema_may_learn_facts_beside_the_counts():

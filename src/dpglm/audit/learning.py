@@ -155,7 +155,7 @@ def learning_targets(budget: Budget) -> Iterator[LearningTarget]:
 
 def _counting_targets(budget: Budget) -> Iterator[CountingTarget]:
     """A record of the rare class against one of the frequent class, or against none."""
-    codes: list[object] = [0.0] * 30 + [1.0] * 10
+    codes: list[object] = [*([0.0] * 30), *([1.0] * 10)]
     x: list[object] = [0.0] * (len(codes) + 1)
     schema = Schema({"x": Number(-1, 1), "y": Role(classes=[0, 1])})
     before = [ClassCounter(2, _ALMOST_ALL)]
