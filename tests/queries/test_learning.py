@@ -9,8 +9,8 @@ from dpglm import Bounds, Neighbours
 from dpglm.data.census import Census, RawRecords, cells_of
 from dpglm.mechanisms import Exponential
 from dpglm.mechanisms.grid import on_grid
-from dpglm.plan.learning import MAY_LEARN, OF_ENCODED
-from dpglm.queries import LEARNING, ColumnRanges, LevelCounts, RowNorms
+from dpglm.plan.learning import MAY_LEARN, OWN_PASS
+from dpglm.queries import LEARNING, ClassCounts, ColumnRanges, LevelCounts, RowNorms
 from dpglm.queries.column_ranges import pairs, preference, share_of_width, tail_of
 from dpglm.schema import Number
 from dpglm.schema.candidates import candidates_of
@@ -44,7 +44,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)
-@pytest.mark.parametrize("kind", LEARNING)
+@pytest.mark.parametrize("kind", CASES)
 def test_neighbours_move_the_answer_by_at_most_the_sensitivity(kind, neighbours):
     share = check_query(CASES[kind], neighbours, Bounds(row_norm=1.0), pairs=800, held=Rows)
     assert 0.95 <= share <= 1 + 1e-9
@@ -60,7 +60,9 @@ def test_the_check_notices_a_sensitivity_that_is_too_small():
 
 
 def test_a_plan_may_learn_by_these_queries():
-    assert set(MAY_LEARN) == {query.name for query in LEARNING} and RowNorms.name == OF_ENCODED
+    assert set(MAY_LEARN) == {query.name for query in LEARNING}
+    assert {RowNorms.name, ClassCounts.name} == set(OWN_PASS)
+    assert {*CASES, ClassCounts} == set(LEARNING)  # counts of classes are of records: see test_queries.py
 
 
 def test_scores_count_values_below_above_and_at_candidates():

@@ -1,20 +1,24 @@
-"""Audits of what is learnt of raw records before a fit."""
+"""Audits of what is released before a fit: facts of a schema, and how many records each class has."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from ..accounting import Composed, Event, Repeated
 from ..arrays import Vector
+from ..bounds import Bounds
 from ..curator import Curator
+from ..data import as_data
 from ..data.census import RawRecords
 from ..data.summed import Summed
+from ..estimators.class_weight import ClassCounter, ClassWeights
 from ..estimators.classifiers import LogisticRegression
-from ..estimators.learning import Learner
+from ..estimators.learning import Learner, joined, left
 from ..estimators.pipeline import make_private_pipeline
 from ..mechanisms import Randomness
 from ..plan import Plan
@@ -103,10 +107,20 @@ class LearningTarget:
         likely = float(np.clip(ratio, -_CERTAIN, _CERTAIN))  # a level that only one table has is a proof
         return np.concatenate([[-likely if second else likely], *numbers])
 
-    def _learnt(self, second: bool, curator_of: object) -> Schema:
+    def _learnt(self, second: bool, curator_of: Any) -> object:
         raw = Unlearnt(self.schema, self.second if second else self.first)
         learner = Learner(self.schema, _ALMOST_ALL)
-        return learner.run(self.plan, raw.records(), curator_of)[0]  # type: ignore[arg-type]
+        return learner.run(self.plan, raw.records(), curator_of)[0]
+
+
+class CountingTarget(LearningTarget):
+    """The counts of two classes and the weights that follow from them; targets are codes of classes."""
+
+    def _learnt(self, second: bool, curator_of: Any) -> object:
+        table = self.second if second else self.first
+        rows, codes = (np.array(table[name], dtype=np.float64) for name in ("x", "y"))
+        records = as_data(rows[:, None], codes, Bounds(row_norm=1.0))
+        return ClassWeights(2, None).found(self.plan, curator_of(records))
 
 
 def learning_targets(budget: Budget) -> Iterator[LearningTarget]:
@@ -136,3 +150,22 @@ def learning_targets(budget: Budget) -> Iterator[LearningTarget]:
             first: Cells = {"x": [cells[0], *others], "y": targets}
             second: Cells = {"x": [cells[1], *others], "y": targets if replaced else absent}
             yield LearningTarget(case, schema, model.plan(len(targets)), first, second)
+    yield from _counting_targets(budget)
+
+
+def _counting_targets(budget: Budget) -> Iterator[CountingTarget]:
+    """A record of the rare class against one of the frequent class, or against none."""
+    codes: list[object] = [*([0.0] * 30), *([1.0] * 10)]
+    x: list[object] = [0.0] * (len(codes) + 1)
+    schema = Schema({"x": Number(-1, 1), "y": Role(classes=[0, 1])})
+    before = [ClassCounter(2, _ALMOST_ALL)]
+    for neighbours in Neighbours:
+        rest = left(budget, before)
+        estimator = LogisticRegression(
+            rest.epsilon, delta=rest.delta, neighbours=neighbours.value, solver=GradientDescent(steps=1)
+        )
+        plan = joined(estimator.plan(len(x), 1), budget, before)
+        other = 0.0 if neighbours is Neighbours.REPLACE_ONE else math.nan
+        yield CountingTarget(
+            "class counts", schema, plan, {"x": x, "y": [1.0, *codes]}, {"x": x, "y": [other, *codes]}
+        )

@@ -18,6 +18,7 @@ from ..kernels.arguments import Beside, BothWays, DualSteps, Form, RowFacts
 from ..losses import Loss
 from ..tables import ClippedSums, Column, Columns, Index, Products, Rows, RowsAndColumns, Weighed, refusal
 from ..threads import even, in_ranges
+from .by_class import ByClass
 from .parts import in_sum, parts_of
 from .piece import Piece, Steps, Stored
 from .products import CrossProducts, rows_a_chunk
@@ -336,8 +337,11 @@ class Records(Summed):
         return self._both_ways.weighed(self.scale, r, limit)
 
     def with_target(self, target: Callable[[Vector], Vector]) -> Records:
-        """The same table with other targets."""
-        return replace(self, y=target(self.y))
+        """The same table with other targets; those of `ByClass` come with factors of the shares."""
+        beside = self.beside
+        if isinstance(target, ByClass) and beside is not None:
+            beside = Beside(beside.share * target.of(self.y), beside.offset)
+        return replace(self, y=target(self.y), beside=beside)
 
     @cached_property
     def _counts(self) -> NDArray[np.bool_]:

@@ -26,6 +26,7 @@ from ..bounds import Bounds
 from ..curator import Curator
 from ..data import as_block, as_data
 from ..data.beside import Joined, Several
+from ..data.by_class import ByClass
 from ..data.census import RawRecords
 from ..data.cluster import DaskTable, in_memory, is_dask, named_apart, records_of
 from ..data.mapped import Paired
@@ -45,12 +46,13 @@ from ..solvers import AnySolver, Result, Task
 from ..solvers.base import positive_count
 from .beside import CodesBeside, declared, numbers_beside
 from .charged import Charged
+from .class_weight import ClassWeights
 from .columns import column_apart, columns_apart
 from .constraints import constrained
 from .docs import estimator
 from .inference import Inference, uncertainty_of
 from .inputs import Labels, Table, numeric_table, numeric_target
-from .learning import Learner
+from .learning import Before, Learner, joined, left
 from .streams import (
     BlockReader,
     Codes,
@@ -90,6 +92,8 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
 
     _learner: ClassVar[Learner | None] = None
     """What learns facts of a schema before the fit; a pipeline sets it."""
+
+    _class_weights = cast(ClassWeights | None, None)  # no parameter; classifiers set it
 
     @abstractmethod
     def fit(
@@ -139,8 +143,11 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             penalty, self.positive, self.lower, self.upper, self.monotone, n_features,
             getattr(self, "feature_names_in_", None),
         )  # fmt: skip
-        if bounds.weight_unit != 1:
-            penalty = penalty.scaled(1 / bounds.weight_unit)
+        unit = bounds.weight_unit
+        if self._class_weights is not None:
+            unit, bounds = unit * self._class_weights.largest, self._class_weights.within(bounds)
+        if unit != 1:
+            penalty = penalty.scaled(1 / unit)
         if bounds.offset is None or loss.kind != "regression":
             return Problem(loss, penalty, bounds, fit_intercept)
         # The loss depends on margin minus target: an offset is taken off the target.
@@ -175,7 +182,6 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         """All that is decided before a record is read."""
         positive_count(n_samples=n_samples, n_features=n_features)
         budget = Budget.for_records(self.epsilon, self.delta, n_samples)
-        learner = self._learner
         neighbours = Neighbours.from_name(self.neighbours)
         problem = self._problem(n_samples, n_features)
         if budget.private and not math.isfinite(problem.radius(n_features)):
@@ -183,12 +189,18 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         if budget.private and problem.bounds.weight == math.inf:
             raise ValueError("bounds must limit the weight of a record unless epsilon is infinite")
         problem.start(n_features)  # refuses a penalty that is for another number of features
-        left = budget if learner is None else learner.left(budget)
-        task = Task(problem, n_samples, n_features, left, neighbours, fits, resident)
+        before = self._before(budget, neighbours, n_samples)
+        task = Task(problem, n_samples, n_features, left(budget, before), neighbours, fits, resident)
         solver = solvers.get(self.solver, task)
         solvers.require_suited(solver, problem)
         plan = solver.plan_for(task)
-        return problem, solver, plan if learner is None else learner.joined(plan, budget)
+        return problem, solver, joined(plan, budget, before)
+
+    def _before(self, budget: Budget, neighbours: Neighbours, n_samples: int) -> list[Before]:
+        """What is released before the fit."""
+        weights = self._class_weights
+        counter = None if weights is None else weights.counter(budget, neighbours, n_samples)
+        return [part for part in (self._learner, counter) if part is not None]
 
     def _read(
         self, X: object, y: object, targets_of: Callable[[object], Targets], beside: Several
@@ -246,6 +258,10 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         warn_of_delta(plan)
         if plan.warning is not None:
             warnings.warn(plan.warning, PrivacyWarning, stacklevel=3)
+        weights = self._class_weights
+        useless = None if weights is None else weights.warning(plan)
+        if useless is not None:
+            warnings.warn(useless, PrivacyWarning, stacklevel=3)
         if self.verbose:
             print(plan)
         _warn_of_strong_l1(problem, p)
@@ -261,12 +277,27 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             solvers.require_able(solver, plan, problem, able)
             paid = self._reserved(plan, randomness.secure, lambda it: it._plan(n, p, len(targets), resident))
             declared_bounds = self._bounds()
-            is_beside = (declared_bounds.weight, declared_bounds.offset) != (None, None)
+            is_beside = weights is not None or (
+                (declared_bounds.weight, declared_bounds.offset) != (None, None)
+            )
+            # Weights of records are cut before those of classes multiply them.
+            bounds = replace(problem.bounds, weight=declared_bounds.weight)
             folded = declared_bounds if problem.bounds.offset != declared_bounds.offset else None
             if isinstance(table, Unlearnt):
                 table, codes, logged = self._learnt(plan, table, codes, randomness)
                 spent += logged
-            records = records_in(table, codes, problem, held=held, is_beside=is_beside, folded=folded)
+            records = records_in(
+                table, codes, replace(problem, bounds=bounds), held=held, is_beside=is_beside, folded=folded
+            )
+            if weights is not None:
+                if weights.factors is None:
+                    counting = self._curator(records, plan.neighbours, randomness)
+                    self._class_weights = weights = weights.found(plan, counting)
+                    spent += counting.spent
+                    if not plan.budget.private:  # the largest weight is known now
+                        problem, solver, plan = self._prepared(n, p, len(targets), resident)
+                targets = [ByClass(target, weights.shares) for target in targets]
+                public = public | {"class weights": str(weights)}
             for target in targets:
                 curator = self._curator(records.with_target(target), plan.neighbours, randomness)
                 results.append(solver.run(plan, problem, curator))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial
 from numbers import Real
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,7 @@ from ..plan import Plan
 from ..solvers import SOLVERS
 from ..solvers.base import positive_count
 from .base import PrivateGLM, given, inverse_strength, require_share
+from .class_weight import ClassWeights
 from .docs import estimator
 from .inputs import Labels, numeric_target
 from .labels import class_set, codes_of, is_missing, labels_of
@@ -54,6 +55,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
     loss : str or Loss
         "logistic", "hinge", "smoothed_hinge" or an object of `dpglm.losses`.
     {penalty}
+    {class_weight}
     {classification}
     >>> model = GLMClassifier(epsilon=1.0, loss="smoothed_hinge", classes=[-1, 1]).fit(adult.X, adult.y)
     >>> bool(model.score(adult.X_test, adult.y_test) > 0.8)
@@ -62,6 +64,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
 
     loss: str | Loss = "logistic"
     classes: ArrayLike | None = None
+    class_weight: Mapping[Any, float] | str | None = None
     _outputs = 1  # predictions of a record; no parameter
 
     def _outputs_for(self, n_classes: int) -> int:
@@ -102,6 +105,8 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
             n_classes = 2 if self.classes is None else len(class_set(self.classes))
         positive_count(n_classes=n_classes)
         model = copy.copy(self)
+        declared = None if self.classes is None else class_set(self.classes)
+        model._class_weights = ClassWeights.of(self.class_weight, n_classes, declared)
         model._outputs = self._outputs_for(n_classes)
         return model._plan(n_samples, n_features, model._fits(n_classes), resident)
 
@@ -128,6 +133,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
             codes = partial(codes_among, classes)
         if offset is not None and len(classes) > 2:
             raise ValueError("an offset is for two classes: with more, it would be that of each of them")
+        self._class_weights = ClassWeights.of(self.class_weight, len(classes), classes)
         self._outputs = self._outputs_for(len(classes))
         if self._outputs > 1:
             targets: list[Callable[[Vector], Vector]] = [_as_they_are]
@@ -265,6 +271,7 @@ class LogisticRegression(GLMClassifier):
         How more than two classes are fitted: as one softmax model; or one against the rest, where the budget
         pays for a fit of each class. "auto" takes the former if the solver and the penalty serve it:
         `GradientDescent` and `PreconditionedDescent`, with L1, L2, both, a box or no penalty.
+    {class_weight}
     {classification}
     >>> model = LogisticRegression(epsilon=1.0, classes=[-1, 1]).fit(adult.X, adult.y)
     >>> bool(model.score(adult.X_test, adult.y_test) > 0.83)

@@ -93,6 +93,11 @@ _SHARED = {
     "penalty": """
         penalty : Penalty, optional
             An object of `dpglm.penalties`, such as ``L1(0.01)``; by default there is none.""",
+    "class_weight": """
+        class_weight : mapping of labels to floats, "balanced" or None
+            What the weights of the records of each class are multiplied by; 1 for a label that is not there.
+            The mapping is public. "balanced" is n_samples / (n_classes * count): a private fit releases the
+            counts first, with 2 % of the budget, and divides the weights by the largest, from 0.1 to 1.""",
     "means": """
         means : (float, float), optional
             The range of means that the model may predict, with exposure. Slopes and curvatures are bounded by

@@ -1,11 +1,11 @@
-"""Learning the facts that a schema leaves open: as releases in the plan of the fit that follows."""
+"""Releases that come before a fit, in its plan; learning the facts that a schema leaves open."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import ndtri
@@ -51,6 +51,47 @@ _UNSEEN_SHARE = 1 / 500
 of a ledger must pay for it, and a smaller share hardly raises the threshold."""
 
 
+class Before(Protocol):
+    """What is released before a fit, with a share of the budget in squared mu."""
+
+    @property
+    def share(self) -> float: ...
+
+    def releases(self, budget: Budget, neighbours: Neighbours, n_records: int) -> list[Release]:
+        """What is released, with noise in proportion."""
+        ...
+
+
+def left(budget: Budget, parts: Sequence[Before]) -> Budget:
+    """The budget of the fit that follows."""
+    if not budget.private or not parts:
+        return budget
+    rest = math.prod(1 - part.share for part in parts)
+    most = min(budget.epsilon, LARGEST_EPSILON)
+    mu = gaussian_mu(most, budget.delta) * math.sqrt(rest)
+    epsilon = gaussian_epsilon(mu, budget.delta)
+    if epsilon > 0:
+        return Budget(epsilon, budget.delta)
+    return Budget(most, gaussian_delta(mu, most))  # delta alone pays for this much
+
+
+def joined(plan: Plan, budget: Budget, parts: Sequence[Before]) -> Plan:
+    """The plan of a fit together with what is released before it, within the whole budget.
+
+    The noise of the fit stays as it is; that of the other releases is the least that keeps within the budget.
+    """
+    if not budget.private or not parts:
+        return plan
+    releases = [
+        release for part in parts for release in part.releases(budget, plan.neighbours, plan.n_records)
+    ]
+    events = [
+        Repeated(event, count) for release in releases for event, count in _priced(release, plan.neighbours)
+    ]
+    factor = calibrate_beside(plan.event, Composed(tuple(events)), budget.epsilon, budget.delta)
+    return replace(plan, budget=budget, learning=tuple(release.scaled(factor) for release in releases))
+
+
 @dataclass(frozen=True)
 class Learner:
     """Learns what a schema leaves open, with a share of the budget.
@@ -68,33 +109,6 @@ class Learner:
     def put_into(self, model: Any) -> None:
         """Let the next fit of an estimator learn first."""
         model._learner = self
-
-    def left(self, budget: Budget) -> Budget:
-        """The budget of the fit."""
-        if not budget.private:
-            return budget
-        most = min(budget.epsilon, LARGEST_EPSILON)
-        mu = gaussian_mu(most, budget.delta) * math.sqrt(1 - self.share)
-        epsilon = gaussian_epsilon(mu, budget.delta)
-        if epsilon > 0:
-            return Budget(epsilon, budget.delta)
-        return Budget(most, gaussian_delta(mu, most))  # delta alone pays for this much
-
-    def joined(self, plan: Plan, budget: Budget) -> Plan:
-        """The plan of a fit together with what is learnt before it, within the whole budget.
-
-        The noise of the fit stays as it is; that of learning is the least that keeps within the budget.
-        """
-        if not budget.private:
-            return plan
-        releases = self.releases(budget, plan.neighbours, plan.n_records)
-        events = [
-            Repeated(event, count)
-            for release in releases
-            for event, count in _priced(release, plan.neighbours)
-        ]
-        factor = calibrate_beside(plan.event, Composed(tuple(events)), budget.epsilon, budget.delta)
-        return replace(plan, budget=budget, learning=tuple(release.scaled(factor) for release in releases))
 
     def releases(self, budget: Budget, neighbours: Neighbours, n_records: int) -> list[Release]:
         """What is released, with noise in proportion."""

@@ -115,6 +115,8 @@ def with_params(estimator: Any, **values: object) -> Any:
     """A copy of an estimator of dpglm, or of a schema and one, with other parameters of the estimator."""
     copy = clone(estimator)
     glm_of(copy).set_params(**values)
+    if getattr(glm_of(copy), "class_weight", None) is not None:
+        raise UnsupportedProblem("a search or a choice among models takes no class_weight: fit the estimator")
     return copy
 
 

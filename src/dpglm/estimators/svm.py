@@ -39,6 +39,7 @@ class LinearSVC(GLMClassifier):
     C: float = 1.0
     loss: str | Loss = "hinge"
     penalty: Penalty | None = field(default=None, init=False)
+    class_weight: None = field(default=None, init=False)
 
     def fit(self, X: object, y: object = None) -> Self:  # type: ignore[override]
         """Fit to private records; the solver of this loss takes no weights and offsets."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from ..mechanisms import Exponential, Thresholded
+from ..mechanisms import Exponential, Gaussian, Thresholded
 from .release import Releasable
 
 MAY_LEARN: Releasable = {
     "range of a column": (Exponential,),
     "levels of columns": (Thresholded,),
     "norm of rows": (Exponential,),
+    "class counts": (Gaussian,),
 }
-"""Names of the queries of raw records, and the mechanisms that may release each."""
+"""Names of the queries that come before a fit, and the mechanisms that may release each."""
 
-OF_ENCODED = "norm of rows"
-"""The query that reads rows once they can be encoded, and so takes a pass of its own."""
+OWN_PASS = ("norm of rows", "class counts")
+"""Queries that read rows once they can be encoded, each in a pass of its own."""

@@ -15,7 +15,7 @@ import numpy as np
 from .. import accounting, display, strict
 from ..accounting import Composed, Event, Imprecision, Repeated, calibrate
 from ..privacy import Budget, Neighbours, StatedRelease, rounded_up
-from .learning import MAY_LEARN, OF_ENCODED
+from .learning import MAY_LEARN, OWN_PASS
 from .passes import PassCount
 from .release import Releasable, Release
 
@@ -56,7 +56,8 @@ class Plan:
     steps : int
         How many steps a fit takes; without noise the largest number of steps.
     learning : tuple of Release
-        All that will be released of the raw records before the fits: facts that a schema leaves to be learnt.
+        All that will be released before the fits: facts of the raw records that a schema leaves to be learnt,
+        and how many records each class has.
     parts : tuple of Plan
         Plans of other fits that this one consists of, if it does.
     """
@@ -150,7 +151,8 @@ class Plan:
         each = self._passes_of_a_fit()
         if each is None:
             return None
-        whole, before = each.times(self.fits), len({r.query == OF_ENCODED for r in self.learning})
+        whole = each.times(self.fits)
+        before = len({r.query if r.query in OWN_PASS else "raw" for r in self.learning})
         return PassCount(whole.usual + before, whole.most + before)
 
     @property

@@ -3,6 +3,7 @@
 from .base import Query, WorstCase
 from .by_passes import PLAIN
 from .cell_sums import CellSums
+from .class_counts import ClassCounts
 from .column_ranges import ColumnRanges, RowNorms
 from .coordinate import CoordinateRule, CoordinateSums
 from .deviance import Deviance
@@ -53,8 +54,9 @@ QUERIES: tuple[type[Query], ...] = (
     VertexScores,
 )
 
-LEARNING: tuple[type[Query], ...] = (ColumnRanges, LevelCounts, RowNorms)
-"""Queries of raw records, by which facts of a schema are learnt before a fit."""
+LEARNING: tuple[type[Query], ...] = (ClassCounts, ColumnRanges, LevelCounts, RowNorms)
+"""Queries that are released before a fit: of raw records, by which facts of a schema are learnt, and of
+classes."""
 
 __all__ = [
     "LEARNING",
@@ -62,6 +64,7 @@ __all__ = [
     "QUERIES",
     "RULES",
     "CellSums",
+    "ClassCounts",
     "ClassShares",
     "ClippedGradient",
     "ColumnRanges",

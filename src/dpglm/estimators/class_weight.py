@@ -1,0 +1,158 @@
+"""Weights of classes: declared, or those that make all classes count alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Real
+
+import numpy as np
+
+from .. import strict
+from ..accounting import gaussian_mu
+from ..accounting.compose import LARGEST_EPSILON
+from ..arrays import Vector
+from ..bounds import Bounds
+from ..curator import Curator
+from ..mechanisms import Gaussian
+from ..plan import Plan, Release
+from ..privacy import Budget, Neighbours
+from ..queries import ClassCounts
+from .inputs import Labels
+
+BALANCED = "balanced"
+
+SHARE = 0.02
+"""Share of the budget, in squared mu, that counting the classes takes."""
+
+LARGEST_RATIO = 10.0
+"""Of two weights that noisy counts give, the larger is at most this many times the smaller."""
+
+_USELESS = 0.1
+"""Classes are not counted if the noise of a count exceeds this share of n_samples / n_classes."""
+
+
+@dataclass(frozen=True)
+class ClassWeights:
+    """What the weight of a record is multiplied by, for each class.
+
+    Parameters
+    ----------
+    n_classes : int
+    factors : tuple of float, optional
+        The weight of each class; None if they follow from counts of the classes.
+    origin : str
+        Where they are from, in words.
+    """
+
+    n_classes: int
+    factors: tuple[float, ...] | None
+    origin: str = "declared"
+
+    @classmethod
+    def of(cls, given: object, n_classes: int, classes: Labels | None) -> ClassWeights | None:
+        """The weights that a user declares; None if there are none.
+
+        Without the classes only the set of weights is known, not which class has which.
+        """
+        if given is None:
+            return None
+        if isinstance(given, str) and given == BALANCED:
+            return cls(n_classes, None)
+        if not isinstance(given, Mapping):
+            raise strict.wrong("class_weight", given, 'None, "balanced" or a mapping of labels to weights')
+        for weight in given.values():
+            if not (isinstance(weight, Real) and 0 <= float(weight) < math.inf):
+                raise strict.wrong("class_weight", given, "finite weights of at least 0")
+        labels = list(given)[:n_classes] if classes is None else classes.tolist()
+        unknown = [label for label in given if label not in labels]
+        if unknown:
+            raise ValueError(f"class_weight has weights for {unknown}, which are none of the classes")
+        found = [float(given.get(label, 1.0)) for label in labels]
+        factors = tuple(found + [1.0] * (n_classes - len(found)))
+        if max(factors) == 0:
+            raise strict.wrong("class_weight", given, "weights of which one is positive")
+        return cls(n_classes, factors)
+
+    @property
+    def largest(self) -> float:
+        """The largest weight; 1 for weights that follow from noisy counts."""
+        return 1.0 if self.factors is None else max(self.factors)
+
+    @property
+    def shares(self) -> Vector:
+        """Each weight in units of the largest one."""
+        return np.array(self.factors or (1.0,) * self.n_classes) / self.largest
+
+    def within(self, bounds: Bounds) -> Bounds:
+        """The bounds with the largest weight that a record can have, its class considered."""
+        return replace(bounds, weight=self.largest * (1.0 if bounds.weight is None else bounds.weight))
+
+    def counter(self, budget: Budget, neighbours: Neighbours, n_records: int) -> ClassCounter | None:
+        """What counts the classes in a fit with this budget; None if nothing is counted with noise."""
+        if self.factors is not None or not budget.private:
+            return None
+        counter = ClassCounter(self.n_classes)
+        noise = counter.noise(budget, neighbours, n_records)
+        return counter if noise <= _USELESS * n_records / self.n_classes else None
+
+    def found(self, plan: Plan, curator: Curator) -> ClassWeights:
+        """The weights that follow from counts which the plan may release: n_samples / (n_classes * count).
+
+        Noisy counts are raised to a tenth of the largest one, and the weights are divided by the largest of
+        them. If the plan has no release of counts, all weights are 1.
+        """
+        query, private = ClassCounts(self.n_classes, plan.n_records), plan.budget.private
+        if private and all(release.query != query.name for release in plan.learning):
+            return ClassWeights(self.n_classes, (1.0,) * self.n_classes, "not counted: too few records")
+        counts = curator.release(query, plan[query.name].mechanism if private else Gaussian(0.0))
+        least = max(float(counts.max()) / LARGEST_RATIO, 1.0) if private else 1.0
+        counts = np.maximum(counts, least)
+        weights = counts.min() / counts if private else counts.sum() / (self.n_classes * counts)
+        origin = "balanced by noisy counts, a release of this fit" if private else "balanced by exact counts"
+        return ClassWeights(self.n_classes, tuple(weights.tolist()), origin)
+
+    def warning(self, plan: Plan) -> str | None:
+        """Why balanced weights have no effect, if public numbers say so."""
+        if self.factors is not None or not plan.budget.private:
+            return None
+        if any(release.query == ClassCounts.name for release in plan.learning):
+            return None
+        return (
+            f'class_weight="balanced" has no effect: counts of the classes of {plan.n_records} records would '
+            "be noise; declare a mapping of weights, if they are known"
+        )
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{weight:.4g}" for weight in self.factors or ())
+        return f"{shown} in the order of the classes, {self.origin}"
+
+
+@dataclass(frozen=True)
+class ClassCounter:
+    """The release of how many records each class has.
+
+    Parameters
+    ----------
+    n_classes : int
+    share : float
+        Share of the budget in squared mu.
+    """
+
+    n_classes: int
+    share: float = SHARE
+
+    def releases(self, budget: Budget, neighbours: Neighbours, n_records: int) -> list[Release]:
+        """The release, with noise in proportion."""
+        stated = f"{self._query(n_records).sensitivity(neighbours):.4g}"
+        noise = Gaussian(1 / math.sqrt(self.share))
+        return [Release(ClassCounts.name, noise, 1, stated, entries=self.n_classes)]
+
+    def noise(self, budget: Budget, neighbours: Neighbours, n_records: int) -> float:
+        """The standard deviation of a count, about."""
+        mu = gaussian_mu(min(budget.epsilon, LARGEST_EPSILON), budget.delta) * math.sqrt(self.share)
+        return self._query(n_records).sensitivity(neighbours) / mu
+
+    def _query(self, n_records: int) -> ClassCounts:
+        return ClassCounts(self.n_classes, n_records)
