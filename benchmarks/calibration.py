@@ -1,7 +1,8 @@
 """Time to find the least noise for a budget, against dp-accounting where it can price the event.
 
 The plans are those of the reference tables of the tests: selections alone and with a release, and
-Poisson-sampled Gaussians for both relations. Every calibration is made afresh, nothing is remembered.
+Poisson-sampled Gaussians for both relations. Every calibration is made afresh, nothing is remembered. Times
+are CPU seconds, the least of three.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import dp_accounting
@@ -29,7 +32,9 @@ from dpglm.accounting import (
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "accounting"))
 from tables import POISSON, SELECT, SELECT_AND_RELEASE  # noqa: E402
 
-GOAL = 0.2
+GOALS = {"Gaussian releases": 0.010, "selection": 0.030, "Poisson": 0.2}
+ROUNDS = 3
+_CALLS = count(1)
 
 
 def plans() -> Iterator[tuple[str, Event, float, float]]:
@@ -52,10 +57,15 @@ def plans() -> Iterator[tuple[str, Event, float, float]]:
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """Wall seconds of one call."""
-    start = time.perf_counter()
+    """CPU seconds of one call."""
+    start = time.process_time()
     run()
-    return time.perf_counter() - start
+    return time.process_time() - start
+
+
+def afresh(event: Event, epsilon: float, delta: float) -> float:
+    """Calibrate for a budget that no call has had before."""
+    return calibrate(event, epsilon * (1 + 1e-9 * next(_CALLS)), delta)
 
 
 def dp_accounting_seconds(epsilon: float, rate: float, steps: int) -> float:
@@ -78,11 +88,13 @@ def main() -> None:
     calibrate(Repeated(PoissonGaussian(1.0, 0.5, "zero-out"), 3), 1.0, 1e-5)
     times: dict[str, list[float]] = {}
     for family, event, epsilon, delta in plans():
-        times.setdefault(family, []).append(seconds(lambda e=event, s=epsilon, d=delta: calibrate(e, s, d)))
+        least = min(seconds(partial(afresh, event, epsilon, delta)) for _ in range(ROUNDS))
+        times.setdefault(family, []).append(least)
     for family, taken in times.items():
-        verdict = "ok" if max(taken) <= GOAL else "MISSED"
+        goal = next(goal for kind, goal in GOALS.items() if family.startswith(kind))
+        verdict = "ok" if max(taken) <= goal else "MISSED"
         mean = sum(taken) / len(taken)
-        print(f"{family:<24} slowest {max(taken):.3f} s, mean {mean:.3f} s, goal {GOAL} s  {verdict}")
+        print(f"{family:<24} slowest {max(taken):.4f} s, mean {mean:.4f} s, goal {goal} s  {verdict}")
     theirs = [
         dp_accounting_seconds(epsilon, batch / records, steps)
         for epsilon, records, batch, steps, *_ in POISSON

@@ -35,7 +35,6 @@ from dpglm.data import as_data
 from dpglm.data.cluster import DaskTable, records_of
 from dpglm.data.cluster.worker import Agreement, Answer, Pass
 from dpglm.data.fingerprint import Fingerprint, Mark
-from dpglm.data.parts import at_most
 from dpglm.data.sources import recognised
 from dpglm.data.streamed import Streamed
 from dpglm.data.summed import Summed
@@ -43,6 +42,7 @@ from dpglm.data.sums import cut_to_grid
 from dpglm.data.terms import CutGradient, Gradient
 from dpglm.losses import Logistic
 from dpglm.solvers import GradientDescent, ObjectivePerturbation, Solver
+from dpglm.threads import at_most
 
 BOUNDS, CONSTANT, CLIP, ROUNDS = Bounds(row_norm=1.0), 0.5, 0.5, 5
 WIDTHS, ENTRIES = (20, 100), 20_000_000

@@ -23,10 +23,10 @@ from dpglm import Bounds
 from dpglm.arrays import grid_of_terms
 from dpglm.data import as_data
 from dpglm.data.cluster import DaskTable, records_of
-from dpglm.data.parts import at_most
 from dpglm.data.summed import Summed
 from dpglm.data.terms import Gradient
 from dpglm.losses import Logistic
+from dpglm.threads import at_most
 
 FEATURES, ROWS_A_BLOCK, STEPS = 50, 500_000, 4
 BOUNDS = Bounds(row_norm=1.0)

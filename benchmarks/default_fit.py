@@ -42,6 +42,15 @@ def logistic(n: int, p: int, rounds: int) -> None:
     _compare(ours, linear_model.LogisticRegression(), X, y, rounds)
 
 
+def multinomial(n: int, p: int, classes: int, rounds: int) -> None:
+    """Print the ratio to scikit-learn's LogisticRegression with several classes."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n, p))
+    y = (X @ rng.normal(0, 3 / np.sqrt(p), (p, classes)) + rng.gumbel(size=(n, classes))).argmax(axis=1)
+    ours = LogisticRegression(epsilon=1.0, bounds=Bounds(feature=1.0), classes=np.arange(classes))
+    _compare(ours, linear_model.LogisticRegression(), X, y, rounds)
+
+
 def ridge(n: int, p: int, rounds: int) -> None:
     """Print the ratio to scikit-learn's Ridge."""
     rng = np.random.default_rng(0)
@@ -79,7 +88,8 @@ def work(name: str, data: Path) -> None:
         start = time.process_time()
         model.fit(X, y)
         least = min(least, time.process_time() - start)
-    print(json.dumps([least, str(model.plan_.passes)]))
+    plan = model.plan_  # an old version has no passes, one for each step
+    print(json.dumps([least, str(getattr(plan, "passes", plan.steps))]))
 
 
 def run(name: str, data: Path, source: str) -> list[Any]:
@@ -118,6 +128,7 @@ def main() -> None:
         work(given.work, given.data)
         return
     logistic(int(300_000 * given.scale), 100, given.rounds)
+    multinomial(int(100_000 * given.scale), 54, 7, given.rounds)
     ridge(int(200_000 * given.scale), 30, given.rounds)
     for name, (folder, *_) in TEXTS.items():
         if given.before is None or not (given.data / folder).exists():

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from randomgen import AESCounter
 from timing import report, side_by_side
 
 from dpglm.mechanisms import Randomness
+from dpglm.threads import PROCESSORS, at_most
 
 DRAWS = 1_000_000
+
+
+def _alone(draw: Callable[[], object]) -> None:
+    with at_most(1):
+        draw()
 
 
 def main() -> None:
@@ -26,6 +33,10 @@ def main() -> None:
         seconds = side_by_side(grid, numpy, rounds=8)
         report(f"a million {name} draws / NumPy's, same generator", *seconds, goal=goal)
         print(f"    {DRAWS / seconds[0] / 1e6:.1f} and {DRAWS / seconds[1] / 1e6:.1f} million draws a second")
+    for kind in ("gaussian", "laplace"):
+        draw = partial(getattr(ours, kind), 2**30, DRAWS)
+        many, one = side_by_side(draw, partial(_alone, draw), rounds=8)
+        print(f"a million {kind} draws by {PROCESSORS} threads: {one / many:.2f} times as fast as by one")
     start = time.perf_counter()
     for _ in range(10_000):
         ours.gaussian(2**30)

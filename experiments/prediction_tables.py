@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from inference_tables import Table as Declared
 from inference_tables import Vector, draw
+from sklearn.datasets import load_digits
 
 from dpglm import Bounds
 from dpglm.datasets import load_adult
@@ -67,13 +68,25 @@ def limits(X: Vector) -> Vector:
     return _rounded_up(np.maximum(np.quantile(np.abs(X), 0.99, axis=0), 1e-3))
 
 
-def covtype(data: Path) -> Table:
-    """The second cover type against the others, 581,012 places."""
+def cover_types(data: Path) -> Table:
+    """The seven cover types of 581,012 places."""
     with np.load(data / "covtype" / "data.npz", allow_pickle=False) as stored:
         marks = [np.eye(4)[stored["wilderness"]], np.eye(40)[stored["soil"]]]
-        X, y = np.hstack([stored["numeric"], *marks]), stored["cover_type"] == 2
+        X, y = np.hstack([stored["numeric"], *marks]), stored["cover_type"].astype(float)
     low, high = np.array([*COVTYPE, *[(-1, 1)] * 44], dtype=float).T  # marks stay 0 and 1
-    return declared(X, y.astype(float), low, high, None)
+    return replace(declared(X, y, low, high, None), y=y)
+
+
+def covtype(data: Path) -> Table:
+    """The second cover type against the others."""
+    table = cover_types(data)
+    return replace(table, y=np.where(table.y == 2, 1.0, -1.0))
+
+
+def digits(data: Path) -> Table:
+    """1,797 handwritten digits of 8 x 8 pixels, which come with scikit-learn."""
+    X, y = load_digits(return_X_y=True)
+    return replace(declared(X, y, np.zeros(64), np.full(64, 16.0), None), y=y.astype(float))
 
 
 def spambase(data: Path) -> Table:

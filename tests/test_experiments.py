@@ -41,6 +41,7 @@ def run(tmp_path, monkeypatch):
         ("adult.py", ["--runs", "1", "--quick"], "| auto | 1 |"),
         ("unequal_columns.py", ["--runs", "1", "--quick"], "| 10000 | 20 | 1 | logistic |"),
         ("audit_false_alarms.py", ["--audits", "14", "--runs", "20"], "14 audits: "),
+        ("claims.py", ["--quick"], "epsilon 1 explains"),
         ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
         ("defaults.py", ["--quick", "--out", "."], "| small linear | drawn | 1,600 x 5 |"),
         ("evaluation_coverage.py", ["--quick"], "| 1,000 | replace-one | 2 | accuracy |"),
@@ -48,6 +49,7 @@ def run(tmp_path, monkeypatch):
         ("gcd_share.py", ["--quick"], "|"),
         ("fw_accuracy.py", ["--quick", "--out", "."], "| tiny | Frank-Wolfe, radius 20 | 1 |"),
         ("fw_gap.py", ["--quick", "--out", "."], "| 50 |"),
+        ("fw_steps.py", ["--quick"], "| normal | 300 x 20 | 1 | 5 |"),
         ("fw_speed.py", ["--quick", "--out", "."], "| rcv1 | 1,000 | 0.1 |"),
         ("gcd_paper.py", ["--quick", "--out", "."], "| square_small | 2 | 0.75 | DP-GCD |"),
         (
@@ -56,6 +58,7 @@ def run(tmp_path, monkeypatch):
             "| linear mixed 1,000 x 10, epsilon 1 | 4 |",
         ),
         ("inference_length.py", ["--quick", "--out", "."], "| logistic | 5 | 0.5 |"),
+        ("multinomial.py", ["--quick", "--out", "."], "| small | 240 x 64 | 10 |"),
         ("newton_prediction.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 |"),
         ("objective_scale.py", ["--quick", "--out", "."], "| 1e+09 | 8 | planned |"),
         ("scd_defaults.py", ["--quick", "--runs", "1", "--data", "."], "| Adult, hinge | 1 | 0.1 | - |"),

@@ -15,7 +15,7 @@ FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.r
 CORE = {
     "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "evaluation",
     "inference", "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy", "problem",
-    "progress", "queries", "report", "schema", "scores", "solvers", "strict", "tables",
+    "progress", "queries", "report", "schema", "scores", "solvers", "strict", "tables", "threads",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators"}
 ROOT = "dpglm"  # the names that the package itself exports
@@ -24,7 +24,7 @@ EVERYWHERE = {"arrays", "errors", "strict"}
 
 # What each part may import besides itself and what is for `EVERYWHERE`.
 MAY_IMPORT = {
-    "accounting": set(),
+    "accounting": {"kernels"},
     "arrays": set(),
     "bounds": {"entries"},
     "datasets": set(),
@@ -35,15 +35,16 @@ MAY_IMPORT = {
     "display": set(),
     "progress": set(),
     "strict": set(),
+    "threads": set(),
     "privacy": {"accounting", "display"},
     "inference": {"display", "privacy"},
     "kernels": set(),
     "tables": {"kernels"},
-    "data": {"bounds", "entries", "kernels", "losses", "progress", "scores", "tables"},
+    "data": {"bounds", "entries", "kernels", "losses", "progress", "scores", "tables", "threads"},
     "queries": {
         "bounds", "data", "kernels", "losses", "mechanisms", "penalties", "privacy", "scores", "tables",
     },
-    "mechanisms": {"accounting", "kernels", "privacy"},
+    "mechanisms": {"accounting", "kernels", "privacy", "threads"},
     "schema": {"bounds", "data"},
     "report": {"display", "inference", "mechanisms", "plan", "privacy"},
     "scores": {"losses"},

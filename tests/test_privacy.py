@@ -220,7 +220,9 @@ def test_a_notebook_shows_the_whole_promise_and_needs_nothing_else(model, unprot
 
 @pytest.mark.parametrize("epsilon", [0.7, math.inf])
 def test_a_notebook_shows_the_plan(epsilon):
-    plan = LogisticRegression(epsilon, solver=GradientDescent(clip=0.5)).plan(300, 4, n_classes=3)
+    plan = LogisticRegression(epsilon, solver=GradientDescent(clip=0.5), multi_class="ovr").plan(
+        300, 4, n_classes=3
+    )
     words = read(plan)
     assert plan.settings_in_words in words and "300 records x 4 features" in words
     assert ("not private" in words) == math.isinf(epsilon)
@@ -271,7 +273,9 @@ def test_no_plan_overspends(neighbours, epsilon, batch_size):
 
 def test_one_vs_rest_pays_for_every_class():
     one, four = (
-        LogisticRegression(1.0, solver=GradientDescent(steps=20, clip=0.5)).plan(1000, 5, n_classes=classes)
+        LogisticRegression(1.0, solver=GradientDescent(steps=20, clip=0.5), multi_class="ovr").plan(
+            1000, 5, n_classes=classes
+        )
         for classes in (2, 4)
     )
     assert four.releases[0].mechanism.noise == pytest.approx(2 * one.releases[0].mechanism.noise)

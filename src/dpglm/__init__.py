@@ -13,14 +13,20 @@ if TYPE_CHECKING:
     from .estimators import (
         BoundsScaler,
         ElasticNet,
+        GammaRegressor,
         GLMClassifier,
         GLMRegressor,
+        HuberRegressor,
         Lasso,
         LinearRegression,
         LinearSVC,
         LinearSVR,
         LogisticRegression,
+        NegativeBinomialRegressor,
+        PoissonRegressor,
+        QuantileRegressor,
         Ridge,
+        TweedieRegressor,
         evaluate,
         make_private_pipeline,
     )
@@ -42,7 +48,9 @@ else:
 __version__ = "0.2.0"
 
 __all__ = [
-    "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "Guarantee",
-    "Lasso", "Ledger", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "Neighbours",
-    "Ridge", "Schema", "Stream", "evaluate", "make_private_pipeline",
+    "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "GammaRegressor",
+    "Guarantee", "HuberRegressor", "Lasso", "Ledger", "LinearRegression", "LinearSVC", "LinearSVR",
+    "LogisticRegression", "NegativeBinomialRegressor", "Neighbours", "PoissonRegressor", "QuantileRegressor",
+    "Ridge", "Schema", "Stream", "TweedieRegressor", "evaluate",
+    "make_private_pipeline",
 ]  # fmt: skip

@@ -57,6 +57,12 @@ class Bounds:
         ranges that contain 0 go with ``row_norm``, and with sparse tables.
     target : (float, float), optional
         Smallest and largest target of a regression.
+    weight : float, optional
+        Largest weight of a record; weights are cut to [0, weight]. Noise hides a record of this weight.
+        Infinity means no bound, which only a fit without noise accepts.
+    offset : float or (float, float), optional
+        Largest absolute value, or smallest and largest value, of the offset of a record; that of an exposure
+        is its logarithm.
 
     Examples
     --------
@@ -70,6 +76,8 @@ class Bounds:
     row_norm: float | None = None
     feature: Feature | None = None
     target: tuple[float, float] | None = None
+    weight: float | None = None
+    offset: float | tuple[float, float] | None = None
     _key: tuple[object, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -87,10 +95,17 @@ class Bounds:
         if isinstance(feature, tuple) and math.isfinite(self._largest_norm) and not self.ranges_contain_zero:
             raise ValueError("ranges of features must contain 0 if a row_norm is given: rows are scaled to 0")
         if self.target is not None:
-            object.__setattr__(self, "target", _range(self.target))
-        ends = feature if isinstance(feature, tuple) else (feature,)
-        shown = tuple(end.tobytes() if isinstance(end, np.ndarray) else end for end in ends)
-        object.__setattr__(self, "_key", (self.row_norm, shown, self.target))
+            object.__setattr__(self, "target", _range("target", self.target))
+        if self.weight is not None:
+            unlimited = isinstance(self.weight, Real) and self.weight == math.inf
+            object.__setattr__(self, "weight", math.inf if unlimited else _positive("weight", self.weight))
+        if self.offset is not None:
+            size = self.offset
+            ends = (-_positive("offset", size), float(size)) if isinstance(size, int | float) else size
+            object.__setattr__(self, "offset", _range("offset", ends))
+        parts = feature if isinstance(feature, tuple) else (feature,)
+        shown = tuple(end.tobytes() if isinstance(end, np.ndarray) else end for end in parts)
+        object.__setattr__(self, "_key", (self.row_norm, shown, self.target, self.weight, self.offset))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Bounds) and self._key == other._key
@@ -137,6 +152,21 @@ class Bounds:
         if self.feature is None:
             return -math.inf, math.inf
         return self.feature if isinstance(self.feature, tuple) else (-self.feature, self.feature)
+
+    @property
+    def largest_weight(self) -> float:
+        """Largest weight of a record; infinite if none is declared."""
+        return math.inf if self.weight is None else self.weight
+
+    @property
+    def weight_unit(self) -> float:
+        """The weight of a record that has the share 1 of what a record may add."""
+        return self.largest_weight if math.isfinite(self.largest_weight) else 1.0
+
+    @property
+    def offset_range(self) -> tuple[float, float]:
+        """Smallest and largest offset of a record; without end if none is declared."""
+        return self.offset if isinstance(self.offset, tuple) else (-math.inf, math.inf)
 
     def radius(self, n_features: int) -> float:
         """Largest Euclidean norm that a row within the bounds can have."""
@@ -225,9 +255,14 @@ class Bounds:
         return ", ".join(parts)
 
     def __str__(self) -> str:
-        if self.target is None:
-            return self.rows_in_words
-        return f"{self.rows_in_words}, target in [{self.target[0]:g}, {self.target[1]:g}]"
+        parts = [self.rows_in_words]
+        if self.target is not None:
+            parts.append(f"target in [{self.target[0]:g}, {self.target[1]:g}]")
+        if self.weight is not None:
+            parts.append(f"weight <= {self.weight:g}")
+        if isinstance(self.offset, tuple):
+            parts.append(f"offset in [{self.offset[0]:g}, {self.offset[1]:g}]")
+        return ", ".join(parts)
 
 
 def rounded_inward(
@@ -303,11 +338,11 @@ def _frozen(values: Vector) -> Vector:
     return values
 
 
-def _range(target: tuple[float, float]) -> tuple[float, float]:
+def _range(name: str, given: tuple[float, float]) -> tuple[float, float]:
     try:
-        low, high = (float(end) for end in target)
+        low, high = (float(end) for end in given)
     except (TypeError, ValueError):
         low = high = math.nan
     if not -LARGEST <= low < high <= LARGEST:
-        raise ValueError(f"target must be two numbers (low, high) with low < high, got {target!r}")
+        raise ValueError(f"{name} must be two numbers (low, high) with low < high, got {given!r}")
     return low, high

@@ -18,7 +18,9 @@ _LEAST_SLOPE, _LARGEST_SLOPE = 1e-100, 1e100
 
 @dataclass(frozen=True)
 class Problem:
-    """Minimise (1/n) sum of loss(x_i · w, y_i) + penalty(w), known without any record.
+    """Minimise (1/n) sum of s_i loss(x_i · w + o_i, y_i) + penalty(w), known without any record.
+
+    The shares s_i, from 0 to 1, and the offsets o_i are there only if the bounds limit weights or offsets.
 
     The intercept is the coefficient of a constant feature. Its value is half the largest allowed row norm: a
     larger one would enlarge every gradient, a smaller one would let the intercept learn too slowly. The
@@ -29,18 +31,58 @@ class Problem:
     penalty: Penalty
     bounds: Bounds
     fit_intercept: bool = True
+    predicted: tuple[float, float] | None = None
+    """The range of predictions, if it is not that of the targets that the loss is given."""
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether records have shares of what a record may add."""
+        return self.bounds.weight is not None
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether margins have offsets."""
+        return self.bounds.offset is not None
+
+    def fall(self) -> float:
+        """Bound on how far the loss of a record, without its margin, is above its infimum."""
+        return math.inf if self.has_offsets else self.loss.fall(self.bounds.target)
+
+    @property
+    def outputs(self) -> int:
+        """Predictions of a record."""
+        return self.loss.outputs
+
+    def width(self, n_features: int) -> int:
+        """Number of features, the constant one included."""
+        return n_features + self.fit_intercept
 
     def dimension(self, n_features: int) -> int:
         """Length of w."""
-        return n_features + self.fit_intercept
+        return self.width(n_features) * self.outputs
 
     def split(self, w: Vector) -> tuple[Vector, Vector]:
-        """Coefficients of the features, and the intercept: one number, or none. Both are views of w."""
-        return w[: len(w) - self.fit_intercept], w[len(w) - self.fit_intercept :]
+        """Coefficients of the features, and the intercept: one number, or none. Both are views of w.
+
+        With several predictions a record, each feature has as many coefficients, one after the other, and so
+        has the intercept.
+        """
+        place = len(w) - self.fit_intercept * self.outputs
+        return w[:place], w[place:]
 
     def join(self, features: Vector, intercept: Vector | float) -> Vector:
         """Coefficients of the features and the intercept, if there is one, in one array."""
-        return np.concatenate([features, np.full(int(self.fit_intercept), intercept)])
+        return np.concatenate([features, np.full(self.fit_intercept * self.outputs, intercept)])
+
+    def centred(self, gradient: Vector) -> Vector:
+        """A gradient without its mean over the predictions of a record, which is noise alone.
+
+        The exact gradient has none: a shift of all predictions changes no loss.
+        """
+        if self.outputs == 1:
+            return gradient
+        by_features = gradient.reshape(-1, self.outputs)
+        return np.reshape(by_features - by_features.mean(axis=1, keepdims=True), gradient.shape)
 
     def constant(self, n_features: int) -> float:
         """Value of the constant feature; 0 without an intercept, 1 if rows have no bound."""
@@ -65,12 +107,12 @@ class Problem:
         """Largest slope that a record can have at the start.
 
         A regression starts from the middle of the declared range, so that is the Lipschitz constant of the
-        loss, or its smoothness times half the range if that is less. The slope of a count is mean - target,
-        and is at most half the range.
+        loss, or its smoothness times half the range if that is less. The slope of a Poisson count is mean -
+        target, and is at most half the range.
         """
-        largest, half = self.loss.lipschitz(self.bounds.target), self._half_range()
-        if half is not None:
-            largest = min(largest, half if self.loss.kind == "count" else self.loss.smoothness() * half)
+        largest = self.loss.lipschitz(self.bounds.target)
+        if self.bounds.target is not None:
+            largest = min(largest, self.loss.slope_at_middle(self.bounds.target))
         if not (_LEAST_SLOPE <= largest <= _LARGEST_SLOPE or largest == math.inf):
             raise UnsupportedProblem(
                 f"the largest slope of {self.loss.name} must be from {_LEAST_SLOPE:g} to {_LARGEST_SLOPE:g}, "
@@ -122,7 +164,9 @@ class Problem:
     def coordinate_form(self, n_features: int) -> tuple[Vector, Vector, Vector, Vector]:
         """(l1, l2, low, high) of each coordinate for a separable penalty."""
         assert isinstance(self.penalty, Separable)
-        parts = np.tile(np.array(self.penalty.coordinate_form())[:, None], self.dimension(n_features))
+        parts = np.empty((4, self.dimension(n_features)))
+        for part, value in zip(parts, self.penalty.coordinate_form(), strict=True):
+            part[:n_features] = value
         if self.fit_intercept:
             parts[:, -1] = 0.0, 0.0, -math.inf, math.inf
         return parts[0], parts[1], parts[2], parts[3]

@@ -37,7 +37,7 @@ LAYOUTS: tuple[Layout, ...] = (
     lambda table: table.astype(np.float32),
 )
 
-Record = tuple[Vector, float]
+Record = tuple[Vector, float | Vector]
 
 
 def check_query(
@@ -58,7 +58,8 @@ def check_query(
     query : Query
     neighbours : Neighbours
     bounds : Bounds
-        Bounds that the query's sensitivity was stated for.
+        Bounds that the query's sensitivity was stated for. If they limit weights or offsets, records have
+        both: of any size, also beyond the bounds or no numbers.
     n_features : int
     constant : float
         Value of the constant feature.
@@ -77,11 +78,15 @@ def check_query(
         The largest share of the sensitivity that was reached.
     """
     rng = np.random.default_rng(seed)
+    beside = _Beside(bounds, rng) if (bounds.weight, bounds.offset) != (None, None) else None
     allowed = np.asarray(query.sensitivity(neighbours))
     reached = np.zeros(allowed.shape)
     for first, second, others, public in _pairs(query, bounds, n_features, constant, pairs, rng):
         if neighbours is Neighbours.ZERO_OUT:
             second = (np.full(n_features, np.nan), 0.0)
+        if beside is not None:
+            first, second = beside.largest(first), beside.largest(second)
+            others = [beside.any(record) for record in others]
         layout = LAYOUTS[rng.integers(len(LAYOUTS))]
         tables = ([record, *others] for record in (first, second))
         here, there = (
@@ -94,6 +99,28 @@ def check_query(
     assert most <= 1 + 1e-9, f"{query.name}: a neighbour moved the answer by {most} of the sensitivity"
     assert least >= tightness, f"{query.name}: no neighbour reached more than {least} of the sensitivity"
     return most
+
+
+class _Beside:
+    """Weights and offsets of the records of a check, which become arrays of target, weight and offset."""
+
+    def __init__(self, bounds: Bounds, rng: np.random.Generator) -> None:
+        self._bounds, self._rng = bounds, rng
+
+    def any(self, record: Record) -> Record:
+        """A record with a weight and an offset of any size."""
+        weight, offset = self._rng.standard_normal(2) * 10 ** self._rng.uniform(-2, 3, 2)
+        if self._rng.random() < 0.05:
+            weight = self._rng.choice([np.nan, np.inf, -np.inf, -1.0, 1e300])
+        if self._rng.random() < 0.05:
+            offset = self._rng.choice([np.nan, np.inf, -np.inf, 1e300])
+        return record[0], np.array([record[1], weight, offset])
+
+    def largest(self, record: Record) -> Record:
+        """A record in which neighbours differ: half of them have the largest weight, and no offset."""
+        if self._rng.random() < 0.5:
+            return self.any(record)
+        return record[0], np.array([record[1], 2 * self._bounds.weight_unit, 0.0])
 
 
 def _pairs(
@@ -200,7 +227,7 @@ def _check_facts(loss: Loss, z: Vector, other: Vector, y: Vector) -> None:
     if math.isfinite(loss.curvature_lipschitz()):
         holds("curvature_lipschitz", np.abs(bend - far_bend), loss.curvature_lipschitz() * apart, rounding)
     if math.isfinite(loss.joint_constant()):
-        left = 1 - np.square(here / loss.lipschitz())
+        left = 1 - np.square(here / loss.slope_unit())
         holds("joint_constant", np.square(bend), 4 * loss.joint_constant() * left, 1e-12)
     holds("fall", loss.value(0.0 * z, y) - loss.value(z, y), loss.fall(ends), rounding)
     holds("largest_curvature", np.maximum(bend, far_bend), loss.largest_curvature(z, other))

@@ -52,6 +52,24 @@ def test_calibration_never_overspends_and_is_least(event, epsilon, delta):
     assert compose(event.scaled(factor * (1 - 1e-3))).delta(epsilon) > delta
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        Repeated(Exponential(1.0), 20),
+        Repeated(Exponential(1.0), 4000),
+        Repeated(Composed((Exponential(1.0), Gaussian(math.sqrt(2)))), 50),
+        Composed((Repeated(Exponential(1.0), 100), Repeated(Gaussian(3.0), 8))),
+        Repeated(PoissonGaussian(1.0, 0.01, "zero-out"), 1000),
+    ],
+    ids=["few selections", "many selections", "rounds", "selections and releases", "batches"],
+)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_no_factor_that_is_smaller_by_the_tolerance_is_enough(event, epsilon):
+    factor = calibrate(event, epsilon, 1e-9)
+    assert compose(event.scaled(factor)).delta(epsilon) <= 1e-9
+    assert compose(event.scaled(factor * (1 - 1.001e-4))).delta(epsilon) > 1e-9
+
+
 @pytest.mark.parametrize("event", TEMPLATES, ids=repr)
 def test_delta_falls_with_epsilon_and_with_noise(event):
     epsilons = [0.0, 0.1, 0.5, 1.0, 3.0, 10.0]

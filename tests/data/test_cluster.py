@@ -22,7 +22,13 @@ from distributed.utils import get_mp_context
 from dpglm import Bounds, BoundsScaler, GLMRegressor, LogisticRegression, Ridge
 from dpglm.data.cluster.blocks import Blocks
 from dpglm.errors import ClusterFailed, PrivacyWarning, SourceChanged, UnsupportedProblem, WorkerDiffers
-from dpglm.solvers import CoordinateDescent, GradientDescent, Newton, ObjectivePerturbation
+from dpglm.solvers import (
+    CoordinateDescent,
+    GradientDescent,
+    Newton,
+    ObjectivePerturbation,
+    PreconditionedDescent,
+)
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
 
@@ -136,9 +142,20 @@ def test_without_a_client_blocks_are_read_in_this_process_with_the_same_bits(X, 
         {"solver": Newton(), "C": np.inf},
         {"epsilon": np.inf, "bounds": Bounds(row_norm=2.0), "solver": GradientDescent(steps=20)},
         {"classes": ["maybe", "no", "yes"]},
+        {"classes": ["maybe", "no", "yes"], "solver": PreconditionedDescent(steps=4), "epsilon": 4.0},
+        {"classes": ["maybe", "no", "yes"], "multi_class": "ovr"},
         {"fit_intercept": False, "bounds": Bounds(feature=0.5)},
     ],
-    ids=["batches", "objective perturbation", "Newton", "no noise", "one against the rest", "other bounds"],
+    ids=[
+        "batches",
+        "objective perturbation",
+        "Newton",
+        "no noise",
+        "multinomial",
+        "multinomial in a metric",
+        "one against the rest",
+        "other bounds",
+    ],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_kind_of_fit_has_the_bits_of_memory(client, options):

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpglm import Bounds
+from dpglm import Bounds, threads
 from dpglm.arrays import Total, bits_of_terms, grid_of_terms
-from dpglm.data import as_data, parts, piece, records
+from dpglm.data import as_data, piece, records
 from dpglm.data.terms import CutGradient, Gradient, InterceptGradient, SquaredRow
 from dpglm.kernels.arguments import Form
 from dpglm.kernels.forms import LOGISTIC, write_slopes
@@ -55,7 +55,7 @@ def test_the_same_records_have_the_same_sum_in_every_layout_order_and_cut(term, 
     assert np.array_equal(steps(as_data(table[order], Y[order], BOUNDS, 0.5).total(term)), expected)
     whole = as_data(table, Y, BOUNDS, 0.5)
     for processors, cuts in ((1, 3), (2, 7), (3, 16)):
-        monkeypatch.setattr(parts, "PROCESSORS", processors)
+        monkeypatch.setattr(threads, "PROCESSORS", processors)
         for module in (piece, records):
             monkeypatch.setattr(module, "parts_of", lambda *_, cuts=cuts: cuts)
         assert np.array_equal(steps(whole.total(term)), expected)

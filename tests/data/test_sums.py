@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpglm import Bounds
+from dpglm import Bounds, threads
 from dpglm.data import as_data, parts
 from dpglm.data.sums import exact_grid
 
@@ -59,7 +59,7 @@ def test_threads_do_not_change_a_sum(monkeypatch):
     monkeypatch.setattr(parts, "_ENTRIES_A_PART", 1_000)
     found = []
     for processors in (1, 3):
-        monkeypatch.setattr(parts, "PROCESSORS", processors)
+        monkeypatch.setattr(threads, "PROCESSORS", processors)
         found.append([sums_at(as_data(layout(X), r, WIDE), limit, r).sums for layout in DENSE.values()])
     assert np.array_equal(*found)
     for layout, sums in zip(DENSE.values(), found[0], strict=True):

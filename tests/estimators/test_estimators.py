@@ -67,14 +67,15 @@ def test_the_same_seed_gives_the_same_model_and_no_seed_another():
     assert not np.array_equal(fits[2], fits[3])
 
 
-def test_one_vs_rest_learns_more_than_two_classes():
-    model = LogisticRegression(20.0, random_state=0).fit(X, CLASSES3)
+@pytest.mark.parametrize(("multi_class", "fits"), [("multinomial", 1), ("ovr", 3)])
+def test_more_than_two_classes_are_learnt_either_way(multi_class, fits):
+    model = LogisticRegression(20.0, random_state=0, multi_class=multi_class).fit(X, CLASSES3)
     assert model.coef_.shape == (3, P) and model.intercept_.shape == (3,)
     assert model.score(X, CLASSES3) > 0.6
     probabilities = model.predict_proba(X)
     assert np.allclose(probabilities.sum(axis=1), 1)
     assert np.array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(X))
-    assert model.plan_.fits == 3
+    assert model.plan_.fits == fits
     assert "3 classes" in str(model.privacy_)
 
 

@@ -268,7 +268,7 @@ def test_the_error_of_a_promise_is_that_of_the_fit():
     ids=repr,
 )
 def test_no_penalty_is_recognised_by_whatever_name(model):
-    assert model._problem(100).penalty.is_zero
+    assert model._problem(100, 2).penalty.is_zero
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_no_penalty_is_recognised_by_whatever_name(model):
     ids=repr,
 )
 def test_a_weak_penalty_is_one(model):
-    assert not model._problem(100).penalty.is_zero
+    assert not model._problem(100, 2).penalty.is_zero
 
 
 def sandwich(rows, slopes, curvatures):

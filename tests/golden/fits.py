@@ -56,7 +56,15 @@ MODELS = {
     "gradient descent, batches": (
         LogisticRegression(2.0, solver=GradientDescent(steps=12, batch_size=30), **TWO), LABELS),
     "gradient descent, three classes": (
+        LogisticRegression(4.0, classes=[0, 1, 2], bounds=ROWS, solver=GradientDescent(steps=7),
+                           multi_class="ovr"), THREE),
+    "gradient descent, multinomial": (
         LogisticRegression(4.0, classes=[0, 1, 2], bounds=ROWS, solver=GradientDescent(steps=7)), THREE),
+    "gradient descent, multinomial batches": (
+        LogisticRegression(4.0, classes=[0, 1, 2], bounds=ROWS,
+                           solver=GradientDescent(steps=7, clip=0.5, batch_size=60)), THREE),
+    "preconditioned descent, multinomial": (
+        LogisticRegression(4.0, classes=[0, 1, 2], bounds=ROWS, solver=PreconditionedDescent()), THREE),
     "gradient descent, squared": (
         dpglm.LinearRegression(2.0, bounds=RANGE, solver=GradientDescent()), TARGET),
     "gradient descent, Huber": (
@@ -115,6 +123,7 @@ MODELS = {
         GLMClassifier(2.0, penalty=L1(0.01), solver=ObjectivePerturbation(), **TWO), LABELS),
     "objective perturbation, squared": (Ridge(2.0, bounds=RANGE, solver=ObjectivePerturbation()), TARGET),
     "no noise, gradient descent": (LogisticRegression(float("inf"), **TWO), LABELS),
+    "no noise, multinomial": (LogisticRegression(float("inf"), classes=[0, 1, 2], bounds=ROWS), THREE),
     "no noise, coordinate descent": (Lasso(float("inf"), alpha=0.01, bounds=COLUMNS), TARGET),
     "no noise, greedy": (
         Lasso(float("inf"), alpha=0.01, bounds=COLUMNS, solver=GreedyCoordinateDescent()), TARGET),

@@ -117,11 +117,12 @@ def test_a_solver_that_cannot_serve_is_refused_before_anything_is_charged(accoun
     assert reservations(account) == []
 
 
-def test_one_against_the_rest_is_one_charge_for_all_classes(account):
+def test_several_classes_are_one_charge(account):
     labels = np.digitize(X[:, 0], [-0.5, 0.5])
-    fitted = model(account, classes=[0, 1, 2]).fit(X, labels)
-    (entry,) = reservations(account)
-    assert entry.content["plan"]["fits"] == 3 == len(fitted.coef_)
+    for settings, fits in (({"multi_class": "ovr"}, 3), ({}, 1)):
+        fitted = model(account, classes=[0, 1, 2], **settings).fit(X, labels)
+        entry = reservations(account)[-1]
+        assert entry.content["plan"]["fits"] == fits and len(fitted.coef_) == 3
 
 
 @pytest.mark.parametrize(

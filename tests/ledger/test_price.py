@@ -77,8 +77,10 @@ def test_every_solver_is_among_the_plans():
 
 def test_a_one_vs_rest_fit_costs_all_of_its_fits():
     one = LogisticRegression(epsilon=1.0).plan(N, P)
-    five = LogisticRegression(epsilon=1.0).plan(N, P, n_classes=5)
-    assert five.fits == 5
+    five = LogisticRegression(epsilon=1.0, multi_class="ovr").plan(N, P, n_classes=5)
+    at_once = LogisticRegression(epsilon=1.0).plan(N, P, n_classes=5)
+    assert five.fits == 5 and at_once.fits == 1
+    assert price_of_plan(at_once, SLACK).mu == pytest.approx(price_of_plan(one, SLACK).mu, rel=1e-9)
     assert price_of_plan(five, SLACK).mu == pytest.approx(price_of_plan(one, SLACK).mu, rel=1e-9)
 
 

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, huber
-from sklearn._loss.loss import HalfBinomialLoss, HalfPoissonLoss, HalfSquaredError, HuberLoss
+from scipy.stats import nbinom
+from sklearn._loss.loss import (
+    HalfBinomialLoss,
+    HalfGammaLoss,
+    HalfPoissonLoss,
+    HalfSquaredError,
+    HalfTweedieLoss,
+    HuberLoss,
+    PinballLoss,
+)
 from sklearn.metrics import hinge_loss
 
 from dpglm import losses
@@ -23,9 +32,12 @@ from dpglm.losses import (
     Huber,
     LogCosh,
     Logistic,
+    NegativeBinomial,
     Poisson,
+    Quantile,
     SmoothedHinge,
     Squared,
+    Tweedie,
 )
 
 INSTANCES = [cls() for cls in LOSSES] + [
@@ -39,7 +51,13 @@ INSTANCES = [cls() for cls in LOSSES] + [
     EpsilonInsensitive(tube=2.0),
     Poisson(max_rate=0.5),
     Poisson(max_rate=2000.0),
+    Tweedie(1.0, 0.0, 5.0, 8.0),
+    Tweedie(2.0, 0.05, 3.0, 10.0),
+    NegativeBinomial(0.2, 0.0, 3.0, 15.0),
+    NegativeBinomial(5.0, 0.02, 30.0, 20.0),
+    Quantile(0.9, 0.5),
 ]
+LOG_LINKS = (Tweedie, NegativeBinomial)
 EVERY_LOSS = pytest.mark.parametrize("loss", INSTANCES, ids=repr)
 SMOOTH = [loss for loss in INSTANCES if math.isfinite(loss.smoothness())]
 EVERY_SMOOTH_LOSS = pytest.mark.parametrize("loss", SMOOTH, ids=repr)
@@ -71,6 +89,9 @@ def kinks(loss, y):
         return np.stack([y - loss.tube, y + loss.tube])
     if isinstance(loss, Poisson):
         return np.full((1, y.size), math.log(loss.max_rate))
+    if isinstance(loss, LOG_LINKS):
+        low = math.log(loss.min_mean) if loss.min_mean else -math.inf
+        return np.array([np.full(y.size, low), np.full(y.size, math.log(loss.max_mean))])
     return np.full((1, y.size), math.inf)
 
 
@@ -195,13 +216,23 @@ def test_compiled_form_is_the_derivative(loss):
         5: lambda z, y: -y if y * z < 1 else 0.0,
         6: lambda z, y: np.sign(z - y) if abs(z - y) > t else 0.0,
         7: lambda z, y: t * math.tanh((z - y) / t),
+        8: lambda z, y: mean(z) ** (2 - t) - min(y, top) * mean(z) ** (1 - t),
+        9: lambda z, y: (mean(z) - min(y, top)) / (1 + t * mean(z)),
+        10: lambda z, y: (1 - t) - 1 / (1 + math.exp(2 * (z - y) / top)),
     }
+    low, high, top, _ = loss.form_range
+
+    def mean(z):
+        return math.exp(min(max(z, low), high))
+
     for z, y in zip(*grid(loss, np.linspace(-9, 9, 61)), strict=True):
         expected = slopes[loss.form](z, y)
         assert loss.derivative(np.float64(z), y) == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
-@pytest.mark.parametrize("loss", [i for i in INSTANCES if i.kind != "classification"], ids=repr)
+@pytest.mark.parametrize(
+    "loss", [i for i in INSTANCES if i.kind != "classification" and i != Quantile(0.9, 0.5)], ids=repr
+)
 def test_link_is_the_best_constant_fit_and_mean_its_inverse(loss):
     for mean in (0.1, 0.3, 0.5):
         z = np.float64(loss.link(mean))
@@ -245,6 +276,37 @@ def test_poisson_agrees_with_sklearn_below_its_largest_rate():
     reference = HalfPoissonLoss()
     np.testing.assert_allclose(loss.value(z, y), reference.loss(y, z), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(loss.derivative(z, y), reference.gradient(y, z), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("power", "reference"), [(1.0, HalfPoissonLoss()), (1.5, HalfTweedieLoss(1.5)), (2.0, HalfGammaLoss())]
+)
+def test_tweedie_agrees_with_sklearn_within_its_range_of_means(power, reference):
+    loss = Tweedie(power, 0.05, 20.0, 30.0)
+    z, y = np.meshgrid(np.linspace(math.log(0.05), math.log(20.0), 61), np.linspace(0.5, 20.0, 7))
+    z, y = z.ravel(), y.ravel()
+    np.testing.assert_allclose(loss.derivative(z, y), reference.gradient(y, z), rtol=1e-11, atol=1e-12)
+    apart = loss.value(z, y) - reference.loss(y, z)  # a constant for each target
+    for target in np.unique(y):
+        np.testing.assert_allclose(apart[y == target], apart[y == target][0], rtol=0, atol=1e-11)
+
+
+def test_negative_binomial_is_the_likelihood_of_scipy_and_tends_to_poisson():
+    a, y = 0.7, np.arange(8.0)
+    for z in (-2.0, 0.3, 1.5):
+        p = 1 / (1 + a * math.exp(z))
+        apart = NegativeBinomial(a).value(np.full(8, z), y) + nbinom.logpmf(y, 1 / a, p)
+        np.testing.assert_allclose(apart, NegativeBinomial(a).value(np.zeros(8), y)
+                                   + nbinom.logpmf(y, 1 / a, 1 / (1 + a)), atol=1e-12)  # fmt: skip
+        small = NegativeBinomial(1e-9).derivative(np.full(8, z), y)
+        np.testing.assert_allclose(small, math.exp(z) - y, rtol=1e-7)
+
+
+def test_narrow_quantile_loss_tends_to_the_pinball_loss():
+    z, y = grid(Quantile(), np.linspace(-5, 5, 101))
+    for width in (0.1, 0.001):
+        gap = Quantile(0.8, width).value(z, y) - PinballLoss(quantile=0.8).loss(y, z)
+        assert np.all(gap >= -1e-12) and np.all(gap <= width * math.log(2) / 2 + 1e-12)
 
 
 def test_narrow_smoothed_hinge_tends_to_the_hinge():
@@ -466,7 +528,7 @@ def test_dual_functions_are_elementwise(loss):
 
 @pytest.mark.parametrize(
     ("loss", "constant"),
-    [(Logistic(), (5 * math.sqrt(5) - 11) / 8), (LogCosh(0.3), 0.25), (Huber(), math.inf)],
+    [(Logistic(), (5 * math.sqrt(5) - 11) / 8), (LogCosh(0.3), 0.25), (Huber(), 25 / 36)],
 )
 def test_the_joint_constant_is_the_least_that_holds(loss, constant):
     assert loss.joint_constant() == pytest.approx(constant)

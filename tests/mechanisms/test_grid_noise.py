@@ -4,12 +4,15 @@ import copy
 import math
 import pickle
 from fractions import Fraction
+from functools import partial
 
 import mpmath
 import numpy as np
 import pytest
+from randomgen import AESCounter
 from scipy import stats
 
+from dpglm import threads
 from dpglm.errors import UnsupportedProblem
 from dpglm.mechanisms import Exponential, Gaussian, Laplace, Randomness, exact, randomness
 from dpglm.mechanisms.grid import MOST_GRID_STEPS, on_grid, public_grid
@@ -126,6 +129,35 @@ def test_draws_are_the_same_one_by_one_in_blocks_and_for_every_buffer(most, monk
     monkeypatch.setattr(randomness, "_MOST", most)
     parts = list(draws(Randomness(3), [[None] * 40, [1] * 40, [11, 29]]))
     assert all(np.array_equal(a, b) for a, b in zip(whole, parts, strict=True))
+
+
+@KINDS
+def test_wide_noise_is_the_same_for_every_number_of_threads(kind):
+    size = 2**15 + 5
+    source = Randomness(3)
+    before = source._take(7).copy()
+    whole = getattr(source, kind)(9, size)
+    after = source._take(4)
+    for count in (1, 2, 5):
+        other = Randomness(3)
+        assert np.array_equal(other._take(7), before)
+        with threads.at_most(count):
+            assert np.array_equal(getattr(other, kind)(np.full(size, 9), size), whole)
+        assert np.array_equal(other._take(4), after)
+    assert fits(whole, LAWS[kind], 9) > 1e-6
+
+
+@KINDS
+def test_stretches_of_wide_noise_are_exact_draws_from_words_that_no_other_stretch_has(kind):
+    size, scale, key = 2**15, 2**30, Randomness(11)._key()
+    drawn = getattr(Randomness(11), kind)(scale, size)
+    for stretch in range(2):
+        source = AESCounter(key=key)
+        source.advance(stretch << 64)
+        read = partial(lambda source: int(source.random_raw()), source)
+        first = drawn[stretch * 2**14 :][:500]
+        assert np.array_equal(first, [getattr(exact, kind)(read, scale) for _ in range(500)])
+    assert len(np.intersect1d(drawn[: 2**14], drawn[2**14 :])) < 10
 
 
 @pytest.mark.parametrize("sensitivity", [1e-300, 5e-324, 3e-9, 1.0, 4.7, 1e30])

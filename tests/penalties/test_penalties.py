@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize_scalar
 
-from dpglm.penalties import L1, L2, PENALTIES, Box, ElasticNet, L1Ball, Separable, Submodular, Zero
+from dpglm.penalties import L1, L2, PENALTIES, Bounded, Box, ElasticNet, L1Ball, Separable, Submodular, Zero
 from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
 
 
@@ -32,6 +32,7 @@ EXAMPLES = [
     Box(0.0, math.inf),
     Box(-math.inf, -0.5),
     Box(1.0, 1.0),
+    Bounded(-1.0, math.inf, l1=0.3, l2=1.5),
     L1Ball(1.0),
     L1Ball(30.0),
     Submodular(0.0, Cardinality()),

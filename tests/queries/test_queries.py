@@ -6,7 +6,7 @@ import pytest
 from dpglm import Bounds, Neighbours, queries
 from dpglm.bounds import Coordinates
 from dpglm.data import as_data
-from dpglm.losses import LOSSES, LogCosh, Logistic, Squared
+from dpglm.losses import LOSSES, LogCosh, Logistic, Multinomial, Squared
 from dpglm.penalties import L2
 from dpglm.scores import (
     AbsoluteError,
@@ -66,6 +66,17 @@ def metric_gradient(loss, constant):
     transform = np.random.default_rng(d).standard_normal((d, d)) + 3.0 * np.eye(d)
     coordinates = Coordinates(np.zeros(4), np.full(4, 2.0), constant > 0)
     return queries.MetricGradient(loss, coordinates, transform, 0.8, 4)
+
+
+def multinomial_gradients(classes, constant):
+    """Of rows as they are, and in a metric that is not diagonal."""
+    d, loss = 4 + bool(constant), Multinomial(classes)
+    transform = np.random.default_rng(d).standard_normal((d, d)) + 3.0 * np.eye(d)
+    coordinates = Coordinates(np.zeros(4), np.full(4, 2.0), constant > 0)
+    return (
+        queries.MultinomialGradient(loss, 0.8, 4, 4),
+        queries.MetricMultinomialGradient(loss, coordinates, transform, 0.8, 4),
+    )
 
 
 def score_and_curvature(loss, constant):
@@ -135,6 +146,13 @@ CASES = [
         for cls in LOSSES
         for constant in (0.0, 1.0)
     ),
+    *(
+        (query, REALS, constant)
+        for classes, constant in ((2, 0.0), (3, 1.0), (9, 0.0))
+        for query in multinomial_gradients(classes, constant)
+    ),
+    (queries.ClassShares(None, 1.0, 3, 4), Bounds(row_norm=1.0), 1.0),
+    (queries.ClassShares(Coordinates(np.zeros(4), np.ones(4), False), 1.0, 3, 4), Bounds(row_norm=1.0), 0.0),
 ]
 PAIRS = {
     # A minimiser takes some milliseconds: test_minimiser.py has a thousand pairs more, made for it.

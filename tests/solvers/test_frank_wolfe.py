@@ -249,3 +249,19 @@ def test_the_sign_of_a_single_feature_is_private_and_as_printed_it_is_not(fit, v
     assert report.violated == violated
     if not violated:
         assert report.findings[0].fitted > 0.6  # most of what the promise allows shows: nothing is wasted
+
+
+@pytest.mark.parametrize("radius", [5.0, 50.0])
+def test_dense_tables_take_no_more_steps_than_selections_find_features(radius):
+    def steps(n, p, bounds, epsilon=1.0):
+        problem = Problem(Logistic(), L1Ball(radius), bounds)
+        budget = Budget.for_records(epsilon, 1e-6, n)
+        return FrankWolfe().plan(problem, n, p, budget, REPLACE).steps
+
+    dense = Bounds(feature=4.0)
+    assert steps(5_000, 20_000, dense) == 3
+    assert steps(5_000, 20_000, dense, 0.1) == 1
+    assert all(steps(n, 20_000, dense) % 2 for n in (7_000, 10_000, 15_000))
+    assert steps(10**7, 20_000, dense) > 100
+    text = steps(5_000, 20_000, Bounds(row_norm=1.0))
+    assert text == (2 if radius == 5 else 9)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpglm import Bounds, Budget, LinearRegression, LogisticRegression, Neighbours, Ridge, Stream
+from dpglm import Bounds, Budget, LinearRegression, LogisticRegression, Neighbours, Ridge, Stream, threads
 from dpglm.curator import Curator
-from dpglm.data import as_data, parts
+from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import Logistic, Squared
 from dpglm.mechanisms import Randomness
@@ -74,7 +74,7 @@ def test_layouts_threads_streams_and_blocks_give_the_same_bits(solver, monkeypat
         assert np.array_equal(fitted(table), expected)
     cut = [(X[k : k + 700], LABELS[k : k + 700]) for k in range(0, N, 700)]
     assert np.array_equal(fitted(Stream(lambda: iter(cut), N, P), None), expected)
-    monkeypatch.setattr(parts, "PROCESSORS", 1)
+    monkeypatch.setattr(threads, "PROCESSORS", 1)
     assert np.array_equal(fitted(X), expected)
     monkeypatch.setattr(metric_gradient, "_MOST_BYTES", 0)  # the matrix is multiplied in every pass
     assert np.array_equal(fitted(X), expected)

@@ -13,6 +13,8 @@ from .objective import largest_curvature
 
 _TOLERANCE = 1e-4
 _AIM = 0.3 * _TOLERANCE
+# A first guess is as near as the size of a composition tells.
+_NEAR = 1e-3
 # Sampling alone may meet a large delta without noise; the search then ends at this share of its first guess.
 _FLOOR = 1e-2
 # Objectives whose curvature would take more than this multiple of the noise of a Gaussian are refused.
@@ -36,8 +38,8 @@ def calibrate(event: Event, epsilon: float, delta: float) -> float:
     -------
     float
         A factor with ``compose(event.scaled(factor)).delta(epsilon) <= delta``, verified, while some factor
-        smaller by 1e-4 of itself (1e-12 for Gaussians alone) is priced above. Where sampling alone meets the
-        budget, without any noise, a small positive factor.
+        smaller by 1e-4 of itself (1e-12 for Gaussians alone) is priced above, verified or by the secant
+        through two prices. Where sampling alone meets the budget, without any noise, a small positive factor.
 
     Raises
     ------
@@ -161,6 +163,13 @@ def _first_guess(event: Event, target: float) -> float:
     def size(factor: float) -> float:
         return normal_form(event.scaled(factor)).size
 
+    # most sizes are in proportion to 1 / factor
+    high = 1.0
+    for _ in range(2):
+        ratio = size(high) / target
+        if abs(ratio - 1) < _NEAR:
+            return high
+        high *= min(max(ratio, 1e-9), 1e9)
     low, high = 1.0, 1.0
     while size(low) < target:
         low /= 2
@@ -178,7 +187,8 @@ def _search(event: Event, epsilon: float, delta: float, guess: float, ceiling: f
     """Bracket the least factor within the tolerance by secant steps on the equivalent Gaussian noise.
 
     The price of factor s is read as the log of mu(s) / mu*, where N(mu(s), 1) has the same delta at
-    epsilon: nearly a straight line of slope -1 in log s.
+    epsilon: nearly a straight line of slope -1 in log s. A factor that is enough is returned without a price
+    on the other side of the root where the last secant puts the root within the tolerance, with a margin.
     """
     target = math.log(gaussian_mu(epsilon, delta))
     low, high = 0.0, ceiling
@@ -194,19 +204,32 @@ def _search(event: Event, epsilon: float, delta: float, guess: float, ceiling: f
             return high
         if 0 < found < 1:
             points.append((math.log(factor), math.log(gaussian_mu(epsilon, found)) - target))
+            if found <= delta and _near(points):
+                return high
         halve = step % 4 == 3 or not 0 < found < 1
-        factor = max(_next(points, low, high, found <= delta, halve), _FLOOR * guess)
+        factor = max(_next(points, low, high, halve), _FLOOR * guess)
     raise ArithmeticError("calibration did not converge")
 
 
-def _next(points: list[tuple[float, float]], low: float, high: float, enough: bool, halve: bool) -> float:
-    """Return a secant step, aimed a little past the root so that it closes the bracket."""
+def _near(points: list[tuple[float, float]]) -> bool:
+    """Whether a secant that falls as prices do puts the root just below the last factor."""
+    slope = _slope(points)
+    return slope is not None and slope < -0.5 and points[-1][1] >= 0.8 * _TOLERANCE * slope
+
+
+def _slope(points: list[tuple[float, float]]) -> float | None:
+    """The slope of the secant through the last two points."""
+    if len(points) < 2 or points[-1][0] == points[-2][0]:
+        return None
+    return (points[-1][1] - points[-2][1]) / (points[-1][0] - points[-2][0])
+
+
+def _next(points: list[tuple[float, float]], low: float, high: float, halve: bool) -> float:
+    """Return a secant step, aimed a little above the root, or below it from a point that is just above."""
     if not halve and points:
         x, value = points[-1]
-        slope = -1.0
-        if len(points) > 1 and points[-2][0] != x:
-            slope = min(-0.1, (value - points[-2][1]) / (x - points[-2][0]))
-        aim = math.exp(x - value / slope + (-_AIM if enough else _AIM))
+        slope = min(-0.1, _slope(points) or -1.0)
+        aim = math.exp(x - value / slope + (-_AIM if -0.5 * _TOLERANCE < value <= 0 else _AIM))
         if low < aim < high:
             return aim
     if low == 0 or math.isinf(high):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class Profile:
     @property
     def reach(self) -> float:
         """A loss that is exceeded with negligible probability in either direction."""
-        height = np.maximum(self.forward(_SURVEY), self.backward(_SURVEY))
+        height = np.maximum(*self._surveyed)
         # interpolated, so that the grid moves smoothly with the noise
         fall = -np.log(np.maximum(height, 1e-25))
         return float(np.exp(np.interp(-math.log(1e-20), fall, np.log(_SURVEY))))
@@ -49,10 +50,15 @@ class Profile:
     @property
     def divergence(self) -> float:
         """Kullback-Leibler divergence of the pair, roughly: the integral of both halves of the curve."""
-        height = self.forward(_SURVEY) + np.exp(-_SURVEY) * self.backward(_SURVEY)
-        return float(np.trapezoid(height, _SURVEY))
+        forward, backward = self._surveyed
+        return float(np.trapezoid(forward + np.exp(-_SURVEY) * backward, _SURVEY))
 
-    @property
+    @cached_property
+    def _surveyed(self) -> tuple[Vector, Vector]:
+        forward = self.forward(_SURVEY)
+        return forward, forward if self.is_symmetric else self.backward(_SURVEY)
+
+    @cached_property
     def size(self) -> float:
         """The mu of a weak Gaussian with this total variation; it sets the grid, not the price."""
         return math.sqrt(2 * math.pi) * float(self.forward(np.zeros(1))[0])

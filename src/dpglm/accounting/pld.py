@@ -53,7 +53,9 @@ def discretise(profile: Profile, step: float, tail: float = TAIL) -> GridLaw:
     ratio = math.exp(step)
     gap = math.expm1(step)
     up = profile.forward(step * np.arange(_reach(profile.forward, step, tail) + 1.0))
-    down = profile.backward(step * np.arange(_reach(profile.backward, step, tail) + 1.0))
+    down = up
+    if not profile.is_symmetric:
+        down = profile.backward(step * np.arange(_reach(profile.backward, step, tail) + 1.0))
     centre = 1 + (up[1] + down[1] - (1 + ratio) * up[0]) / gap
     below = _second_differences(down, ratio) / gap * np.exp(-step * np.arange(1.0, len(down)))
     above = _second_differences(up, ratio) / gap
@@ -178,6 +180,14 @@ class _Part:
         variance = float(np.sum(terms * (self.x - mean) ** 2)) / total
         return top + math.log(total), mean, variance
 
+    def cumulants(self, thetas: Vector) -> Vector:
+        """Return log E e^{theta X} of one draw for each theta."""
+        log_terms = self.log_mass + thetas[:, None] * self.x
+        top = log_terms.max(axis=1)
+        terms = np.exp(np.maximum(log_terms - top[:, None], _SMALLEST_EXPONENT))
+        cumulants: Vector = top + np.log(terms.sum(axis=1))
+        return cumulants
+
     def tilted(self, theta: float) -> tuple[Vector, int]:
         """Return the tilted masses and the grid index nearest to their mean."""
         cumulant, mean, _ = self.moments(theta)
@@ -186,7 +196,12 @@ class _Part:
 
 
 def _cumulant(parts: Sequence[_Part], theta: float) -> float:
-    return sum(part.count * part.moments(theta)[0] for part in parts)
+    return float(_cumulants(parts, np.array([theta]))[0])
+
+
+def _cumulants(parts: Sequence[_Part], thetas: Vector) -> Vector:
+    total: Vector = sum((part.count * part.cumulants(thetas) for part in parts), np.zeros(len(thetas)))
+    return total
 
 
 def _saddle(parts: Sequence[_Part], epsilon: float) -> tuple[float, float, float]:
@@ -228,15 +243,14 @@ def _window(parts: Sequence[_Part], theta: float) -> tuple[float, float, float]:
     step = parts[0].law.step
     low = step * sum(part.count * part.law.low for part in parts)
     high = largest = step * sum(part.count * part.law.high for part in parts)
-    peak = _cumulant(parts, theta)
-    deviation = math.sqrt(sum(part.count * part.moments(theta)[2] for part in parts)) + step
-    rise = []
-    moves = {widths / deviation for widths in (0.5, 1.0, 2.0, 4.0, 9.0)}
-    for move in moves | {share for share in (1.0, 3.0, 10.0, 30.0) if share < min(moves)}:
-        rise.append((theta + move, _cumulant(parts, theta + move)))
-        high = min(high, (rise[-1][1] - peak + _LEFT_OUT) / move)
-        low = max(low, (peak - _cumulant(parts, theta - move) - _LEFT_OUT) / move)
-    beyond = -math.inf if high == largest else min(k - t * high for t, k in rise)
+    here = [part.moments(theta) for part in parts]
+    peak, bend = (sum(p.count * m[k] for p, m in zip(parts, here, strict=True)) for k in (0, 2))
+    moves = np.array([0.5, 1.0, 2.0, 4.0, 9.0]) / (math.sqrt(bend) + step)
+    moves = np.append(moves, [share for share in (1.0, 3.0, 10.0, 30.0) if share < moves[0]])
+    above, below = _cumulants(parts, theta + moves), _cumulants(parts, theta - moves)
+    high = min(high, float(np.min((above - peak + _LEFT_OUT) / moves)))
+    low = max(low, float(np.max((peak - below - _LEFT_OUT) / moves)))
+    beyond = -math.inf if high == largest else float(np.min(above - (theta + moves) * high))
     return min(low, high - step), high, beyond
 
 

@@ -132,11 +132,11 @@ class TranscriptTarget:
     @cached_property
     def _records(self) -> tuple[Summed, Summed]:
         """The first table and the second."""
-        nothing = (np.full(self.plan.n_features, np.nan), 0.0)
+        nothing = (np.full(self.plan.n_features, np.nan), np.zeros(self.case.bystanders[1].shape[1:]))
         replaced = self.plan.neighbours is Neighbours.REPLACE_ONE
         X, y = self.case.bystanders
         first, second = (
-            self.holding(np.vstack([row, X]), np.append(target, y), self.case.problem)
+            self.holding(np.vstack([row, X]), np.concatenate([[target], y]), self.case.problem)
             for row, target in (self.case.first, self.case.second if replaced else nothing)
         )
         return first, second

@@ -91,7 +91,7 @@ class _Seeing:
     def _see(self, exact: object, sensitivity: object, mechanism: Mechanism) -> None:
         self.answers.append(Answer(copy.copy(exact), sensitivity, mechanism, Everyone()))
 
-    def _parts(self, answer: BatchAnswer[State], sampling: Sampling) -> Vector | None:
+    def _parts(self, answer: BatchAnswer[State], sampling: Sampling, entries: int) -> Vector | None:
         """What each record adds alone to an answer on a secret batch; None if too many records add to it.
 
         Which records of a stream add nothing is not known without reading it: all of them count.
@@ -104,7 +104,7 @@ class _Seeing:
             return None
         alone = (records.batch(_Alone(int(place))) for place in adding)
         parts = [np.asarray(answer(batch)[0], dtype=np.float64) for batch in alone]
-        return np.array(parts).reshape(len(parts), records.n_features + bool(records.constant))
+        return np.array(parts).reshape(len(parts), entries)
 
 
 class Recording(_Seeing):
@@ -129,7 +129,7 @@ class Recording(_Seeing):
     ) -> Any:  # fmt: skip
         # The answer of all records: which of them were drawn is nobody's to know.
         everyone, _ = answer(None)
-        parts = self._parts(answer, sampling)
+        parts = self._parts(answer, sampling, everyone.size)
         self.answers.append(Answer(everyone, sensitivity, mechanism, sampling, parts))
         return self._written(self._given.sampled(answer, keep, sensitivity, mechanism, sampling))
 
@@ -159,7 +159,7 @@ class Replaying(_Seeing):
         # Whose state a secret batch changed is nobody's to know: here it changes nobody's.
         if not isinstance(sampling, Poisson):
             keep(None, changes)
-        parts = self._parts(answer, sampling)
+        parts = self._parts(answer, sampling, exact.size)
         self.answers.append(Answer(exact, sensitivity, mechanism, sampling, parts))
         return self._again()
 

@@ -100,7 +100,8 @@ def model_of(path: Path) -> PrivatePipeline:
 
 def columns_of(schema: Schema, target: bool) -> list[str]:
     """Columns of JSON lines that are read."""
-    return [name for name in schema.used if target or name != schema.target]
+    left_out = [] if target else [schema.target, schema.beside.weight]
+    return [name for name in schema.used if name not in left_out]
 
 
 def require_folder(path: Path, what: str) -> None:

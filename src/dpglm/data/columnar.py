@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..entries import numbers
+from .beside import Several
 from .stream import Source, guarded, rows_a_block
 
 _SINGLE = re.compile(r"float(16|32)?|halffloat", re.IGNORECASE)
@@ -52,11 +53,14 @@ class Columnar(Source):
     types : mapping
         The declared type of each column by its name, in the order of the table.
     target : str, optional
+    others : tuple of str or None
+        Columns of weights, offsets and exposures, in this order; None for what there is not.
     """
 
     n_samples: int
     types: Mapping[str, object]
     target: str | None = None
+    others: tuple[str | None, ...] = ()
 
     @abstractmethod
     def batches(self, names: list[str], rows: int) -> Iterable[Any]:
@@ -64,11 +68,19 @@ class Columnar(Source):
 
     @property
     def feature_names(self) -> Sequence[str]:  # type: ignore[override]
-        return [name for name in self.types if name != self.target]
+        return [name for name in self.types if name != self.target and name not in self.others]
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
         return len(self.feature_names)
+
+    def beside(self, names: Sequence[str | None]) -> Self:
+        for name in names:
+            if name is not None and (name not in self.types or _NESTED.match(str(self.types[name]))):
+                raise ValueError(
+                    f"{name!r} must be a column of numbers of X, whose columns are {list(self.types)}"
+                )
+        return replace(self, others=tuple(names))
 
     def aimed(self, target: str) -> Self:
         if target not in self.types:
@@ -81,14 +93,18 @@ class Columnar(Source):
         return replace(self, target=target)
 
     def blocks(self) -> Iterator[tuple[object, object]]:
-        features, aim = list(self.feature_names), [] if self.target is None else [self.target]
+        features, named = list(self.feature_names), (self.target, *self.others)
+        aim = [name for name in named if name is not None]
         single = all(_SINGLE.fullmatch(str(self.types[name])) for name in features)
         precision: type[np.floating] = np.float32 if single else np.float64
         rows = rows_a_block(len(features) * np.dtype(precision).itemsize)
         for pieces in _regrouped(guarded(lambda: self.batches(features + aim, rows)), rows):
             columns = [piece.columns for piece in pieces]
             pieces.clear()  # what is kept here would be in memory while the next batch is read
-            yield _block(columns, len(features), bool(aim), precision)
+            rows_of_block, found = _block(columns, len(features), len(aim), precision)
+            parts = iter(found)
+            several = Several(*(None if name is None else next(parts) for name in named))
+            yield rows_of_block, several if self.others else several.target
 
 
 def typed(names: Iterable[str], types: Iterable[object]) -> dict[str, object]:
@@ -116,12 +132,12 @@ def _regrouped(batches: Iterable[Any], rows: int) -> Iterator[list[Any]]:
 
 
 def _block(
-    columns: list[list[Any]], p: int, aim: bool, precision: type[np.floating]
-) -> tuple[NDArray[np.floating], object]:
-    """Rows and targets of the columns of some batches, which are let go."""
-    block = (
+    columns: list[list[Any]], p: int, more: int, precision: type[np.floating]
+) -> tuple[NDArray[np.floating], list[object]]:
+    """Rows, targets and what stands beside them, of the columns of some batches, which are let go."""
+    block: tuple[NDArray[np.floating], list[object]] = (
         _table([piece[:p] for piece in columns], p, precision),
-        _target([piece[-1] for piece in columns]) if aim else None,
+        [_target([piece[p + k] for piece in columns]) for k in range(more)],
     )
     columns.clear()
     return block

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..kernels.arguments import Compressed
-from .parts import PROCESSORS, in_ranges
+from ..threads import PROCESSORS, in_ranges
 
 ScipyTable: TypeAlias = sp.csr_array | sp.csc_array | sp.csr_matrix | sp.csc_matrix
 

@@ -9,13 +9,15 @@ import numpy as np
 
 from ..arrays import Vector
 from ..errors import SourceChanged
+from ..threads import even
 from .dense import Dense
-from .parts import even, in_sum, parts_of
+from .parts import in_sum, parts_of
 from .piece import Steps, Stored
 from .sparse import Sparse
 from .stream import CHANGED
 
 _WORD = (1 << 64) - 1
+_MIXER = np.uint64(0x9E3779B97F4A7C15)
 _ROWS_OF_LANES = 512
 
 
@@ -61,11 +63,11 @@ class Fingerprint:
         return f"{type(self).__name__}()"
 
     def of(self, table: Stored, y: Vector) -> Mark:
-        """The fingerprint of the rows of a table with their targets."""
+        """The fingerprint of the rows of a table with their targets, or with several numbers each."""
         from ..kernels import fingerprint  # compiled code is loaded by those who use it
 
         n, p = table.shape
-        y = np.ascontiguousarray(y, dtype=np.float64)
+        y = np.ascontiguousarray(_in_one_column(y), dtype=np.float64)
         if isinstance(table, Sparse):
             lines = table.by_rows.unsigned
 
@@ -88,6 +90,17 @@ class Fingerprint:
             raise TypeError(f"{type(table).__name__} is not a table in memory")
         sums = in_sum(add, even(n, parts_of(table.entries)), (2,)).view(np.uint64)
         return Mark(n, int(sums[0]), int(sums[1]))
+
+
+def _in_one_column(y: Vector) -> Vector:
+    """Targets; mixed with the binary digits of what stands beside them, if there are more columns."""
+    if y.ndim == 1:
+        return y
+    mixed = np.zeros(len(y), dtype=np.uint64)
+    for column in np.ascontiguousarray(y.T, dtype=np.float64):
+        mixed = (mixed ^ column.view(np.uint64)) * _MIXER
+        mixed ^= mixed >> np.uint64(29)
+    return mixed.view(np.float64)
 
 
 class Watch:

@@ -14,7 +14,7 @@ from .stream import CHANGED, Source, count_of
 
 
 @dataclass(frozen=True, eq=False)
-class _Around(Source):
+class Around(Source):
     """A source that reads another one, of the same size and with the same names."""
 
     source: Source
@@ -41,7 +41,7 @@ class _Around(Source):
 
 
 @dataclass(frozen=True, eq=False)
-class Mapped(_Around):
+class Mapped(Around):
     """A table whose rows go through a function, block by block and each row by itself.
 
     What expects an array gets one: NumPy's conversion computes all rows.
@@ -76,7 +76,7 @@ class Mapped(_Around):
 
 
 @dataclass(frozen=True, eq=False)
-class Paired(_Around):
+class Paired(Around):
     """A table together with targets that are held in memory."""
 
     targets: Vector

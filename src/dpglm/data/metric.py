@@ -50,13 +50,17 @@ class RowSizes(CrossProducts):
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
         counts, rounding = rows.scale > 0, ROUNDING * self.grid
-        with np.errstate(all="ignore"):  # an absurd range has an infinite scale, and 0 times it is NaN
+        with np.errstate(all="ignore"):
             shares = np.minimum(np.nan_to_num(self._squares(rows) / self.radius**2), 1.0)
-            targets = self.target_scale * (rows.y - self.target_middle)
-        targets = np.clip(np.nan_to_num(targets), -1.0, 1.0)
-        for k, values in enumerate((2.0 * shares - 1.0, targets)):
+        for k, values in enumerate((2.0 * shares - 1.0, *self.targets(rows))):
             rounded = (np.where(counts, values, 0.0) + rounding) - rounding
             out[k] += np.int64(rounded.sum() / self.grid)
+
+    def targets(self, rows: Records) -> list[Vector]:
+        """Numbers in [-1, 1] for the target of each record."""
+        with np.errstate(all="ignore"):  # an absurd range has an infinite scale, and 0 times it is NaN
+            targets = self.target_scale * (rows.y - self.target_middle)
+        return [np.clip(np.nan_to_num(targets), -1.0, 1.0)]
 
     def _squares(self, rows: Records) -> Vector:
         if self.coordinates is None:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ..arrays import ROUNDING, Total, Vector, finer_grid, grid_of_terms
 from ..kernels.arguments import Form, RowFacts
-from .parts import even, in_parts, in_sum, parts_of
+from ..threads import even, in_parts
+from .parts import in_sum, parts_of
 
 LEAST_NORM = 1e-150
 """What shorter rows count as. Their squares underflow; a norm too large only clips them more."""

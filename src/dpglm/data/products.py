@@ -86,6 +86,11 @@ class OuterRows(CrossProducts):
 
     norm: float
 
+    @property
+    def top(self) -> float:
+        """The largest offset, if rows are multiplied by exp(offset - top); infinite if they are not."""
+        return math.inf
+
     @abstractmethod
     def last(self, rows: Records) -> Vector:
         """The last number of each record; any number for a null record."""
@@ -106,7 +111,10 @@ class OuterRows(CrossProducts):
 
         last = np.where(rows.scale > 0, self.last(rows), 0.0)
         factors = np.empty((rows.n_records, self.coordinates.dimension + 1))
-        moment_rows(coordinates_of(rows, self.coordinates), last, self.norm, ROUNDING * self.grid, factors)
+        moment_rows(
+            coordinates_of(rows, self.coordinates), last, rows.beside, self.top, self.norm,
+            ROUNDING * self.grid, factors,
+        )  # fmt: skip
         out += _upper(factors, self.grid)
 
 
@@ -116,6 +124,11 @@ class MomentRows(OuterRows):
 
     target_middle: float
     target_scale: float
+    largest_offset: float = math.inf
+
+    @property
+    def top(self) -> float:
+        return self.largest_offset
 
     def last(self, rows: Records) -> Vector:
         return self.target_scale * (rows.y - self.target_middle)
@@ -172,10 +185,10 @@ class JointRows(CrossProducts):
         products = coordinates_of(rows, self.coordinates) @ np.column_stack([self.transform, self.w])
         v, q, sums = np.empty((len(products), d)), np.empty((len(products), d)), np.empty(d)
         soft = Soft(
-            self.leverage, self.loss.lipschitz(), 2.0 * math.sqrt(self.loss.joint_constant()),
+            self.leverage, self.loss.slope_unit(), 2.0 * math.sqrt(self.loss.joint_constant()),
             ROUNDING * bent, ROUNDING * pulled,
         )  # fmt: skip
-        joint_rows(products, rows.y, Form.of(self.loss), soft, v, q, sums)
+        joint_rows(products, rows.y, rows.beside, Form.of(self.loss), soft, v, q, sums)
         size = triangle(d)
         out[:size] += _upper(v, bent)
         out[size : 2 * size] += _upper(q, pulled)
@@ -206,7 +219,9 @@ class LossValues(CrossProducts):
 
         values = np.empty(rows.n_records)
         z = coordinates_of(rows, self.coordinates) @ self.w
-        loss_values(z, rows.y, rows.scale, Form.of(self.loss), self.most, ROUNDING * self.grid, values)
+        loss_values(
+            z, rows.y, rows.scale, rows.beside, Form.of(self.loss), self.most, ROUNDING * self.grid, values
+        )
         out += (values.sum() / self.grid).astype(np.int64)
 
 

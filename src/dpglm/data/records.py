@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import ROUNDING, Vector, finer_grid, one_blas_thread
-from ..kernels.arguments import BothWays, DualSteps, Form, RowFacts
+from ..kernels.arguments import Beside, BothWays, DualSteps, Form, RowFacts
 from ..losses import Loss
 from ..tables import ClippedSums, Column, Columns, Index, Products, Rows, RowsAndColumns, Weighed, refusal
-from .parts import even, in_ranges, in_sum, parts_of
+from ..threads import even, in_ranges
+from .parts import in_sum, parts_of
 from .piece import Piece, Steps, Stored
 from .products import CrossProducts, rows_a_chunk
 from .summed import Coins, Grid, Summed
@@ -41,6 +42,9 @@ class Records(Summed):
     ``radius`` is the declared bound on the norm of a row, the constant feature included. ``table_size`` is
     the public number of records of the whole table, where these are some of its records: it decides on the
     grid of sums.
+
+    ``beside`` holds the share of each record, a factor from 0 to 1 of what it adds after clipping, and the
+    offset that is added to its margin; None if no record has a weight or an offset.
     """
 
     block: Products
@@ -50,6 +54,7 @@ class Records(Summed):
     constant: float
     radius: float = math.inf
     table_size: int = 0
+    beside: Beside | None = None
 
     def __post_init__(self) -> None:
         if not self.table_size:
@@ -77,7 +82,11 @@ class Records(Summed):
 
     def margins(self, w: Vector) -> Vector:
         """Prediction of each record at w, before the link: an affine map."""
-        return self.dot(w)
+        return self.dot(w) if self.beside is None else self.dot(w) + self.beside.offset
+
+    def shared(self, values: Vector) -> Vector:
+        """Numbers of the records, each times the share of its record."""
+        return values if self.beside is None else values * self.beside.share
 
     def slopes(self, loss: Loss, z: Vector, rows: Index | None = None) -> Vector:
         """Slope at margin z of all records, or of ``rows``: at most 1e150, and 0 for a null record."""
@@ -95,12 +104,15 @@ class Records(Summed):
         return finite(loss.dual_step(alpha, z, self.y, weight))
 
     def clipped(self, slopes: Vector, clip: float) -> Vector:
-        """Slopes cut so that slope times row, the constant feature included, has norm at most ``clip``."""
+        """Slopes cut so that slope times row, the constant feature included, has norm at most ``clip``.
+
+        They are multiplied by the share of each record then: it adds at most its share of the clip.
+        """
         if not math.isfinite(clip):
-            return slopes
+            return self.shared(slopes)
         with np.errstate(divide="ignore"):
             most = clip / self.row_norms
-        return np.clip(slopes, -most, most)
+        return self.shared(np.clip(slopes, -most, most))
 
     def dot(self, w: Vector) -> Vector:
         """Each row times w: a linear map. For predictions see ``margins``."""
@@ -143,7 +155,9 @@ class Records(Summed):
 
         def gradient(start: int, stop: int, out: Steps) -> None:
             here = slice(start, stop)
-            facts = RowFacts(self.scale[here], self.row_norms[here], self.y[here], self.constant)
+            facts = RowFacts(
+                self.scale[here], self.row_norms[here], self.y[here], self.constant, taken(self.beside, here)
+            )
             place = piece.index, piece.first + start
             if isinstance(term, PreciseGradient):
                 piece.table.add_precise_gradient(*place, facts, form, w, clip, rounding, out)
@@ -175,7 +189,9 @@ class Records(Summed):
 
     def in_table(self, block: Stored, scale: Vector, norms: Vector) -> Records:
         """The same records with other rows, and without a constant feature."""
-        return Records(block, scale, norms, self.y, 0.0, table_size=self.table_size)
+        return Records(
+            block, scale, norms, self.y, 0.0, table_size=self.table_size, beside=self.beside
+        )  # fmt: skip
 
     def with_constant(self, constant: float) -> Records:
         """The same records with another constant feature; what was computed for one is kept."""
@@ -218,7 +234,7 @@ class Records(Summed):
         here = slice(start, stop)
         return Records(
             self._piece.part(start, stop), self.scale[here], self.norms[here], self.y[here], self.constant,
-            self.radius, self.table_size,
+            self.radius, self.table_size, taken(self.beside, here),
         )  # fmt: skip
 
     def _chunks(self) -> list[int]:
@@ -271,8 +287,8 @@ class Records(Summed):
 
     def rows(self, batch: NDArray[np.intp]) -> Records:
         """Some of the records, read in place."""
-        taken = {name: getattr(self, name)[batch] for name in ("scale", "norms", "y")}
-        return replace(self, block=self._by_rows.rows(batch), **taken)
+        facts = {name: getattr(self, name)[batch] for name in ("scale", "norms", "y")}
+        return replace(self, block=self._by_rows.rows(batch), beside=taken(self.beside, batch), **facts)
 
     def ascend(self, *steps: *DualSteps) -> int:
         """Dual steps of some records, one after the other; how many moved (see ``kernels.dual``)."""
@@ -346,6 +362,11 @@ class Records(Summed):
         if isinstance(self.block, RowsAndColumns):
             return self.block
         raise refusal(self.block, (RowsAndColumns,), "a query")
+
+
+def taken(beside: Beside | None, rows: slice | NDArray[np.intp]) -> Beside | None:
+    """What stands beside some of the records."""
+    return None if beside is None else Beside(beside.share[rows], beside.offset[rows])
 
 
 def _slopes(loss: Loss, z: Vector, y: Vector) -> Vector:

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import Vector
 from ..bounds import Bounds
+from ..kernels.arguments import Beside
 from .conversion import ScipyTable
 from .dense import Dense
 from .piece import Stored
@@ -44,8 +46,8 @@ def as_data(
     Parameters
     ----------
     X : array, memory map, scipy sparse table, or what `as_block` returns
-    y : array of shape (n_records,)
-        Targets; NaN marks a record without one.
+    y : array of shape (n_records,) or (n_records, 3)
+        Targets; NaN marks a record without one. With three columns: targets, weights and offsets.
     bounds : Bounds
     constant : float
         Value of the constant feature that carries the intercept; 0 for none.
@@ -54,8 +56,11 @@ def as_data(
     """
     block = as_block(X)
     with np.errstate(over="ignore"):
-        target = np.array(y, dtype=np.float64)
+        values = np.array(y, dtype=np.float64)
+    target = values if values.ndim == 1 else values[:, 0].copy()
     dropped = ~((block.row_norms < LARGEST_NORM) & (np.abs(target) < LARGEST_NORM))
+    if values.ndim > 1:
+        dropped |= ~(np.abs(values[:, 1:]) < LARGEST_NORM).all(axis=1)
     if dropped.any():
         block = block.without(dropped)
         target[dropped] = 0.0
@@ -68,4 +73,12 @@ def as_data(
     scale = bounds.shrink(block.row_norms)
     scale[dropped] = 0.0
     radius = math.hypot(bounds.radius(block.shape[1]), constant)
-    return Records(block, scale, scale * block.row_norms, target, constant, radius, table_size)
+    beside = None if values.ndim == 1 else _beside(values, dropped, bounds)
+    return Records(block, scale, scale * block.row_norms, target, constant, radius, table_size, beside)
+
+
+def _beside(values: Vector, dropped: NDArray[np.bool_], bounds: Bounds) -> Beside:
+    """Weights as shares of the largest allowed weight, and offsets, both inside the bounds."""
+    weights, offsets = (np.where(dropped, 0.0, values[:, k]) for k in (1, 2))
+    share = np.clip(weights, 0.0, bounds.largest_weight) / bounds.weight_unit
+    return Beside(share, np.clip(offsets, *bounds.offset_range))

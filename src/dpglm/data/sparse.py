@@ -13,8 +13,9 @@ from ..arrays import Vector
 from ..bounds import rounded_inward
 from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps, Form, RowFacts
 from ..tables import Weighed
+from ..threads import in_ranges
 from .conversion import ScipyTable, converted, unsigned
-from .parts import ENTRIES_A_COLUMN, WIDE, in_ranges, parts_of
+from .parts import ENTRIES_A_COLUMN, WIDE, parts_of
 from .piece import Index, Steps, Stored, taken
 from .sums import KeptSums, weighed
 

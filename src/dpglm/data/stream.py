@@ -48,12 +48,27 @@ class Source(ABC):
     def blocks(self) -> Iterator[tuple[object, object]]:
         """The rows and the targets of each block in their order; None where there are no targets."""
 
+    @property
+    def gives_offsets(self) -> bool:
+        """Whether blocks give offsets of their rows for predictions, too."""
+        return False
+
     def aimed(self, target: str) -> Source:
         """The same table with the column ``target`` as its targets, the other columns as its features."""
         if target == self.target:
             return self
         raise ValueError(
             f"y is the name of a column, a {type(self).__name__} has none by that name: give y as an array"
+        )
+
+    def beside(self, names: Sequence[str | None]) -> Source:
+        """The same table with columns as weights, offsets and exposures, the other columns as its features.
+
+        Names are in the order of `dpglm.data.beside.Several`; None for what is no column.
+        """
+        raise ValueError(
+            f"{next(filter(None, names))!r} is the name of a column, a {type(self).__name__} has none by "
+            "that name: give an array"
         )
 
     @property

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..bounds import Bounds
+from ..threads import beside_a_reader
 from .ahead import ahead
 from .fingerprint import Mark, Watch
-from .parts import beside_a_reader
 from .records import Records
 from .source import as_block, as_data
 from .stream import Source

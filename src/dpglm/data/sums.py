@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from ..arrays import ROUNDING, Vector, cache_lines
 from ..kernels.arguments import Cut
 from ..tables import Index, Weighed
-from .parts import even, in_parts, in_sum, parts_of
+from ..threads import even, in_parts
+from .parts import in_sum, parts_of
 
 if TYPE_CHECKING:
     from .dense import Dense

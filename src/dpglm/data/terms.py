@@ -121,7 +121,7 @@ class InterceptGradient(Term):
         if not rows.constant:
             return np.zeros(rows.n_records)
         most = self.clip / rows.constant
-        return np.clip(rows.slopes(self.loss, rows.margins(self.w)), -most, most)
+        return rows.shared(np.clip(rows.slopes(self.loss, rows.margins(self.w)), -most, most))
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,7 @@ class Bent(Term):
         with np.errstate(divide="ignore"):
             unclipped = np.abs(rows.slopes(self.loss, z)) < self.clip / rows.row_norms
         curvature: Vector = self.loss.curvature(z, rows.y) * unclipped
-        return curvature * rows.dot(self.v)
+        return rows.shared(curvature) * rows.dot(self.v)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,12 +192,15 @@ class Scattered(Term):
     limit: ClassVar[float] = math.inf
 
     def factors(self, rows: Records) -> Vector:
-        return np.square(rows.slopes(self.loss, rows.margins(self.w))) * rows.dot(self.v)
+        return np.square(rows.shared(rows.slopes(self.loss, rows.margins(self.w)))) * rows.dot(self.v)
 
 
 @dataclass(frozen=True, eq=False)
 class CutGradient(Term):
-    """The derivatives along all coordinates at w, each cut to its own limit, which must be finite."""
+    """The derivatives along all coordinates at w, each cut to its own limit, which must be finite.
+
+    A derivative is multiplied by the share of its record before it is cut.
+    """
 
     loss: Loss
     w: Vector
@@ -212,7 +215,7 @@ class CutGradient(Term):
         return self.clips
 
     def factors(self, rows: Records) -> Vector:
-        return rows.slopes(self.loss, rows.margins(self.w))
+        return rows.shared(rows.slopes(self.loss, rows.margins(self.w)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,14 @@ import math
 import warnings
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
 from numbers import Integral, Real
-from typing import ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -24,6 +25,7 @@ from ..arrays import Vector
 from ..bounds import Bounds
 from ..curator import Curator
 from ..data import as_block, as_data
+from ..data.beside import Joined, Several
 from ..data.census import RawRecords
 from ..data.cluster import DaskTable, in_memory, is_dask, named_apart, records_of
 from ..data.mapped import Paired
@@ -41,11 +43,13 @@ from ..schema.learning import Scaled
 from ..schema.raw import Unlearnt
 from ..solvers import AnySolver, Result, Task
 from ..solvers.base import positive_count
+from .beside import CodesBeside, declared, numbers_beside
 from .charged import Charged
-from .columns import column_apart
+from .columns import column_apart, columns_apart
+from .constraints import constrained
 from .docs import estimator
 from .inference import Inference, uncertainty_of
-from .inputs import Labels, Table, numeric_table
+from .inputs import Labels, Table, numeric_table, numeric_target
 from .learning import Learner
 from .streams import (
     BlockReader,
@@ -53,6 +57,7 @@ from .streams import (
     codes_in_block,
     filled,
     given_targets,
+    held_beside,
     nameless,
     remember_columns,
     source_like,
@@ -61,6 +66,7 @@ from .streams import (
 from .watched import watched
 
 Targets = TypeVar("Targets", bound=Labels)
+_ALONE = Several()
 
 
 @estimator
@@ -74,6 +80,10 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
     bounds: Bounds | None = None
     neighbours: str = "replace-one"
     fit_intercept: bool = True
+    positive: bool = False
+    lower: ArrayLike | None = None
+    upper: ArrayLike | None = None
+    monotone: Mapping[Any, Any] | None = None
     random_state: int | np.random.RandomState | np.random.Generator | None = None
     verbose: int = 0
     ledger: str | None = None
@@ -82,7 +92,10 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
     """What learns facts of a schema before the fit; a pipeline sets it."""
 
     @abstractmethod
-    def fit(self, X: object, y: object = None) -> Self:
+    def fit(
+        self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
+        exposure: object = None,
+    ) -> Self:  # fmt: skip
         """Fit to private records.
 
         Parameters
@@ -93,6 +106,13 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         y : array of shape (n_samples,) or str
             Targets, or the name of the column of X that holds them. Not needed for a `dpglm.Stream` whose
             blocks are pairs of rows and targets.
+        sample_weight : array of shape (n_samples,) or str, optional
+            Weight of each record, or the name of a column of X; cut to [0, weight] of the bounds. The
+            objective is sum of weight * loss over n_samples, plus the penalty.
+        offset : array of shape (n_samples,) or str, optional
+            A number that is added to the linear predictor of each record; cut to the range of the bounds.
+        exposure : array of shape (n_samples,) or str, optional
+            For models with a log link: its logarithm is added to the offset.
         """
 
     @abstractmethod
@@ -104,15 +124,45 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
     def _bounds(self) -> Bounds:
         if self.bounds is not None and not isinstance(self.bounds, Bounds):
             raise strict.wrong("bounds", self.bounds, "a dpglm.Bounds or None")
-        return self.bounds or Bounds(row_norm=1.0 if self._is_private() else math.inf)
+        bounds = self.bounds or Bounds(row_norm=1.0 if self._is_private() else math.inf)
+        given: Several = getattr(self, "_beside_given", _ALONE)
+        return replace(bounds, weight=given.weight, offset=given.offset) if given.has_more else bounds
 
     def _is_private(self) -> bool:
         """Whether noise will be added."""
         return Budget.for_records(self.epsilon, self.delta, 1).private
 
-    def _problem(self, n_samples: int) -> Problem:
+    def _problem(self, n_samples: int, n_features: int) -> Problem:
         fit_intercept = strict.flag("fit_intercept", self.fit_intercept)
-        return Problem(self._loss(), self._penalty(n_samples), self._bounds(), fit_intercept)
+        loss, penalty, bounds = self._loss(), self._penalty(n_samples), self._bounds()
+        penalty = constrained(
+            penalty, self.positive, self.lower, self.upper, self.monotone, n_features,
+            getattr(self, "feature_names_in_", None),
+        )  # fmt: skip
+        if bounds.weight_unit != 1:
+            penalty = penalty.scaled(1 / bounds.weight_unit)
+        if bounds.offset is None or loss.kind != "regression":
+            return Problem(loss, penalty, bounds, fit_intercept)
+        # The loss depends on margin minus target: an offset is taken off the target.
+        (bottom, top), target = bounds.offset_range, bounds.target
+        if target is not None:
+            target = target[0] - top, target[1] - bottom
+        return Problem(
+            loss, penalty, replace(bounds, target=target, offset=None), fit_intercept, bounds.target
+        )
+
+    def _declare(self, beside: Several, log_link: bool) -> None:
+        """Note the bounds of weights and offsets that are given, where none are declared."""
+        self._beside_given = _ALONE
+        if beside.exposure is not None and not log_link:
+            raise ValueError(
+                f"{type(self).__name__} has no log link, so an exposure means nothing to it: give an offset"
+            )
+        bounds = self._bounds()
+        found = declared(bounds, beside, self._is_private())
+        if found != bounds:
+            self._beside_given = Several(weight=found.weight, offset=found.offset)
+        self._beside_columns = Several(*(part if isinstance(part, str) else None for part in beside))
 
     def _plan(self, n_samples: int, n_features: int, fits: int, resident: bool) -> Plan:
         strict.flag("resident", resident)
@@ -127,41 +177,51 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         budget = Budget.for_records(self.epsilon, self.delta, n_samples)
         learner = self._learner
         neighbours = Neighbours.from_name(self.neighbours)
-        problem = self._problem(n_samples)
+        problem = self._problem(n_samples, n_features)
         if budget.private and not math.isfinite(problem.radius(n_features)):
             raise ValueError("bounds must limit the norm of a row unless epsilon is infinite")
+        if budget.private and problem.bounds.weight == math.inf:
+            raise ValueError("bounds must limit the weight of a record unless epsilon is infinite")
         problem.start(n_features)  # refuses a penalty that is for another number of features
         left = budget if learner is None else learner.left(budget)
         task = Task(problem, n_samples, n_features, left, neighbours, fits, resident)
         solver = solvers.get(self.solver, task)
+        solvers.require_suited(solver, problem)
         plan = solver.plan_for(task)
         return problem, solver, plan if learner is None else learner.joined(plan, budget)
 
     def _read(
-        self, X: object, y: object, targets_of: Callable[[object], Targets]
-    ) -> tuple[Table | Source | Unlearnt, Targets | None]:
-        """X as a table of floats or a source, and as many targets; None if a source gives them itself."""
+        self, X: object, y: object, targets_of: Callable[[object], Targets], beside: Several
+    ) -> tuple[Table | Source | Unlearnt, Targets | None, Several]:
+        """X as a table of floats or a source, as many targets, and what stands beside them.
+
+        These are None if a source gives them itself.
+        """
         if isinstance(X, Unlearnt):
             self.n_features_in_ = X.shape[1]
-            return X, None
+            return X, None, _ALONE
         if is_dask(X):
-            table_of_blocks = DaskTable(X, y)
+            table_of_blocks = DaskTable(X, y, beside)
             remember_columns(self, table_of_blocks)
-            return table_of_blocks, None
-        source = source_of(X, y if isinstance(y, str) else None)
+            return table_of_blocks, None, _ALONE
+        source = source_of(X, y if isinstance(y, str) else None, beside)
         if y is None and not (source is not None and source.has_targets):
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
         if source is not None:
-            beside = given_targets(source, y, targets_of)
+            found, held = given_targets(source, y, targets_of), held_beside(source, beside)
             remember_columns(self, source)
-            return source, beside
-        rows, y = column_apart(X, y)
+            return source, found, held
+        rows, several = columns_apart(X, beside._replace(target=y))
         table = numeric_table(self, rows, reset=True, missing=True)
-        targets = targets_of(y)
-        check_consistent_length(table, targets)
-        return table, targets
+        targets = targets_of(several.target)
+        numbers = {
+            name: numeric_target(part, name) for name, part in several._asdict().items()
+            if part is not None and name != "target"
+        }  # fmt: skip
+        check_consistent_length(table, targets, *numbers.values())
+        return table, targets, Several(**numbers)
 
     def _curator(self, records: Summed, neighbours: Neighbours, randomness: Randomness) -> Curator:
         """The object that holds the records; an audit replaces it by one that records all releases."""
@@ -173,10 +233,12 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         codes: Vector | Codes,
         targets: Sequence[Callable[[Vector], Vector]],
         public: dict[str, str],
+        held: Several,
     ) -> list[Result]:
         """Plan, run and check one fit for each target; a target maps codes to the loss's y.
 
-        The codes of a source that gives targets are a function of the targets of a block.
+        The codes of a source that gives targets are a function of the targets of a block. ``held`` are
+        weights, offsets and exposures that the source does not give itself.
         """
         n, p = X.shape
         resident = X.resident if isinstance(X, Unlearnt) else not isinstance(X, Source) or X.is_stored
@@ -198,10 +260,13 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             able = table.example if isinstance(table, Unlearnt) else table
             solvers.require_able(solver, plan, problem, able)
             paid = self._reserved(plan, randomness.secure, lambda it: it._plan(n, p, len(targets), resident))
+            declared_bounds = self._bounds()
+            is_beside = (declared_bounds.weight, declared_bounds.offset) != (None, None)
+            folded = declared_bounds if problem.bounds.offset != declared_bounds.offset else None
             if isinstance(table, Unlearnt):
                 table, codes, logged = self._learnt(plan, table, codes, randomness)
                 spent += logged
-            records = records_in(table, codes, problem)
+            records = records_in(table, codes, problem, None, held, is_beside, folded)
             for target in targets:
                 curator = self._curator(records.with_target(target), plan.neighbours, randomness)
                 results.append(solver.run(plan, problem, curator))
@@ -295,21 +360,34 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         return self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
 
     def _split(self, w: Vector, n_features: int) -> tuple[Vector, float]:
-        """Coefficients and intercept, the latter without its constant feature."""
-        features, intercept = self._fitted_problem.split(w)
+        """Coefficients and intercept of one output, the latter without its constant feature."""
+        features, intercept = w[:n_features], w[n_features:]
         return features, float(intercept.sum() * self._fitted_problem.constant(n_features))
 
     @np.errstate(all="ignore")  # a warning about a number would reveal something about a row
-    def _margins(self, X: object) -> Vector:
-        """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs)."""
-        check_is_fitted(self)
-        source = source_like(self, X)
-        if source is None:
-            return self._margins_of(numeric_table(self, X, reset=False, missing=False))
-        plain = nameless(self)
+    def _margins(self, X: object, beside: Several = _ALONE) -> Vector:
+        """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs).
 
-        def margins_of(rows: object, _: object) -> Vector:
-            return self._margins_of(numeric_table(plain, rows, reset=False, missing=False))
+        Offsets are added as they are given.
+        """
+        check_is_fitted(self)
+        if beside.exposure is not None and self._fitted_problem.loss.kind != "count":
+            raise ValueError(f"{type(self).__name__} has no log link, so an exposure means nothing to it")
+        source = source_like(self, X, beside=beside)
+        if source is None:
+            rows, several = columns_apart(X, beside)
+            found = self._margins_of(numeric_table(self, rows, reset=False, missing=False))
+            return found + _offsets(several, len(found)) if several.has_offset else found
+        plain = nameless(self)
+        held = held_beside(source, beside)
+        if held.has_more:
+            source = Joined(source, held)
+
+        def margins_of(rows: object, found: object) -> Vector:
+            here = self._margins_of(numeric_table(plain, rows, reset=False, missing=False))
+            if not (isinstance(found, Several) and (beside.has_offset or source.gives_offsets)):
+                return here
+            return here + _offsets(found, len(here))
 
         margins: Vector = filled(source, np.empty((source.n_samples, len(self._rows_of_coef()))), margins_of)
         return margins
@@ -332,7 +410,10 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             return X, codes(y)
         targets = given_targets(source, y, codes)
         if targets is None:
-            targets = filled(source, np.empty(source.n_samples), lambda _, part: codes_in_block(part, codes))
+            targets = filled(
+                source, np.empty(source.n_samples),
+                lambda _, part: codes_in_block(part.target if isinstance(part, Several) else part, codes),
+            )  # fmt: skip
         return source, targets
 
     def __sklearn_tags__(self) -> Tags:
@@ -343,21 +424,42 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
 
 
 def records_in(
-    table: Stored | Source, codes: Vector | Codes, problem: Problem, constant: float | None = None
+    table: Stored | Source,
+    codes: Vector | Codes,
+    problem: Problem,
+    constant: float | None = None,
+    held: Several = _ALONE,
+    is_beside: bool = False,
+    folded: Bounds | None = None,
 ) -> Summed:
     """The records of a table, or of a source that is read in every pass, inside of the problem's bounds.
 
-    The constant feature is that of the problem unless another one is given.
+    The constant feature is that of the problem unless another one is given. ``held`` are weights, offsets and
+    exposures that the source does not give itself; ``is_beside`` says whether there are any at all.
     """
     p = table.shape[1]
     constant = problem.constant(p) if constant is None else constant
     if not isinstance(table, Source):
-        return as_data(table, cast(Vector, codes), problem.bounds, constant)
-    reader = BlockReader(p, codes if callable(codes) else np.asarray)
+        values = cast(Vector, codes)
+        if is_beside:
+            values = numbers_beside(held._replace(target=values), np.asarray, folded)
+        return as_data(table, values, problem.bounds, constant)
+    codes_of_block: Codes = codes if callable(codes) else np.asarray
+    if is_beside:
+        codes_of_block = CodesBeside(codes_of_block, folded)
+    reader = BlockReader(p, codes_of_block)
     if isinstance(table, DaskTable):
         reader(*table.example)  # refuses types that hold no numbers, before a record is read
     source = table if callable(codes) else Paired(table, codes)
+    if held.has_more:
+        source = Joined(table, held if callable(codes) else held._replace(target=codes))
     return records_of(source, reader, problem.bounds, constant, problem.loss)
+
+
+def _offsets(several: Several, count: int) -> Vector:
+    """Offsets of rows to predict, in a column."""
+    values = numbers_beside(Several(np.zeros(count), None, *several[2:]), np.asarray, None)
+    return values[:, 2:]
 
 
 def _in_memory(source: Source) -> Table | Source:
@@ -417,7 +519,7 @@ def _strongest_l1(problem: Problem, n_features: int) -> float:
     0 there, so their mean size is at most half the range of targets, and at most the Lipschitz constant.
     Without one it is the largest slope of a prediction of 0, which a convex loss has at an end of the range.
     """
-    if problem.fit_intercept:
+    if problem.fit_intercept or problem.outputs > 1:
         slope = problem.slope_bound()
     elif problem.loss.kind != "classification" and problem.bounds.target is None:
         slope = math.inf

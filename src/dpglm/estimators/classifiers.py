@@ -1,8 +1,10 @@
-"""Classifiers: binary, and one-vs-rest for more classes."""
+"""Classifiers: binary, multinomial, and one-vs-rest."""
 
 from __future__ import annotations
 
+import copy
 import warnings
+from collections.abc import Callable
 from dataclasses import field
 from functools import partial
 from numbers import Real
@@ -10,20 +12,22 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .. import losses
+from .. import losses, strict
 from ..arrays import Vector
 from ..bounds import Bounds
+from ..data.beside import Several
 from ..data.cluster import in_memory
 from ..errors import PrivacyWarning
-from ..losses import Logistic, Loss
-from ..penalties import L1, L2, ElasticNet, Penalty
+from ..losses import Logistic, Loss, Multinomial
+from ..penalties import L1, L2, ElasticNet, Penalty, Separable
 from ..plan import Plan
+from ..solvers import SOLVERS
 from ..solvers.base import positive_count
 from .base import PrivateGLM, given, inverse_strength, require_share
 from .docs import estimator
@@ -34,6 +38,8 @@ from .watched import all_or_nothing
 
 _KINDS = (str, bytes, Real | np.bool_)
 """Types of labels in an array of objects, within each of which all labels can be compared."""
+
+_MULTI_CLASS = ("auto", "multinomial", "ovr")
 
 
 @estimator
@@ -56,11 +62,21 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
 
     loss: str | Loss = "logistic"
     classes: ArrayLike | None = None
+    _outputs = 1  # predictions of a record; no parameter
+
+    def _outputs_for(self, n_classes: int) -> int:
+        """How many predictions of a record one model has: 1 if classes are fitted one against the rest."""
+        return 1
+
+    def _fits(self, n_classes: int) -> int:
+        return 1 if n_classes <= 2 or self._outputs > 1 else n_classes
 
     def _loss(self) -> Loss:
         loss = losses.get(self.loss)
-        if loss.kind != "classification":
-            raise ValueError(f"{type(self).__name__} needs a loss for labels, {loss.name} is for {loss.kind}")
+        if loss.kind != "classification" or loss.outputs > 1:
+            raise ValueError(
+                f"{type(self).__name__} needs a loss of one prediction and a label, {loss.name} is another"
+            )
         return loss
 
     def _bounds(self) -> Bounds:
@@ -85,12 +101,19 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         if n_classes is None:
             n_classes = 2 if self.classes is None else len(class_set(self.classes))
         positive_count(n_classes=n_classes)
-        return self._plan(n_samples, n_features, 1 if n_classes <= 2 else n_classes, resident)
+        model = copy.copy(self)
+        model._outputs = self._outputs_for(n_classes)
+        return model._plan(n_samples, n_features, model._fits(n_classes), resident)
 
     @all_or_nothing
-    def fit(self, X: object, y: object = None) -> Self:
+    def fit(
+        self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
+        exposure: object = None,
+    ) -> Self:  # fmt: skip
+        beside = Several(None, sample_weight, offset, exposure)
+        self._declare(beside, log_link=False)
         declared = None if self.classes is None else class_set(self.classes)
-        table, labels = self._read(X, y, lambda values: labels_of(values, declared))
+        table, labels, held = self._read(X, y, lambda values: labels_of(values, declared), beside)
         codes: Vector | Codes
         if labels is not None:
             classes = self._label_set(labels)
@@ -103,12 +126,19 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         else:
             classes = self._label_set(declared)
             codes = partial(codes_among, classes)
-        ones = range(1, 2) if len(classes) == 2 else range(len(classes))
-        targets = [partial(_against_the_rest, k) for k in ones]
+        if offset is not None and len(classes) > 2:
+            raise ValueError("an offset is for two classes: with more, it would be that of each of them")
+        self._outputs = self._outputs_for(len(classes))
+        if self._outputs > 1:
+            targets: list[Callable[[Vector], Vector]] = [_as_they_are]
+        else:
+            ones = range(1, 2) if len(classes) == 2 else range(len(classes))
+            targets = [partial(_against_the_rest, k) for k in ones]
         origin = "read off y" if self.classes is None else "declared"
-        results = self._solve(table, codes, targets, {"labels": f"{len(classes)} classes, {origin}"})
+        results = self._solve(table, codes, targets, {"labels": f"{len(classes)} classes, {origin}"}, held)
         self.classes_ = classes
-        split = [self._split(result.w, table.shape[1]) for result in results]
+        outputs = [w for result in results for w in result.w.reshape(-1, self._outputs).T]
+        split = [self._split(w, table.shape[1]) for w in outputs]
         self.coef_ = np.array([coefficients for coefficients, _ in split])
         self.intercept_ = np.array([intercept for _, intercept in split])
         self.n_iter_ = np.array([result.steps for result in results])
@@ -131,15 +161,15 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         return classes
 
     @lazily
-    def decision_function(self, X: object) -> Vector:
+    def decision_function(self, X: object, offset: object = None) -> Vector:
         """Margins of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        margins = self._margins(X)
+        margins = self._margins(X, Several(offset=offset))
         return margins[:, 0] if len(self.classes_) == 2 else margins
 
     @lazily
-    def predict(self, X: object) -> Labels:
-        """The most likely class of each row."""
-        margins = self.decision_function(X)
+    def predict(self, X: object, offset: object = None) -> Labels:
+        """The most likely class of each row, with the offset that is added to its margin."""
+        margins = self.decision_function(X, offset=offset)
         chosen = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
         predicted: Labels = self.classes_[chosen]
         return predicted
@@ -150,9 +180,12 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
     @available_if(_has_probabilities)
     @lazily
     @np.errstate(all="ignore")
-    def predict_proba(self, X: object) -> Vector:
-        """Probability of each class: for more than two, the one-vs-rest ones normalised."""
-        margins = self.decision_function(X)
+    def predict_proba(self, X: object, offset: object = None) -> Vector:
+        """Probability of each class: for more than two, softmax or the one-vs-rest ones normalised."""
+        margins = self.decision_function(X, offset=offset)
+        if self._fitted_problem.outputs > 1:
+            shares: Vector = softmax(margins, axis=1)
+            return shares
         positive: Vector = expit(margins)
         if margins.ndim == 1:
             return np.column_stack([1 - positive, positive])
@@ -174,10 +207,13 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         from sklearn.svm import LinearSVC
 
         plain = linear_model.LogisticRegression() if self._has_probabilities() else LinearSVC()
-        several = len(self.classes_) > 2
+        several = len(self.classes_) > 2 and self._fitted_problem.outputs == 1
         whole = OneVsRestClassifier(plain) if several else plain
         # A fit to an empty table, one row for each class, fills in all that scikit-learn expects.
         whole.fit(np.zeros((len(self.classes_), self.n_features_in_)), self.classes_)
+        if self._fitted_problem.outputs > 1:
+            whole.coef_, whole.intercept_ = self._rows_of_coef().copy(), self.intercept_.copy()
+            return whole
         for one, w, b in zip(
             whole.estimators_ if several else [whole], self._rows_of_coef(), self.intercept_, strict=True
         ):
@@ -188,6 +224,10 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
 def codes_among(classes: Labels, targets: object) -> Vector:
     """Codes of the labels of a block."""
     return codes_of(labels_of(targets, classes), classes)
+
+
+def _as_they_are(codes: Vector) -> Vector:
+    return codes
 
 
 def _against_the_rest(k: int, codes: Vector) -> Vector:
@@ -209,7 +249,8 @@ def _checked(labels: Labels) -> Labels:
 class LogisticRegression(GLMClassifier):
     """Logistic regression under differential privacy.
 
-    The objective is mean logistic loss + penalty.
+    The objective is mean logistic loss + penalty. More than two classes have one multinomial model, whose
+    privacy cost does not depend on their number.
 
     Parameters
     ----------
@@ -220,6 +261,10 @@ class LogisticRegression(GLMClassifier):
         or None for no penalty.
     l1_ratio : float
         Share of L1 in "elasticnet", from 0 to 1.
+    multi_class : "auto", "multinomial" or "ovr"
+        How more than two classes are fitted: as one softmax model; or one against the rest, where the budget
+        pays for a fit of each class. "auto" takes the former if the solver and the penalty serve it:
+        `GradientDescent` and `PreconditionedDescent`, with L1, L2, both, a box or no penalty.
     {classification}
     >>> model = LogisticRegression(epsilon=1.0, classes=[-1, 1]).fit(adult.X, adult.y)
     >>> bool(model.score(adult.X_test, adult.y_test) > 0.83)
@@ -230,6 +275,21 @@ class LogisticRegression(GLMClassifier):
     C: float = 1.0
     penalty: str | Penalty | None = "l2"  # type: ignore[assignment]  # or the kind of penalty
     l1_ratio: float = 0.5
+    multi_class: str = "auto"
+
+    def _outputs_for(self, n_classes: int) -> int:
+        strict.one_of("multi_class", self.multi_class, _MULTI_CLASS)
+        wanted = self.multi_class == "multinomial" or (self.multi_class == "auto" and self._can_all_at_once())
+        return n_classes if wanted and n_classes > 2 else 1
+
+    def _can_all_at_once(self) -> bool:
+        """Whether solver and penalty serve several predictions a record."""
+        solver = SOLVERS.get(self.solver) if isinstance(self.solver, str) else self.solver
+        served = self.solver == "auto" or getattr(solver, "takes_outputs", False)
+        return served and (self.penalty is None or isinstance(self.penalty, str | Separable))
+
+    def _loss(self) -> Loss:
+        return Multinomial(self._outputs) if self._outputs > 1 else super()._loss()
 
     def _penalty(self, n_samples: int) -> Penalty:
         if not isinstance(self.penalty, str):

@@ -5,6 +5,16 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from ..data.beside import Several
+
+
+def columns_apart(X: Any, several: Several) -> tuple[object, Several]:
+    """The table without the columns that are named, and these columns."""
+    parts = {}
+    for name, part in several._asdict().items():
+        X, parts[name] = column_apart(X, part)
+    return X, Several(**parts)
+
 
 def column_apart(X: Any, y: object) -> tuple[object, object]:
     """The table without the column that y names, and that column; both as they are if y is no name."""

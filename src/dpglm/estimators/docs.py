@@ -93,6 +93,11 @@ _SHARED = {
     "penalty": """
         penalty : Penalty, optional
             An object of `dpglm.penalties`, such as ``L1(0.01)``; by default there is none.""",
+    "means": """
+        means : (float, float), optional
+            The range of means that the model may predict, with exposure. Slopes and curvatures are bounded by
+            it and by the range of targets: a narrow one means less noise. By default up to the largest
+            declared target, and from a hundredth of it where slopes have no bound for small means.""",
     "inverse_strength": """
         C : float
             Inverse strength of the penalty, as in scikit-learn: an L2 penalty is norm(w)² / (2 C n).
@@ -110,7 +115,16 @@ _SHARED = {
         neighbours : "replace-one" or "zero-out"
             The relation that the promise is for.
         fit_intercept : bool
-            Whether to learn an intercept, as the coefficient of a constant feature.""",
+            Whether to learn an intercept, as the coefficient of a constant feature.
+        positive : bool
+            Whether coefficients, without the intercept, must not be negative.
+        lower : float or array of shape (n_features,), optional
+            The least value of each coefficient.
+        upper : float or array of shape (n_features,), optional
+            The largest value of each coefficient.
+        monotone : mapping, optional
+            For some features, by name or index, "increasing" or "decreasing": the sign of their
+            coefficients.""",
     "run": """
         random_state : int, RandomState or Generator, optional
             None draws noise from a cryptographic generator keyed by the operating system. Anything else is

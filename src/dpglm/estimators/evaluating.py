@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..curator import Curator
 from ..data import as_block
 from ..data.cluster import DaskTable, by_blocks, is_dask
 from ..data.stream import Source
+from ..errors import UnsupportedProblem
 from ..evaluation import LOG_LOSS_CUT, Evaluation, EvaluationPlan, Evaluator
 from ..evaluation.metric import Setting
 from ..ledger import reserve, resolved
@@ -109,11 +111,15 @@ def evaluate(
     fitted, table, codes = _read(model, X, y)
     n, p = table.shape
     problem, relation = fitted._fitted_problem, Neighbours.from_name(neighbours)
+    if (problem.bounds.offset, fitted._bounds().offset) != (None, None):
+        raise UnsupportedProblem("evaluations know no offsets or exposures, which this model has")
+    problem = replace(problem, bounds=replace(problem.bounds, weight=None))  # scores are of records
     public = PublicModel(fitted._rows_of_coef(), np.ravel(fitted.intercept_))
     setting = Setting(
         public,
         problem.loss,
         problem.bounds.target,
+        None if is_classifier(fitted) else fitted._range,
         len(fitted.classes_) if is_classifier(fitted) else 0,
         n,
         relation,
@@ -165,8 +171,10 @@ def _read(model: Any, X: object, y: object) -> tuple[Any, Any, Vector | Codes]:
     if isinstance(model, PrivatePipeline):
         if y is not None:
             raise ValueError("y must be left out: the schema names the column that holds the targets")
+        if model.schema_.beside.has_more:
+            raise UnsupportedProblem("evaluations know no weights, offsets or exposures of a schema")
         if isinstance(X, EncodedTable):
-            X, y = X
+            y, X = X.target, X.rows
         elif is_dask(X):
             y = by_blocks(model.schema_.read_target, X)
             X = encoded(model.schema_, X, null=False)

@@ -15,12 +15,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Vector
+from ..data.beside import Several
 from ..data.cluster import by_blocks, is_dask
 from ..data.stream import Source
 from ..inference import INTERCEPT, Coefficients
 from ..plan import Plan
 from ..schema import RawCoefficients, Schema
 from ..schema.encoder import encoded
+from ..schema.frames import is_frame
 from ..schema.raw import Unlearnt
 from ..schema.source import EncodedSource, EncodedTable, Held
 from .base import PrivateGLM, require_share
@@ -128,11 +130,12 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
                 )
             model.fit(Unlearnt(learnt, X))
             learnt = taken_out(model, self.schema)
-        elif is_dask(X):
-            model.fit(encoded(self.schema, X), by_blocks(self.schema.read_target, X))
         else:
-            rows, target = (X.rows, X.target) if isinstance(X, EncodedTable) else self._read(X)
-            model.fit(rows, target)
+            found = X if isinstance(X, EncodedTable) else self._read(X)
+            names = ("sample_weight", "offset", "exposure")
+            given = zip(names, found.beside[1:], strict=True)  # support vector machines take none of these
+            beside = {name: part for name, part in given if part is not None}
+            model.fit(found.rows, found.target, **beside)
         self.schema_ = learnt
         self.estimator_ = model
         self.plan_ = model.plan_
@@ -144,9 +147,18 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
             self.classes_ = model.classes_
         return self
 
-    def _read(self, X: object) -> tuple[Any, Any]:
-        rows = encoded(self.schema, X, targets=True)
-        return rows, None if isinstance(rows, Source) else self.schema.read_target(X)
+    def _read(self, X: object) -> EncodedTable:
+        schema = self.schema
+        if is_dask(X):
+            columns = {
+                part: by_blocks(partial(schema.read_part, part=part), X)
+                for part, name in schema.beside._asdict().items() if name is not None
+            }  # fmt: skip
+            return EncodedTable(encoded(schema, X), by_blocks(schema.read_target, X), Several(**columns))
+        rows = encoded(schema, X, targets=True)
+        if isinstance(rows, Source):
+            return EncodedTable(rows, None)
+        return EncodedTable(rows, self.schema.read_target(X), self.schema.read_beside(X))
 
     def _prepared(self) -> PrivateGLM:
         """The estimator with the facts that the schema states, and what learns the others."""
@@ -169,7 +181,16 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         bounds = fit_bounds(schema)
         facts = {"bounds": bounds} | ({"classes": schema.classes} if labels else {})
         model: PrivateGLM = clone(self.estimator).set_params(**facts)
+        if schema.beside.exposure is not None and model._loss().kind != "count":
+            raise ValueError(
+                f"the schema declares an exposure, {type(model).__name__} has no log link: declare an Offset"
+            )
         if schema.pending:
+            if schema.beside.has_more:
+                raise ValueError(
+                    "a schema with facts that are still to be learnt takes no weight, offset or exposure: "
+                    "declare the facts"
+                )
             require_share("learn_share", self.learn_share)
             if bounds.target is not None and model._loss().kind != "regression":
                 raise ValueError(
@@ -202,21 +223,35 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return encoded(self.schema_, X, null=False)
 
+    def _offsets(self, X: object) -> dict[str, Any]:
+        """Offsets and exposures of the rows of a table in memory, as a prediction takes them."""
+        if not self.schema.beside.has_offset or not is_frame(X):
+            return {}
+        found = self.schema.read_beside(X, fit=False)
+        return {name: part for name, part in found._asdict().items() if part is not None}
+
     def predict(self, X: object) -> Labels:
-        """The prediction for each row of a raw table, which need not have the target."""
-        predicted: Labels = self.estimator_.predict(self._encoded(X))
+        """The prediction for each row of a raw table, which need not have the target.
+
+        Where the table has the declared columns of offset and exposure, they count.
+        """
+        check_is_fitted(self)
+        if is_dask(X) and self.schema.beside.has_offset:
+            predicted: Labels = by_blocks(self.predict, X)
+            return predicted
+        predicted = self.estimator_.predict(self._encoded(X), **self._offsets(X))
         return predicted
 
     @_fitted_has("decision_function")
     def decision_function(self, X: object) -> Vector:
         """Margins of each row of a raw table."""
-        margins: Vector = self.estimator_.decision_function(self._encoded(X))
+        margins: Vector = self.estimator_.decision_function(self._encoded(X), **self._offsets(X))
         return margins
 
     @_fitted_has("predict_proba")
     def predict_proba(self, X: object) -> Vector:
         """Probability of each class for each row of a raw table."""
-        probabilities: Vector = self.estimator_.predict_proba(self._encoded(X))
+        probabilities: Vector = self.estimator_.predict_proba(self._encoded(X), **self._offsets(X))
         return probabilities
 
     def score(self, X: object, y: None = None) -> float:
@@ -226,7 +261,10 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         if is_dask(X):
             return float(self.estimator_.score(self._encoded(X), by_blocks(schema.read_target, X)))
         rows = encoded(schema, X, targets=True, null=False)
-        return float(self.estimator_.score(rows, None if isinstance(rows, Source) else schema.read_target(X)))
+        if isinstance(rows, Source):
+            return float(self.estimator_.score(rows, None))
+        scored: Any = self.estimator_
+        return float(scored.score(rows, schema.read_target(X), **self._offsets(X)))
 
     def raw_coefficients(self) -> RawCoefficients | list[RawCoefficients]:
         """Coefficients in the units of the raw columns; with more than two classes a list, one for each."""

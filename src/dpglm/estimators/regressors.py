@@ -15,7 +15,8 @@ from sklearn.metrics import r2_score
 
 from .. import losses
 from ..arrays import Vector
-from ..bounds import Bounds
+from ..bounds import LARGEST, Bounds
+from ..data.beside import Several
 from ..data.cluster import in_memory
 from ..errors import PrivacyWarning
 from ..losses import Loss
@@ -75,27 +76,56 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         return self._plan(n_samples, n_features, 1, resident)
 
     @all_or_nothing
-    def fit(self, X: object, y: object = None) -> Self:
-        table, target = self._read(X, y, numeric_target)
+    def fit(
+        self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
+        exposure: object = None,
+    ) -> Self:  # fmt: skip
+        beside = Several(None, sample_weight, offset, exposure)
+        self._declare(beside, log_link=self._loss().kind == "count")
+        table, target, held = self._read(X, y, numeric_target, beside)
+        if target is not None and not self._is_private():
+            self._largest_target = _largest(target)
         if super()._bounds().target is None and self._is_private():
             self._warn_of_the_default_range()
-        (result,) = self._solve(table, numeric_target if target is None else target, [_unchanged], {})
+        codes = numeric_target if target is None else target
+        (result,) = self._solve(table, codes, [_unchanged], {}, held)
         self.coef_, self.intercept_ = self._split(result.w, table.shape[1])
         self.n_iter_ = result.steps
         return self
 
     @lazily
-    def predict(self, X: object) -> Vector:
-        """The predicted target of each row, within the declared range of targets."""
-        margins = self._margins(X)[:, 0]
-        problem = self._fitted_problem
-        return predicted(problem.loss, problem.bounds.target, margins)
+    def predict(self, X: object, offset: object = None, exposure: object = None) -> Vector:
+        """The predicted target of each row, within the declared range of targets.
 
-    def score(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+        offset : array of shape (n_samples,) or str, optional
+            Added to the linear predictor, as it is given.
+        exposure : array of shape (n_samples,) or str, optional
+            For models with a log link: its logarithm is added to the linear predictor.
+        """
+        margins = self._margins(X, Several(None, None, offset, exposure))[:, 0]
+        return predicted(self._fitted_problem.loss, self._range, margins)
+
+    @property
+    def _range(self) -> tuple[float, float] | None:
+        """The range of predictions."""
+        problem = self._fitted_problem
+        return problem.predicted or problem.bounds.target
+
+    def score(
+        self, X: object, y: object = None, sample_weight: ArrayLike | None = None, offset: object = None,
+        exposure: object = None,
+    ) -> float:  # fmt: skip
         """Coefficient of determination R² of the predictions; not private."""
         weights = None if sample_weight is None else numeric_target(sample_weight, "sample_weight")
         table, targets = self._read_again(X, y, numeric_target)
-        return float(r2_score(targets, in_memory(self.predict(table)), sample_weight=weights))
+        predicted = in_memory(self.predict(table, offset=offset, exposure=exposure))
+        return self._scored(targets, predicted, weights)
+
+    def _scored(self, targets: Vector, predicted: Vector, weights: Vector | None) -> float:
+        return float(r2_score(targets, predicted, sample_weight=weights))
 
     def _warn_of_the_default_range(self) -> None:
         low, high = self._default_range()
@@ -113,7 +143,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
     def _plain(self, clip: bool) -> BaseEstimator:
         from sklearn import compose, linear_model  # slow to import, and seldom needed
 
-        loss, target = self._fitted_problem.loss, self._fitted_problem.bounds.target
+        loss, target = self._fitted_problem.loss, self._range
         if clip and (target is not None or type(loss).mean is not Loss.mean):
             inner, mean = linear_model.LinearRegression(), partial(predicted, loss, target)
             plain = compose.TransformedTargetRegressor(
@@ -131,6 +161,12 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
 
     def _plain_model(self, linear_model: ModuleType) -> BaseEstimator:
         return linear_model.LinearRegression()
+
+
+def _largest(targets: Vector) -> float:
+    """The largest target that is a number, 1 if none is positive: for fits without noise."""
+    found = float(targets[np.isfinite(targets)].max(initial=0.0))
+    return found if 0 < found < LARGEST else 1.0
 
 
 def _unchanged(targets: Vector) -> Vector:

@@ -16,19 +16,34 @@ from ..schema import Schema
 from ..schema.learning import without_facts
 from ..solvers.base import Uncertainty
 from .classifiers import LogisticRegression
+from .families import (
+    GammaRegressor,
+    HuberRegressor,
+    NegativeBinomialRegressor,
+    PoissonRegressor,
+    QuantileRegressor,
+    TweedieRegressor,
+)
 from .linear import ElasticNet, Lasso, LinearRegression, Ridge
 from .pipeline import PrivatePipeline
 from .svm import LinearSVC, LinearSVR
 
 ESTIMATORS: dict[str, type[Any]] = {
     kind.__name__: kind
-    for kind in (LogisticRegression, LinearSVC, LinearRegression, Ridge, Lasso, ElasticNet, LinearSVR)
-}
+    for kind in (
+        LogisticRegression, LinearSVC, LinearRegression, Ridge, Lasso, ElasticNet, LinearSVR,
+        PoissonRegressor, GammaRegressor, TweedieRegressor, NegativeBinomialRegressor, HuberRegressor,
+        QuantileRegressor,
+    )
+}  # fmt: skip
 """Estimators whose models can be stored."""
 
 FORMAT, VERSION = "dpglm model", 2
 
-_PARAMETERS = ("epsilon", "delta", "neighbours", "fit_intercept", "C", "alpha", "l1_ratio", "penalty")
+_PARAMETERS = (
+    "epsilon", "delta", "neighbours", "fit_intercept", "C", "alpha", "l1_ratio", "penalty", "multi_class",
+    "power", "link", "dispersion", "threshold", "quantile", "width", "positive", "means",
+)  # fmt: skip
 _FIELDS = (
     "format", "version", "estimator", "parameters", "schema", "learnt", "coef", "intercept", "uncertainty",
     "plan",
@@ -81,16 +96,21 @@ def restored(text: str) -> PrivatePipeline:
     fitted: Any = PrivatePipeline(learnt, model.estimator)._prepared()
     plan, privacy = Plan.from_dict(values["plan"]), Guarantee.from_dict(values["privacy"])
     coef, intercept = (np.array(values[name], dtype=np.float64) for name in ("coef", "intercept"))
-    width = model.schema.n_features
+    width, rows = model.schema.n_features, plan.fits
+    if not is_regressor(fitted):
+        classes = np.unique(np.asarray(model.schema.classes))
+        if plan.fits == 1:
+            fitted._outputs = fitted._outputs_for(len(classes))
+        rows *= fitted._outputs
     if (
-        coef.shape != (plan.fits, width)
-        or intercept.shape != (plan.fits,)
+        coef.shape != (rows, width)
+        or intercept.shape != (rows,)
         or plan.n_features != width
         or privacy.public.get("schema") != model.stated_schema
         or not math.isclose(privacy.epsilon, plan.epsilon)
     ):
         raise ValueError("the model contradicts itself: its schema, plan, promise and coefficients differ")
-    fitted._fitted_problem = fitted._problem(plan.n_records)
+    fitted._fitted_problem = fitted._problem(plan.n_records, width)
     d = fitted._fitted_problem.dimension(width)
     fitted._uncertainty = _restored_errors(values.get("uncertainty"), plan.fits, d)
     fitted.n_features_in_, fitted.plan_ = width, plan
@@ -99,7 +119,7 @@ def restored(text: str) -> PrivatePipeline:
         fitted.coef_, fitted.intercept_ = coef[0], float(intercept[0])
     else:
         fitted.coef_, fitted.intercept_ = coef, intercept
-        model.classes_ = fitted.classes_ = np.unique(np.asarray(model.schema.classes))
+        model.classes_ = fitted.classes_ = classes
     model.schema_, model.estimator_, model.plan_, model.privacy_ = learnt, fitted, plan, privacy
     return model
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -14,12 +14,14 @@ from sklearn.utils.validation import check_consistent_length
 from ..arrays import Vector
 from ..data import sources
 from ..data.ahead import ahead
+from ..data.beside import Several
 from ..data.cluster import by_blocks, is_dask
 from ..data.columnar import Columnar, Levels
 from ..data.stream import CHANGED, Source, Stream
 from ..errors import SourceChanged
-from .inputs import Labels, Table, numeric_table, require_numbers
+from .inputs import Labels, Table, numeric_table, numeric_target, require_numbers
 
+_ALONE = Several()
 Codes = Callable[[object], Vector]
 """From targets as users give them to numbers, each by itself."""
 
@@ -31,14 +33,21 @@ def lazily(method: Method) -> Method:
     """A method of rows that, of a Dask collection, returns a Dask array: it is computed block by block."""
 
     @wraps(method)
-    def either(self: Any, X: object) -> Any:
-        return by_blocks(getattr(self, method.__name__), X) if is_dask(X) else method(self, X)
+    def either(self: Any, X: object, **beside: Any) -> Any:
+        if not is_dask(X):
+            return method(self, X, **beside)
+        for name, part in beside.items():
+            if part is not None and not isinstance(part, str):
+                raise ValueError(f"{name} of a Dask collection must be the name of a column of X")
+        return by_blocks(partial(getattr(self, method.__name__), **beside), X)
 
     return cast(Method, either)
 
 
-def source_of(X: object, target: str | None = None) -> Source | None:
+def source_of(X: object, target: str | None = None, beside: Several = _ALONE) -> Source | None:
     """The source that X is, ``target`` the column of its targets; None if X is a table in memory.
+
+    Columns that are named in ``beside`` are weights, offsets and exposures.
 
     An object that can be read only once, and a column of another type than numbers, are refused by their
     types.
@@ -53,6 +62,8 @@ def source_of(X: object, target: str | None = None) -> Source | None:
         return None
     if target is not None:
         source = source.aimed(target)
+    if beside.names:
+        source = source.beside([part if isinstance(part, str) else None for part in beside[1:]])
     if isinstance(source, Columnar):
         for name in source.feature_names:
             require_numbers(f"column {name!r} of X", source.types[name])
@@ -63,16 +74,23 @@ def _can_be_read_once(X: object) -> bool:
     return isinstance(X, Iterator) or type(X).__name__ == "RecordBatchReader"
 
 
-def source_like(estimator: BaseEstimator, X: object, target: str | None = None) -> Source | None:
+def source_like(
+    estimator: BaseEstimator, X: object, target: str | None = None, beside: Several = _ALONE
+) -> Source | None:
     """The source that X is, if it has the columns of the fit; None if X is a table in memory.
 
-    The column that held the targets of the fit may be there, but need not.
+    The columns that held targets, weights and offsets of the fit may be there, but need not. Those of
+    ``beside`` are read.
     """
     source = None if _can_be_read_once(X) else sources.recognised(X)
     if target is None and isinstance(source, Columnar):
         fitted_target = getattr(estimator, "_target_column", None)
         target = fitted_target if fitted_target in source.types else None
-    source = source_of(X if source is None else source, target if source is not None else None)
+    if isinstance(source, Columnar):
+        fitted_beside = getattr(estimator, "_beside_columns", _ALONE)
+        known = Several(*(name if name in source.types else None for name in fitted_beside))
+        beside = beside.joined(known)._replace(target=None)
+    source = source_of(X if source is None else source, target if source is not None else None, beside)
     if source is None:
         return None
     names, fitted = source.feature_names, getattr(estimator, "feature_names_in_", None)
@@ -96,6 +114,16 @@ def remember_columns(estimator: BaseEstimator, source: Source) -> None:
         estimator.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
+
+
+def held_beside(source: Source, beside: Several) -> Several:
+    """What is given beside a source as arrays, read as numbers; None where its blocks have it."""
+    found = {
+        name: given_targets(source, part, partial(numeric_target, name=name))
+        for name, part in beside.columns._asdict().items()
+        if part is not None
+    }
+    return Several(**found)
 
 
 def given_targets(source: Source, y: object, targets_of: Callable[[object], Targets]) -> Targets | None:
@@ -145,7 +173,8 @@ def codes_in_block(targets: object, codes: Codes) -> Vector:
     """The targets of a block as numbers."""
     if targets is None:
         raise ValueError("the blocks of X have no targets: give y, or pairs of rows and targets")
-    return targets.through(codes) if isinstance(targets, Levels) else codes(targets)
+    by_level = isinstance(targets, Levels) and not getattr(codes, "takes_levels", False)
+    return targets.through(codes) if by_level else codes(targets)  # type: ignore[attr-defined]
 
 
 def filled(source: Source, out: Any, value_of: Callable[[object, object], Any]) -> Any:

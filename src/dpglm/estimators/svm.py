@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from types import ModuleType
+from typing import Self
 
 from sklearn.base import BaseEstimator
 
@@ -39,6 +40,10 @@ class LinearSVC(GLMClassifier):
     loss: str | Loss = "hinge"
     penalty: Penalty | None = field(default=None, init=False)
 
+    def fit(self, X: object, y: object = None) -> Self:  # type: ignore[override]
+        """Fit to private records; the solver of this loss takes no weights and offsets."""
+        return super().fit(X, y)
+
     def _penalty(self, n_samples: int) -> Penalty:
         return L2(inverse_strength(self.C, n_samples))
 
@@ -66,6 +71,10 @@ class LinearSVR(GLMRegressor):
     penalty: Penalty | None = field(default=None, init=False)
     C: float = 1.0
     tube: float = 0.0
+
+    def fit(self, X: object, y: object = None) -> Self:  # type: ignore[override]
+        """Fit to private records; the solver of this loss takes no weights and offsets."""
+        return super().fit(X, y)
 
     def _loss(self) -> Loss:
         return EpsilonInsensitive(self.tube)

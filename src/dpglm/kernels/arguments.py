@@ -43,32 +43,62 @@ class HasForm(Protocol):
     def form(self) -> int | None: ...
     @property
     def form_parameter(self) -> float: ...
+    @property
+    def form_range(self) -> tuple[float, float, float, float]: ...
 
 
 class Form(NamedTuple):
-    """A loss: its code (see ``forms``) and its one parameter."""
+    """A loss: its code (see ``forms``), its first parameter, and further ones of losses that have them.
+
+    These are the range of margins, the largest target (the width of a quantile) and the largest curvature.
+    """
 
     code: int
     parameter: float
+    low: float = 0.0
+    high: float = 0.0
+    top: float = 0.0
+    smoothness: float = 0.0
 
     @classmethod
     def of(cls, loss: HasForm) -> Form:
         """The form of a loss that has one."""
         if loss.form is None:
             raise TypeError(f"{loss!r} has no compiled form")
-        return cls(loss.form, loss.form_parameter)
+        return cls(loss.form, loss.form_parameter, *loss.form_range)
+
+
+class Beside(NamedTuple):
+    """What may stand beside the row and the target of a record.
+
+    Attributes
+    ----------
+    share : array
+        Factor from 0 to 1 of all that the record adds to a sum, after it was clipped.
+    offset : array
+        A number that is added to its margin.
+    """
+
+    share: Floats
+    offset: Floats
+
+
+PAIRED = frozenset(range(5))
+"""The codes of losses whose slopes are computed in pairs of doubles too (see ``twofold``)."""
 
 
 class RowFacts(NamedTuple):
     """Of each record the factor of its row, its norm with the constant feature, and its target.
 
-    A null record has the factor 0. ``constant`` is the constant feature, 0 if there is none.
+    A null record has the factor 0. ``constant`` is the constant feature, 0 if there is none. ``beside`` is
+    None if no record has a weight or an offset: then its parts are not computed at all.
     """
 
     scale: Floats
     norms: Floats
     y: Floats
     constant: float
+    beside: Beside | None = None
 
 
 class Cut(NamedTuple):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arguments import Compressed, Entries, Floats, Form, Integers, RowFacts, Signed, Whole
+from .arguments import Beside, Compressed, Entries, Floats, Form, Integers, RowFacts, Signed, Whole
 from .compiled import compiled, part
 from .forms import to_slopes
 from .lanes import LANES as LANES
@@ -108,22 +108,39 @@ def margin(k: Whole, product: float, facts: RowFacts, intercept: float) -> float
 
 
 @part
+def add_offsets(first: Whole, rows: Whole, beside: Beside | None, values: Floats) -> None:
+    """Add the offsets of records to their margins, if they have any."""
+    if beside is not None:
+        for k in range(rows):
+            values[k] += beside.offset[first + k]
+
+
+@part
+def shared(k: Whole, beside: Beside | None, value: float) -> float:
+    """What record k adds, times its share."""
+    return value if beside is None else value * beside.share[k]
+
+
+@part
 def to_factors(
     first: Whole, rows: Whole, facts: RowFacts, form: Form, intercept: float, clip: float, rounding: float,
     values: Floats,
 ) -> int:  # fmt: skip
     """Turn products of records with the coefficients into the factors of their rows in a gradient.
 
-    Slope times row is cut to norm ``clip``, and is 0 for a null record. Returns the sum of what the constant
-    feature adds, in steps. There are three loops since the compiler makes vectors of each.
+    Slope times row is cut to norm ``clip``, then multiplied by the share of the record, and is 0 for a null
+    record. Returns the sum of what the constant feature adds, in steps. There are several loops since the
+    compiler makes vectors of each.
     """
     for k in range(rows):
         values[k] = margin(first + k, values[k], facts, intercept)
+    add_offsets(first, rows, facts.beside, values)
     to_slopes(form, facts.y[first : first + rows], values[:rows])
     total = 0
     for k in range(rows):
         scale = facts.scale[first + k]
         r = cut(values[k], clip / facts.norms[first + k]) if scale != 0.0 else 0.0
+        r = shared(first + k, facts.beside, r)
         total += steps(r * facts.constant, rounding)
         values[k] = r * scale
     return total

@@ -11,6 +11,7 @@ from .compiled import compiled, part
 from .primitives import cut, exp, log1p, soft, tanh, within
 
 SQUARED, LOGISTIC, HUBER, SMOOTHED_HINGE, POISSON, HINGE, EPSILON_INSENSITIVE, LOG_COSH = range(8)
+TWEEDIE, NEGATIVE_BINOMIAL, QUANTILE = 8, 9, 10
 _LARGEST_EXPONENT = 700.0
 _LOG2 = 0.6931471805599453
 _LEAST_WEIGHT = 1e-300
@@ -33,6 +34,14 @@ def slope(form: Form, z: float, y: float) -> float:
         return math.copysign(1.0, z - y) if abs(z - y) > form.parameter else 0.0
     if form.code == LOG_COSH:
         return form.parameter * tanh((z - y) / form.parameter)
+    if form.code == TWEEDIE:
+        kept, count = within(z, form.low, form.high), min(y, form.top)
+        return exp((2.0 - form.parameter) * kept) - count * exp((1.0 - form.parameter) * kept)
+    if form.code == NEGATIVE_BINOMIAL:
+        mean = exp(within(z, form.low, form.high))
+        return (mean - min(y, form.top)) / (1.0 + form.parameter * mean)
+    if form.code == QUANTILE:
+        return tanh((z - y) / form.top) / 2.0 + (0.5 - form.parameter)
     return exp(min(z, form.parameter)) - y
 
 
@@ -43,13 +52,21 @@ def to_slopes(form: Form, y: Floats, values: Floats) -> None:
     The compiler makes vectors of a loop if it knows the code: those with an exponential have their own loops.
     """
     if form.code == LOGISTIC:
-        _to_slopes(Form(LOGISTIC, form.parameter), y, values)
+        _to_slopes(_with(LOGISTIC, form), y, values)
     elif form.code == POISSON:
-        _to_slopes(Form(POISSON, form.parameter), y, values)
+        _to_slopes(_with(POISSON, form), y, values)
     elif form.code == LOG_COSH:
-        _to_slopes(Form(LOG_COSH, form.parameter), y, values)
+        _to_slopes(_with(LOG_COSH, form), y, values)
+    elif form.code == TWEEDIE:
+        _to_slopes(_with(TWEEDIE, form), y, values)
     else:
         _to_slopes(form, y, values)
+
+
+@part
+def _with(code: int, form: Form) -> Form:
+    """The form with a code that the compiler knows."""
+    return Form(code, form.parameter, form.low, form.high, form.top, form.smoothness)
 
 
 @part
@@ -73,6 +90,15 @@ def curvature(form: Form, z: float, y: float, here: float) -> float:
         return exp(z) if z <= form.parameter else 0.0
     if form.code == LOG_COSH:
         return 1.0 - (here / form.parameter) * (here / form.parameter)
+    if form.code == QUANTILE:
+        t = 2.0 * (here - (0.5 - form.parameter))
+        return (1.0 - t * t) / (2.0 * form.top)
+    if form.code == TWEEDIE and form.low <= z <= form.high:
+        a, count = form.parameter - 1.0, min(y, form.top)
+        return (1.0 - a) * exp((1.0 - a) * z) + a * count * exp(-a * z)
+    if form.code == NEGATIVE_BINOMIAL and form.low <= z <= form.high:
+        a, mean = form.parameter, exp(z)
+        return mean * (1.0 + a * min(y, form.top)) / ((1.0 + a * mean) * (1.0 + a * mean))
     return 0.0
 
 
@@ -104,6 +130,8 @@ def dual_step(form: Form, alpha: float, z: float, y: float, weight: float) -> fl
         return full / (1.0 + weight)
     if form.code == LOGISTIC:
         return full / (1.0 + weight / 4.0)
+    if form.code == TWEEDIE or form.code == NEGATIVE_BINOMIAL or form.code == QUANTILE:
+        return full / (1.0 + weight * form.smoothness)
     return full / (1.0 + weight * exp(min(max(z, z + weight * full), form.parameter)))
 
 

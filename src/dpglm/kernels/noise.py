@@ -28,7 +28,7 @@ def _high(a: np.uint64, b: np.uint64) -> np.uint64:
     return a1 * b1 + (middle >> _32) + (other >> _32)
 
 
-@compiled()
+@compiled(nogil=True)
 def gaussian(
     high: Words, words: Words, at: int, scale: Words, out: Integers, done: int
 ) -> tuple[int, int, bool]:
@@ -86,7 +86,7 @@ def gaussian(
     return at, out.size, False
 
 
-@compiled()
+@compiled(nogil=True)
 def laplace(words: Words, at: int, scale: Words, out: Integers, done: int) -> tuple[int, int, bool]:
     """The same for round(scale * L), L a Laplace variable of scale 1."""
     for i in range(done, out.size):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arguments import Compressed, Entries, Floats, Form, Integers, RowFacts, Signed, Whole
+from .arguments import Beside, Compressed, Entries, Floats, Form, Integers, RowFacts, Signed, Whole
 from .compiled import compiled, part
 from .exact import row_of, steps
 from .twofold import Pair, exact_product, exact_sum, limited, normal, plus, slope, times
@@ -28,12 +28,25 @@ def _added(total: Pair, x: float, high: float, low: float) -> Pair:
 
 
 @part
+def _moved(k: Whole, beside: Beside | None, z: Pair) -> Pair:
+    """The margin with the offset of the record."""
+    return z if beside is None else plus(z, (beside.offset[k], 0.0))
+
+
+@part
+def _shared(k: Whole, beside: Beside | None, factor: Pair) -> Pair:
+    """The factor times the share of the record."""
+    return factor if beside is None else times(factor, (beside.share[k], 0.0))
+
+
+@part
 def _factor(k: Whole, product: Pair, facts: RowFacts, form: Form, w: Floats, clip: float) -> Pair:
     """Clipped slope of a record from the product of its row with the coefficients of the features."""
     z = times(normal(product[0], product[1]), (facts.scale[k], 0.0))
     p = w.shape[1] - 1
     z = plus(z, times((w[0, p], w[1, p]), (facts.constant, 0.0)))
-    return limited(slope(form, z, facts.y[k]), clip / facts.norms[k])
+    here = slope(form, _moved(k, facts.beside, z), facts.y[k])
+    return _shared(k, facts.beside, limited(here, clip / facts.norms[k]))
 
 
 @part

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
-from .arguments import Floats, Form, Soft
+from .arguments import Beside, Floats, Form, Soft
 from .compiled import compiled, part
 from .forms import curvature, slope, value
-from .primitives import cut
+from .primitives import cut, exp
 
 _LANES = 4
 
@@ -58,40 +58,66 @@ def squares(rows: Floats, out: Floats) -> None:
         out[i] = _square(rows[i])
 
 
+@part
+def _offset(i: int, beside: Beside | None) -> float:
+    return 0.0 if beside is None else beside.offset[i]
+
+
+@part
+def _share(i: int, beside: Beside | None) -> float:
+    return 1.0 if beside is None else beside.share[i]
+
+
+@part
+def _exposure(i: int, beside: Beside | None, top: float) -> float:
+    """The factor exp(offset - top), at most 1; it is 1 where ``top`` is infinite."""
+    if beside is None:
+        return 1.0
+    return 1.0 if math.isinf(top) else exp(min(beside.offset[i] - top, 0.0))
+
+
 @compiled(nogil=True)
-def moment_rows(rows: Floats, last: Floats, limit: float, rounding: float, out: Floats) -> None:
-    """Write each row with one more number, scaled down to a norm of at most ``limit``, and rounded."""
+def moment_rows(
+    rows: Floats, last: Floats, beside: Beside | None, top: float, limit: float, rounding: float, out: Floats
+) -> None:
+    """Write each row with one more number, scaled down to a norm of at most ``limit``, and rounded.
+
+    The row, but not the number, is multiplied by its exposure first; all of it by the root of its share last.
+    """
     d = rows.shape[1]
     for i in range(rows.shape[0]):
-        norm = math.sqrt(_square(rows[i]) + last[i] * last[i])
+        exposure = _exposure(i, beside, top)
+        norm = math.sqrt(exposure * exposure * _square(rows[i]) + last[i] * last[i])
         factor = 1.0 if norm <= limit else limit / norm
+        factor *= math.sqrt(_share(i, beside))
         for j in range(d):
-            out[i, j] = (rows[i, j] * factor + rounding) - rounding
+            out[i, j] = (rows[i, j] * exposure * factor + rounding) - rounding
         out[i, d] = (last[i] * factor + rounding) - rounding
 
 
 @compiled(nogil=True)
 def joint_rows(
-    products: Floats, y: Floats, form: Form, soft: Soft, bent: Floats, pulled: Floats, total: Floats
-) -> None:
+    products: Floats, y: Floats, beside: Beside | None, form: Form, soft: Soft, bent: Floats, pulled: Floats,
+    total: Floats,
+) -> None:  # fmt: skip
     """Write for each row u its multiples sqrt(weight * curvature) u and weight * slope u, rounded.
 
-    A row of ``products`` is u, and then the margin. The weight is min(1, limit² / norm(u)²). The slope is in
-    units of its bound, and the curvature is cut to what the joint constant allows beside that slope: the
-    sensitivity rests on these cuts and on nothing that a loss states. ``total`` is the sum of the second
-    multiples.
+    A row of ``products`` is u, and then the margin without the offset. The weight is min(1, limit² /
+    norm(u)²). The slope is in units of its bound, and the curvature is cut to what the joint constant allows
+    beside that slope: the sensitivity rests on these cuts and on nothing that a loss states. Both are
+    multiplied by the share of the record then. ``total`` is the sum of the second multiples.
     """
     d = bent.shape[1]
     total[:] = 0.0
     for i in range(products.shape[0]):
-        row, z = products[i, :d], products[i, d]
+        row, z, share = products[i, :d], products[i, d] + _offset(i, beside), _share(i, beside)
         square = _square(row)
         weight = 1.0 if square <= soft.limit * soft.limit else soft.limit * soft.limit / square
         here = slope(form, z, y[i])
         e = cut(here / soft.bound, 1.0)
         most = soft.curvature * math.sqrt((1.0 - abs(e)) * (1.0 + abs(e)))
         k = min(max(curvature(form, z, y[i], here), 0.0), most)
-        first, second = math.sqrt(weight * k), weight * e
+        first, second = math.sqrt(weight * (share * k)), weight * (share * e)
         for j in range(d):
             bent[i, j] = (first * row[j] + soft.rounding_bent) - soft.rounding_bent
             pulled[i, j] = (second * row[j] + soft.rounding_pulled) - soft.rounding_pulled
@@ -100,9 +126,11 @@ def joint_rows(
 
 @compiled(nogil=True)
 def loss_values(
-    z: Floats, y: Floats, scale: Floats, form: Form, most: float, rounding: float, out: Floats
-) -> None:
-    """Write the loss of each record, cut and rounded; 0 for a row of scale 0."""
+    z: Floats, y: Floats, scale: Floats, beside: Beside | None, form: Form, most: float, rounding: float,
+    out: Floats,
+) -> None:  # fmt: skip
+    """Write the loss of each record, cut, times its share, and rounded; 0 for a row of scale 0."""
     for i in range(z.size):
-        here = min(max(value(form, z[i], y[i]), 0.0), most) if scale[i] != 0.0 else 0.0
+        here = value(form, z[i] + _offset(i, beside), y[i])
+        here = min(max(here, 0.0), most) * _share(i, beside) if scale[i] != 0.0 else 0.0
         out[i] = (here + rounding) - rounding

@@ -114,7 +114,7 @@ def exp(value: Pair) -> Pair:
 
 @part
 def slope(form: Form, z: Pair, y: float) -> Pair:
-    """The derivative of the loss with that form, which must be smooth."""
+    """The derivative of the loss with that form, which must be one of ``PAIRED``."""
     if form.code == SQUARED:
         return plus(z, (-y, 0.0))
     if form.code == LOGISTIC:

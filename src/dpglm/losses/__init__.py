@@ -1,6 +1,7 @@
 """Losses: convex functions of one prediction z and one target y, elementwise in NumPy.
 
-A new loss is one file here and its place in `LOSSES`; the contract tests then run on it.
+A new loss is one file here and its place in `LOSSES`; the contract tests then run on it. `Multinomial` has a
+prediction for each class, and tests of its own.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from .hinge import Hinge
 from .huber import Huber
 from .log_cosh import LogCosh
 from .logistic import Logistic
+from .multinomial import Multinomial
+from .negative_binomial import NegativeBinomial
 from .poisson import Poisson
+from .quantile import Quantile
 from .smoothed_hinge import SmoothedHinge
 from .squared import Squared
+from .tweedie import Tweedie
 
 LOSSES: tuple[type[Loss], ...] = (
-    Logistic, Squared, Huber, LogCosh, SmoothedHinge, Hinge, EpsilonInsensitive, Poisson
+    Logistic, Squared, Huber, LogCosh, SmoothedHinge, Hinge, EpsilonInsensitive, Poisson, Tweedie,
+    NegativeBinomial, Quantile,
 )  # fmt: skip
 
 __all__ = [
@@ -27,9 +33,13 @@ __all__ = [
     "LogCosh",
     "Logistic",
     "Loss",
+    "Multinomial",
+    "NegativeBinomial",
     "Poisson",
+    "Quantile",
     "SmoothedHinge",
     "Squared",
+    "Tweedie",
     "get",
 ]
 

@@ -61,9 +61,19 @@ class Loss(ABC):
         return cls()
 
     @property
+    def outputs(self) -> int:
+        """Predictions of a record: z has one column for each if there are several."""
+        return 1
+
+    @property
     def form_parameter(self) -> float:
         """The one number that a compiled slope needs beside z and y; 0 if it needs none."""
         return 0.0
+
+    @property
+    def form_range(self) -> tuple[float, float, float, float]:
+        """Further numbers for compiled code: the ends of margins, the largest target, the smoothness."""
+        return 0.0, 0.0, 0.0, 0.0
 
     @abstractmethod
     def value(self, z: Vector, y: Vector) -> Vector:
@@ -93,12 +103,31 @@ class Loss(ABC):
         return math.inf
 
     def joint_constant(self) -> float:
-        """Return A with curvature² <= 4 A (1 - e²) for all z and y, e being the slope over `lipschitz()`.
+        """Return A with curvature² <= 4 A (1 - e²) for all z and y, e being the slope over `slope_unit()`.
 
         It is `math.inf` if there is none. With it the curvature is released for the price of the slope (see
         docs/proofs/score_and_curvature.md).
         """
         return math.inf
+
+    def slope_unit(self) -> float:
+        """Return what `joint_constant` measures slopes in: their bound, or more.
+
+        It must be more for a loss whose curvature does not vanish where slopes reach their bound.
+        """
+        return self.lipschitz()
+
+    def slope_at_middle(self, target: tuple[float, float]) -> float:
+        """Return the largest slope of a target of that range where the middle of the range is predicted."""
+        half = (target[1] - target[0]) / 2
+        return half if self.kind == "count" else self.smoothness() * half
+
+    def wider(self) -> Loss | None:
+        """Return a similar loss with less curvature, whose minimiser is a start for this one; or None.
+
+        Without noise, Newton's method starts from its minimiser where curvature is confined to few records.
+        """
+        return None
 
     def softened(self, clip: float) -> Loss:
         """Return a loss with bounded slopes and the same curvature for small ones: by default itself.
@@ -146,13 +175,15 @@ _FACTS = (
     "smoothness",
     "curvature_lipschitz",
     "joint_constant",
+    "slope_unit",
+    "slope_at_middle",
     "softened",
     "fall",
     "largest_curvature",
     "conjugate",
     "dual_step",
 )
-_HARMLESS = {"name", "kind", "for_target", "link"}
+_HARMLESS = {"name", "kind", "for_target", "link", "wider"}
 
 
 def _changes(cls: type[Loss], base: type, more: set[str]) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from .. import strict
 from ..arrays import Vector
 from .base import Loss, inside
+from .log_link import JOINT, SLOPE_UNIT
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,12 @@ class Huber(Loss):
 
     def smoothness(self) -> float:
         return 1.0
+
+    def slope_unit(self) -> float:
+        return SLOPE_UNIT * self.threshold
+
+    def joint_constant(self) -> float:
+        return JOINT  # the curvature is 1 up to where slopes reach their bound
 
     def fall(self, target: tuple[float, float] | None = None) -> float:
         size = math.inf if target is None else max(abs(end) for end in target)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
+from ..threads import in_ranges
 from . import exact
 from .coins import Coins
 from .grid import Integers, Numbers
@@ -25,6 +26,7 @@ _FEWEST, _MOST = 1 << 11, 1 << 15
 _WORDS_A_DRAW = 10
 _BLOCK = 1 << 13
 _MORE_WORDS = 6
+_WIDE, _STRETCH = 1 << 15, 1 << 14
 
 
 class Randomness:
@@ -32,7 +34,9 @@ class Randomness:
 
     ``Randomness()`` draws its key from the operating system. ``Randomness(seed)`` is for tests and
     studies: whoever knows the seed can subtract the noise, so nothing is private. All draws take their
-    words from the stream in order: a block of draws is the same as one after the other.
+    words from the stream in order: a block of draws is the same as one after the other. Only a block of
+    32,768 or more numbers of Gaussian or Laplace noise takes a key from it and nothing else: each 16,384
+    numbers have a stream of their own under that key, so that threads share the work, in any number of them.
     """
 
     def __init__(self, seed: int | None = None) -> None:
@@ -95,8 +99,7 @@ class Randomness:
 
     def coins(self, rate: float) -> Coins:
         """A coin for each record, of a rate that is a multiple of 2**-53; its key is drawn here."""
-        high, low = (int(word) for word in self._take(2))
-        return Coins(high << 64 | low, rate)
+        return Coins(self._key(), rate)
 
     def run(self, compiled: Callable[..., tuple[int, int]], *arguments: object) -> int:
         """The result of ``compiled(words, at, *arguments)``, which reads the words from ``at`` on.
@@ -137,16 +140,39 @@ class Randomness:
         scales[...] = scale
         scales = scales.ravel()
         out = np.empty(scales.size, dtype=np.int64)
+        if out.size < _WIDE:
+            self._fill(compiled, reference, scales, out)
+        else:
+            key = self._key()
+
+            def fill(stretch: int, start: int, stop: int) -> None:
+                part = _stretch_of(key, stretch)
+                part._fill(compiled, reference, scales[start:stop], out[start:stop])
+
+            in_ranges(fill, [*range(0, out.size, _STRETCH), out.size])
+        return out.reshape(shape) if shape != () else int(out[0])
+
+    def _fill(
+        self,
+        compiled: Callable[..., tuple[int, int, bool]],
+        reference: Callable[[exact.Read, int], int],
+        scales: NDArray[np.uint64],
+        out: NDArray[np.int64],
+    ) -> None:
         done = 0
         while True:
             self._at, done, undecided = compiled(self._words, self._at, scales, out, done)
             if done == out.size:
-                return out.reshape(shape) if shape != () else int(out[0])
+                return
             if undecided:
                 out[done] = reference(lambda: int(self._take(1)[0]), int(scales[done]))
                 done += 1
             else:
                 self._extend(min(max(_WORDS_A_DRAW * (out.size - done), _FEWEST), _MOST))
+
+    def _key(self) -> int:
+        high, low = (int(word) for word in self._take(2))
+        return high << 64 | low
 
     def _small(self, first: int, second: int) -> float:
         """The middle of the numbers below 1 / 2 with these and further binary digits, rounded once."""
@@ -164,6 +190,14 @@ class Randomness:
             self._extend(max(count, _FEWEST))
         self._at += count
         return self._words[self._at - count : self._at]
+
+
+def _stretch_of(key: int, stretch: int) -> Randomness:
+    """Words of a key from number 2**64 * ``stretch`` on."""
+    source, part = AESCounter(key=key), Randomness(key)
+    source.advance(stretch << 64)
+    part._source = source.random_raw
+    return part
 
 
 _1 = np.uint64(1)

@@ -6,6 +6,7 @@ A new penalty is one file here and its place in `PENALTIES`; the contract tests 
 from __future__ import annotations
 
 from .base import Penalty, Separable
+from .bounded import Bounded
 from .box import Box
 from .elastic_net import ElasticNet
 from .l1 import L1
@@ -25,10 +26,10 @@ from .set_functions import (
 from .submodular import Submodular
 from .zero import Zero
 
-PENALTIES: tuple[type[Penalty], ...] = (Zero, L1, L2, ElasticNet, Box, L1Ball, Submodular)
+PENALTIES: tuple[type[Penalty], ...] = (Zero, L1, L2, ElasticNet, Box, Bounded, L1Ball, Submodular)
 
 __all__ = [
-    "L1", "L2", "PENALTIES", "AnyFeature", "Box", "Cardinality", "Custom", "ElasticNet", "GroupCover",
-    "L1Ball", "Ordered", "Penalty", "Range", "Separable", "SetFunction", "Submodular", "Zero",
+    "L1", "L2", "PENALTIES", "AnyFeature", "Bounded", "Box", "Cardinality", "Custom", "ElasticNet",
+    "GroupCover", "L1Ball", "Ordered", "Penalty", "Range", "Separable", "SetFunction", "Submodular", "Zero",
     "check_set_function", "gaussian_width",
 ]  # fmt: skip

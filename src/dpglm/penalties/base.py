@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ..arrays import Vector, soft_threshold
+from ..errors import UnsupportedProblem
+
+Ends = float | Vector
 
 TOLERANCE = 1e-9  # relative; a projected point may miss its set by rounding
 SURE = 0.95  # probability with which noise alone leaves all coefficients at 0
@@ -29,6 +32,13 @@ class Penalty(ABC):
     def is_zero(self) -> bool:
         """Whether there is no penalty at all: it is 0 everywhere."""
         return False
+
+    def scaled(self, factor: float) -> Penalty:
+        """Return the penalty times a factor; a constraint set stays as it is."""
+        raise UnsupportedProblem(
+            f"{type(self).__name__} does not say what a multiple of it is, which weights of records need: "
+            "define its method scaled"
+        )
 
     @abstractmethod
     def value(self, w: Vector) -> float:
@@ -65,8 +75,8 @@ class Separable(Penalty):
     """
 
     @abstractmethod
-    def coordinate_form(self) -> tuple[float, float, float, float]:
-        """Return (l1, l2, low, high).
+    def coordinate_form(self) -> tuple[float, float, Ends, Ends]:
+        """Return (l1, l2, low, high); the ends may be arrays, with one for each coordinate.
 
         The proximal step of one coordinate is clip(soft(v, t * l1) / (1 + t * l2), low, high)
         with soft(v, s) = sign(v) max(abs(v) - s, 0); compiled kernels use these numbers.
@@ -82,8 +92,8 @@ class Separable(Penalty):
 
     def value(self, w: Vector) -> float:
         l1, l2, low, high = self.coordinate_form()
-        below = low - TOLERANCE * max(1.0, abs(low))
-        above = high + TOLERANCE * max(1.0, abs(high))
+        below = low - TOLERANCE * np.maximum(1.0, np.abs(low))
+        above = high + TOLERANCE * np.maximum(1.0, np.abs(high))
         if np.any(w < below) or np.any(w > above):
             return math.inf
         return float(l1 * np.sum(np.abs(w)) + l2 / 2 * np.sum(np.square(w)))
@@ -91,7 +101,8 @@ class Separable(Penalty):
     def prox(self, w: Vector, step: float | Vector) -> Vector:
         """Return the u that minimises norm(u - w)² / 2 + step * penalty(u); w_j may have its own step."""
         l1, l2, low, high = self.coordinate_form()
-        return np.clip(soft_threshold(w, step * l1) / (1 + step * l2), low, high)
+        kept: Vector = np.clip(soft_threshold(w, step * l1) / (1 + step * l2), low, high)
+        return kept
 
     def prox_rounding(self, n_features: int, given: float = 0.0) -> float:
         # A product and a difference round, then a product, a sum and a quotient; clipping is exact.

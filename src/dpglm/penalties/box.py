@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 from .. import strict
 from .base import Separable
@@ -33,6 +34,9 @@ class Box(Separable):
         strict.number("high", self.high, "a number above -infinity", lambda high: high > -math.inf)
         if self.low > self.high:
             raise ValueError(f"low must not exceed high, got low={self.low!r} and high={self.high!r}")
+
+    def scaled(self, factor: float) -> Self:
+        return self
 
     def coordinate_form(self) -> tuple[float, float, float, float]:
         return 0.0, 0.0, self.low, self.high

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from .. import strict
 from .base import Separable
@@ -32,6 +33,9 @@ class ElasticNet(Separable):
     def __post_init__(self) -> None:
         strict.level("l1", self.l1)
         strict.level("l2", self.l2)
+
+    def scaled(self, factor: float) -> Self:
+        return replace(self, l1=factor * self.l1, l2=factor * self.l2)
 
     def coordinate_form(self) -> tuple[float, float, float, float]:
         return self.l1, self.l2, -math.inf, math.inf

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from .. import strict
 from .base import Separable
@@ -29,6 +30,9 @@ class L1(Separable):
 
     def __post_init__(self) -> None:
         strict.level("strength", self.strength)
+
+    def scaled(self, factor: float) -> Self:
+        return replace(self, strength=factor * self.strength)
 
     def coordinate_form(self) -> tuple[float, float, float, float]:
         return self.strength, 0.0, -math.inf, math.inf

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -32,6 +33,9 @@ class L1Ball(Penalty):
 
     def __post_init__(self) -> None:
         strict.positive("radius", self.radius)
+
+    def scaled(self, factor: float) -> Self:
+        return self
 
     def value(self, w: Vector) -> float:
         return 0.0 if np.sum(np.abs(w)) <= self.radius * (1 + TOLERANCE) else math.inf

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,9 @@ class Submodular(Penalty):
     @property
     def is_zero(self) -> bool:
         return self.strength == 0 and self.l2 == 0
+
+    def scaled(self, factor: float) -> Self:
+        return replace(self, strength=factor * self.strength, l2=factor * self.l2)
 
     def value(self, w: Vector) -> float:
         return self.strength * self.function.norm(w) + self.l2 / 2 * float(np.sum(np.square(w)))

@@ -14,6 +14,13 @@ from .level_counts import LevelCounts
 from .metric_gradient import MetricGradient
 from .minimiser import Minimiser
 from .moments import Gram, Moments
+from .multinomial import (
+    ClassShares,
+    MetricMultinomialGradient,
+    MultinomialGradient,
+    gradient_of,
+    metric_gradient_of,
+)
 from .row_scale import RowScale
 from .score_and_curvature import ScoreAndCurvature
 from .score_sums import ScoreSums
@@ -23,6 +30,7 @@ from .vertices import VertexScores
 
 QUERIES: tuple[type[Query], ...] = (
     CellSums,
+    ClassShares,
     ClippedGradient,
     CoordinateScores,
     CoordinateSums,
@@ -32,8 +40,10 @@ QUERIES: tuple[type[Query], ...] = (
     Gram,
     InterceptSlope,
     MetricGradient,
+    MetricMultinomialGradient,
     Minimiser,
     Moments,
+    MultinomialGradient,
     RowScale,
     ScoreAndCurvature,
     ScoreSums,
@@ -50,6 +60,7 @@ __all__ = [
     "QUERIES",
     "RULES",
     "CellSums",
+    "ClassShares",
     "ClippedGradient",
     "ColumnRanges",
     "CoordinateRule",
@@ -63,8 +74,10 @@ __all__ = [
     "InterceptSlope",
     "LevelCounts",
     "MetricGradient",
+    "MetricMultinomialGradient",
     "Minimiser",
     "Moments",
+    "MultinomialGradient",
     "Query",
     "RowNorms",
     "RowScale",
@@ -73,4 +86,6 @@ __all__ = [
     "SecondMoments",
     "VertexScores",
     "WorstCase",
+    "gradient_of",
+    "metric_gradient_of",
 ]

@@ -69,6 +69,10 @@ class MetricGradient(Query):
         rows = super().worst_case(n_features, radius, constant)
         return WorstCase(rows.first, rows.second, (self._coefficients(rows.public[0]),))
 
+    def resident_answer(self, data: Summed, w: Vector) -> Total:
+        """The exact answer for records that are in the metric already."""
+        return data.total(self._term(w).gradient)
+
     def _coefficients(self, point: Vector) -> Vector:
         """Coefficients of u that predict as those of the features do."""
         features = point[: len(self.coordinates.middle)] * self.coordinates.half
@@ -96,8 +100,8 @@ class OpenedGradient:
         if self._resident is None:
             answer = query(opening.data, w)
         else:
-            answer = self._resident.total(query._term(w).gradient)
+            answer = query.resident_answer(self._resident, w)
         released: Vector = opening.releases.give(
             answer, query.sensitivity(opening.neighbours), opening.mechanism
         )
-        return released
+        return released.reshape(w.shape)

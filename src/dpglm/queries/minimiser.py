@@ -11,6 +11,7 @@ import numpy as np
 from ..arrays import Vector, bits_of_terms
 from ..data.summed import Summed
 from ..errors import UnsupportedProblem
+from ..kernels.arguments import PAIRED
 from ..losses import Loss
 from ..penalties import Penalty, Separable
 from ..privacy import Neighbours
@@ -115,7 +116,7 @@ class Minimiser(Query):
     @property
     def refined(self) -> bool:
         """Whether subgradients are computed in pairs of doubles."""
-        return self.loss.form is not None and isinstance(self.penalty, Separable)
+        return self.loss.form in PAIRED and isinstance(self.penalty, Separable)
 
     def tolerance(self, push: float, closely: bool = False) -> float:
         """Norm of the subgradient that certifies an answer, for a linear term of at most that norm.

@@ -84,6 +84,8 @@ class Moments(OuterProducts):
         The last entry of z is target_scale * (target - target_middle).
     n_records : int
         The public size of the table: it decides on the grid that z is rounded to.
+    largest_offset : float
+        If it is finite, coordinates are multiplied by exp(offset - largest_offset), at most 1.
     """
 
     name: ClassVar[str] = "moment matrix"
@@ -92,6 +94,7 @@ class Moments(OuterProducts):
     target_middle: float
     target_scale: float
     n_records: int
+    largest_offset: float = math.inf
 
     @property
     def _owed(self) -> float:
@@ -99,7 +102,10 @@ class Moments(OuterProducts):
 
     @property
     def _term(self) -> MomentRows:
-        return MomentRows(self.coordinates, self.n_records, self.norm, self.target_middle, self.target_scale)
+        return MomentRows(
+            self.coordinates, self.n_records, self.norm, self.target_middle, self.target_scale,
+            self.largest_offset,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,7 +56,9 @@ class Objective:
         query, p = self._query, self._query.n_features
         assert isinstance(query.penalty, Separable)
         l1, _, low, high = query.penalty.coordinate_form()
-        ends = [np.full(query.dimension, end) for end in (query.strongest, 0.0, l1, low, high)]
+        ends = [np.empty(query.dimension) for _ in range(5)]
+        for end, value in zip(ends, (query.strongest, 0.0, l1, low, high), strict=True):
+            end[:p] = value
         if query.hold is not None:
             for end, one in zip(ends, (query.hold, self._start[p], 0.0, -math.inf, math.inf), strict=True):
                 end[p] = one

@@ -8,10 +8,10 @@ from .date import Date
 from .hashed import Hashed, Text
 from .number import Number
 from .ordinal import Ordinal
-from .roles import Drop, Target
+from .roles import Drop, Exposure, Offset, Target, Weight
 from .schema import Schema
 
 __all__ = [
-    "Boolean", "Category", "Column", "Date", "Drop", "Hashed", "Number", "Ordinal", "RawCoefficients",
-    "Schema", "Target", "Text",
+    "Boolean", "Category", "Column", "Date", "Drop", "Exposure", "Hashed", "Number", "Offset", "Ordinal",
+    "RawCoefficients", "Schema", "Target", "Text", "Weight",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Columns that are no features: the target, and those that are left out."""
+"""Columns that are no features: target, weight, offset and exposure, and those that are left out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .. import strict
 from ..arrays import Vector
 from .cells import UNKNOWN, Cells
-from .column import checked_levels, checked_range, codes_of_levels
+from .column import checked_levels, checked_range, codes_of_levels, range_of
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,83 @@ class Target:
         labels = np.array([*self.classes, "" if text else math.nan], dtype=None if text else np.float64)
         found: Vector | NDArray[np.str_] = labels[codes]
         return found
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A number that stands beside the features; a record in which it is missing counts for nothing."""
+
+    kind: ClassVar[str]
+
+    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Vector:
+        """The numbers, NaN where there is none."""
+        return cells.as_numbers(stand_for_missing).values
+
+
+@dataclass(frozen=True)
+class Weight(Beside):
+    """The weight of a record.
+
+    Parameters
+    ----------
+    high : float
+        The largest weight; weights are cut to [0, high].
+    """
+
+    high: float
+
+    kind: ClassVar[str] = "weight"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "high", strict.positive("high", self.high))
+
+
+@dataclass(frozen=True)
+class Offset(Beside):
+    """A number that is added to the linear predictor of a record.
+
+    Parameters
+    ----------
+    low, high : float
+        The range of offsets; what lies outside is cut to it.
+    """
+
+    low: float
+    high: float
+
+    kind: ClassVar[str] = "offset"
+
+    def __post_init__(self) -> None:
+        low, high = range_of(self.low, self.high)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The range of what is added."""
+        return self.low, self.high
+
+
+@dataclass(frozen=True)
+class Exposure(Offset):
+    """What a count is proportional to, as years or persons: its logarithm is an offset.
+
+    Parameters
+    ----------
+    low, high : float
+        The range of exposures, above 0; what lies outside is cut to it. A record with an exposure of 0 or
+        less counts for nothing.
+    """
+
+    kind: ClassVar[str] = "exposure"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        strict.positive("low", self.low)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return math.log(self.low), math.log(self.high)
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,20 @@ from numpy.typing import ArrayLike, NDArray
 from .. import strict
 from ..arrays import Vector
 from ..bounds import Bounds
+from ..data.beside import Several
 from . import draft as drafts
 from . import interaction, toml
 from .cells import MISSING_TEXTS, Cells
 from .coefficients import RawCoefficients, raw_map
 from .column import Column
 from .frames import cells_of, column_names, count_of, is_frame, type_of
-from .roles import Drop, Target
+from .roles import Beside, Drop, Offset, Target, Weight
 from .rows import table_of
 
 if TYPE_CHECKING:
     from .encoder import SchemaEncoder
 
-Declared = Column | Target | Drop
+Declared = Column | Target | Beside | Drop
 
 LEARN = "learn"
 """The norm of rows that is still to be learnt."""
@@ -50,8 +51,8 @@ class Schema:
     Parameters
     ----------
     columns : mapping of str to column
-        A `Number`, `Category`, `Boolean`, `Date`, `Ordinal`, `Hashed`, `Text`, `Target` or `Drop` for each
-        column of the table.
+        A `Number`, `Category`, `Boolean`, `Date`, `Ordinal`, `Hashed`, `Text`, `Target`, `Weight`, `Offset`,
+        `Exposure` or `Drop` for each column of the table.
     interactions : sequence of pairs of str
         Pairs of columns whose products are features, too.
     missing : sequence of str
@@ -91,13 +92,14 @@ class Schema:
             if not isinstance(column, Declared):
                 raise ValueError(
                     f"column {name!r} must be a Number, Category, Boolean, Date, Ordinal, Hashed, Text, "
-                    f"Target or Drop, got a {type(column).__name__}"
+                    f"Target, Weight, Offset, Exposure or Drop, got a {type(column).__name__}"
                 )
         object.__setattr__(self, "columns", dict(self.columns))
         if not self._encoded:
             raise ValueError("a schema needs at least one column that becomes a feature")
-        if sum(isinstance(column, Target) for column in self.columns.values()) > 1:
-            raise ValueError("a schema has at most one target")
+        kinds = [column.kind for column in self.columns.values() if isinstance(column, Target | Beside)]
+        if len(set(kinds)) < len(kinds):
+            raise ValueError("a schema has at most one target, one weight, one offset and one exposure")
         pairs = tuple(tuple(strict.sequence("interactions", pair)) for pair in self.interactions)
         for pair in pairs:
             self._check_pair(pair)
@@ -158,13 +160,19 @@ class Schema:
 
     @property
     def used(self) -> list[str]:
-        """Names of the columns that are read, the target included."""
+        """Names of the columns that are read: all but those that are left out."""
         return [name for name, column in self.columns.items() if not isinstance(column, Drop)]
 
     @property
     def target(self) -> str | None:
         """Name of the target; None if there is none."""
         return next((name for name, column in self.columns.items() if isinstance(column, Target)), None)
+
+    @property
+    def beside(self) -> Several:
+        """Names of the columns of weights, offsets and exposures; None for those that there are not."""
+        names = {column.kind: name for name, column in self.columns.items() if isinstance(column, Beside)}
+        return Several(**names)
 
     @property
     def classes(self) -> list[Any] | None:
@@ -232,7 +240,12 @@ class Schema:
         if target is not None and target.low is not None and target.high is not None:
             stated = target.low, target.high
         norm = self.radius if not isinstance(self.row_norm, float) else min(self.radius, self.row_norm)
-        return Bounds(row_norm=norm, feature=(low, high), target=stated)
+        weights = [column.high for column in self.columns.values() if isinstance(column, Weight)]
+        ends = [column.ends for column in self.columns.values() if isinstance(column, Offset)]
+        return Bounds(
+            row_norm=norm, feature=(low, high), target=stated, weight=weights[0] if weights else None,
+            offset=(sum(end[0] for end in ends), sum(end[1] for end in ends)) if ends else None,
+        )  # fmt: skip
 
     def require_columns(self, names: Sequence[str], target: bool = True) -> None:
         """Refuse a table that lacks a column, or has one that is not declared.
@@ -242,11 +255,11 @@ class Schema:
         names : sequence of str
             Columns of the table.
         target : bool
-            Whether the target is needed.
+            Whether the target is needed, and the columns beside it.
         """
         needed = [
             name for name, column in self.columns.items()
-            if isinstance(column, Column) or target and isinstance(column, Target)
+            if isinstance(column, Column) or target and isinstance(column, Target | Beside)
         ]  # fmt: skip
         lacking = [name for name in needed if name not in names]
         if lacking:  # names of the table are not shown: a file without a header has records there
@@ -294,6 +307,30 @@ class Schema:
             raise ValueError("the schema declares no target")
         self._checked(frame, target=True)
         return target.read(self._cells(frame, name), self._stand_for_missing)
+
+    def read_beside(self, frame: object, fit: bool = True) -> Several:
+        """Weights, offsets and exposures of a table in memory; None for those that there are not.
+
+        Parameters
+        ----------
+        frame : data frame of pandas or polars, Arrow table or record batch, dict of arrays
+        fit : bool
+            Whether the table is fitted: then all declared columns are needed. For predictions weights are
+            not read, and offsets and exposures may be left out.
+        """
+        self._checked(frame, target=fit)
+        known, parts = column_names(frame), {}
+        for part, name in self.beside._asdict().items():
+            if name in known and (fit or part != "weight"):
+                column = self.columns[name]
+                assert isinstance(column, Beside)
+                parts[part] = column.read(self._cells(frame, name), self._stand_for_missing)
+        return Several(**parts)
+
+    def read_part(self, frame: object, part: str) -> Vector:
+        """One of weight, offset and exposure of a table in memory."""
+        found: Vector = getattr(self.read_beside(frame), part)
+        return found
 
     def _checked(self, frame: object, target: bool) -> int:
         """How many records a table has, if it has the declared columns."""

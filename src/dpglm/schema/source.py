@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from ..data.beside import Several
 from ..data.columnar import Columnar
 from ..data.lines import Lines
 from ..data.stream import BLOCK_ROWS, Source, guarded
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 _ROWS = BLOCK_ROWS // 4
 """Raw records that are encoded at once: while they are, a block takes several times its own memory."""
 
+_ALONE = Several()
+
 
 class EncodedTable(NamedTuple):
-    """The encoded rows and the targets of a table, in memory."""
+    """The encoded rows and the targets of a table, in memory, and what stands beside them."""
 
     rows: Any
     target: Any
+    beside: Several = _ALONE
 
 
 class Held(NamedTuple):
@@ -92,12 +96,18 @@ class EncodedSource(Source):
         return self.schema.n_features
 
     @property
+    def gives_offsets(self) -> bool:
+        return self.schema.beside.has_offset
+
+    @property
     def target(self) -> str | None:  # type: ignore[override]
         return self.schema.target if self.has_targets else None
 
     def blocks(self) -> Iterator[tuple[object, object]]:
         for frame in self.frames():
-            targets = self.schema.read_target(frame) if self.has_targets else None
+            targets: object = self.schema.read_target(frame) if self.has_targets else None
+            if self.schema.beside.has_more:
+                targets = self.schema.read_beside(frame, self.has_targets)._replace(target=targets)
             yield self.schema.encode(frame, null=self.null), targets
 
     def in_memory(self) -> EncodedTable:
@@ -107,13 +117,17 @@ class EncodedSource(Source):
             raise ValueError("the table has no records")
         rows = [rows for rows, _ in blocks]
         whole = sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.concatenate(rows)
-        return EncodedTable(whole, np.concatenate([targets for _, targets in blocks]))
+        found = [one if isinstance(one, Several) else Several(one) for _, one in blocks]
+        columns = (None if parts[0] is None else np.concatenate(parts) for parts in zip(*found, strict=True))
+        several = Several(*columns)
+        return EncodedTable(whole, several.target, several._replace(target=None))
 
     def frames(self) -> Iterator[object]:
         """The raw records, block by block."""
         source = self.source
         if isinstance(source, Columnar):
-            names = [name for name in self.schema.used if self.has_targets or name != self.schema.target]
+            unread = [] if self.has_targets else [self.schema.target, self.schema.beside.weight]
+            names = [name for name in self.schema.used if name not in unread and name in source.types]
             for batch in guarded(lambda: source.batches(names, _ROWS)):
                 if batch.num_rows:
                     yield batch

@@ -15,11 +15,14 @@ from .date import Date
 from .hashed import Hashed, Text
 from .number import Number
 from .ordinal import Ordinal
-from .roles import Drop, Target
+from .roles import Beside, Drop, Exposure, Offset, Target, Weight
 
 KINDS: dict[str, type[Any]] = {
-    kind.kind: kind for kind in (Number, Category, Boolean, Date, Ordinal, Hashed, Text, Target, Drop)
-}
+    kind.kind: kind
+    for kind in (
+        Number, Category, Boolean, Date, Ordinal, Hashed, Text, Target, Weight, Offset, Exposure, Drop
+    )
+}  # fmt: skip
 
 
 _BESIDE = ("interactions", "missing", "row_norm")
@@ -66,7 +69,7 @@ def _column(name: str, values: object) -> Any:
 
 
 def written(
-    columns: Mapping[str, Column | Target | Drop],
+    columns: Mapping[str, Column | Target | Beside | Drop],
     interactions: Sequence[Sequence[str]],
     missing: Sequence[str],
     row_norm: object = None,

@@ -40,12 +40,18 @@ __all__ = [
     "SOLVERS", "AnySolver", "AuditCase", "CoordinateDescent", "DualCoordinateDescent", "DualFrankWolfe",
     "FrankWolfe", "GradientDescent", "GreedyCoordinateDescent", "Newton", "ObjectivePerturbation",
     "OutputPerturbation", "PreconditionedDescent", "Result", "Solver", "Task", "get", "is_able",
-    "require_able", "run",
+    "require_able", "require_suited", "run",
 ]  # fmt: skip
 
 
 def get(solver: str | AnySolver, task: Task) -> AnySolver:
     """The solver itself, the one of that name, or for "auto" the one that suits the task."""
+    found = _found(solver, task)
+    found.require_outputs(task)
+    return found
+
+
+def _found(solver: str | AnySolver, task: Task) -> AnySolver:
     if isinstance(solver, Solver):
         return solver
     if solver == "auto":
@@ -55,6 +61,19 @@ def get(solver: str | AnySolver, task: Task) -> AnySolver:
             f"solver must be a Solver, 'auto' or one of {sorted(SOLVERS)}, got {solver!r}"
         )
     return SOLVERS[solver]()
+
+
+def require_suited(solver: AnySolver, problem: Problem) -> None:
+    """Refuse weights and offsets that a solver does not take; the error names those that do."""
+    for name, has, takes in (
+        ("weights", problem.has_weights, "takes_weights"),
+        ("offsets", problem.has_offsets, "takes_offsets"),
+    ):
+        if has and not getattr(solver, takes):
+            able = [kind.__name__ for kind in SOLVERS.values() if getattr(kind, takes)]
+            raise UnsupportedProblem(
+                f"{type(solver).__name__} takes no {name} of records: use {', '.join(able)}"
+            )
 
 
 def is_able(solver: AnySolver, plan: Plan, table: Passes) -> bool:

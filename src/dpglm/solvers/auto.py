@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from ..errors import UnsupportedProblem
+from ..losses import Loss
 from ..penalties import Separable
-from .base import AnySolver, Task
+from .base import AnySolver, Task, require_smooth
 from .coordinate_descent import CoordinateDescent
 from .dual_coordinate_descent import DualCoordinateDescent
 from .gradient_descent import GradientDescent
@@ -26,6 +27,9 @@ NARROW = 300
 PLENTY = 300.0
 """From this multiple of d^1.5 on, n mu is so large that the few passes of Newton are as good as any."""
 
+PLENTY_OF_COUNTS = 60.0
+"""The same for counts with an L2 penalty, which preconditioned descent does not serve."""
+
 ENOUGH = 0.05
 """Below this multiple of d^1.5, noise hides the whole Gram matrix."""
 
@@ -40,26 +44,44 @@ def suited(task: Task) -> AnySolver:
     Other tables are wide. With declared bounds of features and an L1 penalty, few of them are expected to
     matter, and it is greedy coordinate descent. If declared bounds of columns are unequal, it is coordinate
     descent, which scales steps and noise to each column; it needs a resident table. Else it is gradient
-    descent. For a loss whose slope jumps, as the hinge, it is dual coordinate descent.
+    descent. For a loss whose slope jumps, as the hinge, it is dual coordinate descent. Solvers that take no
+    weights or offsets are left out where records have them.
+
+    With several predictions a record it is preconditioned descent or gradient descent. One metric serves all
+    of them, so d is the number of features.
     """
     problem = task.problem
     if task.private and task.p <= NARROW:
-        budget = task.moved / task.noise / task.dimension**1.5  # n mu / d^1.5
-        if budget >= PLENTY and serves(problem.loss, problem.penalty):
+        budget = task.moved / task.noise / task.width**1.5  # n mu / d^1.5
+        plenty = PLENTY
+        if problem.loss.kind == "count" and problem.penalty.strong_convexity > 0:
+            plenty = PLENTY_OF_COUNTS
+        if budget >= plenty and serves(problem.loss, problem.penalty) and not _is_steep(problem.loss):
             return Newton(intervals=problem.penalty.is_zero)
         if budget >= ENOUGH and has_metric(problem.loss, problem.penalty):
             return PreconditionedDescent()
+    uneven = problem.loss.kind == "count" or problem.loss.wider() is not None
+    if not task.private and uneven and serves(problem.loss, problem.penalty):
+        return Newton(intervals=problem.penalty.is_zero)  # curvatures differ by orders of magnitude
+    if problem.has_weights:
+        require_smooth(problem, "a fit with weights")
+        return GradientDescent()
     if not math.isfinite(problem.loss.smoothness()):
         return _for_jumps(task)
-    if problem.bounds.feature is None or not isinstance(problem.penalty, Separable):
+    if problem.outputs > 1 or problem.bounds.feature is None or not isinstance(problem.penalty, Separable):
         return GradientDescent()
     l1, *_ = problem.penalty.coordinate_form()
-    if task.private and task.p > NARROW and l1 > 0:
+    if task.private and task.p > NARROW and l1 > 0 and not problem.has_offsets:
         return GreedyCoordinateDescent()
     limits = problem.bounds.features(task.p)
     if task.resident and np.max(limits) >= UNEQUAL * np.min(limits):
         return CoordinateDescent()
     return GradientDescent()
+
+
+def _is_steep(loss: Loss) -> bool:
+    """Whether a loss of real numbers is curved up to where its slopes reach their bound."""
+    return loss.kind == "regression" and loss.softened(1.0).slope_unit() > loss.softened(1.0).lipschitz()
 
 
 def _for_jumps(task: Task) -> AnySolver:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Generic, TypeVar
@@ -21,7 +21,7 @@ from ..errors import UnsupportedProblem
 from ..losses import Logistic
 from ..mechanisms import Mechanism
 from ..mechanisms.sampling import Everyone, Poisson, Sampling
-from ..penalties import Penalty, Zero
+from ..penalties import Penalty, Separable, Zero
 from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
@@ -92,14 +92,26 @@ class AuditCase:
         Rows and targets of the records that both tables have.
     first, second : tuple of array and float
         Row and target of the record in which the tables differ; under zero-out the first stands against a
-        null record.
+        null record. A target may be an array of target, weight and offset, and then all are.
     """
 
     solver: AnySolver
     problem: Problem
     bystanders: tuple[Vector, Vector]
-    first: tuple[Vector, float]
-    second: tuple[Vector, float]
+    first: tuple[Vector, float | Vector]
+    second: tuple[Vector, float | Vector]
+
+    def beside(self, weight: float, offset: float) -> AuditCase:
+        """The case with weights and offsets: all that differs, and the crowd, at the ends of their ranges."""
+        bounds = replace(self.problem.bounds, weight=weight, offset=(-offset, offset))
+        rows, targets = self.bystanders
+        crowd = np.column_stack([targets, np.full(len(rows), weight / 2), np.zeros(len(rows))])
+        first, second = (
+            (row, np.array([target, 2 * weight, end]))
+            for (row, target), end in ((self.first, offset), (self.second, -offset))
+        )
+        problem = replace(self.problem, bounds=bounds)
+        return AuditCase(self.solver, problem, (rows, crowd), first, second)
 
 
 @dataclass(frozen=True)
@@ -137,6 +149,11 @@ class Task:
         """Number of coefficients, the intercept included."""
         return self.problem.dimension(self.p)
 
+    @property
+    def width(self) -> int:
+        """Number of features, the constant one of an intercept included."""
+        return self.problem.width(self.p)
+
     @cached_property
     def noise(self) -> float:
         """Noise of one pass (`noise_of_one_pass`); 0 without a budget."""
@@ -172,6 +189,13 @@ class Solver(ABC, Generic[PlanType]):
 
     plan_type: ClassVar[type[Plan]]
     choices: ClassVar[Mapping[str, Collection[str | None]]] = {}
+    takes_outputs: ClassVar[bool] = False
+    """Whether it serves losses with several predictions a record."""
+
+    takes_weights: ClassVar[bool] = False
+    """Whether records may have weights."""
+    takes_offsets: ClassVar[bool] = False
+    """Whether margins may have offsets."""
     exact_query: ClassVar[str] = ClippedGradient.name
     """The query that a plan without releases asks, which is a plan without noise."""
 
@@ -197,7 +221,25 @@ class Solver(ABC, Generic[PlanType]):
 
         ``resident`` states whether the table stays in memory.
         """
-        return self.plan_for(Task(problem, n, p, budget, neighbours, fits, resident))
+        task = Task(problem, n, p, budget, neighbours, fits, resident)
+        self.require_outputs(task)
+        return self.plan_for(task)
+
+    @classmethod
+    def require_outputs(cls, task: Task) -> None:
+        """Refuse a loss with several predictions a record, or a penalty on them, if it is not served."""
+        problem = task.problem
+        if problem.outputs > 1 and not cls.takes_outputs:
+            raise UnsupportedProblem(
+                f"{cls.__name__} serves losses of one prediction a record, {problem.loss.name} has "
+                f'{problem.outputs}: use GradientDescent, PreconditionedDescent, or multi_class="ovr"'
+            )
+        if problem.outputs > 1 and not isinstance(problem.penalty, Separable):
+            raise UnsupportedProblem(
+                f"the penalty {type(problem.penalty).__name__} is for one coefficient a feature, "
+                f"{problem.loss.name} has {problem.outputs}: use L1, L2, ElasticNet or Box, or "
+                'multi_class="ovr"'
+            )
 
     @abstractmethod
     def plan_for(self, task: Task) -> PlanType:

@@ -73,6 +73,7 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = CoordinateDescentPlan
+    takes_offsets: ClassVar[bool] = True
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"clip_rule": CLIP_RULES}
 
     steps: int | None = None

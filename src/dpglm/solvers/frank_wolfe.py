@@ -27,6 +27,8 @@ from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 MOST_VERTICES = 10_000
 SELECTIONS = ("lazy", *STRUCTURES)
 _INTERCEPT_RELEASES = 8
+# How far bounds of features are above their typical size, and which correlation selections shall still find.
+_BOUND_OVER_ENTRY, _CORRELATION = 3.0, 0.12
 
 
 @dataclass(frozen=True)
@@ -193,8 +195,14 @@ def default_settings(
         clip = slope * min(largest, problem.bounds.radius(p) * p**-0.25)
     if not math.isfinite(slope):
         slope = clip / largest  # beyond it the clip cuts the largest entry, too
-    signal_to_noise = problem.bend() * radius * clip / (slope**2 * noise * math.log(2 * p))
-    steps = min(max(math.ceil((0.45 * signal_to_noise) ** (2 / 3)), 1), MOST_VERTICES)
+    noise_of_one = clip * noise * math.log(2 * p)  # of a selection that has all of the budget
+    progress = math.ceil((0.45 * problem.bend() * radius * (clip / slope) ** 2 / noise_of_one) ** (2 / 3))
+    steps = min(max(progress, 1), MOST_VERTICES)
+    entry = largest / _BOUND_OVER_ENTRY
+    if entry < clip / slope:
+        found = math.floor((_CORRELATION * slope * entry / noise_of_one) ** 2)
+        # An odd number: while steps overshoot along one feature, every second one takes the last one back.
+        steps = min(steps, max(found - (found % 2 == 0), 1))
     return steps, clip, slope * problem.constant(p)
 
 

@@ -13,13 +13,14 @@ from ..mechanisms import Gaussian
 from ..mechanisms.sampling import Poisson
 from ..plan import Plan, Releasable
 from ..problem import Problem
-from ..queries import ClippedGradient, InterceptSlope, RowScale
+from ..queries import ClippedGradient, InterceptSlope, MultinomialGradient, gradient_of
 from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
+from .classes import of_class_shares, opposed_classes
 from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
 from .last_intercept import fit_intercept_last, release_of_intercept, share_of_intercept
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .typical import NoiseForecast, Typical, learn, of_scales, release_of_scales, share_of_scales
+from .typical import SCALES, NoiseForecast, Typical, learn, of_scales, release_of_scales, share_of_scales
 
 LONGEST_STEP = 1.5
 _LEAST_CLIP, _CLIP_NOISE = 0.12, 6e-4
@@ -55,7 +56,8 @@ class GradientDescentPlan(NoiseForecast, Plan):
 
     solver: ClassVar[str] = "gradient descent"
     may_release: ClassVar[Releasable] = {
-        RowScale.name: (Gaussian,), ClippedGradient.name: (Gaussian,), InterceptSlope.name: (Gaussian,)
+        **SCALES, ClippedGradient.name: (Gaussian,), MultinomialGradient.name: (Gaussian,),
+        InterceptSlope.name: (Gaussian,),
     }  # fmt: skip
 
     clip: float
@@ -70,7 +72,7 @@ class GradientDescentPlan(NoiseForecast, Plan):
     @property
     def learns_scales(self) -> bool:
         """Whether the size of a typical row is released first."""
-        return any(release.query == RowScale.name for release in self.releases)
+        return any(release.query in SCALES for release in self.releases)
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,9 @@ class GradientDescent(Solver[GradientDescentPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = GradientDescentPlan
+    takes_outputs: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
+    takes_offsets: ClassVar[bool] = True
 
     steps: int | None = None
     clip: float | None = None
@@ -123,11 +128,12 @@ class GradientDescent(Solver[GradientDescentPlan]):
             steps, clip, step_size = default_settings(task.problem, task.p, task.noise, self.clip, most)
             step_size, clip = float(self.step_size or step_size), task.enforced(clip)
         steps = int(self.steps or steps)
+        query = gradient_of(task.problem.loss, clip, task.n, task.p)
         stated: float | str = f"{task.moved} x clip"
         if not scales:
-            stated = ClippedGradient(task.problem.loss, clip).sensitivity(task.neighbours)
+            stated = query.sensitivity(task.neighbours)
         gradients = equal_releases(
-            ClippedGradient.name, Gaussian, steps, stated, share=1.0 - scales - last,
+            query.name, Gaussian, steps, stated, share=1.0 - scales - last,
             sampling=task.batches(self.batch_size), entries=task.dimension,
         )  # fmt: skip
         releases = [gradients]
@@ -150,13 +156,14 @@ class GradientDescent(Solver[GradientDescentPlan]):
         ahead = w
         for t in range(plan.steps):
             gradient = curator.release(query, release.mechanism, ahead, sampling=release.sampling) / batch
+            gradient = problem.centred(gradient)
             before, w = w, problem.prox(ahead - step_size * gradient, step_size)
             ahead = w + min(plan.momentum, t / (t + 3)) * (w - before) if plan.momentum else w
             tail.add(w)
         found = tail.mean if plan.average else w
         if query.constant is not None:
             problem.split(found)[1][:] *= query.constant / problem.constant(plan.n_features)
-        fit_intercept_last(plan, problem, curator, found, typical.start)
+        fit_intercept_last(plan, problem, curator, found, typical)
         return Result(found, plan.steps)
 
     @classmethod
@@ -167,19 +174,24 @@ class GradientDescent(Solver[GradientDescentPlan]):
             opposed(cls(steps=2, clip=0.1, step_size=0.1), 1, fit_intercept=True, crowd=7),
             opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3),
             of_scales(cls(steps=1)),
+            opposed_classes(cls(steps=2, clip=0.1, step_size=0.1)),
+            opposed_classes(cls(steps=2, clip=0.1, step_size=0.1, batch_size=2)),
+            of_class_shares(cls(steps=1)),
+            opposed(cls(steps=2, clip=0.1, step_size=0.1), 2).beside(weight=3.0, offset=0.5),
         )
 
 
 def _started(
     plan: GradientDescentPlan, problem: Problem, curator: Curator
-) -> tuple[ClippedGradient, float, Vector, Typical]:
+) -> tuple[ClippedGradient | MultinomialGradient, float, Vector, Typical]:
     """The query of every step, the step size, the start, and what was learnt first."""
-    w, typical = problem.start(plan.n_features), learn(plan, problem, curator, None)
+    w, table = problem.start(plan.n_features), (plan.n_records, plan.n_features)
+    typical = learn(plan, problem, curator, None)
     if not plan.learns_scales:
-        return ClippedGradient(problem.loss, plan.clip), plan.step_size, w, typical
+        return gradient_of(problem.loss, plan.clip, *table), plan.step_size, w, typical
     constant = _CONSTANT * typical.norm if problem.fit_intercept else None
     radius = math.hypot(typical.norm, constant or 0.0)
-    query = ClippedGradient(problem.loss, plan.clip * problem.slope_bound() * radius, constant)
+    query = gradient_of(problem.loss, plan.clip * problem.slope_bound() * radius, *table, constant)
     if constant is not None:
         problem.split(w)[1][:] = typical.start / constant
     return query, plan.step_size / (problem.loss.smoothness() * radius**2), w, typical

@@ -300,4 +300,9 @@ def _settle(advance: Callable[[], tuple[int, float]], w: Vector, p: int, most: i
 
 def _form(problem: Problem) -> tuple[float, float, float, float]:
     assert isinstance(problem.penalty, Separable)
-    return problem.penalty.coordinate_form()
+    l1, l2, low, high = problem.penalty.coordinate_form()
+    if not (isinstance(low, float) and isinstance(high, float)):
+        raise UnsupportedProblem(
+            "GreedyCoordinateDescent needs one interval for all coefficients: use GradientDescent"
+        )
+    return l1, l2, low, high

@@ -16,6 +16,7 @@ from ..plan import Plan, Release
 from ..problem import Problem
 from ..queries import InterceptSlope
 from .base import Task, equal_releases
+from .typical import Typical
 
 _SHARE, _STEPS = 0.03, 2
 _USEFUL = 0.05
@@ -40,17 +41,18 @@ def release_of_intercept(task: Task, share: float) -> Release:
     return equal_releases(InterceptSlope.name, Gaussian, _STEPS, moved, share=share)
 
 
-def fit_intercept_last(plan: Plan, problem: Problem, curator: Curator, w: Vector, start: float) -> None:
+def fit_intercept_last(plan: Plan, problem: Problem, curator: Curator, w: Vector, typical: Typical) -> None:
     """Move the intercept of w so that the mean prediction becomes the share of the label, if the plan has it.
 
-    ``start`` is the logarithm of the odds of that share, as it was released. The slope of the intercept is
-    the mean prediction minus the share; a step is the difference of their log odds, which is too short rather
-    than too long if predictions differ.
+    The constant prediction that was learnt is the logarithm of the odds of that share. The slope of the
+    intercept is the mean prediction minus the share; a step is the difference of their log odds, which is too
+    short rather than too long if predictions differ.
     """
     if all(release.query != InterceptSlope.name for release in plan.releases):
         return
     query = InterceptSlope(problem.loss, _largest(problem, plan.n_features))
     constant, mechanism = problem.constant(plan.n_features), plan[InterceptSlope.name].mechanism
+    start = float(typical.start)
     share = 1.0 / (1.0 + math.exp(-start))
     least, most = share / _LARGEST_RATIO, 1.0 - (1.0 - share) / _LARGEST_RATIO
     _, intercept = problem.split(w)

@@ -35,7 +35,7 @@ _SHARES = {
 ENOUGH, _PLENTY = 25.0, 50.0
 _LEAST_LEVERAGE, _MOST_LEVERAGE, _LEAST_CLIP, _MOST_CLIP = 1.2, 8.0, 2.0, 5.0
 _ALLOWED = 0.8
-_DEVIATIONS = 2.2
+_DEVIATIONS, _DEVIATIONS_OF_COUNTS = 2.2, 10.0
 _LENGTH, _LENGTH_LINEAR = (1.4, 68.0), (1.3, 216.0)
 _STEPS_WITHOUT_NOISE = 100
 _CROWD = 1_000
@@ -43,7 +43,7 @@ _CROWD = 1_000
 
 @dataclass(frozen=True)
 class NewtonPlan(Plan):
-    """Plan of `Newton`."""
+    """Plan of `Newton`; ``clip`` is 0 for counts, whose slopes are bounded by the declared ranges alone."""
 
     solver: ClassVar[str] = "Newton"
     may_release: ClassVar[Releasable] = {
@@ -74,6 +74,8 @@ class NewtonPlan(Plan):
         if not self.budget.private:
             return None
         length, enough = self.forecast_length, self._enough
+        if self.clip == 0 and enough >= ENOUGH:
+            return f"n mu / d^1.5 is {enough:.3g}: how long intervals will be depends on the mean target"
         if length is None:
             return (
                 f"undetermined, no interval will be finite: n mu / d^1.5 is {enough:.3g}, and should be "
@@ -94,7 +96,7 @@ class NewtonPlan(Plan):
         start and Hessian. a and b were fitted to lengths that `experiments/inference_length.py` measures; for
         a regression they are those of residuals with a deviation of 0.15 times half the range of targets.
         """
-        if not self.budget.private or self._enough < ENOUGH:
+        if not self.budget.private or self._enough < ENOUGH or self.clip == 0:
             return None
         mu, d, price = _mu(self.budget, self.fits), self.n_features + 1, _price(self.neighbours)
         k, a, b = (self.last_clip, *_LENGTH_LINEAR) if self.regression else (_DEVIATIONS, *_LENGTH)
@@ -113,7 +115,7 @@ class NewtonPlan(Plan):
 
 @dataclass(frozen=True)
 class Newton(Solver[NewtonPlan]):
-    """Rounds of Newton's method for squared and logistic loss without penalty; with standard errors.
+    """Rounds of Newton's method for smooth losses without penalty; with standard errors.
 
     The first round releases second moments, for a start and a metric. Each later round releases gradient,
     Hessian and the covariance of the scores together, which costs as much as the gradient alone. The last
@@ -144,6 +146,8 @@ class Newton(Solver[NewtonPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = NewtonPlan
+    takes_weights: ClassVar[bool] = True
+    takes_offsets: ClassVar[bool] = True
 
     rounds: int | None = None
     leverage: float | None = None
@@ -161,22 +165,29 @@ class Newton(Solver[NewtonPlan]):
 
     def plan_for(self, task: Task) -> NewtonPlan:
         _require_suited(task, self.intervals)
-        d, linear = task.dimension, task.problem.loss.kind != "classification"
+        d, linear = task.dimension, task.problem.loss.kind == "regression"
+        counts = task.problem.loss.kind == "count"
+        if counts and (self.deviance_share, self.clip) != (None, None):
+            raise UnsupportedProblem(
+                f"Newton releases no deviance of {task.problem.loss.name}, and its slopes are bounded by the "
+                "declared ranges: leave deviance_share and clip out"
+            )
         if not task.private:
             none = math.inf
             return NewtonPlan(
                 *task.facts, (), _STEPS_WITHOUT_NOISE, none, none, none, none, 0.0, linear, self.intervals
             )
         mu = _mu(task.budget, task.fits)
-        rounds = self.rounds or (5 if linear or task.n * mu >= _PLENTY * d**1.5 else 3)
+        rounds = self.rounds or (5 if linear or counts or task.n * mu >= _PLENTY * d**1.5 else 3)
         kept = 1.0 - (self.deviance_share or 0.0)
         shares = [kept * share for share in _shares(rounds)]
         # As generous as noise of four fifths of the sampling error in the last round alone allows.
         allowed = _ALLOWED * mu * math.sqrt(shares[-1] * task.n) / _price(task.neighbours)
-        deviations = _LEAST_CLIP if linear else _DEVIATIONS
+        deviations = _LEAST_CLIP if linear else _DEVIATIONS_OF_COUNTS if counts else _DEVIATIONS
         leverage = min(max((allowed / deviations) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
         clip = min(max(_LEAST_CLIP, allowed / math.sqrt(leverage * d)), _MOST_CLIP)
-        last = float(self.leverage or leverage), float(self.clip or clip)
+        clip = 0.0 if counts else clip
+        last = float(self.leverage or leverage), float(clip if counts else self.clip or clip)
         combine = FAR_LINEAR if linear else FAR
         if last != (leverage, clip):
             combine = 0.0  # the other rounds estimate something else
@@ -225,6 +236,7 @@ class Newton(Solver[NewtonPlan]):
             ),
             AuditCase(cls(rounds=3, deviance_share=0.2), labels, (rows, half), (record, 1.0), (-record, 1.0)),
             opposed(cls(rounds=2), 1, fit_intercept=True, crowd=7),
+            opposed(cls(rounds=2), 1, fit_intercept=True, crowd=7).beside(weight=3.0, offset=0.5),
         )
 
 
@@ -267,7 +279,7 @@ def _require_suited(task: Task, intervals: bool) -> None:
         )
     if not serves(problem.loss, Zero()):
         raise UnsupportedProblem(
-            f"Newton needs a loss that states its joint_constant, as logistic, squared and log_cosh do: "
+            f"Newton needs a loss that states its joint_constant, as logistic, squared and tweedie do: "
             f"{problem.loss.name} states none"
         )
     if task.private:

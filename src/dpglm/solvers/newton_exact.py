@@ -37,12 +37,16 @@ def exact(plan: NewtonPlan, problem: Problem, curator: Curator) -> Result:
     features that vary by a millionth of their size, the Hessian is that of the records' own features.
     """
     n, p, nothing = plan.n_records, plan.n_features, Gaussian(0.0)
+    wider, start = problem.loss.wider(), problem.start(p)
+    if wider is not None:
+        easier = exact(replace(plan, intervals=False), replace(problem, loss=wider), curator)
+        start = easier.w
     setting = _without_bounds(problem, curator, n, p)
     d, back = setting.dimension, setting.to_records
     forth, ridge = inverse_of(back), np.diag(setting.ridge)
     gradient, rough = ClippedGradient(problem.loss, math.inf), setting.derivatives(1.0, 1e9, plan.neighbours)
     fine = _in_own_features(problem.loss, setting)
-    w, steps, step, fell, precise = problem.start(p), 0, np.zeros(d), 0.0, False
+    w, steps, step, fell, precise = start, 0, np.zeros(d), 0.0, False
     first: _Progress | None = None
     reached = False
     while steps < plan.steps:

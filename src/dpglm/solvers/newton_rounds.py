@@ -15,6 +15,7 @@ from ..arrays import Vector
 from ..queries.score_and_curvature import Parts
 
 _LEAST_EIGENVALUE = 1e-10
+_LEAST_MEAN, _LONGEST_START = 1e-6, 2.0
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,28 @@ def logistic_start(moments: Vector, noise: float, a: float, n: int, intercept: b
     return State(start, state.root, inverse), share
 
 
+def count_start(moments: Vector, noise: float, a: float, n: int, intercept: bool) -> tuple[State, float]:
+    """Coefficients of a log-linear model, but for log(mean) in the intercept, and that mean.
+
+    Moments are those of (exposure * coordinates, a * target), targets in [0, 1]: least squares fits targets
+    as exposure * (coordinates · b), of which the logarithm is linear to first order. Without an intercept the
+    start is 0.
+    """
+    d = len(moments) - 1
+    gram, cross = moments[:d, :d], moments[:d, d] / a
+    floor = noise * math.sqrt(d)
+    raised, _ = floored(gram, floor)
+    inverse, root = inverse_of(raised), root_of(raised / n)
+    if not intercept:
+        return State(np.zeros(d), root, inverse), 1.0
+    size = max(float(gram[-1, -1]), floor)
+    mean = max(float(cross[-1]) / size, _LEAST_MEAN)
+    slopes = (inverse_of(raised + 2 * floor * np.eye(d)) @ cross)[:-1] / mean
+    longest = float(np.linalg.norm(slopes))
+    slopes = slopes * min(1.0, _LONGEST_START / longest) if longest > 0 else slopes
+    return State(np.append(slopes, -float(gram[-1, :-1] @ slopes) / size), root, inverse), mean
+
+
 @dataclass(frozen=True, eq=False)
 class Round:
     """A round: where it started, what was released there, and with how much noise.
@@ -133,6 +156,8 @@ class Round:
         What steps are compared with: the clip of residuals, or a logit.
     ridge : array of shape (d,)
         Curvature of the penalty along each coordinate.
+    floor : float
+        The floor of the eigenvalues of the Hessian, in units of half the norm of its noise.
     """
 
     state: State
@@ -141,11 +166,12 @@ class Round:
     typical: float
     unit: float
     ridge: Vector
+    floor: float = 1.0
 
     @property
     def least(self) -> float:
-        """Eigenvalues of the Hessian below this are raised to it: half the norm of its noise."""
-        return self.noise.hessian * math.sqrt(len(self.state.w))
+        """Eigenvalues of the Hessian below this are raised to it: ``floor`` times half its noise's norm."""
+        return self.floor * self.noise.hessian * math.sqrt(len(self.state.w))
 
     def estimate(self) -> tuple[Estimate, Vector]:
         """The estimate of this round, and its step in the metric."""
@@ -161,7 +187,7 @@ class Round:
             self.state.w + back @ step,
             back @ noise_aware(inverse, scores, self.noise.hessian) @ back.T,
             back @ noise_aware(inverse, added, self.noise.hessian) @ back.T,
-            float(eigenvalues[0]) / self.least if self.least else math.inf,
+            self.floor * float(eigenvalues[0]) / self.least if self.least else math.inf,
             math.sqrt(size) * self.typical,
         )
         return found, step

@@ -28,6 +28,7 @@ _CLEAR = 2.0
 FAR, FAR_LINEAR = 3.0, 1.5
 _RARE = 0.1
 _LARGEST_LOSS = 3.0
+_FLOOR_OF_COUNTS = 2.0  # means differ by orders of magnitude: a Hessian that noise makes small leads too far
 
 
 def name_of(round_: int) -> str:
@@ -50,6 +51,8 @@ class Setting:
         The constant feature of the records.
     strength : float
         Strength of the L2 penalty.
+    top : float
+        The largest offset, if the start allows for offsets; else infinite.
     """
 
     coordinates: Coordinates
@@ -60,6 +63,7 @@ class Setting:
     loss: Loss
     strength: float
     n: int
+    top: float = math.inf
 
     @classmethod
     def of(cls, problem: Problem, n: int, p: int) -> Setting:
@@ -68,11 +72,12 @@ class Setting:
         middle, half, norm = coordinates.middle, coordinates.half, problem.bounds.row_norm
         farthest = math.inf if norm is None else norm / half.min() + float(np.linalg.norm(middle / half))
         bottom, top = problem.bounds.target or (-1.0, 1.0)
-        if not problem.fit_intercept:
-            bottom, top = -max(-bottom, top), max(-bottom, top)
+        if not problem.fit_intercept or problem.loss.kind == "count":
+            bottom, top = -max(-bottom, top), max(-bottom, top)  # a count is proportional to its exposure
         return cls(
             coordinates, min(math.sqrt(p), farthest), (bottom + top) / 2, (top - bottom) / 2,
             problem.constant(p), problem.loss, problem.penalty.strong_convexity, n,
+            problem.bounds.offset_range[1] if problem.loss.kind == "count" else math.inf,
         )  # fmt: skip
 
     @property
@@ -81,8 +86,18 @@ class Setting:
 
     @property
     def is_linear(self) -> bool:
-        """Whether targets are numbers."""
-        return self.loss.kind != "classification"
+        """Whether the margin itself predicts the target."""
+        return self.loss.kind == "regression"
+
+    @property
+    def is_count(self) -> bool:
+        """Whether the margin is the logarithm of the predicted target."""
+        return self.loss.kind == "count"
+
+    @property
+    def unit(self) -> float:
+        """What a margin of 1 is in coefficients of a round."""
+        return self.half if self.is_linear else 1.0
 
     @property
     def ridge(self) -> Vector:
@@ -99,7 +114,7 @@ class Setting:
     def moments(self) -> Moments:
         """The query of the first round."""
         norm = math.sqrt(self.radius**2 + self.coordinates.intercept + self.target_weight**2)
-        return Moments(self.coordinates, norm, self.middle, self.target_weight / self.half, self.n)
+        return Moments(self.coordinates, norm, self.middle, self.target_weight / self.half, self.n, self.top)
 
     def derivatives(self, leverage: float, clip: float, neighbours: Neighbours) -> ScoreAndCurvature:
         """The query of a later round; ``clip`` is in units of half the range of targets."""
@@ -155,7 +170,7 @@ class Run:
             if self._near(last, round_):
                 state = replace(state, w=found.w, covariance=found.sampling + found.noise)
         reason, clip = self._reason(last, round_.unit, share), round_.unit
-        scale = self.setting.to_records * (self.setting.half if self.setting.is_linear else 1.0)
+        scale = self.setting.to_records * self.setting.unit
         privacy = scale @ found.noise @ scale.T
         covariance = privacy + scale @ found.sampling @ scale.T
         stated = Uncertainty(
@@ -186,6 +201,14 @@ class Run:
         moments = query.matrix(self.curator.release(query, mechanism))
         if setting.is_linear:
             return algebra.linear_start(moments, noise, setting.target_weight, setting.n), 0.5
+        if setting.is_count:
+            top = setting.top if math.isfinite(setting.top) else 0.0
+            start, mean = algebra.count_start(
+                moments, noise, setting.target_weight, setting.n, setting.coordinates.intercept
+            )
+            if setting.coordinates.intercept:
+                start.w[-1] += setting.loss.link(mean * setting.half) - top
+            return start, 0.5
         return algebra.logistic_start(
             moments, noise, setting.target_weight, setting.n, setting.coordinates.intercept
         )
@@ -198,14 +221,15 @@ class Run:
         typical = math.sqrt(min(leverage, _TYPICAL) * d)
         clip = min(deviations * math.sqrt(state.variance) + typical * state.error, 2.0)
         query = setting.derivatives(leverage, clip, plan.neighbours)
-        clip = query.loss.lipschitz() / setting.half if setting.is_linear else 1.0
+        clip = query.loss.slope_unit() / setting.unit
         state = replace(state, w=self._exact_point(state.w))
         mechanism = plan[name_of(k)].mechanism
         parts = query.parts(self.curator.release(query, mechanism, state.transform, setting.point(state.w)))
         each = mechanism.noise * query.sensitivity(plan.neighbours)
         noise = Deviations(clip * each / (query.weight * query.leverage), each, clip**2 * each / query.weight)
         parts = parts._replace(gradient=clip * parts.gradient, scores=clip**2 * parts.scores)
-        return Round(state, parts, noise, typical, clip, setting.ridge)
+        floor = _FLOOR_OF_COUNTS if setting.is_count else 1.0
+        return Round(state, parts, noise, typical, clip if setting.is_linear else 1.0, setting.ridge, floor)
 
     def _next(self, round_: Round, estimate: Estimate, step: Vector) -> State:
         """Where the next round starts."""
@@ -241,7 +265,7 @@ class Run:
     def _estimand(self) -> str:
         plan = self.plan
         words = f"rows of leverage above {plan.last_leverage:.3g} times the average are weighted down"
-        if self.setting.is_linear:
+        if self.setting.is_linear and self.setting.loss.softened(1.0) != self.setting.loss:
             words += f" and residuals are clipped softly at {plan.last_clip:.3g} deviations"
         return f"{words}: the fit is that of the whole table if the model holds"
 

@@ -13,7 +13,7 @@ from ..mechanisms import Gaussian
 from ..penalties import L2, Zero
 from ..plan import Plan
 from ..problem import Problem
-from ..queries import ClippedGradient
+from ..queries import ClippedGradient, gradient_of
 from ..queries.proximal import Map, Prox, Steps, accelerated, inner, largest_eigenvalue, norm
 from .base import Result
 
@@ -30,11 +30,12 @@ def exact_minimiser(plan: Plan, problem: Problem, curator: Curator, clip: float 
     """The minimiser of the problem with clipped gradients, in at most as many steps as the plan has."""
     nothing, n = Gaussian(0.0), plan.n_records
     start = problem.start(plan.n_features)
-    query, quadratic = ClippedGradient(problem.loss, clip), ClippedGradient(Squared(), math.inf)
-    origin = curator.release(quadratic, nothing, np.zeros_like(start))
-    curvature = largest_curvature(lambda v: (curator.release(quadratic, nothing, v) - origin) / n, len(start))
+    query = gradient_of(problem.loss, clip, n, plan.n_features)
+    quadratic, width = ClippedGradient(Squared(), math.inf), problem.width(plan.n_features)
+    origin = curator.release(quadratic, nothing, np.zeros(width))
+    curvature = largest_curvature(lambda v: (curator.release(quadratic, nothing, v) - origin) / n, width)
     return minimise(
-        lambda w: curator.release(query, nothing, w) / n,
+        lambda w: problem.centred(curator.release(query, nothing, w)) / n,
         problem.prox,
         problem.loss.smoothness() * curvature,
         start,

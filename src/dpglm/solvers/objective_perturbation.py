@@ -74,6 +74,8 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = ObjectivePerturbationPlan
+    takes_weights: ClassVar[bool] = True
+    takes_offsets: ClassVar[bool] = True
 
     clip: float | None = None
     quadratic: float | None = None

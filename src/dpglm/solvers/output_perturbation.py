@@ -63,6 +63,8 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = OutputPerturbationPlan
+    takes_weights: ClassVar[bool] = True
+    takes_offsets: ClassVar[bool] = True
 
     clip: float | None = None
     sparse: bool = True
@@ -100,6 +102,7 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
         return (
             opposed(cls(clip=0.1), 2, L2(1.0)),
             opposed(cls(clip=0.1), 1, L2(1.0), fit_intercept=True, crowd=7),
+            opposed(cls(clip=0.1), 1, L2(1.0), fit_intercept=True, crowd=7).beside(weight=3.0, offset=0.5),
         )
 
 
@@ -133,5 +136,5 @@ def minimiser(problem: Problem, n: int, p: int, clip: float, quadratic: float = 
     return Minimiser(
         problem.loss, clip, problem.penalty, n, p, problem.radius(p), quadratic,
         strength if problem.fit_intercept else None, strength * float(np.linalg.norm(problem.start(p))),
-        problem.loss.fall(problem.bounds.target),
+        problem.fall(),
     )  # fmt: skip

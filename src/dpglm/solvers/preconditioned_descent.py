@@ -17,12 +17,13 @@ from ..mechanisms import Gaussian
 from ..penalties import L2, Penalty
 from ..plan import Plan, Releasable
 from ..problem import Problem
-from ..queries import Gram, InterceptSlope, MetricGradient, RowScale
+from ..queries import Gram, InterceptSlope, MetricGradient, MetricMultinomialGradient, metric_gradient_of
 from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
+from .classes import opposed_classes
 from .last_intercept import fit_intercept_last, release_of_intercept, share_of_intercept
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .typical import NoiseForecast, Typical, learn, release_of_scales, share_of_scales
+from .typical import SCALES, NoiseForecast, Typical, learn, release_of_scales, share_of_scales
 
 MOST_FEATURES = 1_000
 GRAM_SHARE = 0.25
@@ -30,7 +31,7 @@ CONSTANT = 0.3
 ALLOWED_NOISE = 0.5
 _CLIP, _LEAST_CLIP_OF_LABELS, _LEAST_CLIP_OF_TARGETS = 0.22, 0.12, 0.01
 LEAST_STEPS, MOST_STEPS = 10, 60
-_STEPS_OF_TARGETS, _STEPS_OF_LABELS = 12, 22
+_STEPS_OF_TARGETS, _STEPS_OF_LABELS, _STEPS_OF_CLASSES = 12, 22, 44
 _HIDDEN = 1.3
 _LONGEST_STEP_OF_RARE = 3.0
 _USUAL_RANK = 1.5
@@ -47,8 +48,8 @@ class PreconditionedDescentPlan(NoiseForecast, Plan):
 
     solver: ClassVar[str] = "preconditioned descent"
     may_release: ClassVar[Releasable] = {
-        RowScale.name: (Gaussian,), Gram.name: (Gaussian,), MetricGradient.name: (Gaussian,),
-        InterceptSlope.name: (Gaussian,),
+        **SCALES, Gram.name: (Gaussian,), MetricGradient.name: (Gaussian,),
+        MetricMultinomialGradient.name: (Gaussian,), InterceptSlope.name: (Gaussian,),
     }  # fmt: skip
 
     clip: float
@@ -82,6 +83,9 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = PreconditionedDescentPlan
+    takes_outputs: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
+    takes_offsets: ClassVar[bool] = True
 
     steps: int | None = None
     clip: float | None = None
@@ -99,18 +103,19 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
                 f"gram_share must leave a part of the budget for gradients: {scales + last:.2g} of it is for "
                 f"the size of rows and the intercept, got {self.gram_share!r}"
             )
-        time = ALLOWED_NOISE * math.sqrt(left) / (task.noise * clip * task.dimension)
+        time = ALLOWED_NOISE * math.sqrt(left) / (task.noise * clip * task.width)
         steps = self.steps or usual_steps(task.problem.loss, clip, time)
         for length in (1e-3, 1e3):
             task.enforced(clip * task.problem.slope_bound() * length)
         d = task.p + 1
+        gradient_name = (MetricGradient if task.problem.outputs == 1 else MetricMultinomialGradient).name
         releases = [
             equal_releases(
                 Gram.name, Gaussian, 1, "the squared size of a typical row", share=self.gram_share,
                 entries=d * (d + 1) // 2,
             ),
             equal_releases(
-                MetricGradient.name, Gaussian, steps, f"{task.moved} x clip", share=left,
+                gradient_name, Gaussian, steps, f"{task.moved} x clip", share=left,
                 entries=task.dimension,
             ),
         ]  # fmt: skip
@@ -129,7 +134,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         with one_blas_thread():
             metric = _metric(plan, problem, curator, coordinates, typical)
         smoothness = problem.bend()
-        query = MetricGradient(
+        query = metric_gradient_of(
             problem.loss, coordinates, metric.transform,
             plan.clip * problem.slope_bound() * math.sqrt(metric.rank), plan.n_records,
         )  # fmt: skip
@@ -143,11 +148,12 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         gradients = curator.open(query, w, plan[query.name].mechanism)
         tail = Tail(plan.steps, w, share=0.5)
         for t in range(plan.steps):
-            before, w = w, ahead - step * (gradients.release(ahead) / plan.n_records + metric.pull(ahead))
+            gradient = problem.centred(gradients.release(ahead)) / plan.n_records + metric.pull(ahead)
+            before, w = w, ahead - step * gradient
             ahead = w + min(momentum, t / (t + 3)) * (w - before)
             tail.add(w)
-        found = metric.to_records @ tail.mean
-        fit_intercept_last(plan, problem, curator, found, typical.start)
+        found = np.ravel(metric.to_records @ tail.mean)
+        fit_intercept_last(plan, problem, curator, found, typical)
         return Result(found, plan.steps)
 
     @classmethod
@@ -155,7 +161,8 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         """Opposed gradients for most of the budget, then orthogonal rows for the Gram matrix."""
         gradients = opposed(cls(steps=2, gram_share=0.02), 2, crowd=7)
         gram = replace(gradients, solver=cls(steps=1, gram_share=0.95), second=(np.array([0.6, 0.8]), 1.0))
-        return gradients, gram, opposed(cls(steps=1), 1, fit_intercept=True, crowd=7)
+        constant = opposed(cls(steps=1), 1, fit_intercept=True, crowd=7)
+        return gradients, gram, constant, opposed_classes(cls(steps=2, gram_share=0.02), crowd=7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +175,7 @@ class _Metric:
         Takes coordinates to the metric.
     rank : float
         The effective dimension: the expected squared norm of a record.
-    start : array
+    start : array of shape (d,) or (d, outputs)
         Coefficients in the metric of the best constant prediction.
     to_records : array of shape (d, d)
         Takes coefficients in the metric to those of the records' own features.
@@ -215,9 +222,10 @@ def _metric(
     rank = float(np.sum(np.maximum(values, floor / 2) / raised))
     scale = np.append(np.ones(p), np.full(d - p, constant))
     transform = on_column_grids((scale[:, None] * vectors) / np.sqrt(raised))
-    start = np.zeros(d)
+    start = np.zeros(d if problem.outputs == 1 else (d, problem.outputs))
     if problem.fit_intercept:
-        start = np.linalg.solve(transform, np.append(start[1:], typical.start))
+        start[-1] = typical.start
+        start[:] = np.linalg.solve(transform, start)
     ridge = transform.T @ (penalty[:, None] * transform)
     return _Metric(transform, rank, start, _to_records(problem, p, coordinates) @ transform, ridge)
 
@@ -238,7 +246,7 @@ def clip_share(task: Task) -> float:
     clip than 0.12 gains nothing for them; of residuals, little more than the sign counts where noise hides
     most directions.
     """
-    hidden = float(_HIDDEN * task.noise * task.dimension**1.5)
+    hidden = float(_HIDDEN * task.noise * task.width**1.5)
     if task.problem.loss.kind == "classification":
         return min(max(_CLIP / math.sqrt(hidden), _LEAST_CLIP_OF_LABELS), 1.0)
     return min(max(_CLIP / max(math.sqrt(hidden), hidden), _LEAST_CLIP_OF_TARGETS), 1.0)
@@ -252,13 +260,16 @@ def _longest_step(problem: Problem, typical: Typical) -> float:
     """
     if not isinstance(problem.loss, Logistic):
         return 1.0
-    return min(math.cosh(typical.start / 2), _LONGEST_STEP_OF_RARE)
+    return min(math.cosh(float(typical.start) / 2), _LONGEST_STEP_OF_RARE)
 
 
 def usual_steps(loss: Loss, clip: float, time: float) -> int:
     """The number of steps: what the time needs, and not more than gradients that are clipped so much do."""
-    enough = (_STEPS_OF_LABELS if loss.kind == "classification" else _STEPS_OF_TARGETS) / clip
-    most = min(max(math.ceil(enough), LEAST_STEPS), MOST_STEPS)
+    if loss.kind == "classification":
+        enough = _STEPS_OF_LABELS if loss.outputs == 1 else _STEPS_OF_CLASSES
+    else:
+        enough = _STEPS_OF_TARGETS
+    most = min(max(math.ceil(enough / clip), LEAST_STEPS), MOST_STEPS)
     return min(max(math.ceil(_USUAL_RANK * time), LEAST_STEPS), most)
 
 

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arrays import Vector
 from ..bounds import Bounds, Coordinates
 from ..curator import Curator
 from ..losses import Logistic
 from ..mechanisms import Gaussian
 from ..penalties import Zero
-from ..plan import Plan, Release
+from ..plan import Plan, Releasable, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
-from ..queries import RowScale
+from ..queries import ClassShares, RowScale
 from .base import AnySolver, AuditCase, Task, equal_releases, noise_of_one_pass
+from .classes import start_from_shares
 
 _LEAST_SHARE, _MOST_SHARE = 0.02, 0.2
 _GOOD, _USELESS = 0.1, 0.3
@@ -24,6 +26,9 @@ _SHORTEST = 0.02
 _FARTHEST = 0.95
 _HOPELESS = 0.25
 _CROWD = 99
+
+SCALES: Releasable = {RowScale.name: (Gaussian,), ClassShares.name: (Gaussian,)}
+"""The queries that `learn` may release."""
 
 
 class NoiseForecast:
@@ -65,12 +70,12 @@ class Typical:
     ----------
     norm : float
         Root of the mean squared norm of a row.
-    start : float
-        The intercept to start from: the best constant prediction.
+    start : float or array
+        The intercept to start from, or that of each class: the best constant prediction.
     """
 
     norm: float
-    start: float
+    start: float | Vector
 
 
 def share_of_scales(task: Task) -> float:
@@ -85,29 +90,42 @@ def share_of_scales(task: Task) -> float:
 
 
 def release_of_scales(task: Task, share: float) -> Release:
-    """The release of the two numbers."""
-    sensitivity = task.moved * math.sqrt(2.0)
-    return equal_releases(RowScale.name, Gaussian, 1, sensitivity, share=share, entries=2)
+    """The release of the two numbers, or of the size of a row and the share of each class."""
+    query = _query(task.problem, None, 1.0, task.n)
+    entries = 2 if task.problem.outputs == 1 else 1 + task.problem.outputs
+    stated = query.sensitivity(task.neighbours)
+    return equal_releases(query.name, Gaussian, 1, stated, share=share, entries=entries)
 
 
 def learn(plan: Plan, problem: Problem, curator: Curator, coordinates: Coordinates | None) -> Typical:
-    """Release the two numbers, if the plan has them; else rows count as long as they may be.
+    """Release what the plan has of it; without a release, rows count as long as they may be.
 
-    The mean target is shortened by what noise makes it longer (James and Stein).
+    The mean target, or the shares of classes, are shortened by what noise makes it longer (James and Stein).
     """
     n, p = plan.n_records, plan.n_features
     radius = problem.bounds.radius(p) if coordinates is None else norm_of_coordinates(problem, coordinates)
-    middle, half = _targets(problem)
-    if all(release.query != RowScale.name for release in plan.releases):
-        return Typical(radius, middle)
-    query = RowScale(coordinates, radius, middle, 1.0 / half, n)
+    if all(release.query not in SCALES for release in plan.releases):
+        return Typical(radius, _targets(problem)[0] if problem.outputs == 1 else np.zeros(problem.outputs))
+    query = _query(problem, coordinates, radius, n)
     mechanism = plan[query.name].mechanism
-    size, mean = (float(value) / n for value in curator.release(query, mechanism))
+    size, *targets = (float(value) / n for value in curator.release(query, mechanism))
     noise = mechanism.noise * query.sensitivity(plan.neighbours) / n
     share = min(max((1.0 + size) / 2, _SHORTEST), 1.0)
+    if problem.outputs > 1:
+        return Typical(radius * math.sqrt(share), start_from_shares(np.array(targets), noise))
+    (mean,) = targets
     kept = max(0.0, 1.0 - noise**2 / mean**2) if mean else 0.0
     mean = min(max(kept * mean, -_FARTHEST), _FARTHEST)
     return Typical(radius * math.sqrt(share), constant_prediction(problem, mean))
+
+
+def _query(
+    problem: Problem, coordinates: Coordinates | None, radius: float, n: int
+) -> RowScale | ClassShares:
+    if problem.outputs > 1:
+        return ClassShares(coordinates, radius, problem.outputs, n)
+    middle, half = _targets(problem)
+    return RowScale(coordinates, radius, middle, 1.0 / half, n)
 
 
 def of_scales(solver: AnySolver) -> AuditCase:

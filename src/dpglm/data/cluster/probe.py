@@ -12,9 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ...arrays import Vector, grid_of_terms, on_column_grids
-from ...bounds import Bounds
-from ...losses import LogCosh, Logistic, Loss
+from ...bounds import Bounds, Coordinates
+from ...kernels.arguments import PAIRED
+from ...losses import LogCosh, Logistic, Loss, Multinomial
 from ..metric import MetricRows, RowSizes
+from ..multinomial import ClassGradients, ClassSizes, MetricClassRows
 from ..products import CrossProducts, GramRows, JointRows, LossValues, MomentRows
 from ..records import Records
 from ..source import as_data
@@ -51,7 +53,7 @@ class Probe:
         for records in self._tables():
             w = _numbers(_COLUMNS + 1, 7) * 4
             z = records.margins(w)
-            slopes = records.slopes(self.loss, z)
+            slopes = records.slopes(self._one, z)
             for values in (records.scale, records.row_norms, z, slopes):
                 digest.update(np.where(np.isnan(values), 0.0, values).tobytes())
             for term in self._terms(w):
@@ -61,12 +63,17 @@ class Probe:
                     continue
                 for finely in (0, 1):
                     digest.update(records.steps(term, grid_of_terms(term.limit, _ROWS), finely).tobytes())
-            if self.loss.form is not None and np.isfinite(self.loss.smoothness()):
-                pair = PreciseGradient(self.loss, np.array([w, w * 2.0**-55]), 0.5)
+            if self._one.form in PAIRED:
+                pair = PreciseGradient(self._one, np.array([w, w * 2.0**-55]), 0.5)
                 digest.update(records.steps(pair, grid_of_terms(0.5, _ROWS), 2).tobytes())
             for products in self._products(w):
                 digest.update(records.steps(products, 1.0).tobytes())
         return digest.hexdigest()
+
+    @property
+    def _one(self) -> Loss:
+        """The loss, or a loss of one prediction if it has several."""
+        return self.loss if self.loss.outputs == 1 else Logistic()
 
     def _tables(self) -> Iterator[Records]:
         """The table in each layout that blocks may have."""
@@ -89,9 +96,9 @@ class Probe:
 
     def _terms(self, w: Vector) -> list[Term]:
         return [
-            Gradient(self.loss, w, 0.5),
-            InterceptGradient(self.loss, w, 0.5),
-            CutGradient(self.loss, w, np.full(_COLUMNS + 1, 0.125)),
+            Gradient(self._one, w, 0.5),
+            InterceptGradient(self._one, w, 0.5),
+            CutGradient(self._one, w, np.full(_COLUMNS + 1, 0.125)),
             SquaredRow(1.25),
             Curved(w, 1.25),
         ]
@@ -109,7 +116,18 @@ class Probe:
             GramRows(coordinates, _ROWS, 1.5, 0.25),
             RowSizes(coordinates, _ROWS, 1.5, 0.25, 0.5),
             RowSizes(None, _ROWS, 1.5, 0.25, 0.5),
-            MetricRows(coordinates, _ROWS, self.loss, metric, w, 0.5),
+            MetricRows(coordinates, _ROWS, self._one, metric, w, 0.5),
+            *(self._of_classes(coordinates, metric, w) if isinstance(self.loss, Multinomial) else ()),
+        ]
+
+    def _of_classes(self, coordinates: Coordinates, metric: Vector, w: Vector) -> list[CrossProducts]:
+        """Sums with a prediction for each class."""
+        assert isinstance(self.loss, Multinomial)
+        points = np.outer(w, np.linspace(-1.0, 2.0, self.loss.classes))
+        return [
+            ClassGradients(None, _ROWS, self.loss, points, 0.5, 0.5),
+            MetricClassRows(coordinates, _ROWS, self.loss, metric, points, 0.5),
+            ClassSizes(None, _ROWS, 1.5, 0.0, 1.0, self.loss.classes),
         ]
 
 

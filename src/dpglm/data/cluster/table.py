@@ -13,9 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...errors import ClusterFailed
+from ..beside import Several
 from ..stream import Source
 from .worker import apart
 
+_ALONE = Several()
 UNREADABLE = (
     "a block of the Dask collection could not be read: its own error is withheld, since it may quote records"
 )
@@ -49,9 +51,11 @@ class DaskTable(Source):
         Its chunks may be arrays or scipy sparse tables.
     y : str, dask array, dask series, or array
         The name of a column; or targets with the chunks of X; or all targets.
+    beside : Several
+        Weights, offsets and exposures, each in one of the same forms.
     """
 
-    def __init__(self, X: Any, y: Any) -> None:
+    def __init__(self, X: Any, y: Any, beside: Several = _ALONE) -> None:
         if y is None:
             raise ValueError("y must be given: the targets, or the name of the column of X that holds them")
         self.column: object = None
@@ -66,7 +70,11 @@ class DaskTable(Source):
             if y not in X.columns:
                 raise ValueError(f"y is {y!r}, which is not the name of a column of X")
             self.column = y
-        names = [name for name in X.columns if name != self.column] if self._has_columns else None
+        for name in beside.names:
+            if not self._has_columns or name not in X.columns:
+                raise ValueError(f"{name!r} must be the name of a column of X, a Dask data frame")
+        taken = [self.column, *beside.names]
+        names = [name for name in X.columns if name not in taken] if self._has_columns else None
         self.n_features = int(X.shape[1]) if names is None else len(names)
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names: Sequence[str] | None = names
@@ -76,23 +84,35 @@ class DaskTable(Source):
         self._counts = _counts_of(X, self._has_columns)
         self.n_samples = sum(self._counts)
         self._y = self._checked(y)
+        self._beside = Several(*(self._in_chunks(part, "what stands beside X") for part in beside.columns))
+        if beside.has_more:
+            named = (part if isinstance(part, str) else None for part in beside)
+            self.column = Several(*named)._replace(target=self.column)
 
     def _checked(self, y: Any) -> Any:
         """The targets, of as many chunks or entries as X has."""
-        if self.column is not None:
+        return None if self.column is not None else self._in_chunks(y, "y")
+
+    def _in_chunks(self, y: Any, name: str) -> Any:
+        """A number of each record, of as many chunks or entries as X has."""
+        if y is None:
             return None
         if not is_dask(y):
             if np.ndim(y) == 0 or len(y) != self.n_samples:
-                raise ValueError(f"y must have as many entries as X has rows, which are {self.n_samples}")
+                raise ValueError(
+                    f"{name} must have as many entries as X has rows, which are {self.n_samples}"
+                )
             return y
         known = hasattr(y, "chunks") and not any(math.isnan(size) for size in y.chunks[0])
         if known:
             if y.shape[0] != self.n_samples:
-                raise ValueError(f"y must have as many entries as X has rows, which are {self.n_samples}")
+                raise ValueError(
+                    f"{name} must have as many entries as X has rows, which are {self.n_samples}"
+                )
             y = y.rechunk({0: tuple(self._counts)})
         if y.npartitions != len(self._counts):
             raise ValueError(
-                f"y must have the chunks of X: it has {y.npartitions}, X has {len(self._counts)}"
+                f"{name} must have the chunks of X: it has {y.npartitions}, X has {len(self._counts)}"
             )
         return y
 
@@ -119,25 +139,29 @@ class DaskTable(Source):
         """The blocks that have rows, as tasks that are not yet submitted."""
         rows = np.ravel(np.asarray(self._X.to_delayed(), dtype=object))
         places = [0, *accumulate(self._counts)]
-        if self._y is None:
-            targets: Sequence[Any] = [None] * len(rows)
-        elif is_dask(self._y):
-            targets = list(np.ravel(np.asarray(self._y.to_delayed(), dtype=object)))
-        else:
-            y = getattr(self._y, "iloc", self._y)
-            targets = [y[start:stop] for start, stop in zip(places[:-1], places[1:], strict=True)]
+        targets = self._in_blocks(self._y, places)
+        if isinstance(self.column, Several):
+            beside = [self._in_blocks(part, places) for part in self._beside[1:]]
+            targets = [list(parts) for parts in zip(targets, *beside, strict=True)]
         return [
             Block(rows[k], targets[k], k, places[k], count) for k, count in enumerate(self._counts) if count
         ]
 
+    def _in_blocks(self, y: Any, places: Sequence[int]) -> Sequence[Any]:
+        """A number of each record by blocks, not yet computed."""
+        if y is None:
+            return [None] * len(self._counts)
+        if is_dask(y):
+            return list(np.ravel(np.asarray(y.to_delayed(), dtype=object)))
+        y = getattr(y, "iloc", y)
+        return [y[start:stop] for start, stop in zip(places[:-1], places[1:], strict=True)]
+
     @property
     def example(self) -> tuple[object, object]:
         """Rows and targets of the declared types; made up, not from the table."""
-        targets = self._y
-        if hasattr(targets, "_meta_nonempty"):
-            targets = targets._meta_nonempty
-        elif targets is not None:
-            targets = np.zeros(2, dtype=getattr(targets, "dtype", np.float64))
+        targets: Any = _example_of_column(self._y)
+        if isinstance(self.column, Several):
+            targets = [targets, *map(_example_of_column, self._beside[1:])]
         return apart(example_of(self._X), targets, self.column)
 
     @property
@@ -155,8 +179,9 @@ class DaskTable(Source):
     def blocks(self) -> Iterator[tuple[object, object]]:
         """Rows and targets of each block, one after the other: no more than one is in memory."""
         for part in self.parts:
-            rows, targets = computed([part.rows, part.targets])
-            yield apart(rows, targets, self.column)
+            several = isinstance(part.targets, list)
+            rows, *found = computed([part.rows, *(part.targets if several else [part.targets])])
+            yield apart(rows, found if several else found[0], self.column)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a DaskTable is for one fit in one process: hand over the Dask collection itself")
@@ -168,6 +193,12 @@ def example_of(X: Any) -> Any:
         return X._meta_nonempty
     kind = sp.csr_array if sp.issparse(X._meta) else np.zeros
     return kind((2, X.shape[1]), dtype=X.dtype)
+
+
+def _example_of_column(column: Any) -> Any:
+    if hasattr(column, "_meta_nonempty"):
+        return column._meta_nonempty
+    return None if column is None else np.zeros(2, dtype=getattr(column, "dtype", np.float64))
 
 
 def _counts_of(X: Any, has_columns: bool) -> list[int]:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from ...arrays import Vector
 from ...bounds import Bounds
+from ...threads import at_most
+from ..beside import Several
 from ..fingerprint import Fingerprint, Mark
-from ..parts import at_most
 from ..records import Records
 from ..source import as_block, as_data
 from ..summed import Coins, Grid
@@ -76,8 +77,8 @@ class Loading(Opaque):
     ----------
     agreement : Agreement
     convert : callable
-    column : str or None
-        The column that holds the targets, if they are not given apart.
+    column : str, Several or None
+        The column that holds the targets, if they are not given apart; or several columns.
     bounds, constant, table_size :
         As in `as_data`.
     fingerprint : Fingerprint
@@ -190,8 +191,12 @@ class Answer(Opaque):
         return Answer(value, self.marks | other.marks, self.moved or other.moved)
 
 
-def apart(rows: Any, targets: object, column: object) -> tuple[object, object]:
-    """The rows of a block and its targets, which may be a column of it."""
+def apart(rows: Any, targets: Any, column: object) -> tuple[object, object]:
+    """The rows of a block and its targets, which may be a column of it; and what stands beside them."""
+    if isinstance(column, Several):
+        found = Several(*(None if name is None else rows[name] for name in column))
+        given = Several(*targets) if isinstance(targets, list) else Several(targets)
+        return rows.drop(columns=column.names) if column.names else rows, found.joined(given)
     return (rows, targets) if column is None else (rows.drop(columns=[column]), rows[column])
 
 

@@ -1,0 +1,95 @@
+"""Constraints on coefficients in the words that people look for, as a penalty."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from .. import strict
+from ..arrays import Vector
+from ..errors import UnsupportedProblem
+from ..penalties import Bounded, Penalty, Separable
+
+_SIGNS = {"increasing": 1, "decreasing": -1, 1: 1, -1: -1}
+
+
+def constrained(
+    penalty: Penalty, positive: object, lower: object, upper: object, monotone: object, n_features: int,
+    names: Sequence[object] | None,
+) -> Penalty:  # fmt: skip
+    """The penalty with coefficients kept in intervals; itself if there are no constraints.
+
+    Parameters
+    ----------
+    penalty : Penalty
+    positive : bool
+        Whether no coefficient may be negative.
+    lower, upper : float, array of shape (n_features,) or None
+        The ends of intervals.
+    monotone : mapping or None
+        For some features, by name or index, "increasing" or "decreasing".
+    n_features : int
+    names : sequence or None
+        The names of the features, if they have any.
+    """
+    low, high = _ends("lower", lower, -math.inf, n_features), _ends("upper", upper, math.inf, n_features)
+    if strict.flag("positive", positive):
+        low = np.maximum(low, 0.0)
+    for feature, direction in _directions(monotone).items():
+        place = _place(feature, n_features, names)
+        if direction > 0:
+            low[place] = max(low[place], 0.0)
+        else:
+            high[place] = min(high[place], 0.0)
+    if np.all(low == -math.inf) and np.all(high == math.inf):
+        return penalty
+    if not np.all(low <= high):
+        raise ValueError("positive, lower, upper and monotone leave no value for some coefficient")
+    if not isinstance(penalty, Separable):
+        raise UnsupportedProblem(
+            f"constraints on coefficients go with penalties that are sums over coordinates, not with "
+            f"{type(penalty).__name__}"
+        )
+    l1, l2, bottom, top = penalty.coordinate_form()
+    return Bounded(_shared(np.maximum(low, bottom)), _shared(np.minimum(high, top)), l1, l2)
+
+
+def _ends(name: str, given: Any, default: float, n_features: int) -> Vector:
+    try:
+        found = np.asarray(default if given is None else given, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros((0, 0))
+    if found.shape not in ((), (n_features,)) or np.isnan(found).any():
+        raise strict.wrong(name, given, f"a number or {n_features} numbers, one for each feature")
+    return np.array(np.broadcast_to(found, n_features))
+
+
+def _directions(monotone: object) -> dict[object, int]:
+    if monotone is None:
+        return {}
+    if not isinstance(monotone, Mapping) or any(
+        not isinstance(way, str | Integral) or way not in _SIGNS for way in monotone.values()
+    ):
+        raise strict.wrong("monotone", monotone, 'a mapping from features to "increasing" or "decreasing"')
+    return {feature: _SIGNS[way] for feature, way in monotone.items()}
+
+
+def _place(feature: object, n_features: int, names: Sequence[object] | None) -> int:
+    if isinstance(feature, Integral) and not isinstance(feature, bool) and 0 <= int(feature) < n_features:
+        return int(feature)
+    known = [] if names is None else list(names)
+    if feature in known:
+        return known.index(feature)
+    raise ValueError(
+        f"monotone names the feature {feature!r}: give an index below {n_features}"
+        + (", since names are known only from a table with names" if names is None else f" or one of {known}")
+    )
+
+
+def _shared(ends: Vector) -> float | tuple[float, ...]:
+    """One end for all, if it is the same."""
+    return float(ends[0]) if np.all(ends == ends[0]) else tuple(ends.tolist())

@@ -1,0 +1,177 @@
+"""Gradients of the multinomial loss, and how many records each class has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..arrays import Total, Vector, bits_of_terms
+from ..bounds import Coordinates
+from ..data.multinomial import ClassGradients, ClassSizes, MetricClassRows
+from ..data.summed import Summed
+from ..data.terms import SquaredRow
+from ..losses import Loss, Multinomial
+from ..privacy import Neighbours
+from .base import Query, WorstCase, require_enforceable
+from .gradient import ClippedGradient
+from .metric_gradient import MetricGradient
+
+
+@dataclass(frozen=True)
+class MultinomialGradient(Query):
+    """Sum over the records of their gradients at w, scaled down together to norm at most ``clip``.
+
+    w has a row for each feature, the constant one included, and a column for each class; it may be flat.
+
+    Parameters
+    ----------
+    loss : Multinomial
+    clip : float
+    n_records, n_features : int
+        The public size of the table: it decides on the grid of the sum, and on what rounding adds.
+    constant : float, optional
+        The constant feature, which carries the intercepts: that of the records unless another one is given.
+
+    Guarantee
+    ---------
+    The gradient of a record is x g', its row times the vector g of slopes for all classes, with Frobenius
+    norm norm(x) norm(g). Scaled to norm at most C, one record adds a matrix of norm at most C, so the sum
+    moves by at most C if it is zeroed out, 2 C if it is replaced.
+    """
+
+    name: ClassVar[str] = "multinomial gradient"
+    loss: Multinomial
+    clip: float
+    n_records: int
+    n_features: int
+    constant: float | None = None
+
+    def __post_init__(self) -> None:
+        require_enforceable("clip", self.clip)
+
+    def __call__(self, data: Summed, *public: Vector) -> Total:
+        w = public[0].reshape(-1, self.loss.outputs)
+        limit = self.clip
+        if math.isinf(limit):  # then nothing is private
+            limit = self.loss.lipschitz() * (_longest(data) or 1.0)
+        return data.cross_products(
+            ClassGradients(None, self.n_records, self.loss, w, self.clip, limit, self.constant)
+        )
+
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        return _padded(self.clip, self.loss, self.n_records, self.n_features + 1) * neighbours.records_moved
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        """Records of the first two classes, each taken for the other with certainty."""
+        rows = super().worst_case(n_features, radius, constant)
+        return _of_two_classes(rows, self.loss)
+
+
+@dataclass(frozen=True, eq=False)
+class MetricMultinomialGradient(MetricGradient):
+    """The same for records u = coordinates @ transform, in a metric as in `MetricGradient`.
+
+    Guarantee
+    ---------
+    Whatever the matrix is, u is a function of one record, and what the record adds is u g', scaled down to
+    norm at most C: the sum moves by at most C if it is zeroed out, 2 C if it is replaced.
+    """
+
+    name: ClassVar[str] = "multinomial gradient in the metric"
+    loss: Multinomial
+
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        width = int(self.transform.shape[1])
+        return _padded(self.clip, self.loss, self.n_records, width) * neighbours.records_moved
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        return _of_two_classes(super().worst_case(n_features, radius, constant), self.loss)
+
+    def resident_answer(self, data: Summed, w: Vector) -> Total:
+        return data.cross_products(self._term(w).gradient)
+
+    def _term(self, w: Vector) -> MetricClassRows:
+        w = w.reshape(-1, self.loss.outputs)
+        return MetricClassRows(self.coordinates, self.n_records, self.loss, self.transform, w, self.clip)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassShares(Query):
+    """Sums over the records of 2 v - 1, v being norm² / radius² of a row, and of 1 for each class.
+
+    Parameters
+    ----------
+    coordinates, radius, n_records :
+        As in `RowScale`.
+    classes : int
+        The number of classes.
+
+    Guarantee
+    ---------
+    v is cut to [0, 1], and a record counts for one class at most: it adds a point (s, e) with s in [-1, 1]
+    and e a unit vector or 0. Zeroing it out moves the sums by at most sqrt(2), replacing it by at most
+    sqrt(4 + 2). Numbers are rounded to a grid on which these points lie.
+    """
+
+    name: ClassVar[str] = "row size and class shares"
+    coordinates: Coordinates | None
+    radius: float
+    classes: int
+    n_records: int
+
+    def __call__(self, data: Summed, *public: Vector) -> Total:
+        term = ClassSizes(self.coordinates, self.n_records, self.radius, 0.0, 1.0, self.classes)
+        return data.cross_products(term)
+
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        replaced = neighbours is Neighbours.REPLACE_ONE
+        return math.sqrt(6.0 if replaced else 2.0) * (1 + 2.0**-50)
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        long = np.zeros(n_features)
+        long[0] = radius
+        return WorstCase((long, 0.0), (np.zeros(n_features), 1.0), ())
+
+
+def gradient_of(
+    loss: Loss, clip: float, n_records: int, n_features: int, constant: float | None = None
+) -> ClippedGradient | MultinomialGradient:
+    """The query for clipped gradients of a loss."""
+    if isinstance(loss, Multinomial):
+        return MultinomialGradient(loss, clip, n_records, n_features, constant)
+    return ClippedGradient(loss, clip, constant)
+
+
+def metric_gradient_of(
+    loss: Loss, coordinates: Coordinates, transform: Vector, clip: float, n_records: int
+) -> MetricGradient:
+    """The query for clipped gradients of a loss in a metric."""
+    kind = MetricMultinomialGradient if isinstance(loss, Multinomial) else MetricGradient
+    return kind(loss, coordinates, transform, clip, n_records)  # type: ignore[arg-type]
+
+
+def _padded(clip: float, loss: Multinomial, n_records: int, width: int) -> float:
+    """The clip, enlarged by what the rounding of ``classes`` slopes and terms adds.
+
+    The curator allows for the norm of a row and for one term of each feature.
+    """
+    norm = (loss.outputs + 16) * 2.0**-52
+    grid = 2.0 * math.sqrt(loss.outputs * width) * 2.0 ** -bits_of_terms(n_records)
+    return clip * (1.0 + norm + grid)
+
+
+def _longest(data: Summed) -> float:
+    """Bound on the norm of a row, the constant feature included; without a declared one it is not private."""
+    return data.radius if math.isfinite(data.radius) else math.sqrt(data.longest(SquaredRow(math.inf)))
+
+
+def _of_two_classes(rows: WorstCase, loss: Multinomial) -> WorstCase:
+    """The worst case of two labels, the public point for the first two of the classes."""
+    (point,) = rows.public
+    w = np.zeros((len(point), loss.outputs))
+    w[:, 0], w[:, 1] = point, -point
+    # The first record is low along the point: it is taken for class 1.
+    return WorstCase((rows.first[0], 0.0), (rows.second[0], 1.0), (w,))
