@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from .. import strict
 from ..arrays import Vector
 from ..curator import Curator
 from ..data import as_block
@@ -25,7 +26,7 @@ from ..evaluation.metric import Setting
 from ..ledger import reserve, resolved
 from ..privacy import Budget, Neighbours
 from ..schema.encoder import encoded
-from ..schema.source import EncodedTable
+from ..schema.source import EncodedSource, EncodedTable
 from ..scores import PublicModel
 from .base import (
     PrivateGLM,
@@ -107,6 +108,7 @@ def evaluate(
     >>> bool(0.82 < result["accuracy"].value < 0.87)
     True
     """
+    strict.positive("log_loss_cut", log_loss_cut)
     names = (metric,) if isinstance(metric, str) else tuple(metric)
     fitted, table, codes = _read(model, X, y)
     n, p = table.shape
@@ -175,6 +177,8 @@ def _read(model: Any, X: object, y: object) -> tuple[Any, Any, Vector | Codes]:
             raise UnsupportedProblem("evaluations know no weights, offsets or exposures of a schema")
         if isinstance(X, EncodedTable):
             y, X = X.target, X.rows
+        elif isinstance(X, EncodedSource):
+            pass
         elif is_dask(X):
             y = by_blocks(model.schema_.read_target, X)
             X = encoded(model.schema_, X, null=False)
