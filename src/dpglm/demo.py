@@ -96,7 +96,7 @@ def _picture(schema: Schema, files: RawAdult, runs: int, out: Path) -> None:
 
 def _accuracy(schema: Schema, epsilon: float, train: EncodedTable, test: EncodedTable) -> float:
     model = make_private_pipeline(schema, LogisticRegression(epsilon)).fit(train)
-    return float(model.estimator_.score(*test))
+    return float(model.estimator_.score(test.rows, test.target))
 
 
 def _draw(curve: Vector, exact: float, majority: float, out: Path) -> None:

@@ -182,6 +182,12 @@ def test_a_metric_that_the_model_does_not_have_is_refused_by_name(models):
     for names in ("F1", [], ["auc", "auc"]):
         with pytest.raises(ValueError, match="metric must be one or several of"):
             evaluate(classifier, X, y, names, epsilon=1.0)
+    with pytest.raises(ValueError, match="log_loss_cut must be positive"):
+        evaluate(classifier, X, y, "log_loss", epsilon=1.0, log_loss_cut=0.0)
+    ranges = Bounds(row_norm=4.0, target=(0, 5), offset=(-1, 1))
+    counts = dpglm.PoissonRegressor(4.0, bounds=ranges).fit(X, np.ones(60), offset=np.zeros(60))
+    with pytest.raises(UnsupportedProblem, match="no offsets"):
+        evaluate(counts, X, np.ones(60), "r2", epsilon=1.0)
     with pytest.raises(ValueError, match="y must be given"):
         evaluate(classifier, X, epsilon=1.0)
     assert 0 <= evaluate(svm, X, y, "auc", epsilon=100.0)["auc"].value <= 1

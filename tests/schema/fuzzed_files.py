@@ -65,7 +65,7 @@ def content(rng: np.random.Generator) -> tuple[str, bytes]:
     if kind == 0:
         junk = RUBBISH[rng.integers(len(RUBBISH))] + rng.bytes(int(rng.integers(60))) * int(rng.integers(4))
         end = (".csv", ".tsv", ".jsonl", ".csv.gz", ".parquet", ".arrow", ".txt")[rng.integers(7)]
-        return end, junk + MARK.encode()
+        return end, junk + b"\n" + MARK.encode()
     names = list(NAMES)
     change = rng.integers(8)
     if change == 0:

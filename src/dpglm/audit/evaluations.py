@@ -61,7 +61,7 @@ class Scored:
         model = PublicModel(np.array([[_STEEP, 0.0]]), np.zeros(1))
         classes = 2 if problem.loss.kind == "classification" else 0
         setting = Setting(
-            model, problem.loss, problem.bounds.target, classes, n, neighbours, _CUT, _STEEP
+            model, problem.loss, problem.bounds.target, None, classes, n, neighbours, _CUT, _STEEP
         )  # fmt: skip
         return Evaluator((self.metric,), setting)
 

@@ -68,7 +68,7 @@ def evaluate(
         source = source_of_file(data, columns_of(fitted.schema_, target=True))
         rows = EncodedSource(source, fitted.schema_, null=False)
         found = evaluated(
-            fitted.estimator_ if stream else fitted,
+            fitted,
             rows if stream else rows.in_memory(),
             metric=names,
             epsilon=epsilon,

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 # Functions import estimators when they use them, because scikit-learn is slow to import.
 MODELS = (
     "LogisticRegression", "LinearSVC", "LinearRegression", "Ridge", "Lasso", "ElasticNet", "LinearSVR",
+    "PoissonRegressor", "GammaRegressor", "TweedieRegressor", "NegativeBinomialRegressor", "HuberRegressor",
+    "QuantileRegressor",
 )  # fmt: skip
 """Names of the estimators whose models can be stored."""
 

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from .. import strict
 from ..arrays import Vector
 from ..curator import Curator
 from ..data import as_block
@@ -24,9 +25,8 @@ from ..evaluation import LOG_LOSS_CUT, Evaluation, EvaluationPlan, Evaluator
 from ..evaluation.metric import Setting
 from ..ledger import reserve, resolved
 from ..privacy import Budget, Neighbours
-from ..problem import Problem
 from ..schema.encoder import encoded
-from ..schema.source import EncodedTable
+from ..schema.source import EncodedSource, EncodedTable
 from ..scores import PublicModel
 from .base import (
     PrivateGLM,
@@ -108,15 +108,20 @@ def evaluate(
     >>> bool(0.82 < result["accuracy"].value < 0.87)
     True
     """
+    strict.positive("log_loss_cut", log_loss_cut)
     names = (metric,) if isinstance(metric, str) else tuple(metric)
     fitted, table, codes = _read(model, X, y)
     n, p = table.shape
-    problem, relation = _alone(fitted._fitted_problem), Neighbours.from_name(neighbours)
+    problem, relation = fitted._fitted_problem, Neighbours.from_name(neighbours)
+    if (problem.bounds.offset, fitted._bounds().offset) != (None, None):
+        raise UnsupportedProblem("evaluations know no offsets or exposures, which this model has")
+    problem = replace(problem, bounds=replace(problem.bounds, weight=None))  # scores are of records
     public = PublicModel(fitted._rows_of_coef(), np.ravel(fitted.intercept_))
     setting = Setting(
         public,
         problem.loss,
         problem.bounds.target,
+        None if is_classifier(fitted) else fitted._range,
         len(fitted.classes_) if is_classifier(fitted) else 0,
         n,
         relation,
@@ -152,15 +157,6 @@ def evaluate(
     return Evaluation(type(fitted).__name__, estimates, plan, guarantee_of(plan, randomness, facts))
 
 
-def _alone(problem: Problem) -> Problem:
-    """The problem without weights: records that are judged count alike. Offsets are refused."""
-    if problem.bounds.offset is not None:
-        raise UnsupportedProblem(
-            "evaluate takes no offsets and no exposure, and the model was fitted with them"
-        )
-    return replace(problem, bounds=replace(problem.bounds, weight=None))
-
-
 def _planned(evaluator: Evaluator, n_features: int, budget: Budget, epsilon: float) -> EvaluationPlan:
     return evaluator.plan(n_features, Budget(epsilon, budget.delta))
 
@@ -177,8 +173,12 @@ def _read(model: Any, X: object, y: object) -> tuple[Any, Any, Vector | Codes]:
     if isinstance(model, PrivatePipeline):
         if y is not None:
             raise ValueError("y must be left out: the schema names the column that holds the targets")
+        if model.schema_.beside.has_more:
+            raise UnsupportedProblem("evaluations know no weights, offsets or exposures of a schema")
         if isinstance(X, EncodedTable):
-            X, y, _ = X
+            y, X = X.target, X.rows
+        elif isinstance(X, EncodedSource):
+            pass
         elif is_dask(X):
             y = by_blocks(model.schema_.read_target, X)
             X = encoded(model.schema_, X, null=False)

@@ -25,7 +25,7 @@ class CalibrationMetric(Metric):
     needs = "probabilities of two classes"
 
     def serves(self, setting: Setting) -> bool:
-        return setting.n_classes == 2 and type(setting.loss) is Logistic
+        return setting.n_classes == 2 and len(setting.model.coef) == 1 and type(setting.loss) is Logistic
 
     def run(self, setting: Setting, release: Released, level: float) -> Estimate:
         query = CellSums(Reliability(1 + 1 / BINS, BINS), setting.model, setting.n_records, _COUNTED)

@@ -28,7 +28,7 @@ class DeterminationMetric(Metric):
 
     def run(self, setting: Setting, release: Released, level: float) -> Estimate:
         assert setting.target is not None
-        error, value = SquaredError(setting.loss, setting.target), TargetValue(setting.target)
+        error, value = SquaredError(setting.loss, setting.target, setting.limits), TargetValue(setting.target)
         errors = self.sums(setting, release, "R²: squared error", error)
         targets = self.sums(setting, release, "R²: targets", value)
         spread = targets.squares / targets.count - targets.mean**2  # in units of half the range, squared

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import replace
 
 from ..inference.coefficients import quantile
-from ..losses import Logistic
+from ..losses import Logistic, Multinomial
 from ..scores import AbsoluteError, Accuracy, LogLoss, Score, SquaredError
 from .metric import Metric, Released, Setting, Stage
 from .result import Estimate
@@ -76,10 +76,10 @@ class LogLossMetric(MeanScore):
     words = "mean of -log of the probability of the right class"
 
     def serves(self, setting: Setting) -> bool:
-        return setting.n_classes >= 2 and type(setting.loss) is Logistic
+        return setting.n_classes >= 2 and type(setting.loss) in (Logistic, Multinomial)
 
     def score(self, setting: Setting) -> Score:
-        return LogLoss(setting.log_loss_cut, setting.loss.outputs > 1)
+        return LogLoss(setting.log_loss_cut, type(setting.loss) is Multinomial)
 
     def run(self, setting: Setting, release: Released, level: float) -> Estimate:
         found = super().run(setting, release, level)
@@ -102,7 +102,7 @@ class SquaredErrorMetric(_MeanError):
 
     def score(self, setting: Setting) -> Score:
         assert setting.target is not None
-        return SquaredError(setting.loss, setting.target)
+        return SquaredError(setting.loss, setting.target, setting.limits)
 
 
 class AbsoluteErrorMetric(_MeanError):
@@ -114,4 +114,4 @@ class AbsoluteErrorMetric(_MeanError):
 
     def score(self, setting: Setting) -> Score:
         assert setting.target is not None
-        return AbsoluteError(setting.loss, setting.target)
+        return AbsoluteError(setting.loss, setting.target, setting.limits)

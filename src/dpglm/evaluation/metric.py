@@ -42,6 +42,8 @@ class Setting:
     loss : Loss
     target : (float, float) or None
         The declared range of numbers.
+    limits : (float, float) or None
+        The range of predicted numbers.
     n_classes : int
         0 for numbers.
     n_records : int
@@ -54,6 +56,7 @@ class Setting:
     model: PublicModel
     loss: Loss
     target: tuple[float, float] | None
+    limits: tuple[float, float] | None
     n_classes: int
     n_records: int
     neighbours: Neighbours

@@ -27,7 +27,7 @@ class RankingMetric(Metric):
     needs = "two classes"
 
     def serves(self, setting: Setting) -> bool:
-        return setting.n_classes == 2
+        return setting.n_classes == 2 and len(setting.model.coef) == 1
 
     def run(self, setting: Setting, release: Released, level: float) -> Estimate:
         cells = ClassesByMargin(0.0, BINS, setting.reach)

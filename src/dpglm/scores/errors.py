@@ -20,18 +20,19 @@ def predicted(loss: Loss, target: tuple[float, float] | None, margins: Vector) -
 
 @dataclass(frozen=True, eq=False)
 class _Error(Score):
-    """A function of target - prediction, both within the declared range of targets."""
+    """A function of target - prediction, both within declared ranges; by default the same one."""
 
     loss: Loss
     target: tuple[float, float]
+    limits: tuple[float, float] | None = None
 
     @property
     def range(self) -> tuple[float, float]:
-        low, high = self.target
-        return 0.0, float(self._of(np.array([high - low]))[0])
+        (low, high), (least, most) = self.target, self.limits or self.target
+        return 0.0, float(self._of(np.array([max(high - least, most - low)]))[0])
 
     def value(self, margins: Vector, y: Vector) -> Vector:
-        return self._of(y - predicted(self.loss, self.target, margins[:, 0]))
+        return self._of(y - predicted(self.loss, self.limits or self.target, margins[:, 0]))
 
     @abstractmethod
     def _of(self, errors: Vector) -> Vector: ...

@@ -19,12 +19,12 @@ class LogLoss(Score):
     ----------
     cut : float
         A probability below exp(-cut) counts as exp(-cut).
-    joint : bool
-        Whether probabilities of several classes are those of one softmax model, not of one against the rest.
+    shares : bool
+        Whether probabilities of several classes are those of softmax, or one-vs-rest ones normalised.
     """
 
     cut: float
-    joint: bool = False
+    shares: bool = False
 
     @property
     def range(self) -> tuple[float, float]:
@@ -34,7 +34,7 @@ class LogLoss(Score):
         if margins.shape[1] == 1:
             found: Vector = np.logaddexp(0.0, np.where(y > 0, -margins[:, 0], margins[:, 0]))
             return found
-        positive = softmax(margins, axis=1) if self.joint else expit(margins)
+        positive = softmax(margins, axis=1) if self.shares else expit(margins)
         total = positive.sum(axis=1)
         own = positive[np.arange(len(y)), np.clip(y, 0, margins.shape[1] - 1).astype(np.intp)]
         chance = np.where(total > 0, own / total, 1.0 / margins.shape[1])
