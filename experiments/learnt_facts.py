@@ -206,10 +206,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path, nargs="?", default=Path("../shared/data"))
     parser.add_argument("--runs", type=int, default=25)
+    parser.add_argument("--quick", action="store_true", help="two drawn columns: its figures mean nothing")
     arguments = parser.parse_args()
     rng = np.random.default_rng(0)
-    numbers, texts = adult(arguments.data)
-    columns = california(arguments.data) | numbers
+    if arguments.quick:
+        columns, texts = {"age": rng.normal(40, 12, 500)}, {"job": list(rng.choice(["a", "b", "c"], 500))}
+    else:
+        numbers, texts = adult(arguments.data)
+        columns = california(arguments.data) | numbers
     print(f"Ranges of {len(columns)} columns: distance from the quantiles, as a share of their distance")
     narrow = {column: twice_as_wide(values) for column, values in columns.items()}
     for words, widest in (("too wide by far", WIDEST), ("twice as wide", narrow)):

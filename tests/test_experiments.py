@@ -13,6 +13,41 @@ from dpglm.data import as_block
 EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
 
 
+RUNS = [
+    ("adult.py", ["--runs", "1", "--quick"], "| auto | 1 |"),
+    ("unequal_columns.py", ["--runs", "1", "--quick"], "| 10000 | 20 | 1 | logistic |"),
+    ("audit_false_alarms.py", ["--audits", "14", "--runs", "20"], "14 audits: "),
+    ("claims.py", ["--quick"], "epsilon 1 explains"),
+    ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
+    ("defaults.py", ["--quick", "--out", "."], "| small linear | drawn | 1,600 x 5 |"),
+    ("evaluation_coverage.py", ["--quick"], "| 1,000 | replace-one | 2 | accuracy |"),
+    ("gcd_defaults.py", ["--seeds", "1"], "| logistic |"),
+    ("gcd_share.py", ["--quick"], "|"),
+    ("fw_accuracy.py", ["--quick", "--out", "."], "| tiny | Frank-Wolfe, radius 20 | 1 |"),
+    ("fw_gap.py", ["--quick", "--out", "."], "| 50 |"),
+    ("fw_steps.py", ["--quick"], "| normal | 300 x 20 | 1 | 5 |"),
+    ("fw_speed.py", ["--quick", "--out", "."], "| rcv1 | 1,000 | 0.1 |"),
+    ("gcd_paper.py", ["--quick", "--out", "."], "| square_small | 2 | 0.75 | DP-GCD |"),
+    (
+        "inference_coverage.py",
+        ["--quick", "--out", ".", "--data", "."],
+        "| linear mixed 1,000 x 10, epsilon 1 | 4 |",
+    ),
+    ("inference_length.py", ["--quick", "--out", "."], "| logistic | 5 | 0.5 |"),
+    ("learnt_facts.py", ["--quick", "--runs", "1"], "Levels of 1 columns together"),
+    ("multinomial.py", ["--quick", "--out", "."], "| small | 240 x 64 | 10 |"),
+    ("newton_prediction.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 |"),
+    ("objective_scale.py", ["--quick", "--out", "."], "| 1e+09 | 8 | planned |"),
+    ("scd_defaults.py", ["--quick", "--runs", "1", "--data", "."], "| Adult, hinge | 1 | 0.1 | - |"),
+    ("scd_noise.py", ["--quick"], "| 1 | 1,000 | 100 | 200 |"),
+    ("scd_paper.py", ["--quick", "--data", ".", "--out", "."], "| ridge_small, MSE | 1 |"),
+    ("search.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 | 1 |"),
+    ("structured_recovery.py", ["--quick", "--out", "."], "| groups | objective perturbation | 500 |"),
+    ("structured_width.py", ["--quick"], "| any feature | 2.6 |"),
+]
+"""Each script, arguments that make it quick, and a line that it prints."""
+
+
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Runs an experiment as its command line would, but in this process, which has compiled most of it."""
@@ -35,40 +70,7 @@ def run(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
-@pytest.mark.parametrize(
-    ("script", "arguments", "printed"),
-    [
-        ("adult.py", ["--runs", "1", "--quick"], "| auto | 1 |"),
-        ("unequal_columns.py", ["--runs", "1", "--quick"], "| 10000 | 20 | 1 | logistic |"),
-        ("audit_false_alarms.py", ["--audits", "14", "--runs", "20"], "14 audits: "),
-        ("claims.py", ["--quick"], "epsilon 1 explains"),
-        ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
-        ("defaults.py", ["--quick", "--out", "."], "| small linear | drawn | 1,600 x 5 |"),
-        ("evaluation_coverage.py", ["--quick"], "| 1,000 | replace-one | 2 | accuracy |"),
-        ("gcd_defaults.py", ["--seeds", "1"], "| logistic |"),
-        ("gcd_share.py", ["--quick"], "|"),
-        ("fw_accuracy.py", ["--quick", "--out", "."], "| tiny | Frank-Wolfe, radius 20 | 1 |"),
-        ("fw_gap.py", ["--quick", "--out", "."], "| 50 |"),
-        ("fw_steps.py", ["--quick"], "| normal | 300 x 20 | 1 | 5 |"),
-        ("fw_speed.py", ["--quick", "--out", "."], "| rcv1 | 1,000 | 0.1 |"),
-        ("gcd_paper.py", ["--quick", "--out", "."], "| square_small | 2 | 0.75 | DP-GCD |"),
-        (
-            "inference_coverage.py",
-            ["--quick", "--out", ".", "--data", "."],
-            "| linear mixed 1,000 x 10, epsilon 1 | 4 |",
-        ),
-        ("inference_length.py", ["--quick", "--out", "."], "| logistic | 5 | 0.5 |"),
-        ("multinomial.py", ["--quick", "--out", "."], "| small | 240 x 64 | 10 |"),
-        ("newton_prediction.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 |"),
-        ("objective_scale.py", ["--quick", "--out", "."], "| 1e+09 | 8 | planned |"),
-        ("scd_defaults.py", ["--quick", "--runs", "1", "--data", "."], "| Adult, hinge | 1 | 0.1 | - |"),
-        ("scd_noise.py", ["--quick"], "| 1 | 1,000 | 100 | 200 |"),
-        ("scd_paper.py", ["--quick", "--data", ".", "--out", "."], "| ridge_small, MSE | 1 |"),
-        ("search.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 | 1 |"),
-        ("structured_recovery.py", ["--quick", "--out", "."], "| groups | objective perturbation | 500 |"),
-        ("structured_width.py", ["--quick"], "| any feature | 2.6 |"),
-    ],
-)
+@pytest.mark.parametrize(("script", "arguments", "printed"), RUNS)
 def test_an_experiment_runs_and_prints_its_table(script, arguments, printed, run, capsys):
     assert run(script, arguments) == 0
     assert printed in capsys.readouterr().out
@@ -79,29 +81,7 @@ def test_every_experiment_is_run():
     shared |= {f"scd_{name}.py" for name in ("problems", "published", "search")}
     shared |= {"fw_tables.py", "inference_fits.py", "inference_tables.py", "outputs.py"}
     shared |= {"adassp.py", "defaults_report.py", "prediction_tables.py"}
-    assert {path.name for path in EXPERIMENTS.glob("*.py")} - shared == {
-        "adult.py",
-        "audit_false_alarms.py",
-        "cd_balanced.py",
-        "defaults.py",
-        "fw_accuracy.py",
-        "fw_gap.py",
-        "fw_speed.py",
-        "gcd_defaults.py",
-        "gcd_paper.py",
-        "gcd_share.py",
-        "inference_coverage.py",
-        "inference_length.py",
-        "newton_prediction.py",
-        "objective_scale.py",
-        "scd_defaults.py",
-        "scd_noise.py",
-        "scd_paper.py",
-        "search.py",
-        "structured_recovery.py",
-        "structured_width.py",
-        "unequal_columns.py",
-    }
+    assert {path.name for path in EXPERIMENTS.glob("*.py")} - shared == {script for script, *_ in RUNS}
 
 
 def test_drawn_tables_have_their_shape_and_depend_on_the_seed_alone(monkeypatch):
