@@ -30,6 +30,13 @@ def encoded(path):
     return (rows.toarray() if sp.issparse(rows) else rows), target
 
 
+def test_an_archive_that_is_broken_inside_cannot_be_read(tmp_path):
+    packed = bytearray(gzip.compress(b"y,age,job\n1,50,clerk\n" * 50))
+    packed[12:40] = b"\xc9U\xe8x\xeez%\xb4" * 3 + b"\x00" * 4
+    with pytest.raises(UnreadableFile, match="cannot be read"):
+        encoded(written(tmp_path, bytes(packed), "t.csv.gz"))
+
+
 def test_a_file_with_other_ends_of_lines_has_no_header_and_is_not_quoted(tmp_path):
     path = written(tmp_path, "y,age,job,more\r1,50,8675309,7\r")
     with pytest.raises(UnreadableFile, match="no first line that names its columns") as refused:

@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import json
+import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ class Lines(Source):
                     while line and line[-1] != "\n":
                         line = file.readline(LONGEST)
                     yield None
-        except (OSError, EOFError, gzip.BadGzipFile):
+        except (OSError, EOFError, zlib.error):
             pass
         else:
             return
