@@ -28,9 +28,13 @@ from dpglm.accounting import (
     event_from_dict,
     tries_of,
 )
+from dpglm.accounting import search as priced_search
+from dpglm.accounting import tries as priced_tries
 from dpglm.accounting.curves import Profile, gaussian_profile
 from dpglm.accounting.gaussian import hockey_stick
 from dpglm.accounting.search import search_profile
+from dpglm.mechanisms import Randomness
+from dpglm.mechanisms.tries import draw_tries
 
 TRIES = [
     *(tries_of(law, mean) for law in LAWS for mean in (1.5, 3.0, 20.0)),
@@ -104,6 +108,39 @@ def test_small_losses_of_a_search_cost_the_ledger_less_than_an_even_split():
     for law in ("logarithmic", "geometric"):
         covered = cover(Search((Gaussian(5.0),), tries_of(law, 10)), 1e-10)
         assert covered.mu < math.sqrt(10) / 5.0
+
+
+LATE = [NegativeBinomial(100.0, 0.5), NegativeBinomial(40.0, 0.1), PoissonTries(740.0), PoissonTries(1000.0)]
+
+
+@pytest.mark.parametrize("tries", LATE, ids=str)
+def test_a_law_whose_first_probabilities_are_tiny_has_its_price_and_its_draws(tries):
+    # They are below 1e-20, or below any double: what follows must not be lost.
+    chances = tries.probabilities()
+    assert chances.sum() == pytest.approx(1.0, abs=1e-9)
+    assert chances @ np.arange(len(chances)) == pytest.approx(tries.mean, rel=1e-9)
+    search, one = (compose(event) for event in (Search((Gaussian(2.0),), tries), Gaussian(2.0)))
+    assert all(search.epsilon(delta) > one.epsilon(delta) for delta in (1e-3, 1e-6, 1e-9))
+    drawn = [draw_tries(tries, Randomness(seed)) for seed in range(20)]
+    assert np.mean(drawn) == pytest.approx(tries.mean, rel=0.5)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_more_tries_never_leave_more_to_a_try(law):
+    left = [
+        1 / calibrate(Search((Gaussian(1.0),), tries_of(law, mean)), 1.0, 1e-6) for mean in (30, 300, 1000)
+    ]
+    assert left[0] > left[1] > left[2]
+
+
+def test_a_law_with_too_many_numbers_of_tries_is_priced_by_the_theorem_alone(monkeypatch):
+    for module in (priced_tries, priced_search):
+        monkeypatch.setattr(module, "LONGEST", 300)
+    tries, curve = NegativeBinomial(1.0, 0.01), gaussian_profile(1.0)
+    assert tries.probabilities().sum() < 0.99
+    same = Profile(curve.forward, curve.forward)  # a curve that is not known to be Gaussian
+    priced, theorem = (search_profile(base, tries).forward(EPSILONS) for base in (curve, same))
+    assert priced == pytest.approx(theorem, rel=1e-12)
 
 
 @pytest.mark.parametrize("tries", TRIES, ids=str)

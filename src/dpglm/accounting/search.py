@@ -16,7 +16,7 @@ import numpy as np
 from ..arrays import Vector
 from .curves import SURVEY, Profile, symmetric
 from .gaussian import hockey_stick
-from .tries import Tries
+from .tries import LONGEST, Tries
 
 _LINES = 400
 _MOST_TERMS = 64
@@ -34,7 +34,9 @@ def search_profile(base: Profile, tries: Tries) -> Profile:
     """Return a curve above that of a search whose tries have the curve ``base``."""
     forward = _bound(base, tries)
     if math.isfinite(base.mu):
-        forward = _smaller(forward, _mixed(base.mu, tries))
+        chances = tries.probabilities()
+        if len(chances) < LONGEST:  # else some that are not negligible are left out
+            forward = _smaller(forward, _mixed(base.mu, chances))
     if base.is_symmetric:
         return symmetric(forward)
     return Profile(forward, _bound(base.swapped(), tries))
@@ -58,12 +60,12 @@ def _smaller(one: Curve, other: Curve) -> Curve:
     return lambda x: np.minimum(one(x), other(x))
 
 
-def _mixed(mu: float, tries: Tries) -> Curve:
+def _mixed(mu: float, chances: Vector) -> Curve:
     """Return the mean over K of the curve of K Gaussian tries that are all put out: small losses cost less.
 
-    Numbers of tries are taken together in groups, each as if it were the largest of its group.
+    ``chances`` are P(K = 0), P(K = 1), ... Numbers of tries are taken together in groups, each as if it were
+    the largest of its group.
     """
-    chances = tries.probabilities()
     edges = np.unique(np.geomspace(1, len(chances), _GROUPS).astype(int))
     counts = np.append(edges[1:] - 1, len(chances) - 1)
     weights = np.add.reduceat(chances, edges - (edges == len(chances)))

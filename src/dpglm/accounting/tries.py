@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import gammaln
 
 from .. import strict
 from ..arrays import Vector
@@ -21,7 +22,8 @@ _SHAPE = strict.within("above -1 and at most 100", lambda shape: -1 < shape <= 1
 _STOP = strict.within("strictly between 0 and 1", lambda stop: 0 < stop < 1)
 _MEAN = strict.within("above 0 and at most 1000", lambda mean: 0 < mean <= 1000)
 _TAIL = 1e-20
-_LONGEST = 1 << 22
+LONGEST = 1 << 22
+"""No more probabilities than these are computed."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +85,17 @@ class NegativeBinomial:
         return math.expm1(-self.shape * left) / math.expm1(-self.shape * math.log(self.stop))
 
     def probabilities(self) -> Vector:
-        """Return P(K = 0), P(K = 1), ... up to a tail of 1e-20."""
+        """Return P(K = 0), P(K = 1), ... up to a tail of 1e-20, or `LONGEST` of them if that takes more.
+
+        Probabilities of a shape above 1 rise first, from as little as 1e-300. The tail is at most the next
+        one over 1 minus the largest ratio of two neighbours that follow.
+        """
         term, terms = (1 - self.stop) / self._norm, [0.0]
-        while term > _TAIL * self.stop and len(terms) < _LONGEST:
+        while len(terms) < LONGEST:
+            k = len(terms)
+            if term <= _TAIL * (1 - (1 - self.stop) * max((k + self.shape) / (k + 1), 1.0)):
+                break
             terms.append(term)
-            k = len(terms) - 1
             term *= (1 - self.stop) * (k + self.shape) / (k + 1)
         return np.array(terms)
 
@@ -122,12 +130,17 @@ class PoissonTries:
         return math.exp(-self.mean * share)
 
     def probabilities(self) -> Vector:
-        """Return P(K = 0), P(K = 1), ... up to a tail of 1e-20."""
-        term, terms = math.exp(-self.mean), [math.exp(-self.mean)]
-        while term > _TAIL or len(terms) <= self.mean:
-            term *= self.mean / len(terms)
-            terms.append(term)
-        return np.array(terms)
+        """Return P(K = 0), P(K = 1), ... up to a tail of 1e-20.
+
+        They are computed from logarithms, since exp(-mean) may be less than any double.
+        """
+        # The tail from k on is at most ((mean / k) e^(1 - mean / k))^k (Chernoff).
+        last = math.ceil(self.mean)
+        while last * (1 + math.log(self.mean / last)) - self.mean > math.log(_TAIL):
+            last += 1
+        k = np.arange(last + 1)
+        chances: Vector = np.exp(k * math.log(self.mean) - self.mean - gammaln(k + 1.0))
+        return chances
 
     @property
     def words(self) -> str:

@@ -39,7 +39,8 @@ def _negative_binomial(tries: NegativeBinomial, uniform: Decimal) -> int:
     norm = ((-shape * stop.ln()).exp() - 1) / shape if shape else -stop.ln()
     k, term = 1, (1 - stop) / norm
     below = term
-    while below <= uniform and term > _NOTHING * stop:
+    # A tail is at most its first term over 1 minus the largest ratio of two neighbours in it.
+    while below <= uniform and term > _NOTHING * (1 - (1 - stop) * max((k + shape) / (k + 1), Decimal(1))):
         term *= (1 - stop) * (k + shape) / (k + 1)
         k += 1
         below += term
