@@ -155,8 +155,8 @@ class Bounds:
 
     @property
     def largest_weight(self) -> float:
-        """Largest weight of a record; infinite if none is declared."""
-        return math.inf if self.weight is None else self.weight
+        """Largest weight of a record; 1, the weight of a record without one, if none is declared."""
+        return 1.0 if self.weight is None else self.weight
 
     @property
     def weight_unit(self) -> float:

@@ -120,3 +120,15 @@ def test_a_change_of_margins_is_linear(form):
     w, move = rng.standard_normal((2, P + 1))
     change = records.margins(w + move) - records.margins(w)
     assert np.allclose(change, records.dot(move), rtol=1e-12, atol=1e-12)
+
+
+def test_weights_and_offsets_without_declared_bounds_are_those_of_a_record_that_has_none():
+    beside = np.array([[0.0, 1e6, 5.0], [0.0, 0.25, -5.0], [0.0, -3.0, 0.0], [0.0, np.nan, 0.0]])
+    found = as_data(np.ones((4, 2)), beside, Bounds(row_norm=1.0)).beside
+    assert found is not None
+    assert found.share.tolist() == [1.0, 0.25, 0.0, 0.0]
+    assert found.offset.tolist() == [0.0, 0.0, 0.0, 0.0]
+    free = as_data(np.ones((4, 2)), beside, Bounds(row_norm=1.0, weight=np.inf, offset=4.0)).beside
+    assert free is not None
+    assert free.share.tolist() == [1e6, 0.25, 0.0, 0.0]
+    assert free.offset.tolist() == [4.0, -4.0, 0.0, 0.0]

@@ -78,7 +78,10 @@ def as_data(
 
 
 def _beside(values: Vector, dropped: NDArray[np.bool_], bounds: Bounds) -> Beside:
-    """Weights as shares of the largest allowed weight, and offsets, both inside the bounds."""
+    """Weights as shares of the largest allowed weight, and offsets, both inside the bounds.
+
+    Without declared bounds weights are at most 1 and offsets are 0, whatever a source gives.
+    """
     weights, offsets = (np.where(dropped, 0.0, values[:, k]) for k in (1, 2))
     share = np.clip(weights, 0.0, bounds.largest_weight) / bounds.weight_unit
-    return Beside(share, np.clip(offsets, *bounds.offset_range))
+    return Beside(share, np.clip(offsets, *((0.0, 0.0) if bounds.offset is None else bounds.offset_range)))
