@@ -16,6 +16,7 @@ from dpglm import (
     LinearRegression,
     LinearSVC,
     LogisticRegression,
+    PoissonRegressor,
     PrivatePath,
     PrivateSearch,
     Ridge,
@@ -192,6 +193,18 @@ def test_a_regression_is_searched_by_squared_error(table):
     model = PrivateSearch(ridge, {"alpha": [1.0, 1e6]}, runs=6, epsilon=4.0, law="poisson").fit(X, y)
     assert model.plan_.most == 0.25
     assert model.predict(X).shape == (N,)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_candidates_with_different_links_are_scored_by_their_own_predictions(first):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (N, 2))
+    y = rng.poisson(np.exp(1.0 + 1.5 * X[:, 0])).astype(float)
+    bounds = Bounds(feature=1.0, target=(0, 30))
+    models = [LinearRegression(bounds=bounds), PoissonRegressor(alpha=0, bounds=bounds)]
+    order = [models[first], models[1 - first]]
+    search = PrivateSearch(order[0], order, epsilon=np.inf).fit(X, y)
+    assert isinstance(search.best_estimator_, PoissonRegressor)
 
 
 def test_more_than_two_classes_are_chosen_for_one_by_one(table):

@@ -120,7 +120,8 @@ def score_for(losses: Sequence[Loss], target: tuple[float, float] | None) -> tup
     """How held-out records are scored under models of these losses, and what a record's loss is cut to.
 
     For labels it is the loss itself, cut to twice its value at a margin of 0, or errors if losses differ; for
-    numbers the squared error of the prediction, cut to that of a quarter of the declared range.
+    numbers the squared error of the prediction by the first loss, cut to that of a quarter of the declared
+    range.
     """
     if losses[0].kind == "classification":
         if any(loss != losses[0] for loss in losses):

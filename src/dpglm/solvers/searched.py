@@ -229,11 +229,12 @@ class Searched(Solver[SearchedPlan]):
         from . import run as run_by_plan
 
         problems = [candidate.problem(plan.n_records, plan.n_features) for candidate in self.candidates]
-        score, _ = score_for([one.loss for one in problems], problem.bounds.target)
-        held = plan.n_records - plan.parts[0].n_records
-        query, mechanism = HeldOutScores(score, plan.most, 1, held), plan[HeldOutScores.name].mechanism
+        losses, target = [one.loss for one in problems], problem.bounds.target
+        held, mechanism = plan.n_records - plan.parts[0].n_records, plan[HeldOutScores.name].mechanism
 
         def attempt(one: Curator, k: int) -> tuple[float, Result]:
+            score, _ = score_for([losses[k], *losses], target)  # the loss of the candidate predicts
+            query = HeldOutScores(score, plan.most, 1, held)
             with one.apart(plan.split) as (training, held_out):
                 result = run_by_plan(plan.parts[k], problems[k], training)
                 found = float(held_out.release(query, mechanism, result.w[:, None])[0])
