@@ -271,3 +271,15 @@ def test_newton_states_its_plan_for_counts(neighbours):
     assert model.plan(100_000, 3).epsilon <= 1.0
     with pytest.raises(UnsupportedProblem, match="deviance"):
         model.set_params(solver=Newton(deviance_share=0.1)).plan(100_000, 3)
+
+
+def test_a_regression_leaves_out_records_whose_target_or_offset_is_not_finite():
+    bounds = Bounds(row_norm=2.0, target=(0, 4), offset=(-1.0, 1.0))
+    target, offset = COUNTS.astype(float), np.clip(OFFSET, -1.0, 1.0)
+    broken, moved = target.copy(), offset.copy()
+    broken[:2], moved[2:4] = (np.inf, -np.inf), (np.inf, -np.inf)
+    rows = X.copy()
+    rows[:4] = np.nan
+    model = dpglm.LinearRegression(1.0, bounds=bounds, random_state=0)
+    expected = model.fit(rows, target, offset=offset).coef_.tobytes()
+    assert model.fit(X, broken, offset=moved).coef_.tobytes() == expected

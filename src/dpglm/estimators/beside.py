@@ -41,9 +41,9 @@ def numbers_beside(several: Several, codes: Codes, folded: Bounds | None) -> Vec
             values[:, place] = found if place == 1 else values[:, 2] + _offsets(found, name)
         if folded is not None:
             low, high = folded.target or (-math.inf, math.inf)
-            taken = np.clip(values[:, 2], *folded.offset_range)
-            values[:, 0] = np.clip(values[:, 0], low, high) - taken
-            values[:, 2] = 0.0 * taken
+            nothing = 0.0 * values[:, [0, 2]]  # NaN where a target or an offset is not finite
+            values[:, 0] = np.clip(values[:, 0], low, high) - np.clip(values[:, 2], *folded.offset_range)
+            values[:, 2] = nothing.sum(axis=1)
     return values
 
 
