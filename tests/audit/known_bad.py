@@ -35,8 +35,11 @@ from dpglm.mechanisms.sampling import Poisson
 from dpglm.mechanisms.tries import draw_tries
 from dpglm.penalties import Zero
 from dpglm.problem import Problem
-from dpglm.queries import ClippedGradient
-from dpglm.solvers import AuditCase, CoordinateDescent, GradientDescent, gradient_descent
+from dpglm.queries import (
+    ClippedGradient,
+    multinomial,  # where the gradient of a loss is chosen
+)
+from dpglm.solvers import AuditCase, CoordinateDescent, GradientDescent
 
 BUDGET = Budget(1.0, 0.01)
 LOGISTIC = GradientDescent.audit_cases()[0]
@@ -176,7 +179,7 @@ class ClippedAfterTheSum(ClippedGradient):
 
 
 def clip_after_average(monkeypatch):
-    monkeypatch.setattr(gradient_descent, "ClippedGradient", ClippedAfterTheSum)
+    monkeypatch.setattr(multinomial, "ClippedGradient", ClippedAfterTheSum)
     problem = Problem(Squared(), Zero(), Bounds(row_norm=1.0, target=(-100.0, 100.0)), fit_intercept=False)
     case = AuditCase(
         GradientDescent(steps=2, clip=1.0, step_size=0.1), problem, (np.zeros((7, 2)), np.zeros(7)),
@@ -193,7 +196,7 @@ class SensitivityOfTheMean(ClippedGradient):
 
 
 def sensitivity_of_a_mean_for_a_sum(monkeypatch):
-    monkeypatch.setattr(gradient_descent, "ClippedGradient", SensitivityOfTheMean)
+    monkeypatch.setattr(multinomial, "ClippedGradient", SensitivityOfTheMean)
     return _examined(TranscriptTarget.of(LOGISTIC, BUDGET, Neighbours.REPLACE_ONE))
 
 
@@ -250,7 +253,7 @@ class OneKey(LogisticRegression):
 
 def one_key_for_all_classes(right: bool = False):
     model = (LogisticRegression if right else OneKey)(
-        classes=["a", "b", "c"], solver=GradientDescent(steps=2)
+        classes=["a", "b", "c"], solver=GradientDescent(steps=2), multi_class="ovr"
     )
     return audit(model, runs=100, random_state=0)
 
@@ -378,7 +381,7 @@ class LocalSensitivity(ClippedGradient):
 
 
 def noise_scaled_by_the_data(monkeypatch):
-    monkeypatch.setattr(gradient_descent, "ClippedGradient", LocalSensitivity)
+    monkeypatch.setattr(multinomial, "ClippedGradient", LocalSensitivity)
     return _replayed(LOGISTIC, Neighbours.ZERO_OUT)
 
 

@@ -56,7 +56,9 @@ def regression(cls=LinearRegression, **settings):
 
 def classification(**settings):
     return dpglm.LogisticRegression(
-        **{"bounds": Bounds(row_norm=4.0), "C": math.inf, "classes": [0, 1]} | STATED | settings
+        **{"bounds": Bounds(row_norm=4.0), "C": math.inf, "classes": [0, 1], "multi_class": "ovr"}
+        | STATED
+        | settings
     )
 
 

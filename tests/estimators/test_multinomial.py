@@ -214,7 +214,7 @@ def test_auto_takes_the_metric_where_noise_leaves_some_of_it():
         return type(suited(Task(problem, n, p, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)))
 
     assert chosen(10_000, 20, 3) is chosen(10_000, 20, 100) is PreconditionedDescent
-    assert chosen(10_000, 5_000, 3) is chosen(1_000, 290, 3) is GradientDescent
+    assert chosen(10_000, 5_000, 3) is chosen(100, 290, 3) is GradientDescent
 
 
 def test_predictions_start_from_the_shares_of_classes_as_far_as_noise_leaves_them():

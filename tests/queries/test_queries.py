@@ -6,7 +6,16 @@ import pytest
 from dpglm import Bounds, Neighbours, queries
 from dpglm.bounds import Coordinates
 from dpglm.data import as_data
-from dpglm.losses import LOSSES, LogCosh, Logistic, Multinomial, Squared
+from dpglm.losses import (
+    LOSSES,
+    LogCosh,
+    Logistic,
+    Multinomial,
+    NegativeBinomial,
+    Quantile,
+    Squared,
+    Tweedie,
+)
 from dpglm.penalties import L2
 from dpglm.scores import (
     AbsoluteError,
@@ -107,9 +116,12 @@ SCORES = (
 )
 
 
+# Slopes of the families do not reach these clips on the tables that are drawn: see test_beside.py.
+DRAWN = [cls for cls in LOSSES if cls not in (NegativeBinomial, Quantile, Tweedie)]
+
 CASES = [
     (query, REALS if loss.kind != "count" else COUNTS, constant)
-    for loss in (cls() for cls in LOSSES)
+    for loss in (cls() for cls in DRAWN)
     for constant in (0.0, 1.0)
     for query in (
         queries.ClippedGradient(loss, clip=0.8),
@@ -130,7 +142,7 @@ CASES = [
         (queries.Deviance(loss, Coordinates(np.zeros(4), np.ones(4), True), 0.7, 4), REALS, 1.0)
         for loss in (Logistic(), LogCosh(0.3))
     ),
-    *((queries.InterceptSlope(cls(), 0.4), REALS if cls.kind != "count" else COUNTS, 0.5) for cls in LOSSES),
+    *((queries.InterceptSlope(cls(), 0.4), REALS if cls.kind != "count" else COUNTS, 0.5) for cls in DRAWN),
     (minimiser(Logistic(), 1.0), REALS, 1.0),
     (minimiser(Squared(), 0.0), REALS, 0.0),
     (queries.DualVertices(minimiser(Logistic(), 0.0), 0.3), REALS, 0.0),
@@ -152,7 +164,7 @@ CASES = [
     (row_scale(Coordinates(np.zeros(4), np.ones(4), False)), REALS, 0.0),
     *(
         (metric_gradient(cls(), constant), REALS if cls.kind != "count" else COUNTS, constant)
-        for cls in LOSSES
+        for cls in DRAWN
         for constant in (0.0, 1.0)
     ),
     *(
