@@ -102,10 +102,12 @@ def objective(problem, table, y, w):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "CSR"])
 def test_without_noise_nothing_near_is_better(kind, penalty, fit_intercept, form):
-    if kind is Tweedie and penalty.strong_convexity < 1:
-        pytest.xfail("dual steps of Tweedie losses are not exact: with a weak penalty they do not arrive")
     problem = Problem(kind(), penalty, Bounds(row_norm=math.inf), fit_intercept)
     y = targets(problem.loss)
+    if kind is Tweedie:  # a target of 0 has no slope of 0, where the dual variables start
+        with pytest.raises(UnsupportedProblem, match="Newton or GradientDescent"):
+            solved(DualCoordinateDescent(), problem, form(X), y, INFINITE)
+        return
     result = solved(DualCoordinateDescent(), problem, form(X), y, INFINITE)
     best = objective(problem, X, y, result.w)
     assert result.gap <= 1e-8 * max(1.0, best)

@@ -233,7 +233,7 @@ class OpenDual:
         conjugates, other = loss.conjugate(-alpha, y), form.conjugate(self._data.t_dot(alpha))
         gap = primal + conjugates.mean() + other
         hidden = _GAP_ERROR * (abs(primal) + np.abs(conjugates).mean() + abs(other))
-        return 0.0 if abs(gap) <= hidden else float(gap), float(primal)
+        return 0.0 if abs(gap) <= hidden < np.inf else float(gap), float(primal)
 
     def _require_no_noise(self) -> None:
         if self._mechanism.noise > 0:

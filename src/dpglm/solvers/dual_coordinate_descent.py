@@ -119,6 +119,11 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
                     f"{type(self).__name__} without noise needs the conjugate of the loss, which "
                     f"{problem.loss.name} does not state"
                 )
+            if not _starts_inside(problem):
+                raise UnsupportedProblem(
+                    f"{type(self).__name__} without noise starts from dual variables of 0, which are no "
+                    f"slopes of {problem.loss.name} at the least target: use Newton or GradientDescent"
+                )
             batch_size = self.batch_size or 1 if self.steps else 1
             clip, steps = self.clip or math.inf, self.steps or n * _MOST_EPOCHS
         batch_size, clip, steps = min(int(batch_size), n), task.enforced(clip), int(steps)
@@ -158,6 +163,13 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
             opposed(cls(steps=2, clip=5e-4, batch_size=8), 1, L2(1.0), fit_intercept=True, crowd=7),
             opposed(cls(steps=1, clip=0.1, batch_size=1), 1, L2(1.0), crowd=3),
         )
+
+
+def _starts_inside(problem: Problem) -> bool:
+    """Whether 0 lies in the domain of the conjugate for the least and the largest target."""
+    usual = (-1.0, 1.0) if problem.loss.kind == "classification" else (0.0, 1.0)
+    targets = np.array(problem.bounds.target or usual)
+    return bool(np.isfinite(problem.loss.conjugate(np.zeros(2), targets)).all())
 
 
 def default_settings(
