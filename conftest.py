@@ -23,3 +23,15 @@ if worker:
     # Before NumPy and numba are imported, here and in the scripts that tests start: they share compiled code.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).parent / ".pytest_cache" / "numba"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say it where nobody can overlook it if pages were not looked at."""
+    missed = [
+        skipped.longrepr[2]
+        for skipped in terminalreporter.stats.get("skipped", [])
+        if isinstance(skipped.longrepr, tuple) and "no page was opened in a browser" in skipped.longrepr[2]
+    ]
+    if missed:
+        terminalreporter.section("PAGES WERE NOT TESTED", sep="!", yellow=True, bold=True)
+        terminalreporter.line(f"{len(missed)} tests were skipped: {missed[0]}", yellow=True)
