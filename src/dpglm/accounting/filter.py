@@ -9,17 +9,20 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+from .calibrate import calibrate
 from .compose import LARGEST_EPSILON, compose
 from .cover import cover
 from .events import Event, Reserved
-from .gaussian import check_budget, gaussian_mu
+from .gaussian import check_budget, gaussian_epsilon, gaussian_mu
 from .normal_form import normal_form
 
 SLACK_SHARE = 2.0**-12
 """Share of delta that is set aside for slacks. An account of a ledger pays for hundreds of such fits."""
 
-_TOLERANCE = 1e-4
-_AIM = 0.3 * _TOLERANCE
+_TOLERANCE = 5e-4
+_AIM = 0.5 * _TOLERANCE
+# Points of the far tail, in slacks, at which a first guess is made.
+_TAILS = (1.0, 30.0)
 # How far, as a factor of the first guess, noise is looked for.
 _FLOOR, _MOST = 1e-2, 1e4
 
@@ -56,7 +59,7 @@ def calibrate_covered(event: Event, mu: float, slack: float) -> float:
     Returns
     -------
     float
-        A factor with ``cover(event.scaled(factor), slack).mu <= mu``, verified, within 1e-4 of the least
+        A factor with ``cover(event.scaled(factor), slack).mu <= mu``, verified, within 5e-4 of the least
         (1e-12 for Gaussians alone).
 
     Examples
@@ -68,11 +71,12 @@ def calibrate_covered(event: Event, mu: float, slack: float) -> float:
     form = normal_form(event)
     if math.isinf(form.mu):
         raise ValueError("event has a part without noise, which no factor can scale")
-    guess = form.size / mu
-    if guess == 0:
+    if form.size == 0:
         return 0.0
+    guess = form.size / mu if form.is_gaussian else _necessary(event, mu, slack)
     tolerance = 1e-12 if form.is_gaussian else _TOLERANCE
     low, high, factor = 0.0, math.inf, guess
+    points: list[tuple[float, float]] = []
     for step in range(200):
         found = cover(event.scaled(factor), slack).mu
         if found <= mu:
@@ -88,15 +92,28 @@ def calibrate_covered(event: Event, mu: float, slack: float) -> float:
                 "no reasonable noise is enough for this budget: the slack cannot pay for how records are "
                 "sampled or the curvature of a record; a larger delta or a stronger quadratic term is needed"
             )
-        factor = _next(factor, found / mu, low, high, halve=step % 4 == 3)
+        if 0 < found < math.inf:
+            points.append((math.log(factor), math.log(found / mu)))
+        factor = _next(points, low, high, halve=step % 5 == 4)
     raise ArithmeticError("calibration did not converge")
 
 
-def _next(factor: float, ratio: float, low: float, high: float, halve: bool) -> float:
-    """Return a step as if mu were in proportion to 1 / factor, aimed a little above the root."""
-    aim = factor * ratio * (1 + _AIM)
-    if not halve and low < aim < high:
-        return aim
+def _necessary(event: Event, mu: float, slack: float) -> float:
+    """Return about the least factor at which the curve is below H_mu + slack at two points of the far tail."""
+    tails = [(gaussian_epsilon(mu, times * slack), (times + 1) * slack) for times in _TAILS]
+    found = [calibrate(event, epsilon, delta) for epsilon, delta in tails if epsilon > 0 and delta < 1]
+    return max([*found, 1e-9])
+
+
+def _next(points: list[tuple[float, float]], low: float, high: float, halve: bool) -> float:
+    """Return a secant step in logarithms, aimed a little above the root; at first mu falls as 1 / factor."""
+    if points and not halve:
+        (x, y), slope = points[-1], -1.0
+        if len(points) > 1 and points[-1][0] != points[-2][0]:
+            slope = min((y - points[-2][1]) / (x - points[-2][0]), -0.2)
+        aim = math.exp(x - (y + _AIM) / slope)
+        if low < aim < high:
+            return aim
     if low == 0 or math.isinf(high):
         return high / 2 if low == 0 else low * 2
     return math.sqrt(low * high)

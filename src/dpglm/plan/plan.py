@@ -26,8 +26,8 @@ from ..accounting import (
 )
 from ..privacy import Budget, Neighbours, StatedRelease, rounded_up
 from .learning import MAY_LEARN, OWN_PASS, RECORD_COUNT
-from .private_size import REST_SLACK, require_reserved, spare_of
 from .passes import PassCount
+from .private_size import REST_SLACK, require_reserved, share_before, spare_of
 from .release import Releasable, Release
 
 Setting = bool | int | float | str | tuple[float, ...] | None
@@ -187,6 +187,8 @@ class Plan:
         """Share of the budget, in squared mu, that learning takes: the fit alone would cost the rest."""
         if not self.learning:
             return 0.0
+        if self.count is not None:
+            return share_before(self.budget, self._parts_of_reserve())
         epsilon = self.budget.epsilon
         alone = max(accounting.compose(replace(self, learning=()).event).delta(epsilon), _LEAST_DELTA)
         whole = accounting.gaussian_mu(epsilon, self.budget.delta)
@@ -195,6 +197,8 @@ class Plan:
     @property
     def learning_in_words(self) -> str:
         """What learning takes, in words."""
+        if self.count is not None:
+            return f"{rounded_up(100 * self.learning_share, 3)} % of the budget, in squared mu"
         alone = _spent_epsilon(replace(self, learning=()).event, self.budget)
         return (
             f"{rounded_up(100 * self.learning_share, 3)} % of the budget, in squared mu; the fit alone would "
@@ -332,11 +336,14 @@ class Plan:
 
     def require_reserved(self) -> None:
         """Refuse a plan that follows from a count and costs more than was reserved for it."""
-        assert self.count is not None
+        require_reserved(self.budget, self._parts_of_reserve())
+
+    def _parts_of_reserve(self) -> list[Event]:
+        """The count, what is learnt after it, and the fits."""
+        counts = (self.count,) if self.count else ()
         fits = tuple(release for release in self.releases if release.query != RECORD_COUNT) * self.fits
         learning = tuple(release for release in self.learning if release.query != RECORD_COUNT)
-        parts = (_priced(some, self.neighbours) for some in ((self.count,), learning, fits))
-        require_reserved(self.budget, list(map(together, parts)))
+        return [together(_priced(some, self.neighbours)) for some in (counts, learning, fits)]
 
     def __str__(self) -> str:
         lines = [

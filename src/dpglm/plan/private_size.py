@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..accounting import Event, cover, gaussian_epsilon, reserved
+from ..accounting import Cover, Event, cover, gaussian_epsilon, reserved
 from ..mechanisms import Gaussian
 from ..privacy import Budget
 from .learning import RECORD_COUNT
@@ -65,11 +65,20 @@ def left_for_learning(budget: Budget, count: Release, fit: Event) -> tuple[float
     return math.sqrt(max(rest, 0.0)), LEARNING_SLACK * most.slack
 
 
+def share_before(budget: Budget, parts: Sequence[Event]) -> float:
+    """The share of the budget, in squared mu, of all parts but the last, which is the fit."""
+    before = [price.mu**2 for price in _prices(budget, parts)[:-1]]
+    return math.fsum(before) / reserved(budget.epsilon, budget.delta).mu ** 2
+
+
+def _prices(budget: Budget, parts: Sequence[Event]) -> list[Cover]:
+    slack, shares = reserved(budget.epsilon, budget.delta).slack, (COUNT_SLACK, LEARNING_SLACK, REST_SLACK)
+    return [cover(part, share * slack) for part, share in zip(parts, shares, strict=True)]
+
+
 def require_reserved(budget: Budget, parts: Sequence[Event]) -> None:
     """Refuse a count, what is learnt and a fit that cost more than is reserved for them."""
-    most = reserved(budget.epsilon, budget.delta)
-    shares = (COUNT_SLACK, LEARNING_SLACK, REST_SLACK)
-    prices = [cover(part, share * most.slack) for part, share in zip(parts, shares, strict=True)]
+    most, prices = reserved(budget.epsilon, budget.delta), _prices(budget, parts)
     spent = math.fsum(price.mu**2 for price in prices)
     if not spent <= most.mu**2 or not math.fsum(price.slack for price in prices) <= most.slack:
         raise ValueError("the releases must cost no more than is reserved for them beside the count")

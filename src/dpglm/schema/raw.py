@@ -70,9 +70,9 @@ class Unlearnt:
         shape = (1, self.schema.n_features)
         return as_block(sp.csr_array(shape) if self.schema.is_sparse else np.zeros(shape))
 
-    def records(self, table_size: int) -> Counted:
-        """The records, to be counted; their number, or the most that there can be, is public."""
-        return Counted(self.schema, self.X, self.n_samples, table_size)
+    def records(self, table_size: int = 0) -> Counted:
+        """The records, to be counted; ``table_size`` is how many there can be, if that is private."""
+        return Counted(self.schema, self.X, self.n_samples, table_size or self.n_samples)
 
     def encoded(self, scaled: Scaled) -> tuple[Any, Any]:
         """The rows and targets of a fit; None in place of targets that come with the rows."""

@@ -147,9 +147,7 @@ def _norm(problem: Problem) -> Submodular:
     return penalty
 
 
-def _gradient(
-    problem: Problem, norm: Submodular, n: int, p: int, clip: float, table_size: int
-) -> Minimiser:
+def _gradient(problem: Problem, norm: Submodular, n: int, p: int, clip: float, table_size: int) -> Minimiser:
     """The query for theta(s): the problem with a linear term in place of the norm."""
     # A vertex has entries of one sign after flipping, which add up to the price of all features.
     longest = norm.strength * norm.function.value(np.arange(p))
