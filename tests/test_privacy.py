@@ -54,7 +54,7 @@ LIES = [
     ("epsilon", -3, "epsilon"), ("epsilon", 0, "edited"), ("epsilon", math.nan, "epsilon"),
     ("epsilon", "0.7", "epsilon"), ("epsilon", True, "epsilon"), ("epsilon", None, "epsilon"),
     ("delta", 0, "delta"), ("delta", 1, "delta"), ("delta", -1e-6, "delta"), ("delta", "1e-6", "delta"),
-    ("neighbours", "add-remove", "neighbours"), ("neighbours", None, "neighbours"),
+    ("neighbours", "other-tables", "neighbours"), ("neighbours", None, "neighbours"),
     ("public", "n = 300", "public"), ("public", {1: 2}, "public"), ("public", {"n": math.nan}, "n must"),
     ("releases", [], "epsilon"), ("releases", "none", "releases"), ("releases", [{}], "release"),
     ("composition", 1, "composition"), ("composition", "", "composition"),

@@ -8,20 +8,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from enum import Enum
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from . import display, strict
 
 
 class Neighbours(Enum):
-    """Which two tables must be hard to tell apart. The number of records n is public in both."""
+    """Which two tables must be hard to tell apart.
+
+    The number of records n is public in the first two, and private where a record is added or removed.
+    """
 
     REPLACE_ONE = "replace-one"
     ZERO_OUT = "zero-out"
+    ADD_REMOVE = "add-remove"
 
     def __init__(self, name: str) -> None:
         self.records_moved = 2 if name == "replace-one" else 1
-        """How many clipped contributions differ between neighbours: 2 replaced, 1 zeroed out."""
+        """How many clipped contributions differ between neighbours: 2 replaced, 1 in the other relations."""
+        self.size_is_public = name != "add-remove"
+        """Whether neighbours have the same number of records."""
 
     @classmethod
     def from_name(cls, name: object) -> Neighbours:
@@ -29,10 +35,36 @@ class Neighbours(Enum):
         return cls(strict.one_of("neighbours", name, [relation.value for relation in cls]))
 
     @property
+    def priced_as(self) -> Literal["zero-out", "replace-one"]:
+        """The relation whose prices hold: a record that is not there adds what a null record adds, nothing."""
+        return "replace-one" if self is Neighbours.REPLACE_ONE else "zero-out"
+
+    @property
     def words(self) -> str:
-        if self is Neighbours.REPLACE_ONE:
-            return "one record replaced by any other"
-        return "one record replaced by a null record that adds nothing"
+        return _RELATIONS[self.value]
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What a promise for this relation does not cover."""
+        return NOT_COVERED if self.size_is_public else _NOT_COVERED_ADD_REMOVE
+
+
+PUBLIC_SIZE = (Neighbours.REPLACE_ONE, Neighbours.ZERO_OUT)
+"""Relations in which the number of records is public."""
+
+_RELATIONS = {
+    "replace-one": "one record replaced by any other",
+    "zero-out": "one record replaced by a null record that adds nothing",
+    "add-remove": "one record added or removed: the number of records is private",
+}
+
+_DOUBTS = {
+    "replace-one": "every record but one, and finds two candidates for that one equally likely",
+    "zero-out": (
+        "every record, and finds it equally likely that a null record stands in place of one or not"
+    ),
+    "add-remove": "every record but one, and finds it equally likely that this one is in the table or not",
+}
 
 
 _POSITIVE = strict.within("a positive number (or infinity)", lambda epsilon: epsilon > 0)
@@ -87,6 +119,12 @@ NOT_COVERED = (
     " the price",
     "the number of records n, which is treated as public",
     "an observer of running time, memory or the unreleased state of this process",
+)
+
+_NOT_COVERED_ADD_REMOVE = (
+    *NOT_COVERED[:2],
+    "errors about tables that no fit accepts, such as arrays of different lengths, which state their lengths",
+    NOT_COVERED[3],
 )
 
 
@@ -180,9 +218,10 @@ class Guarantee:
                 "epsilon", self.epsilon, "infinite if nothing, or something without noise, was released"
             )
         for release in self.releases:
-            relation = release["parameters"].get("neighbours", self.neighbours)
-            if relation != self.neighbours:
-                raise strict.wrong("neighbours of a release", relation, repr(self.neighbours))
+            priced_as = Neighbours(self.neighbours).priced_as
+            relation = release["parameters"].get("neighbours", priced_as)
+            if relation != priced_as:
+                raise strict.wrong("neighbours of a release", relation, repr(priced_as))
 
     def to_dict(self) -> dict[str, object]:
         """The promise as JSON-able values; an infinite epsilon is the text "inf"."""
@@ -231,11 +270,7 @@ class Guarantee:
         """
         if not self.private:
             return ""
-        doubt = (
-            "every record but one, and finds two candidates for that one equally likely"
-            if self.neighbours == Neighbours.REPLACE_ONE.value
-            else "every record, and finds it equally likely that a null record stands in place of one or not"
-        )
+        doubt = _DOUBTS[self.neighbours]
         wrong = (1 - self.delta) / (1 + math.exp(min(self.epsilon, 700.0)))
         often = f"at most {_complement(wrong)} % of the time"
         if wrong < _HARDLY_ANY_DOUBT:

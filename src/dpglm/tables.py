@@ -91,12 +91,13 @@ class Columns(Protocol):
     """A table of which any column can be read alone.
 
     ``column`` is the rows that hold column j, and their entries; ``scaled_columns`` is the table by columns
-    with row i multiplied by scale_i, copied only where needed; ``sums`` are sums of cut terms.
+    with row i multiplied by scale_i, copied only where needed; ``sums`` are sums of cut terms, on a grid for
+    ``size`` rows.
     """
 
     def column(self, j: int) -> tuple[Index, NDArray[np.floating]]: ...
     def scaled_columns(self, scale: Vector) -> Column: ...
-    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> ClippedSums: ...
+    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector, size: int) -> ClippedSums: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +128,12 @@ class RowsAndColumns(Columns, Protocol):
 
     ``without_zeros`` is the same table, stored without its zeros; ``both_ways`` is it by rows and by
     columns; ``weighed`` are sums over the rows of r_i times entry j, rows scaled, each term cut to
-    [-limit, limit].
+    [-limit, limit], on a grid for ``size`` rows.
     """
 
     def without_zeros(self) -> Products: ...
     def both_ways(self) -> BothWays: ...
-    def weighed(self, scale: Vector, r: Vector, limit: float) -> Weighed: ...
+    def weighed(self, scale: Vector, r: Vector, limit: float, size: int) -> Weighed: ...
 
 
 Capability = type[Rows] | type[Columns] | type[RowsAndColumns]

@@ -23,7 +23,7 @@ from .losses import Loss
 from .mechanisms import Mechanism, Randomness
 from .mechanisms.grid import Numbers
 from .plan import Plan
-from .privacy import Budget, Neighbours
+from .privacy import PUBLIC_SIZE, Budget, Neighbours
 from .problem import Problem
 from .queries import Query
 from .solvers import AnySolver
@@ -82,15 +82,18 @@ def check_query(
     allowed = np.asarray(query.sensitivity(neighbours))
     reached = np.zeros(allowed.shape)
     for first, second, others, public in _pairs(query, bounds, n_features, constant, pairs, rng):
+        alone = None if neighbours.size_is_public else len(others) + 1
         if neighbours is Neighbours.ZERO_OUT:
             second = (np.full(n_features, np.nan), 0.0)
         if beside is not None:
             first, second = beside.largest(first), beside.largest(second)
             others = [beside.any(record) for record in others]
         layout = LAYOUTS[rng.integers(len(LAYOUTS))]
-        tables = ([record, *others] for record in (first, second))
+        tables = [[first, *others], [second, *others] if alone is None else others]
         here, there = (
-            np.asarray(query(held(table) if held else _records(table, bounds, constant, layout), *public))
+            np.asarray(
+                query(held(table) if held else _records(table, bounds, constant, layout, alone), *public)
+            )
             for table in tables
         )
         difference = np.abs(here - there) if allowed.ndim else np.linalg.norm(here - there)
@@ -152,11 +155,13 @@ def _random_record(rng: np.random.Generator, n_features: int) -> Record:
     return x, float(rng.choice([-1.0, 1.0]))
 
 
-def _records(records: list[Record], bounds: Bounds, constant: float, layout: Layout) -> Records:
+def _records(
+    records: list[Record], bounds: Bounds, constant: float, layout: Layout, size: int | None
+) -> Records:
     rows, targets = zip(*records, strict=True)
     with np.errstate(over="ignore"):
         table = layout(np.array(rows))
-    return as_data(table, np.array(targets), bounds, constant)
+    return as_data(table, np.array(targets), bounds, constant, size or 0)
 
 
 def check_mechanism(mechanism: type[Mechanism]) -> None:
@@ -246,7 +251,7 @@ def check_solver(solver: AnySolver, problem: Problem, X: Vector, y: Vector, seed
     (n, p), name = X.shape, type(solver).__name__
     assert solver.audit_cases(), f"{name} names no worst-case neighbours for the auditor"
     budget = Budget(1.0, 1e-6)
-    for neighbours in Neighbours:
+    for neighbours in PUBLIC_SIZE:
         plan: Plan = solver.plan(problem, n, p, budget, neighbours)
         assert plan.epsilon <= budget.epsilon, f"{name} plans to overspend: {plan.epsilon}"
         assert plan.epsilon >= 0.99 * budget.epsilon, f"{name} leaves budget unused: {plan.epsilon}"

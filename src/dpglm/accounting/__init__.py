@@ -22,16 +22,19 @@ from .events import (
     PoissonGaussian,
     Pure,
     Repeated,
+    Reserved,
 )
+from .filter import SLACK_SHARE, calibrate_covered, reserved
 from .gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 from .nested import Parallel, Search, together
 from .stored import event_from_dict
 from .tries import LAWS, NegativeBinomial, PoissonTries, Tries, tries_of
 
 __all__ = [
-    "LAWS", "NOT_NEGATIVE", "RATE", "Composed", "Cover", "Curve", "Event", "Exponential", "Gaussian",
-    "Imprecision", "Laplace", "NegativeBinomial", "ObjectivePerturbation", "Parallel", "PoissonGaussian",
-    "PoissonTries", "Pure", "Repeated", "Search", "Tries", "calibrate", "calibrate_beside", "compose",
-    "cover", "cover_pure", "event_from_dict", "gaussian_delta", "gaussian_epsilon", "gaussian_mu",
-    "imprecise_delta", "together", "tries_of",
+    "LAWS", "NOT_NEGATIVE", "RATE", "SLACK_SHARE", "Composed", "Cover", "Curve", "Event", "Exponential",
+    "Gaussian", "Imprecision", "Laplace", "NegativeBinomial", "ObjectivePerturbation", "Parallel",
+    "PoissonGaussian", "PoissonTries", "Pure", "Repeated", "Reserved", "Search", "Tries", "calibrate",
+    "calibrate_beside", "calibrate_covered", "compose", "cover", "cover_pure", "event_from_dict",
+    "gaussian_delta", "gaussian_epsilon", "gaussian_mu", "imprecise_delta", "reserved", "together",
+    "tries_of",
 ]  # fmt: skip

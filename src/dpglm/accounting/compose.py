@@ -87,7 +87,9 @@ def _compose(event: Event) -> Curve:
     exact: Curve = GaussianCurve(form.mu)
     if not form.is_gaussian:
         exact = composed_curve_of(form)
-    return ImpreciseCurve(exact, form.distance) if form.distance else exact
+    if form.distance:
+        exact = ImpreciseCurve(exact, form.distance)
+    return SlackCurve(exact, form.slack) if form.slack else exact
 
 
 def composed_curve_of(form: NormalForm) -> ComposedCurve:
@@ -213,6 +215,24 @@ class ImpreciseCurve:
             if self.delta(epsilon) <= delta:
                 return epsilon
         return math.inf
+
+
+@dataclass(frozen=True)
+class SlackCurve:
+    """A curve with a slack above it, which costs at most itself (docs/proofs/ledger.md)."""
+
+    exact: Curve
+    slack: float
+
+    def delta(self, epsilon: float) -> float:
+        if epsilon == math.inf:
+            return self.slack
+        return min(1.0, math.nextafter(self.exact.delta(epsilon) + self.slack, math.inf))
+
+    def epsilon(self, delta: float) -> float:
+        check_budget(0.0, delta)
+        rest = delta * (1 - 1e-15) - self.slack
+        return self.exact.epsilon(rest) if rest > 0 else math.inf
 
 
 def imprecise_delta(distance: float, epsilon: float) -> float:

@@ -111,7 +111,7 @@ def _cover(event: Event, slack: float) -> Cover:
         squares = [_of_composition(rest, each) ** 2]
     squares += [count * _of_objective(one, each) ** 2 for one, count in perturbed.items()]
     mu = math.sqrt(math.fsum(squares)) * (1 + 1e-15)
-    used = each * groups * (1 + 1e-15) + _of_distance(form.distance, mu)
+    used = each * groups * (1 + 1e-15) + _of_distance(form.distance, mu) + form.slack
     return Cover(mu if used <= slack else math.inf, used)
 
 

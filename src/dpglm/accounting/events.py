@@ -208,6 +208,33 @@ class Imprecision(_Leaf):
 
 
 @dataclass(frozen=True)
+class Reserved(_Leaf):
+    """Anything that costs at most mu² and a slack as a filter adds them up, chosen after looking or not.
+
+    Its curve is at most H_mu + slack: docs/proofs/ledger.md, section 2.
+
+    Parameters
+    ----------
+    mu : float
+        Root of the sum of the squared mu of all that is released.
+    slack : float
+        Sum of the slacks of all that is released; more noise does not lower it.
+    """
+
+    mu: float
+    slack: float
+    kind: ClassVar[str] = "reserved"
+
+    def __post_init__(self) -> None:
+        strict.keep(self, mu=NOT_NEGATIVE, slack=strict.within("in [0, 1)", lambda slack: 0 <= slack < 1))
+
+    def scaled(self, factor: float) -> Reserved:
+        if _factor(factor) == 0:
+            return replace(self, mu=math.inf if self.mu else 0.0)
+        return replace(self, mu=self.mu / factor)
+
+
+@dataclass(frozen=True)
 class Repeated:
     """``count`` adaptive runs of one event."""
 

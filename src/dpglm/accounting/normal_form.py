@@ -25,6 +25,7 @@ from .events import (
     Pure,
     Relation,
     Repeated,
+    Reserved,
 )
 from .nested import Parallel, Search, together
 from .objective import objective_profile
@@ -65,10 +66,13 @@ class NormalForm:
         Root of the sum of squared mu of the Gaussians outside rounds; ``inf`` if anything has no noise.
     distance : float
         Sum of the distances of samplers from the laws that are priced.
+    slack : float
+        Sum of what is added to delta, whatever epsilon is.
     """
 
     mu: float = 0.0
     distance: float = 0.0
+    slack: float = 0.0
     rounds: Counter[Round] = field(default_factory=Counter)
     singles: Counter[Single] = field(default_factory=Counter)
 
@@ -79,7 +83,7 @@ class NormalForm:
     @property
     def sole_parallel(self) -> Parallel | None:
         """The releases on disjoint parts that are all there is; None if there is anything else."""
-        if self.mu or self.rounds or len(self.singles) != 1:
+        if self.mu or self.slack or self.rounds or len(self.singles) != 1:
             return None
         ((event, count),) = self.singles.items()
         return event if isinstance(event, Parallel) and count == 1 else None
@@ -145,6 +149,8 @@ def _relations(form: NormalForm) -> Iterator[Relation]:
 def _add_around(event: Parallel | Search, count: int, runs: float, form: NormalForm) -> None:
     """Add an event of others, which are run so many times on average."""
     inner = [normal_form(part) for part in event.events]
+    if any(part.slack for part in inner):
+        raise ValueError("what is reserved for a choice is no part of a search, nor of a part of a table")
     if any(math.isinf(part.mu) for part in inner):
         form.mu = math.inf
     form.distance += count * runs * max(part.distance for part in inner)
@@ -204,6 +210,8 @@ def _collect(event: Event, count: int, form: NormalForm, parts: _Parts) -> None:
                 _collect(inner, count, form, parts)
         case Gaussian(noise):
             form.mu = math.hypot(form.mu, math.sqrt(count) / noise)
+        case Reserved(mu, slack):
+            form.mu, form.slack = math.hypot(form.mu, math.sqrt(count) * mu), form.slack + count * slack
         case PoissonGaussian(noise, 1, neighbours):
             whole = noise if neighbours == "zero-out" else noise / 2
             _collect(Gaussian(whole), count, form, parts)

@@ -16,11 +16,14 @@ from .events import (
     PoissonGaussian,
     Pure,
     Repeated,
+    Reserved,
 )
 from .nested import Parallel, Search
 from .tries import tries_from_dict
 
-_LEAVES = (Gaussian, Laplace, Exponential, PoissonGaussian, ObjectivePerturbation, Pure, Imprecision)
+_LEAVES = (
+    Gaussian, Laplace, Exponential, PoissonGaussian, ObjectivePerturbation, Pure, Imprecision, Reserved,
+)  # fmt: skip
 _KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in (*_LEAVES, Repeated, Composed, Parallel, Search)}
 
 

@@ -52,7 +52,7 @@ def audit(
         Records that both tables have.
     first, second : (row, target), optional
         The record in which the tables differ; ``second=None`` leaves it out, or makes it null for an
-        estimator of dpglm with zero-out neighbours.
+        estimator of dpglm with zero-out neighbours. Under add-remove the tables differ in size.
     epsilon, delta : float, optional
         The claim, for estimators of other libraries (delta 0 by default).
     runs : int
@@ -123,10 +123,12 @@ def _tables(
         return worst_tables(estimator)
     if y is None or first is None:
         raise ValueError("X comes with y and the record first")
-    if Neighbours(estimator.neighbours) is Neighbours.ZERO_OUT:
+    relation = Neighbours(estimator.neighbours)
+    if relation is not Neighbours.REPLACE_ONE:
         if second is not None:
-            raise ValueError("with zero-out neighbours second is the null record: leave it out")
-        second = (np.full(np.shape(X)[1], np.nan), first[1])
+            raise ValueError(f"with {relation.value} neighbours second is no record: leave it out")
+        if relation is Neighbours.ZERO_OUT:
+            second = (np.full(np.shape(X)[1], np.nan), first[1])
     elif second is None:
         raise ValueError("replace-one needs the record second that takes the place of first")
     return Tables.with_record(X, y, first, second, estimator.neighbours)

@@ -16,7 +16,7 @@ from ..evaluation.metric import Setting
 from ..losses import Logistic, Squared
 from ..penalties import Zero
 from ..plan import Plan
-from ..privacy import Budget, Neighbours
+from ..privacy import PUBLIC_SIZE, Budget, Neighbours
 from ..problem import Problem
 from ..scores import PublicModel
 from ..solvers import AnySolver, AuditCase, Result
@@ -69,9 +69,9 @@ class Scored:
 def evaluation_targets(budget: Budget) -> Iterator[TranscriptTarget]:
     """Every metric at a record that is predicted right in one table and wrong, or null, in the other."""
     for name in METRICS:
-        for neighbours in Neighbours:
+        for neighbours in PUBLIC_SIZE:
             yield TranscriptTarget.of(_case(name), budget, neighbours)
-    for neighbours in Neighbours:
+    for neighbours in PUBLIC_SIZE:
         yield TranscriptTarget.of(_case("accuracy"), budget, neighbours, on_a_stream)
 
 

@@ -11,20 +11,20 @@ from ..data.streamed import Streamed
 from ..data.summed import Summed
 from ..problem import Problem
 
-Holding = Callable[[Vector, Vector, Problem], Summed]
-"""From rows and targets to records inside the bounds of a problem."""
+Holding = Callable[[Vector, Vector, Problem, int], Summed]
+"""From rows, targets and the most rows that there can be to records inside the bounds of a problem."""
 
 _ROWS_A_BLOCK, _MOST_BLOCKS = 3, 8
 
 
-def in_memory(X: Vector, y: Vector, problem: Problem) -> Summed:
+def in_memory(X: Vector, y: Vector, problem: Problem, most: int = 0) -> Summed:
     """Resident records."""
-    return as_data(X, y, problem.bounds, problem.constant(X.shape[1]))
+    return as_data(X, y, problem.bounds, problem.constant(X.shape[1]), most)
 
 
-def on_a_stream(X: Vector, y: Vector, problem: Problem) -> Summed:
+def on_a_stream(X: Vector, y: Vector, problem: Problem, most: int = 0) -> Summed:
     """Records that are read in small blocks."""
-    return streamed(Stream(lambda: blocks(X, y), *X.shape), problem)
+    return streamed(Stream(lambda: blocks(X, y), *X.shape), problem, most)
 
 
 def blocks(X: Vector, y: Vector) -> Iterator[tuple[Vector, Vector]]:
@@ -35,9 +35,10 @@ def blocks(X: Vector, y: Vector) -> Iterator[tuple[Vector, Vector]]:
         yield X[here], y[here]
 
 
-def streamed(stream: Stream, problem: Problem) -> Streamed:
+def streamed(stream: Stream, problem: Problem, most: int = 0) -> Streamed:
     """The records of a stream whose blocks are numbers already."""
-    return Streamed(stream, _as_they_are, problem.bounds, problem.constant(stream.n_features))
+    constant = problem.constant(stream.n_features)
+    return Streamed(stream, _as_they_are, problem.bounds, constant, most=most)
 
 
 def _as_they_are(rows: object, targets: object) -> tuple[object, Vector]:

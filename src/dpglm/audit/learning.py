@@ -22,7 +22,7 @@ from ..estimators.learning import Learner, joined, left
 from ..estimators.pipeline import make_private_pipeline
 from ..mechanisms import Randomness
 from ..plan import Plan
-from ..privacy import Budget, Neighbours
+from ..privacy import PUBLIC_SIZE, Budget, Neighbours
 from ..schema import Category, Number, Schema
 from ..schema import Target as Role
 from ..schema.raw import Unlearnt
@@ -136,7 +136,7 @@ def learning_targets(budget: Budget) -> Iterator[LearningTarget]:
         ),
     }  # fmt: skip
     for case, (schema, others, cells) in cases.items():
-        for neighbours in Neighbours:
+        for neighbours in PUBLIC_SIZE:
             estimator = LogisticRegression(
                 budget.epsilon,
                 delta=budget.delta,
@@ -159,8 +159,8 @@ def _counting_targets(budget: Budget) -> Iterator[CountingTarget]:
     x: list[object] = [0.0] * (len(codes) + 1)
     schema = Schema({"x": Number(-1, 1), "y": Role(classes=[0, 1])})
     before = [ClassCounter(2, _ALMOST_ALL)]
-    for neighbours in Neighbours:
-        rest = left(budget, before)
+    for neighbours in PUBLIC_SIZE:
+        rest = left(budget, before, neighbours)
         estimator = LogisticRegression(
             rest.epsilon, delta=rest.delta, neighbours=neighbours.value, solver=GradientDescent(steps=1)
         )

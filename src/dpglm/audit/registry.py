@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterator
 
 from ..accounting import Repeated, calibrate, compose
 from ..mechanisms import MECHANISMS, Mechanism
-from ..privacy import Budget, Neighbours
+from ..privacy import PUBLIC_SIZE, Budget
 from ..solvers import SOLVERS, AnySolver
+from .add_remove import NAME as ADD_REMOVE
+from .add_remove import add_remove_targets
 from .auditor import audit_probabilities, examine
 from .claim import Claim
 from .evaluations import NAME as EVALUATION
@@ -33,7 +35,8 @@ def audit_registry(
 ) -> Report:
     """Audit every mechanism, solver and metric of dpglm at its own worst cases, and what schemas learn.
 
-    What a schema leaves to be learnt is audited on raw tables, in a tenth of the runs.
+    What a schema leaves to be learnt is audited on raw tables, in a tenth of the runs; so are whole fits under
+    add-remove, whose tables differ in size.
 
     Solvers that need nothing but passes are audited on a `Stream` of the same tables, too. That takes longer,
     and sums there are the same numbers as in memory, so it is a tenth of the runs.
@@ -41,8 +44,8 @@ def audit_registry(
     Parameters
     ----------
     names : collection of str, optional
-        Only these: names of solvers as in ``solver=...``, names of mechanisms, "learning", and "evaluation"
-        for all metrics.
+        Only these: names of solvers as in ``solver=...``, names of mechanisms, "learning", "add-remove" for
+        fits with a private number of records, and "evaluation" for all metrics.
     epsilon, delta : float
         The budget that each is calibrated to.
     runs : int
@@ -54,7 +57,7 @@ def audit_registry(
     progress : bool
         Show progress bars.
     """
-    known = [*(mechanism.name for mechanism in MECHANISMS), LEARNING, *SOLVERS, EVALUATION]
+    known = [*(mechanism.name for mechanism in MECHANISMS), LEARNING, *SOLVERS, ADD_REMOVE, EVALUATION]
     unknown = set(names or ()) - set(known)
     if unknown:
         raise ValueError(f"nothing is called {sorted(unknown)}: known are {known}")
@@ -74,6 +77,9 @@ def audit_registry(
                 report += examine(target, runs, confidence, random_state, progress)
             for target in stream_targets(solver, budget):
                 report += examine(target, max(runs // 10, 4), confidence, random_state, progress)
+    if names is None or ADD_REMOVE in names:
+        for fit in add_remove_targets(budget):
+            report += examine(fit, max(runs // 10, 4), confidence, random_state, progress)
     if names is None or EVALUATION in names:
         for target in evaluation_targets(budget):
             report += examine(target, runs, confidence, random_state, progress)
@@ -91,14 +97,14 @@ def mechanism_targets(mechanism: type[Mechanism], budget: Budget) -> Iterator[Ta
 def solver_targets(solver: type[AnySolver], budget: Budget) -> Iterator[TranscriptTarget]:
     """A solver at each of its worst cases, for both neighbouring relations."""
     for case in solver.audit_cases():
-        for neighbours in Neighbours:
+        for neighbours in PUBLIC_SIZE:
             yield TranscriptTarget.of(case, budget, neighbours)
 
 
 def stream_targets(solver: type[AnySolver], budget: Budget) -> Iterator[TranscriptTarget]:
     """A solver on a stream, at each of its worst cases whose plan needs nothing but passes."""
     for case in solver.audit_cases():
-        for neighbours in Neighbours:
+        for neighbours in PUBLIC_SIZE:
             target = TranscriptTarget.of(case, budget, neighbours, on_a_stream)
             if not solver.needs(target.plan):
                 yield target

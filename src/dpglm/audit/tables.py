@@ -61,7 +61,7 @@ def worst_tables(estimator: PrivateGLM) -> Tables:
     """Neighbouring tables that the releases of an estimator of dpglm should tell apart best.
 
     The record has the full norm that the bounds allow and one extreme target in the first table, the
-    other extreme in the second (or is null there, for zero-out), so that its gradients are opposed in every
+    other extreme in the second (or is null there, for zero-out, or not there, for add-remove), so that its gradients are opposed in every
     coordinate. Signs alternate from feature to feature: noise must differ between them. All other records
     have half that row and either target in turn, so that they contribute and leave the model where it starts.
     There are as many features as bounds are declared, or else two.
@@ -74,8 +74,12 @@ def worst_tables(estimator: PrivateGLM) -> Tables:
     low, high = _extremes(estimator)
     targets = np.resize(np.array([low, high]), _BYSTANDERS)
     relation = Neighbours(estimator.neighbours)
-    nothing = (np.full(n_features, np.nan), low)
-    other = (row, low) if relation is Neighbours.REPLACE_ONE else nothing
+    others: dict[Neighbours, Record | None] = {
+        Neighbours.REPLACE_ONE: (row, low),
+        Neighbours.ZERO_OUT: (np.full(n_features, np.nan), low),
+        Neighbours.ADD_REMOVE: None,
+    }
+    other = others[relation]
     return Tables.with_record(np.tile(row / 2, (_BYSTANDERS, 1)), targets, (row, high), other, relation.value)
 
 

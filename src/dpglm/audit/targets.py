@@ -136,9 +136,11 @@ class TranscriptTarget:
         replaced = self.plan.neighbours is Neighbours.REPLACE_ONE
         X, y = self.case.bystanders
         first, second = (
-            self.holding(np.vstack([row, X]), np.concatenate([[target], y]), self.case.problem)
+            self.holding(np.vstack([row, X]), np.concatenate([[target], y]), self.case.problem, 0)
             for row, target in (self.case.first, self.case.second if replaced else nothing)
         )
+        if not self.plan.neighbours.size_is_public:  # the record is left out; the most there can be is public
+            second = self.holding(X, y, self.case.problem, self.plan.table_size)
         return first, second
 
     def run(self, second: bool, randomness: Randomness) -> Vector:

@@ -53,7 +53,7 @@ class RawRecords(ABC):
     Attributes
     ----------
     table_size : int
-        The public number of records.
+        The public number of records, or the most that there can be.
     n_features : int
         Features whose rounding is to be covered: counts have none.
     """

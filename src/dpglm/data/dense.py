@@ -148,9 +148,9 @@ class Dense(Stored):
 
         descend_dense(self.X, tail, *steps)
 
-    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> FreshSums:
+    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector, size: int) -> FreshSums:
         """As in `dpglm.tables`; limits that no term can reach are ignored."""
-        return FreshSums(self, scale, tail, limit)
+        return FreshSums(self, scale, tail, limit, size)
 
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
         from ..kernels.dual import ascend_dense
@@ -167,8 +167,8 @@ class Dense(Stored):
     def both_ways(self) -> BothWays:
         return self.by_rows.both_ways()
 
-    def weighed(self, scale: Vector, r: Vector, limit: float) -> Weighed:
-        return self.by_rows.weighed(scale, r, limit)
+    def weighed(self, scale: Vector, r: Vector, limit: float, size: int) -> Weighed:
+        return self.by_rows.weighed(scale, r, limit, size)
 
     @cached_property
     def by_rows(self) -> CSR:

@@ -41,8 +41,8 @@ class Records(Summed):
     refused if the table does not offer it.
 
     ``radius`` is the declared bound on the norm of a row, the constant feature included. ``table_size`` is
-    the public number of records of the whole table, where these are some of its records: it decides on the
-    grid of sums.
+    the public number of records of the whole table, where these are some of its records, or the most that
+    there can be, where their number is private: it decides on the grid of sums.
 
     ``beside`` holds the share of each record, a factor from 0 to 1 of what it adds after clipping, and the
     offset that is added to its margin; None if no record has a weight or an offset.
@@ -320,7 +320,7 @@ class Records(Summed):
 
         ``reach`` bounds the terms by what is public: where it is below the limit, nothing can be cut.
         """
-        return self._by_columns.sums(self.scale, self._tail, limit, reach)
+        return self._by_columns.sums(self.scale, self._tail, limit, reach, self.table_size)
 
     @property
     def without_zeros(self) -> Records:
@@ -334,7 +334,7 @@ class Records(Summed):
 
     def weighed(self, r: Vector, limit: float) -> Weighed:
         """Sums over the records of r_i times entry j, each term cut to [-limit, limit], and weights."""
-        return self._both_ways.weighed(self.scale, r, limit)
+        return self._both_ways.weighed(self.scale, r, limit, self.table_size)
 
     def with_target(self, target: Callable[[Vector], Vector]) -> Records:
         """The same table with other targets; those of `ByClass` come with factors of the shares."""

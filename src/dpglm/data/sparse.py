@@ -130,8 +130,8 @@ class Sparse(Stored):
     def without(self, dropped: NDArray[np.bool_]) -> Self:
         return self._times_rows(np.where(dropped, 0.0, 1.0))
 
-    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector) -> KeptSums:
-        return KeptSums(self.by_rows, scale, tail, limit)
+    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector, size: int) -> KeptSums:
+        return KeptSums(self.by_rows, scale, tail, limit, size)
 
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
         from ..kernels.dual import ascend_sparse
@@ -144,8 +144,8 @@ class Sparse(Stored):
     def both_ways(self) -> BothWays:
         return BothWays(self.by_rows.unsigned, self.by_columns.unsigned)
 
-    def weighed(self, scale: Vector, r: Vector, limit: float) -> Weighed:
-        return weighed(self.by_columns, scale, r, limit)
+    def weighed(self, scale: Vector, r: Vector, limit: float, size: int) -> Weighed:
+        return weighed(self.by_columns, scale, r, limit, size)
 
     def column(self, j: int) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
         X = self.by_columns.X

@@ -49,6 +49,8 @@ class Streamed(Elsewhere):
         The part of the table that these are the records of; by default all of it.
     watch : Watch, optional
         Refuses a pass that reads other records than the first one.
+    most : int
+        The most records that there can be, if their number is private.
     """
 
     source: Source
@@ -59,6 +61,7 @@ class Streamed(Elsewhere):
     coins: Coins | None = None
     part: Part | None = None
     watch: Watch = field(default_factory=Watch)
+    most: int = 0
 
     @property
     def n_records(self) -> int:

@@ -48,7 +48,7 @@ class Summed(ABC):
     Attributes
     ----------
     table_size : int
-        The public number of records: it decides on the grid of sums.
+        The public number of records, or the most that there can be: it decides on the grid of sums.
     constant : float
         The constant feature, 0 if there is none.
     radius : float
@@ -140,6 +140,8 @@ class Elsewhere(Summed):
     """Records that are not held here, but clipped into bounds where they are read."""
 
     bounds: Bounds
+    most: int
+    """The most that there can be, if their number is private; 0 if it is public."""
 
     @property
     @abstractmethod
@@ -148,7 +150,7 @@ class Elsewhere(Summed):
 
     @property
     def table_size(self) -> int:  # type: ignore[override]
-        return self.n_records
+        return self.most or self.n_records
 
     @property
     def radius(self) -> float:  # type: ignore[override]

@@ -23,15 +23,16 @@ _COLUMNS_A_PART, _MOST_PARTS = 1 << 12, 16
 class FreshSums:
     """`ClippedSums` over a dense table, where a step changes every row: a pass over the table for each."""
 
-    def __init__(self, table: Dense, scale: Vector, tail: Vector, limit: Vector) -> None:
+    def __init__(self, table: Dense, scale: Vector, tail: Vector, limit: Vector, size: int) -> None:
         self._table, self._scale, self._tail, self._limit = table, scale, tail, limit
+        self._size = size
         self._r = np.zeros(table.shape[0])
         self.scratch = np.empty((len(limit), 2))
 
     @property
     def sums(self) -> Vector:
         r, (n, p) = self._scale * self._r, self._table.shape
-        limit, rounding = cut_to_grid(self._limit, n)
+        limit, rounding = cut_to_grid(self._limit, self._size)
 
         def add(start: int, stop: int, out: NDArray[np.int64]) -> None:
             self._table.add_cut(None, start, r[start:stop], limit[:p], rounding[:p], out)
@@ -60,13 +61,13 @@ class KeptSums:
     sensitivity. Infinite limits have no grid; such sums carry the usual rounding.
     """
 
-    def __init__(self, table: CSR, scale: Vector, tail: Vector, limit: Vector) -> None:
+    def __init__(self, table: CSR, scale: Vector, tail: Vector, limit: Vector, size: int) -> None:
         from ..kernels import sums  # compiled code is loaded by those who use it
 
         self._kernels = sums
         self._table, self._scale, self._tail = table.unsigned, scale, tail
         self._state = cache_lines(len(limit))
-        self._state[:, 1], self._state[:, 2] = cut_to_grid(limit, table.shape[0])
+        self._state[:, 1], self._state[:, 2] = cut_to_grid(limit, size)
         self._state[:, 7] = -1.0
         self._mark = 0.0
         self._touched: NDArray[np.signedinteger] = np.empty(
@@ -115,12 +116,15 @@ def cut_to_grid(limit: Vector, n: int) -> tuple[Vector, Vector]:
         return np.where(grid > 0, np.floor(limit / grid) * grid, limit), ROUNDING * grid
 
 
-def weighed(table: CSC, scale: Vector, r: Vector, limit: float) -> Weighed:
-    """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit]."""
+def weighed(table: CSC, scale: Vector, r: Vector, limit: float, size: int) -> Weighed:
+    """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit].
+
+    The grid is one for ``size`` rows, of which the table may have fewer.
+    """
     from ..kernels.sums import weighed as compiled
 
-    n, p = table.shape
-    grid = float(exact_grid(np.array(limit), n))
+    p = table.shape[1]
+    grid = float(exact_grid(np.array(limit), size))
     cut = Cut(float(np.floor(limit / grid) * grid), ROUNDING * grid)
     factors = np.column_stack([r * scale, scale])
     sums = np.empty((p, 2))

@@ -31,13 +31,15 @@ from ..data.census import RawRecords
 from ..data.cluster import DaskTable, in_memory, is_dask, named_apart, records_of
 from ..data.mapped import Paired
 from ..data.piece import Stored
+from ..data.size import TableSize
 from ..data.stream import Source
 from ..data.summed import Summed
 from ..errors import PlanMismatch, PrivacyWarning
 from ..losses import Loss
 from ..mechanisms import Randomness
 from ..penalties import Penalty, Separable, Zero
-from ..plan import Plan
+from ..plan import CountedPlan, Plan
+from ..plan.private_size import count_release, spare_of
 from ..privacy import Budget, Guarantee, Neighbours
 from ..problem import Problem
 from ..schema.learning import Scaled
@@ -53,6 +55,7 @@ from .docs import estimator
 from .inference import Inference, uncertainty_of
 from .inputs import Labels, Table, numeric_table, numeric_target
 from .learning import Before, Learner, joined, left
+from .private_size import MANY, CountedRecords, budget_of, counted_records, is_counted, stated_size
 from .streams import (
     BlockReader,
     Codes,
@@ -181,8 +184,8 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
     ) -> tuple[Problem, AnySolver, Plan]:
         """All that is decided before a record is read."""
         positive_count(n_samples=n_samples, n_features=n_features)
-        budget = Budget.for_records(self.epsilon, self.delta, n_samples)
         neighbours = Neighbours.from_name(self.neighbours)
+        budget = budget_of(self.epsilon, self.delta, n_samples, neighbours)
         problem = self._problem(n_samples, n_features)
         if budget.private and not math.isfinite(problem.radius(n_features)):
             raise ValueError("bounds must limit the norm of a row unless epsilon is infinite")
@@ -190,7 +193,9 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             raise ValueError("bounds must limit the weight of a record unless epsilon is infinite")
         problem.start(n_features)  # refuses a penalty that is for another number of features
         before = self._before(budget, neighbours, n_samples)
-        task = Task(problem, n_samples, n_features, left(budget, before), neighbours, fits, resident)
+        spare = spare_of(count_release(budget)) if is_counted(budget, neighbours) else 0
+        rest = left(budget, before, neighbours)
+        task = Task(problem, n_samples, n_features, rest, neighbours, fits, resident, spare)
         solver = solvers.get(self.solver, task)
         solvers.require_suited(solver, problem)
         plan = solver.plan_for(task)
@@ -254,6 +259,10 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         """
         n, p = X.shape
         resident = X.resident if isinstance(X, Unlearnt) else not isinstance(X, Source) or X.is_stored
+        randomness, spent = randomness_of(self.random_state), Counter[Event]()
+        counted = self._counted(X, codes, len(targets), resident, randomness)
+        if counted is not None:
+            n, spent = counted.n_records, counted.spent
         problem, solver, plan = self._prepared(n, p, len(targets), resident)
         warn_of_delta(plan)
         if plan.warning is not None:
@@ -265,17 +274,16 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         if self.verbose:
             print(plan)
         _warn_of_strong_l1(problem, p)
-        randomness = randomness_of(self.random_state)
-        spent: Counter[Event] = Counter()
         results = []
         # A warning about a number would reveal something about a record.
         with np.errstate(all="ignore"), watched(plan, self.verbose):
-            if isinstance(X, Source) and not callable(codes) and not solvers.is_able(solver, plan, X):
-                X = _in_memory(X)
-            table = X if isinstance(X, Source | Unlearnt) else as_block(X)
-            able = table.example if isinstance(table, Unlearnt) else table
-            solvers.require_able(solver, plan, problem, able)
-            paid = self._reserved(plan, randomness.secure, lambda it: it._plan(n, p, len(targets), resident))
+            table = _able(X, codes, solver, plan, problem)
+            if counted is None:
+                paid = self._reserved(
+                    plan, randomness.secure, lambda it: it._plan(n, p, len(targets), resident)
+                )
+            else:
+                paid = counted.paid
             declared_bounds = self._bounds()
             is_beside = weights is not None or (
                 (declared_bounds.weight, declared_bounds.offset) != (None, None)
@@ -287,8 +295,9 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
                 table, codes, logged = self._learnt(plan, table, codes, randomness)
                 spent += logged
             records = records_in(
-                table, codes, replace(problem, bounds=bounds), held=held, is_beside=is_beside, folded=folded
-            )
+                table, codes, replace(problem, bounds=bounds), held=held, is_beside=is_beside, folded=folded,
+                most=0 if counted is None else plan.table_size,
+            )  # fmt: skip
             if weights is not None:
                 if weights.factors is None:
                     counting = self._curator(records, plan.neighbours, randomness)
@@ -330,6 +339,31 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         self.privacy_ = guarantee_of(plan, randomness, {**stated, **public, **trusted})
         return results
 
+    def _counted(
+        self, X: Table | Source | Unlearnt, codes: Vector | Codes, fits: int, resident: bool,
+        randomness: Randomness,
+    ) -> CountedRecords | None:  # fmt: skip
+        """The released number of records, where it is private, and the charge for the whole fit; else None.
+
+        What an account pays for is checked first with a plan for many records: an error must not cost it.
+        """
+        p, neighbours = X.shape[1], Neighbours.from_name(self.neighbours)
+        budget = budget_of(self.epsilon, self.delta, 1, neighbours)
+        if not is_counted(budget, neighbours):
+            return None
+        if self._pays():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that plan is not the one of the fit
+                problem, solver, plan = self._prepared(MANY, p, fits, resident)
+            _able(X, codes, solver, plan, problem)
+
+        def planned(it: PrivateGLM) -> Plan:
+            return CountedPlan.of(budget_of(it.epsilon, it.delta, 1, neighbours), p)
+
+        paid = self._reserved(planned(self), randomness.secure, planned)
+        curator = self._curator(cast(Summed, TableSize(X.shape[0])), neighbours, randomness)
+        return counted_records(curator, count_release(budget), paid)
+
     def _learnt(
         self, plan: Plan, raw: Unlearnt, codes: Vector | Codes, randomness: Randomness
     ) -> tuple[Stored | Source, Vector | Codes, Counter[Event]]:
@@ -339,7 +373,7 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         def curator_of(records: RawRecords) -> Curator:
             return self._curator(cast(Summed, records), plan.neighbours, randomness)
 
-        self._learnt_schema, used = self._learner.run(plan, raw.records(), curator_of)
+        self._learnt_schema, used = self._learner.run(plan, raw.records(plan.table_size), curator_of)
         scaled = Scaled.of(self._learnt_schema, raw.schema, bool(self.fit_intercept))
         rows, given = raw.encoded(scaled)
         spent = sum((curator.spent for curator in used), Counter[Event]())
@@ -463,13 +497,13 @@ def _offsets(several: Several, count: int) -> Vector:
 
 def records_in(
     table: Stored | Source, codes: Vector | Codes, problem: Problem, constant: float | None = None, *,
-    held: Several = _ALONE, is_beside: bool = False, folded: Bounds | None = None,
+    held: Several = _ALONE, is_beside: bool = False, folded: Bounds | None = None, most: int = 0,
 ) -> Summed:  # fmt: skip
     """The records of a table, or of a source that is read in every pass, inside of the problem's bounds.
 
     The constant feature is that of the problem unless another one is given. ``held`` are the arrays that
     stand beside the targets, ``is_beside`` says whether records have weights or offsets, and ``folded`` is as
-    in `numbers_beside`.
+    in `numbers_beside`. ``most`` is how many records there can be, if their number is private.
     """
     p = table.shape[1]
     constant = problem.constant(p) if constant is None else constant
@@ -477,7 +511,7 @@ def records_in(
         values = cast(Vector, codes)
         if is_beside:
             values = numbers_beside(held._replace(target=values), np.asarray, folded)
-        return as_data(table, values, problem.bounds, constant)
+        return as_data(table, values, problem.bounds, constant, most)
     codes_of_block: Codes = codes if callable(codes) else np.asarray
     if is_beside:
         codes_of_block = CodesBeside(codes_of_block, folded)
@@ -487,7 +521,18 @@ def records_in(
     source = table if callable(codes) else Paired(table, codes)
     if held.has_more:
         source = Joined(table, held if callable(codes) else held._replace(target=codes))
-    return records_of(source, reader, problem.bounds, constant, problem.loss)
+    return records_of(source, reader, problem.bounds, constant, problem.loss, most)
+
+
+def _able(
+    X: Table | Source | Unlearnt, codes: Vector | Codes, solver: AnySolver, plan: Plan, problem: Problem
+) -> Stored | Source | Unlearnt:
+    """The table as the solver needs it; one that lacks what the solver needs is refused."""
+    if isinstance(X, Source) and not callable(codes) and not solvers.is_able(solver, plan, X):
+        X = _in_memory(X)
+    table = X if isinstance(X, Source | Unlearnt) else as_block(X)
+    solvers.require_able(solver, plan, problem, table.example if isinstance(table, Unlearnt) else table)
+    return table
 
 
 def _in_memory(source: Source) -> Table | Source:
@@ -560,7 +605,7 @@ def _strongest_l1(problem: Problem, n_features: int) -> float:
 def guarantee_of(plan: Plan, randomness: Randomness, public: dict[str, object]) -> Guarantee:
     """The promise of what kept to its plan."""
     facts = {
-        "n": plan.n_records,
+        **stated_size(plan),
         "p": plan.n_features,
         **public,
         "plan": f"{plan.solver} with {plan.settings_in_words}",
@@ -576,6 +621,7 @@ def guarantee_of(plan: Plan, randomness: Randomness, public: dict[str, object]) 
         composition=plan.composition,
         randomness=randomness.description,
         secure=randomness.secure,
+        not_covered=plan.neighbours.not_covered,
     )
 
 

@@ -33,6 +33,10 @@ class Charged:
         address = resolved(self.ledger, vars(self).get(_CARRIED))
         return reserve(address, plan, secure=secure, planned=planned)
 
+    def _pays(self) -> bool:
+        """Whether an account pays for the next fit."""
+        return resolved(self.ledger, vars(self).get(_CARRIED)) is not None
+
     def _to_carry(self) -> dict[str, str]:
         address = None
         if self.ledger is None:

@@ -103,7 +103,7 @@ class ClassWeights:
         Noisy counts are raised to a tenth of the largest one, and the weights are divided by the largest of
         them. If the plan has no release of counts, all weights are 1.
         """
-        query, private = ClassCounts(self.n_classes, plan.n_records), plan.budget.private
+        query, private = ClassCounts(self.n_classes, plan.table_size), plan.budget.private
         if private and all(release.query != query.name for release in plan.learning):
             return ClassWeights(self.n_classes, (1.0,) * self.n_classes, "not counted: too few records")
         counts = curator.release(query, plan[query.name].mechanism if private else Gaussian(0.0))

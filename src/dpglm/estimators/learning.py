@@ -15,6 +15,7 @@ from ..accounting import (
     Event,
     Repeated,
     calibrate_beside,
+    calibrate_covered,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
@@ -26,6 +27,7 @@ from ..data.census import RawRecords
 from ..mechanisms import Exponential, Levels, Mechanism, Thresholded
 from ..mechanisms.thresholded import in_order
 from ..plan import Plan, Release
+from ..plan.private_size import COUNT_SHARE, count_release, left_for_learning, share_of, spare_of
 from ..privacy import Budget, Neighbours
 from ..queries import ColumnRanges, LevelCounts, RowNorms
 from ..queries.column_ranges import entries_of_a_range, tail_of
@@ -50,6 +52,9 @@ _UNSEEN_SHARE = 1 / 500
 """Share of delta for levels of a single record that are released against all odds: the slack of an account
 of a ledger must pay for it, and a smaller share hardly raises the threshold."""
 
+_UNSEEN_SHARE_AFTER_A_COUNT = 2.0**-16
+"""The same where the number of records is private, of a smaller slack."""
+
 
 class Before(Protocol):
     """What is released before a fit, with a share of the budget in squared mu."""
@@ -62,11 +67,13 @@ class Before(Protocol):
         ...
 
 
-def left(budget: Budget, parts: Sequence[Before]) -> Budget:
+def left(budget: Budget, parts: Sequence[Before], neighbours: Neighbours) -> Budget:
     """The budget of the fit that follows."""
+    rest = math.prod(1 - part.share for part in parts)
+    if budget.private and not neighbours.size_is_public:
+        return share_of(budget, rest * (1 - COUNT_SHARE))
     if not budget.private or not parts:
         return budget
-    rest = math.prod(1 - part.share for part in parts)
     most = min(budget.epsilon, LARGEST_EPSILON)
     mu = gaussian_mu(most, budget.delta) * math.sqrt(rest)
     epsilon = gaussian_epsilon(mu, budget.delta)
@@ -80,16 +87,24 @@ def joined(plan: Plan, budget: Budget, parts: Sequence[Before]) -> Plan:
 
     The noise of the fit stays as it is; that of the other releases is the least that keeps within the budget.
     """
-    if not budget.private or not parts:
+    if not budget.private or (not parts and plan.neighbours.size_is_public):
         return plan
-    releases = [
-        release for part in parts for release in part.releases(budget, plan.neighbours, plan.n_records)
-    ]
+    counts = [] if plan.neighbours.size_is_public else [count_release(budget)]
+    size = plan.n_records + sum(map(spare_of, counts))
+    releases = [release for part in parts for release in part.releases(budget, plan.neighbours, size)]
     events = [
         Repeated(event, count) for release in releases for event, count in _priced(release, plan.neighbours)
     ]
-    factor = calibrate_beside(plan.event, Composed(tuple(events)), budget.epsilon, budget.delta)
-    return replace(plan, budget=budget, learning=tuple(release.scaled(factor) for release in releases))
+    event = Composed(tuple(events))
+    if not counts:
+        factor = calibrate_beside(plan.event, event, budget.epsilon, budget.delta)
+    else:  # what follows from a count is not composed with it, nor with the fit, by exact curves
+        factor = calibrate_covered(event, *left_for_learning(budget, counts[0], plan.event))
+    learning = (*counts, *(release.scaled(factor) for release in releases))
+    whole = replace(plan, budget=budget, learning=learning)
+    if counts:
+        whole.require_reserved()
+    return whole
 
 
 @dataclass(frozen=True)
@@ -125,7 +140,7 @@ class Learner:
             found.append(
                 Release(
                     LevelCounts.name,
-                    Thresholded(1 / math.sqrt(levels * part), _cutoff(budget, levels), levels),
+                    Thresholded(1 / math.sqrt(levels * part), _cutoff(budget, levels, neighbours), levels),
                     1,
                     f"{LevelCounts(levels).sensitivity(neighbours):.4g}",
                     entries=levels * n_records,
@@ -140,7 +155,7 @@ class Learner:
         self, plan: Plan, records: Counted, curator_of: Callable[[RawRecords], Curator]
     ) -> tuple[Schema, list[Curator]]:
         """The schema with what was learnt, and the curators that logged it."""
-        schema, n = self.schema, records.table_size
+        schema, n = self.schema, plan.n_records
         used: list[Curator] = []
         nowhere = np.empty(0)
         candidates, categories = ranges_of(schema), categories_to_learn(schema)
@@ -186,10 +201,11 @@ def _largest(counted: Levels, most: Sequence[int]) -> list[list[float | str]]:
     return found
 
 
-def _cutoff(budget: Budget, columns: int) -> float:
+def _cutoff(budget: Budget, columns: int, neighbours: Neighbours) -> float:
     """How far above a count of one the threshold is, so that unseen levels take their share of delta."""
     most = 1 + math.exp(min(budget.epsilon, LARGEST_EPSILON))
-    return float(-ndtri(_UNSEEN_SHARE * budget.delta / (most * columns)))
+    share = _UNSEEN_SHARE if neighbours.size_is_public else _UNSEEN_SHARE_AFTER_A_COUNT
+    return float(-ndtri(share * budget.delta / (most * columns)))
 
 
 def _priced(release: Release, neighbours: Neighbours) -> list[tuple[Event, int]]:

@@ -37,7 +37,7 @@ class Everyone:
         return None
 
     def price(self, mechanism: Mechanism, neighbours: Neighbours) -> accounting.Event:
-        if mechanism.relation not in (None, neighbours.value):
+        if mechanism.relation not in (None, neighbours.priced_as):
             raise ValueError(
                 f"neighbours must be {mechanism.relation!r}, which the {mechanism.name} is priced for, "
                 f"got {neighbours.value!r}"
@@ -71,7 +71,7 @@ class Poisson:
             )
         # The mechanism's noise is in units of the sensitivity, the event's in units of one contribution.
         contributions = mechanism.noise * neighbours.records_moved
-        return accounting.PoissonGaussian(contributions, self.rate, neighbours.value)
+        return accounting.PoissonGaussian(contributions, self.rate, neighbours.priced_as)
 
 
 BY_NAME: dict[str, type[Sampling]] = {kind.__name__: kind for kind in (Everyone, Poisson)}

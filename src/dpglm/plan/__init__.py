@@ -1,7 +1,8 @@
 """The plan of a fit: everything that happens to the records, decided before any is read."""
 
+from .counted import CountedPlan
 from .passes import PassCount
 from .plan import Plan, Setting
 from .release import Releasable, Release
 
-__all__ = ["PassCount", "Plan", "Releasable", "Release", "Setting"]
+__all__ = ["CountedPlan", "PassCount", "Plan", "Releasable", "Release", "Setting"]

@@ -13,10 +13,21 @@ from typing import ClassVar, Self, get_args, get_type_hints
 import numpy as np
 
 from .. import accounting, display, strict
-from ..accounting import Composed, Event, Imprecision, Repeated, calibrate
+from ..accounting import (
+    Composed,
+    Event,
+    Imprecision,
+    Repeated,
+    Reserved,
+    calibrate,
+    calibrate_covered,
+    reserved,
+    together,
+)
 from ..privacy import Budget, Neighbours, StatedRelease, rounded_up
-from .learning import MAY_LEARN, OWN_PASS
+from .learning import MAY_LEARN, OWN_PASS, RECORD_COUNT
 from .passes import PassCount
+from .private_size import REST_SLACK, require_reserved, share_before, spare_of
 from .release import Releasable, Release
 
 Setting = bool | int | float | str | tuple[float, ...] | None
@@ -44,7 +55,7 @@ class Plan:
     Attributes
     ----------
     n_records, n_features : int
-        Size of the table: public.
+        Size of the table: public. Where the number of records is private, n_records is a released count.
     budget : Budget
         What may be spent.
     neighbours : Neighbours
@@ -131,8 +142,23 @@ class Plan:
 
     @cached_property
     def event(self) -> Event:
-        """The whole plan as one event."""
+        """The whole plan as one event.
+
+        A plan that follows from a released count costs what was reserved for all that could have followed.
+        """
+        if self.count is not None:
+            return reserved(self.budget.epsilon, self.budget.delta)
         return Composed(tuple(Repeated(event, count) for event, count in self.price.items()))
+
+    @property
+    def count(self) -> Release | None:
+        """The release of the number of records that the plan follows from; None if that is public."""
+        return next((r for r in (*self.learning, *self.releases) if r.query == RECORD_COUNT), None)
+
+    @property
+    def table_size(self) -> int:
+        """The most records that the table can have: public, the grid of sums follows from it."""
+        return self.n_records + (0 if self.count is None else spare_of(self.count))
 
     @property
     def epsilon(self) -> float:
@@ -152,7 +178,8 @@ class Plan:
         if each is None:
             return None
         whole = each.times(self.fits)
-        before = len({r.query if r.query in OWN_PASS else "raw" for r in self.learning})
+        asked = {release.query for release in self.learning} - {RECORD_COUNT}
+        before = len({query if query in OWN_PASS else "raw" for query in asked})
         return PassCount(whole.usual + before, whole.most + before)
 
     @property
@@ -160,6 +187,8 @@ class Plan:
         """Share of the budget, in squared mu, that learning takes: the fit alone would cost the rest."""
         if not self.learning:
             return 0.0
+        if self.count is not None:
+            return share_before(self.budget, self._parts_of_reserve())
         epsilon = self.budget.epsilon
         alone = max(accounting.compose(replace(self, learning=()).event).delta(epsilon), _LEAST_DELTA)
         whole = accounting.gaussian_mu(epsilon, self.budget.delta)
@@ -168,6 +197,8 @@ class Plan:
     @property
     def learning_in_words(self) -> str:
         """What learning takes, in words."""
+        if self.count is not None:
+            return f"{rounded_up(100 * self.learning_share, 3)} % of the budget, in squared mu"
         alone = _spent_epsilon(replace(self, learning=()).event, self.budget)
         return (
             f"{rounded_up(100 * self.learning_share, 3)} % of the budget, in squared mu; the fit alone would "
@@ -203,6 +234,11 @@ class Plan:
         """How the price is added up, in words."""
         if not self.budget.private:
             return "not at all: there is no noise"
+        if isinstance(self.event, Reserved):
+            return (
+                f"as a filter: the count, and whatever plan follows from it, cost at most mu = "
+                f"{rounded_up(self.event.mu, 4)} together, and {rounded_up(self.event.slack, 2)} of delta"
+            )
         if all(isinstance(event, accounting.Gaussian | Imprecision) for event in self.price):
             composed = "exactly, as one Gaussian mechanism (closed form)"
         else:
@@ -215,7 +251,12 @@ class Plan:
 
     def calibrated(self) -> Self:
         """The same plan with all noise scaled to the least that keeps within the budget."""
-        factor = calibrate(self.event, self.budget.epsilon, self.budget.delta) if self.budget.private else 0.0
+        factor = 0.0
+        if self.budget.private and self.neighbours.size_is_public:
+            factor = calibrate(self.event, self.budget.epsilon, self.budget.delta)
+        elif self.budget.private:  # what is planned after a count must cost no more than is reserved for it
+            most = reserved(self.budget.epsilon, self.budget.delta)
+            factor = calibrate_covered(self.event, most.mu, REST_SLACK * most.slack)
         releases, learning = (
             tuple(release.scaled(factor) for release in some) for some in (self.releases, self.learning)
         )
@@ -288,8 +329,21 @@ class Plan:
                 f"epsilon must be at most {self.budget.epsilon!r}, the budget, got {epsilon!r} "
                 f"from the releases of the plan"
             )
+        if self.count is not None:
+            self.require_reserved()
         if self.steps not in self._counts:
             raise strict.wrong("steps", self.steps, f"the count of a release, which are {self._counts}")
+
+    def require_reserved(self) -> None:
+        """Refuse a plan that follows from a count and costs more than was reserved for it."""
+        require_reserved(self.budget, self._parts_of_reserve())
+
+    def _parts_of_reserve(self) -> list[Event]:
+        """The count, what is learnt after it, and the fits."""
+        counts = (self.count,) if self.count else ()
+        fits = tuple(release for release in self.releases if release.query != RECORD_COUNT) * self.fits
+        learning = tuple(release for release in self.learning if release.query != RECORD_COUNT)
+        return [together(_priced(some, self.neighbours)) for some in (counts, learning, fits)]
 
     def __str__(self) -> str:
         lines = [

@@ -23,6 +23,7 @@ from .multinomial import (
     gradient_of,
     metric_gradient_of,
 )
+from .record_count import RecordCount
 from .row_scale import RowScale
 from .score_and_curvature import ScoreAndCurvature
 from .score_sums import ScoreSums
@@ -54,9 +55,9 @@ QUERIES: tuple[type[Query], ...] = (
     VertexScores,
 )
 
-LEARNING: tuple[type[Query], ...] = (ClassCounts, ColumnRanges, LevelCounts, RowNorms)
-"""Queries that are released before a fit: of raw records, by which facts of a schema are learnt, and of
-classes."""
+LEARNING: tuple[type[Query], ...] = (ClassCounts, ColumnRanges, LevelCounts, RecordCount, RowNorms)
+"""Queries that are released before a fit: of raw records, by which facts of a schema are learnt, of classes,
+and of the number of records."""
 
 __all__ = [
     "LEARNING",
@@ -85,6 +86,7 @@ __all__ = [
     "Moments",
     "MultinomialGradient",
     "Query",
+    "RecordCount",
     "RowNorms",
     "RowScale",
     "ScoreAndCurvature",

@@ -50,7 +50,8 @@ class ScoresByPasses:
             raise opening.wrong_kind(query, "selects, then adds noise")
         self._query, self._data = query, opening.data
         self._releases, self._round = opening.releases, opening.mechanism
-        query.require_precise(self._data.table_size, slice(None), opening.w)
+        self._n = query.n_records or self._data.table_size
+        query.require_precise(self._n, slice(None), opening.w)
         query.require_inside(self._data.split(opening.w)[0])
         self._points = np.column_stack([opening.w, query.curvature])
         largest = float(query.sensitivity(opening.neighbours).max())
@@ -61,14 +62,14 @@ class ScoresByPasses:
         data, query = self._data, self._query
         sums = cut_gradient(data, query.loss, self._points[:, 0].copy(), query.clip)
         index = np.arange(len(sums), dtype=np.int64)
-        scores = query.scores(data.table_size, data.n_features, sums, self._points, index)
+        scores = query.scores(self._n, data.n_features, sums, self._points, index)
         released: tuple[int, float] = self._releases.give((scores, sums), self._sensitivities, self._round)
         return released
 
     def move(self, j: int, value: float) -> None:
         """Set coordinate j of the public point: costs nothing."""
         require_moderate(value)
-        self._query.require_precise(self._data.table_size, j, value)
+        self._query.require_precise(self._n, j, value)
         if j < self._data.n_features:
             self._query.require_inside(np.float64(value))
         self._points[j, 0] = value

@@ -115,7 +115,7 @@ class OpenCoordinates:
 
     def _require_finite(self, coordinates: NDArray[np.int64], noise: Vector, rule: CoordinateRule) -> None:
         """Refuse a block that could overflow for some records."""
-        largest = self._data.n_records * self._query.clip[coordinates] + np.abs(noise)
+        largest = self._data.table_size * self._query.clip[coordinates] + np.abs(noise)
         require_moderate(np.abs(self._w).max() + np.sum(rule.rate[coordinates] * largest))
 
     def _column(self, j: int) -> tuple[Index, NDArray[np.floating]]:

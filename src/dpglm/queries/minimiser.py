@@ -51,7 +51,7 @@ class Minimiser(Query):
         Largest norm of a record's gradient.
     penalty : Penalty
     n_records, n_features : int
-        The public size of the table.
+        The public size of the table, n the number that sums are divided by.
     radius : float
         Largest norm of a row, the constant feature included.
     quadratic : float
@@ -62,6 +62,8 @@ class Minimiser(Query):
         Largest norm of the public linear term plus that of the start times the strength.
     fall : float
         How far the loss of a record at a margin of 0 is above its infimum, at most (`Loss.fall`).
+    table_size : int
+        The most records that there can be, if their number is private; by default n.
 
     Guarantee
     ---------
@@ -82,8 +84,10 @@ class Minimiser(Query):
     hold: float | None = None
     push: float = 0.0
     fall: float = math.inf
+    table_size: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "table_size", max(self.table_size, self.n_records))
         if not math.isfinite(self.radius):
             raise UnsupportedProblem(
                 "no minimiser is private if rows have no bound: Bounds must limit their norm"
@@ -111,7 +115,17 @@ class Minimiser(Query):
     @property
     def smoothness(self) -> float:
         """The largest curvature of the mean loss."""
+        return self._curvature * self._excess
+
+    @property
+    def _curvature(self) -> float:
+        """The largest curvature of the loss of a record."""
         return self.loss.smoothness() * self.radius**2
+
+    @property
+    def _excess(self) -> float:
+        """How many times n the number of records can be."""
+        return self.table_size / self.n_records
 
     @property
     def refined(self) -> bool:
@@ -130,10 +144,10 @@ class Minimiser(Query):
 
     def farthest(self, push: float) -> float:
         """Bound on the norm of the minimiser, and on its distance from the start."""
-        near = (self.clip + push) / self.strength
+        near = (self.clip * self._excess + push) / self.strength
         if not self.refined:
             return near
-        fall = self.fall + self.clip * self.push / self.strength
+        fall = (self.fall + self.clip * self.push / self.strength) * self._excess
         return min(near, 2 * push / self.strength + math.sqrt(2 * fall / self.strength))
 
     def error(self, push: float, closely: bool = False) -> float:
@@ -149,7 +163,7 @@ class Minimiser(Query):
                 "double precision does not find this minimiser closely enough: use a stronger L2 part"
             )
         steps = fallback_steps(self.condition, farthest * self.strength / tolerance)
-        most = max(_MOST_STEPS, _MOST_STEPS_A_ROOT * math.isqrt(self.n_records))
+        most = max(_MOST_STEPS, _MOST_STEPS_A_ROOT * math.isqrt(self.table_size))
         if steps > most:
             raise UnsupportedProblem(
                 f"this minimiser takes up to {steps:,} steps, {most:,} are allowed: use a stronger L2 "
@@ -160,21 +174,21 @@ class Minimiser(Query):
     def _rounding(self, push: float) -> float:
         """Bound on the rounding error of a computed subgradient, over what one record adds to it at most."""
         limbs = 3 if self.refined else 2
-        grid = 2 * math.sqrt(self.dimension) * 2.0 ** (-limbs * bits_of_terms(self.n_records))
+        grid = 2 * math.sqrt(self.dimension) * 2.0 ** (-limbs * bits_of_terms(self.table_size))
         if self.refined:
             # Slopes and terms; margins; the public part. All in units of the clip.
             reach = FARTHER * self.farthest(push)
             most = self.loss.smoothness() * self.radius / self.clip
             terms = _PAIR_UNIT * (1 + most + (push + self.strongest * reach) / self.clip)
             margins = _COLUMN_UNIT * (self.n_features + 16) * most * self.radius * reach
-            return self.n_records * (terms + margins + grid)
+            return self.table_size * (terms + margins + grid)
         # Terms, margins of p terms, the proximal step and the difference it leaves.
         prox = self.penalty.prox_rounding(self.n_features, _SHRINKING if self.quadratic else 0.0)
         if self.hold is not None:
             prox = max(prox, _HOLDING)
         products = FARTHER * (self.n_features + 4 + 2 * prox) * self.condition
         rounded = _UNIT * (self.n_features + 32 + products) * (1 + push / self.clip)
-        return self.n_records * (rounded + grid)
+        return self.table_size * (rounded + grid)
 
     @property
     def strongest(self) -> float:
@@ -194,10 +208,10 @@ class Minimiser(Query):
         """
         largest = self._largest_gradient
         return {
-            "curvature": self.smoothness / (self.n_records * self.strength),
+            "curvature": self._curvature / (self.n_records * self.strength),
             "slopes": self.loss.slopes if math.isfinite(largest) else "any",
             "reach": largest / self.clip if math.isfinite(largest) else 1.0,
-            "neighbours": neighbours.value,
+            "neighbours": neighbours.priced_as,
         }
 
     @property

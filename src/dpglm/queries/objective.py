@@ -24,7 +24,7 @@ class Objective:
     """The objective of a `Minimiser` over a table: not private."""
 
     def __init__(self, query: Minimiser, data: Summed, linear: Vector, start: Vector) -> None:
-        if (data.table_size, data.n_features) != (query.n_records, query.n_features):
+        if (data.table_size, data.n_features) != (query.table_size, query.n_features):
             raise ValueError("the minimiser is asked of a table of another size than planned")
         if not data.radius <= query.radius * (1 + 1e-9):
             raise ValueError("the records were not clipped into the bounds that the minimiser is planned for")

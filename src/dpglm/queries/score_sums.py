@@ -63,7 +63,7 @@ class ScoreSums(Query):
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         alone = zero_out_norm(self.counted, self.weight)
-        moved = alone if neighbours is Neighbours.ZERO_OUT else max(2.0, alone)
+        moved = max(2.0, alone) if neighbours is Neighbours.REPLACE_ONE else alone
         return moved + 3 * self._term.grid
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:

@@ -54,6 +54,8 @@ class CoordinateScores(Query):
         (l1, l2, low, high) of the penalty of each coordinate but the intercept.
     reach : array of shape (dimension,)
         Public bound on the size of a record's term before it is cut.
+    n_records : int
+        The public n; by default the size of the table.
     """
 
     name: ClassVar[str] = "coordinate scores"
@@ -63,6 +65,7 @@ class CoordinateScores(Query):
     rule: str
     form: tuple[float, float, float, float]
     reach: Vector
+    n_records: int = 0
 
     def __post_init__(self) -> None:
         require_enforceable("clip of a coordinate", self.clip, LEAST_LIMIT, LARGEST_LIMIT)
@@ -116,7 +119,8 @@ class OpenScores:
         data, w, moved = opening.resident, opening.w, opening.neighbours.records_moved
         self._query, self._data = query, data
         self._releases, self._round = opening.releases, opening.mechanism
-        query.require_precise(data.n_records, slice(None), w)
+        self._n = query.n_records or data.table_size
+        query.require_precise(self._n, slice(None), w)
         query.require_inside(data.split(w)[0])
         self._all: NDArray[np.signedinteger] = np.arange(
             len(w), dtype=np.int32 if len(w) < 2**31 else np.int64
@@ -161,7 +165,7 @@ class OpenScores:
     def move(self, j: int, value: float) -> None:
         """Set coordinate j of the public point: costs nothing."""
         require_moderate(value)
-        self._query.require_precise(self._data.n_records, j, value)
+        self._query.require_precise(self._n, j, value)
         if j < self._data.n_features:
             self._query.require_inside(np.float64(value))
         rows, entries = self._data.column(j)
@@ -182,5 +186,4 @@ class OpenScores:
         self._clipped.track(index, slack * self._roots[index])
 
     def _scores(self, index: NDArray[np.signedinteger]) -> Vector:
-        data = self._data
-        return self._query.scores(data.n_records, data.n_features, self._sums, self._points, index)
+        return self._query.scores(self._n, self._data.n_features, self._sums, self._points, index)

@@ -170,7 +170,7 @@ class OpenVertices:
         if self._query.structure != "lazy" or loss.form is None or not noise > 0:
             return False
         wobble = rounding_of_margins(max(radius, self._size) * largest, self._base)
-        widest = self._data.n_records * largest * loss.smoothness() * wobble
+        widest = self._data.table_size * largest * loss.smoothness() * wobble
         if not widest <= _LITTLE * noise * self._sensitivity:
             return False
         grid, scale = self._mechanism.law(self._sensitivity)

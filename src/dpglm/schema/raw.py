@@ -70,9 +70,9 @@ class Unlearnt:
         shape = (1, self.schema.n_features)
         return as_block(sp.csr_array(shape) if self.schema.is_sparse else np.zeros(shape))
 
-    def records(self) -> Counted:
-        """The records, to be counted."""
-        return Counted(self.schema, self.X, self.n_samples)
+    def records(self, table_size: int = 0) -> Counted:
+        """The records, to be counted; ``table_size`` is how many there can be, if that is private."""
+        return Counted(self.schema, self.X, self.n_samples, table_size or self.n_samples)
 
     def encoded(self, scaled: Scaled) -> tuple[Any, Any]:
         """The rows and targets of a fit; None in place of targets that come with the rows."""
@@ -96,10 +96,12 @@ class Counted(RawRecords):
     schema : Schema
     X : data frame, source or Dask data frame
     n_samples : int
+    table_size : int
+        The most records that there can be, if their number is private; else their number.
     """
 
-    def __init__(self, schema: Schema, X: Any, n_samples: int) -> None:
-        self._schema, self._X, self.table_size = schema, X, n_samples
+    def __init__(self, schema: Schema, X: Any, n_samples: int, table_size: int) -> None:
+        self._schema, self._X, self._length, self.table_size = schema, X, n_samples, table_size
         self._census: Census | None = None
 
     def census(self) -> Census:
@@ -107,20 +109,20 @@ class Counted(RawRecords):
             blocks = iter(self._each(partial(census_of, self._schema)))
             first = next(blocks, None)
             found = first and reduce(Census.joined, blocks, first)
-            if found is None or found.length != self.table_size:
+            if found is None or found.length != self._length:
                 raise SourceChanged(CHANGED)
             self._census = found
         return self._census
 
     def learnt(self, schema: Schema) -> Counted:
         """The same records with a schema whose columns are known."""
-        return Counted(schema, self._X, self.table_size)
+        return Counted(schema, self._X, self._length, self.table_size)
 
     def norms(self, candidates: Vector) -> Counts:
         length, found = 0, np.zeros(2 * len(candidates) + 1, dtype=np.int64)
         for records, counts in self._each(partial(norm_counts, self._schema, candidates=candidates)):
             length, found = length + records, found + counts
-        if length != self.table_size:
+        if length != self._length:
             raise SourceChanged(CHANGED)
         return found
 

@@ -138,7 +138,8 @@ class AuditCase:
 class Task:
     """What a plan is made for: the problem, the size n x p of the table, the budget. All of it is public.
 
-    ``resident`` states whether the table stays in memory; if not, it is read anew in every pass.
+    ``resident`` states whether the table stays in memory; if not, it is read anew in every pass. ``spare`` is
+    how many more records than n there may be, where their number is private and n a released count.
     """
 
     problem: Problem
@@ -148,6 +149,12 @@ class Task:
     neighbours: Neighbours
     fits: int = 1
     resident: bool = True
+    spare: int = 0
+
+    @property
+    def table_size(self) -> int:
+        """The most records that the table can have."""
+        return self.n + self.spare
 
     @property
     def facts(self) -> tuple[int, int, Budget, Neighbours, int]:

@@ -88,7 +88,7 @@ class DualFrankWolfe(Solver[DualFrankWolfePlan]):
         if task.private:
             steps = int(self.steps or _USUAL_STEPS)
             clip = task.enforced(default_clip(task.problem, task.p, task.noise, self.clip))
-            query = _gradient(task.problem, norm, task.n, task.p, clip)
+            query = _gradient(task.problem, norm, task.n, task.p, clip, task.table_size)
             releases, search = self._releases(task, norm, query, steps), steps_of_search(query)
         plan = DualFrankWolfePlan(*task.facts, releases, steps, clip, norm.l2, self.sparse, search)
         return plan.calibrated()
@@ -98,7 +98,7 @@ class DualFrankWolfe(Solver[DualFrankWolfePlan]):
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator)
         p, norm = plan.n_features, _norm(problem)
-        query = _gradient(problem, norm, plan.n_records, p, plan.clip)
+        query = _gradient(problem, norm, plan.n_records, p, plan.clip, plan.table_size)
         steps = _by_vertices if norm.function.few_vertices else _by_gradients
         w, s, deviations = steps(plan, norm, query, problem.start(p), curator)
         # theta(s) is the minimiser for the slope -(l2 theta + s) of the loss; this is the one with the norm.
@@ -147,11 +147,11 @@ def _norm(problem: Problem) -> Submodular:
     return penalty
 
 
-def _gradient(problem: Problem, norm: Submodular, n: int, p: int, clip: float) -> Minimiser:
+def _gradient(problem: Problem, norm: Submodular, n: int, p: int, clip: float, table_size: int) -> Minimiser:
     """The query for theta(s): the problem with a linear term in place of the norm."""
     # A vertex has entries of one sign after flipping, which add up to the price of all features.
     longest = norm.strength * norm.function.value(np.arange(p))
-    query = minimiser(replace(problem, penalty=L2(norm.l2)), n, p, clip)
+    query = minimiser(replace(problem, penalty=L2(norm.l2)), n, p, clip, table_size=table_size)
     return replace(query, push=query.push + longest)
 
 

@@ -130,7 +130,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
             steps, clip, step_size = default_settings(task.problem, task.p, task.noise, self.clip, most)
             step_size, clip = float(self.step_size or step_size), task.enforced(clip)
         steps = int(self.steps or steps)
-        query = gradient_of(task.problem.loss, clip, task.n, task.p)
+        query = gradient_of(task.problem.loss, clip, task.table_size, task.p)
         stated: float | str = f"{task.moved} x clip"
         if not scales:
             stated = query.sensitivity(task.neighbours)
@@ -193,7 +193,7 @@ def _started(
     plan: GradientDescentPlan, problem: Problem, curator: Curator
 ) -> tuple[ClippedGradient | MultinomialGradient, float, Vector, Typical]:
     """The query of every step, the step size, the start, and what was learnt first."""
-    w, table = problem.start(plan.n_features), (plan.n_records, plan.n_features)
+    w, table = problem.start(plan.n_features), (plan.table_size, plan.n_features)
     typical = learn(plan, problem, curator, None)
     if not plan.learns_scales:
         return gradient_of(problem.loss, plan.clip, *table), plan.step_size, w, typical

@@ -174,7 +174,7 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         curvature = problem.loss.smoothness() * moments
         clips = plan.clip * np.sqrt(curvature / curvature.sum())
         largest = problem.loss.lipschitz(problem.bounds.target) * problem.features(p)
-        query = CoordinateScores(problem.loss, clips, curvature, plan.rule, _form(problem), largest)
+        query = CoordinateScores(problem.loss, clips, curvature, plan.rule, _form(problem), largest, n)
         step = plan.step_size / curvature
         # The curvature along the constant feature is known: a longer step would pass the minimum.
         _, along_constant = problem.split(step)

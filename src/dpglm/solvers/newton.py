@@ -199,7 +199,7 @@ class Newton(Solver[NewtonPlan]):
         return plan.calibrated()
 
     def _releases(self, task: Task, shares: list[float], leverage: float, last: float) -> tuple[Release, ...]:
-        setting, d = Setting.of(task.problem, task.n, task.p), task.dimension
+        setting, d = Setting.of(task.problem, task.n, task.p, task.table_size), task.dimension
         releases = [
             equal_releases(
                 Moments.name, Gaussian, 1, setting.moments.sensitivity(task.neighbours), share=shares[0],
@@ -222,7 +222,8 @@ class Newton(Solver[NewtonPlan]):
         if not plan.budget.private:
             return exact(plan, problem, curator)
         with one_blas_thread():
-            return Run(plan, curator, Setting.of(problem, plan.n_records, plan.n_features)).result()
+            setting = Setting.of(problem, plan.n_records, plan.n_features, plan.table_size)
+            return Run(plan, curator, setting).result()
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:

@@ -55,6 +55,8 @@ class Setting:
         Strength of the L2 penalty.
     top : float
         The largest offset, if the start allows for offsets; else infinite.
+    table_size : int
+        The most records that there can be, if n is a released count; else n.
     """
 
     coordinates: Coordinates
@@ -66,9 +68,10 @@ class Setting:
     strength: float
     n: int
     top: float = math.inf
+    table_size: int = 0
 
     @classmethod
-    def of(cls, problem: Problem, n: int, p: int) -> Setting:
+    def of(cls, problem: Problem, n: int, p: int, table_size: int = 0) -> Setting:
         """The scales of a problem over n records of p features."""
         coordinates = problem.bounds.coordinates(p, problem.fit_intercept)
         middle, half, norm = coordinates.middle, coordinates.half, problem.bounds.row_norm
@@ -80,6 +83,7 @@ class Setting:
             coordinates, min(math.sqrt(p), farthest), (bottom + top) / 2, (top - bottom) / 2,
             problem.constant(p), problem.loss, problem.penalty.strong_convexity, n,
             problem.bounds.offset_range[1] if problem.loss.kind == "count" else math.inf,
+            max(n, table_size),
         )  # fmt: skip
 
     @property
@@ -116,19 +120,21 @@ class Setting:
     def moments(self) -> Moments:
         """The query of the first round."""
         norm = math.sqrt(self.radius**2 + self.coordinates.intercept + self.target_weight**2)
-        return Moments(self.coordinates, norm, self.middle, self.target_weight / self.half, self.n, self.top)
+        weight = self.target_weight / self.half
+        return Moments(self.coordinates, norm, self.middle, weight, self.table_size, self.top)
 
     def derivatives(self, leverage: float, clip: float, neighbours: Neighbours) -> ScoreAndCurvature:
         """The query of a later round; ``clip`` is in units of half the range of targets."""
         loss = self.loss.softened(clip * self.half)
         weight = ScoreAndCurvature.weight_for(loss, neighbours)
-        return ScoreAndCurvature(loss, self.coordinates, math.sqrt(leverage * self.dimension), weight, self.n)
+        longest = math.sqrt(leverage * self.dimension)
+        return ScoreAndCurvature(loss, self.coordinates, longest, weight, self.table_size)
 
     def deviance(self, clip: float) -> Deviance:
         """The query of the deviance, at the same clip."""
         loss = self.loss.softened(clip * self.half)
         most = _LARGEST_LOSS * loss.lipschitz() ** 2
-        return Deviance(loss, self.coordinates, most, self.n)
+        return Deviance(loss, self.coordinates, most, self.table_size)
 
     def point(self, w: Vector) -> Vector:
         """Coefficients that predict targets from those that predict t in [-1, 1]."""

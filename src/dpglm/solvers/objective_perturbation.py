@@ -97,7 +97,7 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
             steps, clip, quadratic = 1, task.enforced(clip), float(quadratic)
             if self.quadratic is None:
                 _warn_of_short_reach(problem, p, quadratic)
-            query = minimiser(problem, n, p, clip, quadratic)
+            query = minimiser(problem, n, p, clip, quadratic, task.table_size)
             search = steps_of_search(query)
             mechanism = LinearTerm(1.0, **query.perturbation(task.neighbours))
             sensitivity, entries = f"{task.moved * clip:.4g}", 2 * task.dimension
@@ -119,7 +119,7 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator)
         p = plan.n_features
-        query = minimiser(problem, plan.n_records, p, plan.clip, plan.quadratic)
+        query = minimiser(problem, plan.n_records, p, plan.clip, plan.quadratic, plan.table_size)
         w = curator.open(query, problem.start(p), plan[query.name].mechanism).release()
         # Noise after the minimisation moved zeros, and points out of a constraint set: undo both.
         noise = _finishing(plan, query)

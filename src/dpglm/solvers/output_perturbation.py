@@ -76,7 +76,7 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
         steps, clip, strength, search = STEPS_WITHOUT_NOISE, 0.0, problem.penalty.strong_convexity, 0
         if task.private:
             steps, clip = 1, task.enforced(default_clip(problem, task.p, task.noise, self.clip))
-            query = minimiser(problem, task.n, task.p, clip)
+            query = minimiser(problem, task.n, task.p, clip, table_size=task.table_size)
             sensitivity, search = query.sensitivity(task.neighbours), steps_of_search(query)
             releases = (equal_releases(query.name, Gaussian, 1, sensitivity, entries=task.dimension),)
         plan = OutputPerturbationPlan(*task.facts, releases, steps, clip, strength, self.sparse, search)
@@ -87,7 +87,7 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator)
         p = plan.n_features
-        query = minimiser(problem, plan.n_records, p, plan.clip)
+        query = minimiser(problem, plan.n_records, p, plan.clip, table_size=plan.table_size)
         mechanism = plan[query.name].mechanism
         start = problem.start(p)
         w = curator.release(query, mechanism, np.zeros_like(start), start)
@@ -130,11 +130,13 @@ def default_clip(problem: Problem, p: int, noise: float, clip: float | None) -> 
     return min(clip_of_gradients(problem, p, noise, clip)[0], largest)
 
 
-def minimiser(problem: Problem, n: int, p: int, clip: float, quadratic: float = 0.0) -> Minimiser:
+def minimiser(
+    problem: Problem, n: int, p: int, clip: float, quadratic: float = 0.0, table_size: int = 0
+) -> Minimiser:
     """The query for the minimiser of a problem, with an L2 part on the intercept as on its features."""
     strength = problem.penalty.strong_convexity + quadratic
     return Minimiser(
         problem.loss, clip, problem.penalty, n, p, problem.radius(p), quadratic,
         strength if problem.fit_intercept else None, strength * float(np.linalg.norm(problem.start(p))),
-        problem.fall(),
+        problem.fall(), table_size,
     )  # fmt: skip

@@ -138,7 +138,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         smoothness = problem.bend()
         query = metric_gradient_of(
             problem.loss, coordinates, metric.transform,
-            plan.clip * problem.slope_bound() * math.sqrt(metric.rank), plan.n_records,
+            plan.clip * problem.slope_bound() * math.sqrt(metric.rank), plan.table_size,
         )  # fmt: skip
         time = plan.time * metric.dimension / metric.rank
         longest = _longest_step(problem, typical)
@@ -214,7 +214,8 @@ def _metric(
     """
     n, p, d = plan.n_records, plan.n_features, coordinates.dimension
     constant = CONSTANT * typical.norm if problem.fit_intercept else 0.0
-    query = Gram(replace(coordinates, intercept=False), math.hypot(typical.norm, constant), constant, n)
+    norm = math.hypot(typical.norm, constant)
+    query = Gram(replace(coordinates, intercept=False), norm, constant, plan.table_size)
     mechanism = plan[query.name].mechanism
     gram = query.matrix(curator.release(query, mechanism))[:d, :d] / n
     noise = mechanism.noise * query.sensitivity(plan.neighbours) / n

@@ -91,7 +91,7 @@ def share_of_scales(task: Task) -> float:
 
 def release_of_scales(task: Task, share: float) -> Release:
     """The release of the two numbers, or of the size of a row and the share of each class."""
-    query = _query(task.problem, None, 1.0, task.n)
+    query = _query(task.problem, None, 1.0, task.table_size)
     entries = 2 if task.problem.outputs == 1 else 1 + task.problem.outputs
     stated = query.sensitivity(task.neighbours)
     return equal_releases(query.name, Gaussian, 1, stated, share=share, entries=entries)
@@ -106,7 +106,7 @@ def learn(plan: Plan, problem: Problem, curator: Curator, coordinates: Coordinat
     radius = problem.bounds.radius(p) if coordinates is None else norm_of_coordinates(problem, coordinates)
     if all(release.query not in SCALES for release in plan.releases):
         return Typical(radius, _targets(problem)[0] if problem.outputs == 1 else np.zeros(problem.outputs))
-    query = _query(problem, coordinates, radius, n)
+    query = _query(problem, coordinates, radius, plan.table_size)
     mechanism = plan[query.name].mechanism
     size, *targets = (float(value) / n for value in curator.release(query, mechanism))
     noise = mechanism.noise * query.sensitivity(plan.neighbours) / n

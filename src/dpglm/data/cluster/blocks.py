@@ -39,17 +39,20 @@ class Blocks:
     constant : float
     loss : Loss
         The loss that workers are probed with, before a record is read.
+    most : int
+        The most records that there can be, if their number is private.
     """
 
     def __init__(
-        self, client: Any, table: DaskTable, convert: Convert, bounds: Bounds, constant: float, loss: Loss
-    ) -> None:
+        self, client: Any, table: DaskTable, convert: Convert, bounds: Bounds, constant: float, loss: Loss,
+        most: int = 0,
+    ) -> None:  # fmt: skip
         self.n_records, self.n_features = table.shape
         probe = Probe(loss, table.is_sparse, table.dtype)
         self.agreement = Agreement(uuid4().hex, probe, probe.answer())
         self._client, self._parts = client, table.parts
         self._loading = Loading(
-            self.agreement, convert, table.column, bounds, constant, self.n_records, Fingerprint()
+            self.agreement, convert, table.column, bounds, constant, most or self.n_records, Fingerprint()
         )
         self._loaded: list[Any]
         self._groups: list[tuple[str, list[Any]]]

@@ -22,14 +22,18 @@ from .table import DaskTable
 from .worker import Convert, Pass
 
 
-def records_of(source: Source, convert: Convert, bounds: Bounds, constant: float, loss: Loss) -> Summed:
+def records_of(
+    source: Source, convert: Convert, bounds: Bounds, constant: float, loss: Loss, most: int = 0
+) -> Summed:
     """The records of a source: on a cluster, or read block by block in this process, in every pass.
 
-    They are on a cluster if the source is a Dask collection and there is a current client.
+    They are on a cluster if the source is a Dask collection and there is a current client. ``most`` is how
+    many there can be, if their number is private.
     """
     if isinstance(source, DaskTable) and (client := source.client) is not None:
-        return Clustered(Blocks(client, source, convert, bounds, constant, loss), bounds, constant)
-    return Streamed(source, convert, bounds, constant)
+        blocks = Blocks(client, source, convert, bounds, constant, loss, most)
+        return Clustered(blocks, bounds, constant, most=most)
+    return Streamed(source, convert, bounds, constant, most=most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +65,7 @@ class Clustered(Elsewhere):
     target: Callable[[Vector], Vector] | None = None
     coins: Coins | None = None
     aim: str = field(default="", repr=False)
+    most: int = 0
 
     @property
     def n_records(self) -> int:
