@@ -92,7 +92,9 @@ sphinx_gallery_conf = {
     "exclude_implicit_doc": {r"dpglm\.(accounting|kernels)\."},
     "inspect_global_variables": False,
     "within_subsection_order": "FileNameSortKey",
-    "subsection_order": ExplicitOrder(["../examples/first", "../examples/models", "../examples/trust", "../examples/large"]),
+    "subsection_order": ExplicitOrder(
+        ["../examples/first", "../examples/models", "../examples/trust", "../examples/large"]
+    ),
     "min_reported_time": 0,
     "reset_modules": ("matplotlib", "gallery_style.reset"),
     "remove_config_comments": True,

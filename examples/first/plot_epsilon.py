@@ -8,8 +8,8 @@ below has error bars: two private fits differ, and must.
 """
 
 # %%
-# Five budgets, three fits each, on all records of Adult and on a tenth of them. Adult is a public table, so the
-# scores on its test part need no budget.
+# Five budgets, three fits each, on all records of Adult and on a tenth of them. Adult is a public table, so
+# the scores on its test part need no budget.
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -31,7 +31,9 @@ penalties = {
     "groups": Submodular(1.5e-2, GroupCover(groups), l2=1e-3),
 }
 fits = {
-    name: GLMRegressor(epsilon=1.0, penalty=penalty, bounds=bounds, solver=ObjectivePerturbation()).fit(X, y).coef_
+    name: GLMRegressor(epsilon=1.0, penalty=penalty, bounds=bounds, solver=ObjectivePerturbation())
+    .fit(X, y)
+    .coef_
     for name, penalty in penalties.items()
 }
 
