@@ -2,9 +2,10 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
+DIST := .venv-dist/bin/python -m pip --quiet --disable-pip-version-check
 TESTS := -m pytest -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: demo test coverage test-oldest check docs clean
+.PHONY: demo test coverage test-oldest check docs dist clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.demo
@@ -28,10 +29,21 @@ check: .venv/.check .venv/.test docs
 	$(RUN) -m pytest tests/test_layers.py tests/test_markdown.py
 
 docs: .venv/.docs
-	$(RUN) -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(RUN) -m sphinx -W --keep-going -q -j auto -b html docs docs/_build/html
+
+# The wheel is built from the sdist; both are tried in an environment that has nothing else.
+dist: .venv/.dist
+	rm -rf dist .venv-dist
+	$(RUN) -m build --outdir dist
+	$(PYTHON) -m venv .venv-dist
+	wheel=$$(ls dist/*.whl) && $(DIST) install "$$wheel[cli]"
+	.venv-dist/bin/python -I tests/installed.py src/dpglm
+	$(DIST) install --no-deps --force-reinstall dist/*.tar.gz
+	.venv-dist/bin/python -I tests/installed.py src/dpglm
 
 clean:
-	rm -rf .venv .venv-oldest adult-demo docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .venv-oldest .venv-dist adult-demo docs/_build docs/auto_examples docs/generated docs/sg_execution_times.rst
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUN):
