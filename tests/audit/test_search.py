@@ -15,8 +15,8 @@ INNER = GradientDescent(steps=2, clip=0.1, step_size=20.0)
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)
-def test_a_held_out_record_is_as_private_as_claimed_and_the_claim_is_not_idle(neighbours):
-    (case,) = Along.audit_cases()
+@pytest.mark.parametrize("case", Along.audit_cases(), ids=["alone", "with weights and offsets"])
+def test_a_held_out_record_is_as_private_as_claimed_and_the_claim_is_not_idle(case, neighbours):
     report = examine(TranscriptTarget.of(case, BUDGET, neighbours), runs=300, random_state=0)
     assert not report.violated
     assert max(finding.epsilon for finding in report.findings) > 0.05

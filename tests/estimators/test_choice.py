@@ -87,7 +87,7 @@ def test_fit_and_choice_each_have_the_whole_budget(table):
     plan = PrivatePath(logistic(solver=GradientDescent(steps=10))).plan(N, P)
     fit = logistic(solver=GradientDescent(steps=10)).plan(plan.parts[0].n_records, P)
     assert plan.parts[0].epsilon == pytest.approx(fit.epsilon, rel=1e-6)
-    assert plan["held-out loss"].mechanism.noise <= 2.0 * (1 + 1e-9)  # that of a pure epsilon of 1
+    assert plan["held-out gain"].mechanism.noise <= 2.0 * (1 + 1e-9)  # that of a pure epsilon of 1
     assert plan.epsilon == pytest.approx(1.0, rel=1e-6)
 
 

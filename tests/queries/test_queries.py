@@ -152,7 +152,8 @@ CASES = [
     (queries.CellSums(ClassesByMargin(0.0, 4, 2.0), judging(), 4, 1.0), REALS, 0.0),
     (queries.CellSums(Reliability(1.1, 10), judging(), 4, 0.5), REALS, 0.0),
     *(
-        (queries.HeldOutScores(score, most, 1, 4), REALS, constant)
+        (query(score, most, 1, 4), REALS, constant)
+        for query in (queries.HeldOutScores, queries.HeldOutGains)
         for score, most in (
             (Logistic(), 1.4),
             (queries.held_out.Errors(), 1.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,7 +26,7 @@ class Valued(Protocol):
 class CutValues(CrossProducts):
     """Minus the loss of each record at each of some points, cut to [-most, 0]; 0 for a null record.
 
-    ``points`` has one column for each model.
+    ``points`` has one column for each model. What a record adds is multiplied by its share, from 0 to 1.
     """
 
     coordinates: None  # type: ignore[assignment]  # margins are those of the rows themselves
@@ -50,8 +51,36 @@ class CutValues(CrossProducts):
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
         counts, rounding = rows.scale > 0, ROUNDING * self.grid
-        for k in range(self.width):
+        for k, values in enumerate(self._values(rows)):
+            kept = rows.shared(np.where(counts, values, 0.0))
+            out[k] += np.int64(((kept + rounding) - rounding).sum() / self.grid)
+
+    def _values(self, rows: Records) -> Iterator[Vector]:
+        """What each record adds at each point, before its weight counts."""
+        for loss in self._losses(rows):
+            yield -np.clip(np.nan_to_num(loss, nan=self.most), 0.0, self.most)
+
+    def _losses(self, rows: Records) -> Iterator[Vector]:
+        for k in range(self.points.shape[1]):
             with np.errstate(all="ignore"):
-                values = self.loss.value(rows.margins(np.ascontiguousarray(self.points[:, k])), rows.y)
-            values = np.where(counts, np.clip(np.nan_to_num(values, nan=self.most), 0.0, self.most), 0.0)
-            out[k] -= np.int64(((values + rounding) - rounding).sum() / self.grid)
+                yield self.loss.value(rows.margins(np.ascontiguousarray(self.points[:, k])), rows.y)
+
+
+@dataclass(frozen=True, eq=False)
+class CutGains(CutValues):
+    """How much less the loss of each record is than at the first point, cut to [-most, most].
+
+    There is one number for each further point; all are 0 for a null record.
+    """
+
+    @property
+    def width(self) -> int:
+        return super().width - 1
+
+    def _values(self, rows: Records) -> Iterator[Vector]:
+        losses = self._losses(rows)
+        first = next(losses)
+        for loss in losses:
+            with np.errstate(all="ignore"):
+                gain = np.nan_to_num(first - loss, nan=-self.most)
+            yield np.clip(gain, -self.most, self.most)

@@ -11,6 +11,7 @@ from .dual_step import DualForm, DualStep
 from .dual_vertices import DualVertices
 from .gradient import ClippedGradient
 from .held_out import HeldOutScores
+from .held_out_gains import HeldOutGains
 from .intercept import InterceptSlope
 from .level_counts import LevelCounts
 from .metric_gradient import MetricGradient
@@ -42,6 +43,7 @@ QUERIES: tuple[type[Query], ...] = (
     DualVertices,
     Gram,
     HeldOutScores,
+    HeldOutGains,
     InterceptSlope,
     MetricGradient,
     MetricMultinomialGradient,
@@ -77,6 +79,7 @@ __all__ = [
     "DualStep",
     "DualVertices",
     "Gram",
+    "HeldOutGains",
     "HeldOutScores",
     "InterceptSlope",
     "LevelCounts",

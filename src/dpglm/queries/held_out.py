@@ -13,9 +13,8 @@ from ..arrays import Total, Vector
 from ..data.summed import Summed
 from ..data.values import CutValues, Valued
 from ..losses import Loss
-from ..mechanisms.base import Selection
 from ..privacy import Neighbours
-from .base import Opening, Query, WorstCase, require_moderate
+from .base import Query, WorstCase
 
 _FAR = 0.5
 """Where the loss of a residual is cut, as a share of half the declared range of targets."""
@@ -73,47 +72,35 @@ class HeldOutScores(Query):
 
     def __call__(self, data: Summed, *public: Vector) -> Total:
         (points,) = public
-        if points.shape[1] != self.count:
-            raise ValueError(f"there must be {self.count} models, one in each column")
+        if points.shape[1] != self._columns:
+            raise ValueError(f"there must be {self._columns} models, one in each column")
         return data.cross_products(self._term(points))
 
     def sensitivity(self, neighbours: Neighbours) -> float:
-        return math.sqrt(self.count) * self.of_one_score
+        return math.sqrt(self.count) * self.of_one(neighbours)
+
+    def of_one(self, neighbours: Neighbours) -> float:
+        """How far neighbours move any one score."""
+        return self.most + self.grid
 
     @property
-    def of_one_score(self) -> float:
-        """How far neighbours move any one score."""
-        return self.most + self._term(np.zeros((1, self.count))).grid
+    def grid(self) -> float:
+        """The grid of the scores: a power of two."""
+        return self._term(np.zeros((1, self._columns))).grid
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         low, high = np.zeros(n_features), np.zeros(n_features)
         low[0], high[0] = -radius, radius
-        point = np.zeros((n_features + bool(constant), self.count))
-        point[0] = 1e6 * (1 + self.most) / radius
-        return WorstCase((low, 1.0), (high, 1.0), (point,))
+        points = np.zeros((n_features + bool(constant), self._columns))
+        points[0, -self.count :] = 1e6 * (1 + self.most) / radius
+        return WorstCase((low, 1.0), (high, 1.0), (points,))
 
-    def open(self, opening: Opening) -> OpenScores:
-        """Scores of the models in the columns of the public point, to choose one of them."""
-        return OpenScores(self, opening)
+    @property
+    def _columns(self) -> int:
+        return self.count
 
     def _term(self, points: Vector) -> CutValues:
         return CutValues(None, self.n_records, self.loss, self.most, points)
-
-
-class OpenScores:
-    """Scores that a selection chooses by."""
-
-    def __init__(self, query: HeldOutScores, opening: Opening) -> None:
-        if not isinstance(opening.mechanism, Selection):
-            raise opening.wrong_kind(query, "chooses one of some scores")
-        require_moderate(opening.w)
-        self._query, self._opening = query, opening
-
-    def choose(self) -> int:
-        """The index of one of the models, the better the likelier."""
-        opening = self._opening
-        scores = np.asarray(self._query(opening.data, opening.w))
-        return int(opening.releases.give(scores, self._query.of_one_score, opening.mechanism))
 
 
 def score_for(losses: Sequence[Loss], target: tuple[float, float] | None) -> tuple[Valued, float]:

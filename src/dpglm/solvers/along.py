@@ -14,18 +14,25 @@ from ..curator import Curator
 from ..mechanisms import Exponential
 from ..plan import PassCount, Plan, Releasable, Release
 from ..problem import Problem
-from ..queries import HeldOutScores
-from ..queries.held_out import score_for
+from ..queries import HeldOutGains
+from ..queries.held_out_gains import gain_for
 from ..split import Split
 from ..tables import Capability
 from .base import AnySolver, AuditCase, Choice, Result, Solver, Task, opposed
-from .path import FREEDOMS, followed
+from .derived import FREEDOMS, sparse_counts
+from .path import followed
 
-LEAST_SHARE, MOST_SHARE = 0.02, 0.1
+LEAST_SHARE, MOST_SHARE = 0.02, 0.05
 """Range of the share of rows that are held out by default."""
 
-FINE, USELESS = 0.005, 0.03
-"""Noise of a score, over the largest loss, that the default share aims at, and that it must stay below."""
+ODDS = 4.0
+"""The whole fit is so much likelier to be taken than all other models together, if none of them is better."""
+
+SPREAD = 0.2
+"""Sampling error of a sum of gains, over the largest that it can have: of gains that are all at the cut."""
+
+FINE, USELESS = 0.04, 0.15
+"""Handicap of a record, over the cut of its gain, that the default share aims at, and must stay below."""
 
 HALVINGS = 4
 """Iterates are kept after all steps, half of them, a quarter, ..."""
@@ -36,7 +43,7 @@ class AlongPlan(Plan):
     """Plan of `Along`: its one part is the plan of the fit; without releases that fit is all there is."""
 
     solver: ClassVar[str] = "path"
-    may_release: ClassVar[Releasable] = {HeldOutScores.name: (Exponential,)}
+    may_release: ClassVar[Releasable] = {HeldOutGains.name: (Exponential,)}
 
     share: float
     stops: tuple[float, ...]
@@ -47,6 +54,17 @@ class AlongPlan(Plan):
     def split(self) -> Split:
         """The rows for training, and the rows that are held out."""
         return Split(self.share)
+
+    @property
+    def held_out(self) -> int:
+        """Number of rows that are held out."""
+        return self.n_records - self.parts[0].n_records
+
+    @property
+    def handicap(self) -> float:
+        """What all models but the whole fit lose of their gains, which are sums over the held-out rows."""
+        noise = self.releases[0].mechanism.noise
+        return self.most * _handicap(noise * self.neighbours.records_moved, self.candidates, self.held_out)
 
     @property
     def chooses(self) -> bool:
@@ -83,7 +101,8 @@ class AlongPlan(Plan):
         else:
             words = (
                 f"one of {self.candidates} models along a fit by {fit.solver} to {fit.n_records} records, by "
-                f"its loss on the other {self.n_records - fit.n_records}"
+                f"its loss on the other {self.held_out}; one that is not the last must have a loss that is "
+                f"less by {self.handicap / self.held_out:.2g} in the mean"
             )
         return words if fit.forecast is None else f"{words}; {fit.forecast}"
 
@@ -102,44 +121,47 @@ class AlongPlan(Plan):
 
 @dataclass(frozen=True)
 class Along(Solver[AlongPlan]):
-    """Fit by another solver, and take the model along its way that has the least loss on held-out rows.
+    """Fit by another solver, and take a model along its way instead if its loss on held-out rows is less.
 
-    The models are iterates, steps of greedy descent or Frank-Wolfe, rounds of Newton's method, and a ridge
-    path from the released Gram matrix, as the solver has them. Which one is taken is a draw of the
-    exponential mechanism. A record is either in the fit or held out, by its position, and pays for one of
-    both.
+    The models are iterates, steps of greedy descent or Frank-Wolfe, rounds of Newton's method, and models
+    that follow from the last one: a ridge path and sparse models, refitted to the released Gram matrix if
+    there is one. Which one is taken is a draw of the exponential mechanism among their gains over the whole
+    fit, less a public handicap. A record is either in the fit or held out, by its position, and pays for one
+    of both.
 
     Parameters
     ----------
     inner : str or Solver
         What fits.
     share : float, optional
-        Share of the rows that are held out; by default from 2 to 10 %, as much as a good choice needs. If
-        10 % are not enough, nothing is held out and the fit to all rows is returned.
+        Share of the rows that are held out; by default from 2 to 5 %, as much as a good choice needs. If 5 %
+        are not enough, nothing is held out and the fit to all rows is returned.
     """
 
     plan_type: ClassVar[type[Plan]] = AlongPlan
     takes_outputs: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
+    takes_offsets: ClassVar[bool] = True
 
     inner: str | AnySolver = "auto"
     share: float | None = None
 
     def plan_for(self, task: Task) -> AlongPlan:
-        from . import get
+        from . import get, require_suited
 
-        solver, share = get(self.inner, task), self._share(task)
+        solver = get(self.inner, task)
+        require_suited(solver, task.problem)
+        share = self._share(task, solver)
         training = Split(share).training.before(task.n)
-        single = task.problem.outputs == 1  # scores are of one prediction a record
-        if share and solver.path and single and 0 < training < task.n:
+        if 0 < training < task.n:
             fit = solver.plan_for(replace(task, n=training))
             stops = stops_of(fit.steps) if "steps" in solver.path else []
-            candidates = len(stops) + 1 + (len(FREEDOMS) if "ridge" in solver.path else 0)
+            candidates = 1 + len(stops) + _derived(task, solver)
             if candidates > 1:
-                score, most = score_for([task.problem.loss], task.problem.bounds.target)
-                query = HeldOutScores(score, most, candidates, task.n - training)
-                release = Release(
-                    query.name, Exponential(1.0), 1, f"{query.of_one_score:.4g}", entries=candidates
-                )
+                score, most = gain_for(task.problem.loss, task.problem.bounds.target)
+                query = HeldOutGains(score, most, candidates - 1, task.n - training)
+                moved = query.of_one(task.neighbours)
+                release = Release(query.name, Exponential(1.0), 1, f"{moved:.4g}", entries=candidates)
                 return AlongPlan(
                     *task.facts, (release.scaled(_least_noise(release, task)),), fit.steps, share,
                     tuple(map(float, stops)), candidates, most, parts=(fit,),
@@ -147,17 +169,20 @@ class Along(Solver[AlongPlan]):
         fit = solver.plan_for(task)
         return AlongPlan(*task.facts, (), fit.steps, 0.0, (), 1, 0.0, parts=(fit,))
 
-    def _share(self, task: Task) -> float:
-        if not task.private:
+    def _share(self, task: Task, solver: AnySolver) -> float:
+        """The share of the rows that are held out; 0 if there is nothing to choose, or not enough rows."""
+        if not task.private or not solver.path or task.problem.outputs > 1:  # gains are of one prediction
             return 0.0
         if self.share is not None:
             return float(self.share)
         mu = gaussian_mu(task.budget.epsilon, task.budget.delta) / math.sqrt(task.fits)
-        noise = min(1 / mu, 2 * task.fits / task.budget.epsilon)
-        rows = math.log(HALVINGS + len(FREEDOMS) + 1) * noise
-        if rows / (MOST_SHARE * task.n) > USELESS:
+        noise = task.moved * min(1 / mu, 2 * task.fits / task.budget.epsilon)
+        candidates, most_rows = 1 + HALVINGS + _derived(task, solver), MOST_SHARE * task.n
+        if _handicap(noise, candidates, most_rows) > USELESS * most_rows:
             return 0.0
-        return min(max(rows / (FINE * task.n), LEAST_SHARE), MOST_SHARE)
+        # The number of rows m with a handicap of FINE m.
+        root = SPREAD + math.sqrt(SPREAD**2 + 4 * FINE * _handicap(noise, candidates, 0.0))
+        return min(max((root / (2 * FINE)) ** 2 / task.n, LEAST_SHARE), MOST_SHARE)
 
     @classmethod
     def needs(cls, plan: AlongPlan) -> frozenset[Capability]:
@@ -175,15 +200,13 @@ class Along(Solver[AlongPlan]):
         with curator.apart(plan.split) as (training, held_out):
             with followed([int(stop) for stop in plan.stops]) as path:
                 result = run_by_plan(fit, problem, training)
-            models = [*path.points, ("the whole fit", result.w)]
-            # As many as planned: a model that was not visited is the last one once more.
-            models += [models[-1]] * (plan.candidates - len(models))
-            query = HeldOutScores(
-                score_for([problem.loss], problem.bounds.target)[0], plan.most, plan.candidates,
-                plan.n_records - fit.n_records,
-            )  # fmt: skip
+            # As many as planned: a model that was not visited is the whole fit once more.
+            models = [("the whole fit", result.w), *path.points]
+            models += [models[0]] * (plan.candidates - len(models))
+            score, _ = gain_for(problem.loss, problem.bounds.target)
+            query = HeldOutGains(score, plan.most, plan.candidates - 1, plan.held_out)
             points = np.column_stack([w for _, w in models])
-            k = held_out.open(query, points, plan[query.name].mechanism).choose()
+            k = held_out.open(query, points, plan[query.name].mechanism).choose(plan.handicap)
         name, w = models[k]
         return Result(w, result.steps, chosen=Choice(k, name))
 
@@ -193,12 +216,28 @@ class Along(Solver[AlongPlan]):
         from .gradient_descent import GradientDescent
 
         inner = GradientDescent(steps=2, clip=0.1, step_size=20.0)
-        return (opposed(cls(inner, share=0.4), 1, crowd=7),)
+        case = opposed(cls(inner, share=0.4), 1, crowd=7)
+        return case, case.beside(weight=3.0, offset=0.5)
 
 
 def stops_of(steps: int) -> list[int]:
     """After how many steps a model is kept: a half of all, a quarter, ..., from the smallest on."""
     return sorted({steps >> k for k in range(1, HALVINGS + 1)} - {0})
+
+
+def _derived(task: Task, solver: AnySolver) -> int:
+    """How many models a solver offers that follow from its last one."""
+    sparse = len(sparse_counts(task.problem, task.p)) if "sparse" in solver.path else 0
+    return sparse + (len(FREEDOMS) if "ridge" in solver.path else 0)
+
+
+def _handicap(noise: float, candidates: int, rows: float) -> float:
+    """The handicap of models beside the whole fit, over the cut of a record's gain.
+
+    If no model is better, the exponential mechanism takes the whole fit with probability ODDS / (1 + ODDS).
+    What held-out rows show by chance comes on top. ``noise`` is the scale of a draw, over that cut.
+    """
+    return noise * math.log(ODDS * (candidates - 1)) + SPREAD * math.sqrt(rows)
 
 
 def _least_noise(release: Release, task: Task) -> float:

@@ -18,9 +18,10 @@ from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .classes import of_class_shares, opposed_classes
 from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
+from .derived import sparse_models
 from .last_intercept import fit_intercept_last, release_of_intercept, share_of_intercept
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .path import visit_noisy
+from .path import offer, visit_noisy
 from .typical import SCALES, NoiseForecast, Typical, learn, of_scales, release_of_scales, share_of_scales
 
 LONGEST_STEP = 1.5
@@ -104,7 +105,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = GradientDescentPlan
-    path: ClassVar[tuple[str, ...]] = ("steps",)
+    path: ClassVar[tuple[str, ...]] = ("steps", "sparse")
     takes_outputs: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
@@ -172,6 +173,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
             visit_noisy(t + 1, w, finished)
         found = finished(tail.mean if plan.average else w)
         fit_intercept_last(plan, problem, curator, found, typical)
+        offer(lambda: sparse_models(problem, found))
         return Result(found, plan.steps)
 
     @classmethod

@@ -5,17 +5,12 @@ All of them are functions of releases, so to keep them costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from ..arrays import Vector
-
-FREEDOMS = (0.8, 0.6, 0.4, 0.2)
-"""Ridge paths stop where so large a share of the degrees of freedom is left."""
 
 
 @dataclass
@@ -83,37 +78,9 @@ def visited_within(start: int, stop: int) -> list[int]:
     return [] if path is None else [step for step in path.stops if start < step <= stop]
 
 
-def shrink(w: Vector, to_records: Vector, ridge: Vector) -> None:
-    """Offer the ridge path from the minimiser w of a quadratic of curvature 1, to those who follow it.
-
-    Parameters
-    ----------
-    w : array
-        Coefficients in a metric in which the loss has curvature 1.
-    to_records : array
-        Takes them to the records' own features.
-    ridge : array
-        Curvature of a unit of the penalty in the metric.
-    """
+def offer(models: Callable[[], Iterable[tuple[str, Vector]]]) -> None:
+    """Offer models that follow from the last one, with words that say which they are, to those who follow."""
     path = _PATH.get()
-    if path is None:
-        return
-    values, vectors = np.linalg.eigh((ridge + ridge.T) / 2)
-    values, along = np.maximum(values, 0.0), vectors.T @ w
-    for share in FREEDOMS:
-        strength = _strength(values, share)
-        path.keep(
-            f"ridge to {share:g} of the freedom", to_records @ (vectors @ (along / (1 + strength * values)))
-        )
-
-
-def _strength(values: Vector, share: float) -> float:
-    """The strength of a ridge penalty that leaves this share of the degrees of freedom that it can take."""
-    penalised = values[values > 1e-9 * values.max(initial=0.0)]
-    if not penalised.size:
-        return 0.0
-    low, high = 1e-12 / float(penalised.max()), 1e12 / float(penalised.min())
-    for _ in range(120):
-        middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if np.mean(1 / (1 + middle * penalised)) > share else (low, middle)
-    return high
+    if path is not None:
+        for name, w in models():
+            path.keep(name, w)

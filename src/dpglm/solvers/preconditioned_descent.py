@@ -21,9 +21,10 @@ from ..queries import Gram, InterceptSlope, MetricGradient, MetricMultinomialGra
 from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .classes import opposed_classes
+from .derived import Quadratic
 from .last_intercept import fit_intercept_last, release_of_intercept, share_of_intercept
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .path import shrink, visit_noisy
+from .path import offer, visit_noisy
 from .typical import SCALES, NoiseForecast, Typical, learn, release_of_scales, share_of_scales
 
 MOST_FEATURES = 1_000
@@ -84,7 +85,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = PreconditionedDescentPlan
-    path: ClassVar[tuple[str, ...]] = ("steps", "ridge")
+    path: ClassVar[tuple[str, ...]] = ("steps", "ridge", "sparse")
     takes_outputs: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
@@ -155,9 +156,11 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
             ahead = w + min(momentum, t / (t + 3)) * (w - before)
             tail.add(w)
             visit_noisy(t + 1, w, metric.to_records.__matmul__)
-        shrink(tail.mean, metric.to_records, metric.unit_ridge)
         found = np.ravel(metric.to_records @ tail.mean)
         fit_intercept_last(plan, problem, curator, found, typical)
+        quadratic = Quadratic(metric.to_records, metric.unit_ridge)
+        offer(lambda: quadratic.ridge_models(found))
+        offer(lambda: quadratic.sparse_models(problem, found))
         return Result(found, plan.steps)
 
     @classmethod

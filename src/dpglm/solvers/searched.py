@@ -37,8 +37,13 @@ from ..queries import HeldOutScores
 from ..queries.held_out import score_for
 from ..split import Split
 from ..tables import Capability
-from .along import FINE, LEAST_SHARE, MOST_SHARE
 from .base import AnySolver, AuditCase, Choice, Result, Solver, Task
+
+LEAST_SHARE, MOST_SHARE = 0.02, 0.1
+"""Range of the share of rows that are held out by default."""
+
+FINE = 0.005
+"""Noise of a score, over the largest loss, that the default share aims at."""
 
 LEAST_CHANCE = 1 / 2
 """A law is chosen by default only if it tries one of the best 1/runs of candidates this often."""
@@ -142,6 +147,8 @@ class Searched(Solver[SearchedPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = SearchedPlan
+    takes_weights: ClassVar[bool] = True
+    takes_offsets: ClassVar[bool] = True
     choices: ClassVar[dict[str, tuple[str | None, ...]]] = {"law": ("auto", *LAWS)}
 
     candidates: tuple[Candidate, ...]
@@ -196,9 +203,11 @@ class Searched(Solver[SearchedPlan]):
         return problems
 
     def _plan(self, k: int, task: Task) -> Plan:
-        from . import get
+        from . import get, require_suited
 
-        plan: Plan = get(self.candidates[k].solver, task).plan_for(task)
+        solver = get(self.candidates[k].solver, task)
+        require_suited(solver, task.problem)
+        plan: Plan = solver.plan_for(task)
         return plan
 
     def _cheapest(self, task: Task) -> tuple[str, Tries, float]:
