@@ -1,9 +1,15 @@
 """Tests may run in several processes at once (pytest -n), which stay out of each other's way."""
 
 import os
+import sys
 from pathlib import Path
 
-from hypothesis import settings
+# Before the other imports: all processes of a run, and the scripts that tests start, import the same files,
+# which should be compiled to bytecode once, also where the environment keeps Python from writing it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+from hypothesis import settings  # noqa: E402
 
 # How long one example takes depends on what else is running; the examples are the same in every run.
 settings.register_profile("dpglm", deadline=None, derandomize=True)
