@@ -113,7 +113,7 @@ TINY = Scale(
     batches=((1.0, 5), (0.1, 1)),
     overlap_batches=((0.1, 1),),
     overlaps=(1.0, 0.3),
-    clips=(0.3, 1.0),
+    clips=(1.0,),
     steps=(0.3, 3.0),
     seeds=2,
 )

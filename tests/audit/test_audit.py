@@ -39,7 +39,6 @@ from dpglm.queries import (
     ClippedGradient,
     HeldOutGains,
     HeldOutScores,
-    Minimiser,
     ScoreSums,
 )
 from dpglm.queries.base import Draws
@@ -58,24 +57,11 @@ TARGETS += [target for mechanism in MECHANISMS for target in mechanism_targets(m
 FIRST = [TARGETS.index(targets[0]) for targets in SOLVER_TARGETS]
 
 
+pytestmark = pytest.mark.usefixtures("minimisers_are_found_once")
+
+
 def named(target):
     return f"{target.subject}, {target.neighbours}"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def minimisers_are_found_once():
-    """An answer is a function of the table and of public values: what was found is not sought again."""
-    found, find = {}, Minimiser.__call__
-
-    def kept(query, data, *public):
-        key = query, id(data), *(value.tobytes() for value in public)
-        if key not in found:
-            found[key] = data, find(query, data, *public)  # the table with it, so that its id stays its own
-        return found[key][1].copy()
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Minimiser, "__call__", kept)
-        yield
 
 
 def runs_of(target):

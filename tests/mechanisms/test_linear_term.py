@@ -147,8 +147,11 @@ def test_the_log_determinant_is_that_of_the_change_of_variables(loss, fit_interc
         assert sign == 1 and one.implied(w)[1] == pytest.approx(value, abs=1e-5)
 
 
-@pytest.mark.parametrize("clip", [0.2, 0.9])
-@pytest.mark.parametrize("loss", [Logistic(), Squared(), Huber(0.8)], ids=lambda loss: loss.name)
+@pytest.mark.parametrize(
+    ("loss", "clip"),
+    [(Logistic(), 0.2), (Logistic(), 0.9), (Squared(), 0.2), (Huber(0.8), 0.9)],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
 def test_in_one_dimension_the_likelihood_is_a_density_and_that_of_what_is_drawn(loss, clip):
     query = Minimiser(loss, clip, L2(0.1), N, 1, 1.0)
     records = as_data(X[:, :1], LABELS, Bounds(row_norm=1.0))

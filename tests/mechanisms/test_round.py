@@ -92,7 +92,7 @@ def test_its_likelihood_ratio_shows_most_of_its_price_and_no_more(mechanism):
             released = fitted.release(answers[second], unit, randomness)
             return np.subtract(*(fitted.log_likelihood(released, answer, unit) for answer in answers))
 
-        (finding,) = audit_function(run, claim, runs=5_000).findings
+        (finding,) = audit_function(run, claim, runs=2_000).findings
         assert not finding.violated
         lower = max(lower, finding.lower, finding.fitted)
     assert lower > 0.6 * budget.epsilon

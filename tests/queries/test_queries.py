@@ -179,14 +179,14 @@ CASES = [
 ]
 PAIRS = {
     # A minimiser takes some milliseconds: test_minimiser.py has a thousand pairs more, made for it.
-    queries.Minimiser: (40, 400),
-    queries.DualVertices: (40, 400),
+    queries.Minimiser: (40, 150),
+    queries.DualVertices: (40, 150),
     # It is left to chance whether bystanders let a record move a score by nearly all of its sensitivity.
     queries.CoordinateScores: (400, 1_000),
     # It has one case, since it has no loss.
     queries.SecondMoments: (1_000, 2_000),
 }
-USUAL = (160, 1_000)
+USUAL = (100, 600)
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)

@@ -24,6 +24,7 @@ from ..curator import Curator, Found, Log, NoisyReleases, Opened
 from ..data import Records
 from ..data.summed import Summed
 from ..mechanisms import Mechanism, Randomness
+from ..mechanisms.additive import Additive
 from ..mechanisms.sampling import Everyone, Poisson, Sampling
 from ..privacy import Neighbours
 from ..queries import Query
@@ -56,7 +57,7 @@ class Answer:
     """An exact answer, and how it is released; on a secret batch of few records, the part of each record."""
 
     exact: object
-    sensitivity: object
+    sensitivity: Any
     mechanism: Mechanism
     sampling: Sampling
     parts: Vector | None = None
@@ -98,7 +99,7 @@ class _Seeing:
     def _see(self, exact: object, sensitivity: object, mechanism: Mechanism) -> None:
         self.answers.append(Answer(copy.copy(exact), sensitivity, mechanism, Everyone()))
 
-    def _parts(self, answer: BatchAnswer[State], sampling: Sampling, entries: int) -> Vector | None:
+    def _parts(self, answer: BatchAnswer[State], everyone: Vector, sampling: Sampling) -> Vector | None:
         """What each record adds alone to an answer on a secret batch; None if too many records add to it.
 
         Which records of a stream add nothing is not known without reading it: all of them count.
@@ -109,9 +110,21 @@ class _Seeing:
             adding = np.flatnonzero(records.row_norms)
         if not isinstance(sampling, Poisson) or len(adding) > _FEW:
             return None
-        alone = (records.batch(_Alone(int(place))) for place in adding)
-        parts = [np.asarray(answer(batch)[0], dtype=np.float64) for batch in alone]
-        return np.array(parts).reshape(len(parts), entries)
+
+        def alone(places: NDArray[np.intp]) -> Vector:
+            batches = (records.batch(_Alone(int(place))) for place in places)
+            parts = [np.asarray(answer(batch)[0], dtype=np.float64) for batch in batches]
+            return np.array(parts).reshape(len(parts), everyone.size)
+
+        if isinstance(records, Records):
+            # Equal records add the same, unless a solver keeps a state for each: then the sum shows it.
+            facts = np.column_stack([records.dense, records.scale, records.y])[adding]
+            _, one, kinds = np.unique(facts, axis=0, return_index=True, return_inverse=True)
+            parts = alone(adding[one])[np.ravel(kinds)]
+            room = 1e-9 * np.abs(parts).max(initial=0.0)
+            if np.allclose(parts.sum(axis=0), np.ravel(everyone), rtol=1e-9, atol=room):
+                return parts
+        return alone(adding)
 
 
 class Recording(_Seeing):
@@ -141,7 +154,7 @@ class Recording(_Seeing):
     ) -> Any:  # fmt: skip
         # The answer of all records: which of them were drawn is nobody's to know.
         everyone, _ = answer(None)
-        parts = self._parts(answer, sampling, everyone.size)
+        parts = self._parts(answer, np.asarray(everyone), sampling)
         self.answers.append(Answer(everyone, sensitivity, mechanism, sampling, parts))
         return self._written(self._given.sampled(answer, keep, sensitivity, mechanism, sampling))
 
@@ -176,7 +189,7 @@ class Replaying(_Seeing):
         # Whose state a secret batch changed is nobody's to know: here it changes nobody's.
         if not isinstance(sampling, Poisson):
             keep(None, changes)
-        parts = self._parts(answer, sampling, exact.size)
+        parts = self._parts(answer, np.asarray(exact), sampling)
         self.answers.append(Answer(exact, sensitivity, mechanism, sampling, parts))
         return self._again()
 
@@ -292,30 +305,32 @@ def log_likelihood(transcript: Transcript, answers: Sequence[Answer]) -> float:
         raise TranscriptMismatch("number of releases")
     total = 0.0
     for value, answer in zip(transcript.released, answers, strict=True):
-        likely = [
-            log_probability + answer.mechanism.log_likelihood(value, exact, answer.sensitivity)
-            for log_probability, exact in _batches(answer)
-        ]
-        total += float(np.logaddexp.reduce(likely))
+        mechanism, batches = answer.mechanism, _batches(answer)
+        if batches is None or not isinstance(mechanism, Additive):
+            total += mechanism.log_likelihood(value, answer.exact, answer.sensitivity)
+            continue
+        log_probabilities, exact = batches
+        likely = mechanism.log_likelihoods(np.ravel(value), exact, answer.sensitivity)
+        total += float(np.logaddexp.reduce(log_probabilities + likely))
     return total
 
 
-def _batches(answer: Answer) -> list[tuple[float, object]]:
-    """Log-probability and exact answer of every batch that adds something of its own."""
+def _batches(answer: Answer) -> tuple[Vector, Vector] | None:
+    """Log-probability and exact answer of every batch that adds something of its own; None without any."""
     sampling = answer.sampling
     if answer.parts is None or not isinstance(sampling, Poisson) or sampling.rate == 1:
-        return [(0.0, answer.exact)]
+        return None
     same = Counter(part.tobytes() for part in answer.parts if part.any())
     counts = tuple(same.values())
     if math.prod(count + 1 for count in counts) > _BATCHES:
-        return [(0.0, answer.exact)]
+        return None
     drawn, chances = _draws(counts, sampling.rate)
     parts = np.array([np.frombuffer(part) for part in same]).reshape(len(same), answer.parts.shape[1])
-    return list(zip(chances, drawn @ parts, strict=True))
+    return chances, drawn @ parts
 
 
 @lru_cache(maxsize=64)
-def _draws(counts: tuple[int, ...], rate: float) -> tuple[Vector, list[float]]:
+def _draws(counts: tuple[int, ...], rate: float) -> tuple[Vector, Vector]:
     """How many of each kind of equal records a batch may hold, and the log-probability of that."""
     drawn = list(itertools.product(*(range(count + 1) for count in counts)))
     chances = [
@@ -324,7 +339,7 @@ def _draws(counts: tuple[int, ...], rate: float) -> tuple[Vector, list[float]]:
         + (sum(counts) - sum(numbers)) * math.log1p(-rate)
         for numbers in drawn
     ]
-    return np.array(drawn, dtype=np.float64), chances
+    return np.array(drawn, dtype=np.float64), np.array(chances)
 
 
 def _question(*values: object) -> tuple[object, ...]:

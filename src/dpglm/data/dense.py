@@ -30,9 +30,10 @@ class Dense(Stored):
 
     def __init__(self, X: ArrayLike) -> None:
         array = np.asarray(X)
-        self.X = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
-        if not (self.X.flags.c_contiguous or self.X.flags.f_contiguous):
-            self.X = np.ascontiguousarray(self.X)
+        array = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+        if not (array.flags.c_contiguous or array.flags.f_contiguous):
+            array = np.ascontiguousarray(array)
+        self.X = _read_only(array)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -114,7 +115,7 @@ class Dense(Stored):
         precise.dense_gradient(self.X, index, first, facts, form, w, clip, rounding, out)
 
     def dense(self, index: Index, first: int, count: int) -> Vector:
-        return np.ascontiguousarray(self.X[taken(index, first, count)], dtype=np.float64)
+        return _read_only(np.ascontiguousarray(self.X[taken(index, first, count)], dtype=np.float64))
 
     def _by_columns(self, index: Index) -> bool:
         """Whether a pass is faster column by column."""
@@ -186,3 +187,10 @@ class Dense(Stored):
 def _lanes() -> Vector:
     """Scratch space of a pass over columns."""
     return np.empty((_LANES, _ROWS_OF_LANES))
+
+
+def _read_only(array: Vector) -> Vector:
+    """A view that cannot be written, whatever was given: kernels are compiled anew for one that can be."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

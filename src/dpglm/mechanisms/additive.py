@@ -34,8 +34,8 @@ class Additive(Mechanism):
         """Noise of that scale, rounded to whole numbers."""
 
     @abstractmethod
-    def _log_density(self, noise: Vector) -> float:
-        """Log-density of noise of scale 1, up to a constant."""
+    def _log_density(self, noise: Vector) -> Vector:
+        """Log-density of each entry of noise of scale 1, up to a constant."""
 
     @overload
     def draw(self, sensitivity: Vector, shape: Shape, randomness: Randomness) -> tuple[Vector, Vector]: ...
@@ -85,9 +85,14 @@ class Additive(Mechanism):
         return noisy.astype(np.float64) * grids * answer.unit
 
     def log_likelihood(self, released: Numbers, answer: Numbers, sensitivity: Numbers) -> float:
-        return self._log_density(
-            (np.asarray(released) - np.asarray(answer)) / (self.noise * np.asarray(sensitivity))
-        )
+        noise = (np.asarray(released) - np.asarray(answer)) / (self.noise * np.asarray(sensitivity))
+        return float(np.sum(self._log_density(noise)))
+
+    def log_likelihoods(self, released: Vector, answers: Vector, sensitivity: Numbers) -> Vector:
+        """How likely released numbers are for each of several exact answers, which are rows."""
+        noise = (released - answers) / (self.noise * np.asarray(sensitivity))
+        likely: Vector = self._log_density(noise).sum(axis=-1)
+        return likely
 
     def worst_cases(self) -> dict[str, tuple[float, float]]:
         return {"one number": (1.0, 0.0)}

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from .. import accounting
 from ..arrays import Vector
 from .additive import Additive
@@ -33,5 +31,5 @@ class Gaussian(Additive):
     def _integers(self, scale: Integers, shape: Shape, randomness: Randomness) -> Integers:
         return randomness.gaussian(scale, shape)
 
-    def _log_density(self, noise: Vector) -> float:
-        return -0.5 * float(np.sum(noise**2))
+    def _log_density(self, noise: Vector) -> Vector:
+        return -0.5 * noise**2

@@ -30,5 +30,5 @@ class Laplace(Additive):
     def _integers(self, scale: Integers, shape: Shape, randomness: Randomness) -> Integers:
         return randomness.laplace(scale, shape)
 
-    def _log_density(self, noise: Vector) -> float:
-        return -float(np.sum(np.abs(noise)))
+    def _log_density(self, noise: Vector) -> Vector:
+        return -np.abs(noise)
