@@ -12,6 +12,7 @@ from dpglm.audit.registry import stream_targets
 from dpglm.audit.targets import TranscriptTarget
 from dpglm.data import Records
 from dpglm.mechanisms import Randomness
+from dpglm.privacy import PUBLIC_SIZE
 from dpglm.solvers import SOLVERS, DualFrankWolfe, FrankWolfe, GradientDescent
 
 BUDGET = Budget(1.0, 0.01)
@@ -48,7 +49,7 @@ def test_every_replay_on_a_stream_returns_the_same(target):
 
 @pytest.mark.parametrize(
     ("case", "neighbours"),
-    list(itertools.product((*GradientDescent.audit_cases(), FrankWolfe.audit_cases()[2]), Neighbours)),
+    list(itertools.product((*GradientDescent.audit_cases(), FrankWolfe.audit_cases()[2]), PUBLIC_SIZE)),
 )
 def test_a_run_on_a_stream_is_the_run_in_memory(case, neighbours):
     """Coefficients, releases, and likelihood ratios, those of secret batches included."""

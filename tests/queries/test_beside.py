@@ -2,8 +2,9 @@
 
 import pytest
 
-from dpglm import Bounds, Neighbours, queries
+from dpglm import Bounds, queries
 from dpglm.losses import Logistic, NegativeBinomial, Quantile, Tweedie
+from dpglm.privacy import PUBLIC_SIZE
 from dpglm.testing import check_query
 
 from .test_queries import gram, metric_gradient, minimiser, moments, score_and_curvature
@@ -13,7 +14,7 @@ COUNTS = Bounds(row_norm=1.0, target=(0, 1), weight=0.3, offset=2.0)
 POISSON = Tweedie(1.0, 0.0, 2.0, 1.0)
 
 
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 @pytest.mark.parametrize(
     ("query", "bounds", "pairs", "tightness"),
     [
