@@ -40,7 +40,11 @@ RUNS = [
     ("objective_scale.py", ["--quick", "--out", "."], "| 1e+09 | 8 | planned |"),
     ("scd_defaults.py", ["--quick", "--runs", "1", "--data", "."], "| Adult, hinge | 1 | 0.1 | - |"),
     ("scd_noise.py", ["--quick"], "| 1 | 1,000 | 100 | 200 |"),
-    ("scd_paper.py", ["--quick", "--data", ".", "--out", "."], "| ridge_small, MSE | 1 |"),
+    (
+        "scd_paper.py",
+        ["--quick", "--data", ".", "--out", ".", "--problems", "ridge_small,hinge_small"],
+        "| ridge_small, MSE | 1 |",
+    ),
     ("search.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 | 1 |"),
     ("structured_recovery.py", ["--quick", "--out", "."], "| groups | objective perturbation | 500 |"),
     ("structured_width.py", ["--quick"], "| any feature | 2.6 |"),
