@@ -58,7 +58,7 @@ def cluster():
 
 @pytest.fixture
 def client(cluster):
-    cluster.wait_for_workers(2, timeout=60)
+    cluster.wait_for_workers(2, timeout=300)
     with cluster.as_current():
         yield cluster
 

@@ -82,7 +82,7 @@ def test_a_signal_ends_a_fit_at_once():
         try:
             assert process.stdout.readline() == "reads\n"
             process.send_signal(signal.SIGINT)
-            said = process.communicate(timeout=20)[0].splitlines()
+            said = process.communicate(timeout=300)[0].splitlines()
         finally:
             process.kill()
     assert said[-1] == "interrupted True"
