@@ -32,7 +32,6 @@ WORKER = Path(__file__).with_name("comparison_worker.py")
 OTHERS = {
     "diffprivlib": (["diffprivlib==0.6.6", "scikit-learn==1.7.*"], "pure: delta = 0"),
     "snapml": (["snapml"], "delta = 0.01"),
-    "opacus": (["opacus"], "delta = 1/n², add-or-remove"),
 }
 """What to install, and the promise besides epsilon."""
 
@@ -148,7 +147,7 @@ def draw(rows: list[Measured], majority: float, path: Path) -> None:
         return
     pyplot.rcParams.update({"svg.fonttype": "none", "font.size": 11, "svg.hashsalt": "dpglm"})
     figure, axes = pyplot.subplots(figsize=(7.6, 3.9), layout="constrained")
-    colours = dict(zip(("dpglm", *OTHERS), ("#2b6cb0", "#dd8a1c", "#4b9a6a", "#b0413e"), strict=True))
+    colours = dict(zip(("dpglm", *OTHERS), ("#2b6cb0", "#dd8a1c", "#4b9a6a"), strict=True))
     for library, colour in colours.items():
         mine = [row for row in rows if row.library == library]
         if mine:

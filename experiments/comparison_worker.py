@@ -33,40 +33,17 @@ def diffprivlib(X: Any, y: Any, epsilon: float, delta: float) -> Model:
 
 
 def snapml(X: Any, y: Any, epsilon: float, delta: float) -> Model:
-    """Dual coordinate descent; its delta is 0.01, whatever is asked for, and it has no intercept."""
+    """With its defaults; delta is 0.01, whatever is asked for, and it has no intercept."""
     from snapml import LogisticRegression
 
     norm = np.sqrt(NORM**2 + 1)
     rows = np.column_stack([X, np.ones(len(X))]) / norm
-    fit = LogisticRegression(privacy=True, privacy_epsilon=epsilon).fit(rows, np.where(y > 0, 1.0, -1.0))
+    fit = LogisticRegression(dual=False, privacy=True, privacy_epsilon=epsilon).fit(rows, np.where(y > 0, 1.0, -1.0))
     w = np.ravel(fit.coef_) / norm
     return w[:-1], float(w[-1])
 
 
-def opacus(X: Any, y: Any, epsilon: float, delta: float) -> Model:
-    """DP-SGD: 20 epochs, Poisson batches of 1,024 on average, Adam with rate 0.02, clip 1."""
-    import torch
-    from opacus import PrivacyEngine
-
-    rows = torch.tensor(X, dtype=torch.float32)
-    labels = torch.tensor(y, dtype=torch.float32)
-    model = torch.nn.Linear(X.shape[1], 1)
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(rows, labels), batch_size=1_024)
-    model, optimizer, loader = PrivacyEngine().make_private_with_epsilon(
-        module=model, optimizer=torch.optim.Adam(model.parameters(), lr=0.02), data_loader=loader,
-        target_epsilon=epsilon, target_delta=delta, epochs=20, max_grad_norm=1.0,
-    )  # fmt: skip
-    loss = torch.nn.BCEWithLogitsLoss()
-    for _ in range(20):
-        for batch, target in loader:
-            optimizer.zero_grad()
-            loss(model(batch)[:, 0], target).backward()
-            optimizer.step()
-    w, b = (value.detach().numpy() for value in model.parameters())
-    return w.ravel(), float(b[0])
-
-
-LIBRARIES = {"diffprivlib": diffprivlib, "snapml": snapml, "opacus": opacus}
+LIBRARIES = {"diffprivlib": diffprivlib, "snapml": snapml}
 
 
 def main(library: str, table: str, models: str, epsilon: str, delta: str, fits: str) -> None:
