@@ -34,7 +34,7 @@ def private_passes(X: object, y: np.ndarray, alpha: float) -> object:
     n, p = X.shape
     problem = Problem(Squared(), L1(alpha), Bounds(row_norm=math.inf), fit_intercept=False)
     records = as_data(X, y, problem.bounds)
-    step = n / records.second_moments()
+    step = n / np.asarray((X * X if isinstance(X, np.ndarray) else X.multiply(X)).sum(axis=0)).ravel()
     rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
     query = CoordinateSums(problem.loss, np.full(p, 3.0))
 

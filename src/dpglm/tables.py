@@ -108,6 +108,8 @@ class Weighed:
     ----------
     sums : array of shape (columns, 2)
         For each column the sum of its cut terms, and its weight: the sum of its absolute entries.
+    counts : array of shape (columns,)
+        The number of entries of each column.
     largest : float
         The largest absolute entry.
     cut : Cut
@@ -117,9 +119,24 @@ class Weighed:
     """
 
     sums: Vector
+    counts: NDArray[np.uint32]
     largest: float
     cut: Cut
     grid: float
+
+
+class ColumnsOnDemand(Protocol):
+    """A table by rows, and some of its columns.
+
+    ``held`` has a 1 for each column that ``table`` has by columns; ``hold`` adds those whose entry in
+    ``wanted`` is 1, given the number of entries of each column.
+    """
+
+    @property
+    def table(self) -> BothWays: ...
+    @property
+    def held(self) -> NDArray[np.uint8]: ...
+    def hold(self, wanted: NDArray[np.uint8], counts: NDArray[np.uint32]) -> None: ...
 
 
 @runtime_checkable
@@ -127,12 +144,13 @@ class RowsAndColumns(Columns, Protocol):
     """A table of which rows and columns can be read alone by the same method, without zeros in between.
 
     ``without_zeros`` is the same table, stored without its zeros; ``both_ways`` is it by rows and by
-    columns; ``weighed`` are sums over the rows of r_i times entry j, rows scaled, each term cut to
-    [-limit, limit], on a grid for ``size`` rows.
+    columns; ``on_demand`` is it by rows, with the columns that are asked for; ``weighed`` are sums over the
+    rows of r_i times entry j, rows scaled, each term cut to [-limit, limit], on a grid for ``size`` rows.
     """
 
     def without_zeros(self) -> Products: ...
     def both_ways(self) -> BothWays: ...
+    def on_demand(self) -> ColumnsOnDemand: ...
     def weighed(self, scale: Vector, r: Vector, limit: float, size: int) -> Weighed: ...
 
 

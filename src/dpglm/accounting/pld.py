@@ -257,7 +257,7 @@ def _window(parts: Sequence[_Part], theta: float) -> tuple[float, float, float]:
 def _reach(curve: Callable[[Vector], Vector], step: float, tail: float) -> int:
     """Return a grid index, at least 1, from which on the curve is below ``tail`` or the loss absurd."""
     most = max(2.0, LARGEST_LOSS / step)
-    points = np.unique(np.ceil(np.geomspace(1, most, 700)))
+    points = np.ceil(np.geomspace(1, most, 700))
     small = curve(step * points) <= tail
     return int(points[int(np.argmax(small)) if small.any() else -1])
 

@@ -24,8 +24,8 @@ def converted(X: ScipyTable) -> ScipyTable:
     majors, minors = len(X.indptr) - 1, X.shape[X.format == "csr"]
     result = type(X.T)(X.shape, dtype=X.dtype)
     # Set one by one: scipy would give long tables the same long type for both.
-    result.indptr = np.zeros(minors + 1, dtype=_index_type(X.nnz))
-    result.indices = np.empty(X.nnz, dtype=_index_type(majors))
+    result.indptr = np.zeros(minors + 1, dtype=index_type(X.nnz))
+    result.indices = np.empty(X.nnz, dtype=index_type(majors))
     result.data = np.empty(X.nnz, dtype=X.dtype)
     source, target = unsigned(X), unsigned(result)
     threads = max(1, min(PROCESSORS, X.nnz // _ENTRIES_A_THREAD))
@@ -48,5 +48,6 @@ def even_ranges(indices: NDArray[np.integer], length: int, ranges: int) -> list[
     return [0, *inner.astype(int).tolist(), length]
 
 
-def _index_type(largest: int) -> type:
+def index_type(largest: int) -> type:
+    """The type of indices up to a largest one."""
     return np.int32 if largest < 2**31 else np.int64

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Vector
 from ..bounds import rounded_inward
 from ..kernels.arguments import BothWays, CoordinateSteps, DualSteps, Form, RowFacts
-from ..tables import Weighed
+from ..tables import ColumnsOnDemand, Weighed
 from .piece import Index, Steps, Stored, taken
 from .sums import FreshSums
 
@@ -167,6 +167,9 @@ class Dense(Stored):
 
     def both_ways(self) -> BothWays:
         return self.by_rows.both_ways()
+
+    def on_demand(self) -> ColumnsOnDemand:
+        return self.by_rows.on_demand()
 
     def weighed(self, scale: Vector, r: Vector, limit: float, size: int) -> Weighed:
         return self.by_rows.weighed(scale, r, limit, size)

@@ -16,7 +16,18 @@ from numpy.typing import NDArray
 from ..arrays import ROUNDING, Vector, finer_grid, one_blas_thread
 from ..kernels.arguments import Beside, BothWays, DualSteps, Form, RowFacts
 from ..losses import Loss
-from ..tables import ClippedSums, Column, Columns, Index, Products, Rows, RowsAndColumns, Weighed, refusal
+from ..tables import (
+    ClippedSums,
+    Column,
+    Columns,
+    ColumnsOnDemand,
+    Index,
+    Products,
+    Rows,
+    RowsAndColumns,
+    Weighed,
+    refusal,
+)
 from ..threads import even, in_ranges
 from .by_class import ByClass
 from .parts import in_sum, parts_of
@@ -331,6 +342,11 @@ class Records(Summed):
     def both_ways(self) -> BothWays:
         """The table by rows and by columns, before its rows are scaled."""
         return self._both_ways.both_ways()
+
+    @property
+    def on_demand(self) -> ColumnsOnDemand:
+        """The table by rows, and by columns those that are asked for, before its rows are scaled."""
+        return self._both_ways.on_demand()
 
     def weighed(self, r: Vector, limit: float) -> Weighed:
         """Sums over the records of r_i times entry j, each term cut to [-limit, limit], and weights."""

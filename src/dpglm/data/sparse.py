@@ -15,6 +15,7 @@ from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps
 from ..tables import Weighed
 from ..threads import in_ranges
 from .conversion import ScipyTable, converted, unsigned
+from .on_demand import ColumnsOnDemand
 from .parts import ENTRIES_A_COLUMN, WIDE, parts_of
 from .piece import Index, Steps, Stored, taken
 from .sums import KeptSums, weighed
@@ -27,7 +28,7 @@ _CACHED_ENTRIES, _LEAST_ROWS = 1 << 17, 16
 class Sparse(Stored):
     """A scipy sparse table, with the methods of `dpglm.tables`. Sums are in double precision."""
 
-    _row_major: ClassVar[bool]
+    is_by_rows: ClassVar[bool]
 
     def __init__(self, X: ScipyTable) -> None:
         self.X = X
@@ -124,7 +125,7 @@ class Sparse(Stored):
         if bottom.max(initial=-np.inf) <= least and most <= top.min(initial=np.inf):
             return self
         return self._with(
-            self._pass(cut_entries, bottom, top, not self._row_major, out=np.empty_like(entries))
+            self._pass(cut_entries, bottom, top, not self.is_by_rows, out=np.empty_like(entries))
         )
 
     def without(self, dropped: NDArray[np.bool_]) -> Self:
@@ -144,8 +145,20 @@ class Sparse(Stored):
     def both_ways(self) -> BothWays:
         return BothWays(self.by_rows.unsigned, self.by_columns.unsigned)
 
+    def on_demand(self) -> ColumnsOnDemand:
+        return self._on_demand
+
+    @cached_property
+    def _on_demand(self) -> ColumnsOnDemand:
+        return ColumnsOnDemand(self)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the table is, or has been made, by columns."""
+        return True
+
     def weighed(self, scale: Vector, r: Vector, limit: float, size: int) -> Weighed:
-        return weighed(self.by_columns, scale, r, limit, size)
+        return weighed(self.by_columns if self.has_columns else self.by_rows, scale, r, limit, size)
 
     def column(self, j: int) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
         X = self.by_columns.X
@@ -172,7 +185,7 @@ class Sparse(Stored):
         """The table with row i multiplied by scale_i; entries of any value by 0 are 0."""
         from ..kernels.compressed import multiply
 
-        return self._with(self._pass(multiply, scale, self._row_major, out=np.empty_like(self.X.data)))
+        return self._with(self._pass(multiply, scale, self.is_by_rows, out=np.empty_like(self.X.data)))
 
     def _pass(self, kernel: Callable[..., None], *arguments: object, out: NDArray[Number]) -> NDArray[Number]:
         """What a kernel writes in a pass over the table, in parts of about as many entries each."""
@@ -190,7 +203,7 @@ class Sparse(Stored):
 class CSC(Sparse):
     """A sparse table stored by columns: the form coordinate methods read."""
 
-    _row_major = False
+    is_by_rows = False
 
     def descend(self, tail: Vector, *steps: *CoordinateSteps) -> None:
         from ..kernels.coordinate import descend_sparse
@@ -209,7 +222,11 @@ class CSC(Sparse):
 class CSR(Sparse):
     """A sparse table stored by rows: the form gradient methods read."""
 
-    _row_major = True
+    is_by_rows = True
+
+    @property
+    def has_columns(self) -> bool:
+        return "by_columns" in self.__dict__
 
     @property
     def by_rows(self) -> CSR:

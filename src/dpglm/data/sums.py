@@ -116,23 +116,28 @@ def cut_to_grid(limit: Vector, n: int) -> tuple[Vector, Vector]:
         return np.where(grid > 0, np.floor(limit / grid) * grid, limit), ROUNDING * grid
 
 
-def weighed(table: CSC, scale: Vector, r: Vector, limit: float, size: int) -> Weighed:
+def weighed(table: CSR | CSC, scale: Vector, r: Vector, limit: float, size: int) -> Weighed:
     """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit].
 
-    The grid is one for ``size`` rows, of which the table may have fewer.
+    The grid is one for ``size`` rows, of which the table may have fewer. Sums are the same, to the last digit,
+    from a table by rows, from one by columns, and in any threads. A table by rows takes one thread: two that
+    share its columns would each read all of it.
     """
-    from ..kernels.sums import weighed as compiled
+    from ..kernels import sums as kernels
 
     p = table.shape[1]
     grid = float(exact_grid(np.array(limit), size))
     cut = Cut(float(np.floor(limit / grid) * grid), ROUNDING * grid)
     factors = np.column_stack([r * scale, scale])
-    sums = np.empty((p, 2))
+    sums, counts = np.zeros((p, 2)), np.zeros(p, dtype=np.uint32)
     parts = max(1, min(_MOST_PARTS, p // _COLUMNS_A_PART))
     largest = np.zeros(parts)
 
     def work(part: int, start: int, stop: int) -> None:
-        largest[part] = compiled(table.unsigned, factors, cut, start, stop, sums)
+        largest[part] = kernels.weighed(table.unsigned, factors, cut, start, stop, sums, counts)
 
-    in_parts(work, p, parts)
-    return Weighed(sums, float(largest.max()), cut, grid)
+    if table.is_by_rows:
+        largest[0] = kernels.weighed_by_rows(table.unsigned, factors, cut, sums, counts)
+    else:
+        in_parts(work, p, parts)
+    return Weighed(sums, counts, float(largest.max()), cut, grid)

@@ -8,12 +8,13 @@ storage: nothing depends on how many there are.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .arguments import Compressed, Entries, Floats
+from .arguments import Compressed, Entries, Floats, Places, Unsigned, Words
 from .compiled import compiled
 from .primitives import within
 
-_1 = np.uint64(1)
+_1, _6, _63 = (np.uint64(n) for n in (1, 6, 63))
 
 
 @compiled(nogil=True)
@@ -41,6 +42,47 @@ def convert(table: Compressed, low: int, high: int, out: Compressed) -> None:
                 target = out_indptr[k + _1]
                 out_indices[target], out_entries[target] = m, entries[e]
                 out_indptr[k + _1] = target + _1
+
+
+@compiled(nogil=True)
+def places(wanted: NDArray[np.uint8], counts: Places, indptr: Unsigned, bits: Words) -> np.int64:
+    """Set a bit for each index k that is wanted, and ``indptr[k + 1]`` to where its entries begin.
+
+    Returns the number of entries; ``bits`` are 0 before.
+    """
+    filled = np.int64(0)
+    for k in range(np.uint64(wanted.size)):
+        indptr[k + _1] = filled
+        if wanted[k]:
+            bits[k >> _6] |= _1 << (k & _63)
+            filled += np.int64(counts[k])
+    return filled
+
+
+@compiled(nogil=True)
+def extract(table: Compressed, bits: Words, found: Words, out: Compressed) -> None:
+    """Write the entries of those minor indices whose bit is set (see ``places``).
+
+    ``found`` is scratch space: entries are found without a branch, some hundreds at a time.
+    """
+    indptr, indices, entries = table
+    out_indptr, out_indices, out_entries = out
+    for m in range(np.uint64(indptr.size - 1)):
+        begin, end = np.uint64(indptr[m]), np.uint64(indptr[m + _1])
+        while begin < end:
+            stop = min(end, begin + np.uint64(found.size))
+            count = np.uint64(0)
+            for e in range(begin, stop):
+                k = np.uint64(indices[e])
+                found[count] = e
+                count += (bits[k >> _6] >> (k & _63)) & _1
+            for h in range(count):
+                e = found[h]
+                k = np.uint64(indices[e])
+                target = out_indptr[k + _1]
+                out_indices[target], out_entries[target] = m, entries[e]
+                out_indptr[k + _1] = target + _1
+            begin = stop
 
 
 @compiled(nogil=True)

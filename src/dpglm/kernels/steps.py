@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .arguments import (
     Bins,
@@ -25,6 +26,7 @@ from .arguments import (
     Followed,
     Integers,
     Leading,
+    Places,
     Terms,
     Unsigned,
     Whole,
@@ -42,12 +44,14 @@ _1, _AHEAD = np.uint64(1), np.uint64(16)
 _ABOVE = 0.0625
 _SURE = 2.0**-40
 
+LACKS = np.int64(-2)
+
 
 @compiled(nogil=True)
-def widen(indptr: Unsigned, bend: float, rounding: float, grid: float, sums: Floats) -> None:
+def widen(counts: Places, bend: float, rounding: float, grid: float, sums: Floats) -> None:
     """Replace the weight beside each sum by its slack: weight * bend + entries * rounding + grid."""
     for j in range(np.uint64(sums.shape[0])):
-        sums[j, 1] = sums[j, 1] * bend + (indptr[j + _1] - indptr[j]) * rounding + grid
+        sums[j, 1] = sums[j, 1] * bend + counts[j] * rounding + grid
 
 
 @compiled(nogil=True)
@@ -134,13 +138,24 @@ def _read_ahead(indices: Unsigned, begin: Whole, end: Whole, rows: Floats, leadi
 
 
 @part
+def outlook(
+    j: Whole, k: int, sign: float, factor: float, followed: Followed, leading: Leading, line: Floats
+) -> tuple[float, float]:
+    """About the logarithm of the chance of a vertex proposed from bin k, and how far it may be off."""
+    centre, width = followed.sums[j, 0], followed.sums[j, 1]
+    if width < 0:
+        h = np.int64(-1.0 - width)
+        centre, width = leading.lines[h, 0] + factor * leading.lines[h, 1], leading.lines[h, 2]
+    return (-sign * centre - line[2]) * line[1] - (k + 1 - ORIGIN), width * line[1]
+
+
+@part
 def _select(
-    words: Words, at: int, top: int, factor: float, columns: Compressed, followed: Followed,
-    leading: Leading, bins: Bins, terms: Terms, work: Integers,
+    words: Words, at: int, top: int, factor: float, columns: Compressed, held: NDArray[np.uint8],
+    followed: Followed, leading: Leading, bins: Bins, terms: Terms, work: Integers,
 ) -> tuple[int, np.int64]:  # fmt: skip
-    """The next word and the vertex selected; the vertex is -1 if there are not enough words."""
-    sums, lines, line = followed.sums, leading.lines, bins.line
-    grid, inverse, reference = line[0], line[1], line[2]
+    """The next word and the vertex selected: -1 if words, LACKS if a column is not there."""
+    line = bins.line
     while True:
         at, k, member = propose(words, at, top, 2, bins)
         if member < 0:
@@ -148,22 +163,20 @@ def _select(
         j = np.uint64(bins.perm[bins.start[k] + (member >> 1)])
         sign = 1.0 if member & 1 else -1.0
         vertex = 2 * np.int64(j) + (member & 1)
-        centre, width = sums[j, 0], sums[j, 1]
-        if width < 0:
-            h = np.int64(-1.0 - width)
-            centre, width = lines[h, 0] + factor * lines[h, 1], lines[h, 2]
+        likely, width = outlook(j, k, sign, factor, followed, leading, line)
         work[0] += 1
         # The coin's first digits decide if they decide for every possible score.
-        likely, width = (-sign * centre - reference) * inverse - (k + 1 - ORIGIN), width * inverse
         if words[at] < np.uint64(min(math.exp(likely - width), 1.0) * (1 - _SURE) * WORD):
             return at + 1, vertex
         most = math.exp(likely + width) * (1 + _SURE)
         if most < 1 and words[at] > np.uint64(most * WORD):
             at += 1
             continue
+        if not held[j]:
+            return at, LACKS
         work[1] += 1
         work[2] += columns.indptr[j + _1] - columns.indptr[j]
-        score = on_grid(-sign * _true_sum(j, factor, columns, followed.rows, terms), grid)
+        score = on_grid(-sign * _true_sum(j, factor, columns, followed.rows, terms), line[0])
         chance = chance_of(score, k, line)
         if chance >= 1:
             return at + 1, vertex
@@ -215,10 +228,14 @@ def _lift(factor: float, leading: Leading, bins: Bins, changed: int) -> int:
 
 @compiled(nogil=True)
 def run(
-    words: Words, at: int, done: int, choices: Integers, pushes: Floats, table: BothWays, terms: Terms,
-    followed: Followed, leading: Leading, bins: Bins, calendar: Calendar, work: Integers,
-) -> tuple[int, int]:  # fmt: skip
-    """Select and move until all choices are made or words run out; the next word and the next choice.
+    words: Words, at: int, done: int, choices: Integers, pushes: Floats, table: BothWays,
+    held: NDArray[np.uint8], terms: Terms, followed: Followed, leading: Leading, bins: Bins,
+    calendar: Calendar, work: Integers,
+) -> tuple[int, int, bool]:  # fmt: skip
+    """Select and move until all choices are made; the next word, the next choice, and if a column is lacking.
+
+    It stops before the first choice for which words run out, or for which a column is lacking that is not
+    ``held``: with more words or columns it goes on from there.
 
     Choice 2 j + 1 is the vertex along +e_j, choice 2 j its opposite. Step t multiplies all coefficients by
     factors[t + 1] / factors[t] and adds pushes[t] * factors[t + 1] to coefficient j, with the sign of its
@@ -234,10 +251,10 @@ def run(
         if changed > 0:
             top, changed = weigh(bins), 0
         following, vertex = _select(
-            words, at, top, calendar.factors[t], columns, followed, leading, bins, terms, work
+            words, at, top, calendar.factors[t], columns, held, followed, leading, bins, terms, work
         )
-        if vertex < 0:
-            return at, t
+        if vertex < 0 or not held[vertex >> 1]:
+            return at, t, vertex != -1
         at, choices[t] = following, vertex
         j, now = np.uint64(vertex >> 1), t + 1
         push = pushes[t] if vertex & 1 else -pushes[t]
@@ -278,4 +295,4 @@ def run(
             changed = 2
     if changed == 2:
         sort(followed, leading, bins)
-    return at, choices.size
+    return at, choices.size, False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arguments import Compressed, Cut, Entries, Floats, Signed, Unsigned
+from .arguments import Compressed, Cut, Entries, Floats, Places, Signed, Unsigned
 from .compiled import compiled
 from .primitives import term
 
@@ -66,15 +66,19 @@ def track(state: Floats, features: Signed, slack: Floats) -> None:
 
 
 @compiled(fastmath=_FINITE, nogil=True)
-def weighed(table: Compressed, factors: Floats, to: Cut, start: int, stop: int, sums: Floats) -> float:
+def weighed(
+    table: Compressed, factors: Floats, to: Cut, start: int, stop: int, sums: Floats, counts: Places
+) -> float:
     """For some columns, the sums of cut terms and of absolute entries; returns the largest of these.
 
     A row of ``factors`` holds what multiplies an entry in the one sum and in the other; ``to`` is a `Cut`.
+    ``counts`` are set to the numbers of entries.
     """
     indptr, indices, entries = table
     largest = 0.0
     for j in range(np.uint64(start), np.uint64(stop)):
         total, weight = 0.0, 0.0
+        counts[j] = indptr[j + _1] - indptr[j]
         for e in range(indptr[j], indptr[j + _1]):
             i, x = indices[e], np.float64(entries[e])
             total += term(factors[i, 0] * x, to.limit, to.rounding)
@@ -82,4 +86,24 @@ def weighed(table: Compressed, factors: Floats, to: Cut, start: int, stop: int, 
             weight += size
             largest = max(largest, size)
         sums[j, 0], sums[j, 1] = total, weight
+    return largest
+
+
+@compiled(fastmath=_FINITE, nogil=True)
+def weighed_by_rows(table: Compressed, factors: Floats, to: Cut, sums: Floats, counts: Places) -> float:
+    """The same for all columns of a table that is stored by rows; sums and counts are 0 before.
+
+    A column has its terms in the order of its rows, as above: the results are the same to the last digit.
+    """
+    indptr, indices, entries = table
+    largest = 0.0
+    for i in range(np.uint64(indptr.size - 1)):
+        slope, scale = factors[i, 0], factors[i, 1]
+        for e in range(indptr[i], indptr[i + _1]):
+            j, x = indices[e], np.float64(entries[e])
+            sums[j, 0] += term(slope * x, to.limit, to.rounding)
+            size = scale * abs(x)
+            sums[j, 1] += size
+            counts[j] += np.uint32(1)
+            largest = max(largest, size)
     return largest

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector, cache_lines
 from ..data.records import Records
-from ..kernels.arguments import Followed, Form, Leading, Terms
+from ..kernels.arguments import Calendar, Followed, Form, Leading, Terms, Words
 from ..tables import Weighed
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _LIGHT = 4.0
 _MOST_LEADING = 1 << 12
 _SMALLEST_FACTOR = 2.0**-200
 _SAFE = 1 + 2.0**-20
+_WORDS_AHEAD = 1 << 18
 
 
 def rounding_of_margins(reach: float, base: float) -> float:
@@ -57,7 +58,7 @@ class LazyVertices:
         scale: float,
     ) -> None:  # fmt: skip
         self._query, self._data, self._base, self._radius = query, data, base, radius
-        self._table = data.both_ways
+        self._columns = data.on_demand
         self._state = cache_lines(data.n_records)
         self._state[:, 0], self._state[:, 2], self._state[:, 3] = parts, data.y, data.scale
         self._line = np.array([grid, 1 / scale, 0.0, 0.0])
@@ -86,15 +87,40 @@ class LazyVertices:
         return choices
 
     def _arguments(self, choices: NDArray[np.int64], factors: Vector, pushes: Vector) -> tuple[object, ...]:
-        """What ``run_on`` needs for a block: the kernel, the number of its draws, and its own arguments."""
-        from ..kernels import calendar, steps
+        """What ``run_on`` needs for a block: what draws, the number of its draws, and its own arguments."""
+        from ..kernels import calendar
 
         plan = calendar.empty(factors, self._state.view(np.int32))
         calendar.schedule_all(self._state, self._followed.slack, self._leading.slack, plan)
-        return (
-            steps.run, len(choices), choices, pushes, self._table, self._terms, self._followed, self._leading,
-            self._bins, plan, self.work,
-        )  # fmt: skip
+        return self._take_steps, len(choices), choices, pushes, plan
+
+    def _take_steps(
+        self, words: Words, at: int, done: int, choices: NDArray[np.int64], pushes: Vector, plan: Calendar
+    ) -> tuple[int, int]:
+        """Steps from number ``done`` on; the next word and step (see ``Randomness.run_on``).
+
+        Columns that are lacking are extracted from the rows, with all those that the words at hand will
+        lead to: what is selected does not depend on when columns are extracted.
+        """
+        from ..kernels import foresight, steps
+
+        count, columns = len(choices), self._columns
+        while True:
+            table = columns.table
+            at, done, lacks = steps.run(
+                words, at, done, choices, pushes, table, columns.held, self._terms, self._followed,
+                self._leading, self._bins, plan, self.work,
+            )  # fmt: skip
+            if not lacks:
+                return at, done
+            wanted, left = np.zeros_like(columns.held), count - done
+            found = foresight.foresee(
+                words, at, left + left // 16 + 16, plan.factors[done], self._followed, self._leading,
+                self._bins, wanted,
+            )  # fmt: skip
+            if found < left and len(words) - at < _WORDS_AHEAD:
+                return at, done  # with more words, more columns can be seen to be needed
+            columns.hold(wanted, self._counts)
 
     def _settle(self, steps: int) -> None:
         """Set followed margins to the true ones, and choose how far they may lag in the coming steps."""
@@ -116,12 +142,15 @@ class LazyVertices:
         weights = sums[columns, 1]
         entry = _SAFE * (2 * weighed.grid + 2.0**-45 * self._query.clip)
         bend = _SAFE * loss.smoothness() * (slack + wobble)
-        by_columns = self._table.columns
-        widen(by_columns.indptr, bend, entry, self._line[0], sums)
+        self._counts = weighed.counts
+        widen(self._counts, bend, entry, self._line[0], sums)
         lines = np.zeros((len(columns), 4))
-        led = np.zeros(1, dtype=np.uint64), np.empty((0, 2), dtype=by_columns.entries.dtype)
+        led = np.zeros(1, dtype=np.uint64), np.empty((0, 2), dtype=self._columns.table.rows.entries.dtype)
         if columns.size:
-            led = leading.some_columns(by_columns, columns.astype(np.uint64), n)
+            wanted = np.zeros(p, dtype=np.uint8)
+            wanted[columns] = 1
+            self._columns.hold(wanted, self._counts)
+            led = leading.some_columns(self._columns.table.columns, columns.astype(np.uint64), n)
         self._terms = Terms(Form.of(loss), self._base, weighed.cut)
         self._followed = Followed(state, sums, np.empty(p), slack)
         self._leading = Leading(columns.astype(np.uint32), lines, *led, leading_slack)
