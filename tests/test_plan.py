@@ -50,7 +50,7 @@ PLANS = [
     for neighbours in Neighbours
     for epsilon in (1.0, math.inf)
 ] + [
-    solver.plan(case.problem, 400, len(case.first[0]), Budget(epsilon, 1e-6), Neighbours.ZERO_OUT)
+    solver.plan(case.problem, 400, case.bystanders[0].shape[1], Budget(epsilon, 1e-6), Neighbours.ZERO_OUT)
     for case in AUDITED
     for solver, epsilon in ((case.solver, 1.0), (type(case.solver)(), math.inf))
 ]
@@ -108,7 +108,7 @@ def test_settings_of_audited_solvers_become_python_values(case):
     given = {
         name: scalars.get(type(value), lambda same: same)(value) for name, value in vars(case.solver).items()
     }
-    solver, p = replace(case.solver, **given), np.int64(len(case.first[0]))
+    solver, p = replace(case.solver, **given), np.int64(case.bystanders[0].shape[1])
     plan = solver.plan(case.problem, np.int64(400), p, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE, np.int64(2))
     holds_python_values(plan)
 

@@ -10,8 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from . import strict
 from .arrays import Vector
 from .entries import numbers, well_formed
+
+ROWS_PER_UNIT = 1000
+"""How many records of a person count, unless another number is declared."""
+
+MOST_OUTPUTS = 1024
+"""Predictions of a record up to which the shares of persons allow for what rounding adds."""
 
 SMALLEST, LARGEST = 1e-50, 1e50
 """Bounds outside this range would let squares and products of bounded numbers underflow or overflow."""
@@ -63,6 +70,9 @@ class Bounds:
     offset : float or (float, float), optional
         Largest absolute value, or smallest and largest value, of the offset of a record; that of an exposure
         is its logarithm.
+    rows_per_unit : int, optional
+        How many records of a person count at most: the first ones. It states that the promise is one to
+        persons, who may have several records; a fit is then told whose records they are by ``units``.
 
     Examples
     --------
@@ -78,6 +88,7 @@ class Bounds:
     target: tuple[float, float] | None = None
     weight: float | None = None
     offset: float | tuple[float, float] | None = None
+    rows_per_unit: int | None = None
     _key: tuple[object, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -103,9 +114,12 @@ class Bounds:
             size = self.offset
             ends = (-_positive("offset", size), float(size)) if isinstance(size, int | float) else size
             object.__setattr__(self, "offset", _range("offset", ends))
+        if self.rows_per_unit is not None:
+            strict.keep(self, rows_per_unit=strict.whole)
         parts = feature if isinstance(feature, tuple) else (feature,)
         shown = tuple(end.tobytes() if isinstance(end, np.ndarray) else end for end in parts)
-        object.__setattr__(self, "_key", (self.row_norm, shown, self.target, self.weight, self.offset))
+        key = self.row_norm, shown, self.target, self.weight, self.offset, self.rows_per_unit
+        object.__setattr__(self, "_key", key)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Bounds) and self._key == other._key
@@ -262,6 +276,8 @@ class Bounds:
             parts.append(f"weight <= {self.weight:g}")
         if isinstance(self.offset, tuple):
             parts.append(f"offset in [{self.offset[0]:g}, {self.offset[1]:g}]")
+        if self.rows_per_unit is not None:
+            parts.append(f"at most {self.rows_per_unit} records a person")
         return ", ".join(parts)
 
 

@@ -12,6 +12,9 @@ from typing import Literal, TypedDict
 
 from . import display, strict
 
+UNITS = ("record", "person")
+"""What a promise may protect: one record, or all records of one person."""
+
 
 class Neighbours(Enum):
     """Which two tables must be hard to tell apart.
@@ -48,6 +51,20 @@ class Neighbours(Enum):
         """What a promise for this relation does not cover."""
         return NOT_COVERED if self.size_is_public else _NOT_COVERED_ADD_REMOVE
 
+    def of(self, unit: str) -> str:
+        """The relation in words, for units of a kind."""
+        if unit == "record":
+            return self.words
+        others = "any others" if self is Neighbours.REPLACE_ONE else "null records that add nothing"
+        return f"all records of one {unit} replaced by {others}"
+
+    def not_covered_for(self, unit: str) -> tuple[str, ...]:
+        """What a promise to units of a kind does not cover."""
+        if unit == "record":
+            return self.not_covered
+        counted = [line.replace("number of records n", f"number of {unit}s n") for line in self.not_covered]
+        return *counted, f"a {unit} whose records stand under several ids"
+
 
 PUBLIC_SIZE = (Neighbours.REPLACE_ONE, Neighbours.ZERO_OUT)
 """Relations in which the number of records is public."""
@@ -66,6 +83,16 @@ _DOUBTS = {
     "add-remove": "every record but one, and finds it equally likely that this one is in the table or not",
 }
 
+_DOUBTS_OF_PERSONS = {
+    "replace-one": (
+        "the records of every person but one, and finds two candidates for all records of that one equally "
+        "likely"
+    ),
+    "zero-out": (
+        "every record, and finds it equally likely that null records stand in place of those of one person "
+        "or not"
+    ),
+}
 
 _POSITIVE = strict.within("a positive number (or infinity)", lambda epsilon: epsilon > 0)
 _DELTA = strict.within("strictly between 0 and 1", lambda delta: 0 < delta < 1)
@@ -197,6 +224,8 @@ class Guarantee:
         Whether the noise was unpredictable. If not, nothing is promised.
     not_covered : tuple of str
         What the promise does not cover.
+    unit : str
+        What it protects: a "record", or a "person" with all of its records.
     """
 
     epsilon: float
@@ -208,9 +237,10 @@ class Guarantee:
     randomness: str
     secure: bool
     not_covered: tuple[str, ...] = NOT_COVERED
+    unit: str = "record"
 
     def __post_init__(self) -> None:
-        strict.keep(self, **_STATED)
+        strict.keep(self, **_STATED, unit=strict.named(UNITS))
         if not self.not_covered:
             raise strict.wrong("not_covered", self.not_covered, "a list with at least one entry")
         if math.isfinite(self.epsilon) and not (self.releases and all(r["noise"] > 0 for r in self.releases)):
@@ -225,7 +255,8 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, object]:
         """The promise as JSON-able values; an infinite epsilon is the text "inf"."""
-        return strict.sealed({name: strict.plain(name, getattr(self, name)) for name in _STATED})
+        stated = [*_STATED] if self.unit == "record" else [*_STATED, "unit"]
+        return strict.sealed({name: strict.plain(name, getattr(self, name)) for name in stated})
 
     def to_json(self) -> str:
         """The promise as strict JSON text."""
@@ -234,7 +265,8 @@ class Guarantee:
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Guarantee:
         """The inverse of ``to_dict``; refuses what contradicts itself or was edited."""
-        found = strict.mapping("a guarantee", values, ("digest", *_STATED))
+        unit = {"unit"} & set(strict.mapping("a guarantee", values))
+        found = strict.mapping("a guarantee", values, ("digest", *_STATED, *unit))
         del found["digest"]
         guarantee = cls(**found | {"epsilon": strict.numeric(found["epsilon"])})
         strict.require_sealed("the guarantee", values)
@@ -270,7 +302,7 @@ class Guarantee:
         """
         if not self.private:
             return ""
-        doubt = _DOUBTS[self.neighbours]
+        doubt = _DOUBTS[self.neighbours] if self.unit == "record" else _DOUBTS_OF_PERSONS[self.neighbours]
         wrong = (1 - self.delta) / (1 + math.exp(min(self.epsilon, 700.0)))
         often = f"at most {_complement(wrong)} % of the time"
         if wrong < _HARDLY_ANY_DOUBT:
@@ -335,7 +367,7 @@ class Guarantee:
     @property
     def relation(self) -> str:
         """The relation with its meaning."""
-        return f"{self.neighbours} ({Neighbours(self.neighbours).words})"
+        return f"{self.neighbours} ({Neighbours(self.neighbours).of(self.unit)})"
 
 
 def _complement(share: float) -> str:

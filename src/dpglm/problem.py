@@ -21,6 +21,7 @@ class Problem:
     """Minimise (1/n) sum of s_i loss(x_i · w + o_i, y_i) + penalty(w), known without any record.
 
     The shares s_i, from 0 to 1, and the offsets o_i are there only if the bounds limit weights or offsets.
+    With persons, n is their number, and the shares of the records of a person sum to at most 1.
 
     The intercept is the coefficient of a constant feature. Its value is half the largest allowed row norm: a
     larger one would enlarge every gradient, a smaller one would let the intercept learn too slowly. The
@@ -43,6 +44,16 @@ class Problem:
     def has_offsets(self) -> bool:
         """Whether margins have offsets."""
         return self.bounds.offset is not None
+
+    @property
+    def has_persons(self) -> bool:
+        """Whether the promise is one to persons, who may have several records."""
+        return self.bounds.rows_per_unit is not None
+
+    @property
+    def unit(self) -> str:
+        """What the promise protects."""
+        return "person" if self.has_persons else "record"
 
     def fall(self) -> float:
         """Bound on how far the loss of a record, without its margin, is above its infimum."""

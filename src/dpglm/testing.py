@@ -59,7 +59,8 @@ def check_query(
     neighbours : Neighbours
     bounds : Bounds
         Bounds that the query's sensitivity was stated for. If they limit weights or offsets, records have
-        both: of any size, also beyond the bounds or no numbers.
+        both: of any size, also beyond the bounds or no numbers. If they have ``rows_per_unit``, neighbours
+        differ in all records of a person, up to so many: equal ones, opposed ones, tiny ones, any.
     n_features : int
     constant : float
         Value of the constant feature.
@@ -90,6 +91,10 @@ def check_query(
             others = [beside.any(record) for record in others]
         layout = LAYOUTS[rng.integers(len(LAYOUTS))]
         tables = [[first, *others], [second, *others] if alone is None else others]
+        if bounds.rows_per_unit is not None:
+            crowd = [_person(record, 2, rng) for record in others]
+            several = (_person(record, bounds.rows_per_unit, rng) for record in (first, second))
+            tables = [_numbered([person, *crowd]) for person in several]
         here, there = (
             np.asarray(
                 query(held(table) if held else _records(table, bounds, constant, layout, alone), *public)
@@ -124,6 +129,32 @@ class _Beside:
         if self._rng.random() < 0.5:
             return self.any(record)
         return record[0], np.array([record[1], 2 * self._bounds.weight_unit, 0.0])
+
+
+def _person(record: Record, most: int, rng: np.random.Generator) -> list[Record]:
+    """A person with up to so many records, made of one of them or of any."""
+    count, kind = int(np.exp(rng.uniform(0, np.log(most + 1)))), int(rng.integers(8))
+    x, y = record
+    if np.isnan(x).all():  # null records
+        return [record] * count
+    if kind == 1:  # opposed in turn
+        return [(x * (-1.0) ** k, y) for k in range(count)]
+    if kind == 2:  # so small that rounding is all there is
+        return [(x * 10 ** rng.uniform(-20, 0), y) for _ in range(count)]
+    if kind == 3:
+        return [(_random_record(rng, len(x))[0], y) for _ in range(count)]
+    if kind == 4:  # one that adds nothing among equal ones
+        return [(np.full(len(x), np.nan), y), *([record] * (count - 1))]
+    return [record] * count
+
+
+def _numbered(persons: list[list[Record]]) -> list[Record]:
+    """The records of all persons, with target, weight, offset and the number of the person."""
+    return [
+        (x, np.append(y if np.ndim(y) else [float(y), 1.0, 0.0], float(k)))
+        for k, person in enumerate(persons)
+        for x, y in person
+    ]
 
 
 def _pairs(

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from dpglm import Stream
 from dpglm.data.files import source_of_file
 from dpglm.schema import Boolean, Category, Date, Drop, Hashed, Number, Ordinal, Schema, Target, Text
-from dpglm.schema.roles import Exposure, Offset, Weight
+from dpglm.schema.roles import Exposure, Offset, Unit, Weight
 from dpglm.schema.source import EncodedSource
 from dpglm.schema.toml import KINDS
 
@@ -83,7 +83,7 @@ def test_each_column_keeps_to_its_norm_and_weights_scale_it():
 
 def test_every_kind_of_column_keeps_its_contract():
     kinds = {type(column) for column in SCHEMA.columns.values()}
-    assert kinds | {Weight, Offset, Exposure} == set(KINDS.values())  # these stand beside the features
+    assert kinds | {Weight, Offset, Exposure, Unit} == set(KINDS.values())  # these stand beside the features
     for name, column in SCHEMA.columns.items():
         if isinstance(column, Target | Drop):
             continue

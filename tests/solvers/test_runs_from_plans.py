@@ -93,7 +93,7 @@ def test_a_plan_with_second_moments_from_the_bounds_runs_from_json_too(solver):
 @pytest.mark.parametrize("solver", solvers.SOLVERS.values(), ids=solvers.SOLVERS)
 def test_the_plan_of_every_registered_solver_runs_from_json_at_its_worst_case(solver):
     case = solver.audit_cases()[0]
-    runs_from_json(case.solver, case.problem, X[:, : len(case.first[0])], BUDGETS[0])
+    runs_from_json(case.solver, case.problem, X[:, : case.bystanders[0].shape[1]], BUDGETS[0])
 
 
 def runs_from_json(solver, problem, table, budget):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
 from ..arrays import Vector
 from ..data import as_data
 from ..data.stream import Stream
@@ -24,7 +26,9 @@ def in_memory(X: Vector, y: Vector, problem: Problem, most: int = 0) -> Summed:
 
 def on_a_stream(X: Vector, y: Vector, problem: Problem, most: int = 0) -> Summed:
     """Records that are read in small blocks."""
-    return streamed(Stream(lambda: blocks(X, y), *X.shape), problem, most)
+    units = len(np.unique(y[:, 3])) if problem.has_persons else None
+    n, p = X.shape
+    return streamed(Stream(lambda: blocks(X, y), n, p, n_units=units), problem, most)
 
 
 def blocks(X: Vector, y: Vector) -> Iterator[tuple[Vector, Vector]]:
@@ -38,7 +42,7 @@ def blocks(X: Vector, y: Vector) -> Iterator[tuple[Vector, Vector]]:
 def streamed(stream: Stream, problem: Problem, most: int = 0) -> Streamed:
     """The records of a stream whose blocks are numbers already."""
     constant = problem.constant(stream.n_features)
-    return Streamed(stream, _as_they_are, problem.bounds, constant, most=most)
+    return Streamed(stream, _as_they_are, problem.bounds, constant, most=most, n_units=stream.n_units)
 
 
 def _as_they_are(rows: object, targets: object) -> tuple[object, Vector]:

@@ -99,7 +99,7 @@ class TranscriptTarget:
         cls, case: AuditCase, budget: Budget, neighbours: Neighbours, holding: Holding = in_memory
     ) -> TranscriptTarget:
         """The target with the plan that the case's solver makes for a budget and such tables."""
-        n, p = len(case.bystanders[1]) + 1, case.bystanders[0].shape[1]
+        n, p = case.units, case.bystanders[0].shape[1]
         resident = holding is in_memory
         return cls(case, case.solver.plan(case.problem, n, p, budget, neighbours, resident=resident), holding)
 
@@ -113,6 +113,7 @@ class TranscriptTarget:
                 for release in self.plan.releases
                 for line in release.lines
             )
+            + (", of persons" if self.case.problem.has_persons else "")
             + (", on a stream" if self.holding is not in_memory else "")
         )
 
@@ -136,7 +137,7 @@ class TranscriptTarget:
         replaced = self.plan.neighbours is Neighbours.REPLACE_ONE
         X, y = self.case.bystanders
         first, second = (
-            self.holding(np.vstack([row, X]), np.concatenate([[target], y]), self.case.problem, 0)
+            self.holding(np.vstack([row, X]), _on_top(target, y), self.case.problem, 0)
             for row, target in (self.case.first, self.case.second if replaced else nothing)
         )
         if not self.plan.neighbours.size_is_public:  # the record is left out; the most there can be is public
@@ -166,6 +167,11 @@ class TranscriptTarget:
             problem, plan = separate(problem), separate(plan)
         result = solver.run(plan, problem, curator)
         return result.w, {"result": result, "solver": solver, "problem": problem, "plan": plan}
+
+
+def _on_top(target: float | Vector, others: Vector) -> Vector:
+    """The target of one record, or of all records of one person, and those of others."""
+    return np.concatenate([np.atleast_2d(target) if others.ndim > 1 else [target], others])
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,8 @@ class _Seeing:
         adding: NDArray[np.intp] = np.arange(records.table_size)
         if isinstance(records, Records):
             adding = np.flatnonzero(records.row_norms)
+            if records.persons is not None:
+                adding = np.unique(records.persons.number[adding])
         if not isinstance(sampling, Poisson) or len(adding) > _FEW:
             return None
 

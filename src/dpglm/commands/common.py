@@ -100,7 +100,7 @@ def model_of(path: Path) -> PrivatePipeline:
 
 def columns_of(schema: Schema, target: bool) -> list[str]:
     """Columns of JSON lines that are read."""
-    left_out = [] if target else [schema.target, schema.beside.weight]
+    left_out = [] if target else schema.unread
     return [name for name in schema.used if name not in left_out]
 
 

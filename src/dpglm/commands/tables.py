@@ -89,7 +89,16 @@ def draft(
 
 def plan(
     schema: SchemaFile,
-    rows: Annotated[int, typer.Option(help="Number of records, which is public.")],
+    rows: Annotated[
+        int | None, typer.Option(help="Number of records, which is public.", show_default=False)
+    ] = None,
+    units: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of persons, which is public, if the schema declares a column of type unit.",
+            show_default=False,
+        ),
+    ] = None,
     epsilon: Epsilon = 1.0,
     delta: Delta = None,
     model: Model = None,
@@ -98,7 +107,16 @@ def plan(
 ) -> None:
     """Show what a fit will release, what it costs and how often it reads the table; no data is needed."""
     with one_sentence():
-        found = _pipeline(schema, model, epsilon, delta).plan(rows, resident=not stream)
+        pipeline = _pipeline(schema, model, epsilon, delta)
+        persons = pipeline.schema.beside.unit is not None
+        count = units if persons else rows
+        if count is None or (rows if persons else units) is not None:
+            refuse(
+                "the schema declares a column of type unit: give the number of persons, --units"
+                if persons
+                else "the schema declares no column of type unit: give the number of records, --rows"
+            )
+        found = pipeline.plan(count, resident=not stream)
         print(found.to_json() if json else found)
 
 

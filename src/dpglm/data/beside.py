@@ -1,4 +1,4 @@
-"""Weights, offsets and exposures: what may stand beside the rows and targets of a table."""
+"""Weights, offsets, exposures and ids of persons: what may stand beside the rows and targets of a table."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Several(NamedTuple):
     weight: Any = None
     offset: Any = None
     exposure: Any = None
+    unit: Any = None
 
     @property
     def has_more(self) -> bool:

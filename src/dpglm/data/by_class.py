@@ -63,6 +63,7 @@ class ClassTally(CrossProducts):
         return Total(steps, self.grid)
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        counts, one = rows.scale > 0, np.int64(1 / self.grid)
+        counts = rows.scale > 0
         for k in range(self.classes):
-            out[k] += one * np.count_nonzero(counts & (rows.y == k))
+            here = np.where(counts & (rows.y == k), 1.0, 0.0)
+            out[k] += rows.on_grid(rows.parted(here), self.grid).sum()

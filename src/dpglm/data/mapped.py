@@ -39,6 +39,10 @@ class Around(Source):
     def has_targets(self) -> bool:
         return self.source.has_targets
 
+    @property
+    def n_units(self) -> int | None:  # type: ignore[override]
+        return self.source.n_units
+
 
 @dataclass(frozen=True, eq=False)
 class Mapped(Around):

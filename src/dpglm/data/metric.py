@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import ROUNDING, Total, Vector, grid_of_terms
+from ..arrays import Total, Vector, grid_of_terms
 from ..bounds import Coordinates
 from ..losses import Loss
 from .dense import Dense
@@ -49,12 +49,11 @@ class RowSizes(CrossProducts):
         return Total(steps, self.grid)
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        counts, rounding = rows.scale > 0, ROUNDING * self.grid
+        counts = rows.scale > 0
         with np.errstate(all="ignore"):
             shares = np.minimum(np.nan_to_num(self._squares(rows) / self.radius**2), 1.0)
         for k, values in enumerate((2.0 * shares - 1.0, *self.targets(rows))):
-            rounded = (np.where(counts, values, 0.0) + rounding) - rounding
-            out[k] += np.int64(rounded.sum() / self.grid)
+            out[k] += rows.on_grid(rows.parted(np.where(counts, values, 0.0)), self.grid).sum()
 
     def targets(self, rows: Records) -> list[Vector]:
         """Numbers in [-1, 1] for the target of each record."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _ROWS_A_CHUNK, _ENTRIES_A_CHUNK = 1 << 12, 1 << 17
 _MOST_BITS, _WORD_BITS = 20, 61
+_NOBODY = np.zeros(0, dtype=np.bool_)
 
 
 def bits_of_factors(n_records: int) -> int:
@@ -100,6 +101,11 @@ class OuterRows(CrossProducts):
         """The grid of the factors."""
         return grid_of_factors(self.norm, self.n_records)
 
+    @property
+    def _rounding(self) -> float:
+        """What rounding can add to the norm of z, over its limit."""
+        return math.sqrt(self.coordinates.dimension + 1) * self.grid / (2 * self.norm)
+
     def entries(self, n_features: int) -> int:
         return triangle(self.coordinates.dimension + 1)
 
@@ -112,8 +118,8 @@ class OuterRows(CrossProducts):
         last = np.where(rows.scale > 0, self.last(rows), 0.0)
         factors = np.empty((rows.n_records, self.coordinates.dimension + 1))
         moment_rows(
-            coordinates_of(rows, self.coordinates), last, rows.beside, self.top, self.norm,
-            ROUNDING * self.grid, factors,
+            coordinates_of(rows, self.coordinates), last, rows.beside_less(self._rounding, root=True),
+            self.top, self.norm, ROUNDING * self.grid, factors,
         )  # fmt: skip
         out += _upper(factors, self.grid)
 
@@ -148,6 +154,7 @@ class GramRows(OuterRows):
 class JointRows(CrossProducts):
     """(v v', q q', q): v a row in the metric times the root of its curvature, q the row times its slope.
 
+    The q of a person is the sum of those of its records.
     A row in the metric is u = coordinates @ transform, weighed by min(1, limit² / norm(u)²). Slopes are in
     units of their bound. The units of the sums are those of the proof page: weights 1, alpha, alpha * C.
     """
@@ -186,9 +193,14 @@ class JointRows(CrossProducts):
         v, q, sums = np.empty((len(products), d)), np.empty((len(products), d)), np.empty(d)
         soft = Soft(
             self.leverage, self.loss.slope_unit(), 2.0 * math.sqrt(self.loss.joint_constant()),
-            ROUNDING * bent, ROUNDING * pulled,
+            ROUNDING * bent, ROUNDING * pulled, 0.5000001 * math.sqrt(d) * bent,
         )  # fmt: skip
-        joint_rows(products, rows.y, rows.beside, Form.of(self.loss), soft, v, q, sums)
+        persons, half_a_step = rows.persons, math.sqrt(d) * pulled / (2 * self.leverage)
+        several = _NOBODY if persons is None else persons.several
+        beside = rows.beside_less(half_a_step)
+        joint_rows(products, rows.y, beside, several, Form.of(self.loss), soft, v, q, sums)
+        if persons is not None:
+            q = persons.sums(q)
         size = triangle(d)
         out[:size] += _upper(v, bent)
         out[size : 2 * size] += _upper(q, pulled)
@@ -219,9 +231,8 @@ class LossValues(CrossProducts):
 
         values = np.empty(rows.n_records)
         z = coordinates_of(rows, self.coordinates) @ self.w
-        loss_values(
-            z, rows.y, rows.scale, rows.beside, Form.of(self.loss), self.most, ROUNDING * self.grid, values
-        )
+        beside, rounding = rows.beside_less(self.grid / (2 * self.most)), ROUNDING * self.grid
+        loss_values(z, rows.y, rows.scale, beside, Form.of(self.loss), self.most, rounding, values)
         out += (values.sum() / self.grid).astype(np.int64)
 
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from ..tables import (
 from ..threads import even, in_ranges
 from .by_class import ByClass
 from .parts import in_sum, parts_of
+from .persons import Persons
 from .piece import Piece, Steps, Stored
 from .products import CrossProducts, rows_a_chunk
 from .summed import Coins, Grid, Part, Summed
@@ -57,6 +59,9 @@ class Records(Summed):
 
     ``beside`` holds the share of each record, a factor from 0 to 1 of what it adds after clipping, and the
     offset that is added to its margin; None if no record has a weight or an offset.
+
+    ``persons`` says whose the records are, if persons have several. Then ``table_size`` is the number of
+    persons, batches and parts are those of persons, and the shares are parts of those of a person.
     """
 
     block: Products
@@ -67,10 +72,12 @@ class Records(Summed):
     radius: float = math.inf
     table_size: int = 0
     beside: Beside | None = None
+    persons: Persons | None = None
 
     def __post_init__(self) -> None:
         if not self.table_size:
-            object.__setattr__(self, "table_size", self.n_records)
+            units = self.n_records if self.persons is None else self.persons.count
+            object.__setattr__(self, "table_size", units)
 
     @cached_property
     def n_records(self) -> int:
@@ -99,6 +106,33 @@ class Records(Summed):
     def shared(self, values: Vector) -> Vector:
         """Numbers of the records, each times the share of its record."""
         return values if self.beside is None else values * self.beside.share
+
+    def parted(self, values: Vector) -> Vector:
+        """Numbers of the records that have no weight, each times its part in its person."""
+        return values if self.persons is None else values * self.persons.share
+
+    def on_grid(self, values: Vector, grid: float) -> NDArray[np.int64]:
+        """Numbers of the records in whole steps of a grid: the nearest.
+
+        Those of a person with several records are rounded towards 0: together they do not grow.
+        """
+        rounding = ROUNDING * grid
+        nearest = ((values + rounding) - rounding) / grid
+        if self.persons is not None:
+            nearest = np.where(self.persons.several, np.trunc(values / grid), nearest)
+        steps: NDArray[np.int64] = nearest.astype(np.int64)
+        return steps
+
+    def beside_less(self, added: float, root: bool = False) -> Beside | None:
+        """What stands beside the records; shares of persons with several are smaller by ``added``.
+
+        Or their roots are, if it is the roots that are multiplied by.
+        """
+        if self.beside is None or self.persons is None:
+            return self.beside
+        share = self.beside.share
+        less = np.square(np.maximum(np.sqrt(share) - added, 0.0)) if root else np.maximum(share - added, 0.0)
+        return Beside(np.where(self.persons.several, less, share), self.beside.offset)
 
     def slopes(self, loss: Loss, z: Vector, rows: Index | None = None) -> Vector:
         """Slope at margin z of all records, or of ``rows``: at most 1e150, and 0 for a null record."""
@@ -146,7 +180,7 @@ class Records(Summed):
             with one_blas_thread():
                 return in_sum(
                     lambda start, stop, out: self._add_products(term, start, stop, out[0]),
-                    even(self.n_records, parts_of(self.n_records * self.n_features)), shape,
+                    self._even(parts_of(self.n_records * self.n_features)), shape,
                 )  # fmt: skip
         if isinstance(term, PreciseGradient) or (
             isinstance(term, Gradient) and term.is_compiled and not finely
@@ -190,19 +224,22 @@ class Records(Summed):
                 work(*chunk)
 
         with one_blas_thread():
-            in_ranges(chunks, even(self.n_records, parts_of(self.n_records * width)))
+            in_ranges(chunks, self._even(parts_of(self.n_records * width)))
 
     def _few(self, width: int, start: int, stop: int) -> Iterator[tuple[Records, int, int]]:
         """Chunks of few of the records from start to stop, each with its own start and stop."""
-        step = rows_a_chunk(width)
-        for first in range(start, stop, step):
-            last = min(first + step, stop)
-            yield self.part(first, last), first, last
+        edges = [*range(start, stop, rows_a_chunk(width)), stop]
+        if self.persons is not None:
+            edges = self.persons.whole(edges)
+        for first, last in pairwise(edges):
+            if first < last:
+                yield self.part(first, last), first, last
 
     def in_table(self, block: Stored, scale: Vector, norms: Vector) -> Records:
         """The same records with other rows, and without a constant feature."""
         return Records(
-            block, scale, norms, self.y, 0.0, table_size=self.table_size, beside=self.beside
+            block, scale, norms, self.y, 0.0, table_size=self.table_size, beside=self.beside,
+            persons=self.persons,
         )  # fmt: skip
 
     def with_constant(self, constant: float) -> Records:
@@ -247,6 +284,7 @@ class Records(Summed):
         return Records(
             self._piece.part(start, stop), self.scale[here], self.norms[here], self.y[here], self.constant,
             self.radius, self.table_size, taken(self.beside, here),
+            None if self.persons is None else self.persons.taken(here),
         )  # fmt: skip
 
     def _chunks(self) -> list[int]:
@@ -256,7 +294,12 @@ class Records(Summed):
         """
         n, entries = self.n_records, self._piece.entries
         fitting = entries // (4 * self.n_features + 1)
-        return even(n, max(parts_of(entries, self.n_features), min(n // _ROWS_A_CHUNK, fitting)))
+        return self._even(max(parts_of(entries, self.n_features), min(n // _ROWS_A_CHUNK, fitting)))
+
+    def _even(self, parts: int) -> list[int]:
+        """Edges of ranges of about as many records each; all records of a person are in one of them."""
+        edges = even(self.n_records, parts)
+        return edges if self.persons is None else self.persons.whole(edges)
 
     def _add(self, term: Term, grid: Grid, out: Steps) -> None:
         """Add what each record adds, in one thread and at once."""
@@ -294,21 +337,31 @@ class Records(Summed):
 
     def batch(self, coins: Coins) -> NDArray[np.intp]:
         """Indices of the records whose coins say yes, without null records, which add nothing to any sum."""
-        taken = coins.taken(0, self.n_records)
+        persons = self.persons
+        if persons is None:
+            taken = coins.taken(0, self.n_records)
+        else:
+            taken = persons.rows_of(coins.taken(0, persons.count))
         return taken[self._counts[taken]]
 
     def rows(self, batch: NDArray[np.intp]) -> Records:
         """Some of the records, read in place."""
         facts = {name: getattr(self, name)[batch] for name in ("scale", "norms", "y")}
-        return replace(self, block=self._by_rows.rows(batch), beside=taken(self.beside, batch), **facts)
+        persons = None if self.persons is None else self.persons.taken(batch)
+        return replace(
+            self, block=self._by_rows.rows(batch), beside=taken(self.beside, batch), persons=persons, **facts
+        )
 
     def of_part(self, part: Part) -> Records:
-        index = part.taken(0, self.n_records)
         if not isinstance(self.block, Stored):
             raise refusal(self.block, (Rows,), "a query of a part")
+        persons = self.persons
+        index = size = part.taken(0, self.n_records if persons is None else persons.count)
+        if persons is not None:
+            index, persons = persons.rows_of(size), persons.only(size)
         facts = {name: getattr(self, name)[index] for name in ("scale", "norms", "y")}
         block, beside = self.block.copied(index), taken(self.beside, index)
-        return replace(self, block=block, table_size=len(index), beside=beside, **facts)
+        return replace(self, block=block, table_size=len(size), beside=beside, persons=persons, **facts)
 
     def ascend(self, *steps: *DualSteps) -> int:
         """Dual steps of some records, one after the other; how many moved (see ``kernels.dual``)."""

@@ -14,6 +14,7 @@ from ..bounds import Bounds
 from ..kernels.arguments import Beside
 from .conversion import ScipyTable
 from .dense import Dense
+from .persons import Persons
 from .piece import Stored
 from .records import Records
 from .sparse import CSC, CSR, canonical
@@ -46,13 +47,14 @@ def as_data(
     Parameters
     ----------
     X : array, memory map, scipy sparse table, or what `as_block` returns
-    y : array of shape (n_records,) or (n_records, 3)
-        Targets; NaN marks a record without one. With three columns: targets, weights and offsets.
+    y : array of shape (n_records,), (n_records, 3) or (n_records, 4)
+        Targets; NaN marks a record without one. With three columns: targets, weights and offsets. A fourth
+        column has a number for each person, whose records follow one another.
     bounds : Bounds
     constant : float
         Value of the constant feature that carries the intercept; 0 for none.
     table_size : int
-        Number of records of the whole table, if these are some of its records.
+        Number of records, or of persons, of the whole table, if these are some of its records.
     """
     block = as_block(X)
     with np.errstate(over="ignore"):
@@ -60,7 +62,7 @@ def as_data(
     target = values if values.ndim == 1 else values[:, 0].copy()
     dropped = ~((block.row_norms < LARGEST_NORM) & (np.abs(target) < LARGEST_NORM))
     if values.ndim > 1:
-        dropped |= ~(np.abs(values[:, 1:]) < LARGEST_NORM).all(axis=1)
+        dropped |= ~(np.abs(values[:, 1:3]) < LARGEST_NORM).all(axis=1)
     if dropped.any():
         block = block.without(dropped)
         target[dropped] = 0.0
@@ -74,7 +76,12 @@ def as_data(
     scale[dropped] = 0.0
     radius = math.hypot(bounds.radius(block.shape[1]), constant)
     beside = None if values.ndim == 1 else _beside(values, dropped, bounds)
-    return Records(block, scale, scale * block.row_norms, target, constant, radius, table_size, beside)
+    persons = None
+    if beside is not None and values.shape[1] > 3:
+        persons = Persons.of(values[:, 3], block.shape[1], table_size)
+        beside = beside._replace(share=beside.share * persons.share)
+    norms = scale * block.row_norms
+    return Records(block, scale, norms, target, constant, radius, table_size, beside, persons)
 
 
 def _beside(values: Vector, dropped: NDArray[np.bool_], bounds: Bounds) -> Beside:

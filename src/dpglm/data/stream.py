@@ -28,12 +28,15 @@ class Source(ABC):
     feature_names : sequence of str or None
     target : str or None
         Name of the column that holds the targets.
+    n_units : int or None
+        The number of persons whose records these are, if it is declared.
     """
 
     n_samples: int
     n_features: int
     feature_names: Sequence[str] | None = None
     target: str | None = None
+    n_units: int | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,6 +96,9 @@ class Stream(Source):
     n_samples, n_features : int
         The size of the whole table, which is public.
     feature_names : sequence of str, optional
+    n_units : int, optional
+        The number of persons, if a fit is given ``units``; it is public, ``n_samples`` is not then. By
+        default they are counted in a pass.
 
     Examples
     --------
@@ -112,6 +118,7 @@ class Stream(Source):
     n_samples: int
     n_features: int
     feature_names: Sequence[str] | None = None
+    n_units: int | None = None
 
     @property
     def has_targets(self) -> bool:

@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..bounds import Bounds
+from ..bounds import ROWS_PER_UNIT, Bounds
+from ..errors import SourceChanged
 from ..threads import beside_a_reader
 from .ahead import ahead
 from .fingerprint import Mark, Watch
+from .in_order import Carried
 from .records import Records
 from .source import as_block, as_data
-from .stream import Source
+from .stream import CHANGED, Source
 from .summed import Coins, Elsewhere, Grid, Part
 from .terms import Term
 
@@ -51,6 +53,8 @@ class Streamed(Elsewhere):
         Refuses a pass that reads other records than the first one.
     most : int
         The most records that there can be, if their number is private.
+    n_units : int, optional
+        The number of persons, if records are those of persons, who are numbered as they come.
     """
 
     source: Source
@@ -62,10 +66,11 @@ class Streamed(Elsewhere):
     part: Part | None = None
     watch: Watch = field(default_factory=Watch)
     most: int = 0
+    n_units: int | None = None
 
     @property
     def n_records(self) -> int:
-        whole = self.source.n_samples
+        whole = self.source.n_samples if self.n_units is None else self.n_units
         return whole if self.part is None else self.part.before(whole)
 
     @property
@@ -74,28 +79,40 @@ class Streamed(Elsewhere):
 
     def blocks(self) -> Iterator[Records]:
         """The records of each block, in the order of the source."""
-        read, whole = Mark(), self.source.n_samples
+        read, whole, place = Mark(), self.source.n_samples, 0
+        carried = None if self.n_units is None else Carried(self.bounds.rows_per_unit or ROWS_PER_UNIT)
         for rows, targets in ahead(self.source.blocks()):
             table, values = self.convert(rows, targets)
-            block, place = as_block(table), read.length
+            block = as_block(table)
             read = read.joined(self.watch.fingerprint.of(block, values))
             if read.length > whole:
                 break
-            yield self.records_of(block, values, place)
+            ready = (block, values) if carried is None else carried.through(table, values)
             del rows, targets, table, values, block  # they would be in memory while the next block is read
+            if ready is not None:
+                yield self.records_of(ready[0], ready[1], place)
+                place += _units(ready[1])
+        last = None if carried is None else carried.rest()
+        if last is not None:
+            yield self.records_of(last[0], last[1], place)
+            place += _units(last[1])
         self.watch.require_same(read, whole)
+        if carried is not None and place != self.n_units:
+            raise SourceChanged(CHANGED)
 
     def records_of(self, table: Any, values: Vector, place: int) -> Records:
         """The records of a block that begins at a place of the table."""
         records = as_data(table, values, self.bounds, self.constant, self.table_size)
         if self.target is not None:
             records = records.with_target(self.target)
-        taken = None
+        taken, units = None, _units(values)
         if self.part is not None:
-            taken, place = self.part.taken(place, place + len(values)), self.part.before(place)
+            taken, place = self.part.taken(place, place + units), self.part.before(place)
         if self.coins is not None:
-            coins = self.coins.taken(place, place + (len(values) if taken is None else len(taken)))
+            coins = self.coins.taken(place, place + (units if taken is None else len(taken)))
             taken = coins if taken is None else taken[coins]
+        if taken is not None and records.persons is not None:
+            taken = records.persons.rows_of(taken)
         return records if taken is None else records.rows(taken)
 
     def of_part(self, part: Part) -> Streamed:
@@ -122,3 +139,10 @@ class Streamed(Elsewhere):
     def with_target(self, target: Targets) -> Streamed:
         """The same table with other targets."""
         return replace(self, target=target)
+
+
+def _units(values: Vector) -> int:
+    """How many records, or whole persons, a block has."""
+    if values.ndim == 1 or values.shape[1] < 4:
+        return len(values)
+    return int(np.count_nonzero(values[1:, 3] != values[:-1, 3])) + bool(len(values))

@@ -137,7 +137,7 @@ class SquaredRow(Term):
         return self.radius**2
 
     def factors(self, rows: Records) -> Vector:
-        return np.ones(rows.n_records)
+        return np.sqrt(rows.parted(np.ones(rows.n_records)))  # squared with the row
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,7 @@ class Curved(Term):
         return self.radius**2 * float(np.linalg.norm(self.v))
 
     def factors(self, rows: Records) -> Vector:
-        return rows.dot(self.v)
+        return rows.parted(rows.dot(self.v))
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +183,7 @@ class Bent(Term):
 class Scattered(Term):
     """Row times the product of the row with v and the squared slope at w: not private.
 
-    The sum is the covariance of the scores times v.
+    The sum is the covariance of the scores times v. The score of a person is the sum of those of its records.
     """
 
     loss: Loss
@@ -192,7 +192,12 @@ class Scattered(Term):
     limit: ClassVar[float] = math.inf
 
     def factors(self, rows: Records) -> Vector:
-        return np.square(rows.shared(rows.slopes(self.loss, rows.margins(self.w)))) * rows.dot(self.v)
+        slopes, along = rows.shared(rows.slopes(self.loss, rows.margins(self.w))), rows.dot(self.v)
+        alone: Vector = np.square(slopes) * along
+        persons = rows.persons
+        if persons is None:
+            return alone
+        return np.where(persons.several, slopes * persons.spread(persons.sums(slopes * along)), alone)
 
 
 @dataclass(frozen=True, eq=False)

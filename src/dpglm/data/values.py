@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import ROUNDING, Total, Vector
+from ..arrays import Total, Vector
 from .products import CrossProducts, grid_of_factors
 
 if TYPE_CHECKING:
@@ -50,10 +50,9 @@ class CutValues(CrossProducts):
         return Total(steps, self.grid)
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        counts, rounding = rows.scale > 0, ROUNDING * self.grid
+        counts = rows.scale > 0
         for k, values in enumerate(self._values(rows)):
-            kept = rows.shared(np.where(counts, values, 0.0))
-            out[k] += np.int64(((kept + rounding) - rounding).sum() / self.grid)
+            out[k] += rows.on_grid(rows.shared(np.where(counts, values, 0.0)), self.grid).sum()
 
     def _values(self, rows: Records) -> Iterator[Vector]:
         """What each record adds at each point, before its weight counts."""

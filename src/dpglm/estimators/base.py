@@ -29,12 +29,13 @@ from ..data.beside import Joined, Several
 from ..data.by_class import ByClass
 from ..data.census import RawRecords
 from ..data.cluster import DaskTable, in_memory, is_dask, named_apart, records_of
+from ..data.in_order import InOrder
 from ..data.mapped import Paired
 from ..data.piece import Stored
 from ..data.size import TableSize
 from ..data.stream import Source
 from ..data.summed import Summed
-from ..errors import PlanMismatch, PrivacyWarning
+from ..errors import PlanMismatch, PrivacyWarning, UnsupportedProblem
 from ..losses import Loss
 from ..mechanisms import Randomness
 from ..penalties import Penalty, Separable, Zero
@@ -46,7 +47,7 @@ from ..schema.learning import Scaled
 from ..schema.raw import Unlearnt
 from ..solvers import AnySolver, Result, Task
 from ..solvers.base import positive_count
-from .beside import CodesBeside, declared, numbers_beside
+from .beside import NAMES, CodesBeside, declared, numbers_beside
 from .charged import Charged
 from .class_weight import ClassWeights
 from .columns import column_apart, columns_apart
@@ -68,6 +69,7 @@ from .streams import (
     source_like,
     source_of,
 )
+from .units import LENGTHS, by_persons, ranked
 from .watched import watched
 
 Targets = TypeVar("Targets", bound=Labels)
@@ -101,7 +103,7 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
     @abstractmethod
     def fit(
         self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
-        exposure: object = None,
+        exposure: object = None, units: object = None,
     ) -> Self:  # fmt: skip
         """Fit to private records.
 
@@ -120,6 +122,12 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             A number that is added to the linear predictor of each record; cut to the range of the bounds.
         exposure : array of shape (n_samples,) or str, optional
             For models with a log link: its logarithm is added to the offset.
+        units : array of shape (n_samples,) or str, optional
+            Id of the person whose record each is, or the name of a column of X. The promise is then one to
+            persons: neighbours differ in all records of one of them. A person counts as one record, the mean
+            of its own: the objective is a mean over persons, whose number is public. At most
+            ``rows_per_unit`` of the bounds, by default 1,000, of the records of a person count, the first
+            ones. A record without an id counts for nothing.
         """
 
     @abstractmethod
@@ -133,7 +141,9 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             raise strict.wrong("bounds", self.bounds, "a dpglm.Bounds or None")
         bounds = self.bounds or Bounds(row_norm=1.0 if self._is_private() else math.inf)
         given: Several = getattr(self, "_beside_given", _ALONE)
-        return replace(bounds, weight=given.weight, offset=given.offset) if given.has_more else bounds
+        if not given.has_more:
+            return bounds
+        return replace(bounds, weight=given.weight, offset=given.offset, rows_per_unit=given.unit)
 
     def _is_private(self) -> bool:
         """Whether noise will be added."""
@@ -142,6 +152,11 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
     def _problem(self, n_samples: int, n_features: int) -> Problem:
         fit_intercept = strict.flag("fit_intercept", self.fit_intercept)
         loss, penalty, bounds = self._loss(), self._penalty(n_samples), self._bounds()
+        if bounds.rows_per_unit is not None and not Neighbours.from_name(self.neighbours).size_is_public:
+            raise UnsupportedProblem(
+                "units are for neighbours whose number is public: replace-one or zero-out, not "
+                f"{self.neighbours}"
+            )
         penalty = constrained(
             penalty, self.positive, self.lower, self.upper, self.monotone, n_features,
             getattr(self, "feature_names_in_", None),
@@ -171,7 +186,9 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         bounds = self._bounds()
         found = declared(bounds, beside, self._is_private())
         if found != bounds:
-            self._beside_given = Several(weight=found.weight, offset=found.offset)
+            self._beside_given = Several(
+                weight=found.weight, offset=found.offset, unit=found.rows_per_unit
+            )  # fmt: skip
         self._beside_columns = Several(*(part if isinstance(part, str) else None for part in beside))
 
     def _plan(self, n_samples: int, n_features: int, fits: int, resident: bool) -> Plan:
@@ -198,7 +215,7 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         task = Task(problem, n_samples, n_features, rest, neighbours, fits, resident, spare)
         solver = solvers.get(self.solver, task)
         solvers.require_suited(solver, problem)
-        plan = solver.plan_for(task)
+        plan = solver.plan_for(task).protecting(problem.unit)
         return problem, solver, joined(plan, budget, before)
 
     def _before(self, budget: Budget, neighbours: Neighbours, n_samples: int) -> list[Before]:
@@ -215,9 +232,16 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         These are None if a source gives them itself.
         """
         if isinstance(X, Unlearnt):
+            if beside.unit is not None:
+                raise UnsupportedProblem("a schema with facts that are still to be learnt takes no units")
             self.n_features_in_ = X.shape[1]
             return X, None, _ALONE
         if is_dask(X):
+            if beside.unit is not None:
+                raise UnsupportedProblem(
+                    "units are not for Dask collections: records of one person may lie in several of their "
+                    "blocks. Store the table sorted by that column, as Parquet, and give the pyarrow data set"
+                )
             table_of_blocks = DaskTable(X, y, beside)
             remember_columns(self, table_of_blocks)
             return table_of_blocks, None, _ALONE
@@ -228,17 +252,28 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             )
         if source is not None:
             found, held = given_targets(source, y, targets_of), held_beside(source, beside)
+            if beside.unit is not None and not isinstance(beside.unit, str):
+                ids = ranked(beside.unit)[0]
+                if len(ids) != source.n_samples:
+                    raise ValueError(LENGTHS)
+                held = held._replace(unit=np.where(ids < 0, np.nan, ids))
             remember_columns(self, source)
             return source, found, held
         rows, several = columns_apart(X, beside._replace(target=y))
         table = numeric_table(self, rows, reset=True, missing=True)
         targets = targets_of(several.target)
-        numbers = {
-            name: numeric_target(part, name) for name, part in several._asdict().items()
-            if part is not None and name != "target"
-        }  # fmt: skip
-        check_consistent_length(table, targets, *numbers.values())
-        return table, targets, Several(**numbers)
+        numbers = [
+            None if part is None else numeric_target(part, name)
+            for part, name in zip(several[1:4], NAMES[1:4], strict=True)
+        ]
+        held = Several._make([None, *numbers, None])
+        if several.unit is None:
+            check_consistent_length(table, targets, *held)
+            return table, targets, held
+        most = self._bounds().rows_per_unit
+        assert most is not None
+        number, table, targets, *parts = by_persons(ranked(several.unit)[0], most, table, targets, *held[1:4])
+        return table, targets, Several._make([None, *parts, number])
 
     def _curator(self, records: Summed, neighbours: Neighbours, randomness: Randomness) -> Curator:
         """The object that holds the records; an audit replaces it by one that records all releases."""
@@ -258,6 +293,15 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         weights, offsets and exposures that the source does not give itself.
         """
         n, p = X.shape
+        if isinstance(X, Source) and self._bounds().rows_per_unit is not None:
+            n = _in_order(Joined(X, held) if held.unit is not None else X).n_units
+        elif held.unit is not None:  # numbers of persons, in order
+            n = int(held.unit[-1]) + 1 if len(held.unit) else 0
+        elif self._bounds().rows_per_unit is not None:
+            raise ValueError(
+                "the bounds have rows_per_unit, which promises privacy to persons: give units, the id of the "
+                "person of each record"
+            )
         resident = X.resident if isinstance(X, Unlearnt) else not isinstance(X, Source) or X.is_stored
         randomness, spent = randomness_of(self.random_state), Counter[Event]()
         counted = self._counted(X, codes, len(targets), resident, randomness)
@@ -286,7 +330,7 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
                 paid = counted.paid
             declared_bounds = self._bounds()
             is_beside = weights is not None or (
-                (declared_bounds.weight, declared_bounds.offset) != (None, None)
+                (declared_bounds.weight, declared_bounds.offset, declared_bounds.rows_per_unit) != (None,) * 3
             )
             # Weights of records are cut before those of classes multiply them.
             bounds = replace(problem.bounds, weight=declared_bounds.weight)
@@ -296,7 +340,7 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
                 spent += logged
             records = records_in(
                 table, codes, replace(problem, bounds=bounds), held=held, is_beside=is_beside, folded=folded,
-                most=0 if counted is None else plan.table_size,
+                most=0 if counted is None else plan.table_size, n_units=n,
             )  # fmt: skip
             if weights is not None:
                 if weights.factors is None:
@@ -498,12 +542,14 @@ def _offsets(several: Several, count: int) -> Vector:
 def records_in(
     table: Stored | Source, codes: Vector | Codes, problem: Problem, constant: float | None = None, *,
     held: Several = _ALONE, is_beside: bool = False, folded: Bounds | None = None, most: int = 0,
+    n_units: int = 0,
 ) -> Summed:  # fmt: skip
     """The records of a table, or of a source that is read in every pass, inside of the problem's bounds.
 
     The constant feature is that of the problem unless another one is given. ``held`` are the arrays that
     stand beside the targets, ``is_beside`` says whether records have weights or offsets, and ``folded`` is as
-    in `numbers_beside`. ``most`` is how many records there can be, if their number is private.
+    in `numbers_beside`. ``most`` is how many records there can be, if their number is private, and
+    ``n_units`` the number of persons, for bounds of persons.
     """
     p = table.shape[1]
     constant = problem.constant(p) if constant is None else constant
@@ -521,6 +567,8 @@ def records_in(
     source = table if callable(codes) else Paired(table, codes)
     if held.has_more:
         source = Joined(table, held if callable(codes) else held._replace(target=codes))
+    if problem.has_persons:
+        return records_of(_in_order(source), reader, problem.bounds, constant, problem.loss, n_units=n_units)
     return records_of(source, reader, problem.bounds, constant, problem.loss, most)
 
 
@@ -533,6 +581,11 @@ def _able(
     table = X if isinstance(X, Source | Unlearnt) else as_block(X)
     solvers.require_able(solver, plan, problem, table.example if isinstance(table, Unlearnt) else table)
     return table
+
+
+def _in_order(source: Source) -> InOrder:
+    """A source that is sorted by persons, with numbers for their ids."""
+    return InOrder(source, ranked)
 
 
 def _in_memory(source: Source) -> Table | Source:
@@ -621,7 +674,8 @@ def guarantee_of(plan: Plan, randomness: Randomness, public: dict[str, object]) 
         composition=plan.composition,
         randomness=randomness.description,
         secure=randomness.secure,
-        not_covered=plan.neighbours.not_covered,
+        not_covered=plan.neighbours.not_covered_for(plan.unit),
+        unit=plan.unit,
     )
 
 

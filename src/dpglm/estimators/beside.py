@@ -12,18 +12,19 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
 from ..arrays import Vector
-from ..bounds import Bounds
+from ..bounds import ROWS_PER_UNIT, Bounds
 from ..data.beside import Several
 from ..errors import PrivacyWarning
 from .inputs import numeric_target
 from .streams import Codes, codes_in_block
 
-NAMES = Several("y", "sample_weight", "offset", "exposure")
+NAMES = Several("y", "sample_weight", "offset", "exposure", "units")
 
 
 def numbers_beside(several: Several, codes: Codes, folded: Bounds | None) -> Vector:
     """Targets, weights and offsets of records, in three columns; NaN for what is no number.
 
+    Numbers of persons are a fourth column, if there are any.
     An exposure adds its logarithm to the offset. If bounds are given, the loss depends on margin minus target
     alone: offsets, inside their bounds, are taken off the targets instead.
     """
@@ -44,7 +45,7 @@ def numbers_beside(several: Several, codes: Codes, folded: Bounds | None) -> Vec
             nothing = 0.0 * values[:, [0, 2]]  # NaN where a target or an offset is not finite
             values[:, 0] = np.clip(values[:, 0], low, high) - np.clip(values[:, 2], *folded.offset_range)
             values[:, 2] = nothing.sum(axis=1)
-    return values
+    return values if several.unit is None else np.column_stack([values, several.unit])
 
 
 def _offsets(found: Vector, name: str) -> Vector:
@@ -76,9 +77,11 @@ def declared(bounds: Bounds, several: Several, private: bool) -> Bounds:
     """The bounds with those of weights and offsets, if these are given and not bounded yet.
 
     A private fit takes weights up to 1, with a warning, and refuses offsets. A fit without noise takes the
-    largest that there are.
+    largest that there are. Of each person, 1,000 records count.
     """
     more: dict[str, Any] = {}
+    if several.unit is not None and bounds.rows_per_unit is None:
+        more["rows_per_unit"] = ROWS_PER_UNIT
     if several.weight is not None and bounds.weight is None:
         if private:
             warnings.warn(

@@ -113,9 +113,9 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
     @all_or_nothing
     def fit(
         self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
-        exposure: object = None,
+        exposure: object = None, units: object = None,
     ) -> Self:  # fmt: skip
-        beside = Several(None, sample_weight, offset, exposure)
+        beside = Several(None, sample_weight, offset, exposure, units)
         self._declare(beside, log_link=False)
         declared = None if self.classes is None else class_set(self.classes)
         table, labels, held = self._read(X, y, lambda values: labels_of(values, declared), beside)

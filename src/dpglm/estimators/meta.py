@@ -48,7 +48,7 @@ class PrivateChoice(MetaEstimatorMixin, BaseEstimator):
         plan: Plan = self._carrier().plan(n_samples, *size, **more)
         return plan
 
-    def _fitted(self, X: object, y: object) -> Any:
+    def _fitted(self, X: object, y: object, units: object) -> Any:
         """The carrier, fitted."""
         if is_dask(X):
             raise UnsupportedProblem(
@@ -56,7 +56,7 @@ class PrivateChoice(MetaEstimatorMixin, BaseEstimator):
                 "collection do not have: give a table in memory or a dpglm.Stream"
             )
         model = self._carrier()
-        model.fit(X, y)
+        model.fit(X, y, **({} if units is None else {"units": units}))  # not every estimator takes them
         for name in ("n_features_in_", "feature_names_in_", "classes_", "plan_", "privacy_"):
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))

@@ -60,9 +60,9 @@ class PrivatePath(PrivateChoice):
         self.share = share
 
     @all_or_nothing
-    def fit(self, X: object, y: object = None) -> Self:
-        """Fit to private records, and choose; X and y are those that the estimator takes."""
-        model = self._fitted(X, y)
+    def fit(self, X: object, y: object = None, units: object = None) -> Self:
+        """Fit to private records, and choose; X, y and units are those that the estimator takes."""
+        model = self._fitted(X, y, units)
         found = [{"model": "the whole fit" if one is None else one.name} for one in choices_of(model)]
         self.best_params_ = found[0] if len(found) == 1 else found
         self.best_estimator_ = with_solver(model, glm_of(self.estimator).solver)

@@ -27,6 +27,7 @@ from ..schema.frames import is_frame
 from ..schema.raw import Unlearnt
 from ..schema.source import EncodedSource, EncodedTable, Held
 from .base import PrivateGLM
+from .beside import NAMES
 from .inference import Inference
 from .inputs import Labels
 from .learning import SHARE, Learner, fit_bounds, taken_out
@@ -139,9 +140,8 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
             learnt = taken_out(model, self.schema)
         else:
             found = X if isinstance(X, EncodedTable) else self._read(X)
-            _, weight, offset, exposure = found.beside
-            beside = {"sample_weight": weight, "offset": offset, "exposure": exposure}
-            given = {name: column for name, column in beside.items() if column is not None}
+            columns = zip(NAMES, found.beside, strict=True)
+            given = {name: column for name, column in columns if column is not None}
             model.fit(found.rows, found.target, **given)  # not every estimator takes all of them
         self.schema_ = learnt
         self.estimator_ = model
@@ -195,8 +195,8 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         if schema.pending:
             if schema.beside.has_more:
                 raise ValueError(
-                    "a schema with facts that are still to be learnt takes no weight, offset or exposure: "
-                    "declare the facts"
+                    "a schema with facts that are still to be learnt takes no weight, offset, exposure or "
+                    "unit: declare the facts"
                 )
             share = strict.number("learn_share", self.learn_share, "a number between 0 and 1", _is_part)
             target = schema.columns[schema.target]
@@ -219,6 +219,7 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         n_samples : int
+            The number of records, or of persons if the schema declares a `Unit`.
         resident : bool
             Whether the table will be in memory; False for one that is read anew in every pass.
         """

@@ -78,9 +78,9 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
     @all_or_nothing
     def fit(
         self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
-        exposure: object = None,
+        exposure: object = None, units: object = None,
     ) -> Self:  # fmt: skip
-        beside = Several(None, sample_weight, offset, exposure)
+        beside = Several(None, sample_weight, offset, exposure, units)
         self._declare(beside, log_link=self._loss().kind == "count")
         table, target, held = self._read(X, y, numeric_target, beside)
         if target is not None and not self._is_private():

@@ -101,10 +101,10 @@ class PrivateSearch(PrivateChoice):
         self.share = share
 
     @all_or_nothing
-    def fit(self, X: object, y: object = None) -> Self:
-        """Search with private records; X and y are those that the estimator takes."""
+    def fit(self, X: object, y: object = None, units: object = None) -> Self:
+        """Search with private records; X, y and units are those that the estimator takes."""
         models, params = self._listed()
-        carrier = self._fitted(X, y)
+        carrier = self._fitted(X, y, units)
         found = [(0, None) if one is None else (one.index, one.score) for one in choices_of(carrier)]
         chosen = [
             {"best_index_": k, "best_params_": params[k], "best_score_": None if loss is None else -loss}

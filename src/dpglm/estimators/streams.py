@@ -120,7 +120,7 @@ def held_beside(source: Source, beside: Several) -> Several:
     """What is given beside a source as arrays, read as numbers; None where its blocks have it."""
     found = {
         name: given_targets(source, part, partial(numeric_target, name=name))
-        for name, part in beside.columns._asdict().items()
+        for name, part in beside.columns._replace(unit=None)._asdict().items()
         if part is not None
     }
     return Several(**found)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Entries = NDArray[np.floating]
 Signed = NDArray[np.signedinteger]
 Unsigned = NDArray[np.unsignedinteger]
@@ -263,7 +264,8 @@ class Soft(NamedTuple):
     """How a record's slope and curvature are weighed (see ``products``).
 
     ``limit`` bounds the norm of a row, ``bound`` is the largest slope, and ``curvature`` the largest
-    curvature, which is allowed where the slope is 0.
+    curvature, which is allowed where the slope is 0. ``added`` is what rounding can add to the norm of a row
+    that is weighed by its curvature.
     """
 
     limit: float
@@ -271,3 +273,4 @@ class Soft(NamedTuple):
     curvature: float
     rounding_bent: float
     rounding_pulled: float
+    added: float

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from .arguments import Beside, Floats, Form, Soft
+from .arguments import Beside, Bools, Floats, Form, Soft
 from .compiled import compiled, part
 from .forms import curvature, slope, value
 from .primitives import cut, exp
@@ -97,15 +97,17 @@ def moment_rows(
 
 @compiled(nogil=True)
 def joint_rows(
-    products: Floats, y: Floats, beside: Beside | None, form: Form, soft: Soft, bent: Floats, pulled: Floats,
-    total: Floats,
+    products: Floats, y: Floats, beside: Beside | None, several: Bools, form: Form, soft: Soft, bent: Floats,
+    pulled: Floats, total: Floats,
 ) -> None:  # fmt: skip
     """Write for each row u its multiples sqrt(weight * curvature) u and weight * slope u, rounded.
 
     A row of ``products`` is u, and then the margin without the offset. The weight is min(1, limit² /
     norm(u)²). The slope is in units of its bound, and the curvature is cut to what the joint constant allows
     beside that slope: the sensitivity rests on these cuts and on nothing that a loss states. Both are
-    multiplied by the share of the record then. ``total`` is the sum of the second multiples.
+    multiplied by the share of the record then. ``total`` is the sum of the second multiples. The first
+    multiple of a record of a person with ``several`` is made shorter by what rounding can add; none has more
+    if that is empty.
     """
     d = bent.shape[1]
     total[:] = 0.0
@@ -118,6 +120,8 @@ def joint_rows(
         most = soft.curvature * math.sqrt((1.0 - abs(e)) * (1.0 + abs(e)))
         k = min(max(curvature(form, z, y[i], here), 0.0), most)
         first, second = math.sqrt(weight * (share * k)), weight * (share * e)
+        if several.size and several[i] and square > 0.0:
+            first = max(first - soft.added / math.sqrt(square), 0.0)
         for j in range(d):
             bent[i, j] = (first * row[j] + soft.rounding_bent) - soft.rounding_bent
             pulled[i, j] = (second * row[j] + soft.rounding_pulled) - soft.rounding_pulled

@@ -180,7 +180,7 @@ class Account:
         before = self.state()
         self._require_same(before, plan)
         charge = price_of_plan(plan, before.left(self.part).slack * FIT_SHARE)
-        words = {**(content or {}), "plan": plan.to_dict(), "unit": "record"}
+        words = {**(content or {}), "plan": plan.to_dict(), "unit": plan.unit}
 
         state = before
         if charge is not None:
@@ -262,10 +262,10 @@ class Account:
                 f"the account {self.name!r} is for {terms.neighbours} neighbours and the fit for "
                 f"{plan.neighbours.value}: prices of different relations do not add up"
             )
-        if terms.unit != "record":
+        if terms.unit != plan.unit:
             raise LedgerError(
-                f"the account {self.name!r} protects a {terms.unit} and a fit protects a record, of which a "
-                f"{terms.unit} may have many"
+                f"the account {self.name!r} protects a {terms.unit} and a fit protects a {plan.unit}: "
+                f"{'a person may have many records' if plan.unit == 'record' else 'open one for persons'}"
             )
         if not plan.budget.private:
             raise LedgerError(

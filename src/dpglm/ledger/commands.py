@@ -59,7 +59,7 @@ def create(
     epsilon: Annotated[float, typer.Option(help="What everything together may cost.")],
     delta: Annotated[float, typer.Option(help="What everything together may cost.")],
     neighbours: Annotated[str, typer.Option(help="replace-one or zero-out")] = "replace-one",
-    unit: Annotated[str, typer.Option(help="What is protected; fits protect a record.")] = "record",
+    unit: Annotated[str, typer.Option(help="What is protected: record or person.")] = "record",
 ) -> None:
     """Open an account, and make the database if there is none."""
     place = Address.parse(address)
@@ -256,7 +256,8 @@ def _what(entry: Entry) -> str:
     fit = ""
     if isinstance(plan, dict):
         budget = plan.get("budget", {})
-        fit = f"{plan.get('solver')}, epsilon {budget.get('epsilon')}, {plan.get('n_records')} records"
+        count = f"{plan.get('n_records')} {plan.get('unit', 'record')}s"
+        fit = f"{plan.get('solver')}, epsilon {budget.get('epsilon')}, {count}"
     return " ".join(filter(None, [str(content.get("text", "")), fit]))
 
 

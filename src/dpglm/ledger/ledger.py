@@ -59,7 +59,8 @@ class Ledger:
         neighbours : "replace-one" or "zero-out"
             The relation of the promise. Fits for another are refused.
         unit : str
-            What one neighbour differs in. Fits protect a "record".
+            What one neighbour differs in: a "record", or a "person" for fits with ``units``. Fits that
+            protect another unit are refused.
         """
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise LedgerError(f"an account's name has letters, digits and . _ - only, got {name!r}")

@@ -24,7 +24,7 @@ from ..accounting import (
     reserved,
     together,
 )
-from ..privacy import Budget, Neighbours, StatedRelease, rounded_up
+from ..privacy import UNITS, Budget, Neighbours, StatedRelease, rounded_up
 from .learning import MAY_LEARN, OWN_PASS, RECORD_COUNT
 from .passes import PassCount
 from .private_size import REST_SLACK, require_reserved, share_before, spare_of
@@ -71,6 +71,9 @@ class Plan:
         and how many records each class has.
     parts : tuple of Plan
         Plans of other fits that this one consists of, if it does.
+    unit : str
+        What the promise protects: "record", or "person" if ``n_records`` counts persons, with all of their
+        records.
     """
 
     solver: ClassVar[str]
@@ -87,6 +90,7 @@ class Plan:
     steps: int
     learning: tuple[Release, ...] = field(default=(), kw_only=True)
     parts: tuple[Plan, ...] = field(default=(), kw_only=True)
+    unit: str = field(default="record", kw_only=True)
 
     def __init_subclass__(cls) -> None:
         Plan.kinds[cls.solver] = cls
@@ -108,6 +112,7 @@ class Plan:
         if len(set(self._queries)) < len(self._queries):
             raise strict.wrong("releases", self._queries, "of different queries")
         strict.keep(self, n_records=strict.whole, n_features=strict.whole, fits=strict.whole)
+        strict.keep(self, unit=strict.named(UNITS))
         strict.keep(self, **_checks_of(type(self), self.budget.private))
         _ = self.price  # refuses releases that have none
         known_kinds = [(release, self.may_release) for release in self.releases]
@@ -262,6 +267,12 @@ class Plan:
         )
         return replace(self, releases=releases, learning=learning)
 
+    def protecting(self, unit: str) -> Self:
+        """The same plan as a promise to each unit of this kind."""
+        if unit == self.unit:
+            return self
+        return replace(self, unit=unit, parts=tuple(part.protecting(unit) for part in self.parts))
+
     def settings(self) -> dict[str, Setting]:
         """The public settings of the solver."""
         return {name: getattr(self, name) for name in _settings_of(type(self))}
@@ -276,6 +287,7 @@ class Plan:
                 "n_features": self.n_features,
                 "budget": self.budget.to_dict(),
                 "neighbours": self.neighbours.value,
+                **({} if self.unit == "record" else {"unit": self.unit}),
                 "fits": self.fits,
                 "releases": [release.to_dict() for release in self.releases],
                 **learning,
@@ -291,7 +303,7 @@ class Plan:
     @staticmethod
     def from_dict(values: Mapping[str, object]) -> Plan:
         """The inverse of ``to_dict``; refuses what was edited or spends more than its budget."""
-        optional = {"learning", "parts"} - set(strict.mapping("a plan", values))
+        optional = {"learning", "parts", "unit"} - set(strict.mapping("a plan", values))
         shared = [name for name in _SHARED if name not in optional]
         found = strict.mapping("a plan", values, ("solver", "settings", "digest", *shared))
         del found["digest"]
@@ -347,7 +359,8 @@ class Plan:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.solver}: {self.n_records} records x {self.n_features} features, {self.neighbours.value}",
+            f"{self.solver}: {self.n_records} {self.unit}s x {self.n_features} features, "
+            f"{self.neighbours.value}",
             f"budget    epsilon {self.budget.epsilon:g}, delta {rounded_up(self.budget.delta, 3)}; "
             f"spends epsilon {rounded_up(self.epsilon, 6) if self.budget.private else 'inf'}",
             f"settings  {self.settings_in_words}",
@@ -364,7 +377,7 @@ class Plan:
         return "\n".join(lines)
 
     def _as_part(self) -> str:
-        head = f"{self.solver}, {self.n_records} records: {self.settings_in_words}"
+        head = f"{self.solver}, {self.n_records} {self.unit}s: {self.settings_in_words}"
         return "\n".join([head, *self._release_lines()])
 
     def _release_lines(self) -> list[str]:
@@ -412,10 +425,10 @@ class Plan:
             ),
             display.facts(
                 [
-                    ("table", f"{self.n_records} records x {self.n_features} features"),
+                    ("table", f"{self.n_records} {self.unit}s x {self.n_features} features"),
                     *([("fits", f"{self.fits}, one for each class")] if self.fits > 1 else []),
                     ("budget", f"epsilon {self.budget.epsilon:g}, delta {rounded_up(self.budget.delta, 3)}"),
-                    ("neighbours", f"{self.neighbours.value} ({self.neighbours.words})"),
+                    ("neighbours", f"{self.neighbours.value} ({self.neighbours.of(self.unit)})"),
                     ("settings", self.settings_in_words),
                     *([("passes", str(self.passes))] if self.passes is not None else []),
                     *([("forecast", self.forecast)] if self.forecast is not None else []),

@@ -64,6 +64,8 @@ class Minimiser(Query):
         How far the loss of a record at a margin of 0 is above its infimum, at most (`Loss.fall`).
     table_size : int
         The most records that there can be, if their number is private; by default n.
+    rows_per_unit : int
+        How many records a person has at most: each is rounded by itself.
 
     Guarantee
     ---------
@@ -85,6 +87,7 @@ class Minimiser(Query):
     push: float = 0.0
     fall: float = math.inf
     table_size: int = 0
+    rows_per_unit: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table_size", max(self.table_size, self.n_records))
@@ -175,6 +178,7 @@ class Minimiser(Query):
         """Bound on the rounding error of a computed subgradient, over what one record adds to it at most."""
         limbs = 3 if self.refined else 2
         grid = 2 * math.sqrt(self.dimension) * 2.0 ** (-limbs * bits_of_terms(self.table_size))
+        grid *= self.rows_per_unit
         if self.refined:
             # Slopes and terms; margins; the public part. All in units of the clip.
             reach = FARTHER * self.farthest(push)

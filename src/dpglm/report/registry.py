@@ -14,6 +14,7 @@ TODO = "TODO"
 def registry_entry(stated: dict[str, Any]) -> str:
     """The YAML text of an entry, from a statement."""
     privacy = stated["privacy"]
+    unit = privacy.get("unit", "record")
     releases = "; ".join(
         f"{line['count']} x {line['query']} by {line['mechanism']}, noise {line['noise']:.4g} x sensitivity "
         f"{line['sensitivity']}, {line['sampling']}"
@@ -41,12 +42,12 @@ def registry_entry(stated: dict[str, Any]) -> str:
                 "bound_on_input_distance": 1,
                 "output_measure": "(epsilon, delta)",
                 "bound_on_output_distance": f"epsilon {privacy['epsilon']}, delta {privacy['delta']}",
-                "data_domain": f"tables of {stated['records']} records with the columns of the schema",
+                "data_domain": f"tables of {stated['records']} {unit}s with the columns of the schema",
                 "unprotected_quantities": [f"{name}: {value}" for name, value in privacy["public"].items()],
             },
             "privacy_loss": {
-                "privacy_unit": "record-level",
-                "privacy_unit_description": f"one record: {stated['relation']}",
+                "privacy_unit": "user-level" if unit == "person" else "record-level",
+                "privacy_unit_description": f"one {unit}: {stated['relation']}",
                 "privacy_parameters": {"epsilon": privacy["epsilon"], "delta": privacy["delta"], **mu},
                 "privacy_parameters_description": stated["headline"],
             },

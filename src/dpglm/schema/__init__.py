@@ -8,10 +8,10 @@ from .date import Date
 from .hashed import Hashed, Text
 from .number import Number
 from .ordinal import Ordinal
-from .roles import Drop, Exposure, Offset, Target, Weight
+from .roles import Drop, Exposure, Offset, Target, Unit, Weight
 from .schema import Schema
 
 __all__ = [
     "Boolean", "Category", "Column", "Date", "Drop", "Exposure", "Hashed", "Number", "Offset", "Ordinal",
-    "RawCoefficients", "Schema", "Target", "Text", "Weight",
+    "RawCoefficients", "Schema", "Target", "Text", "Unit", "Weight",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Vector
 from .cells import Cells, Moment, coded, days_of_moments, days_since_epoch
@@ -54,6 +55,18 @@ def cells_of(X: Any, name: str) -> Cells:
         found = _of_any(column)
     if found is None:
         raise ValueError(f"column {name!r} has type {_short(type_of(X, name))}, which cannot be encoded")
+    return found
+
+
+def entries_of(X: Any, name: str) -> NDArray[np.object_]:
+    """The entries of a column as they are, as Python objects: whole numbers keep all of their digits."""
+    column = X.column(name) if _library(X) == "pyarrow" else X[name]
+    for listed in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, listed):
+            column = getattr(column, listed)()
+            break
+    found = np.empty(len(column), dtype=object)
+    found[:] = list(column)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Columns that are no features: target, weight, offset and exposure, and those that are left out."""
+"""Columns that are no features: target, weight, offset, exposure, id, and those that are left out."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
+from ..bounds import ROWS_PER_UNIT
 from .cells import UNKNOWN, Cells
 from .column import checked_levels, checked_range, codes_of_levels, range_of
 
@@ -160,6 +161,33 @@ class Exposure(Offset):
     @property
     def ends(self) -> tuple[float, float]:
         return math.log(self.low), math.log(self.high)
+
+
+@dataclass(frozen=True)
+class Unit(Beside):
+    """The id of the person whose record it is: the promise is then one to persons, not to records.
+
+    A record without an id counts for nothing.
+
+    Parameters
+    ----------
+    rows : int
+        How many records of a person count at most: the first ones.
+    """
+
+    rows: int = ROWS_PER_UNIT
+
+    kind: ClassVar[str] = "unit"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", strict.whole("rows", self.rows))
+
+    def ids(self, entries: NDArray[np.object_], stand_for_missing: frozenset[str]) -> NDArray[np.object_]:
+        """The ids, None where there is none."""
+        found = [entry.strip() if isinstance(entry, str) else entry for entry in entries]
+        known = np.empty(len(found), dtype=object)
+        known[:] = [None if isinstance(one, str) and one in stand_for_missing else one for one in found]
+        return known
 
 
 @dataclass(frozen=True)

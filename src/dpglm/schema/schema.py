@@ -23,8 +23,8 @@ from . import interaction, toml
 from .cells import MISSING_TEXTS, Cells
 from .coefficients import RawCoefficients, raw_map
 from .column import Column
-from .frames import cells_of, column_names, count_of, is_frame, type_of
-from .roles import Beside, Drop, Offset, Target, Weight
+from .frames import cells_of, column_names, count_of, entries_of, is_frame, type_of
+from .roles import Beside, Drop, Offset, Target, Unit, Weight
 from .rows import table_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Schema:
     ----------
     columns : mapping of str to column
         A `Number`, `Category`, `Boolean`, `Date`, `Ordinal`, `Hashed`, `Text`, `Target`, `Weight`, `Offset`,
-        `Exposure` or `Drop` for each column of the table.
+        `Exposure`, `Unit` or `Drop` for each column of the table.
     interactions : sequence of pairs of str
         Pairs of columns whose products are features, too.
     missing : sequence of str
@@ -92,14 +92,14 @@ class Schema:
             if not isinstance(column, Declared):
                 raise ValueError(
                     f"column {name!r} must be a Number, Category, Boolean, Date, Ordinal, Hashed, Text, "
-                    f"Target, Weight, Offset, Exposure or Drop, got a {type(column).__name__}"
+                    f"Target, Weight, Offset, Exposure, Unit or Drop, got a {type(column).__name__}"
                 )
         object.__setattr__(self, "columns", dict(self.columns))
         if not self._encoded:
             raise ValueError("a schema needs at least one column that becomes a feature")
         kinds = [column.kind for column in self.columns.values() if isinstance(column, Target | Beside)]
         if len(set(kinds)) < len(kinds):
-            raise ValueError("a schema has at most one target, one weight, one offset and one exposure")
+            raise ValueError("a schema has at most one target, weight, offset, exposure and unit")
         pairs = tuple(tuple(strict.sequence("interactions", pair)) for pair in self.interactions)
         for pair in pairs:
             self._check_pair(pair)
@@ -170,9 +170,14 @@ class Schema:
 
     @property
     def beside(self) -> Several:
-        """Names of the columns of weights, offsets and exposures; None for those that there are not."""
+        """Names of the columns of weights, offsets, exposures and ids; None for those that there are not."""
         names = {column.kind: name for name, column in self.columns.items() if isinstance(column, Beside)}
         return Several(**names)
+
+    @property
+    def unread(self) -> list[str | None]:
+        """Names of the columns that predictions do not read: target, weight and id."""
+        return [self.target, self.beside.weight, self.beside.unit]
 
     @property
     def classes(self) -> list[Any] | None:
@@ -245,6 +250,7 @@ class Schema:
         return Bounds(
             row_norm=norm, feature=(low, high), target=stated, weight=weights[0] if weights else None,
             offset=(sum(end[0] for end in ends), sum(end[1] for end in ends)) if ends else None,
+            rows_per_unit=next((unit.rows for unit in self.columns.values() if isinstance(unit, Unit)), None),
         )  # fmt: skip
 
     def require_columns(self, names: Sequence[str], target: bool = True) -> None:
@@ -309,26 +315,29 @@ class Schema:
         return target.read(self._cells(frame, name), self._stand_for_missing)
 
     def read_beside(self, frame: object, fit: bool = True) -> Several:
-        """Weights, offsets and exposures of a table in memory; None for those that there are not.
+        """Weights, offsets, exposures and ids of a table in memory; None for those that there are not.
 
         Parameters
         ----------
         frame : data frame of pandas or polars, Arrow table or record batch, dict of arrays
         fit : bool
-            Whether the table is fitted: then all declared columns are needed. For predictions weights are
-            not read, and offsets and exposures may be left out.
+            Whether the table is fitted: then all declared columns are needed. For predictions weights and
+            ids are not read, and offsets and exposures may be left out.
         """
         self._checked(frame, target=fit)
-        known, parts = column_names(frame), {}
+        known, parts = column_names(frame), dict[str, Any]()
         for part, name in self.beside._asdict().items():
-            if name in known and (fit or part != "weight"):
+            if name in known and (fit or name not in self.unread):
                 column = self.columns[name]
                 assert isinstance(column, Beside)
-                parts[part] = column.read(self._cells(frame, name), self._stand_for_missing)
+                if isinstance(column, Unit):
+                    parts[part] = column.ids(entries_of(frame, name), self._stand_for_missing)
+                else:
+                    parts[part] = column.read(self._cells(frame, name), self._stand_for_missing)
         return Several(**parts)
 
     def read_part(self, frame: object, part: str) -> Vector:
-        """One of weight, offset and exposure of a table in memory."""
+        """One of weight, offset, exposure and unit of a table in memory."""
         found: Vector = getattr(self.read_beside(frame), part)
         return found
 

@@ -93,6 +93,10 @@ class EncodedSource(Source):
         return self.source.n_samples
 
     @property
+    def n_units(self) -> int | None:  # type: ignore[override]
+        return self.source.n_units
+
+    @property
     def n_features(self) -> int:  # type: ignore[override]
         return self.schema.n_features
 
@@ -129,7 +133,7 @@ class EncodedSource(Source):
         """The raw records, block by block."""
         source = self.source
         if isinstance(source, Columnar):
-            unread = [] if self.has_targets else [self.schema.target, self.schema.beside.weight]
+            unread = [] if self.has_targets else self.schema.unread
             names = [name for name in self.schema.used if name not in unread and name in source.types]
             for batch in guarded(lambda: source.batches(names, _ROWS)):
                 if batch.num_rows:

@@ -15,12 +15,12 @@ from .date import Date
 from .hashed import Hashed, Text
 from .number import Number
 from .ordinal import Ordinal
-from .roles import Beside, Drop, Exposure, Offset, Target, Weight
+from .roles import Beside, Drop, Exposure, Offset, Target, Unit, Weight
 
 KINDS: dict[str, type[Any]] = {
     kind.kind: kind
     for kind in (
-        Number, Category, Boolean, Date, Ordinal, Hashed, Text, Target, Weight, Offset, Exposure, Drop
+        Number, Category, Boolean, Date, Ordinal, Hashed, Text, Target, Weight, Offset, Exposure, Unit, Drop
     )
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..bounds import MOST_OUTPUTS
 from ..curator import Curator
 from ..errors import PlanMismatch, UnsupportedProblem
 from ..plan import Plan
@@ -66,16 +67,17 @@ def _found(solver: str | AnySolver, task: Task) -> AnySolver:
 
 
 def require_suited(solver: AnySolver, problem: Problem) -> None:
-    """Refuse weights and offsets that a solver does not take; the error names those that do."""
+    """Refuse weights, offsets and persons that a solver does not take; the error names those that do."""
     for name, has, takes in (
-        ("weights", problem.has_weights, "takes_weights"),
-        ("offsets", problem.has_offsets, "takes_offsets"),
+        ("weights of records", problem.has_weights, "takes_weights"),
+        ("offsets of records", problem.has_offsets, "takes_offsets"),
+        ("persons with several records", problem.has_persons, "takes_persons"),
     ):
         if has and not getattr(solver, takes):
             able = [kind.__name__ for kind in SOLVERS.values() if getattr(kind, takes)]
-            raise UnsupportedProblem(
-                f"{type(solver).__name__} takes no {name} of records: use {', '.join(able)}"
-            )
+            raise UnsupportedProblem(f"{type(solver).__name__} takes no {name}: use {', '.join(able)}")
+    if problem.has_persons and problem.outputs > MOST_OUTPUTS:
+        raise UnsupportedProblem(f"a fit with persons takes at most {MOST_OUTPUTS} classes at once")
 
 
 def is_able(solver: AnySolver, plan: Plan, table: Passes) -> bool:

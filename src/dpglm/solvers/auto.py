@@ -45,7 +45,7 @@ def suited(task: Task) -> AnySolver:
     matter, and it is greedy coordinate descent. If declared bounds of columns are unequal, it is coordinate
     descent, which scales steps and noise to each column; it needs a resident table. Else it is gradient
     descent. For a loss whose slope jumps, as the hinge, it is dual coordinate descent. Solvers that take no
-    weights or offsets are left out where records have them.
+    weights, offsets or persons are left out where records have them.
 
     With several predictions a record it is preconditioned descent or gradient descent. One metric serves all
     of them, so d is the number of features.
@@ -63,8 +63,8 @@ def suited(task: Task) -> AnySolver:
     uneven = problem.loss.kind == "count" or problem.loss.wider() is not None or _is_steep(problem.loss)
     if not task.private and uneven and serves(problem.loss, problem.penalty):
         return Newton(intervals=problem.penalty.is_zero)  # curvatures differ by orders of magnitude
-    if problem.has_weights:
-        require_smooth(problem, "a fit with weights")
+    if problem.has_weights or problem.has_persons:
+        require_smooth(problem, "a fit with weights" if problem.has_weights else "a fit with persons")
         return GradientDescent()
     if not math.isfinite(problem.loss.smoothness()):
         return _for_jumps(task)

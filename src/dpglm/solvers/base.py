@@ -112,7 +112,8 @@ class AuditCase:
         Rows and targets of the records that both tables have.
     first, second : tuple of array and float
         Row and target of the record in which the tables differ; under zero-out the first stands against a
-        null record. A target may be an array of target, weight and offset, and then all are.
+        null record. A target may be an array of target, weight and offset, and then all are. It may also be a
+        person: a row and an array of target, weight, offset and number of the person for each of its records.
     """
 
     solver: AnySolver
@@ -120,6 +121,25 @@ class AuditCase:
     bystanders: tuple[Vector, Vector]
     first: tuple[Vector, float | Vector]
     second: tuple[Vector, float | Vector]
+
+    @property
+    def units(self) -> int:
+        """How many records, or persons, each of the tables has."""
+        targets = self.bystanders[1]
+        return 1 + len(np.unique(targets[:, 3]) if self.problem.has_persons else targets)
+
+    def persons(self, first: int, second: int) -> AuditCase:
+        """The case with persons: those that differ have so many records, all others two each."""
+        bounds = replace(self.problem.bounds, rows_per_unit=max(first, second, 2))
+        rows, targets = self.bystanders
+        numbers = 1.0 + np.arange(len(rows))
+        crowd = np.column_stack([targets, np.ones(len(rows)), np.zeros(len(rows)), numbers])
+        one, other = (
+            (np.tile(row, (count, 1)), np.tile([float(target), 1.0, 0.0, 0.0], (count, 1)))
+            for (row, target), count in ((self.first, first), (self.second, second))
+        )
+        bystanders = np.repeat(rows, 2, axis=0), np.repeat(crowd, 2, axis=0)
+        return AuditCase(self.solver, replace(self.problem, bounds=bounds), bystanders, one, other)
 
     def beside(self, weight: float, offset: float) -> AuditCase:
         """The case with weights and offsets: all that differs, and the crowd, at the ends of their ranges."""
@@ -225,6 +245,8 @@ class Solver(ABC, Generic[PlanType]):
     """Whether records may have weights."""
     takes_offsets: ClassVar[bool] = False
     """Whether margins may have offsets."""
+    takes_persons: ClassVar[bool] = False
+    """Whether persons may have several records."""
     exact_query: ClassVar[str] = ClippedGradient.name
     """The query that a plan without releases asks, which is a plan without noise."""
 
@@ -252,7 +274,7 @@ class Solver(ABC, Generic[PlanType]):
         """
         task = Task(problem, n, p, budget, neighbours, fits, resident)
         self.require_outputs(task)
-        return self.plan_for(task)
+        return self.plan_for(task).protecting(problem.unit)
 
     @classmethod
     def require_outputs(cls, task: Task) -> None:

@@ -109,6 +109,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
     takes_outputs: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
+    takes_persons: ClassVar[bool] = True
 
     steps: int | None = None
     clip: float | None = None
@@ -188,6 +189,9 @@ class GradientDescent(Solver[GradientDescentPlan]):
             opposed_classes(cls(steps=2, clip=0.1, step_size=0.1, batch_size=2)),
             of_class_shares(cls(steps=1)),
             opposed(cls(steps=2, clip=0.1, step_size=0.1), 2).beside(weight=3.0, offset=0.5),
+            opposed(cls(steps=2, clip=0.1, step_size=0.1), 2).persons(first=5, second=1),
+            opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3).persons(2, 40),
+            of_scales(cls(steps=1)).persons(first=1, second=20),
         )
 
 

@@ -108,8 +108,8 @@ class NewtonPlan(Plan):
         if self.forecast is None or not self.forecast.startswith("undetermined"):
             return None
         return (
-            f"{self.n_records} records are too few for epsilon {self.budget.epsilon:g} and {self.n_features} "
-            "features: noise will hide the coefficients (see the forecast of the plan)"
+            f"{self.n_records} {self.unit}s are too few for epsilon {self.budget.epsilon:g} and "
+            f"{self.n_features} features: noise will hide the coefficients (see the forecast of the plan)"
         )
 
 
@@ -148,6 +148,7 @@ class Newton(Solver[NewtonPlan]):
     plan_type: ClassVar[type[Plan]] = NewtonPlan
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
+    takes_persons: ClassVar[bool] = True
     path: ClassVar[tuple[str, ...]] = ("steps",)
 
     rounds: int | None = None
@@ -239,6 +240,9 @@ class Newton(Solver[NewtonPlan]):
             AuditCase(cls(rounds=3, deviance_share=0.2), labels, (rows, half), (record, 1.0), (-record, 1.0)),
             opposed(cls(rounds=2), 1, fit_intercept=True, crowd=7),
             opposed(cls(rounds=2), 1, fit_intercept=True, crowd=7).beside(weight=3.0, offset=0.5),
+            AuditCase(
+                cls(rounds=2, leverage=1.0), numbers, (rows, np.zeros(_CROWD)), (record, 1.0), (record, -1.0)
+            ).persons(first=1, second=25),
         )
 
 

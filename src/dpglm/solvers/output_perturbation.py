@@ -65,6 +65,7 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
     plan_type: ClassVar[type[Plan]] = OutputPerturbationPlan
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
+    takes_persons: ClassVar[bool] = True
 
     clip: float | None = None
     sparse: bool = True
@@ -103,6 +104,7 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
             opposed(cls(clip=0.1), 2, L2(1.0)),
             opposed(cls(clip=0.1), 1, L2(1.0), fit_intercept=True, crowd=7),
             opposed(cls(clip=0.1), 1, L2(1.0), fit_intercept=True, crowd=7).beside(weight=3.0, offset=0.5),
+            opposed(cls(clip=0.1), 2, L2(1.0)).persons(first=12, second=3),
         )
 
 
@@ -138,5 +140,5 @@ def minimiser(
     return Minimiser(
         problem.loss, clip, problem.penalty, n, p, problem.radius(p), quadratic,
         strength if problem.fit_intercept else None, strength * float(np.linalg.norm(problem.start(p))),
-        problem.fall(), table_size,
+        problem.fall(), table_size, problem.bounds.rows_per_unit or 1,
     )  # fmt: skip

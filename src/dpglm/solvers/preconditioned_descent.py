@@ -89,6 +89,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
     takes_outputs: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
+    takes_persons: ClassVar[bool] = True
 
     steps: int | None = None
     clip: float | None = None
@@ -169,7 +170,8 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         gradients = opposed(cls(steps=2, gram_share=0.02), 2, crowd=7)
         gram = replace(gradients, solver=cls(steps=1, gram_share=0.95), second=(np.array([0.6, 0.8]), 1.0))
         constant = opposed(cls(steps=1), 1, fit_intercept=True, crowd=7)
-        return gradients, gram, constant, opposed_classes(cls(steps=2, gram_share=0.02), crowd=7)
+        classes = opposed_classes(cls(steps=2, gram_share=0.02), crowd=7)
+        return gradients, gram, constant, classes, gradients.persons(3, 30), gram.persons(30, 3)
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,6 +38,7 @@ class NoiseForecast:
     budget: Budget
     neighbours: Neighbours
     fits: int
+    unit: str
 
     @property
     def _noise(self) -> float:
@@ -48,8 +49,8 @@ class NoiseForecast:
         if not self.budget.private:
             return None
         return (
-            "a mean over the records, released once with all of the budget, would have noise of "
-            f"{self._noise:.2g} times the largest value of a record"
+            f"a mean over the {self.unit}s, released once with all of the budget, would have noise of "
+            f"{self._noise:.2g} times the largest value of a {self.unit}"
         )
 
     @property
@@ -57,8 +58,8 @@ class NoiseForecast:
         if not self.budget.private or self._noise <= _HOPELESS:
             return None
         return (
-            f"{self.n_records} records are too few for epsilon {self.budget.epsilon:g}: noise will hide what "
-            "they say (see the forecast of the plan)"
+            f"{self.n_records} {self.unit}s are too few for epsilon {self.budget.epsilon:g}: noise will "
+            "hide what they say (see the forecast of the plan)"
         )
 
 

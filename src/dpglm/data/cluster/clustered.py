@@ -23,17 +23,18 @@ from .worker import Convert, Pass
 
 
 def records_of(
-    source: Source, convert: Convert, bounds: Bounds, constant: float, loss: Loss, most: int = 0
-) -> Summed:
+    source: Source, convert: Convert, bounds: Bounds, constant: float, loss: Loss, most: int = 0,
+    n_units: int | None = None,
+) -> Summed:  # fmt: skip
     """The records of a source: on a cluster, or read block by block in this process, in every pass.
 
     They are on a cluster if the source is a Dask collection and there is a current client. ``most`` is how
-    many there can be, if their number is private.
+    many there can be, if their number is private, ``n_units`` the number of persons, if they are of persons.
     """
     if isinstance(source, DaskTable) and (client := source.client) is not None:
         blocks = Blocks(client, source, convert, bounds, constant, loss, most)
         return Clustered(blocks, bounds, constant, most=most)
-    return Streamed(source, convert, bounds, constant, most=most)
+    return Streamed(source, convert, bounds, constant, most=most, n_units=n_units)
 
 
 @dataclass(frozen=True, eq=False)
