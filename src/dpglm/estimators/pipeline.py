@@ -219,6 +219,7 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         n_samples : int
+            With ``neighbours="add-remove"`` this is a guess, and the price does not depend on it.
         resident : bool
             Whether the table will be in memory; False for one that is read anew in every pass.
         """

@@ -18,7 +18,7 @@ from ..queries import HeldOutScores
 from ..queries.held_out import score_for
 from ..split import Split
 from ..tables import Capability
-from .base import AnySolver, AuditCase, Choice, Result, Solver, Task, opposed
+from .base import AnySolver, AuditCase, Choice, Result, Solver, Task, opposed, require_public_size
 from .path import FREEDOMS, followed
 
 LEAST_SHARE, MOST_SHARE = 0.02, 0.1
@@ -125,6 +125,7 @@ class Along(Solver[AlongPlan]):
     share: float | None = None
 
     def plan_for(self, task: Task) -> AlongPlan:
+        require_public_size(task, "PrivatePath")
         from . import get
 
         solver, share = get(self.inner, task), self._share(task)

@@ -38,7 +38,7 @@ from ..queries.held_out import score_for
 from ..split import Split
 from ..tables import Capability
 from .along import FINE, LEAST_SHARE, MOST_SHARE
-from .base import AnySolver, AuditCase, Choice, Result, Solver, Task
+from .base import AnySolver, AuditCase, Choice, Result, Solver, Task, require_public_size
 
 LEAST_CHANCE = 1 / 2
 """A law is chosen by default only if it tries one of the best 1/runs of candidates this often."""
@@ -156,6 +156,7 @@ class Searched(Solver[SearchedPlan]):
             raise ValueError("there must be at least one candidate")
 
     def plan_for(self, task: Task) -> SearchedPlan:
+        require_public_size(task, "PrivateSearch")
         problems = self._problems(task)
         score, most = score_for([problem.loss for problem in problems], task.problem.bounds.target)
         law, tries, mu = self._cheapest(task)
