@@ -163,7 +163,7 @@ LIES = [
     (GD, ("solver",), "gradient ascent", "solver"),
     (GD, ("solver",), ["gradient descent"], "solver"),
     (GD, ("solver",), "coordinate descent", "settings"),
-    (GD, ("neighbours",), "add-remove", "neighbours"),
+    (GD, ("neighbours",), "other-tables", "neighbours"),
     (GD, ("neighbours",), None, "neighbours"),
     (GD, ("budget",), 1.0, "budget"),
     (GD, ("budget",), {"epsilon": 1.0}, "delta"),

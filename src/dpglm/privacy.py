@@ -39,7 +39,7 @@ class Neighbours(Enum):
 
     @property
     def priced_as(self) -> Literal["zero-out", "replace-one"]:
-        """The relation whose prices hold: a record that is not there adds what a null record adds, nothing."""
+        """The relation whose prices hold: a record that is not there adds nothing, as a null record."""
         return "replace-one" if self is Neighbours.REPLACE_ONE else "zero-out"
 
     @property

@@ -99,7 +99,7 @@ def calibrate_covered(event: Event, mu: float, slack: float) -> float:
 
 
 def _necessary(event: Event, mu: float, slack: float) -> float:
-    """Return about the least factor at which the curve is below H_mu + slack at two points of the far tail."""
+    """Return about the least factor at which the curve is below H_mu + slack at points of the far tail."""
     tails = [(gaussian_epsilon(mu, times * slack), (times + 1) * slack) for times in _TAILS]
     found = [calibrate(event, epsilon, delta) for epsilon, delta in tails if epsilon > 0 and delta < 1]
     return max([*found, 1e-9])

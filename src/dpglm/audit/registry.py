@@ -35,8 +35,8 @@ def audit_registry(
 ) -> Report:
     """Audit every mechanism, solver and metric of dpglm at its own worst cases, and what schemas learn.
 
-    What a schema leaves to be learnt is audited on raw tables, in a tenth of the runs; so are whole fits under
-    add-remove, whose tables differ in size.
+    What a schema leaves to be learnt is audited on raw tables, in a tenth of the runs. So are whole fits
+    under add-remove, whose tables differ in size.
 
     Solvers that need nothing but passes are audited on a `Stream` of the same tables, too. That takes longer,
     and sums there are the same numbers as in memory, so it is a tenth of the runs.

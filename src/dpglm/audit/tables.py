@@ -61,9 +61,10 @@ def worst_tables(estimator: PrivateGLM) -> Tables:
     """Neighbouring tables that the releases of an estimator of dpglm should tell apart best.
 
     The record has the full norm that the bounds allow and one extreme target in the first table, the
-    other extreme in the second (or is null there, for zero-out, or not there, for add-remove), so that its gradients are opposed in every
-    coordinate. Signs alternate from feature to feature: noise must differ between them. All other records
-    have half that row and either target in turn, so that they contribute and leave the model where it starts.
+    other extreme in the second, so that its gradients are opposed in every coordinate. For zero-out it is
+    null in the second table, for add-remove it is not there. Signs alternate from feature to feature: noise
+    must differ between them. All other records have half that row and either target in turn, so that they
+    contribute and leave the model where it starts.
     There are as many features as bounds are declared, or else two.
     """
     bounds = estimator._bounds()

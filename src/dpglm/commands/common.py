@@ -24,7 +24,10 @@ WRONG_INPUT, UNEXPECTED = 2, 3
 
 Data = Annotated[Path, typer.Argument(help="CSV, TSV, JSON lines (also .gz), Parquet, Arrow or Feather.")]
 ModelFile = Annotated[Path, typer.Argument(help="Model that `dpglm fit` wrote.")]
-Delta = Annotated[float | None, typer.Option(help="By default 1/n².", show_default=False)]
+Delta = Annotated[
+    float | None, typer.Option(help="By default 1/n²; needed by add-remove.", show_default=False)
+]
+Relation = Annotated[str, typer.Option("--neighbours", help="replace-one, zero-out or add-remove.")]
 Level = Annotated[float, typer.Option(help="Probability with which an interval covers.")]
 Streamed = Annotated[
     bool, typer.Option("--stream", help="Read the file anew in every pass, for tables beyond memory.")

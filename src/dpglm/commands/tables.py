@@ -24,6 +24,7 @@ from .common import (
     Json,
     ModelFile,
     Quiet,
+    Relation,
     Streamed,
     columns_of,
     model_of,
@@ -90,7 +91,11 @@ def draft(
 def plan(
     schema: SchemaFile,
     rows: Annotated[
-        int | None, typer.Option(help="Number of records, which is public.", show_default=False)
+        int | None,
+        typer.Option(
+            help="Number of records, which is public; for add-remove a guess.",
+            show_default=False,
+        ),
     ] = None,
     units: Annotated[
         int | None,
@@ -101,13 +106,14 @@ def plan(
     ] = None,
     epsilon: Epsilon = 1.0,
     delta: Delta = None,
+    neighbours: Relation = "replace-one",
     model: Model = None,
     stream: Streamed = False,
     json: Json = False,
 ) -> None:
     """Show what a fit will release, what it costs and how often it reads the table; no data is needed."""
     with one_sentence():
-        pipeline = _pipeline(schema, model, epsilon, delta)
+        pipeline = _pipeline(schema, model, epsilon, delta, neighbours)
         persons = pipeline.schema.beside.unit is not None
         count = units if persons else rows
         if count is None or (rows if persons else units) is not None:
@@ -126,6 +132,7 @@ def fit(
     out: Annotated[Path, typer.Option(help="Where to write the model, as JSON.")],
     epsilon: Epsilon = 1.0,
     delta: Delta = None,
+    neighbours: Relation = "replace-one",
     model: Model = None,
     stream: Streamed = False,
     ledger: Account = None,
@@ -139,7 +146,7 @@ def fit(
     from ..estimators.stored import stored
 
     with one_sentence(quiet):
-        pipeline = _pipeline(schema, model, epsilon, delta, ledger)
+        pipeline = _pipeline(schema, model, epsilon, delta, neighbours, ledger)
         require_folder(out, "model")
         if report is not None:
             require_folder(report, "report")
@@ -184,8 +191,9 @@ def predict(
 
 
 def _pipeline(
-    schema: Path, model: str | None, epsilon: float, delta: float | None, ledger: str | None = None
-) -> PrivatePipeline:
+    schema: Path, model: str | None, epsilon: float, delta: float | None, neighbours: str,
+    ledger: str | None = None,
+) -> PrivatePipeline:  # fmt: skip
     declared = Schema.from_toml(text_of(schema))
     name = model or ("LinearRegression" if declared.classes is None else "LogisticRegression")
     if name not in MODELS:
@@ -193,7 +201,8 @@ def _pipeline(
     from ..estimators.pipeline import make_private_pipeline
     from ..estimators.stored import ESTIMATORS
 
-    return make_private_pipeline(declared, ESTIMATORS[name](epsilon, delta=delta, ledger=ledger))
+    estimator = ESTIMATORS[name](epsilon, delta=delta, neighbours=neighbours, ledger=ledger)
+    return make_private_pipeline(declared, estimator)
 
 
 def example(

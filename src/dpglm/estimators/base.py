@@ -260,7 +260,9 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             remember_columns(self, source)
             return source, found, held
         rows, several = columns_apart(X, beside._replace(target=y))
-        table = numeric_table(self, rows, reset=True, missing=True)
+        # An empty table is a neighbour of one with one record.
+        least = 0 if self._is_counted() else 1
+        table = numeric_table(self, rows, reset=True, missing=True, least=least)
         targets = targets_of(several.target)
         numbers = [
             None if part is None else numeric_target(part, name)
@@ -383,6 +385,11 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
         self.privacy_ = guarantee_of(plan, randomness, {**stated, **public, **trusted})
         return results
 
+    def _is_counted(self) -> bool:
+        """Whether the number of records is private, and counted first."""
+        neighbours = Neighbours.from_name(self.neighbours)
+        return is_counted(budget_of(self.epsilon, self.delta, 1, neighbours), neighbours)
+
     def _counted(
         self, X: Table | Source | Unlearnt, codes: Vector | Codes, fits: int, resident: bool,
         randomness: Randomness,
@@ -391,10 +398,10 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
 
         What an account pays for is checked first with a plan for many records: an error must not cost it.
         """
+        if not self._is_counted():
+            return None
         p, neighbours = X.shape[1], Neighbours.from_name(self.neighbours)
         budget = budget_of(self.epsilon, self.delta, 1, neighbours)
-        if not is_counted(budget, neighbours):
-            return None
         if self._pays():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that plan is not the one of the fit
@@ -557,6 +564,8 @@ def records_in(
         values = cast(Vector, codes)
         if is_beside:
             values = numbers_beside(held._replace(target=values), np.asarray, folded)
+        if most and not len(values):  # kernels want a record: a null one adds nothing
+            table, values = as_block(np.full((1, p), np.nan)), np.full((1, *values.shape[1:]), np.nan)
         return as_data(table, values, problem.bounds, constant, most)
     codes_of_block: Codes = codes if callable(codes) else np.asarray
     if is_beside:

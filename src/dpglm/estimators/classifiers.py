@@ -96,6 +96,8 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         Parameters
         ----------
         n_samples, n_features : int
+            With ``neighbours="add-remove"`` the number of records is a guess: the plan of the fit follows
+            from a released count. The price does not depend on it.
         n_classes : int, optional
             Number of classes; by default that of ``classes``, or 2.
         resident : bool

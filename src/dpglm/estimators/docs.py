@@ -21,7 +21,8 @@ _SHARED = {
         epsilon : float
             Privacy to be spent; ``float("inf")`` fits without noise.
         delta : float, optional
-            Probability of a worse loss; by default 1/n² (n is public).""",
+            Probability of a worse loss; by default 1/n² (n is public). Must be declared with
+            ``neighbours="add-remove"``.""",
     "classification": """
         {solver}
         bounds : Bounds, optional
@@ -117,8 +118,11 @@ _SHARED = {
         break_on_hyphens=False,
     ),
     "model": """
-        neighbours : "replace-one" or "zero-out"
-            The relation that the promise is for.
+        neighbours : "replace-one", "zero-out" or "add-remove"
+            The relation that the promise is for: one record is replaced by any other, or by a null record
+            that adds nothing, and the number of records n is public; or one record is added or removed, and n
+            is private. Then a count with 1 % of the budget comes first, and C, steps, clips and sizes follow
+            from it: n in these pages is the released count.
         fit_intercept : bool
             Whether to learn an intercept, as the coefficient of a constant feature.
         positive : bool

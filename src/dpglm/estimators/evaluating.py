@@ -113,6 +113,11 @@ def evaluate(
     fitted, table, codes = _read(model, X, y)
     n, p = table.shape
     problem, relation = fitted._fitted_problem, Neighbours.from_name(neighbours)
+    if not relation.size_is_public:
+        raise UnsupportedProblem(
+            f"scores are means over a public number of records, which {relation.value} neighbours do not "
+            'have: use neighbours="zero-out" or "replace-one" if the number of evaluated records may be known'
+        )
     if (problem.bounds.offset, fitted._bounds().offset) != (None, None):
         raise UnsupportedProblem("evaluations know no offsets or exposures, which this model has")
     problem = replace(problem, bounds=replace(problem.bounds, weight=None))  # scores are of records

@@ -56,7 +56,7 @@ class _Column(NamedTuple):
 
 @np.errstate(all="ignore")
 def numeric_table(
-    estimator: BaseEstimator, X: object, *, reset: bool, missing: bool, sparse: bool = True
+    estimator: BaseEstimator, X: object, *, reset: bool, missing: bool, sparse: bool = True, least: int = 1
 ) -> Table:
     """X as an array, CSR or CSC table of floats; the estimator remembers, or checks, its columns.
 
@@ -70,6 +70,8 @@ def numeric_table(
         Whether NaN and infinite entries are accepted.
     sparse : bool
         Whether sparse tables are accepted.
+    least : int
+        The least number of rows.
     """
     columns = _columns(X)
     if sp.issparse(X):
@@ -95,6 +97,7 @@ def numeric_table(
         accept_sparse=("csr", "csc") if sparse else False,
         dtype=(np.float64, np.float32),
         ensure_all_finite=not missing,
+        ensure_min_samples=least,
         estimator=estimator,
         input_name="X",
     )

@@ -219,7 +219,8 @@ class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         n_samples : int
-            The number of records, or of persons if the schema declares a `Unit`.
+            The number of records, or of persons if the schema declares a `Unit`. With
+            ``neighbours="add-remove"`` this is a guess, and the price does not depend on it.
         resident : bool
             Whether the table will be in memory; False for one that is read anew in every pass.
         """

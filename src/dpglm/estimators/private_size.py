@@ -41,8 +41,8 @@ def budget_of(epsilon: float, delta: float | None, n_records: int, neighbours: N
         return Budget.for_records(epsilon, delta, n_records)
     if delta is None and math.isfinite(Budget.for_records(epsilon, delta, 1).epsilon):
         raise ValueError(
-            f'delta must be declared with neighbours="{neighbours.value}": the default, 1/n², would reveal the '
-            "number of records"
+            f'delta must be declared with neighbours="{neighbours.value}": the default, 1/n², would reveal '
+            "the number of records"
         )
     return Budget.for_records(epsilon, delta, 1)
 

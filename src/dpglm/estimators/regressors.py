@@ -70,6 +70,8 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         Parameters
         ----------
         n_samples, n_features : int
+            With ``neighbours="add-remove"`` the number of records is a guess: the plan of the fit follows
+            from a released count. The price does not depend on it.
         resident : bool
             Whether the table will be in memory; False for one that is read anew in every pass, as a `Stream`.
         """

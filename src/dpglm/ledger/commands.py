@@ -15,7 +15,7 @@ from rich.table import Table
 
 from ..accounting import gaussian_mu
 from ..errors import DpglmError
-from ..privacy import Budget
+from ..privacy import Budget, Neighbours
 from .account import Account
 from .address import Address
 from .chain import State
@@ -58,7 +58,7 @@ def create(
     address: AddressArgument,
     epsilon: Annotated[float, typer.Option(help="What everything together may cost.")],
     delta: Annotated[float, typer.Option(help="What everything together may cost.")],
-    neighbours: Annotated[str, typer.Option(help="replace-one or zero-out")] = "replace-one",
+    neighbours: Annotated[str, typer.Option(help="replace-one, zero-out or add-remove")] = "replace-one",
     unit: Annotated[str, typer.Option(help="What is protected: record or person.")] = "record",
 ) -> None:
     """Open an account, and make the database if there is none."""
@@ -256,7 +256,9 @@ def _what(entry: Entry) -> str:
     fit = ""
     if isinstance(plan, dict):
         budget = plan.get("budget", {})
-        count = f"{plan.get('n_records')} {plan.get('unit', 'record')}s"
+        private = plan.get("neighbours") == Neighbours.ADD_REMOVE.value
+        size = "a private number of" if private else plan.get("n_records")
+        count = f"{size} {plan.get('unit', 'record')}s"
         fit = f"{plan.get('solver')}, epsilon {budget.get('epsilon')}, {count}"
     return " ".join(filter(None, [str(content.get("text", "")), fit]))
 

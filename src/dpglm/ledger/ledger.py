@@ -56,7 +56,7 @@ class Ledger:
             Letters, digits and ``. _ -``.
         epsilon, delta : float
             What everything together may cost. A tenth of delta is set aside for slacks.
-        neighbours : "replace-one" or "zero-out"
+        neighbours : "replace-one", "zero-out" or "add-remove"
             The relation of the promise. Fits for another are refused.
         unit : str
             What one neighbour differs in: a "record", or a "person" for fits with ``units``. Fits that

@@ -18,7 +18,7 @@ from ..queries import HeldOutGains
 from ..queries.held_out_gains import gain_for
 from ..split import Split
 from ..tables import Capability
-from .base import AnySolver, AuditCase, Choice, Result, Solver, Task, opposed
+from .base import AnySolver, AuditCase, Choice, Result, Solver, Task, opposed, require_public_size
 from .derived import FREEDOMS, sparse_counts
 from .path import followed
 
@@ -148,6 +148,7 @@ class Along(Solver[AlongPlan]):
     share: float | None = None
 
     def plan_for(self, task: Task) -> AlongPlan:
+        require_public_size(task, "PrivatePath")
         from . import get, require_suited
 
         solver = get(self.inner, task)

@@ -372,6 +372,15 @@ def require_smooth(problem: Problem, solver: str) -> None:
         )
 
 
+def require_public_size(task: Task, who: str) -> None:
+    """Refuse a private number of records to what cuts a table by the positions of its rows."""
+    if task.private and not task.neighbours.size_is_public:
+        raise UnsupportedProblem(
+            f"{who} holds out rows by their positions, which move when a record is added or removed: use "
+            'neighbours="zero-out" or "replace-one", or fit one estimator with the settings that you choose'
+        )
+
+
 def positive_count(**settings: int | None) -> None:
     """Refuse settings that are given but not positive whole numbers."""
     for name, value in settings.items():

@@ -37,7 +37,7 @@ from ..queries import HeldOutScores
 from ..queries.held_out import score_for
 from ..split import Split
 from ..tables import Capability
-from .base import AnySolver, AuditCase, Choice, Result, Solver, Task
+from .base import AnySolver, AuditCase, Choice, Result, Solver, Task, require_public_size
 
 LEAST_SHARE, MOST_SHARE = 0.02, 0.1
 """Range of the share of rows that are held out by default."""
@@ -164,6 +164,7 @@ class Searched(Solver[SearchedPlan]):
             raise ValueError("there must be at least one candidate")
 
     def plan_for(self, task: Task) -> SearchedPlan:
+        require_public_size(task, "PrivateSearch")
         problems = self._problems(task)
         score, most = score_for([problem.loss for problem in problems], task.problem.bounds.target)
         law, tries, mu = self._cheapest(task)
