@@ -120,8 +120,8 @@ def weighed(table: CSR | CSC, scale: Vector, r: Vector, limit: float, size: int)
     """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit].
 
     The grid is one for ``size`` rows, of which the table may have fewer. Sums are the same, to the last
-    digit, from a table by rows, from one by columns, and in any threads. A table by rows takes one thread: two
-    that share its columns would each read all of it.
+    digit, from a table by rows, from one by columns, and in any threads. A table by rows takes one thread:
+    two that share its columns would each read all of it.
     """
     from ..kernels import sums as kernels
 
