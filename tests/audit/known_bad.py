@@ -1,8 +1,8 @@
 """Mechanisms that promise more than they keep, as found in papers and in the wild.
 
 Each function runs the auditor on one of them and returns its report; those with a ``right`` argument can also
-run the same thing done right, which must pass: where a run is slow, in fewer runs, since solvers done right are
-audited by the registry.
+run the same thing done right, which must pass: where a run is slow, in fewer runs, since solvers done right
+are audited by the registry.
 """
 
 from __future__ import annotations
