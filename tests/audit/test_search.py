@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from dpglm import Bounds, Budget, LogisticRegression, Neighbours, PrivateSearch
+from dpglm import Bounds, Budget, LogisticRegression, PrivateSearch
 from dpglm.audit import Claim, audit, examine
 from dpglm.audit.tables import Tables
 from dpglm.audit.targets import FitTarget, TranscriptTarget
+from dpglm.privacy import PUBLIC_SIZE
 from dpglm.solvers import Along, GradientDescent
 from dpglm.split import Split
 
@@ -14,7 +15,7 @@ BUDGET = Budget(1.0, 0.01)
 INNER = GradientDescent(steps=2, clip=0.1, step_size=20.0)
 
 
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 @pytest.mark.parametrize("case", Along.audit_cases(), ids=["alone", "with weights and offsets"])
 def test_a_held_out_record_is_as_private_as_claimed_and_the_claim_is_not_idle(case, neighbours):
     report = examine(TranscriptTarget.of(case, BUDGET, neighbours), runs=300, random_state=0)

@@ -5,14 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from dpglm import Bounds, Neighbours
+from dpglm import Bounds
 from dpglm.bounds import Coordinates
 from dpglm.data import as_data
+from dpglm.privacy import PUBLIC_SIZE
 from dpglm.queries import Moments
 from dpglm.testing import check_query
 
 
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 @pytest.mark.parametrize("intercept", [False, True])
 def test_the_sensitivity_holds_and_is_reached(neighbours, intercept):
     coordinates = Coordinates(np.zeros(4), np.full(4, 2.0), intercept)

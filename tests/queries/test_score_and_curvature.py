@@ -9,6 +9,7 @@ from dpglm import Bounds, Neighbours
 from dpglm.bounds import Coordinates
 from dpglm.data import as_data
 from dpglm.losses import Huber, LogCosh, Logistic
+from dpglm.privacy import PUBLIC_SIZE
 from dpglm.queries import ScoreAndCurvature
 from dpglm.testing import check_query
 
@@ -43,7 +44,7 @@ def opposed_and_flat(query, rng, count=4000):
 
 
 @LOSSES
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 @pytest.mark.parametrize("intercept", [False, True])
 def test_the_sensitivity_holds_and_is_reached(loss, neighbours, intercept):
     share = check_query(
