@@ -208,9 +208,25 @@ def test_neighbours_move_the_answer_by_at_most_the_sensitivity(case, neighbours)
 @pytest.mark.parametrize("kind", queries.QUERIES)
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_every_query_holds_over_many_more_pairs(kind, neighbours):
+    """Under add-remove the tables of a pair differ in size, and have the most records there can be."""
     query, bounds, constant = next(case for case in CASES if isinstance(case[0], kind))
     pairs = PAIRS.get(type(query), USUAL)[1]
     assert check_query(query, neighbours, bounds, constant=constant, pairs=pairs, seed=1) <= 1 + 1e-9
+
+
+def test_a_record_more_or_less_moves_the_count_by_one():
+    relation = Neighbours.ADD_REMOVE
+    assert check_query(queries.RecordCount(), relation, Bounds(row_norm=1.0), pairs=200) == 1.0
+
+
+def test_the_check_of_tables_of_different_size_notices_a_mean_over_the_true_number_of_records():
+    class Mean(queries.ClippedGradient):
+        def __call__(self, data, *public):
+            return 4 * np.asarray(super().__call__(data, *public)) / data.n_records
+
+    check_query(Mean(Logistic(), 0.8), Neighbours.ZERO_OUT, REALS, pairs=100)
+    with pytest.raises(AssertionError, match="moved the answer"):
+        check_query(Mean(Logistic(), 0.8), Neighbours.ADD_REMOVE, REALS, pairs=100)
 
 
 def test_the_check_notices_a_sensitivity_that_is_too_small():

@@ -99,7 +99,7 @@ def joined(plan: Plan, budget: Budget, parts: Sequence[Before]) -> Plan:
     if not counts:
         factor = calibrate_beside(plan.event, event, budget.epsilon, budget.delta)
     else:  # what follows from a count is not composed with it, nor with the fit, by exact curves
-        factor = calibrate_covered(event, *left_for_learning(budget, counts[0], plan.event))
+        factor = calibrate_covered(event, *left_for_learning(budget, counts[0], plan.composed))
     learning = (*counts, *(release.scaled(factor) for release in releases))
     whole = replace(plan, budget=budget, learning=learning)
     if counts:

@@ -151,8 +151,13 @@ class Plan:
 
         A plan that follows from a released count costs what was reserved for all that could have followed.
         """
-        if self.count is not None:
+        if self.budget.private and not self.neighbours.size_is_public:
             return reserved(self.budget.epsilon, self.budget.delta)
+        return self.composed
+
+    @property
+    def composed(self) -> Event:
+        """The releases as one event, as if no other plan could have been made."""
         return Composed(tuple(Repeated(event, count) for event, count in self.price.items()))
 
     @property
@@ -261,7 +266,7 @@ class Plan:
             factor = calibrate(self.event, self.budget.epsilon, self.budget.delta)
         elif self.budget.private:  # what is planned after a count must cost no more than is reserved for it
             most = reserved(self.budget.epsilon, self.budget.delta)
-            factor = calibrate_covered(self.event, most.mu, REST_SLACK * most.slack)
+            factor = calibrate_covered(self.composed, most.mu, REST_SLACK * most.slack)
         releases, learning = (
             tuple(release.scaled(factor) for release in some) for some in (self.releases, self.learning)
         )
@@ -341,7 +346,7 @@ class Plan:
                 f"epsilon must be at most {self.budget.epsilon!r}, the budget, got {epsilon!r} "
                 f"from the releases of the plan"
             )
-        if self.count is not None:
+        if isinstance(self.event, Reserved):
             self.require_reserved()
         if self.steps not in self._counts:
             raise strict.wrong("steps", self.steps, f"the count of a release, which are {self._counts}")
