@@ -50,6 +50,7 @@ def test_a_mechanism_is_caught_done_wrong_and_passes_done_right(fixture):
         known_bad.public_choices_from_data,
         known_bad.question_from_data,
         known_bad.noise_scaled_by_the_data,
+        known_bad.price_of_a_record_for_persons,
     ],
     ids=lambda fixture: fixture.__name__,
 )

@@ -11,8 +11,19 @@ import pyarrow.dataset as pads
 import pytest
 import scipy.sparse as sp
 
-from dpglm import Bounds, GLMClassifier, Guarantee, Ledger, LogisticRegression, Neighbours, Stream
+from dpglm import (
+    Bounds,
+    GLMClassifier,
+    Guarantee,
+    Ledger,
+    LinearRegression,
+    LogisticRegression,
+    Neighbours,
+    PrivatePath,
+    Stream,
+)
 from dpglm.data import columnar
+from dpglm.data.persons import Persons
 from dpglm.errors import LedgerError, SourceChanged, UnsupportedProblem
 from dpglm.estimators import make_private_pipeline
 from dpglm.estimators.units import ranked
@@ -209,3 +220,34 @@ def test_a_schema_declares_the_id():
     assert model.plan(PERSONS) == model.plan_
     assert same(first, model.fit(pads.dataset(pa.Table.from_pandas(frame))).estimator_)
     assert model.predict(frame[list("abc")]).shape == Y.shape
+
+
+def test_intervals_cover_for_clustered_records_with_persons_only():
+    covered = {True: 0, False: 0}
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        ids = np.repeat(np.arange(1500), rng.integers(1, 15, 1500))
+        dose, effect = rng.uniform(-1, 1, 1500)[ids], rng.normal(0, 0.3, 1500)[ids]
+        y = 0.3 * dose + effect + rng.normal(0, 0.1, len(ids))
+        for persons in covered:
+            bounds = Bounds(feature=1.0, target=(-1.5, 1.5), rows_per_unit=20 if persons else None)
+            model = LinearRegression(4.0, delta=1e-6, bounds=bounds, solver=Newton(), random_state=seed)
+            model.fit(dose[:, None], y, units=ids if persons else None)
+            low, high = model.summary().blocks[0].intervals(0.95)[0]
+            covered[persons] += low <= 0.3 <= high
+    assert covered[True] >= 25 and covered[False] <= 22
+
+
+def test_a_path_holds_out_persons(monkeypatch):
+    seen = []
+    made = Persons.only
+    monkeypatch.setattr(Persons, "only", lambda self, chosen: seen.append(len(chosen)) or made(self, chosen))
+    model = LogisticRegression(epsilon=8.0, classes=[-1, 1], solver=STEPS, bounds=BOUNDS)
+    path = PrivatePath(model, share=0.2).fit(X, Y, units=IDS)
+    assert path.plan_.unit == path.plan_.parts[0].unit == "person"
+    assert seen == [path.plan_.parts[0].n_records, PERSONS - path.plan_.parts[0].n_records]
+
+
+def test_persons_whose_number_is_private_are_refused():
+    with pytest.raises(UnsupportedProblem, match="units are for neighbours whose number is public"):
+        fitted(X, Y, IDS, neighbours="add-remove", delta=1e-6)
