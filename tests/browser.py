@@ -61,7 +61,7 @@ class Opened:
         )
 
     def charts(self, selector: str = "svg[role=img]") -> list[dict[str, Any]]:
-        """For each chart its title, and width and height of what is drawn in it."""
+        """For each chart its title, its size, how many shapes are drawn, and the words that leave it."""
         return self.page.eval_on_selector_all(
             selector,
             """found => found.map(svg => {
@@ -71,7 +71,9 @@ class Opened:
                 return b.width + b.height > 0; });
               return {title: svg.querySelector('title')?.textContent ?? '',
                 description: svg.querySelector('desc')?.textContent ?? '',
-                width: box.width, height: box.height, shapes: drawn.length};
+                width: box.width, height: box.height, shapes: drawn.length,
+                outside: [...svg.querySelectorAll('text')].filter(t => { const b = t.getBoundingClientRect();
+                  return b.left < box.left - 1 || b.right > box.right + 1; }).map(t => t.textContent)};
             })""",
         )
 

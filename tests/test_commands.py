@@ -17,6 +17,8 @@ import yaml
 from typer.testing import CliRunner
 
 from dpglm import Ledger
+from dpglm.audit import Finding
+from dpglm.audit import Report as Findings
 from dpglm.cli import app
 from dpglm.commands import tables
 from dpglm.estimators.stored import ESTIMATORS, restored, stored
@@ -118,21 +120,43 @@ def test_a_model_is_shown_reported_and_exported(folder):
     assert "the report in r.html" in told
     assert run("show", "model.json").stdout.strip() == told.split("\n\nThe model is in")[0].strip()
     stated = json.loads(run("show", "model.json", "--json").stdout)
-    assert stated["format"] == "dpglm statement" and stated["version"] == 1 and 0 < stated["mu"] < 1
+    assert stated["format"] == "dpglm statement" and stated["version"] == 2
+    assert 0 < stated["measures"]["mu"] < 1
     assert sum(line["share"] for line in stated["releases"]) == pytest.approx(1)
     run("report", "model.json", "--out", "again.html")
     page = (folder / "r.html").read_text()
     assert page == (folder / "again.html").read_text() and "<script" not in page and "http" not in page
-    for part in (stated["digest"], "What is not covered", "job=nurse", "gradient", "share of the price"):
+    for part in (stated["digest"], "What is not covered", "job=nurse", "gradient", "Shares of the price"):
         assert part in page
     run("export", "model.json", "--json", "s.json", "--registry", "entry.yaml")
     assert json.loads((folder / "s.json").read_text()) == stated
     entry = yaml.safe_load((folder / "entry.yaml").read_text())
     loss = entry["deployment"]["privacy_loss"]["privacy_parameters"]
     assert loss["epsilon"] == stated["privacy"]["epsilon"] and loss["delta"] == stated["privacy"]["delta"]
-    assert entry["deployment"]["product"]["data_curators"] == ["TODO"]
+    assert entry["deployment"]["basic"]["data_curators"][0]["data_curator_name"] == "TODO"
     assert "say what to write" in run("export", "model.json", code=2).stderr
     assert "no folder 'no'" in run("export", "model.json", "--json", "no/s.json", code=2).stderr
+
+
+def test_a_report_shows_scores_an_audit_and_an_account_and_refuses_files_that_were_edited(folder):
+    account = f"sqlite:///{folder / 'budget.db'}#homes"
+    Ledger(account.split("#")[0]).create("homes", epsilon=3.0, delta=1e-6)
+    run("fit", "data.csv", "schema.toml", "--out", "model.json", "--ledger", account, "--quiet")
+    scored = run("evaluate", "model.json", "data.csv", "--epsilon", 2, "--ledger", account, "--json").stdout
+    (folder / "scores.json").write_text(scored)
+    finding = Finding("a solver", "model", "replace-one", 1.0, 1e-6, 0.4, 0.9, 100, False, "a test")
+    (folder / "audit.json").write_text(Findings((finding,), 0.99).to_json())
+    beside = "--evaluation", "scores.json", "--audit", "audit.json", "--ledger", account
+    run("report", "model.json", "--out", "whole.html", *beside)
+    page = (folder / "whole.html").read_text()
+    assert "one more fit at" in page and "No claim was refuted" in page and "Scores on 2,000" in page
+    run("export", "model.json", "--card", "card.md", "--json", "s.json", *beside)
+    assert "accuracy" in (folder / "card.md").read_text()
+    assert json.loads((folder / "s.json").read_text())["ledger"]["account"] == "homes"
+    (folder / "scores.json").write_text(scored.replace('"level": 0.95', '"level": 0.5'))
+    assert "edited" in run("report", "model.json", *beside, code=2).stderr
+    (folder / "scores.json").write_text("{}")
+    assert "no evaluation" in run("report", "model.json", *beside, code=2).stderr
 
 
 @pytest.mark.parametrize("kind", ["LogisticRegression", "LinearSVC", "Ridge", "three"])

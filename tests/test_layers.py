@@ -47,7 +47,7 @@ MAY_IMPORT = {
     },
     "mechanisms": {"accounting", "kernels", "privacy", "threads"},
     "schema": {"bounds", "data"},
-    "report": {"display", "inference", "mechanisms", "plan", "privacy"},
+    "report": {"accounting", "inference", "plan", "privacy"},
     "scores": {"losses"},
     "evaluation": {
         "curator", "display", "inference", "losses", "mechanisms", "plan", "privacy", "queries", "scores",
@@ -63,7 +63,7 @@ MAY_IMPORT = {
     "estimators": SKIN,
     "audit": SKIN | {ROOT},
     "testing": SKIN | {ROOT},
-    "commands": SKIN,
+    "commands": SKIN | {"audit"},
     "cli": SKIN | {"audit", "commands", ROOT},
     "__main__": {"cli"},
     "demo": SKIN | {"cli", ROOT},

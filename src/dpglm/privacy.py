@@ -195,6 +195,8 @@ _STATED: dict[str, strict.Check] = {
 }
 """The fields of a promise."""
 
+_FORMAT, PROMISE_VERSION = "dpglm promise", 1
+
 _HARDLY_ANY_DOUBT = 1e-4
 
 
@@ -254,9 +256,13 @@ class Guarantee:
                 raise strict.wrong("neighbours of a release", relation, repr(priced_as))
 
     def to_dict(self) -> dict[str, object]:
-        """The promise as JSON-able values; an infinite epsilon is the text "inf"."""
-        stated = [*_STATED] if self.unit == "record" else [*_STATED, "unit"]
-        return strict.sealed({name: strict.plain(name, getattr(self, name)) for name in stated})
+        """The promise as JSON-able values; an infinite epsilon is the text "inf".
+
+        ``dpglm.report.json_schema("promise")`` describes them.
+        """
+        names = [*_STATED] if self.unit == "record" else [*_STATED, "unit"]
+        stated = {name: strict.plain(name, getattr(self, name)) for name in names}
+        return strict.sealed({"format": _FORMAT, "version": PROMISE_VERSION, **stated})
 
     def to_json(self) -> str:
         """The promise as strict JSON text."""
@@ -265,8 +271,12 @@ class Guarantee:
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Guarantee:
         """The inverse of ``to_dict``; refuses what contradicts itself or was edited."""
-        unit = {"unit"} & set(strict.mapping("a guarantee", values))
-        found = strict.mapping("a guarantee", values, ("digest", *_STATED, *unit))
+        found = strict.mapping("a guarantee", values)
+        # Promises that were written before there were versions have neither of both fields.
+        stated = found.pop("format", _FORMAT), found.pop("version", PROMISE_VERSION)
+        if stated != (_FORMAT, PROMISE_VERSION):
+            raise ValueError("this promise has a format or version that this dpglm cannot read")
+        found = strict.mapping("a guarantee", found, ("digest", *_STATED, *({"unit"} & set(found))))
         del found["digest"]
         guarantee = cls(**found | {"epsilon": strict.numeric(found["epsilon"])})
         strict.require_sealed("the guarantee", values)
@@ -294,6 +304,11 @@ class Guarantee:
         return f"{promise}: epsilon = {epsilon}, delta = {delta}."
 
     @property
+    def doubt(self) -> str:
+        """What someone knows who cannot tell two neighbouring tables apart, and what not."""
+        return _DOUBTS[self.neighbours] if self.unit == "record" else _DOUBTS_OF_PERSONS[self.neighbours]
+
+    @property
     def meaning(self) -> str:
         """What the promise means for one record; empty if nothing is promised.
 
@@ -302,13 +317,12 @@ class Guarantee:
         """
         if not self.private:
             return ""
-        doubt = _DOUBTS[self.neighbours] if self.unit == "record" else _DOUBTS_OF_PERSONS[self.neighbours]
         wrong = (1 - self.delta) / (1 + math.exp(min(self.epsilon, 700.0)))
         often = f"at most {_complement(wrong)} % of the time"
         if wrong < _HARDLY_ANY_DOUBT:
             often = "perhaps almost always, since an epsilon this large hides little"
         return (
-            f"someone who knows {doubt}, guesses from the result which is true and is right {often}"
+            f"someone who knows {self.doubt}, guesses from the result which is true and is right {often}"
             " (without the result: 50 %)"
         )
 

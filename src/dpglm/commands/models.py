@@ -11,7 +11,8 @@ from .. import strict
 from ..data.files import source_of_file
 from ..errors import NotReleased
 from ..evaluation import LOG_LOSS_CUT, METRICS
-from ..report import page, registry_entry, statement
+from ..ledger import extract
+from ..report import Report, statement
 from ..schema.source import EncodedSource
 from .common import (
     Account,
@@ -27,6 +28,7 @@ from .common import (
     one_sentence,
     refuse,
     require_folder,
+    text_of,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +36,23 @@ if TYPE_CHECKING:
 
 # Functions import estimators when they use them, because scikit-learn is slow to import.
 _LEVEL = 0.95
+
+Scores = Annotated[
+    Path | None,
+    typer.Option(
+        help="Also show the scores that `dpglm evaluate --json` printed to this file.", show_default=False
+    ),
+]
+Audited = Annotated[
+    Path | None,
+    typer.Option(help="Also show what `dpglm audit --json` wrote to this file.", show_default=False),
+]
+Journal = Annotated[
+    str | None,
+    typer.Option(
+        help="Also show the journal of this account, as sqlite:///budget.db#name.", show_default=False
+    ),
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -95,16 +114,19 @@ def show(model: ModelFile, level: Level = _LEVEL, json: Json = False) -> None:
 def report(
     model: ModelFile,
     out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
+    evaluation: Scores = None,
+    audit: Audited = None,
+    ledger: Journal = None,
     level: Level = _LEVEL,
     json: Json = False,
 ) -> None:
     """Write the report of a model: one HTML page that needs nothing but itself."""
     with one_sentence():
         require_folder(out, "report")
-        stated = statement(model_of(model), level)
-        out.write_text(page(stated), encoding="utf-8")
+        found = _reported(model, level, evaluation, audit, ledger)
+        out.write_text(found.html(), encoding="utf-8")
         print(
-            strict.to_json({"report": str(out), "digest": stated["digest"]})
+            strict.to_json({"report": str(out), "digest": found.facts["digest"]})
             if json
             else f"The report is in {out}"
         )
@@ -125,28 +147,62 @@ def export(
         Path | None,
         typer.Option(help="YAML entry for the OpenDP deployments registry.", show_default=False),
     ] = None,
+    card: Annotated[
+        Path | None, typer.Option(help="Model card: Markdown with a YAML header.", show_default=False)
+    ] = None,
+    evaluation: Scores = None,
+    audit: Audited = None,
+    ledger: Journal = None,
     level: Level = _LEVEL,
 ) -> None:
-    """Write a model in other formats; at least one of --onnx, --sklearn, --json, --registry is needed."""
+    """Write a model in other formats.
+
+    At least one of --onnx, --sklearn, --json, --registry and --card is needed.
+    """
     from ..estimators.exports import write_onnx, write_sklearn
 
     with one_sentence():
-        files = [path for path in (onnx, sklearn, json, registry) if path is not None]
+        files = [path for path in (onnx, sklearn, json, registry, card) if path is not None]
         if not files:
-            refuse("say what to write: --onnx, --sklearn, --json or --registry with a file")
+            refuse("say what to write: --onnx, --sklearn, --json, --registry or --card with a file")
         for path in files:
             require_folder(path, "export")
         fitted = model_of(model)
-        stated = statement(fitted, level)
+        found = _reported(model, level, evaluation, audit, ledger)
         if onnx is not None:
-            write_onnx(fitted, onnx, stated)
+            write_onnx(fitted, onnx, found.facts)
         if sklearn is not None:
             write_sklearn(fitted, sklearn)
         if json is not None:
-            json.write_text(strict.to_json(stated) + "\n", encoding="utf-8")
+            json.write_text(found.json() + "\n", encoding="utf-8")
         if registry is not None:
-            registry.write_text(registry_entry(stated), encoding="utf-8")
+            registry.write_text(found.registry_entry(), encoding="utf-8")
+        if card is not None:
+            card.write_text(found.model_card(), encoding="utf-8")
         print("\n".join(f"wrote {path}" for path in files))
+
+
+def _reported(
+    model: Path, level: float, evaluation: Path | None, audit: Path | None, ledger: str | None
+) -> Report:
+    """The report of a stored model with what is given beside it; files that were edited are refused."""
+    from ..audit import Report as Findings  # with scikit-learn, which is slow to import
+
+    scores = None
+    if evaluation is not None:
+        scores = strict.mapping("the evaluation", strict.from_json(text_of(evaluation)))
+        if scores.get("format") != "dpglm evaluation":
+            refuse(f"the file {str(evaluation)!r} is no evaluation: dpglm evaluate --json prints one")
+        strict.require_sealed("the evaluation", scores)
+    return Report(
+        statement(
+            model_of(model),
+            level,
+            evaluation=scores,
+            audit=None if audit is None else Findings.from_json(text_of(audit)),
+            ledger=None if ledger is None else extract(ledger),
+        )
+    )
 
 
 def print_model(model: PrivatePipeline, level: float = _LEVEL) -> None:

@@ -14,7 +14,7 @@ from .. import strict
 from ..data.files import source_of_file
 from ..data.lines import Lines
 from ..datasets import write_adult
-from ..report import page, statement
+from ..report import Report, statement
 from ..schema import Schema
 from ..schema.source import Held, gathered
 from .common import (
@@ -154,7 +154,7 @@ def fit(
         fitted = pipeline.fit(source if stream else Held(source))
         out.write_text(stored(fitted) + "\n", encoding="utf-8")
         if report is not None:
-            report.write_text(page(statement(fitted)), encoding="utf-8")
+            report.write_text(Report(statement(fitted)).html(), encoding="utf-8")
         if json:
             print(strict.to_json({"file": str(out), **statement(fitted)}))
         else:

@@ -57,6 +57,7 @@ from .inference import Inference, uncertainty_of
 from .inputs import Labels, Table, numeric_table, numeric_target
 from .learning import Before, Learner, joined, left
 from .private_size import MANY, CountedRecords, budget_of, counted_records, is_counted, stated_size
+from .reported import Reported
 from .streams import (
     BlockReader,
     Codes,
@@ -77,7 +78,7 @@ _ALONE = Several()
 
 
 @estimator
-class PrivateGLM(Charged, Inference, BaseEstimator):
+class PrivateGLM(Charged, Inference, Reported, BaseEstimator):
     """Common part of the estimators; subclasses say their loss and targets, and may choose the penalty."""
 
     epsilon: float = field(default=1.0, kw_only=False)

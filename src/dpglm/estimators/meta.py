@@ -18,6 +18,7 @@ from ..solvers.base import AnySolver, Choice
 from .base import PrivateGLM
 from .inputs import Labels
 from .pipeline import PrivatePipeline
+from .reported import Reported
 
 
 def _has(name: str) -> Any:
@@ -30,7 +31,7 @@ def _has(name: str) -> Any:
     return available_if(has)
 
 
-class PrivateChoice(MetaEstimatorMixin, BaseEstimator):
+class PrivateChoice(Reported, MetaEstimatorMixin, BaseEstimator):
     """Common part: ``best_estimator_`` is the chosen model, and everything is asked of it."""
 
     best_estimator_: Any

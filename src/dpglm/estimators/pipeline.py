@@ -31,6 +31,7 @@ from .beside import NAMES
 from .inference import Inference
 from .inputs import Labels
 from .learning import SHARE, Learner, fit_bounds, taken_out
+from .reported import Reported
 from .watched import all_or_nothing
 
 
@@ -80,7 +81,7 @@ def _fitted_has(name: str) -> Any:
     return available_if(lambda self: hasattr(self.estimator, name))
 
 
-class PrivatePipeline(Inference, MetaEstimatorMixin, BaseEstimator):
+class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
     """A schema and an estimator as one model of raw tables; see `make_private_pipeline`.
 
     Encoding uses declared facts, and facts that were released within the same plan, so the promise holds for

@@ -10,6 +10,7 @@ from .chain import State, Terms
 from .default import VARIABLE, resolved
 from .entry import Entry
 from .export import verify_export
+from .extract import extract
 from .fits import Reservation, reserve
 from .ledger import Ledger
 from .left import Left
@@ -17,5 +18,5 @@ from .price import Price, price_of_epsilon, price_of_mu, price_of_plan
 
 __all__ = [
     "VARIABLE", "Account", "Address", "Entry", "Ledger", "Left", "Price", "Reservation", "State", "Terms",
-    "price_of_epsilon", "price_of_mu", "price_of_plan", "reserve", "resolved", "verify_export",
+    "extract", "price_of_epsilon", "price_of_mu", "price_of_plan", "reserve", "resolved", "verify_export",
 ]  # fmt: skip

@@ -15,13 +15,12 @@ from rich.table import Table
 
 from ..accounting import gaussian_mu
 from ..errors import DpglmError
-from ..privacy import Budget, Neighbours
-from .account import Account
+from ..privacy import Budget
 from .address import Address
 from .chain import State
 from .chart import save_png, shares, text_chart
-from .entry import Entry
 from .export import verify_export
+from .extract import account_at, running, summary, what
 from .ledger import Ledger
 from .left import Left
 from .price import price_of_mu
@@ -84,15 +83,15 @@ def show(
     if place.account is None:
         if png is not None:
             raise ValueError("add #account to the address of the ledger: a picture is of one account")
-        states = [_account(f"{place.url}#{name}").verify() for name in found]
-        _print(json, [_summary(state, None) for state in states], _accounts_table(states))
+        states = [account_at(f"{place.url}#{name}").verify() for name in found]
+        _print(json, [summary(state, None) for state in states], _accounts_table(states))
         return
-    account = _account(address)
+    account = account_at(address)
     state, entries = account.verify(), account.history()
     points = shares(state.terms, entries)
     if png is not None:
         save_png(state.terms, points, png)
-    _print(json, _summary(state, account.part), _accounts_table([state]))
+    _print(json, summary(state, account.part), _accounts_table([state]))
     if not json:
         console = _console()
         for line in text_chart(points):
@@ -105,16 +104,16 @@ def show(
 @_plainly
 def history(address: AddressArgument, json: Json = False) -> None:
     """List the entries of an account."""
-    account = _account(address)
+    account = account_at(address)
     state, entries = account.verify(), account.history()
     table = Table(title=f"{account.name}, {len(entries)} entries")
     for column in ("entry", "time", "kind", "part", "mu", "slack", "spent", "what"):
         table.add_column(column, overflow="fold")
-    for entry, spent in zip(entries, _running(state, entries), strict=True):
+    for entry, spent in zip(entries, running(state, entries), strict=True):
         cost = (f"{entry.charge.mu:.4g}", f"{float(entry.charge.slack):.2g}")
         cells = cost if entry.kind in ("reservation", "release") else ("", "")
         table.add_row(
-            str(entry.number), entry.time, entry.kind, entry.part, *cells, f"{spent:.1%}", _what(entry)
+            str(entry.number), entry.time, entry.kind, entry.part, *cells, f"{spent:.1%}", what(entry)
         )
     _print(json, [json_module.loads(entry.body) | {"hash": entry.hash} for entry in entries], table)
 
@@ -129,7 +128,7 @@ def verify(
     if Path(address).is_file():
         state = verify_export(Path(address).read_text(encoding="utf-8"), head)
     else:
-        state = _account(address).verify(head)
+        state = account_at(address).verify(head)
     typer.echo(f"{state.terms.name}: {state.last.number + 1} entries, whole\nhead {state.last.hash}")
 
 
@@ -143,7 +142,7 @@ def plan(
     json: Json = False,
 ) -> None:
     """Say whether so many fits with Gaussian releases can be paid for; charges nothing. Status 1 if not."""
-    account = _account(address)
+    account = account_at(address)
     state = account.state()
     budget = Budget(epsilon, state.terms.delta if delta is None else delta)
     one = price_of_mu(gaussian_mu(budget.epsilon, budget.delta))
@@ -174,7 +173,7 @@ def enter(
     delta: Annotated[float | None, typer.Option(help="Of any release.")] = None,
 ) -> None:
     """Charge a release that was made elsewhere."""
-    entry = _account(address).enter(text, mu=mu, epsilon=epsilon, delta=delta)
+    entry = account_at(address).enter(text, mu=mu, epsilon=epsilon, delta=delta)
     typer.echo(f"entry {entry.number}: mu {entry.charge.mu:.4g}\nhead {entry.hash}")
 
 
@@ -185,38 +184,11 @@ def export(
     output: Annotated[Path | None, typer.Option(help="A file; by default the terminal.")] = None,
 ) -> None:
     """Print the whole journal as JSON, which `dpglm ledger verify FILE` checks without the database."""
-    content = _account(address).export() + "\n"
+    content = account_at(address).export() + "\n"
     if output is None:
         typer.echo(content, nl=False)
     else:
         output.write_text(content, encoding="utf-8")
-
-
-def _account(address: str) -> Account:
-    place = Address.parse(address)
-    if place.account is None:
-        raise ValueError("add #account to the address of the ledger")
-    return Account(place.absolute())
-
-
-def _summary(state: State, part: str | None) -> dict[str, object]:
-    terms, left = state.terms, Left(state.left(part), state.terms.delta)
-    return {
-        "account": terms.name,
-        "epsilon": terms.epsilon,
-        "delta": terms.delta,
-        "neighbours": terms.neighbours,
-        "unit": terms.unit,
-        "mu": terms.budget.mu,
-        "mu_spent": state.spent(part).mu,
-        "mu_left": left.mu,
-        "slack_left": float(left.price.slack),
-        "one_more_fit_at": left.epsilon(),
-        "ten_more_fits_at": left.epsilon(10),
-        "entries": state.last.number + 1,
-        "parts": list(state.parts),
-        "head": state.last.hash,
-    }
 
 
 def _accounts_table(states: list[State]) -> Table:
@@ -235,32 +207,6 @@ def _accounts_table(states: list[State]) -> Table:
             left = Left(state.left(part), terms.delta)
             table.add_row(f"{terms.name}/{part}", "", "", "", f"{spent:.1%}", "", str(left))
     return table
-
-
-def _running(state: State, entries: list[Entry]) -> list[float]:
-    return [
-        float(State(state.terms, entry).spent().mu_squared / state.terms.budget.mu_squared)
-        for entry in entries
-    ]
-
-
-def _what(entry: Entry) -> str:
-    content = entry.content
-    if entry.kind == "opening":
-        return f"epsilon {content['epsilon']:g}, delta {content['delta']:g}, {content['neighbours']}"
-    if entry.kind == "commitment":
-        return f"of entry {content.get('reservation')}"
-    if entry.kind == "parts":
-        return f"{content.get('rule')}: {', '.join(content.get('names', []))}"
-    plan = content.get("plan")
-    fit = ""
-    if isinstance(plan, dict):
-        budget = plan.get("budget", {})
-        private = plan.get("neighbours") == Neighbours.ADD_REMOVE.value
-        size = "a private number of" if private else plan.get("n_records")
-        count = f"{size} {plan.get('unit', 'record')}s"
-        fit = f"{plan.get('solver')}, epsilon {budget.get('epsilon')}, {count}"
-    return " ".join(filter(None, [str(content.get("text", "")), fit]))
 
 
 def _print(as_json: bool, values: object, shown: object) -> None:

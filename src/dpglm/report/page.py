@@ -2,86 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from .. import display
+from . import charts, html
+from .numbers import percent_up, tiny, up
+from .sections import audited, evaluated, model, not_covered, paid, promise, public, read, released, versions
+from .style import STYLE
+from .words import scene, units
 
-_STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:900px;margin:2rem auto;padding:0 1rem;color:#1b1f24}"
-    "h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}code,pre{font-size:85%}"
-    "pre{white-space:pre-wrap;background:#f6f8fa;padding:.8rem;border-radius:6px}"
-    "@media(prefers-color-scheme:dark){body{background:#16181c;color:#e6e6e6}pre{background:#22252b}}"
+_SECTIONS: tuple[tuple[str, str, Callable[[dict[str, Any]], str]], ...] = (
+    ("promise", "The promise", promise),
+    ("released", "What was released", released),
+    ("model", "The model", model),
+    ("scores", "How good it is", evaluated),
+    ("table", "How the table was read", read),
+    ("public", "What was treated as public", public),
+    ("ledger", "The ledger", paid),
+    ("audit", "The audit", audited),
+    ("limits", "What is not covered", not_covered),
+    ("origin", "Versions and hash", versions),
 )
-
-_COLUMNS = ("times", "release", "mechanism", "noise", "sensitivity", "records", "share of the price")
 
 
 def page(stated: dict[str, Any]) -> str:
-    """The HTML text of a report."""
-    privacy, private = stated["privacy"], stated["meaning"] is not None
-    title = f"{stated['model']} for {stated['target']}"
-    parts = [
-        f"<h1>{escape(title)}</h1>",
-        display.card("private" if private else "not private", private, stated["headline"],
-                     display.paragraph(f"In words: {stated['meaning']}." if private else "")),
-        "<h2>The promise</h2>",
-        display.facts(
-            [
-                ("epsilon", str(privacy["epsilon"])),
-                ("delta", str(privacy["delta"])),
-                *([] if stated["mu"] is None else [("mu (Gaussian privacy)", f"{stated['mu']:.6g}")]),
-                ("neighbours", stated["relation"]),
-                *((f"public: {name}", str(value)) for name, value in privacy["public"].items()),
-                ("composed", privacy["composition"]),
-                ("randomness", privacy["randomness"]),
-            ]
-        ),
-        "<h2>What was released</h2>",
-        display.table(_COLUMNS, map(_release, stated["releases"])),
-        *(part for fit in stated["fits"] for part in _coefficients(fit, stated["level"])),
-        "<h2>What is not covered</h2>",
-        "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in privacy["not_covered"]) + "</ul>",
-        "<h2>Columns</h2>",
-        f"<pre>{escape(stated['schema'])}</pre>",
-        f"<p>Made by {escape(stated['software'])}. SHA-256 of the statement: ",
-        f"<code>{stated['digest']}</code></p>",
-    ]  # fmt: skip
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
-
-
-def _release(line: dict[str, Any]) -> tuple[str, ...]:
+    """The HTML text of a report: no script, no address, all text escaped."""
+    title = stated["model"] + (f" for {stated['target']}" if stated["target"] else "")
+    found = [(name, head, make(stated)) for name, head, make in _SECTIONS]
+    shown = [(name, head, body) for name, head, body in found if body]
+    contents = "".join(f'<li><a href="#{name}">{escape(head)}</a></li>' for name, head, _ in shown)
     return (
-        str(line["count"]),
-        f"{'then ' if line['follows'] else ''}{line['query']}",
-        line["mechanism"],
-        f"{line['noise']:.4g}",
-        line["sensitivity"],
-        line["sampling"],
-        "" if line["share"] is None else f"{100 * line['share']:.1f} %",
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>Privacy report: {escape(title)}</title><style>{STYLE}</style></head><body>"
+        '<a class="skip" href="#promise">Skip to the promise</a>'
+        f'<header><p class="over">Privacy report</p><h1>{escape(title)}</h1>'
+        f'<p class="lead">{escape(_subject(stated))}</p></header>'
+        f'<main>{_card(stated)}<nav aria-label="Contents"><ul>{contents}</ul></nav>'
+        f"{''.join(html.section(*one) for one in shown)}</main>"
+        f"<footer><p>Made by {escape(stated['software'])} from released and public values only. SHA-256 of "
+        f"the facts: <code>{stated['digest']}</code></p></footer></body></html>\n"
     )
 
 
-def _coefficients(fit: dict[str, Any], level: float) -> list[str]:
-    outcome = f": {fit['outcome']}" if fit["outcome"] else ""
-    head = f"<h2>Coefficients in units of the columns{escape(outcome)}</h2>"
-    if not fit["determined"]:
-        why = (
-            "The solver of this fit releases no standard errors: these are estimates for prediction."
-            if fit["determined"] is None
-            else "Noise hides how far the coefficients may be off: no intervals can be stated."
+def _subject(stated: dict[str, Any]) -> str:
+    chosen = f", chosen by {stated['chosen_by']}" if stated["chosen_by"] else ""
+    return (
+        f"{stated['kind'].capitalize()} by {stated['solver']}{chosen}, fitted to "
+        f"{units(stated)} with {stated['features']:,} features."
+    )
+
+
+def _card(stated: dict[str, Any]) -> str:
+    """The promise for readers in a hurry."""
+    found, private = stated["measures"], stated["private"]
+    kind, word = ("", "Private") if private else (" bad", "Not private")
+    parts = [f'<div class="card"><span class="badge{kind}">{word}</span>']
+    if not private:
+        parts.append(html.paragraph(stated["headline"], "say"))
+    else:
+        right = percent_up(found["guess"]["right"])
+        parts += [
+            html.paragraph(
+                f"{scene(stated)} Without this model, a guess is right 50 % of the time. With everything "
+                f"that was released here, it is right at most {right} of the time.",
+                "say",
+            ),
+            charts.guess(found["guess"]["right"]),
+        ]
+    if found is not None:
+        at = found["epsilons"][0]
+        parts.append(
+            html.tiles(
+                [
+                    ("mu, Gaussian differential privacy", up(found["mu"])),
+                    (f"epsilon at delta {tiny(at['delta'], 2)}", up(at["epsilon"])),
+                    ("releases", f"{sum(line['count'] for line in stated['releases']):,}"),
+                    ("protected unit", stated["unit"]),
+                ]
+            )
         )
-        rows = [(row["name"], f"{row['value']:.5g}") for row in fit["coefficients"]]
-        return [head, display.paragraph(why), display.figures(("feature", "coefficient"), rows)]
-    columns = ("feature", "coefficient", "standard error", "share of noise", "from", "to")
-    rows_of = [
-        (
-            row["name"], f"{row['value']:.5g}", f"{row['standard_error']:.3g}",
-            "" if row["privacy_share"] is None else f"{100 * row['privacy_share']:.0f} %",
-            f"{row['low']:.5g}", f"{row['high']:.5g}",
-        )
-        for row in fit["coefficients"]
-    ]  # fmt: skip
-    said = f"{100 * level:g} % intervals count sampling and noise. {fit['estimand']}"
-    return [head, display.paragraph(said), display.figures(columns, rows_of)]
+    return "".join([*parts, "</div>"])

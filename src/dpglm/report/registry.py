@@ -1,100 +1,129 @@
 """An entry for the OpenDP deployments registry, in YAML: what follows from the statement is filled in.
 
-Fields that only people know have the value "TODO", with a comment.
+The fields are those of the registry's public schema (opendp/deployments-registry-data, September 2026), with
+its three tiers. A field that only people know holds a placeholder that the schema accepts, and a comment.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-TODO = "TODO"
+from . import yaml
+from .numbers import number, percent_up, up
+from .words import units
+from .yaml import Unknown
+
+_UNKNOWN = Unknown()
+_DATE = Unknown("1900-01-01")
 
 
 def registry_entry(stated: dict[str, Any]) -> str:
-    """The YAML text of an entry, from a statement."""
-    privacy = stated["privacy"]
-    unit = privacy.get("unit", "record")
-    releases = "; ".join(
-        f"{line['count']} x {line['query']} by {line['mechanism']}, noise {line['noise']:.4g} x sensitivity "
-        f"{line['sensitivity']}, {line['sampling']}"
-        for line in stated["releases"]
-    )
-    mu = {} if stated["mu"] is None else {"mu": stated["mu"]}
+    """The YAML text of an entry, from the statement of a private model."""
+    if not stated["private"]:
+        raise ValueError("the registry holds private deployments, and this model is not private")
     entry = {
-        "url_slug": TODO,
-        "status": "Draft",
-        "tier": 3,
+        "url_slug": _UNKNOWN,
         "deployment": {
-            "product": {
-                "name": TODO,
-                "data_curators": [TODO],
-                "intended_use": TODO,
-                "data_product_type": "Machine learning model",
-                "data_product_region": TODO,
-                "data_product_sector": TODO,
-                "publication_date": TODO,
-                "description": f"{stated['model']} that predicts {stated['target']!r}",
-            },
-            "dp_flavor": {
-                "name": "Approximate DP",
-                "input_metric": stated["relation"],
-                "bound_on_input_distance": 1,
-                "output_measure": "(epsilon, delta)",
-                "bound_on_output_distance": f"epsilon {privacy['epsilon']}, delta {privacy['delta']}",
-                "data_domain": f"tables of {stated['records']} {unit}s with the columns of the schema",
-                "unprotected_quantities": [f"{name}: {value}" for name, value in privacy["public"].items()],
-            },
-            "privacy_loss": {
-                "privacy_unit": "user-level" if unit == "person" else "record-level",
-                "privacy_unit_description": f"one {unit}: {stated['relation']}",
-                "privacy_parameters": {"epsilon": privacy["epsilon"], "delta": privacy["delta"], **mu},
-                "privacy_parameters_description": stated["headline"],
-            },
-            "model": {
-                "model_name": "Central",
-                "actors": TODO,
-                "release_type": TODO,
-                "data_source_type": TODO,
-                "access_type": "Non-interactive",
-            },
-            "accounting": {
-                "post_processing": "coefficients, intervals and predictions are computed from the releases",
-                "composition": privacy["composition"],
-            },
-            "implementation": {
-                "pre_processing_eda_hyperparameter_tuning": (
-                    "columns are encoded by a declared schema; not covered: "
-                    + "; ".join(privacy["not_covered"])
-                ),
-                "mechanisms": releases,
-                "randomness": privacy["randomness"],
-                "justification": TODO,
-            },
-            "resources": {"sources": TODO, "registry_authors": [TODO]},
+            "basic": _basic(stated),
+            "dp_variant": _variant(stated),
+            "privacy_loss": _loss(stated),
+            "deployment_model": _MODEL,
+            "implementation": _implementation(stated),
+            "administrative": {"status": "Draft", "registry_authors": [_UNKNOWN], "tier": 3},
         },
     }
-    lines = [f"# From a statement of {stated['software']} with digest {stated['digest']}."]
-    return "\n".join([*lines, *_yaml(entry, 0)]) + "\n"
+    head = [
+        f"# From a statement of {stated['software']} with digest {stated['digest']}.",
+        "# Lines with TODO are for you; data_product_sector can be added to basic.",
+    ]
+    return "\n".join([*head, *yaml.lines(entry)]) + "\n"
 
 
-def _yaml(value: Any, depth: int) -> list[str]:
-    """Lines of nested mappings and lists; texts are quoted as in JSON, which YAML reads."""
-    indent = "  " * depth
-    if isinstance(value, list):
-        return [f"{indent}- {_scalar(item)}" for item in value]
-    lines = []
-    for name, item in value.items():
-        if isinstance(item, dict | list):
-            lines += [f"{indent}{name}:", *_yaml(item, depth + 1)]
-        else:
-            lines.append(f"{indent}{name}: {_scalar(item)}")
-    return lines
+def _basic(stated: dict[str, Any]) -> dict[str, Any]:
+    target = f" that predicts {stated['target']!r}" if stated["target"] else ""
+    return {
+        "name": _UNKNOWN,
+        "data_curators": [{"data_curator_name": _UNKNOWN, "data_curator_type": Unknown("Industry")}],
+        "description": f"{stated['model']}{target} from {stated['features']:,} features",
+        "intended_use": _UNKNOWN,
+        "data_product_type": "Machine learning model",
+        "data_product_region": _UNKNOWN,
+        "publication_date": _DATE,
+    }
 
 
-def _scalar(value: object) -> str:
-    if value == TODO:
-        return f'"{TODO}"  # only you know'
-    text = json.dumps(value, ensure_ascii=False)
-    # YAML takes 1e-07 for text.
-    return text.replace("e", ".0e") if isinstance(value, float) and "." not in text else text
+def _variant(stated: dict[str, Any]) -> dict[str, Any]:
+    public = stated["privacy"]["public"]
+    declared = "the columns of a declared schema" if stated["schema"] else "bounded features"
+    return {
+        "variant_name": "Approximate DP",
+        "data_domain": f"tables of {units(stated)} with {declared}",
+        "unprotected_quantities": "; ".join(f"{name}: {value}" for name, value in public.items()),
+    }
+
+
+def _loss(stated: dict[str, Any]) -> dict[str, Any]:
+    found, privacy = stated["measures"], stated["privacy"]
+    rho = {} if found["rho"] is None else {"rho": found["rho"]}
+    usual = ", ".join(
+        f"epsilon {up(one['epsilon'])} at delta {up(one['delta'], 3)}" for one in found["epsilons"]
+    )
+    mu = "" if found["mu"] is None else f" mu {up(found['mu'], 6)} (Gaussian differential privacy);"
+    return {
+        "privacy_unit": "user-level" if stated["unit"] == "person" else f"{stated['unit']}-level",
+        "privacy_unit_details": f"one {stated['unit']}: {stated['relation']}",
+        "number_of_privacy_units": stated["records"],
+        "privacy_parameters": {"epsilon": privacy["epsilon"], "delta": privacy["delta"], **rho},
+        "privacy_parameters_details": (
+            f"{stated['headline']} The same releases in other parameters:{mu} {usual}. Of two equally "
+            "likely neighbouring tables, any rule names the right one at most "
+            f"{percent_up(found['guess']['right'])} of the time."
+        ),
+    }
+
+
+_MODEL = {
+    "model_name": "Central",
+    "model_name_details": "one curator holds the records; only noisy answers leave it",
+    "trust_assumptions": _UNKNOWN,
+    "actors": _UNKNOWN,
+    "release_type": "One release",
+    "release_type_details": "a fitted model is published once; a new fit is a new release with its own price",
+    "data_source_type": "Static",
+    "data_source_type_details": "a fit refuses a table that changes while it is read",
+    "access_type": "Non-interactive",
+    "access_type_details": "readers get coefficients, intervals and the report, and ask the records nothing",
+}
+
+
+def _implementation(stated: dict[str, Any]) -> dict[str, Any]:
+    privacy, public = stated["privacy"], stated["privacy"]["public"]
+    releases = "; ".join(
+        f"{line['count']} x {line['query']} by {line['mechanism']}, noise {number(line['noise'])} x "
+        f"sensitivity {line['sensitivity']}, {line['sampling']}"
+        for line in stated["releases"]
+    )
+    learnt = public.get("learnt")
+    scores = stated["evaluation"]
+    utility: object = _UNKNOWN
+    if scores is not None:
+        utility = "; ".join(
+            f"{one['metric']} {number(one['value'])} ({number(one['low'])} to {number(one['high'])})"
+            for one in scores["scores"]
+        )
+    return {
+        "preprocessing_and_hyperparameter_tuning": (
+            "records are cut into declared bounds"
+            + (f"; {learnt}, paid for in the same plan" if learnt else "")
+            + f". Not covered: {'; '.join(privacy['not_covered'])}"
+        ),
+        "mechanisms": (
+            f"{releases}. Implemented by {stated['software']}. Floating point: sums are exact integers and "
+            f"noise lies on a public grid. Randomness: {privacy['randomness']}"
+        ),
+        "composition": privacy["composition"],
+        "post_processing": "coefficients, intervals and predictions are computed from the releases",
+        "justification": _UNKNOWN,
+        "utility": utility,
+        "additional_information": f"SHA-256 of the facts: {stated['digest']}",
+    }

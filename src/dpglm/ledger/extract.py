@@ -1,0 +1,116 @@
+"""What a statement or a command shows of an account: its terms, what is left, and its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..privacy import Neighbours
+from .account import Account
+from .address import Address
+from .chain import State
+from .entry import CHARGED, Entry
+from .left import Left
+
+MOST_ENTRIES = 50
+"""An extract shows the opening and the latest entries, at most so many."""
+
+
+def account_at(address: str) -> Account:
+    """The account at an address, which names one."""
+    place = Address.parse(address)
+    if place.account is None:
+        raise ValueError("add #account to the address of the ledger")
+    return Account(place.absolute())
+
+
+def extract(account: Account | str) -> dict[str, object]:
+    """The account as JSON-able values, after a check of its whole journal.
+
+    Parameters
+    ----------
+    account : Account or str
+        Or its address.
+
+    Returns
+    -------
+    dict
+        Terms and sums as ``dpglm ledger show --json`` prints them, ``left`` in words, ``journal`` with the
+        opening and the latest entries, and ``omitted``: how many entries lie between these.
+    """
+    account = account_at(account) if isinstance(account, str) else account
+    state, entries = account.verify(), account.history()
+    rows = [_row(state, entry) for entry in entries]
+    shown = rows if len(rows) <= MOST_ENTRIES else [rows[0], *rows[1 - MOST_ENTRIES :]]
+    return {
+        **summary(state, account.part),
+        "share_spent": _share(state, state.last),
+        "left": str(Left(state.left(account.part), state.terms.delta)),
+        "journal": shown,
+        "omitted": len(rows) - len(shown),
+    }
+
+
+def summary(state: State, part: str | None) -> dict[str, object]:
+    """Terms of an account, what was spent and what is left."""
+    terms, left = state.terms, Left(state.left(part), state.terms.delta)
+    return {
+        "account": terms.name,
+        "epsilon": terms.epsilon,
+        "delta": terms.delta,
+        "neighbours": terms.neighbours,
+        "unit": terms.unit,
+        "mu": terms.budget.mu,
+        "mu_spent": state.spent(part).mu,
+        "mu_left": left.mu,
+        "slack_left": float(left.price.slack),
+        "one_more_fit_at": left.epsilon(),
+        "ten_more_fits_at": left.epsilon(10),
+        "entries": state.last.number + 1,
+        "parts": list(state.parts),
+        "head": state.last.hash,
+    }
+
+
+def running(state: State, entries: Sequence[Entry]) -> list[float]:
+    """The share of the budget, in squares of mu, that is spent after each entry."""
+    return [_share(state, entry) for entry in entries]
+
+
+def what(entry: Entry) -> str:
+    """What an entry is about."""
+    content = entry.content
+    if entry.kind == "opening":
+        return f"epsilon {content['epsilon']:g}, delta {content['delta']:g}, {content['neighbours']}"
+    if entry.kind == "commitment":
+        return f"of entry {content.get('reservation')}"
+    if entry.kind == "parts":
+        return f"{content.get('rule')}: {', '.join(content.get('names', []))}"
+    plan = content.get("plan")
+    fit = ""
+    if isinstance(plan, dict):
+        budget = plan.get("budget", {})
+        private = plan.get("neighbours") == Neighbours.ADD_REMOVE.value
+        size = "a private number of" if private else plan.get("n_records")
+        count = f"{size} {plan.get('unit', 'record')}s"
+        fit = f"{plan.get('solver')}, epsilon {budget.get('epsilon')}, {count}"
+    return " ".join(filter(None, [str(content.get("text", "")), fit]))
+
+
+def _share(state: State, entry: Entry) -> float:
+    return float(State(state.terms, entry).spent().mu_squared / state.terms.budget.mu_squared)
+
+
+def _row(state: State, entry: Entry) -> dict[str, object]:
+    charged = entry.kind in CHARGED
+    share = float(entry.charge.mu_squared / state.terms.budget.mu_squared)
+    return {
+        "number": entry.number,
+        "time": entry.time,
+        "kind": entry.kind,
+        "part": entry.part,
+        "mu": entry.charge.mu if charged else None,
+        "share": share if charged else None,
+        "spent": _share(state, entry),
+        "what": what(entry),
+        "hash": entry.hash,
+    }

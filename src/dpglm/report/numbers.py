@@ -1,0 +1,49 @@
+"""Numbers in words of a report. What is promised is rounded up, never down."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Decimal
+
+from ..privacy import rounded_up
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float | str | None, digits: int = 4) -> str:
+    """A number for readers; a dash if there is none."""
+    if value is None:
+        return "–"
+    if isinstance(value, str):  # "inf", as JSON keeps it
+        return "infinite" if value == "inf" else value
+    return "infinite" if math.isinf(value) else f"{value:.{digits}g}"
+
+
+def up(value: float | str | None, digits: int = 4) -> str:
+    """A number that is promised, never below itself."""
+    if value is None or isinstance(value, str) or math.isinf(value):
+        return number(value)
+    return rounded_up(value, digits)
+
+
+def tiny(value: float, digits: int = 3) -> str:
+    """A delta, never below itself, as a power of ten where that is easier to read."""
+    shown = rounded_up(value, digits)
+    mantissa, _, exponent = shown.partition("e")
+    if not exponent:
+        return shown
+    raised = str(int(exponent)).translate(_RAISED)
+    return f"10{raised}" if mantissa == "1" else f"{mantissa}×10{raised}"
+
+
+def percent(share: float | None) -> str:
+    """A share for readers."""
+    if share is None:
+        return "–"
+    return f"{100 * share:.1f} %" if share >= 0.001 or share == 0 else "below 0.1 %"
+
+
+def percent_up(share: float) -> str:
+    """A share that is promised, in percent with one digit, never below itself."""
+    found = (Decimal(share) * 100).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
+    return f"{min(found, Decimal(100)):f} %"
