@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import pkgutil
 import re
 import sys
 from importlib import import_module
@@ -21,6 +22,7 @@ copyright = "the dpglm developers"
 version = release = dpglm.__version__
 
 extensions = [
+    "accessible",
     "mathml",
     "myst_parser",
     "numpydoc",
@@ -42,18 +44,33 @@ copybutton_prompt_is_regexp = True
 # Formulas are MathML, made by the build: readers need no network, no script and no LaTeX.
 html_math_renderer = "mathml"
 
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = True
 autosummary_ignore_module_all = False
-# What dpglm itself exports has its page there, and not once more with its module.
+MODULES = {
+    name: import_module(f"dpglm.{name}")
+    for _, name, _ in pkgutil.iter_modules(dpglm.__path__)
+    if name[0] != "_"
+}
 autosummary_context = {
+    # What dpglm itself exports has its page there, and not once more with its module.
     "moved": [
         f"dpglm.{module}.{name}"
         for module in ("schema", "ledger")
-        for name in import_module(f"dpglm.{module}").__all__
+        for name in MODULES[module].__all__
         if name in dpglm.__all__
-    ]
+    ],
+    # Constants and types, which autosummary does not find where they are imported.
+    "values": {
+        f"dpglm.{name}": [
+            value
+            for value in getattr(module, "__all__", ())
+            if not (inspect.isclass(getattr(module, value)) or inspect.isfunction(getattr(module, value)))
+        ]
+        for name, module in MODULES.items()
+    },
 }
 numpydoc_show_class_members = False
 
@@ -65,6 +82,7 @@ html_static_path = ["_static"]
 html_css_files = ["dpglm.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_show_search_summary = False  # it would fetch pages, which browsers refuse for files
 html_context = {
     "default_mode": "auto",
     "versions": json.loads((HERE / "versions.json").read_text(encoding="utf-8")),
@@ -95,7 +113,7 @@ sphinx_gallery_conf = {
     "subsection_order": ExplicitOrder(
         ["../examples/first", "../examples/models", "../examples/trust", "../examples/large"]
     ),
-    "min_reported_time": 0,
+    "write_computation_times": False,  # that page loads scripts from elsewhere
     "reset_modules": ("matplotlib", "gallery_style.reset"),
     "remove_config_comments": True,
     "show_memory": False,

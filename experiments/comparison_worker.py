@@ -38,9 +38,8 @@ def snapml(X: Any, y: Any, epsilon: float, delta: float) -> Model:
 
     norm = np.sqrt(NORM**2 + 1)
     rows = np.column_stack([X, np.ones(len(X))]) / norm
-    fit = LogisticRegression(dual=False, privacy=True, privacy_epsilon=epsilon).fit(
-        rows, np.where(y > 0, 1.0, -1.0)
-    )
+    model = LogisticRegression(dual=False, privacy=True, privacy_epsilon=epsilon)
+    fit = model.fit(rows, np.where(y > 0, 1.0, -1.0))
     w = np.ravel(fit.coef_) / norm
     return w[:-1], float(w[-1])
 
