@@ -91,13 +91,15 @@ _SHARED = {
 
         Examples
         --------""",
-    "chosen": """
+    "promised": """
         plan_ : Plan
             What was released and how it was priced.
         privacy_ : Guarantee
             The promise; print it.
         classes_ : array
-            The classes of a classifier.
+            The classes of a classifier.""",
+    "chosen": """
+        {promised}
         n_features_in_ : int
         feature_names_in_ : array of str
             Names of the columns, if the table has names.
