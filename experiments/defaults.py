@@ -32,17 +32,14 @@ fit and no other solver: its column says so, and it is not run again.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import adassp
 import numpy as np
 from defaults_report import Row, as_markdown, draw_regret, verdicts
-from inference_tables import DATA
 from outputs import write_csv
 from prediction_tables import (
     Table,
@@ -62,6 +59,7 @@ from prediction_tables import (
     split,
 )
 from sklearn import linear_model
+from table_runs import Load, loaded, parser_of
 
 from dpglm import LinearRegression, LogisticRegression, Ridge
 from dpglm.errors import PrivacyWarning
@@ -84,7 +82,6 @@ WIDE, FEW = 20_000, 2
 HUGE = (200_000, 1_000_000)
 """From so many records or features on, few fits of all."""
 
-Load = Callable[[Path], Table]
 TUNING: dict[str, Load] = {
     "california": districts,
     "bike": regression("bike"),
@@ -178,29 +175,14 @@ def run(name: str, group: str, table: Table, fits: int, first: bool) -> Iterator
 
 def main() -> None:
     """Run all tables that are there."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--tables", help="some of " + ", ".join(TUNING | TEST) + ", separated by semicolons")
-    parser.add_argument("--fits", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser = parser_of(__doc__, TUNING | TEST)
     parser.add_argument("--figure", action="store_true", help="draw regret by table (needs matplotlib)")
     parser.add_argument("--first", action="store_true", help="hold out the first fifth, not the last")
-    parser.add_argument("--quick", action="store_true", help="seconds: two small drawn tables")
     given = parser.parse_args()
     warnings.simplefilter("ignore", PrivacyWarning)
-    tables = QUICK if given.quick else TUNING | TEST
-    if given.tables:
-        tables = {name: tables[name] for name in given.tables.split(";")}
     given.out.mkdir(parents=True, exist_ok=True)
     began, rows = time.perf_counter(), list[Row]()
-    for name, load in tables.items():
-        try:
-            table = load(given.data)
-        except FileNotFoundError:
-            print(f"No {name}: its file is not in {given.data}")
-            continue
+    for name, table in loaded(QUICK if given.quick else TUNING | TEST, given):
         group = "drawn" if given.quick else "tuning" if name in TUNING else "test"
         rows += run(name, group, table, 1 if given.quick else given.fits, given.first)
         write_csv(rows, Row, given.out / "defaults.csv")

@@ -13,7 +13,6 @@ the defaults: where it is below 1, a metric from noisy second moments should pay
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 import warnings
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from inference_tables import DATA, adult, california
+from inference_tables import adult, california
 from outputs import write_csv
 from prediction_tables import (
     REGRESSIONS,
@@ -38,6 +37,7 @@ from prediction_tables import (
     spambase,
     split,
 )
+from table_runs import loaded, parser_of
 
 from dpglm import Bounds, LinearRegression, LogisticRegression
 from dpglm.accounting import gaussian_mu
@@ -138,24 +138,10 @@ def as_markdown(rows: Sequence[Row]) -> str:
 
 def main() -> None:
     """Run all tables that are there."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--tables", help="some of " + ", ".join(TABLES) + ", separated by semicolons")
-    parser.add_argument("--fits", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
-    parser.add_argument("--quick", action="store_true", help="seconds: two small drawn tables")
-    given = parser.parse_args()
+    given = parser_of(__doc__, TABLES).parse_args()
     warnings.simplefilter("ignore", PrivacyWarning)
-    tables = QUICK if given.quick else TABLES
-    if given.tables:
-        tables = {name: tables[name] for name in given.tables.split(";")}
     rows: list[Row] = []
-    for name, load in tables.items():
-        try:
-            table = load(given.data)
-        except FileNotFoundError:
-            print(f"No {name}: its file is not in {given.data}")
-            continue
+    for name, table in loaded(QUICK if given.quick else TABLES, given):
         found = run(name, table, 1 if given.quick else FEW if len(table.y) > MANY else given.fits)
         rows += found
         print(as_markdown(found), flush=True)

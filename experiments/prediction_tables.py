@@ -96,6 +96,13 @@ def spambase(data: Path) -> Table:
     return declared(X, y.astype(float), np.zeros(X.shape[1]), limits(X), None)
 
 
+def madelon(data: Path) -> Table:
+    """500 features, of which 20 say something of the label."""
+    with np.load(data / "madelon" / "data.npz", allow_pickle=False) as stored:
+        X, y = stored["X"].astype(float), stored["y"].astype(float)
+    return declared(X, y, np.full(X.shape[1], 400.0), np.full(X.shape[1], 560.0), None)
+
+
 def phishing(data: Path) -> Table:
     """Phishing sites: 30 marks a row, of norm 1."""
     X = sp.csr_array(sp.load_npz(data / "phishing" / "X.npz")).toarray().astype(float)
@@ -201,6 +208,22 @@ def news20(data: Path) -> Table:
 def small(kind: str) -> Callable[[Path], Table]:
     """2,000 drawn records of five features."""
     return lambda data: dense(draw(kind, "mixed", 2_000, 5, np.random.default_rng(0)))
+
+
+def few_of_many(kind: str, n: int, p: int) -> Callable[[Path], Table]:
+    """Drawn records of p features, of which five count."""
+
+    def load(data: Path) -> Table:
+        rng = np.random.default_rng(0)
+        X = np.clip(rng.normal(0, 0.4, (n, p)), -1, 1)
+        z = X[:, :5] @ np.array([2.0, -1.5, 1.0, 2.0, -1.5])
+        if kind == "linear":
+            y = np.clip(z / 4 + 0.2 * rng.normal(size=n), -1, 1)
+            return Table(X, y, (-1.0, 1.0), Bounds(feature=1.0, target=(-1, 1)), (-1.0, 1.0))
+        y = np.where(rng.random(n) < 1 / (1 + np.exp(-2 * z)), 1.0, -1.0)
+        return Table(X, y, (-1.0, 1.0), Bounds(feature=1.0))
+
+    return load
 
 
 def score(model: Any, table: Table, X: Any, y: Vector) -> float:

@@ -187,6 +187,39 @@ def test_a_price_is_at_most_every_published_one_and_less_than_an_even_split_from
             assert epsilon < compose(Repeated(Gaussian(1 / mu), mean)).epsilon(1e-6)
 
 
+def published_of_any(curve, tries, delta):
+    """The same theorems for any curve of a try."""
+    x = np.linspace(1e-4, 2.5, 400)
+    deltas = np.array([curve.delta(epsilon) for epsilon in x])
+    if isinstance(tries, NegativeBinomial):
+        odds = (1 - tries.stop) / tries.stop
+        shift = ((tries.shape + 1) * np.log(np.exp(x) + odds * deltas)).min()
+    else:
+        shift = (tries.mean * (np.expm1(x) + deltas)).min()
+    return shift + curve.epsilon(delta / tries.mean)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(
+    "event",
+    [
+        Gaussian(5.0),
+        Repeated(Composed((Exponential(20.0), Gaussian(15.0))), 5),
+        Repeated(PoissonGaussian(2.0, 0.05, "zero-out"), 20),
+        Parallel((Gaussian(5.0), Exponential(8.0)), "halves"),
+        Laplace(8.0),
+    ],
+    ids=["Gaussian", "selections", "batches", "parts", "Laplace"],
+)
+def test_tries_of_any_kind_cost_at_most_the_published_bound_and_less_than_an_even_split(event, law):
+    one = compose(event)
+    for mean in (3, 10):
+        tries = tries_of(law, mean)
+        epsilon = compose(Search((event,), tries)).epsilon(1e-6)
+        assert one.epsilon(1e-6) < epsilon <= published_of_any(one, tries, 1e-6)
+        assert epsilon < compose(Repeated(event, mean)).epsilon(1e-6)
+
+
 def test_a_pure_search_costs_at_most_the_published_multiple():
     for shape, epsilon in itertools.product((0.0, 1.0), (0.1, 1.0)):
         tries = NegativeBinomial.of_mean(shape, 10.0)

@@ -11,16 +11,26 @@ from dpglm.privacy import PUBLIC_SIZE
 from dpglm.solvers import Along, GradientDescent
 from dpglm.split import Split
 
-BUDGET = Budget(1.0, 0.01)
+BUDGET, LARGE = Budget(1.0, 0.01), Budget(8.0, 0.01)
 INNER = GradientDescent(steps=2, clip=0.1, step_size=20.0)
 
 
-@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
-@pytest.mark.parametrize("case", Along.audit_cases(), ids=["alone", "with weights and offsets"])
+ALONE, BESIDE = Along.audit_cases()
+
+
+@pytest.mark.parametrize(
+    ("case", "neighbours"),
+    [
+        (ALONE, Neighbours.REPLACE_ONE),
+        (ALONE, Neighbours.ZERO_OUT),
+        (BESIDE, Neighbours.REPLACE_ONE),
+    ],
+    ids=["replaced", "zeroed out", "with weights and offsets"],
+)
 def test_a_held_out_record_is_as_private_as_claimed_and_the_claim_is_not_idle(case, neighbours):
-    report = examine(TranscriptTarget.of(case, BUDGET, neighbours), runs=300, random_state=0)
+    report = examine(TranscriptTarget.of(case, LARGE, neighbours), runs=200, random_state=0)
     assert not report.violated
-    assert max(finding.epsilon for finding in report.findings) > 0.05
+    assert max(finding.lower for finding in report.findings) > 0.2
 
 
 def test_a_record_in_the_fit_is_as_private_as_claimed_and_the_claim_is_tight():
@@ -40,7 +50,7 @@ def test_a_record_in_the_fit_is_as_private_as_claimed_and_the_claim_is_tight():
     target = FitTarget(model, Tables((X, y), (other, y), "replace-one", (row,)), claim)
     report = examine(target, runs=150, random_state=0)
     assert not report.violated and not target.strayed
-    assert max(finding.epsilon for finding in report.findings) > 0.2
+    assert max(finding.lower for finding in report.findings) > 0.2
 
 
 def test_our_search_keeps_its_claim():

@@ -37,6 +37,7 @@ from dpglm.solvers import (
     OutputPerturbation,
     PreconditionedDescent,
 )
+from dpglm.split import Split
 
 N, P = 4_000, 4
 QUICK = GradientDescent(steps=5)
@@ -288,6 +289,70 @@ def test_a_dask_collection_is_refused_by_name(table):
     X, y = table
     with pytest.raises(UnsupportedProblem, match="Dask"):
         PrivatePath(logistic()).fit(arrays.from_array(X), arrays.from_array(y))
+
+
+CHOICES = {
+    "path": lambda model: PrivatePath(model),
+    "search": lambda model: PrivateSearch(model, {"C": [0.1, 1.0]}, runs=2, epsilon=model.epsilon),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_weights_and_offsets_count_in_fits_and_scores(name, table):
+    X, y = table
+    rng = np.random.default_rng(1)
+    beside = {"sample_weight": rng.uniform(0, 2, N), "offset": rng.uniform(-1, 1, N)}
+    bounds = Bounds(feature=1.0, weight=2.0, offset=(-1, 1))
+    exact = CHOICES[name](logistic(bounds=bounds, epsilon=np.inf)).fit(X, y, **beside)
+    plain = logistic(bounds=bounds, epsilon=np.inf, C=getattr(exact.best_estimator_, "C", 1.0))
+    assert exact.best_estimator_.coef_ == pytest.approx(plain.fit(X, y, **beside).coef_, abs=1e-6)
+    model = CHOICES[name](logistic(bounds=bounds, epsilon=4.0, solver=QUICK)).fit(X, y, **beside)
+    assert model.plan_.releases and model.plan_.epsilon <= 4.0
+    margins = model.decision_function(X, offset=beside["offset"])
+    assert margins == pytest.approx(model.decision_function(X) + beside["offset"], abs=1e-12)
+    with pytest.raises(UnsupportedProblem, match="GreedyCoordinateDescent takes no weights"):
+        CHOICES[name](logistic(bounds=bounds, solver=GreedyCoordinateDescent())).fit(X, y, **beside)
+
+
+@pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
+def test_records_of_weight_zero_do_not_choose(table):
+    X, y = table
+    held_out = Split(0.1).held_out.taken(0, N)
+    bounds = Bounds(feature=1.0, weight=1.0)
+    weights = np.ones(N)
+    weights[held_out[1:]] = 0.0
+    found = []
+    for label in (1, -1):
+        other = y.copy()
+        other[held_out[1:]] = label
+        model = PrivatePath(logistic(bounds=bounds, random_state=5, solver=QUICK), share=0.1)
+        found.append(model.fit(X, other, sample_weight=weights).best_estimator_.coef_)
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("solver", [PreconditionedDescent(), GradientDescent()], ids=["Gram", "no Gram"])
+def test_a_sparse_model_is_taken_for_a_sparse_truth_and_none_for_a_dense_one(solver):
+    rng = np.random.default_rng(0)
+    X = np.clip(rng.normal(0, 0.4, (6_000, 100)), -1, 1)
+    dense = X @ rng.normal(0, 0.4, 100)
+    for z, is_sparse in ((4 * X[:, 0] - 4 * X[:, 1], True), (dense, False)):
+        y = np.where(z + rng.logistic(size=len(z)) > 0, 1, -1)
+        model = PrivatePath(logistic(solver=solver, random_state=0), share=0.2)
+        with pytest.warns(PrivacyWarning):
+            chosen = model.fit(X, y).best_params_["model"]
+        assert ("feature" in chosen) == is_sparse
+        used = np.count_nonzero(model.best_estimator_.coef_)
+        assert used < 50 if is_sparse else used == 100
+
+
+def test_a_handicap_makes_the_whole_fit_as_likely_as_its_odds_say():
+    plan = PrivatePath(logistic(solver=GradientDescent(steps=16))).plan(40_000, P)
+    release, others = plan.releases[0], plan.candidates - 1
+    scores = np.append(0.0, np.full(others, -plan.handicap))
+    scores[1:] += 0.2 * plan.most * np.sqrt(plan.held_out)  # what rows show by chance comes on top
+    found = release.mechanism.probabilities(scores, 2 * plan.most)
+    assert found[0] == pytest.approx(0.8, abs=1e-3)
+    assert 0.02 <= plan.share <= 0.05
 
 
 def test_choices_are_estimators_of_scikit_learn(table):

@@ -7,6 +7,8 @@ from dpglm import LogisticRegression, PrivatePath, PrivateSearch, Ridge
 from dpglm.solvers import GradientDescent
 
 NO_RECORD_DEPENDENT_ERROR = "an error about a value depends on a record and would leak"
+REPEATED_RECORDS = "check_sample_weight_equivalence_on_"
+PUBLIC_NUMBER = "the number of records is public, so noise of a record twice is not that of one of weight 2"
 TOO_FEW_RECORDS = "asks for a good fit of 200 records whose target range is not declared"
 
 
@@ -15,6 +17,7 @@ def expected_failures(estimator):
     known = {
         "check_estimators_nan_inf": NO_RECORD_DEPENDENT_ERROR,
         "check_dtype_object": NO_RECORD_DEPENDENT_ERROR,
+        "check_all_zero_sample_weights_error": NO_RECORD_DEPENDENT_ERROR,
     }
     if isinstance(estimator.estimator, Ridge):
         known |= {
@@ -35,4 +38,9 @@ def expected_failures(estimator):
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_check(estimator, check):
-    check(estimator)
+    try:
+        check(estimator)
+    except AssertionError:
+        if not check.func.__name__.startswith(REPEATED_RECORDS):
+            raise
+        pytest.xfail(PUBLIC_NUMBER)

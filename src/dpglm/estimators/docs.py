@@ -91,6 +91,22 @@ _SHARED = {
 
         Examples
         --------""",
+    "promised": """
+        plan_ : Plan
+            What was released and how it was priced.
+        privacy_ : Guarantee
+            The promise; print it.
+        classes_ : array
+            The classes of a classifier.""",
+    "chosen": """
+        {promised}
+        n_features_in_ : int
+        feature_names_in_ : array of str
+            Names of the columns, if the table has names.
+
+        Notes
+        -----
+        **Guarantee.** Everything that ``fit`` stores satisfies ``privacy_`` (docs/proofs/search.md).""",
     "penalty": """
         penalty : Penalty, optional
             An object of `dpglm.penalties`, such as ``L1(0.01)``; by default there is none.""",
@@ -156,15 +172,20 @@ def estimator(cls: type[T]) -> type[T]:
     ``{name}`` of the docstring are filled with the shared text of that name: ``{regression}`` and
     ``{classification}`` stand for all that comes between parameters of its own and the fit of the example.
     """
-    text = "" if cls.__doc__ is None else cls.__doc__  # Python drops docstrings with -OO
-    cls.__doc__ = _filled(text).replace("{cls}", cls.__name__)
-    made = dataclass(eq=False, repr=False, match_args=False, kw_only=True)(cls)
-    places = {name: k for k, name in enumerate(_PARAMETER.findall(cls.__doc__))}
+    made = dataclass(eq=False, repr=False, match_args=False, kw_only=True)(documented(cls))
+    places = {name: k for k, name in enumerate(_PARAMETER.findall(made.__doc__ or ""))}
     constructor = vars(made)["__init__"]
     signature = inspect.signature(constructor)
     ordered = sorted(signature.parameters.values(), key=lambda parameter: places.get(parameter.name, -1))
     constructor.__signature__ = signature.replace(parameters=ordered)
     return made
+
+
+def documented(cls: type[T]) -> type[T]:
+    """Fill the lines ``{name}`` of the docstring of a class with the shared text of that name."""
+    text = "" if cls.__doc__ is None else cls.__doc__  # Python drops docstrings with -OO
+    cls.__doc__ = _filled(text).replace("{cls}", cls.__name__)
+    return cls
 
 
 def _filled(text: str) -> str:

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Vector
+from ..data.beside import Several
 from ..data.cluster import is_dask
 from ..errors import UnsupportedProblem
 from ..plan import Plan
@@ -34,11 +35,13 @@ def _has(name: str) -> Any:
 class PrivateChoice(Reported, MetaEstimatorMixin, BaseEstimator):
     """Common part: ``best_estimator_`` is the chosen model, and everything is asked of it."""
 
+    estimator: Any
     best_estimator_: Any
 
     def _template(self) -> Any:
         """An estimator that says what kind of model this is."""
-        raise NotImplementedError
+        glm_of(self.estimator)
+        return self.estimator
 
     def _carrier(self) -> Any:
         """An unfitted copy of the template with the solver that makes the choice."""
@@ -49,7 +52,7 @@ class PrivateChoice(Reported, MetaEstimatorMixin, BaseEstimator):
         plan: Plan = self._carrier().plan(n_samples, *size, **more)
         return plan
 
-    def _fitted(self, X: object, y: object, units: object) -> Any:
+    def _fitted(self, X: object, y: object, beside: Several) -> Any:
         """The carrier, fitted."""
         if is_dask(X):
             raise UnsupportedProblem(
@@ -57,7 +60,8 @@ class PrivateChoice(Reported, MetaEstimatorMixin, BaseEstimator):
                 "collection do not have: give a table in memory or a dpglm.Stream"
             )
         model = self._carrier()
-        model.fit(X, y, **({} if units is None else {"units": units}))  # not every estimator takes them
+        names = zip(("sample_weight", "offset", "exposure", "units"), beside[1:], strict=True)
+        model.fit(X, y, **{name: part for name, part in names if part is not None})
         for name in ("n_features_in_", "feature_names_in_", "classes_", "plan_", "privacy_"):
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
@@ -66,24 +70,24 @@ class PrivateChoice(Reported, MetaEstimatorMixin, BaseEstimator):
         return model
 
     @_has("predict")
-    def predict(self, X: object) -> Labels:
-        """The prediction of the chosen model for each row."""
+    def predict(self, X: object, **offsets: object) -> Labels:
+        """The prediction of the chosen model for each row; offsets are those that its ``predict`` takes."""
         check_is_fitted(self)
-        predicted: Labels = self.best_estimator_.predict(X)
+        predicted: Labels = self.best_estimator_.predict(X, **offsets)
         return predicted
 
     @_has("decision_function")
-    def decision_function(self, X: object) -> Vector:
+    def decision_function(self, X: object, **offsets: object) -> Vector:
         """Margins of the chosen model."""
         check_is_fitted(self)
-        margins: Vector = self.best_estimator_.decision_function(X)
+        margins: Vector = self.best_estimator_.decision_function(X, **offsets)
         return margins
 
     @_has("predict_proba")
-    def predict_proba(self, X: object) -> Vector:
+    def predict_proba(self, X: object, **offsets: object) -> Vector:
         """Probability of each class by the chosen model."""
         check_is_fitted(self)
-        probabilities: Vector = self.best_estimator_.predict_proba(X)
+        probabilities: Vector = self.best_estimator_.predict_proba(X, **offsets)
         return probabilities
 
     def score(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:

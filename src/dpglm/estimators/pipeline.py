@@ -28,6 +28,7 @@ from ..schema.raw import Unlearnt
 from ..schema.source import EncodedSource, EncodedTable, Held
 from .base import PrivateGLM
 from .beside import NAMES
+from .docs import documented
 from .inference import Inference
 from .inputs import Labels
 from .learning import SHARE, Learner, fit_bounds, taken_out
@@ -81,6 +82,7 @@ def _fitted_has(name: str) -> Any:
     return available_if(lambda self: hasattr(self.estimator, name))
 
 
+@documented
 class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
     """A schema and an estimator as one model of raw tables; see `make_private_pipeline`.
 
@@ -101,12 +103,7 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
         The schema with all that was learnt; the given one if nothing was to be learnt.
     estimator_ : estimator
         The fitted estimator, whose features are those of ``schema_``.
-    plan_ : Plan
-        What was released and how it was priced.
-    privacy_ : Guarantee
-        The promise; print it.
-    classes_ : array
-        The classes of a classifier.
+    {promised}
     """
 
     def __init__(self, schema: Schema, estimator: PrivateGLM, learn_share: float = SHARE) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
 from sklearn.base import is_classifier
 
+from ..data.beside import Several
+from ..problem import Problem
 from ..solvers.searched import Candidate, Searched
 from .base import PrivateGLM
+from .docs import documented
 from .meta import PrivateChoice, choices_of, glm_of, with_params, with_solver
 from .pipeline import PrivatePipeline
 from .watched import all_or_nothing
@@ -19,6 +22,7 @@ _SHARED = ("epsilon", "delta", "neighbours", "classes", "ledger", "random_state"
 """What a candidate cannot have for itself."""
 
 
+@documented
 class PrivateSearch(PrivateChoice):
     """The best of a random number of tries among candidates, each tried with nearly the whole budget.
 
@@ -55,19 +59,7 @@ class PrivateSearch(PrivateChoice):
         Its place among the candidates.
     best_score_ : float, or list of float
         Its released score: minus the mean loss on the held-out rows, with noise.
-    plan_ : Plan
-        What was released and how it was priced.
-    privacy_ : Guarantee
-        The promise; print it.
-    classes_ : array
-        The classes of a classifier.
-    n_features_in_ : int
-    feature_names_in_ : array of str
-        Names of the columns, if the table has names.
-
-    Notes
-    -----
-    **Guarantee.** Everything that ``fit`` stores satisfies ``privacy_`` (docs/proofs/search.md).
+    {chosen}
     How many tries there were is secret and not stored. Who can measure the running time can guess it; the
     promise does not cover running time.
 
@@ -101,10 +93,13 @@ class PrivateSearch(PrivateChoice):
         self.share = share
 
     @all_or_nothing
-    def fit(self, X: object, y: object = None, units: object = None) -> Self:
-        """Search with private records; X, y and units are those that the estimator takes."""
+    def fit(
+        self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
+        exposure: object = None, units: object = None,
+    ) -> Self:  # fmt: skip
+        """Search with private records; all that is given is what ``fit`` of the estimator takes."""
         models, params = self._listed()
-        carrier = self._fitted(X, y, units)
+        carrier = self._fitted(X, y, Several(None, sample_weight, offset, exposure, units))
         found = [(0, None) if one is None else (one.index, one.score) for one in choices_of(carrier)]
         chosen = [
             {"best_index_": k, "best_params_": params[k], "best_score_": None if loss is None else -loss}
@@ -117,17 +112,15 @@ class PrivateSearch(PrivateChoice):
         self.privacy_ = self.best_estimator_.privacy_
         return self
 
-    def _template(self) -> Any:
-        glm_of(self.estimator)
-        return self.estimator
-
     def _carrier(self) -> Any:
         models, _ = self._listed()
+        carrier = with_params(models[0])
         candidates = tuple(
-            Candidate(glm_of(_prepared(model))._problem, glm_of(model).solver) for model in models
+            Candidate(_problem_beside(glm_of(_prepared(model)), glm_of(carrier)), glm_of(model).solver)
+            for model in models
         )
-        solver = Searched(candidates, self.runs, self.law, self.share)
-        return with_params(models[0], solver=solver)
+        glm_of(carrier).solver = Searched(candidates, self.runs, self.law, self.share)
+        return carrier
 
     def _listed(self) -> tuple[list[Any], list[dict[str, Any]]]:
         """The candidates with the budget of the search, and what sets each of them apart."""
@@ -153,6 +146,16 @@ class PrivateSearch(PrivateChoice):
             if differ:
                 raise ValueError(f"candidates must have the {differ} of the estimator")
         return models, params
+
+
+def _problem_beside(model: PrivateGLM, carrier: PrivateGLM) -> Callable[[int, int], Problem]:
+    """The problem of a model for a table of a size, with the bounds of weights that its carrier was given."""
+
+    def problem(n_samples: int, n_features: int) -> Problem:
+        model._beside_given = getattr(carrier, "_beside_given", Several())
+        return model._problem(n_samples, n_features)
+
+    return problem
 
 
 def _prepared(model: Any) -> Any:
