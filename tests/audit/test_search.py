@@ -7,14 +7,12 @@ from dpglm import Bounds, Budget, LogisticRegression, PrivateSearch
 from dpglm.audit import Claim, audit, examine
 from dpglm.audit.tables import Tables
 from dpglm.audit.targets import FitTarget, TranscriptTarget
-from dpglm.privacy import PUBLIC_SIZE
+from dpglm.privacy import Neighbours
 from dpglm.solvers import Along, GradientDescent
 from dpglm.split import Split
 
 BUDGET, LARGE = Budget(1.0, 0.01), Budget(8.0, 0.01)
 INNER = GradientDescent(steps=2, clip=0.1, step_size=20.0)
-
-
 ALONE, BESIDE = Along.audit_cases()
 
 
