@@ -19,8 +19,11 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from typer.main import get_command
 
 from dpglm.cli import app
+
+COMMAND = get_command(app)
 
 MARK = "8675309"
 SLOW = 30.0
@@ -136,7 +139,7 @@ def outcome(words: list[str]) -> tuple[int, str]:
     code: object = 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         try:
-            code = app(words, standalone_mode=False)
+            code = COMMAND(words, standalone_mode=False)
         except SystemExit as end:
             code = end.code
     return int(code or 0), out.getvalue()  # type: ignore[call-overload]
