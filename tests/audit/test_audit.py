@@ -39,6 +39,7 @@ from dpglm.queries import (
     ClippedGradient,
     HeldOutGains,
     HeldOutScores,
+    RecordCount,
     ScoreSums,
 )
 from dpglm.queries.base import Draws
