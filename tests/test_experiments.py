@@ -37,6 +37,7 @@ RUNS = [
     ("inference_length.py", ["--quick", "--out", "."], "| logistic | 5 | 0.5 |"),
     ("learnt_facts.py", ["--quick", "--runs", "1"], "Levels of 1 columns together"),
     ("multinomial.py", ["--quick", "--out", "."], "| small | 240 x 64 | 10 |"),
+    ("private_size.py", ["--quick", "--runs", "1"], "| 1,000 | "),
     ("newton_prediction.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 |"),
     ("objective_scale.py", ["--quick", "--out", "."], "| 1e+09 | 8 | planned |"),
     ("scd_defaults.py", ["--quick", "--runs", "1", "--data", "."], "| Adult, hinge | 1 | 0.1 | - |"),
