@@ -11,7 +11,7 @@ from dpglm.privacy import Neighbours
 from dpglm.solvers import Along, GradientDescent
 from dpglm.split import Split
 
-BUDGET, LARGE = Budget(1.0, 0.01), Budget(8.0, 0.01)
+LARGE = Budget(8.0, 0.01)
 INNER = GradientDescent(steps=2, clip=0.1, step_size=20.0)
 ALONE, BESIDE = Along.audit_cases()
 
@@ -31,7 +31,7 @@ def test_a_held_out_record_is_as_private_as_claimed_and_the_claim_is_not_idle(ca
     assert max(finding.lower for finding in report.findings) > 0.2
 
 
-def test_a_record_in_the_fit_is_as_private_as_claimed_and_the_claim_is_tight():
+def test_a_record_in_the_fit_is_as_private_as_claimed_and_the_claim_is_not_idle():
     n, share = 8, 0.4
     assert 1 in Split(share).training.taken(0, n)
     row = np.array([0.8])
@@ -41,14 +41,14 @@ def test_a_record_in_the_fit_is_as_private_as_claimed_and_the_claim_is_tight():
     other[1] = -row
     model = LogisticRegression(
         solver=Along(INNER, share=share), classes=[-1, 1], bounds=Bounds(1.0), fit_intercept=False,
-        epsilon=BUDGET.epsilon, delta=BUDGET.delta,
+        epsilon=LARGE.epsilon, delta=LARGE.delta,
     )  # fmt: skip
     plan = model.plan(n, 1)
     claim = Claim(plan.budget.epsilon, plan.budget.delta, plan.event)
     target = FitTarget(model, Tables((X, y), (other, y), "replace-one", (row,)), claim)
     report = examine(target, runs=150, random_state=0)
     assert not report.violated and not target.strayed
-    assert max(finding.lower for finding in report.findings) > 0.2
+    assert max(finding.lower for finding in report.findings) > 1.0
 
 
 def test_our_search_keeps_its_claim():

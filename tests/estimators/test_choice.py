@@ -71,7 +71,7 @@ SOLVERS = {
 @pytest.mark.parametrize("name", SOLVERS)
 def test_every_solver_with_a_path_offers_its_models_and_one_is_taken(name, table):
     solver, penalty = SOLVERS[name]
-    model = PrivatePath(logistic(solver=solver, penalty=penalty)).fit(*table)
+    model = PrivatePath(logistic(solver=solver, penalty=penalty), share=0.1).fit(*table)
     plan = model.plan_
     assert plan.parts[0].solver == name
     assert plan.parts[0].n_records < N and plan.n_records == N
@@ -85,7 +85,7 @@ def test_every_solver_with_a_path_offers_its_models_and_one_is_taken(name, table
 
 
 def test_fit_and_choice_each_have_the_whole_budget(table):
-    plan = PrivatePath(logistic(solver=GradientDescent(steps=10))).plan(N, P)
+    plan = PrivatePath(logistic(solver=GradientDescent(steps=10)), share=0.1).plan(N, P)
     fit = logistic(solver=GradientDescent(steps=10)).plan(plan.parts[0].n_records, P)
     assert plan.parts[0].epsilon == pytest.approx(fit.epsilon, rel=1e-6)
     assert plan["held-out gain"].mechanism.noise <= 2.0 * (1 + 1e-9)  # that of a pure epsilon of 1
@@ -99,7 +99,7 @@ def test_a_stored_path_runs_to_the_same_model(table):
     from dpglm.solvers import run
 
     X, y = table
-    model = logistic(solver=Along(GradientDescent(steps=8)), random_state=3)
+    model = logistic(solver=Along(GradientDescent(steps=8), share=0.1), random_state=3)
     with pytest.warns(PrivacyWarning):
         model.fit(X, y)
     problem = model._fitted_problem
@@ -116,9 +116,11 @@ def test_a_stored_path_runs_to_the_same_model(table):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: PrivatePath(logistic(random_state=1, solver=GradientDescent(steps=8))),
-        lambda: PrivatePath(logistic(random_state=1, solver=GradientDescent(steps=8, batch_size=500))),
-        lambda: PrivatePath(logistic(random_state=1, solver=PreconditionedDescent(steps=8))),
+        lambda: PrivatePath(logistic(random_state=1, solver=GradientDescent(steps=8)), share=0.1),
+        lambda: PrivatePath(
+            logistic(random_state=1, solver=GradientDescent(steps=8, batch_size=500)), share=0.1
+        ),
+        lambda: PrivatePath(logistic(random_state=1, solver=PreconditionedDescent(steps=8)), share=0.1),
         lambda: PrivateSearch(logistic(random_state=1, solver=QUICK), {"C": [1e-4, 1.0]}, runs=3),
     ],
     ids=["path of gradients", "path of batches", "ridge path", "search"],
@@ -212,7 +214,7 @@ def test_more_than_two_classes_are_chosen_for_one_by_one(table):
     X, _ = table
     y = np.digitize(X[:, 0], [-0.3, 0.3])
     base = logistic(classes=[0, 1, 2], epsilon=4.0, solver=QUICK, multi_class="ovr")
-    path = PrivatePath(base).fit(X, y)
+    path = PrivatePath(base, share=0.1).fit(X, y)
     search = PrivateSearch(base, {"C": [0.1, 1.0]}, runs=2, epsilon=4.0).fit(X, y)
     for model in (path, search):
         assert len(model.best_params_) == 3 and model.plan_.fits == 3 and model.plan_.epsilon <= 4.0
@@ -224,7 +226,7 @@ def test_choices_work_behind_a_schema_and_inside_of_pipelines(table):
     schema = Schema({"a": Number(-1, 1), "b": Number(-1, 1), "y": Target(classes=[-1, 1])})
     raw = {"a": X[:, 0], "b": X[:, 1], "y": y}
     for make in (
-        lambda model: PrivatePath(model),
+        lambda model: PrivatePath(model, share=0.1),
         lambda model: PrivateSearch(model, {"C": [0.1, 1.0]}, runs=2),
     ):
         model = make(make_private_pipeline(schema, LogisticRegression(epsilon=1.0))).fit(raw)
@@ -238,7 +240,7 @@ def test_choices_work_behind_a_schema_and_inside_of_pipelines(table):
 @pytest.mark.parametrize(
     ("make", "epsilon", "most"),
     [
-        (lambda model: PrivatePath(model), 4.0, cover_pure(1.0)),
+        (lambda model: PrivatePath(model, share=0.1), 4.0, cover_pure(1.0)),
         (lambda model: PrivateSearch(model, {"C": [0.1, 1.0]}, runs=3), 1.5, 0.31),
     ],
     ids=["path", "search"],

@@ -26,8 +26,8 @@ class PrivatePath(PrivateChoice):
     estimator : estimator of dpglm
         Or a schema and one, by `make_private_pipeline`. Its epsilon is that of the whole.
     share : float, optional
-        Share of the rows that are held out; by default from 2 to 5 %, as much as a good choice needs. If 5 %
-        are not enough, or the solver passes one model only, the fit to all rows is returned.
+        Share of the rows that are held out; by default from 2 to 5 %, as much as a good choice needs. If that
+        takes more, or the solver passes one model only, the fit to all rows is returned.
 
     Attributes
     ----------

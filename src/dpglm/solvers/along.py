@@ -31,8 +31,8 @@ ODDS = 4.0
 SPREAD = 0.2
 """Sampling error of a sum of gains, over the largest that it can have: of gains that are all at the cut."""
 
-FINE, USELESS = 0.04, 0.1
-"""Handicap of a record, over the cut of its gain, that the default share aims at, and must stay below."""
+FINE = 0.05
+"""Handicap of a record, over the cut of its gain, that the default share aims at."""
 
 HALVINGS = 4
 """Iterates are kept after all steps, half of them, a quarter, ..."""
@@ -134,8 +134,8 @@ class Along(Solver[AlongPlan]):
     inner : str or Solver
         What fits.
     share : float, optional
-        Share of the rows that are held out; by default from 2 to 5 %, as much as a good choice needs. If 5 %
-        are not enough, nothing is held out and the fit to all rows is returned.
+        Share of the rows that are held out; by default from 2 to 5 %, as much as a good choice needs. If that
+        takes more than 5 %, nothing is held out and the fit to all rows is returned.
     """
 
     plan_type: ClassVar[type[Plan]] = AlongPlan
@@ -179,12 +179,10 @@ class Along(Solver[AlongPlan]):
             return float(self.share)
         mu = gaussian_mu(task.budget.epsilon, task.budget.delta) / math.sqrt(task.fits)
         noise = task.moved * min(1 / mu, 2 * task.fits / task.budget.epsilon)
-        candidates, most_rows = 1 + HALVINGS + _derived(task, solver), MOST_SHARE * task.n
-        if _handicap(noise, candidates, most_rows) > USELESS * most_rows:
-            return 0.0
         # The number of rows m with a handicap of FINE m.
-        root = SPREAD + math.sqrt(SPREAD**2 + 4 * FINE * _handicap(noise, candidates, 0.0))
-        return min(max((root / (2 * FINE)) ** 2 / task.n, LEAST_SHARE), MOST_SHARE)
+        alone = _handicap(noise, 1 + HALVINGS + _derived(task, solver), 0.0)
+        rows = ((SPREAD + math.sqrt(SPREAD**2 + 4 * FINE * alone)) / (2 * FINE)) ** 2
+        return max(rows / task.n, LEAST_SHARE) if rows <= MOST_SHARE * task.n else 0.0
 
     @classmethod
     def needs(cls, plan: AlongPlan) -> frozenset[Capability]:
