@@ -14,7 +14,7 @@ _CLIP, _LEAST_CLIP_OF_LABELS = 0.22, 0.12
 _CLIP_OF_HIDDEN, _LEAST_CLIP_OF_TARGETS, _LARGEST_CLIP_OF_TARGETS = 0.42, 0.02, 25.0
 _DEVIATIONS = 2.0
 _ALLOWED_NOISE, _MOST_ALLOWED = 0.5, 0.95
-LEAST_STEPS, _LEAST_STEPS_OF_TARGETS, MOST_STEPS = 10, 6, 60
+LEAST_STEPS, _LEAST_STEPS_OF_TARGETS, MOST_STEPS = 10, 8, 60
 _STEPS_OF_TARGETS, _STEPS_OF_LABELS, _STEPS_OF_CLASSES = 12, 18, 44
 _USUAL_RANK = 1.5
 _LONGEST_STEP_OF_RARE = 3.0
@@ -75,9 +75,18 @@ def longest_step(problem: Problem, typical: Typical) -> float:
 
 
 def usual_steps(loss: Loss, clip: float, time: float) -> int:
-    """The number of steps: what the time needs, and not more than gradients that are clipped so much do."""
-    enough, least = _STEPS_OF_TARGETS, _LEAST_STEPS_OF_TARGETS
+    """The number of steps: what the time needs, and not more than gradients that are clipped so much do.
+
+    For real targets it is a multiple of four. Long rows are scaled down in the Gram matrix, so that the
+    curvature along a direction may be twice that of the metric, where iterates alternate between two points:
+    the mean of an even number of them, the last half, is between these.
+    """
     if loss.kind == "classification":
-        enough, least = _STEPS_OF_LABELS if loss.outputs == 1 else _STEPS_OF_CLASSES, LEAST_STEPS
+        enough = _STEPS_OF_LABELS if loss.outputs == 1 else _STEPS_OF_CLASSES
+        return _steps(enough, clip, time, LEAST_STEPS)
+    return 4 * math.ceil(_steps(_STEPS_OF_TARGETS, clip, time, _LEAST_STEPS_OF_TARGETS) / 4)
+
+
+def _steps(enough: int, clip: float, time: float, least: int) -> int:
     most = min(max(math.ceil(enough / clip), least), MOST_STEPS)
     return min(max(math.ceil(_USUAL_RANK * time), LEAST_STEPS), most)

@@ -64,7 +64,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
     Parameters
     ----------
     steps : int, optional
-        Number of gradients. By default from 6 to 60, as the budget allows and the clip needs.
+        Number of gradients. By default from 8 to 60, as the budget allows and the clip needs.
     clip : float, optional
         Largest norm of a record's gradient in the metric, in units of the largest usual slope times the root
         of the effective dimension. The usual slopes are those of targets within two standard deviations; no
