@@ -158,6 +158,19 @@ def test_the_table_of_the_caller_is_never_written():
     assert np.array_equal(X, before_X, equal_nan=True) and np.array_equal(y, before_y, equal_nan=True)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_dense_table_inside_its_ranges_is_not_copied(order):
+    X = np.asarray(np.random.default_rng(0).uniform(-1, 1, (40, 13)), order=order)
+    high = np.abs(X).max(axis=0)
+    inside = as_block(X)
+    assert inside.clipped(-high, high) is inside
+    for i, j in ((0, 0), (39, 12), (17, 8)):
+        beyond = X.copy(order="K")
+        beyond[i, j] = -np.nextafter(high[j], 2.0)
+        cut = as_block(beyond).clipped(-high, high)
+        assert np.array_equal(cut.X, np.clip(beyond, -high, high)) and cut.X[i, j] == -high[j]
+
+
 def test_duplicate_entries_of_a_sparse_table_are_summed_before_they_are_clipped():
     X = sp.coo_array((np.array([0.6, 0.6]), (np.array([0, 0]), np.array([0, 0]))), shape=(1, 2))
     X = sp.csr_array((X.data, np.array([0, 0]), np.array([0, 2])), shape=(1, 2))

@@ -66,8 +66,8 @@ def gram(constant):
     return queries.Gram(coordinates, math.hypot(0.9, constant / 2), constant / 2, 4)
 
 
-def row_scale(coordinates):
-    return queries.RowScale(coordinates, 1.0, 0.0, 1.0, 4)
+def row_scale(coordinates, kind=queries.RowScale):
+    return kind(coordinates, 1.0, 0.0, 1.0, 4)
 
 
 def metric_gradient(loss, constant):
@@ -164,6 +164,8 @@ CASES = [
     ),
     (row_scale(None), REALS, 1.0),
     (row_scale(Coordinates(np.zeros(4), np.ones(4), False)), REALS, 0.0),
+    (row_scale(None, queries.RowAndTargetScale), REALS, 1.0),
+    (row_scale(Coordinates(np.zeros(4), np.ones(4), False), queries.RowAndTargetScale), REALS, 0.0),
     *(
         (metric_gradient(cls(), constant), REALS if cls.kind != "count" else COUNTS, constant)
         for cls in DRAWN

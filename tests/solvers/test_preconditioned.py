@@ -1,6 +1,7 @@
 """Preconditioned descent, and the two numbers that it and gradient descent release first."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import Logistic, Squared
-from dpglm.mechanisms import Randomness
+from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.penalties import L1, L2, Zero
 from dpglm.problem import Problem
 from dpglm.queries import metric_gradient
@@ -102,6 +103,36 @@ def test_the_two_numbers_are_the_mean_squared_norm_and_the_best_constant():
     found = learn(plan, problem, Curator(records, Neighbours.REPLACE_ONE, Randomness(1)), None)
     assert found.norm == pytest.approx(np.sqrt(np.mean(np.sum(table**2, axis=1))), rel=1e-2)
     assert found.start == pytest.approx(y.mean(), abs=1e-2)
+
+
+def test_the_spread_of_targets_is_learnt_and_never_too_small():
+    problem = Problem(Squared(), Zero(), Bounds(feature=1.0, target=(-20, 30)))
+    plan = PreconditionedDescent().plan(problem, N, P, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE)
+    coordinates = problem.bounds.coordinates(P, False)
+    records = as_data(X, Y, problem.bounds, problem.constant(P))
+    found = [
+        learn(plan, problem, Curator(records, Neighbours.REPLACE_ONE, Randomness(k)), coordinates).spread
+        for k in range(20)
+    ]
+    assert min(found) >= 0.02 and np.median(found) < 0.5  # it is 0.01, and its noise 0.1
+    exact = replace(plan, releases=tuple(replace(r, mechanism=Gaussian(1e-6)) for r in plan.releases))
+    wide = Problem(Squared(), Zero(), BOUNDS)
+    records = as_data(X, Y, BOUNDS, wide.constant(P))
+    curator = Curator(records, Neighbours.REPLACE_ONE, Randomness(1))
+    assert learn(exact, wide, curator, coordinates).spread == pytest.approx(Y.std(), rel=1e-2)
+
+
+def test_a_range_of_targets_that_is_too_wide_costs_little():
+    scores = [
+        r2(
+            LinearRegression(
+                2.0, bounds=Bounds(feature=1.0, target=(-top, top)), solver=PreconditionedDescent(),
+                random_state=4,
+            ).fit(X, Y), X, Y,
+        )
+        for top in (1.0, 4.0)
+    ]  # fmt: skip
+    assert scores[1] > 0.9 * scores[0] > 0.6
 
 
 def task(n, epsilon=1.0, penalty=None, p=P):

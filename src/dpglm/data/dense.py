@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,8 +19,7 @@ from .sums import FreshSums
 if TYPE_CHECKING:
     from .sparse import CSR
 
-_CHUNK_BYTES = 1 << 21
-_LANES, _ROWS_OF_LANES = 8, 512
+LANES, _ROWS_OF_LANES = 8, 512
 _CACHED_BYTES = 1 << 14
 
 
@@ -128,7 +126,10 @@ class Dense(Stored):
         return Dense(self.X[index])
 
     def clipped(self, low: Vector, high: Vector) -> Dense:
-        if not any(((self.X[rows] < low) | (self.X[rows] > high)).any() for rows in self._chunks()):
+        from ..kernels import ranges
+
+        within = ranges.within_columns if self._by_columns(None) else ranges.within_rows
+        if within(self.X, low, high):
             return self
         return Dense(np.clip(self.X, *rounded_inward(low, high, self.X.dtype)))
 
@@ -181,15 +182,10 @@ class Dense(Stored):
 
         return CSR(sp.csr_array(self.X))
 
-    def _chunks(self) -> Iterator[slice]:
-        n, p = self.shape
-        step = max(1, _CHUNK_BYTES // (8 * max(p, 1)))
-        return (slice(start, start + step) for start in range(0, n, step))
-
 
 def _lanes() -> Vector:
     """Scratch space of a pass over columns."""
-    return np.empty((_LANES, _ROWS_OF_LANES))
+    return np.empty((LANES, _ROWS_OF_LANES))
 
 
 def _read_only(array: Vector) -> Vector:

@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from ..arrays import Total, Vector, grid_of_terms
 from ..bounds import Coordinates
 from ..losses import Loss
-from .dense import Dense
+from .dense import LANES, Dense
 from .piece import LEAST_NORM
-from .products import CrossProducts, coordinates_of, grid_of_factors
+from .products import CrossProducts, coordinates_of, grid_of_factors, squares_of
 from .terms import Gradient
 
 if TYPE_CHECKING:
     from .records import Records
+
+LARGEST_ENTRY = 1e30
+"""No entry of a metric is larger: rows in it are kept as float32, where they must not overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +38,7 @@ class RowSizes(CrossProducts):
 
     @property
     def width(self) -> int:
-        return 1 if self.coordinates is None else self.coordinates.dimension
+        return 1 if self.coordinates is None else 1 + self.coordinates.dimension // 4
 
     @property
     def grid(self) -> float:
@@ -64,18 +67,27 @@ class RowSizes(CrossProducts):
     def _squares(self, rows: Records) -> Vector:
         if self.coordinates is None:
             return np.square(rows.norms)
-        from ..kernels.products import squares  # compiled code is loaded by those who use it
+        return squares_of(rows, self.coordinates)
 
-        found = np.empty(rows.n_records)
-        squares(coordinates_of(rows, self.coordinates), found)
-        return found
+
+@dataclass(frozen=True, eq=False)
+class RowAndTargetSizes(RowSizes):
+    """(2 v - 1, t, 2 t² - 1) for the size v of a row and its target t as in `RowSizes`."""
+
+    def entries(self, n_features: int) -> int:
+        return 3
+
+    def targets(self, rows: Records) -> list[Vector]:
+        (t,) = super().targets(rows)
+        return [t, 2.0 * np.square(t) - 1.0]
 
 
 @dataclass(frozen=True, eq=False)
 class MetricRows(CrossProducts):
     """The gradient at w of each record in a metric, scaled down to norm at most ``clip``.
 
-    A record is u = coordinates @ transform, a product that is exact, and w are coefficients of u.
+    A record is u = coordinates @ transform, a product that is exact and then rounded to float32. w are
+    coefficients of u.
     """
 
     loss: Loss
@@ -99,18 +111,26 @@ class MetricRows(CrossProducts):
         return grid_of_terms(self.clip, self.n_records)
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        out += in_metric(rows, self.coordinates, self.transform).steps(self.gradient, self._grid)[0, :-1]
+        table = in_metric(rows, self.coordinates, in_lanes(self.transform))
+        out += table.steps(self.gradient, self._grid)[0, : out.size]
+
+
+def in_lanes(transform: Vector) -> Vector:
+    """The matrix with columns of zeros, so that a record has whole lanes of products."""
+    return np.pad(transform, ((0, 0), (0, -transform.shape[1] % LANES)))
 
 
 def in_metric(rows: Records, coordinates: Coordinates, transform: Vector) -> Records:
-    """The records u = coordinates @ transform, without a constant feature; the matrix is on column grids."""
-    table = np.empty((rows.n_records, transform.shape[1]))
-    rows.in_chunks(
-        coordinates.dimension,
-        lambda part, start, stop: np.matmul(
-            coordinates_of(part, coordinates), transform, out=table[start:stop]
-        ),
-    )
+    """The records u = coordinates @ transform, without a constant feature; the matrix is on column grids.
+
+    They are rounded to float32: passes over them take as long as memory does to move them.
+    """
+    table = np.empty((rows.n_records, transform.shape[1]), dtype=np.float32)
+
+    def write(part: Records, start: int, stop: int) -> None:
+        table[start:stop] = coordinates_of(part, coordinates) @ transform
+
+    rows.in_chunks(coordinates.dimension, write)
     block = Dense(table)
     scale = np.where(rows.scale > 0, 1.0, 0.0)
     return rows.in_table(block, scale, np.maximum(block.row_norms * scale, LEAST_NORM))

@@ -52,6 +52,17 @@ def coordinates_of(rows: Records, coordinates: Coordinates) -> Vector:
     return out
 
 
+def squares_of(rows: Records, coordinates: Coordinates) -> Vector:
+    """Squared norms of these coordinates, the constant not included."""
+    from ..kernels.products import squares  # compiled code is loaded by those who use it
+
+    out = np.empty(rows.n_records)
+    rounding = ROUNDING * 2.0**-COORDINATE_BITS
+    middle, half = coordinates.middle, coordinates.half
+    squares(rows.dense, rows.scale, middle, 1.0 / half, rounding, np.empty(len(half)), out)
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class CrossProducts(Term):
     """Sums of products of the factors of a record, for all pairs, and of factors themselves."""

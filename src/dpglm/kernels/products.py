@@ -31,6 +31,12 @@ def _square(row: Floats) -> float:
     return (a + b) + (c + d)
 
 
+@part
+def _coordinate(value: float, middle: float, inverse: float, rounding: float) -> float:
+    """A feature, moved and scaled into [-1, 1] and rounded."""
+    return (cut((value - middle) * inverse, 1.0) + rounding) - rounding
+
+
 @compiled(nogil=True)
 def coordinates(
     rows: Floats, scale: Floats, middle: Floats, inverse: Floats, rounding: float, out: Floats
@@ -45,17 +51,20 @@ def coordinates(
             out[i] = 0.0
             continue
         for j in range(p):
-            value = cut((rows[i, j] * scale[i] - middle[j]) * inverse[j], 1.0)
-            out[i, j] = (value + rounding) - rounding
+            out[i, j] = _coordinate(rows[i, j] * scale[i], middle[j], inverse[j], rounding)
         if out.shape[1] > p:
             out[i, p] = 1.0
 
 
 @compiled(nogil=True)
-def squares(rows: Floats, out: Floats) -> None:
-    """Write the squared norm of each row."""
+def squares(
+    rows: Floats, scale: Floats, middle: Floats, inverse: Floats, rounding: float, row: Floats, out: Floats
+) -> None:
+    """Write the squared norm of each row that `coordinates` writes; ``row`` is scratch space for one."""
     for i in range(rows.shape[0]):
-        out[i] = _square(rows[i])
+        for j in range(row.size):
+            row[j] = _coordinate(rows[i, j] * scale[i], middle[j], inverse[j], rounding)
+        out[i] = _square(row) if scale[i] != 0.0 else 0.0
 
 
 @part

@@ -25,7 +25,7 @@ from .multinomial import (
     metric_gradient_of,
 )
 from .record_count import RecordCount
-from .row_scale import RowScale
+from .row_scale import RowAndTargetScale, RowScale
 from .score_and_curvature import ScoreAndCurvature
 from .score_sums import ScoreSums
 from .scores import RULES, CoordinateScores
@@ -50,6 +50,7 @@ QUERIES: tuple[type[Query], ...] = (
     Minimiser,
     Moments,
     MultinomialGradient,
+    RowAndTargetScale,
     RowScale,
     ScoreAndCurvature,
     ScoreSums,
@@ -91,6 +92,7 @@ __all__ = [
     "Query",
     "RecordCount",
     "RowNorms",
+    "RowAndTargetScale",
     "RowScale",
     "ScoreAndCurvature",
     "ScoreSums",

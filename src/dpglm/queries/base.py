@@ -211,15 +211,13 @@ class Query(ABC):
         return WorstCase((low, 1.0), (high, -1.0), (point,))
 
 
-def require_moderate(point: Vector | float) -> None:
+def require_moderate(point: Vector | float, largest: float = LARGEST_COEFFICIENT) -> None:
     """Refuse a public point so large that products with bounded records could overflow.
 
     An overflow would turn a bounded contribution into NaN, which no noise hides.
     """
-    if isinstance(point, float):  # at every step: NumPy would take longer
-        moderate = abs(point) < LARGEST_COEFFICIENT
-    else:
-        moderate = bool((np.abs(point) < LARGEST_COEFFICIENT).all())
+    # At every step: NumPy would take longer for one number.
+    moderate = abs(point) < largest if isinstance(point, float) else (np.abs(point) < largest).all()
     if not moderate:
         raise FloatingPointError("the coefficients diverged: use a smaller step_size")
 

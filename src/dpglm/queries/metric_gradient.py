@@ -9,7 +9,8 @@ import numpy as np
 
 from ..arrays import Total, Vector, on_column_grids
 from ..bounds import Coordinates
-from ..data.metric import MetricRows, in_metric
+from ..data.metric import LARGEST_ENTRY, MetricRows, in_lanes, in_metric
+from ..data.records import Records
 from ..data.summed import Summed
 from ..losses import Loss
 from ..privacy import Neighbours
@@ -23,7 +24,7 @@ _MOST_BYTES = 1 << 31
 class MetricGradient(Query):
     """Sum over the records u of their gradient at w, each scaled down to L2 norm at most ``clip``.
 
-    A record is u = coordinates @ transform. The public argument w are coefficients of u.
+    A record is u = coordinates @ transform, rounded to float32. The public argument w are coefficients of u.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class MetricGradient(Query):
 
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
-        require_moderate(self.transform)
+        require_moderate(self.transform, LARGEST_ENTRY)
         object.__setattr__(self, "transform", on_column_grids(self.transform))
 
     def __call__(self, data: Summed, *public: Vector) -> Total:
@@ -69,9 +70,14 @@ class MetricGradient(Query):
         rows = super().worst_case(n_features, radius, constant)
         return WorstCase(rows.first, rows.second, (self._coefficients(rows.public[0]),))
 
+    def resident(self, rows: Records) -> Records:
+        """The records in the metric."""
+        return in_metric(rows, self.coordinates, in_lanes(self.transform))
+
     def resident_answer(self, data: Summed, w: Vector) -> Total:
         """The exact answer for records that are in the metric already."""
-        return data.total(self._term(w).gradient)
+        found = data.total(self._term(w).gradient)
+        return Total(found.steps[: w.size], found.grid)
 
     def _coefficients(self, point: Vector) -> Vector:
         """Coefficients of u that predict as those of the features do."""
@@ -89,9 +95,9 @@ class OpenedGradient:
     def __init__(self, query: MetricGradient, opening: Opening) -> None:
         self._query, self._opening = query, opening
         self._resident = None
-        size = 8 * opening.data.table_size * query.transform.shape[1]
+        size = 4 * opening.data.table_size * query.transform.shape[1]
         if opening.is_resident and size <= _MOST_BYTES:
-            self._resident = in_metric(opening.resident, query.coordinates, query.transform)
+            self._resident = query.resident(opening.resident)
 
     def release(self, w: Vector) -> Vector:
         """The gradient at w, with noise."""

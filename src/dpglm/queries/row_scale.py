@@ -1,19 +1,22 @@
-"""How long a typical row is, and the mean target: two numbers that settings are derived from."""
+"""How long a typical row is, mean and spread of targets: numbers that settings are derived from."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from ..arrays import Total, Vector
 from ..bounds import Coordinates
-from ..data.metric import RowSizes
+from ..data.metric import RowAndTargetSizes, RowSizes
+from ..data.products import grid_of_factors
 from ..data.summed import Summed
 from ..privacy import Neighbours
 from .base import Query, WorstCase
+
+_FARTHEST = (71.0 + 8.0 * math.sqrt(2.0)) / 16.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +48,11 @@ class RowScale(Query):
     target_scale: float
     n_records: int
 
+    term: ClassVar[type[RowSizes]] = RowSizes
+
     def __call__(self, data: Summed, *public: Vector) -> Total:
         return data.cross_products(
-            RowSizes(
+            self.term(
                 self.coordinates, self.n_records, self.radius, self.target_middle, self.target_scale
             )
         )  # fmt: skip
@@ -59,3 +64,30 @@ class RowScale(Query):
         long = np.zeros(n_features)
         long[0] = radius
         return WorstCase((long, 1.0), (np.zeros(n_features), -1.0), ())
+
+
+@dataclass(frozen=True, eq=False)
+class RowAndTargetScale(RowScale):
+    """Sums over the records of 2 v - 1, t and 2 t² - 1, with v and t as in `RowScale`.
+
+    Guarantee
+    ---------
+    A record adds a point (s, t, 2 t² - 1) with s and t in [-1, 1], and a null record adds 0. The point has
+    norm at most sqrt(3), which is what zeroing it out can move the sums by. Between two points, t moves by
+    a and its square by a b, with b the sum of both and a + b at most 2: the last two numbers move by at most
+    the root of the maximum of a² (1 + 4 (2 - a)²), which is (71 + 8 sqrt(2)) / 16 at a = (6 - sqrt(2)) / 4.
+    Rounding to the grid moves these two numbers of both records by at most half a step each.
+    """
+
+    name: ClassVar[str] = "row size, mean and spread of targets"
+    term: ClassVar[type[RowSizes]] = RowAndTargetSizes
+
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        if neighbours is not Neighbours.REPLACE_ONE:
+            return math.sqrt(3.0) * (1 + 2.0**-50)
+        rounded = math.sqrt(2.0) * grid_of_factors(1.0, self.n_records)
+        return (math.sqrt(4.0 + _FARTHEST) + rounded) * (1 + 2.0**-50)
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        rows = super().worst_case(n_features, radius, constant)
+        return replace(rows, second=(rows.second[0], 1.0 - (6.0 - math.sqrt(2.0)) / 4.0))

@@ -12,7 +12,7 @@ from ..arrays import Vector, on_column_grids, one_blas_thread
 from ..bounds import Coordinates
 from ..curator import Curator
 from ..errors import UnsupportedProblem
-from ..losses import Logistic, Loss
+from ..losses import Loss
 from ..mechanisms import Gaussian
 from ..penalties import L2, Penalty
 from ..plan import Plan, Releasable
@@ -23,20 +23,14 @@ from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, requ
 from .classes import opposed_classes
 from .derived import Quadratic
 from .last_intercept import fit_intercept_last, release_of_intercept, share_of_intercept
+from .metric_settings import allowed_noise, clip_share, largest_slope, longest_step, usual_steps
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
-from .typical import SCALES, NoiseForecast, Typical, learn, release_of_scales, share_of_scales
+from .typical import SCALES, NoiseForecast, Typical, learn, of_spread, release_of_scales, share_of_scales
 
 MOST_FEATURES = 1_000
 GRAM_SHARE = 0.25
 CONSTANT = 0.3
-ALLOWED_NOISE = 0.5
-_CLIP, _LEAST_CLIP_OF_LABELS, _LEAST_CLIP_OF_TARGETS = 0.22, 0.12, 0.01
-LEAST_STEPS, MOST_STEPS = 10, 60
-_STEPS_OF_TARGETS, _STEPS_OF_LABELS, _STEPS_OF_CLASSES = 12, 22, 44
-_HIDDEN = 1.3
-_LONGEST_STEP_OF_RARE = 3.0
-_USUAL_RANK = 1.5
 _MOST_MOMENTUM = 0.8
 
 
@@ -44,8 +38,8 @@ _MOST_MOMENTUM = 0.8
 class PreconditionedDescentPlan(NoiseForecast, Plan):
     """Plan of `PreconditionedDescent`.
 
-    ``clip`` is in units of the largest slope times the root of the effective dimension, ``time`` the sum of
-    the lengths of all steps if all dimensions are effective.
+    ``clip`` is in units of the largest usual slope times the root of the effective dimension, ``time`` the
+    sum of the lengths of all steps if all dimensions are effective.
     """
 
     solver: ClassVar[str] = "preconditioned descent"
@@ -62,19 +56,20 @@ class PreconditionedDescentPlan(NoiseForecast, Plan):
 class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
     """Gradient descent in the metric of a private Gram matrix: for tables of up to some hundred features.
 
-    The first release is the size of a typical row, with the mean target; the second the Gram matrix of the
-    records, scaled down to that size. Directions that noise does not hide get steps of their own length. All
-    later releases are gradients in that metric, clipped there; the mean of the last half of the iterates is
-    returned.
+    The first release is the size of a typical row, with the mean target and the spread of real targets; the
+    second the Gram matrix of the records, scaled down to that size. Directions that noise does not hide get
+    steps of their own length. All later releases are gradients in that metric, clipped there; the mean of the
+    last half of the iterates is returned.
 
     Parameters
     ----------
     steps : int, optional
-        Number of gradients. By default from 10 to 60, as the budget allows and the clip needs.
+        Number of gradients. By default from 8 to 60, as the budget allows and the clip needs.
     clip : float, optional
-        Largest norm of a record's gradient in the metric, in units of the largest slope times the root of
-        the effective dimension. By default it falls as noise hides more directions, from 1 to 0.12 for labels
-        and 0.01 for real targets.
+        Largest norm of a record's gradient in the metric, in units of the largest usual slope times the root
+        of the effective dimension. The usual slopes are those of targets within two standard deviations; no
+        clip is above the largest slope. By default it falls as noise hides more directions, from 1 to 0.12
+        for labels and from 25 to 0.02 for real targets.
     gram_share : float
         Share of the budget for the Gram matrix.
 
@@ -107,7 +102,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
                 f"gram_share must leave a part of the budget for gradients: {scales + last:.2g} of it is for "
                 f"the size of rows and the intercept, got {self.gram_share!r}"
             )
-        time = ALLOWED_NOISE * math.sqrt(left) / (task.noise * clip * task.width)
+        time = allowed_noise(task) * math.sqrt(left) / (task.noise * clip * task.width)
         steps = self.steps or usual_steps(task.problem.loss, clip, time)
         for length in (1e-3, 1e3):
             task.enforced(clip * task.problem.slope_bound() * length)
@@ -124,7 +119,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
             ),
         ]  # fmt: skip
         if scales:
-            releases.insert(0, release_of_scales(task, scales))
+            releases.insert(0, release_of_scales(task, scales, spread=True))
         if last:
             releases.append(release_of_intercept(task, last))
         return PreconditionedDescentPlan(*task.facts, tuple(releases), steps, clip, time).calibrated()
@@ -140,10 +135,10 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         smoothness = problem.bend()
         query = metric_gradient_of(
             problem.loss, coordinates, metric.transform,
-            plan.clip * problem.slope_bound() * math.sqrt(metric.rank), plan.table_size,
+            largest_slope(plan.clip, problem, typical) * math.sqrt(metric.rank), plan.table_size,
         )  # fmt: skip
         time = plan.time * metric.dimension / metric.rank
-        longest = _longest_step(problem, typical)
+        longest = longest_step(problem, typical)
         step = min(longest, time / plan.steps) / smoothness
         # The curvature of labels is below its bound.
         most = _MOST_MOMENTUM if problem.loss.kind == "classification" else 0.0
@@ -166,12 +161,13 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
-        """Opposed gradients for most of the budget, then orthogonal rows for the Gram matrix."""
+        """Opposed gradients, orthogonal rows for the Gram matrix, and targets far apart."""
         gradients = opposed(cls(steps=2, gram_share=0.02), 2, crowd=7)
         gram = replace(gradients, solver=cls(steps=1, gram_share=0.95), second=(np.array([0.6, 0.8]), 1.0))
         constant = opposed(cls(steps=1), 1, fit_intercept=True, crowd=7)
         classes = opposed_classes(cls(steps=2, gram_share=0.02), crowd=7)
-        return gradients, gram, constant, classes, gradients.persons(3, 30), gram.persons(30, 3)
+        spread = of_spread(cls(steps=1, gram_share=0.02))
+        return gradients, gram, constant, classes, gradients.persons(3, 30), gram.persons(30, 3), spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,40 +245,6 @@ def _to_records(problem: Problem, p: int, coordinates: Coordinates) -> Vector:
         matrix[-1, :p] = -coordinates.middle / coordinates.half
         matrix[-1] /= problem.constant(p)
     return matrix
-
-
-def clip_share(task: Task) -> float:
-    """The clip in units of the largest slope times the root of the effective dimension.
-
-    It falls as noise hides more of the directions. Slopes of labels are all alike at the start, so a smaller
-    clip than 0.12 gains nothing for them; of residuals, little more than the sign counts where noise hides
-    most directions.
-    """
-    hidden = float(_HIDDEN * task.noise * task.width**1.5)
-    if task.problem.loss.kind == "classification":
-        return min(max(_CLIP / math.sqrt(hidden), _LEAST_CLIP_OF_LABELS), 1.0)
-    return min(max(_CLIP / max(math.sqrt(hidden), hidden), _LEAST_CLIP_OF_TARGETS), 1.0)
-
-
-def _longest_step(problem: Problem, typical: Typical) -> float:
-    """The longest step in units of the inverse curvature.
-
-    If one label is rare, the curvature of its constant prediction is below the bound by cosh²(start / 2); the
-    root of that leaves room for records whose prediction is less certain.
-    """
-    if not isinstance(problem.loss, Logistic):
-        return 1.0
-    return min(math.cosh(float(typical.start) / 2), _LONGEST_STEP_OF_RARE)
-
-
-def usual_steps(loss: Loss, clip: float, time: float) -> int:
-    """The number of steps: what the time needs, and not more than gradients that are clipped so much do."""
-    if loss.kind == "classification":
-        enough = _STEPS_OF_LABELS if loss.outputs == 1 else _STEPS_OF_CLASSES
-    else:
-        enough = _STEPS_OF_TARGETS
-    most = min(max(math.ceil(enough / clip), LEAST_STEPS), MOST_STEPS)
-    return min(max(math.ceil(_USUAL_RANK * time), LEAST_STEPS), most)
 
 
 def serves(loss: Loss, penalty: Penalty) -> bool:

@@ -1,4 +1,4 @@
-"""What solvers learn of a table first: how long a typical row is, and the mean target."""
+"""What solvers learn of a table first: how long a typical row is, mean and spread of targets."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from ..arrays import Vector
 from ..bounds import Bounds, Coordinates
 from ..curator import Curator
-from ..losses import Logistic
+from ..losses import Logistic, Squared
 from ..mechanisms import Gaussian
 from ..penalties import Zero
 from ..plan import Plan, Releasable, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
-from ..queries import ClassShares, RowScale
+from ..queries import ClassShares, RowAndTargetScale, RowScale
 from .base import AnySolver, AuditCase, Task, equal_releases, noise_of_one_pass
 from .classes import start_from_shares
 
@@ -27,7 +27,7 @@ _FARTHEST = 0.95
 _HOPELESS = 0.25
 _CROWD = 99
 
-SCALES: Releasable = {RowScale.name: (Gaussian,), ClassShares.name: (Gaussian,)}
+SCALES: Releasable = {query.name: (Gaussian,) for query in (RowScale, RowAndTargetScale, ClassShares)}
 """The queries that `learn` may release."""
 
 
@@ -73,10 +73,13 @@ class Typical:
         Root of the mean squared norm of a row.
     start : float or array
         The intercept to start from, or that of each class: the best constant prediction.
+    spread : float
+        Standard deviation of targets in units of half their range, where it was learnt; 1 elsewhere.
     """
 
     norm: float
     start: float | Vector
+    spread: float = 1.0
 
 
 def share_of_scales(task: Task) -> float:
@@ -90,10 +93,13 @@ def share_of_scales(task: Task) -> float:
     return min(max(wanted, _LEAST_SHARE), _MOST_SHARE)
 
 
-def release_of_scales(task: Task, share: float) -> Release:
-    """The release of the two numbers, or of the size of a row and the share of each class."""
-    query = _query(task.problem, None, 1.0, task.table_size)
-    entries = 2 if task.problem.outputs == 1 else 1 + task.problem.outputs
+def release_of_scales(task: Task, share: float, spread: bool = False) -> Release:
+    """The release of the two numbers, or of the size of a row and the share of each class.
+
+    With ``spread`` that of real targets is a third number.
+    """
+    query = _query(task.problem, None, 1.0, task.table_size, spread)
+    entries = 1 + task.problem.outputs if task.problem.outputs > 1 else 2 + _is_spread(query)
     stated = query.sensitivity(task.neighbours)
     return equal_releases(query.name, Gaussian, 1, stated, share=share, entries=entries)
 
@@ -107,26 +113,44 @@ def learn(plan: Plan, problem: Problem, curator: Curator, coordinates: Coordinat
     radius = problem.bounds.radius(p) if coordinates is None else norm_of_coordinates(problem, coordinates)
     if all(release.query not in SCALES for release in plan.releases):
         return Typical(radius, _targets(problem)[0] if problem.outputs == 1 else np.zeros(problem.outputs))
-    query = _query(problem, coordinates, radius, plan.table_size)
+    spread = any(release.query == RowAndTargetScale.name for release in plan.releases)
+    query = _query(problem, coordinates, radius, plan.table_size, spread)
     mechanism = plan[query.name].mechanism
     size, *targets = (float(value) / n for value in curator.release(query, mechanism))
     noise = mechanism.noise * query.sensitivity(plan.neighbours) / n
     share = min(max((1.0 + size) / 2, _SHORTEST), 1.0)
     if problem.outputs > 1:
         return Typical(radius * math.sqrt(share), start_from_shares(np.array(targets), noise))
-    (mean,) = targets
+    mean, *square = targets
     kept = max(0.0, 1.0 - noise**2 / mean**2) if mean else 0.0
     mean = min(max(kept * mean, -_FARTHEST), _FARTHEST)
-    return Typical(radius * math.sqrt(share), constant_prediction(problem, mean))
+    found = spread_of(mean, (1.0 + square[0]) / 2, noise) if spread else 1.0
+    return Typical(radius * math.sqrt(share), constant_prediction(problem, mean), found)
+
+
+def spread_of(mean: float, square: float, noise: float) -> float:
+    """Standard deviation from noisy means of t and t²; its square is larger by a deviation of the noise.
+
+    A clip that is too small costs more than one that is too large.
+    """
+    deviation = noise * math.hypot(0.5, 2.0 * mean)
+    return min(max(math.sqrt(max(square - mean**2, 0.0) + deviation), _SHORTEST), 1.0)
 
 
 def _query(
-    problem: Problem, coordinates: Coordinates | None, radius: float, n: int
+    problem: Problem, coordinates: Coordinates | None, radius: float, n: int, spread: bool
 ) -> RowScale | ClassShares:
     if problem.outputs > 1:
         return ClassShares(coordinates, radius, problem.outputs, n)
     middle, half = _targets(problem)
-    return RowScale(coordinates, radius, middle, 1.0 / half, n)
+    real = problem.loss.kind == "regression" and problem.bounds.target is not None
+    # Offsets are a part of predictions: targets may be spread more than what is left of them.
+    kind = RowAndTargetScale if spread and real and not problem.has_offsets else RowScale
+    return kind(coordinates, radius, middle, 1.0 / half, n)
+
+
+def _is_spread(query: RowScale | ClassShares) -> bool:
+    return isinstance(query, RowAndTargetScale)
 
 
 def of_scales(solver: AnySolver) -> AuditCase:
@@ -134,6 +158,13 @@ def of_scales(solver: AnySolver) -> AuditCase:
     problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept=False)
     crowd = np.zeros((_CROWD, 1)), np.resize([1.0, -1.0], _CROWD)
     return AuditCase(solver, problem, crowd, (np.ones(1), 1.0), (np.zeros(1), -1.0))
+
+
+def of_spread(solver: AnySolver) -> AuditCase:
+    """A long row with the largest target against an empty row whose target is the farthest from it."""
+    problem = Problem(Squared(), Zero(), Bounds(feature=1.0, target=(-1.0, 1.0)), fit_intercept=False)
+    crowd = np.zeros((_CROWD, 1)), np.zeros(_CROWD)
+    return AuditCase(solver, problem, crowd, (np.ones(1), 1.0), (np.zeros(1), -0.15))
 
 
 def constant_prediction(problem: Problem, mean: float) -> float:

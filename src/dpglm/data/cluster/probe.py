@@ -15,7 +15,7 @@ from ...arrays import Vector, grid_of_terms, on_column_grids
 from ...bounds import Bounds, Coordinates
 from ...kernels.arguments import PAIRED
 from ...losses import LogCosh, Logistic, Loss, Multinomial
-from ..metric import MetricRows, RowSizes
+from ..metric import MetricRows, RowAndTargetSizes, RowSizes
 from ..multinomial import ClassGradients, ClassSizes, MetricClassRows
 from ..products import CrossProducts, GramRows, JointRows, LossValues, MomentRows
 from ..records import Records
@@ -116,6 +116,7 @@ class Probe:
             GramRows(coordinates, _ROWS, 1.5, 0.25),
             RowSizes(coordinates, _ROWS, 1.5, 0.25, 0.5),
             RowSizes(None, _ROWS, 1.5, 0.25, 0.5),
+            RowAndTargetSizes(coordinates, _ROWS, 1.5, 0.25, 0.5),
             MetricRows(coordinates, _ROWS, self._one, metric, w, 0.5),
             *(self._of_classes(coordinates, metric, w) if isinstance(self.loss, Multinomial) else ()),
         ]

@@ -1,0 +1,92 @@
+"""Default settings of preconditioned descent: clip, time and steps (docs/defaults.md)."""
+
+from __future__ import annotations
+
+import math
+
+from ..losses import Logistic, Loss
+from ..problem import Problem
+from .base import Task
+from .typical import Typical
+
+_HIDDEN = 1.3
+_CLIP, _LEAST_CLIP_OF_LABELS = 0.22, 0.12
+_CLIP_OF_HIDDEN, _LEAST_CLIP_OF_TARGETS, _LARGEST_CLIP_OF_TARGETS = 0.42, 0.02, 25.0
+_DEVIATIONS = 2.0
+_ALLOWED_NOISE, _MOST_ALLOWED = 0.5, 0.95
+LEAST_STEPS, _LEAST_STEPS_OF_TARGETS, MOST_STEPS = 10, 8, 60
+_STEPS_OF_TARGETS, _STEPS_OF_LABELS, _STEPS_OF_CLASSES = 12, 18, 44
+_USUAL_RANK = 1.5
+_LONGEST_STEP_OF_RARE = 3.0
+
+
+def _hidden(task: Task) -> float:
+    """About 1 where noise hides half of the directions of the Gram matrix."""
+    return float(_HIDDEN * task.noise * task.width**1.5)
+
+
+def clip_share(task: Task) -> float:
+    """The clip in units of the largest usual slope times the root of the effective dimension.
+
+    It falls as noise hides more of the directions. Slopes of labels are all alike at the start, so a smaller
+    clip than 0.12 gains nothing for them; of residuals, little more than the sign counts where noise hides
+    most directions.
+    """
+    hidden = _hidden(task)
+    if task.problem.loss.kind == "classification":
+        return min(max(_CLIP / math.sqrt(hidden), _LEAST_CLIP_OF_LABELS), 1.0)
+    clip = min(_CLIP / math.sqrt(hidden), _CLIP_OF_HIDDEN / hidden)
+    return min(max(clip, _LEAST_CLIP_OF_TARGETS), _LARGEST_CLIP_OF_TARGETS)
+
+
+def largest_slope(clip: float, problem: Problem, typical: Typical) -> float:
+    """What slopes of a record of typical size are clipped to: at most the largest slope.
+
+    Usual are the slopes of targets within two standard deviations of their mean: a declared range may be much
+    wider, and noise is proportional to the clip.
+    """
+    largest = usual = problem.slope_bound()
+    if problem.loss.kind == "regression" and problem.bounds.target is not None:
+        spread = _DEVIATIONS * typical.spread
+        usual = min(largest, spread * problem.loss.slope_at_middle(problem.bounds.target))
+    return min(clip * usual, largest)
+
+
+def allowed_noise(task: Task) -> float:
+    """Noise of predictions in directions that the metric does not resolve, in units of the usual slopes.
+
+    For real targets it grows where most directions are such, from where their clip begins to fall faster.
+    """
+    if task.problem.loss.kind == "classification":
+        return _ALLOWED_NOISE
+    later = math.sqrt(_hidden(task)) * _CLIP / _CLIP_OF_HIDDEN
+    return min(_ALLOWED_NOISE * max(1.0, later), _MOST_ALLOWED)
+
+
+def longest_step(problem: Problem, typical: Typical) -> float:
+    """The longest step in units of the inverse curvature.
+
+    If one label is rare, the curvature of its constant prediction is below the bound by cosh²(start / 2); the
+    root of that leaves room for records whose prediction is less certain.
+    """
+    if not isinstance(problem.loss, Logistic):
+        return 1.0
+    return min(math.cosh(float(typical.start) / 2), _LONGEST_STEP_OF_RARE)
+
+
+def usual_steps(loss: Loss, clip: float, time: float) -> int:
+    """The number of steps: what the time needs, and not more than gradients that are clipped so much do.
+
+    For real targets it is a multiple of four. Long rows are scaled down in the Gram matrix, so that the
+    curvature along a direction may be twice that of the metric, where iterates alternate between two points:
+    the mean of an even number of them, the last half, is between these.
+    """
+    if loss.kind == "classification":
+        enough = _STEPS_OF_LABELS if loss.outputs == 1 else _STEPS_OF_CLASSES
+        return _steps(enough, clip, time, LEAST_STEPS)
+    return 4 * math.ceil(_steps(_STEPS_OF_TARGETS, clip, time, _LEAST_STEPS_OF_TARGETS) / 4)
+
+
+def _steps(enough: int, clip: float, time: float, least: int) -> int:
+    most = min(max(math.ceil(enough / clip), least), MOST_STEPS)
+    return min(max(math.ceil(_USUAL_RANK * time), LEAST_STEPS), most)
