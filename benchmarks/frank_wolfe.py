@@ -1,9 +1,9 @@
 """Private Frank-Wolfe steps and fits, against implementations that compute all sums anew.
 
 4,000 steps of logistic regression over the L1 ball of radius 50, on RCV1 (where its table is at hand) and on
-a random table of the shape of news20. The least of several rounds, in CPU seconds; our fits, which use all
-processors, in seconds that pass. The competitors take a few steps, and a fit of theirs is that many times
-longer; their set-up is not counted.
+a random table of the shape of news20. The least of several rounds, in CPU seconds; our fits also in seconds
+that pass, which mean nothing on a busy machine. The competitors take a few steps, and a fit of theirs is that
+many times longer; their set-up is not counted.
 
 copt's Frank-Wolfe and scikit-learn's liblinear are not private.
 """
@@ -32,7 +32,7 @@ import fw_tables
 
 EPSILONS = (0.1, 1.0)
 ROUNDS = 5
-GOALS = {"rcv1": (1_000, 400, 5), "news20": (10_000, 600, 5)}
+GOALS = {"rcv1": (5_000, 400, 5), "news20": (60_000, 1_000, 5)}
 """How many times faster a step is, a whole fit, and a fit than that of liblinear."""
 
 
@@ -67,13 +67,15 @@ def steps(name: str, X: Any, y: Any, epsilon: float, goal: float) -> float:
 def fits(name: str, X: Any, y: Any, epsilon: float, standard_step: float, goal: float) -> float:
     """Compare whole fits, calibration of the noise included; seconds of one."""
     again = model(epsilon).fit(X, y)
-    fit = min(wall(lambda: again.fit(X, y)) for _ in range(ROUNDS))
+    fit = min(cpu(lambda: again.fit(X, y)) for _ in range(ROUNDS))
+    passed = min(wall(lambda: again.fit(X, y)) for _ in range(ROUNDS))
     # A budget that no fit has had: its noise has to be found first.
-    others = [epsilon * (1 + 1e-6 * k) for k in range(1, ROUNDS + 1)]
+    others = [epsilon * (1 + 1e-3 * k) for k in range(1, ROUNDS + 1)]
     calibration = min(cpu(lambda other=other: mechanism(*X.shape, other)) for other in others)
     theirs = STEPS * standard_step
     verdict(f"{name}, epsilon {epsilon:g}, fit / {STEPS:,} standard steps", fit + calibration, theirs, goal)
     verdict("    without the calibration of its noise, done once for a budget", fit, theirs, goal)
+    verdict("    seconds that pass, with the calibration", passed + calibration, theirs, goal)
     return fit + calibration
 
 

@@ -172,10 +172,16 @@ class Log:
     def __init__(self, neighbours: Neighbours) -> None:
         self._neighbours = neighbours
         self.spent: Counter[Event] = Counter()
+        self._last: tuple[tuple[object, object, int], tuple[tuple[Event, int], ...]] = (None, None, 0), ()
 
     def add(self, mechanism: Mechanism, entries: int, count: int = 1, sampling: Sampling = _EVERYONE) -> None:
         """Log ``count`` releases of so many entries each."""
-        for event, times in _priced(sampling, mechanism, self._neighbours, entries):  # type: ignore[arg-type]
+        # Most releases are like the one before: to compare them is faster than to look up their price.
+        key, events = self._last
+        if not (key[0] is sampling and key[1] is mechanism and key[2] == entries):
+            events = _priced(sampling, mechanism, self._neighbours, entries)  # type: ignore[arg-type]
+            self._last = (sampling, mechanism, entries), events
+        for event, times in events:
             self.spent[event] += times * count
         progress.released(count)
 

@@ -128,14 +128,12 @@ class Weighed:
 class ColumnsOnDemand(Protocol):
     """A table by rows, and some of its columns.
 
-    ``held`` has a 1 for each column that ``table`` has by columns; ``hold`` adds those whose entry in
+    ``held`` is the table with these columns, and a 1 for each of them; ``hold`` adds those whose entry in
     ``wanted`` is 1, given the number of entries of each column.
     """
 
     @property
-    def table(self) -> BothWays: ...
-    @property
-    def held(self) -> NDArray[np.uint8]: ...
+    def held(self) -> tuple[BothWays, NDArray[np.uint8]]: ...
     def hold(self, wanted: NDArray[np.uint8], counts: NDArray[np.uint32]) -> None: ...
 
 

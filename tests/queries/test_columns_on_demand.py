@@ -46,7 +46,7 @@ def test_choices_are_those_of_a_table_with_all_columns(scale, few, portion):
         if not converted and few is not None:
             assert data.block.has_columns != few
         if not converted and few:
-            held = data.on_demand.held
+            _, held = data.on_demand.held
             assert held[found[0] // 2].all() and held.sum() < P / 2
             assert data.on_demand._passes == 1  # all columns had been foreseen
     assert np.array_equal(*found)
@@ -73,8 +73,8 @@ def test_columns_that_are_held_are_those_of_a_conversion(dtype):
     for _ in range(_MOST_PASSES):
         asked[rng.choice(P + 1, 100)] = 1
         data.on_demand.hold(asked, counts)
-        indptr, indices, entries = data.on_demand.table.columns
-        assert not data.block.has_columns and np.array_equal(data.on_demand.held, asked)
+        (_, (indptr, indices, entries)), held = data.on_demand.held
+        assert not data.block.has_columns and np.array_equal(held, asked)
         for j in range(P + 1):
             here, there = (
                 slice(indptr[j], indptr[j + 1]),
@@ -103,4 +103,5 @@ def test_the_table_is_converted_where_passes_are_of_no_use(wanted):
         asked[9] = 1
     columns.hold(asked, counts)
     assert data.block.has_columns
-    assert columns.table.columns.indptr[-1] == counts.sum() and columns.held.all()
+    found, held = columns.held
+    assert found.columns.indptr[-1] == counts.sum() and held.all()

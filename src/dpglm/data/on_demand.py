@@ -23,28 +23,31 @@ class ColumnsOnDemand:
 
     A pass over the rows that looks for few columns takes a fraction of the time of a conversion. After some
     passes, or if many entries are wanted, the whole table is converted; so it is if nothing new is wanted,
-    so that whoever lacks a column gets it. Columns are the same either way.
+    so that whoever lacks a column gets it. Columns are the same either way. Nothing that was handed out
+    changes: several threads may hold columns of one table.
     """
 
     def __init__(self, source: Sparse) -> None:
-        self._source, self._passes, self._all = source, 0, False
+        self._source, self._passes = source, 0
         n, p = source.shape
-        self.held: NDArray[np.uint8] = np.zeros(p, dtype=np.uint8)
         begins, places = index_type(source.entries), index_type(n)
-        self._columns = Compressed(
+        columns = Compressed(
             np.zeros(p + 1, dtype=begins).view(f"u{begins().itemsize}"),
             np.empty(0, dtype=places).view(f"u{places().itemsize}"),
             source.X.data[:0],
         )
+        self._held: tuple[Compressed, NDArray[np.uint8]] = columns, np.zeros(p, dtype=np.uint8)
+        self._everything: tuple[BothWays, NDArray[np.uint8]] | None = None
 
     @property
-    def table(self) -> BothWays:
-        """The rows, and the columns that are held; the others look empty."""
+    def held(self) -> tuple[BothWays, NDArray[np.uint8]]:
+        """The table, whose columns look empty if they are not held, and a 1 for each that is."""
         if self._source.has_columns:
-            if not self._all:
-                self.held[:], self._all = 1, True
-            return self._source.both_ways()
-        return BothWays(self._source.by_rows.unsigned, self._columns)
+            if self._everything is None:
+                self._everything = self._source.both_ways(), np.ones(self._source.shape[1], dtype=np.uint8)
+            return self._everything
+        columns, held = self._held
+        return BothWays(self._source.by_rows.unsigned, columns), held
 
     def hold(self, wanted: NDArray[np.uint8], counts: NDArray[np.uint32]) -> None:
         """Hold the columns with a 1 in ``wanted`` too, given the number of entries of each column."""
@@ -52,20 +55,17 @@ class ColumnsOnDemand:
 
         if self._source.has_columns:
             return
-        rows, entries = self._source.by_rows.unsigned, self._source.entries
-        together = self.held | wanted
-        indptr, bits = np.zeros_like(self._columns.indptr), np.zeros(len(together) // 64 + 1, dtype=np.uint64)
+        rows, (columns, held) = self._source.by_rows.unsigned, self._held
+        together = held | wanted
+        indptr, bits = np.zeros_like(columns.indptr), np.zeros(len(together) // 64 + 1, dtype=np.uint64)
         count = places(together, counts, indptr, bits)
         self._passes += 1
-        old = self._columns
-        self._columns = Compressed(old.indptr, old.indices[:0].copy(), old.entries[:0].copy())
-        many = self._passes > _MOST_PASSES or count > _MOST_SHARE * entries
-        if many or np.array_equal(together, self.held):
+        many = self._passes > _MOST_PASSES or count > _MOST_SHARE * self._source.entries
+        if many or np.array_equal(together, held):
             _ = self._source.by_columns
             return
-        target = Compressed(
-            indptr, np.empty(count, dtype=old.indices.dtype), np.empty(count, dtype=old.entries.dtype)
+        found = Compressed(
+            indptr, np.empty(count, dtype=columns.indices.dtype), np.empty(count, dtype=rows.entries.dtype)
         )
-        del old
-        extract(rows, bits, np.empty(_AT_A_TIME, dtype=np.uint64), target)
-        self._columns, self.held = target, together
+        extract(rows, bits, np.empty(_AT_A_TIME, dtype=np.uint64), found)
+        self._held = found, together

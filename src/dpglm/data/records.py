@@ -379,6 +379,10 @@ class Records(Summed):
         rows, entries = self._by_columns.column(j)
         return rows, entries * self.scale[rows]
 
+    def stored_column(self, j: int) -> tuple[Index, NDArray[np.floating]]:
+        """The rows that hold a feature of the table, and their entries before they are scaled."""
+        return self._by_columns.column(j)
+
     def sums(self, limit: Vector, reach: Vector) -> ClippedSums:
         """Sums over the records of r_i times entry j, each term cut to [-limit_j, limit_j], at r = 0.
 

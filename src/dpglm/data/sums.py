@@ -65,34 +65,38 @@ class KeptSums:
         from ..kernels import sums  # compiled code is loaded by those who use it
 
         self._kernels = sums
-        self._table, self._scale, self._tail = table.unsigned, scale, tail
-        self._state = cache_lines(len(limit))
-        self._state[:, 1], self._state[:, 2] = cut_to_grid(limit, size)
-        self._state[:, 7] = -1.0
+        self.table, self.scale, self.tail = table.unsigned, scale, tail
+        self.state = cache_lines(len(limit))
+        self.state[:, 1], self.state[:, 2] = cut_to_grid(limit, size)
+        self.state[:, 7] = -1.0
         self._mark = 0.0
-        self._touched: NDArray[np.signedinteger] = np.empty(
+        self.touched: NDArray[np.signedinteger] = np.empty(
             len(limit), dtype=np.int32 if len(limit) < 2**31 else np.int64
         )
 
     @property
     def sums(self) -> Vector:
-        return self._state[:, 0]
+        return self.state[:, 0]
 
     @property
     def scratch(self) -> Vector:
-        return self._state[:, 4:6]
+        return self.state[:, 4:6]
 
     def shift(self, rows: Index, old: Vector, new: Vector, j: int = 0) -> NDArray[np.signedinteger]:
         if isinstance(rows, slice):
-            rows = np.arange(len(self._scale), dtype=np.int32)[rows]
-        self._mark += 1.0
+            rows = np.arange(len(self.scale), dtype=np.int32)[rows]
         count, _ = self._kernels.shift(
-            *self._table, self._scale, self._tail, rows, old, new, self._state, self._mark, self._touched, j
+            *self.table, self.scale, self.tail, rows, old, new, self.state, self.next_mark(), self.touched, j
         )
-        return self._touched[:count]
+        return self.touched[:count]
+
+    def next_mark(self) -> float:
+        """The mark of the next change (see ``kernels.sums``)."""
+        self._mark += 1.0
+        return self._mark
 
     def track(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
-        self._kernels.track(self._state, features, slack)
+        self._kernels.track(self.state, features, slack)
 
 
 def exact_grid(limit: Vector, n: int) -> Vector:

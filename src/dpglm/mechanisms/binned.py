@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,6 +37,11 @@ class Binned(Kept):
         self._bins = bins.empty(count, np.array([grid, 1 / scale, 0.0]))
         super().__init__(scores, grid, scale)
 
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The rounded scores and the parts of the bins, for compiled code that uses them by itself."""
+        return (self._values, *self._bins)
+
     def slack(self, index: Index) -> Vector:
         return np.asarray(self._kernels.slack(index, self._values, self._bins.line))
 
@@ -47,6 +53,10 @@ class Binned(Kept):
             j, k = divmod(randomness.run(kernels.draw_bin, *self._bins), kernels.BINS)
             if randomness.run(kernels.accept, score(j), k, self._bins.line):
                 return int(j)
+
+    def set_all(self, scores: Vector) -> None:
+        """Set the scores of all candidates, and sort them anew."""
+        self._build(scores)
 
     def _build(self, scores: Vector) -> None:
         self._kernels.build(np.ascontiguousarray(scores, dtype=np.float64), self._values, *self._bins)

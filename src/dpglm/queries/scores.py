@@ -13,9 +13,11 @@ from ..data.summed import Summed
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian, Round
 from ..mechanisms.base import Kept
+from ..mechanisms.binned import Binned
 from ..privacy import Neighbours
 from .base import LARGEST_LIMIT, LEAST_LIMIT, Draws, Opening, Query, require_enforceable, require_moderate
 from .by_passes import ScoresByPasses
+from .compiled_scores import CompiledScores
 
 RULES = {"gs": 0, "gs-s": 0, "gs-r": 1, "gs-q": 2}
 """Greedy rules; GS is GS-s of a penalty without kinks."""
@@ -135,6 +137,7 @@ class OpenScores:
         self._points[:] = np.column_stack([w, query.curvature])
         self._sums = np.empty(0)
         self._kept: Kept | None = None
+        self._compiled: CompiledScores | None = None
         self._current = False
 
     def step(self) -> tuple[int, float]:
@@ -160,6 +163,12 @@ class OpenScores:
             if self._kept is None:
                 return self._round.selection.release(scores, sensitivity, draws.randomness)
             self._track(self._kept, self._all)
+            self._compiled = CompiledScores.of(
+                self._query, RULES[self._query.rule], self._data, self._clipped, self._kept, self._z,
+                self._slopes, self._roots, 2 * _SCORE_ERROR * self._largest,
+            )  # fmt: skip
+        if self._compiled is not None:
+            return self._compiled.draw(draws.randomness)
         return self._kept.draw(draws.randomness, lambda j: float(self._scores(self._all[j : j + 1])[0]))
 
     def move(self, j: int, value: float) -> None:
@@ -168,6 +177,10 @@ class OpenScores:
         self._query.require_precise(self._n, j, value)
         if j < self._data.n_features:
             self._query.require_inside(np.float64(value))
+            if self._current and self._compiled is not None:
+                if self._compiled.move(j, value):
+                    self._sort_anew(self._compiled.bins)
+                return
         rows, entries = self._data.column(j)
         z = self._z[rows] + (value - self._points[j, 0]) * entries
         self._z[rows], self._points[j, 0] = z, value
@@ -179,6 +192,11 @@ class OpenScores:
         elif self._current and self._kept is not None:
             sorted_anew = self._kept.update(touched, self._scores(touched), lambda: self._scores(self._all))
             self._track(self._kept, self._all if sorted_anew else touched)
+
+    def _sort_anew(self, kept: Binned) -> None:
+        """Set all scores and tracked ranges."""
+        kept.set_all(self._scores(self._all))
+        self._track(kept, self._all)
 
     def _track(self, kept: Kept, index: NDArray[np.signedinteger]) -> None:
         """List these coordinates again once their sums may have moved their scores beyond their slack."""

@@ -1,0 +1,94 @@
+"""Draws and moves of greedy coordinate descent over a sparse table, each in one call of compiled code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ..arrays import Vector
+from ..data.records import Records
+from ..data.sums import KeptSums
+from ..kernels.arguments import Form
+from ..mechanisms import Randomness
+from ..mechanisms.base import Kept
+from ..mechanisms.binned import Binned
+from ..tables import ClippedSums
+
+if TYPE_CHECKING:
+    from .scores import CoordinateScores
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledScores:
+    """The state of `OpenScores`, for `kernels.greedy`.
+
+    Attributes
+    ----------
+    query : CoordinateScores
+    rule : int
+        The code of its rule.
+    data : Records
+    sums : KeptSums
+    bins : Binned
+    z, slopes : array of shape (n_records,)
+        Margins and slopes; they are updated.
+    roots : array of shape (dimension,)
+        Roots of the curvatures.
+    margin : float
+        What is taken from the slack of a score for its rounding.
+    """
+
+    query: CoordinateScores
+    rule: int
+    data: Records
+    sums: KeptSums
+    bins: Binned
+    z: Vector
+    slopes: Vector
+    roots: Vector
+    margin: float
+
+    @classmethod
+    def of(
+        cls, query: CoordinateScores, rule: int, data: Records, sums: ClippedSums, kept: Kept, z: Vector,
+        slopes: Vector, roots: Vector, margin: float,
+    ) -> Self | None:  # fmt: skip
+        """The same; None where there is no compiled code for this table, structure or loss."""
+        if query.loss.form is None or not (isinstance(sums, KeptSums) and isinstance(kept, Binned)):
+            return None
+        return cls(query, rule, data, sums, kept, z, slopes, roots, margin)
+
+    def draw(self, randomness: Randomness) -> int:
+        """A coordinate by its present score."""
+        from ..kernels import greedy  # compiled code is loaded by those who use it
+
+        kernel: Any = greedy.draw
+        return randomness.run(kernel, *self._for_draws)
+
+    def move(self, j: int, value: float) -> bool:
+        """Set coordinate j, a feature of the table; True if all scores must be set again."""
+        from ..kernels import greedy
+
+        kernel: Any = greedy.move
+        before, after = self._for_moves
+        return bool(kernel(j, value, *self.data.stored_column(j), *before, self.sums.next_mark(), *after))
+
+    # What stays the same is put together once: these calls are made at every step.
+    @cached_property
+    def _for_draws(self) -> tuple[object, ...]:
+        one = np.empty(1, dtype=self.sums.touched.dtype)
+        return self._rule[0], self._rule[1], self.sums.state, *self._rule[2:], one, *self.bins.parts[1:]
+
+    @cached_property
+    def _for_moves(self) -> tuple[tuple[object, ...], tuple[object, ...]]:
+        sums, data = self.sums, self.data
+        form = Form.of(self.query.loss)
+        before = form, data.y, self.z, self.slopes, *sums.table, sums.scale, sums.tail, sums.state
+        return before, (sums.touched, *self._rule, *self.bins.parts, self.roots, self.margin)
+
+    @cached_property
+    def _rule(self) -> tuple[float, ...]:
+        return self.rule, self.data.n_records, *self.query.form, self.data.n_features
