@@ -108,7 +108,7 @@ def test_a_poisson_release_is_priced_as_sampled_and_reads_only_the_batch(neighbo
     totals = [
         holder.release(GRADIENT, Gaussian(0.0), np.zeros(3), sampling=Poisson(0.25)) for _ in range(400)
     ]
-    event = accounting.PoissonGaussian(0.0, 0.25, neighbours.value)
+    event = accounting.PoissonGaussian(0.0, 0.25, neighbours.priced_as)
     assert holder.spent == {event: 400}
     exact = curator().release(GRADIENT, Gaussian(0.0), np.zeros(3))
     spread = 0.5 * np.sqrt(200 * 0.25 * 0.75 / 400)

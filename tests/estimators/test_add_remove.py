@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from typer.testing import CliRunner
 
 from dpglm import (
     Bounds,
@@ -24,7 +25,9 @@ from dpglm import (
 from dpglm.accounting import reserved
 from dpglm.audit.add_remove import add_remove_target, add_remove_targets
 from dpglm.audit.auditor import examine
+from dpglm.cli import app
 from dpglm.errors import PrivacyWarning, UnsupportedProblem
+from dpglm.estimators.stored import restored, stored
 from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.penalties import ElasticNet, L1Ball
 from dpglm.plan import CountedPlan, Plan
@@ -210,6 +213,20 @@ def test_more_classes_regressions_and_weights_are_served():
     Ridge(2.0, delta=1e-3, neighbours="add-remove", bounds=bounds, random_state=1).fit(X, X[:, 0])
     weighed = model(bounds=Bounds(row_norm=1.0, weight=2.0))
     assert weighed.fit(X, Y, sample_weight=np.ones(400)).plan_.count is not None
+
+
+def test_a_stored_model_and_the_command_line_keep_the_relation(tmp_path):
+    schema = Schema({"a": Number(-1, 1), "y": Target(classes=["n", "p"])})
+    estimator = LogisticRegression(1.0, delta=1e-5, neighbours="add-remove")
+    fitted = make_private_pipeline(schema, estimator).fit({"a": X[:, 0], "y": np.where(Y > 0, "p", "n")})
+    again = restored(stored(fitted))
+    assert (again.plan_, again.privacy_) == (fitted.plan_, fitted.privacy_)
+    place = tmp_path / "schema.toml"
+    place.write_text(schema.to_toml())
+    command = ["plan", str(place), "--rows", "400", "--neighbours", "add-remove"]
+    shown = CliRunner().invoke(app, [*command, "--delta", "1e-5"])
+    assert shown.exit_code == 0 and "record count" in shown.output
+    assert CliRunner().invoke(app, command).exit_code == 2
 
 
 def test_what_cuts_tables_by_position_or_divides_by_their_size_refuses_and_says_what_serves():
