@@ -69,7 +69,7 @@ from .streams import (
     source_like,
     source_of,
 )
-from .units import LENGTHS, by_persons, ranked
+from .units import LENGTHS, by_persons, ranked, require_shapes
 from .watched import watched
 
 Targets = TypeVar("Targets", bound=Labels)
@@ -251,7 +251,8 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
         if source is not None:
-            found, held = given_targets(source, y, targets_of), held_beside(source, beside)
+            found = given_targets(source, y, targets_of, beside.unit is not None)
+            held = held_beside(source, beside)
             if beside.unit is not None and not isinstance(beside.unit, str):
                 ids = ranked(beside.unit)[0]
                 if len(ids) != source.n_samples:
@@ -260,6 +261,8 @@ class PrivateGLM(Charged, Inference, BaseEstimator):
             remember_columns(self, source)
             return source, found, held
         rows, several = columns_apart(X, beside._replace(target=y))
+        if several.unit is not None:
+            require_shapes(rows, several)
         table = numeric_table(self, rows, reset=True, missing=True)
         targets = targets_of(several.target)
         numbers = [

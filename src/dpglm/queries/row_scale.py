@@ -39,6 +39,7 @@ class RowScale(Query):
     """
 
     name: ClassVar[str] = "row size and mean target"
+    takes_persons: ClassVar[bool] = True
     coordinates: Coordinates | None
     radius: float
     target_middle: float
