@@ -67,7 +67,7 @@ def require_shapes(rows: object, several: Several) -> None:
     if getattr(rows, "ndim", 2) != 2:
         raise ValueError("X must have two dimensions, a row for each record")
     for name, part in several._asdict().items():
-        shape = getattr(part, "shape", (1,))
+        shape: tuple[int, ...] = getattr(part, "shape", (1,))
         if len(shape) > 2 or len(shape) == 2 and shape[1] != 1:
             raise ValueError(f"{name} must have one dimension, an entry for each record")
 
