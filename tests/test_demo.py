@@ -1,8 +1,9 @@
 import csv
 import gzip
 from itertools import islice
+from pathlib import Path
 
-from dpglm import demo
+from dpglm import demo, demo_picture
 from dpglm.datasets import write_adult
 
 RECORDS = 3_000
@@ -34,3 +35,21 @@ def test_the_demo_goes_the_whole_way(tmp_path, capsys, monkeypatch):
     assert (tmp_path / "demo" / "privacy_accuracy.png").stat().st_size > 10_000
     page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
     assert "What is not covered" in page and "capital_gain" in page
+
+
+def test_the_stored_figures_of_others_are_those_of_the_experiments():
+    table = (Path(__file__).resolve().parents[1] / "experiments" / "README.md").read_text(encoding="utf-8")
+    for name, figures in demo_picture.BESIDE.items():
+        rows = [line.replace("*", "") for line in table.splitlines() if line.startswith(f"| {name} |")]
+        (beside,) = (
+            row.split("|") for row in rows if row.count("|") == 13 and row.split("|")[2].strip() == "1"
+        )
+        ours, boosted, adassp = (beside[k].split()[0] for k in (3, 12, 11))
+        assert tuple(map(float, (ours, boosted, adassp))) == figures[:3], name
+        (plain,) = {row.split("|")[4].strip() for row in rows if row.split("|")[2].strip() == "test"}
+        assert float(plain) == figures[3], name
+
+
+def test_a_guess_rises_from_a_coin_toss_with_epsilon():
+    rights = [demo_picture.right_guesses(epsilon, 32_561) for epsilon in (0.01, 0.1, 1.0, 10.0)]
+    assert rights == sorted(rights) and 0.5 < rights[0] < 0.501 and 0.535 < rights[2] < 0.54

@@ -66,7 +66,8 @@ MAY_IMPORT = {
     "commands": SKIN | {"audit"},
     "cli": SKIN | {"audit", "commands", ROOT},
     "__main__": {"cli"},
-    "demo": SKIN | {"cli", ROOT},
+    "demo": SKIN | {"cli", "demo_picture", ROOT},
+    "demo_picture": {"accounting", ROOT},
     ROOT: SKIN,
 }  # fmt: skip
 

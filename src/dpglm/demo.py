@@ -7,14 +7,13 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 
 from dpglm import LogisticRegression, Schema, make_private_pipeline
-from dpglm.arrays import Vector
 from dpglm.cli import app
 from dpglm.data.files import source_of_file
 from dpglm.datasets import RawAdult, write_adult
+from dpglm.demo_picture import Accuracies, draw
 from dpglm.schema import Category, Column, Drop, Number, Target
 from dpglm.schema.source import EncodedSource, EncodedTable
 from dpglm.solvers import Newton
@@ -46,15 +45,16 @@ def main(arguments: list[str] | None = None) -> None:
            "fit", files.train, files.schema, "--epsilon", 1, "--out", model, "--report", report,
            "--ledger", account)  # fmt: skip
     print("\nA second model, for people who ask what matters: coefficients with intervals\n")
-    print(_with_intervals(schema, files, account).summary())
+    second = _with_intervals(schema, files, account)
+    print(second.summary())
     _shell("What is left of the budget", "ledger", "show", account)
     _shell("Scores on other records, which are a release, too",
            "evaluate", model, files.test, "--epsilon", 1, "--metric", "accuracy",
            "--metric", "auc")  # fmt: skip
 
     picture = folder / "privacy_accuracy.png"
-    _picture(schema, files, options.runs, picture)
-    print(f"\nThe report is in {report}, a picture of privacy against accuracy in {picture}")
+    _picture(schema, files, options.runs, second, picture)
+    print(f"\nThe report is in {report}, a picture in {picture}")
 
 
 def _shell(what: str, *command: object) -> None:
@@ -81,13 +81,13 @@ def _with_intervals(schema: Schema, files: RawAdult, account: str) -> Any:
     return make_private_pipeline(Schema(columns), newton).fit(source_of_file(files.train, ()))
 
 
-def _picture(schema: Schema, files: RawAdult, runs: int, out: Path) -> None:
-    """Accuracy over epsilon. The table is public: what is drawn here is not private, and not paid for."""
+def _picture(schema: Schema, files: RawAdult, runs: int, second: Any, out: Path) -> None:
+    """Draw what convinces. The table is public: the accuracies here are not private, and not paid for."""
     train, test = (EncodedSource(source_of_file(path, ()), schema).in_memory() for path in files[:2])
     curve = [[_accuracy(schema, epsilon, train, test) for _ in range(runs)] for epsilon in EPSILONS]
     exact = _accuracy(schema, float("inf"), train, test)
     majority = max(np.mean(test.target == label) for label in ("<=50K", ">50K"))
-    _draw(np.array(curve), exact, float(majority), out)
+    draw(Accuracies(EPSILONS, np.array(curve), exact, float(majority)), second.report().facts, out)
     print("\nAccuracy on the test part, which is public here")
     print(f"  private, epsilon = 1     {np.mean(curve[EPSILONS.index(1.0)]):.2%}")
     print(f"  not private, no noise    {exact:.2%}")
@@ -97,26 +97,6 @@ def _picture(schema: Schema, files: RawAdult, runs: int, out: Path) -> None:
 def _accuracy(schema: Schema, epsilon: float, train: EncodedTable, test: EncodedTable) -> float:
     model = make_private_pipeline(schema, LogisticRegression(epsilon)).fit(train)
     return float(model.estimator_.score(test.rows, test.target))
-
-
-def _draw(curve: Vector, exact: float, majority: float, out: Path) -> None:
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    mean = curve.mean(axis=1)
-    axes.fill_between(EPSILONS, curve.min(axis=1), curve.max(axis=1), alpha=0.25, linewidth=0)
-    axes.plot(EPSILONS, mean, marker="o", label=f"dpglm, mean and range of {curve.shape[1]} fits")
-    axes.axhline(exact, color="black", linestyle="--", linewidth=1, label="not private")
-    axes.axhline(majority, color="grey", linestyle=":", linewidth=1, label="always the larger class")
-    axes.set_xscale("log")
-    axes.set_xlabel("epsilon (smaller: more private), delta = 1/n²")
-    axes.set_ylabel("accuracy on the test part of Adult")
-    axes.yaxis.set_major_formatter(matplotlib.ticker.PercentFormatter(1.0))
-    axes.legend(frameon=False, loc="center right")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(out, dpi=150)
-    plt.close(figure)
 
 
 if __name__ == "__main__":
