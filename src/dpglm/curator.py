@@ -18,7 +18,7 @@ from .accounting import Event, Imprecision, Parallel, Search, together
 from .arrays import Total, Vector, bits_of_terms
 from .data.records import Records
 from .data.summed import Summed
-from .errors import PlanMismatch
+from .errors import PlanMismatch, UnsupportedProblem
 from .mechanisms import Mechanism, Randomness
 from .mechanisms.sampling import Everyone, Sampling
 from .mechanisms.tries import TRIES_DISTANCE, draw_tries
@@ -84,6 +84,7 @@ class Curator:
         self, query: Query, mechanism: Mechanism, *public: Vector, sampling: Sampling | None = None
     ) -> Vector:
         """The query's answer on the (sampled) records, made private."""
+        self._require_served(query)
         for value in public:
             require_moderate(value)
         sensitivity = query.sensitivity(self._neighbours)
@@ -102,10 +103,17 @@ class Curator:
 
     def open(self, query: Openable[Opened], w: Vector, mechanism: Mechanism) -> Opened:
         """A query whose private state, started at the public point w, is kept between its releases."""
+        self._require_served(query)
         require_moderate(w)
         # What a query needs beyond sums is asked of the table before it is opened.
         records = cast(Records, self._records)
         return query.open(Opening(records, w, self._neighbours, self._releases, mechanism))
+
+    def _require_served(self, query: object) -> None:
+        """Refuse a query whose sensitivity is not proven for persons with several records, if these have."""
+        served = isinstance(query, Query) and query.takes_persons
+        if getattr(self._records, "has_persons", False) and not served:
+            raise UnsupportedProblem(f"{getattr(query, 'name', 'a query')} is not for persons")
 
     @contextmanager
     def apart(self, split: Split) -> Iterator[tuple[Curator, Curator]]:

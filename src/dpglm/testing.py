@@ -131,30 +131,31 @@ class _Beside:
         return record[0], np.array([record[1], 2 * self._bounds.weight_unit, 0.0])
 
 
-def _person(record: Record, most: int, rng: np.random.Generator) -> list[Record]:
-    """A person with up to so many records, made of one of them or of any."""
+def _person(record: Record, most: int, rng: np.random.Generator) -> tuple[Vector, Vector]:
+    """Rows and values of a person with up to so many records, made of one of them or of any."""
     count, kind = int(np.exp(rng.uniform(0, np.log(most + 1)))), int(rng.integers(8))
     x, y = record
-    if np.isnan(x).all():  # null records
-        return [record] * count
-    if kind == 1:  # opposed in turn
-        return [(x * (-1.0) ** k, y) for k in range(count)]
-    if kind == 2:  # so small that rounding is all there is
-        return [(x * 10 ** rng.uniform(-20, 0), y) for _ in range(count)]
-    if kind == 3:
-        return [(_random_record(rng, len(x))[0], y) for _ in range(count)]
-    if kind == 4:  # one that adds nothing among equal ones
-        return [(np.full(len(x), np.nan), y), *([record] * (count - 1))]
-    return [record] * count
+    rows = np.tile(x, (count, 1))
+    if not np.isnan(x).all():  # null records stay so
+        if kind == 1:  # opposed in turn
+            rows[1::2] *= -1.0
+        elif kind == 2:  # so small that rounding is all there is
+            rows *= 10 ** rng.uniform(-20, 0, (count, 1))
+        elif kind == 3:
+            rows = rng.standard_normal((count, len(x))) * 10 ** rng.uniform(-2, 3, (count, 1))
+            rows[rng.random(rows.shape) < 0.01] = rng.choice([np.nan, np.inf, 1e300, -1e99, 1e-200])
+        elif kind == 4:  # one that adds nothing among equal ones
+            rows[0] = np.nan
+    return rows, np.tile(np.append(y, [] if np.ndim(y) else [1.0, 0.0]), (count, 1))
 
 
-def _numbered(persons: list[list[Record]]) -> list[Record]:
+def _numbered(persons: list[tuple[Vector, Vector]]) -> list[Record]:
     """The records of all persons, with target, weight, offset and the number of the person."""
-    return [
-        (x, np.append(y if np.ndim(y) else [float(y), 1.0, 0.0], float(k)))
-        for k, person in enumerate(persons)
-        for x, y in person
-    ]
+    rows = np.concatenate([rows for rows, _ in persons])
+    values = np.concatenate(
+        [np.column_stack([values, np.full(len(values), float(k))]) for k, (_, values) in enumerate(persons)]
+    )
+    return list(zip(rows, values, strict=True))
 
 
 def _pairs(

@@ -1,9 +1,10 @@
 """All records of a person, however many, move no sum further than one record may.
 
-As a script it runs the check over 10,000 neighbours for every query: `python -m tests.queries.test_persons`.
+As a script, `python -m tests.queries.test_persons 10000`, it checks so many neighbours for every query.
 """
 
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +12,11 @@ import pytest
 
 from dpglm import Bounds, Neighbours, queries
 from dpglm.bounds import Coordinates
+from dpglm.curator import Curator
 from dpglm.data import as_data, persons
+from dpglm.errors import UnsupportedProblem
 from dpglm.losses import LogCosh, Logistic, Squared
+from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.privacy import PUBLIC_SIZE
 from dpglm.testing import check_query
 
@@ -37,8 +41,10 @@ CASES = [
     (queries.InterceptSlope(Logistic(), 0.3), LABELS, 40, 0.95),
     (queries.SecondMoments(1.0), LABELS, 40, 0.95),
     (row_scale(None), LABELS, 40, 0.95),
+    (queries.HeldOutScores(Logistic(), 1.4, 1, 4), LABELS, 40, 0.9),
+    (queries.HeldOutGains(Logistic(), 1.4, 1, 4), LABELS, 40, 0.9),
     (metric_gradient(Logistic(), 1.0), LABELS, 40, 0.95),
-    (*multinomial_gradients(3, 1.0)[:1], CLASSES, 40, 0.4),  # the labels of the check are two of three
+    *((query, CLASSES, 40, 0.4) for query in multinomial_gradients(3, 1.0)),  # labels are two of the three
     (queries.ClassShares(None, 1.0, 3, 4), CLASSES, 40, 0.4),
     (queries.ClassCounts(2, 4), COUNTS, 40, 0.4),
     (moments(1.0), LABELS, 40, 0.95),
@@ -140,11 +146,27 @@ def test_sums_over_persons_do_not_depend_on_how_the_table_is_cut(cut, monkeypatc
     assert np.array_equal(np.asarray(query(records, *public)), whole)
 
 
+@pytest.mark.parametrize(
+    "query", [query for query in queries.QUERIES if not query.takes_persons], ids=lambda query: query.__name__
+)
+def test_the_curator_refuses_queries_that_are_not_for_persons(query):
+    values = np.array([[1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
+    records = as_data(np.ones((2, 1)), values, Bounds(row_norm=1.0, rows_per_unit=2))
+    curator = Curator(records, Neighbours.REPLACE_ONE, Randomness(0))
+    asked = query.__new__(query)  # it is refused before anything is asked of it
+    for ask in (curator.release, lambda query, noise: curator.open(query, np.zeros(1), noise)):
+        with pytest.raises(UnsupportedProblem, match="is not for persons"):
+            ask(asked, Gaussian(1.0))
+
+
+def test_every_query_for_persons_is_checked_with_persons():
+    checked = {type(query) for query, *_ in CASES}
+    assert {query for query in queries.QUERIES if query.takes_persons} <= checked
+
+
 if __name__ == "__main__":
-    for query, bounds, pairs, tightness in CASES:
+    for query, bounds, _, tightness in CASES:
         for neighbours in PUBLIC_SIZE:
-            many = 10_000 if pairs > 8 else 1_000
+            many = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
             most = check_query(query, neighbours, bounds, constant=1.0, pairs=many, tightness=tightness)
-            print(
-                f"{query.name}, {neighbours.value}: {many} neighbours, largest share {most:.4f}", flush=True
-            )
+            print(query.name, neighbours.value, f"{many} neighbours, largest share {most:.4f}", flush=True)

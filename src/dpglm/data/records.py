@@ -79,6 +79,10 @@ class Records(Summed):
             units = self.n_records if self.persons is None else self.persons.count
             object.__setattr__(self, "table_size", units)
 
+    @property
+    def has_persons(self) -> bool:
+        return self.persons is not None
+
     @cached_property
     def n_records(self) -> int:
         return self.block.shape[0]

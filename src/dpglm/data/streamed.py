@@ -69,6 +69,10 @@ class Streamed(Elsewhere):
     n_units: int | None = None
 
     @property
+    def has_persons(self) -> bool:
+        return self.n_units is not None
+
+    @property
     def n_records(self) -> int:
         whole = self.source.n_samples if self.n_units is None else self.n_units
         return whole if self.part is None else self.part.before(whole)

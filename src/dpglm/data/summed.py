@@ -63,6 +63,11 @@ class Summed(ABC):
     radius: float
 
     @property
+    def has_persons(self) -> bool:
+        """Whether records are those of persons, who may have several."""
+        return False
+
+    @property
     @abstractmethod
     def n_features(self) -> int:
         """Features of the table, without the constant one."""

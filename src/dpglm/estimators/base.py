@@ -70,7 +70,7 @@ from .streams import (
     source_like,
     source_of,
 )
-from .units import LENGTHS, by_persons, ranked
+from .units import LENGTHS, by_persons, ranked, require_shapes
 from .watched import watched
 
 Targets = TypeVar("Targets", bound=Labels)
@@ -252,7 +252,8 @@ class PrivateGLM(Charged, Inference, Reported, BaseEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
         if source is not None:
-            found, held = given_targets(source, y, targets_of), held_beside(source, beside)
+            found = given_targets(source, y, targets_of, beside.unit is not None)
+            held = held_beside(source, beside)
             if beside.unit is not None and not isinstance(beside.unit, str):
                 ids = ranked(beside.unit)[0]
                 if len(ids) != source.n_samples:
@@ -261,6 +262,8 @@ class PrivateGLM(Charged, Inference, Reported, BaseEstimator):
             remember_columns(self, source)
             return source, found, held
         rows, several = columns_apart(X, beside._replace(target=y))
+        if several.unit is not None:
+            require_shapes(rows, several)
         # An empty table is a neighbour of one with one record.
         least = 0 if self._is_counted() else 1
         table = numeric_table(self, rows, reset=True, missing=True, least=least)

@@ -20,6 +20,7 @@ from ..data.columnar import Columnar, Levels
 from ..data.stream import CHANGED, Source, Stream
 from ..errors import SourceChanged
 from .inputs import Labels, Table, numeric_table, numeric_target, require_numbers
+from .units import LENGTHS
 
 _ALONE = Several()
 Codes = Callable[[object], Vector]
@@ -119,15 +120,20 @@ def remember_columns(estimator: BaseEstimator, source: Source) -> None:
 def held_beside(source: Source, beside: Several) -> Several:
     """What is given beside a source as arrays, read as numbers; None where its blocks have it."""
     found = {
-        name: given_targets(source, part, partial(numeric_target, name=name))
+        name: given_targets(source, part, partial(numeric_target, name=name), beside.unit is not None)
         for name, part in beside.columns._replace(unit=None)._asdict().items()
         if part is not None
     }
     return Several(**found)
 
 
-def given_targets(source: Source, y: object, targets_of: Callable[[object], Targets]) -> Targets | None:
-    """The targets that are given beside a source; None if its blocks have them."""
+def given_targets(
+    source: Source, y: object, targets_of: Callable[[object], Targets], persons: bool = False
+) -> Targets | None:
+    """The targets that are given beside a source; None if its blocks have them.
+
+    With ``persons`` the number of records is private, and an error does not state it.
+    """
     if isinstance(y, str) or y is None and source.has_targets:
         return None
     if not isinstance(y, Stream):
@@ -135,6 +141,8 @@ def given_targets(source: Source, y: object, targets_of: Callable[[object], Targ
     else:
         parts = [targets_of(rows) for rows, _ in ahead(y.blocks())]
         targets = cast(Targets, np.concatenate(parts)) if parts else targets_of([])
+    if persons and len(targets) != source.n_samples:
+        raise ValueError(LENGTHS)
     check_consistent_length(source, targets)
     return targets
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..data.beside import Several
 from ..data.columnar import Levels
 from ..data.persons import grouped
 from .inputs import Table, column_of
@@ -59,6 +60,16 @@ def _key(value: object) -> tuple[str, Any] | None:
     except Exception:  # an object may raise anything
         return None
     return type(value).__name__, text
+
+
+def require_shapes(rows: object, several: Several) -> None:
+    """Refuse arrays of wrong shapes without stating them: the number of records is private."""
+    if getattr(rows, "ndim", 2) != 2:
+        raise ValueError("X must have two dimensions, a row for each record")
+    for name, part in several._asdict().items():
+        shape: tuple[int, ...] = getattr(part, "shape", (1,))
+        if len(shape) > 2 or len(shape) == 2 and shape[1] != 1:
+            raise ValueError(f"{name} must have one dimension, an entry for each record")
 
 
 def by_persons(ids: NDArray[np.int64], most: int, table: Table, *columns: Any) -> tuple[Any, ...]:

@@ -186,6 +186,8 @@ class Query(ABC):
     name: ClassVar[str]
     needs: ClassVar[tuple[Capability, ...]] = ()
     """What a table must offer beyond passes."""
+    takes_persons: ClassVar[bool] = False
+    """Whether its sensitivity holds for all records of a person (docs/proofs/persons.md)."""
 
     @abstractmethod
     def __call__(self, data: Any, *public: Vector) -> Vector | Total:

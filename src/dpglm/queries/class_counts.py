@@ -33,6 +33,7 @@ class ClassCounts(Query):
     """
 
     name: ClassVar[str] = "class counts"
+    takes_persons: ClassVar[bool] = True
     classes: int
     n_records: int
 

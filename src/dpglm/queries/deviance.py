@@ -38,6 +38,7 @@ class Deviance(Query):
     """
 
     name: ClassVar[str] = "deviance"
+    takes_persons: ClassVar[bool] = True
     loss: Loss
     coordinates: Coordinates
     most: float

@@ -26,6 +26,7 @@ class ClippedGradient(Query):
     """
 
     name: ClassVar[str] = "clipped gradient"
+    takes_persons: ClassVar[bool] = True
     loss: Loss
     clip: float
     constant: float | None = None

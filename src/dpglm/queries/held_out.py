@@ -65,6 +65,7 @@ class HeldOutScores(Query):
     """
 
     name: ClassVar[str] = "held-out loss"
+    takes_persons: ClassVar[bool] = True
     loss: Valued
     most: float
     count: int

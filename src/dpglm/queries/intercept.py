@@ -24,6 +24,7 @@ class InterceptSlope(Query):
     """
 
     name: ClassVar[str] = "intercept slope"
+    takes_persons: ClassVar[bool] = True
     loss: Loss
     clip: float
 

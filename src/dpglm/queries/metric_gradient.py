@@ -43,6 +43,7 @@ class MetricGradient(Query):
     """
 
     name: ClassVar[str] = "gradient in the metric"
+    takes_persons: ClassVar[bool] = True
     loss: Loss
     coordinates: Coordinates
     transform: Vector

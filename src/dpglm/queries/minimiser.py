@@ -76,6 +76,7 @@ class Minimiser(Query):
     """
 
     name: ClassVar[str] = "minimiser"
+    takes_persons: ClassVar[bool] = True
     loss: Loss
     clip: float
     penalty: Penalty

@@ -31,6 +31,7 @@ class OuterProducts(Query):
     norm(z)² / sqrt(2), at most rho² / sqrt(2). Rounding is part of rho.
     """
 
+    takes_persons: ClassVar[bool] = True
     coordinates: Coordinates
     norm: float
     n_records: int

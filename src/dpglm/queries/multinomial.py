@@ -45,6 +45,7 @@ class MultinomialGradient(Query):
     """
 
     name: ClassVar[str] = "multinomial gradient"
+    takes_persons: ClassVar[bool] = True
     loss: Multinomial
     clip: float
     n_records: int
@@ -122,6 +123,7 @@ class ClassShares(Query):
     """
 
     name: ClassVar[str] = "row size and class shares"
+    takes_persons: ClassVar[bool] = True
     coordinates: Coordinates | None
     radius: float
     classes: int

@@ -10,6 +10,7 @@ import numpy as np
 from ..arrays import Vector
 from ..data.summed import Summed
 from ..data.terms import Bent, Curved, Gradient, PreciseGradient
+from ..errors import UnsupportedProblem
 from ..mechanisms import LinearTerm
 from ..penalties import Separable
 from .base import Opening
@@ -120,6 +121,8 @@ class OpenMinimiser:
             getattr(opening.mechanism, name) != fact for name, fact in facts.items()
         ):
             raise ValueError("the linear term is priced for another objective")
+        if opening.data.has_persons:
+            raise UnsupportedProblem("a random linear term is priced for records, not for persons")
         self._objective = Objective(query, opening.data, np.zeros_like(opening.w), opening.w)
         self._sensitivity = opening.neighbours.records_moved * query.clip
         self._opening = opening

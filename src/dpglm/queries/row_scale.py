@@ -42,6 +42,7 @@ class RowScale(Query):
     """
 
     name: ClassVar[str] = "row size and mean target"
+    takes_persons: ClassVar[bool] = True
     coordinates: Coordinates | None
     radius: float
     target_middle: float

@@ -60,6 +60,7 @@ class ScoreAndCurvature(Query):
     """
 
     name: ClassVar[str] = "score and curvature"
+    takes_persons: ClassVar[bool] = True
     loss: Loss
     coordinates: Coordinates
     leverage: float

@@ -27,6 +27,7 @@ class SecondMoments(Query):
     """
 
     name: ClassVar[str] = "column second moments"
+    takes_persons: ClassVar[bool] = True
     radius: float
 
     def __call__(self, data: Summed, *public: Vector) -> Total:
