@@ -56,7 +56,8 @@ class RowSizes(CrossProducts):
         with np.errstate(all="ignore"):
             shares = np.minimum(np.nan_to_num(self._squares(rows) / self.radius**2), 1.0)
         for k, values in enumerate((2.0 * shares - 1.0, *self.targets(rows))):
-            out[k] += rows.on_grid(rows.parted(np.where(counts, values, 0.0)), self.grid).sum()
+            kept = rows.parted(np.where(counts, values, 0.0), less=3.0 * self.grid)
+            out[k] += rows.on_grid(kept, self.grid).sum()
 
     def targets(self, rows: Records) -> list[Vector]:
         """Numbers in [-1, 1] for the target of each record."""

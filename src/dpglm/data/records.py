@@ -111,9 +111,15 @@ class Records(Summed):
         """Numbers of the records, each times the share of its record."""
         return values if self.beside is None else values * self.beside.share
 
-    def parted(self, values: Vector) -> Vector:
-        """Numbers of the records that have no weight, each times its part in its person."""
-        return values if self.persons is None else values * self.persons.share
+    def parted(self, values: Vector, less: float = 0.0) -> Vector:
+        """Numbers of the records that have no weight, each times its part in its person.
+
+        Parts of persons with several records are smaller by ``less``.
+        """
+        if self.persons is None:
+            return values
+        share = self.persons.share
+        return values * np.where(self.persons.several, np.maximum(share - less, 0.0), share)
 
     def on_grid(self, values: Vector, grid: float) -> NDArray[np.int64]:
         """Numbers of the records in whole steps of a grid: the nearest.
