@@ -29,6 +29,7 @@ check: .venv/.check .venv/.test docs
 	$(RUN) -m pytest tests/test_layers.py tests/test_markdown.py
 
 docs: .venv/.docs
+	rm -f docs/generated/*.rst  # pages of names that are gone
 	$(RUN) -m sphinx -W --keep-going -q -j auto -b html docs docs/_build/html
 
 # The wheel is built from the sdist; both are tried in an environment that has nothing else.

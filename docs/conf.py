@@ -49,6 +49,12 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = True
 autosummary_ignore_module_all = False
+
+
+def _is_value(found):
+    return not (inspect.isclass(found) or inspect.isroutine(found) or hasattr(found, "__wrapped__"))
+
+
 MODULES = {
     name: import_module(f"dpglm.{name}")
     for _, name, _ in pkgutil.iter_modules(dpglm.__path__)
@@ -65,9 +71,7 @@ autosummary_context = {
     # Constants and types, which autosummary does not find where they are imported.
     "values": {
         f"dpglm.{name}": [
-            value
-            for value in getattr(module, "__all__", ())
-            if not (inspect.isclass(getattr(module, value)) or inspect.isfunction(getattr(module, value)))
+            value for value in getattr(module, "__all__", ()) if _is_value(getattr(module, value))
         ]
         for name, module in MODULES.items()
     },

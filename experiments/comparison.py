@@ -199,7 +199,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for row in rows:
         budget = "-" if np.isinf(row.epsilon) else f"{row.epsilon:g}"
-        spread = f"{row.least:.3f} to {row.most:.3f}" if row.most > row.least else "one fit"
+        spread = "one fit" if np.isinf(row.epsilon) else f"{row.least:.3f} to {row.most:.3f}"
         print(f"| {row.library} | {row.version} | {row.promise} | {budget} | {row.mean:.3f} | {spread} "
               f"| {row.seconds:.1f} |", flush=True)  # fmt: skip
     options.out.mkdir(parents=True, exist_ok=True)
