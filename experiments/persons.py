@@ -141,7 +141,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(0)
     print(
-        "| table | persons | rows | epsilon | mu | mu of a person in a fit for rows | no noise | "
+        "| table | persons | rows | epsilon | mu | mu of a person in a fit to rows | no noise | "
         + " | ".join(FITTED) + " |\n" + "|---" * (7 + len(FITTED)) + "|",
         flush=True,
     )  # fmt: skip

@@ -38,10 +38,8 @@ model.fit(table)
 # -------------------
 # The report is one HTML file: the promise in words, every release with its price, coefficients in the units
 # of the raw columns, and what is not covered. It contains nothing that was not released.
-from dpglm.report import page, statement
-
 report = folder / "report.html"
-report.write_text(page(statement(model)))
+model.report(report)
 print(f"{report.stat().st_size / 1000:.0f} kB")
 
 # %%
