@@ -8,7 +8,6 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
@@ -28,26 +27,24 @@ from ..data import as_block, as_data
 from ..data.beside import Joined, Several
 from ..data.by_class import ByClass
 from ..data.census import RawRecords
-from ..data.cluster import DaskTable, in_memory, is_dask, named_apart, records_of
-from ..data.in_order import InOrder
-from ..data.mapped import Paired
+from ..data.cluster import DaskTable, in_memory, is_dask, named_apart
 from ..data.piece import Stored
 from ..data.size import TableSize
 from ..data.stream import Source
 from ..data.summed import Summed
-from ..errors import PlanMismatch, PrivacyWarning, UnsupportedProblem
+from ..errors import PrivacyWarning, UnsupportedProblem
 from ..losses import Loss
 from ..mechanisms import Randomness
-from ..penalties import Penalty, Separable, Zero
+from ..penalties import Penalty
 from ..plan import CountedPlan, Plan
 from ..plan.private_size import count_release, spare_of
-from ..privacy import Budget, Guarantee, Neighbours
+from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..schema.learning import Scaled
 from ..schema.raw import Unlearnt
 from ..solvers import AnySolver, Result, Task
 from ..solvers.base import positive_count
-from .beside import NAMES, CodesBeside, declared, numbers_beside
+from .beside import NAMES, declared, numbers_beside
 from .charged import Charged
 from .class_weight import ClassWeights
 from .columns import column_apart, columns_apart
@@ -56,10 +53,11 @@ from .docs import estimator
 from .inference import Inference, uncertainty_of
 from .inputs import Labels, Table, numeric_table, numeric_target
 from .learning import Before, Learner, joined, left
-from .private_size import MANY, CountedRecords, budget_of, counted_records, is_counted, stated_size
+from .private_size import MANY, CountedRecords, budget_of, counted_records, is_counted
+from .promised import guarantee_of, randomness_of, require_kept, warn_of_delta
+from .records import in_order, records_in, table_for
 from .reported import Reported
 from .streams import (
-    BlockReader,
     Codes,
     codes_in_block,
     filled,
@@ -70,6 +68,7 @@ from .streams import (
     source_like,
     source_of,
 )
+from .strengths import given, warn_of_strong_l1
 from .units import LENGTHS, by_persons, ranked, require_shapes
 from .watched import watched
 
@@ -300,7 +299,7 @@ class PrivateGLM(Charged, Inference, Reported, BaseEstimator):
         """
         n, p = X.shape
         if isinstance(X, Source) and self._bounds().rows_per_unit is not None:
-            n = _in_order(Joined(X, held) if held.unit is not None else X).n_units
+            n = in_order(Joined(X, held) if held.unit is not None else X).n_units
         elif held.unit is not None:  # numbers of persons, in order
             n = int(held.unit[-1]) + 1 if len(held.unit) else 0
         elif self._bounds().rows_per_unit is not None:
@@ -323,11 +322,11 @@ class PrivateGLM(Charged, Inference, Reported, BaseEstimator):
             warnings.warn(useless, PrivacyWarning, stacklevel=3)
         if self.verbose:
             print(plan)
-        _warn_of_strong_l1(problem, p)
+        warn_of_strong_l1(problem, p)
         results = []
         # A warning about a number would reveal something about a record.
         with np.errstate(all="ignore"), watched(plan, self.verbose):
-            table = _able(X, codes, solver, plan, problem)
+            table = table_for(X, codes, solver, plan, problem)
             if counted is None:
                 paid = self._reserved(
                     plan, randomness.secure, lambda it: it._plan(n, p, len(targets), resident)
@@ -410,7 +409,7 @@ class PrivateGLM(Charged, Inference, Reported, BaseEstimator):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that plan is not the one of the fit
                 problem, solver, plan = self._prepared(MANY, p, fits, resident)
-            _able(X, codes, solver, plan, problem)
+            table_for(X, codes, solver, plan, problem)
 
         def planned(it: PrivateGLM) -> Plan:
             return CountedPlan.of(budget_of(it.epsilon, it.delta, 1, neighbours), p)
@@ -548,181 +547,3 @@ def _offsets(several: Several, count: int) -> Vector:
     """Offsets of rows to predict, in a column."""
     values = numbers_beside(Several(np.zeros(count), None, *several[2:]), np.asarray, None)
     return values[:, 2:]
-
-
-def records_in(
-    table: Stored | Source, codes: Vector | Codes, problem: Problem, constant: float | None = None, *,
-    held: Several = _ALONE, is_beside: bool = False, folded: Bounds | None = None, most: int = 0,
-    n_units: int = 0,
-) -> Summed:  # fmt: skip
-    """The records of a table, or of a source that is read in every pass, inside of the problem's bounds.
-
-    The constant feature is that of the problem unless another one is given. ``held`` are the arrays that
-    stand beside the targets, ``is_beside`` says whether records have weights or offsets, and ``folded`` is as
-    in `numbers_beside`. ``most`` is how many records there can be, if their number is private, and
-    ``n_units`` the number of persons, for bounds of persons.
-    """
-    p = table.shape[1]
-    constant = problem.constant(p) if constant is None else constant
-    if not isinstance(table, Source):
-        values = cast(Vector, codes)
-        if is_beside:
-            values = numbers_beside(held._replace(target=values), np.asarray, folded)
-        if most and not len(values):  # kernels want a record: a null one adds nothing
-            table, values = as_block(np.full((1, p), np.nan)), np.full((1, *values.shape[1:]), np.nan)
-        return as_data(table, values, problem.bounds, constant, most)
-    codes_of_block: Codes = codes if callable(codes) else np.asarray
-    if is_beside:
-        codes_of_block = CodesBeside(codes_of_block, folded)
-    reader = BlockReader(p, codes_of_block)
-    if isinstance(table, DaskTable):
-        reader(*table.example)  # refuses types that hold no numbers, before a record is read
-    source = table if callable(codes) else Paired(table, codes)
-    if held.has_more:
-        source = Joined(table, held if callable(codes) else held._replace(target=codes))
-    if problem.has_persons:
-        return records_of(_in_order(source), reader, problem.bounds, constant, problem.loss, n_units=n_units)
-    return records_of(source, reader, problem.bounds, constant, problem.loss, most)
-
-
-def _able(
-    X: Table | Source | Unlearnt, codes: Vector | Codes, solver: AnySolver, plan: Plan, problem: Problem
-) -> Stored | Source | Unlearnt:
-    """The table as the solver needs it; one that lacks what the solver needs is refused."""
-    if isinstance(X, Source) and not callable(codes) and not solvers.is_able(solver, plan, X):
-        X = _in_memory(X)
-    table = X if isinstance(X, Source | Unlearnt) else as_block(X)
-    solvers.require_able(solver, plan, problem, table.example if isinstance(table, Unlearnt) else table)
-    return table
-
-
-def _in_order(source: Source) -> InOrder:
-    """A source that is sorted by persons, with numbers for their ids."""
-    return InOrder(source, ranked)
-
-
-def _in_memory(source: Source) -> Table | Source:
-    """The table of a source that can be had as one; the source itself if it cannot."""
-    whole = source.resident()
-    return source if whole is None else numeric_table(BaseEstimator(), whole, reset=True, missing=True)
-
-
-def given(penalty: object) -> Penalty:
-    """The penalty itself, or none."""
-    if penalty is None:
-        return Zero()
-    if not isinstance(penalty, Penalty):
-        raise ValueError(
-            "penalty must be None or an object of dpglm.penalties, which says its strength, such as L1(0.01) "
-            f"or L2(0.01): got {penalty!r}"
-        )
-    return penalty
-
-
-def require_strength(name: str, value: object) -> None:
-    """Refuse a strength that is no finite number of at least 0."""
-    if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
-        raise strict.wrong(name, value, "a finite number of at least 0")
-
-
-def require_share(name: str, value: object) -> None:
-    """Refuse a share that is no number from 0 to 1."""
-    if not (isinstance(value, Real) and 0 <= float(value) <= 1):
-        raise strict.wrong(name, value, "a number from 0 to 1")
-
-
-def inverse_strength(C: object, n_samples: int) -> float:
-    """Strength of a penalty relative to the mean loss, for C the weight of the sum of losses."""
-    if not (isinstance(C, Real) and float(C) > 0):
-        raise strict.wrong("C", C, "a positive number")
-    return 1.0 / (float(C) * n_samples)
-
-
-def _warn_of_strong_l1(problem: Problem, n_features: int) -> None:
-    """Warn of an L1 strength that leaves no coefficient, or hardly one, within the declared bounds."""
-    strength = problem.penalty.coordinate_form()[0] if isinstance(problem.penalty, Separable) else 0.0
-    limit = _strongest_l1(problem, n_features)
-    if strength >= limit:
-        effect = "makes every coefficient 0 for any records within the bounds: choose one well below {:g}"
-    elif strength > limit / 4:
-        effect = "leaves few or no coefficients: from {:g} on, all are 0 for any records within the bounds"
-    else:
-        return
-    warnings.warn(f"an L1 strength of {strength:g} {effect.format(limit)}", UserWarning, stacklevel=4)
-
-
-def _strongest_l1(problem: Problem, n_features: int) -> float:
-    """The L1 strength from which on the minimiser is 0 for every table within the bounds.
-
-    It is the largest mean of slope times feature at coefficients of 0. With an intercept the slopes add up to
-    0 there, so their mean size is at most half the range of targets, and at most the Lipschitz constant.
-    Without one it is the largest slope of a prediction of 0, which a convex loss has at an end of the range.
-    """
-    if problem.fit_intercept or problem.outputs > 1:
-        slope = problem.slope_bound()
-    elif problem.loss.kind != "classification" and problem.bounds.target is None:
-        slope = math.inf
-    else:
-        ends = np.array(problem.bounds.target or (-1.0, 1.0))
-        slope = float(np.abs(problem.loss.derivative(np.zeros(2), ends)).max())
-    return slope * float(problem.bounds.features(n_features).max())
-
-
-def guarantee_of(plan: Plan, randomness: Randomness, public: dict[str, object]) -> Guarantee:
-    """The promise of what kept to its plan."""
-    facts = {
-        **stated_size(plan),
-        "p": plan.n_features,
-        **public,
-        "plan": f"{plan.solver} with {plan.settings_in_words}",
-    }
-    if plan.learning:
-        facts["learning"] = plan.learning_in_words
-    return Guarantee(
-        epsilon=plan.epsilon,
-        delta=plan.budget.delta,
-        neighbours=plan.neighbours.value,
-        public=facts,
-        releases=tuple(plan.stated_releases()) if plan.budget.private else (),
-        composition=plan.composition,
-        randomness=randomness.description,
-        secure=randomness.secure,
-        not_covered=plan.neighbours.not_covered_for(plan.unit),
-        unit=plan.unit,
-    )
-
-
-def require_kept(who: str, plan: Plan, spent: Counter[Event]) -> None:
-    """Refuse what released something other than its plan."""
-    if plan.budget.private and spent != plan.price:
-        raise PlanMismatch(f"{who} released something other than its plan: the fit is refused")
-
-
-def warn_of_delta(plan: Plan) -> None:
-    """Warn of a delta that is no promise to each record."""
-    if plan.budget.private and plan.budget.delta > 1 / plan.n_records:
-        warnings.warn(
-            f"delta = {plan.budget.delta:g} exceeds 1/n: such a promise may release whole records",
-            PrivacyWarning,
-            stacklevel=4,
-        )
-
-
-def randomness_of(random_state: object) -> Randomness:
-    """Where noise comes from; with a seed it is predictable, which a warning says."""
-    if random_state is None:
-        return Randomness()
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(2**31)
-    if isinstance(random_state, np.random.Generator):
-        random_state = random_state.integers(2**63)
-    if not isinstance(random_state, Integral):
-        raise ValueError(
-            f"random_state must be None, an integer, a RandomState or a Generator, got {random_state!r}"
-        )
-    warnings.warn(
-        "random_state makes the noise predictable: the fit can be repeated but is not private",
-        PrivacyWarning,
-        stacklevel=4,
-    )
-    return Randomness(int(random_state))

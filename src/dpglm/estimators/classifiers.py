@@ -29,12 +29,13 @@ from ..penalties import L1, L2, ElasticNet, Penalty, Separable
 from ..plan import Plan
 from ..solvers import SOLVERS
 from ..solvers.base import positive_count
-from .base import PrivateGLM, given, inverse_strength, require_share
+from .base import PrivateGLM
 from .class_weight import ClassWeights
 from .docs import estimator
 from .inputs import Labels, numeric_target
 from .labels import class_set, codes_of, is_missing, labels_of
 from .streams import Codes, lazily
+from .strengths import given, inverse_strength, require_share
 from .watched import all_or_nothing
 
 _KINDS = (str, bytes, Real | np.bool_)

@@ -28,18 +28,13 @@ from ..privacy import Budget, Neighbours
 from ..schema.encoder import encoded
 from ..schema.source import EncodedSource, EncodedTable
 from ..scores import PublicModel
-from .base import (
-    PrivateGLM,
-    guarantee_of,
-    randomness_of,
-    records_in,
-    require_kept,
-    warn_of_delta,
-)
+from .base import PrivateGLM
 from .classifiers import codes_among
 from .columns import column_apart
 from .inputs import Table, numeric_table, numeric_target
 from .pipeline import PrivatePipeline
+from .promised import guarantee_of, randomness_of, require_kept, warn_of_delta
+from .records import records_in
 from .streams import Codes, given_targets, source_like
 from .watched import watched
 

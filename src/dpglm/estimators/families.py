@@ -16,9 +16,9 @@ from .. import strict
 from ..arrays import Vector
 from ..losses import Huber, Loss, NegativeBinomial, Quantile, Squared, Tweedie
 from ..penalties import L1, L2, Penalty
-from .base import require_strength
 from .docs import estimator
 from .regressors import GLMRegressor
+from .strengths import require_strength
 
 _WIDE, _NARROW = 100.0, 1e-4
 _LEAST_SHARE = 0.01

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 from .. import penalties
 from ..losses import Loss
 from ..penalties import L1, L2, Penalty
-from .base import require_share, require_strength
 from .docs import estimator
 from .regressors import GLMRegressor
+from .strengths import require_share, require_strength
 
 
 @estimator

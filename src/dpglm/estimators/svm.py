@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator
 
 from ..losses import EpsilonInsensitive, Loss
 from ..penalties import L2, Penalty
-from .base import inverse_strength
 from .classifiers import GLMClassifier
 from .docs import estimator
 from .regressors import GLMRegressor
+from .strengths import inverse_strength
 
 
 @estimator

@@ -1,0 +1,87 @@
+"""From a table that was read to the records that the curator holds."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .. import solvers
+from ..arrays import Vector
+from ..bounds import Bounds
+from ..data import as_block, as_data
+from ..data.beside import Joined, Several
+from ..data.cluster import DaskTable, records_of
+from ..data.in_order import InOrder
+from ..data.mapped import Paired
+from ..data.piece import Stored
+from ..data.stream import Source
+from ..data.summed import Summed
+from ..plan import Plan
+from ..problem import Problem
+from ..schema.raw import Unlearnt
+from ..solvers import AnySolver
+from .beside import CodesBeside, numbers_beside
+from .inputs import Table, numeric_table
+from .streams import BlockReader, Codes
+from .units import ranked
+
+_ALONE = Several()
+
+
+def records_in(
+    table: Stored | Source, codes: Vector | Codes, problem: Problem, constant: float | None = None, *,
+    held: Several = _ALONE, is_beside: bool = False, folded: Bounds | None = None, most: int = 0,
+    n_units: int = 0,
+) -> Summed:  # fmt: skip
+    """The records of a table, or of a source that is read in every pass, inside of the problem's bounds.
+
+    The constant feature is that of the problem unless another one is given. ``held`` are the arrays that
+    stand beside the targets, ``is_beside`` says whether records have weights or offsets, and ``folded`` is as
+    in `numbers_beside`. ``most`` is how many records there can be, if their number is private, and
+    ``n_units`` the number of persons, for bounds of persons.
+    """
+    p = table.shape[1]
+    constant = problem.constant(p) if constant is None else constant
+    if not isinstance(table, Source):
+        values = cast(Vector, codes)
+        if is_beside:
+            values = numbers_beside(held._replace(target=values), np.asarray, folded)
+        if most and not len(values):  # kernels want a record: a null one adds nothing
+            table, values = as_block(np.full((1, p), np.nan)), np.full((1, *values.shape[1:]), np.nan)
+        return as_data(table, values, problem.bounds, constant, most)
+    codes_of_block: Codes = codes if callable(codes) else np.asarray
+    if is_beside:
+        codes_of_block = CodesBeside(codes_of_block, folded)
+    reader = BlockReader(p, codes_of_block)
+    if isinstance(table, DaskTable):
+        reader(*table.example)  # refuses types that hold no numbers, before a record is read
+    source = table if callable(codes) else Paired(table, codes)
+    if held.has_more:
+        source = Joined(table, held if callable(codes) else held._replace(target=codes))
+    if problem.has_persons:
+        return records_of(in_order(source), reader, problem.bounds, constant, problem.loss, n_units=n_units)
+    return records_of(source, reader, problem.bounds, constant, problem.loss, most)
+
+
+def table_for(
+    X: Table | Source | Unlearnt, codes: Vector | Codes, solver: AnySolver, plan: Plan, problem: Problem
+) -> Stored | Source | Unlearnt:
+    """The table as the solver needs it; one that lacks what the solver needs is refused."""
+    if isinstance(X, Source) and not callable(codes) and not solvers.is_able(solver, plan, X):
+        X = _in_memory(X)
+    table = X if isinstance(X, Source | Unlearnt) else as_block(X)
+    solvers.require_able(solver, plan, problem, table.example if isinstance(table, Unlearnt) else table)
+    return table
+
+
+def in_order(source: Source) -> InOrder:
+    """A source that is sorted by persons, with numbers for their ids."""
+    return InOrder(source, ranked)
+
+
+def _in_memory(source: Source) -> Table | Source:
+    """The table of a source that can be had as one; the source itself if it cannot."""
+    whole = source.resident()
+    return source if whole is None else numeric_table(BaseEstimator(), whole, reset=True, missing=True)
