@@ -41,6 +41,7 @@ CASES = [
     (queries.InterceptSlope(Logistic(), 0.3), LABELS, 40, 0.95),
     (queries.SecondMoments(1.0), LABELS, 40, 0.95),
     (row_scale(None), LABELS, 40, 0.95),
+    (row_scale(None, queries.RowAndTargetScale), LABELS, 40, 0.9),
     (queries.HeldOutScores(Logistic(), 1.4, 1, 4), LABELS, 40, 0.9),
     (queries.HeldOutGains(Logistic(), 1.4, 1, 4), LABELS, 40, 0.9),
     (metric_gradient(Logistic(), 1.0), LABELS, 40, 0.95),
