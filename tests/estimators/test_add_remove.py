@@ -5,6 +5,7 @@ import math
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from typer.testing import CliRunner
@@ -34,6 +35,7 @@ from dpglm.plan import CountedPlan, Plan
 from dpglm.plan.private_size import count_of, count_release, spare_of
 from dpglm.privacy import Guarantee
 from dpglm.schema import Category, Number, Schema, Target
+from dpglm.schema.source import Held
 from dpglm.solvers import (
     CoordinateDescent,
     DualCoordinateDescent,
@@ -203,6 +205,11 @@ def test_classes_are_balanced_and_facts_of_a_schema_learnt_after_the_count():
     assert len(fitted.plan_.learning) == 4
     fitted.plan_.require_reserved()
     assert {type(part).__name__ for part in fitted.schema_.columns.values()} >= {"Number", "Category"}
+    for count in (0, 1):  # neighbours: an error of one of them would tell which it is
+        few = pd.DataFrame({name: column[:count] for name, column in table.items()})
+        stream = Stream(lambda few=few: iter([few]), count, 3)
+        for raw in (few, stream, Held(stream)):
+            make_private_pipeline(schema, estimator, learn_share=0.5).fit(raw)
 
 
 def test_more_classes_regressions_and_weights_are_served():

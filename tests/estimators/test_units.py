@@ -2,6 +2,9 @@
 
 import math
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from enum import StrEnum
 from functools import partial
 
 import numpy as np
@@ -20,7 +23,9 @@ from dpglm import (
     LogisticRegression,
     Neighbours,
     PrivatePath,
+    PrivateSearch,
     Stream,
+    evaluate,
 )
 from dpglm.data import columnar
 from dpglm.data.persons import Persons
@@ -49,6 +54,10 @@ TAKING = {
     "newton": Newton(rounds=2),
     "output perturbation": OutputPerturbation(),
 }
+
+
+class Letter(StrEnum):
+    A = "a"
 
 
 def fitted(X, y, units=None, solver=STEPS, bounds=BOUNDS, **more):
@@ -109,6 +118,14 @@ def test_ids_of_every_type_are_told_apart_and_missing_ones_are_nobodys():
         expected = [2, 1, 0, 1] if isinstance(ids, np.ndarray) and ids.dtype.kind == "U" else [1, 0, -1, 0]
         assert ranks.tolist() == expected
     assert len(ranked([7, "007", "7", 7.0, 7.5])[1]) == 3
+    # Types whose values are equal: two ids of one person would be protected apart.
+    one = datetime(2020, 1, 1)
+    for equal in (
+        ["a", np.str_("a"), Letter.A], [b"a", np.bytes_(b"a")], [-3, "-3", -3.0],
+        [Decimal("1.0"), Decimal("1.00"), 1, "1"], [one, pd.Timestamp(one)],
+        [one.replace(tzinfo=UTC), one.replace(hour=1, tzinfo=timezone(timedelta(hours=1)))],
+    ):  # fmt: skip
+        assert ranked(equal)[0].tolist() == [0] * len(equal)
     lost = IDS.astype(object)
     lost[::3] = None
     kept = lost != None  # noqa: E711  # elementwise
@@ -248,6 +265,24 @@ def test_a_path_holds_out_persons(monkeypatch):
     assert seen == [path.plan_.parts[0].n_records, PERSONS - path.plan_.parts[0].n_records]
 
 
+def test_a_search_takes_persons_whose_bounds_follow_from_the_fit():
+    model = LogisticRegression(classes=[-1, 1], solver=STEPS)
+    search = PrivateSearch(model, {"C": [0.1, 1.0]}, runs=2, epsilon=4.0).fit(X, Y, units=IDS)
+    assert search.plan_.unit == search.plan_.parts[0].unit == search.privacy_.unit == "person"
+    assert search.best_estimator_._fitted_problem.bounds.rows_per_unit == 1000
+    with pytest.raises(UnsupportedProblem, match="takes no persons"):
+        PrivateSearch(model, {"solver": ["objective-perturbation"]}, runs=2).fit(X, Y, units=IDS)
+
+
 def test_persons_whose_number_is_private_are_refused():
     with pytest.raises(UnsupportedProblem, match="units are for neighbours whose number is public"):
         fitted(X, Y, IDS, neighbours="add-remove", delta=1e-6)
+
+
+def test_a_model_of_persons_is_evaluated_by_records_in_memory_and_on_streams():
+    model, results = fitted(X, Y, IDS), []
+    for table, y in ((X, Y), (Stream(lambda: iter([(X, Y)]), *X.shape), None)):
+        found = evaluate(model, table, y, epsilon=1.0, random_state=0)
+        assert found.privacy.unit == "record" and "person" not in str(found.privacy)
+        results.append(found["accuracy"].value)
+    assert results[0] == results[1]

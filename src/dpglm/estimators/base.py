@@ -433,7 +433,9 @@ class PrivateGLM(Charged, Inference, Reported, BaseEstimator):
         spent = sum((curator.spent for curator in used), Counter[Event]())
         if isinstance(rows, Source):
             return rows, codes, spent
-        return as_block(numeric_table(BaseEstimator(), rows, reset=True, missing=True)), codes(given), spent
+        least = 0 if plan.count is not None else 1  # as in ``_read``
+        table = numeric_table(BaseEstimator(), rows, reset=True, missing=True, least=least)
+        return as_block(table), codes(given), spent
 
     @abstractmethod
     def _plain(self, clip: bool) -> BaseEstimator:

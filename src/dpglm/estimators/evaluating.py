@@ -115,7 +115,8 @@ def evaluate(
         )
     if (problem.bounds.offset, fitted._bounds().offset) != (None, None):
         raise UnsupportedProblem("evaluations know no offsets or exposures, which this model has")
-    problem = replace(problem, bounds=replace(problem.bounds, weight=None))  # scores are of records
+    # Scores are of records, also those of a model that was fitted to persons.
+    problem = replace(problem, bounds=replace(problem.bounds, weight=None, rows_per_unit=None))
     public = PublicModel(fitted._rows_of_coef(), np.ravel(fitted.intercept_))
     setting = Setting(
         public,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
 
@@ -20,8 +23,9 @@ LENGTHS = "X, y, units and what else is given for each record must have one entr
 def ranked(units: object) -> tuple[NDArray[np.int64], list[Any]]:
     """The rank of each id among the different ones, -1 for a missing one; and these, in ascending order.
 
-    Ids may be numbers, text, dates, or any objects that differ in their text. Text that is a whole number is
-    sorted as that number, before other text, which is sorted by its code points.
+    Ids may be numbers, text, dates, or any objects that differ in their type or text. Numbers, texts and
+    times that are equal are one id, whatever their types. Text that is a whole number is sorted as that
+    number, before other text, which is sorted by its code points.
     """
     if isinstance(units, Levels):
         known = [[*map(_key, column_of(values)[0]), None] for values, _ in units]
@@ -54,12 +58,25 @@ def _key(value: object) -> tuple[str, Any] | None:
             return "", int(value)
         if isinstance(value, Real):
             return "", float(value)  # equal to the integer that it may be
-        text = str(value)
-        if isinstance(value, str) and text.isdecimal() and text == str(int(text)):
-            return "", int(text)
+        if isinstance(value, Decimal):
+            return "", Fraction(value)
+        if isinstance(value, str):
+            return _key_of_text(str.__str__(value))  # types of NumPy and enumerations are equal to their text
+        if isinstance(value, bytes):
+            return "bytes", bytes(value).hex()
+        if isinstance(value, datetime):
+            moment = value if value.tzinfo is None else value.astimezone(UTC)
+            return "datetime", moment.isoformat()
+        return type(value).__name__, str(value)
     except Exception:  # an object may raise anything
         return None
-    return type(value).__name__, text
+
+
+def _key_of_text(text: str) -> tuple[str, Any]:
+    """A whole number, as Python writes it, is that number."""
+    if text.removeprefix("-").isdecimal() and text == str(int(text)):
+        return "", int(text)
+    return "str", text
 
 
 def require_shapes(rows: object, several: Several) -> None:

@@ -19,7 +19,7 @@ from ..errors import SourceChanged
 from .frames import checked_names, column_names, count_of, is_frame
 from .learning import Scaled, census_of, norm_counts
 from .schema import Schema
-from .source import EncodedSource, Held
+from .source import EncodedSource, Held, no_records
 
 
 @dataclass(eq=False)
@@ -107,9 +107,9 @@ class Counted(RawRecords):
     def census(self) -> Census:
         if self._census is None:
             blocks = iter(self._each(partial(census_of, self._schema)))
-            first = next(blocks, None)
-            found = first and reduce(Census.joined, blocks, first)
-            if found is None or found.length != self._length:
+            first = next(blocks, None) or census_of(self._schema, no_records(self._schema))
+            found = reduce(Census.joined, blocks, first)
+            if found.length != self._length:
                 raise SourceChanged(CHANGED)
             self._census = found
         return self._census

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ..data.beside import Several
 from ..data.columnar import Columnar
@@ -57,6 +58,11 @@ def gathered(source: Source) -> object:
     return {
         name: [cell for block in blocks for cell in _listed(block[name])] for name in names_of(source) or ()
     }
+
+
+def no_records(schema: Schema) -> dict[str, NDArray[np.object_]]:
+    """A table of the columns of a schema without a record: it is a neighbour of one with one record."""
+    return {name: np.empty(0, dtype=object) for name in schema.columns}
 
 
 def _listed(column: Any) -> list[Any]:
@@ -109,20 +115,20 @@ class EncodedSource(Source):
         return self.schema.target if self.has_targets else None
 
     def blocks(self) -> Iterator[tuple[object, object]]:
-        for frame in self.frames():
-            targets: object = self.schema.read_target(frame) if self.has_targets else None
-            if self.schema.beside.has_more:
-                targets = self.schema.read_beside(frame, self.has_targets)._replace(target=targets)
-            yield self.schema.encode(frame, null=self.null), targets
+        return map(self._block, self.frames())
+
+    def _block(self, frame: object) -> tuple[object, object]:
+        targets: object = self.schema.read_target(frame) if self.has_targets else None
+        if self.schema.beside.has_more:
+            targets = self.schema.read_beside(frame, self.has_targets)._replace(target=targets)
+        return self.schema.encode(frame, null=self.null), targets
 
     def in_memory(self) -> EncodedTable:
         """All rows and targets; the source is read once."""
-        blocks: list[Any] = list(self.blocks())
+        blocks: list[Any] = list(self.blocks()) or [self._block(no_records(self.schema))]
         rows = [rows for rows, _ in blocks]
         if sum(block.shape[0] for block in rows) != self.n_samples:
             raise SourceChanged(CHANGED)
-        if not blocks:
-            raise ValueError("the table has no records")
         whole = sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.concatenate(rows)
         found = [one if isinstance(one, Several) else Several(one) for _, one in blocks]
         columns = (None if parts[0] is None else np.concatenate(parts) for parts in zip(*found, strict=True))
