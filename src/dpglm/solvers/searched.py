@@ -190,7 +190,7 @@ class Searched(Solver[SearchedPlan]):
         return _calibrated(plan) if task.private else plan
 
     def _problems(self, task: Task) -> list[Problem]:
-        problems = self._for_persons_of(task.problem, task.n, task.p)
+        problems = [candidate.problem(task.n, task.p) for candidate in self.candidates]
         for problem in problems:
             same = (
                 problem.bounds == task.problem.bounds and problem.fit_intercept == task.problem.fit_intercept
@@ -202,16 +202,6 @@ class Searched(Solver[SearchedPlan]):
                     "all candidates must have the same bounds, the same fit_intercept and the same kind of "
                     "targets: they share the records"
                 )
-        return problems
-
-    def _for_persons_of(self, given: Problem, n_samples: int, n_features: int) -> list[Problem]:
-        """The problems of the candidates; how many records of a person count follows from the fit."""
-        problems, rows = [], given.bounds.rows_per_unit
-        for candidate in self.candidates:
-            problem = candidate.problem(n_samples, n_features)
-            if problem.bounds.rows_per_unit is None:
-                problem = replace(problem, bounds=replace(problem.bounds, rows_per_unit=rows))
-            problems.append(problem)
         return problems
 
     def _plan(self, k: int, task: Task) -> Plan:
@@ -249,7 +239,7 @@ class Searched(Solver[SearchedPlan]):
     ) -> Result:
         from . import run as run_by_plan
 
-        problems = self._for_persons_of(problem, plan.n_records, plan.n_features)
+        problems = [candidate.problem(plan.n_records, plan.n_features) for candidate in self.candidates]
         losses, target = [one.loss for one in problems], problem.bounds.target
         held, mechanism = plan.n_records - plan.parts[0].n_records, plan[HeldOutScores.name].mechanism
 
