@@ -10,7 +10,8 @@ import warnings
 
 import numpy as np
 
-from dpglm import Bounds, LinearRegression, LogisticRegression, Neighbours, evaluate
+from dpglm import Bounds, LinearRegression, LogisticRegression, evaluate
+from dpglm.privacy import PUBLIC_SIZE
 
 CLASSES = ("accuracy", "log_loss", "auc", "calibration")
 NUMBERS = ("r2", "mean_squared_error", "mean_absolute_error")
@@ -46,7 +47,7 @@ def main() -> None:
         model.fit(*draw(rng, 20_000))
         truth = evaluate(model, *draw(rng, population), names, epsilon=float("inf"))
         for n in sizes:
-            for neighbours in Neighbours:
+            for neighbours in PUBLIC_SIZE:
                 for epsilon in epsilons:
                     for name in names:
                         found = [

@@ -16,6 +16,7 @@ from dpglm.mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, Ra
 from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE, GUMBEL_DISTANCE
 from dpglm.mechanisms.sampling import Everyone, Poisson
 from dpglm.penalties import L2
+from dpglm.privacy import PUBLIC_SIZE
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def releases(neighbours=Neighbours.REPLACE_ONE):
     return made
 
 
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 def test_a_release_of_a_batch_is_told_its_sensitivity_and_keeps_that_batch(neighbours):
     given, asked, kept = releases(neighbours), [], []
     released = given.sampled(
@@ -131,7 +132,7 @@ def one_by_one(*arguments):
     return made
 
 
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 @pytest.mark.parametrize(
     "kind", [NoisyReleases, one_by_one, Recording], ids=["blocks", "one by one", "audit"]
 )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .arrays import Vector
 from .errors import UnsupportedProblem
-from .kernels.arguments import BothWays, CoordinateSteps, Cut, DualSteps
+from .kernels.arguments import BothWays, CoordinateSteps, Cut, DualSteps, Held
 
 Index = NDArray[np.signedinteger] | NDArray[np.unsignedinteger] | slice
 """Some of the rows, or all of them as a slice."""
@@ -133,7 +133,7 @@ class ColumnsOnDemand(Protocol):
     """
 
     @property
-    def held(self) -> tuple[BothWays, NDArray[np.uint8]]: ...
+    def held(self) -> Held: ...
     def hold(self, wanted: NDArray[np.uint8], counts: NDArray[np.uint32]) -> None: ...
 
 

@@ -442,7 +442,7 @@ def edge_of_a_block_read_again(right: bool = False):
     It gives as many records as it states, since the rows at its end are lost.
     """
 
-    def holding(X, y, problem):
+    def holding(X, y, problem, most=0):
         # The record in question is moved to the edge.
         X, y = np.roll(X, 2, axis=0), np.roll(y, 2)
         places = np.arange(len(y)) if right else np.array([0, 1, 2, 2, 3, 4, 2, 5])

@@ -59,7 +59,8 @@ def test_a_run_on_a_stream_is_the_run_in_memory(case, neighbours):
             TranscriptTarget(case, plan, holding).run(second, Randomness(3))
             for holding in (on_a_stream, in_memory)
         )
-        assert np.allclose(here, there, rtol=1e-12, atol=0)
+        assert np.allclose(here[:1], there[:1], rtol=1e-10, atol=0)  # sums of logarithms
+        assert np.allclose(here[1:], there[1:], rtol=1e-12, atol=0)
         assert isinstance(case.solver, FrankWolfe) or np.array_equal(here, there)
 
 

@@ -68,7 +68,7 @@ def test_a_table_with_popular_columns_is_converted_all_the_same(threads):
 
 
 def test_long_tables_keep_short_indices_and_get_long_pointers(monkeypatch):
-    monkeypatch.setattr(conversion, "_index_type", lambda largest: np.int32 if largest < 100 else np.int64)
+    monkeypatch.setattr(conversion, "index_type", lambda largest: np.int32 if largest < 100 else np.int64)
     X = table(60, 90, 0.2)
     Y = converted(X)
     assert Y.indptr.dtype == np.int64 and Y.indices.dtype == np.int32

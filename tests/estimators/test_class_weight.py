@@ -31,7 +31,7 @@ from dpglm.estimators.class_weight import LARGEST_RATIO, ClassWeights
 from dpglm.estimators.stored import restored, stored
 from dpglm.mechanisms import Randomness
 from dpglm.plan import Plan
-from dpglm.privacy import Budget
+from dpglm.privacy import PUBLIC_SIZE, Budget
 from dpglm.queries import ClassCounts
 from dpglm.schema import Number, Schema, Target
 from dpglm.solvers import GradientDescent
@@ -102,7 +102,7 @@ def test_arrays_sparse_tables_streams_and_dask_give_the_same_bits(k, kind):
     assert fitted.fit(rows, labels).coef_.tobytes() == expected
 
 
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 @pytest.mark.parametrize("multi_class", ["auto", "ovr"])
 def test_counts_are_a_release_of_the_plan_and_the_promise(neighbours, multi_class):
     fitted = model(3, class_weight="balanced", neighbours=neighbours.value, multi_class=multi_class)

@@ -21,7 +21,7 @@ from dpglm.audit.targets import TranscriptTarget
 from dpglm.errors import BudgetExceeded, PrivacyWarning, UnsupportedProblem
 from dpglm.evaluation import METRICS, EvaluationPlan
 from dpglm.plan import Plan
-from dpglm.privacy import Budget, Neighbours
+from dpglm.privacy import PUBLIC_SIZE, Budget, Neighbours
 from dpglm.queries import ScoreSums
 from dpglm.schema import Category, Number, Schema, Target
 
@@ -79,7 +79,7 @@ def test_without_noise_scores_are_those_of_scikit_learn(models):
     assert not found.privacy.private
 
 
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 def test_intervals_cover_as_often_as_they_say(models, neighbours):
     """Seeds are fixed; `experiments/evaluation_coverage.py` has more tables."""
     rng, tables = np.random.default_rng(2), 40

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from scipy.special import logit
 
-from dpglm import Bounds, Budget, Neighbours
+from dpglm import Bounds, Budget
 from dpglm.accounting import Composed, Imprecision, ObjectivePerturbation
 from dpglm.accounting import Gaussian as GaussianEvent
 from dpglm.data import as_data
@@ -17,6 +17,7 @@ from dpglm.mechanisms import LinearTerm, Randomness
 from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE
 from dpglm.penalties import L2
 from dpglm.plan import Plan, Release
+from dpglm.privacy import PUBLIC_SIZE
 from dpglm.problem import Problem
 from dpglm.queries import Minimiser
 from dpglm.queries.minimiser import Objective
@@ -190,7 +191,7 @@ def test_a_plan_with_it_survives_json_with_its_parameters():
     again = Release.from_dict(json.loads(json.dumps(release.to_dict())))
     assert again == release and again.mechanism.event == release.mechanism.event
     problem = Problem(Logistic(), L2(0.1), Bounds(row_norm=1.0))
-    for neighbours in Neighbours:
+    for neighbours in PUBLIC_SIZE:
         plan = Solver().plan(problem, 100, 3, Budget(1.0, 1e-6), neighbours)
         again = Plan.from_dict(json.loads(plan.to_json()))
         assert again == plan and again.price == plan.price

@@ -10,7 +10,7 @@ from dpglm.data.census import Census, RawRecords, cells_of
 from dpglm.mechanisms import Exponential
 from dpglm.mechanisms.grid import on_grid
 from dpglm.plan.learning import MAY_LEARN, OWN_PASS
-from dpglm.queries import LEARNING, ClassCounts, ColumnRanges, LevelCounts, RowNorms
+from dpglm.queries import LEARNING, ClassCounts, ColumnRanges, LevelCounts, RecordCount, RowNorms
 from dpglm.queries.column_ranges import pairs, preference, share_of_width, tail_of
 from dpglm.schema import Number
 from dpglm.schema.candidates import candidates_of
@@ -62,7 +62,8 @@ def test_the_check_notices_a_sensitivity_that_is_too_small():
 def test_a_plan_may_learn_by_these_queries():
     assert set(MAY_LEARN) == {query.name for query in LEARNING}
     assert {RowNorms.name, ClassCounts.name} == set(OWN_PASS)
-    assert {*CASES, ClassCounts} == set(LEARNING)  # counts of classes are of records: see test_queries.py
+    # Counts of classes and of records are not of raw records: see test_queries.py.
+    assert {*CASES, ClassCounts, RecordCount} == set(LEARNING)
 
 
 def test_scores_count_values_below_above_and_at_candidates():

@@ -266,7 +266,7 @@ def test_no_neighbour_moves_the_minimiser_farther_than_it_says(loss, neighbours)
     assert np.mean(np.array(reached) > 0.05) > 0.3  # the pairs are no trifles
 
 
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 @pytest.mark.parametrize(
     ("loss", "clip", "l2"),
     [(Logistic(), 0.5, 0.27), (Logistic(), 0.3, 0.1), (Squared(), 0.5, 0.4), (Huber(0.6), 0.6, 0.4)],
@@ -290,7 +290,7 @@ def test_a_norm_in_the_penalty_does_not_let_a_record_move_it_farther(function):
     for _ in range(10):
         X, y = rng.standard_normal((7, P)), rng.choice([-1.0, 1.0], 7)
         row = rng.standard_normal(P) * 5
-        for neighbours in Neighbours:
+        for neighbours in PUBLIC_SIZE:
             share = share_moved(query, problem, (row, 1.0), (-row, 1.0), (X, y), neighbours)
             largest = max(largest, share)
     assert 0.3 <= largest <= 1 + 1e-9
@@ -345,7 +345,7 @@ def test_an_intercept_that_is_held_more_strongly_than_the_features_is_refused():
         Minimiser(Logistic(), 0.5, L2(1.0), 10, 3, 1.0, hold=1.5)
 
 
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 def test_what_double_precision_does_not_find_is_refused_before_any_record_is_read(neighbours):
     query = Minimiser(Logistic(), 0.5, Submodular(0.1, AnyFeature(), l2=1e-12), 10_000, 3, 1.0)
     with pytest.raises(UnsupportedProblem, match="double precision"):
@@ -381,7 +381,7 @@ def test_scores_of_vertices_are_the_minimiser_along_each_of_them():
     theta, scores = inner(data, *public)[:P], DualVertices(inner, 0.3)(data, *public)
     vertices = 0.3 * np.vstack([np.eye(P), -np.eye(P)])
     assert np.allclose(scores, vertices @ theta, rtol=1e-12)
-    for neighbours in Neighbours:
+    for neighbours in PUBLIC_SIZE:
         each = DualVertices(inner, 0.3).sensitivity(neighbours)
         assert np.array_equal(each, np.full(2 * P, 0.3 * inner.sensitivity(neighbours)))
 
@@ -414,7 +414,7 @@ def test_an_opened_minimiser_tells_nothing_but_what_it_releases():
     assert len(seen) == 1
 
 
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 def test_the_sensitivity_is_that_of_the_exact_minimiser_and_twice_the_error(neighbours):
     query = Minimiser(Squared(), 0.5, L2(0.1), N, P, 2.0, quadratic=0.3, hold=0.2, push=7.0)
     # What a certified point loses when it becomes a double; the certificate itself hardly rounds.

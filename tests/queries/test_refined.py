@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpglm import Bounds, Budget, Neighbours
+from dpglm import Bounds, Budget
 from dpglm.data import as_data
 from dpglm.data.terms import Gradient, PreciseGradient
 from dpglm.losses import Huber, Logistic, Poisson, SmoothedHinge, Squared
 from dpglm.mechanisms import LinearTerm
 from dpglm.penalties import L2, Box, ElasticNet, Zero
+from dpglm.privacy import PUBLIC_SIZE
 from dpglm.problem import Problem
 from dpglm.queries import Minimiser, certified
 from dpglm.queries.objective import Objective
@@ -164,7 +165,7 @@ def test_what_is_found_closely_is_within_the_error_of_the_exact_minimiser(loss, 
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
-@pytest.mark.parametrize("relation", Neighbours)
+@pytest.mark.parametrize("relation", PUBLIC_SIZE)
 def test_the_finishing_noise_is_a_hundredth_of_the_linear_term_at_any_number_of_records(epsilon, relation):
     """Along every direction of curvature up to 0.1; along those of the largest possible, a thirtieth."""
     problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept=False)

@@ -7,6 +7,7 @@ import pytest
 
 from dpglm import Bounds, Neighbours
 from dpglm.data import as_data
+from dpglm.privacy import PUBLIC_SIZE
 from dpglm.queries import CellSums, ScoreSums
 from dpglm.queries.score_sums import LARGEST_WEIGHT
 from dpglm.scores import Accuracy, ClassesByMargin, PublicModel, Reliability, TargetValue
@@ -26,7 +27,7 @@ def test_the_square_of_a_score_adds_nothing_to_the_distance_of_two_records_up_to
     assert math.isclose(LARGEST_WEIGHT, 1.6651, rel_tol=1e-4)
 
 
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 def test_the_weights_that_are_used_move_the_sums_by_no_more_than_is_stated(neighbours):
     query = ScoreSums.weighed(TargetValue((-1.0, 1.0)), MODEL, 2, neighbours)
     points = np.column_stack([np.full(len(GRID), query.counted), GRID, query.weight * (1 - np.square(GRID))])

@@ -21,6 +21,7 @@ from dpglm.losses import LOSSES, EpsilonInsensitive, Hinge, Logistic, Loss, Squa
 from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.mechanisms.sampling import Everyone, Poisson
 from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Zero
+from dpglm.privacy import PUBLIC_SIZE
 from dpglm.problem import Problem
 from dpglm.queries import DualForm, DualStep
 from dpglm.queries.base import Exact, Opening
@@ -484,7 +485,7 @@ def test_weights_that_overflow_neither_warn_of_a_record_nor_let_it_add_more_than
 
 
 @pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.name)
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 def test_neighbours_in_any_states_move_the_answer_by_at_most_the_sensitivity(kind, neighbours):
     draws, query = np.random.default_rng(6), DualStep(kind(), 0.3, 0.4, 0.2, 0.1)
     largest = 0.0

@@ -18,6 +18,7 @@ from dpglm.losses import Hinge, Huber, Logistic, Poisson, SmoothedHinge, Squared
 from dpglm.mechanisms import Exponential, Gaussian, LinearTerm, Randomness
 from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Submodular, Zero
 from dpglm.penalties.set_functions import AnyFeature, Cardinality, GroupCover
+from dpglm.privacy import PUBLIC_SIZE
 from dpglm.problem import Problem
 from dpglm.solvers import DualFrankWolfe, ObjectivePerturbation, OutputPerturbation
 from dpglm.solvers.output_perturbation import minimiser
@@ -344,7 +345,7 @@ def test_dual_frank_wolfe_is_for_norms_with_an_l2_part():
             DualFrankWolfe().plan(Problem(Logistic(), penalty, BALL), N, P, BUDGET, REPLACE)
 
 
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 def test_a_quadratic_term_too_weak_for_the_budget_is_named(neighbours):
     problem = Problem(Logistic(), L2(1e-6), BALL)
     with pytest.raises(UnsupportedProblem, match="ObjectivePerturbation cannot.*quadratic term of 1e-05"):
@@ -456,7 +457,7 @@ def test_the_dual_optimum_with_the_linear_term_is_not_the_one_without_it_plus_no
         assert abs(as_noise_after - theta)[0] == pytest.approx(min(b, 0.1))
 
 
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", PUBLIC_SIZE)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(("clip", "reach"), [(0.25, 4.0), (None, None), (50.0, 1.0)])
 @pytest.mark.parametrize(

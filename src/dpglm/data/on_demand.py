@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.arguments import BothWays, Compressed
+from ..kernels.arguments import BothWays, Compressed, Held
 from .conversion import index_type
 
 if TYPE_CHECKING:
@@ -37,17 +37,18 @@ class ColumnsOnDemand:
             source.X.data[:0],
         )
         self._held: tuple[Compressed, NDArray[np.uint8]] = columns, np.zeros(p, dtype=np.uint8)
-        self._everything: tuple[BothWays, NDArray[np.uint8]] | None = None
+        self._everything: Held | None = None
 
     @property
-    def held(self) -> tuple[BothWays, NDArray[np.uint8]]:
+    def held(self) -> Held:
         """The table, whose columns look empty if they are not held, and a 1 for each that is."""
         if self._source.has_columns:
             if self._everything is None:
-                self._everything = self._source.both_ways(), np.ones(self._source.shape[1], dtype=np.uint8)
+                every = np.ones(self._source.shape[1], dtype=np.uint8)
+                self._everything = Held(self._source.both_ways(), every)
             return self._everything
         columns, held = self._held
-        return BothWays(self._source.by_rows.unsigned, columns), held
+        return Held(BothWays(self._source.by_rows.unsigned, columns), held)
 
     def hold(self, wanted: NDArray[np.uint8], counts: NDArray[np.uint32]) -> None:
         """Hold the columns with a 1 in ``wanted`` too, given the number of entries of each column."""

@@ -37,6 +37,46 @@ class BothWays(NamedTuple):
     columns: Compressed
 
 
+class Held(NamedTuple):
+    """A sparse table of which some columns are extracted, with a 1 for each of them."""
+
+    table: BothWays
+    columns: NDArray[np.uint8]
+
+
+class ScoreRule(NamedTuple):
+    """What scores of coordinates are computed by: a rule, the public n, the penalty, and who has none."""
+
+    code: int
+    n: int
+    l1: float
+    l2: float
+    low: float
+    high: float
+    free: int
+
+
+class Margins(NamedTuple):
+    """A loss, targets, margins and slopes of the records."""
+
+    form: Form
+    y: Floats
+    z: Floats
+    slopes: Floats
+
+
+class KeptState(NamedTuple):
+    """Sums that are kept up to date, for ``sums.shift``: the table by rows, and what its columns need."""
+
+    indptr: Unsigned
+    indices: Unsigned
+    table: Entries
+    scale: Floats
+    tail: Floats
+    state: Floats
+    touched: Signed
+
+
 class HasForm(Protocol):
     """A loss with a compiled form, or None."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import sums as kept
-from .arguments import Bins, Entries, Floats, Form, Integers, Places, Signed, Unsigned, Words
+from .arguments import Bins, Entries, Floats, KeptState, Margins, ScoreRule, Signed, Words
 from .binned import slack, update
 from .bins import chance_of, propose, weigh
 from .coin import coin
@@ -20,23 +20,23 @@ from .scores import scores
 
 @compiled(allocates=True)
 def draw(
-    words: Words, at: int, rule: int, n: int, state: Floats, l1: float, l2: float, low: float, high: float,
-    free: int, one: Signed, perm: Places, position: Places, start: Integers, line: Floats, masses: Floats,
-) -> tuple[int, np.int64]:  # fmt: skip
+    words: Words, at: int, rule: ScoreRule, state: Floats, one: Signed, bins: Bins
+) -> tuple[int, np.int64]:
     """The next word, and a coordinate by its present score; or the first word and -1 if words run out.
 
     ``state`` is that of ``sums.shift``, with (coefficient, curvature) in its scratch space; ``one`` is an
     array of one index.
     """
-    bins = Bins(perm, position, start, line, masses)
-    sums, points = state[:, 0], state[:, 4:6]
+    sums, points, line = state[:, 0], state[:, 4:6], bins.line
     began, top = at, weigh(bins)
     while True:
         at, k, member = propose(words, at, top, 1, bins)
         if member < 0:
             return began, member
-        one[0] = perm[start[k] + member]
-        score = scores(rule, n, sums, points, l1, l2, low, high, free, one)[0]
+        one[0] = bins.perm[bins.start[k] + member]
+        score = scores(
+            rule.code, rule.n, sums, points, rule.l1, rule.l2, rule.low, rule.high, rule.free, one
+        )[0]
         chance = chance_of(on_grid(score, line[0]), k, line)
         accepted = True
         if chance < 1:
@@ -47,31 +47,34 @@ def draw(
 
 @compiled(allocates=True)
 def move(
-    j: int, value: float, rows: Signed, entries: Entries, form: Form, y: Floats, z: Floats, slopes: Floats,
-    indptr: Unsigned, indices: Unsigned, table: Entries, scale: Floats, tail: Floats, state: Floats,
-    mark: float, touched: Signed, rule: int, n: int, l1: float, l2: float, low: float, high: float, free: int,
-    values: Floats, perm: Places, position: Places, start: Integers, line: Floats, masses: Floats,
-    roots: Floats, margin: float,
+    j: int, value: float, rows: Signed, entries: Entries, margins: Margins, sums: KeptState, mark: float,
+    rule: ScoreRule, values: Floats, bins: Bins, roots: Floats, margin: float,
 ) -> bool:  # fmt: skip
     """Set coordinate j, and update margins, slopes, sums, bins and tracked ranges.
 
     True if all candidates must be sorted anew: then scores and ranges of all have to be set.
     """
     old, new = np.empty(rows.size), np.empty(rows.size)
+    scale, state, z = sums.scale, sums.state, margins.z
     by = value - state[j, 4]
     state[j, 4] = value
     for t in range(rows.size):
         i = rows[t]
         z[i] = z[i] + by * (entries[t] * scale[i])
-        old[t], new[t] = slopes[i], slope(form, z[i], y[i]) if scale[i] > 0 else 0.0
-        slopes[i] = new[t]
-    count, _ = kept.shift(indptr, indices, table, scale, tail, rows, old, new, state, mark, touched, j)
-    index = touched[:count]
-    found = scores(rule, n, state[:, 0], state[:, 4:6], l1, l2, low, high, free, index)
-    sort, _ = update(index, found, values, perm, position, start, line, masses)
+        old[t] = margins.slopes[i]
+        new[t] = slope(margins.form, z[i], margins.y[i]) if scale[i] > 0 else 0.0
+        margins.slopes[i] = new[t]
+    count, _ = kept.shift(
+        sums.indptr, sums.indices, sums.table, scale, sums.tail, rows, old, new, state, mark, sums.touched, j
+    )
+    index = sums.touched[:count]
+    found = scores(
+        rule.code, rule.n, state[:, 0], state[:, 4:6], rule.l1, rule.l2, rule.low, rule.high, rule.free, index
+    )
+    sort, _ = update(index, found, values, bins.perm, bins.position, bins.start, bins.line, bins.masses)
     if sort:
         return True
-    allowed = slack(index, values, line)
+    allowed = slack(index, values, bins.line)
     for t in range(count):
         k = index[t]
         state[k, 6], state[k, 7] = state[k, 0], (allowed[t] - margin) * roots[k]

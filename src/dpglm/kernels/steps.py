@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from .arguments import (
     Bins,
-    BothWays,
     Calendar,
     Compressed,
     Floats,
     Followed,
+    Held,
     Integers,
     Leading,
     Places,
@@ -228,20 +228,20 @@ def _lift(factor: float, leading: Leading, bins: Bins, changed: int) -> int:
 
 @compiled(nogil=True)
 def run(
-    words: Words, at: int, done: int, choices: Integers, pushes: Floats, table: BothWays,
-    held: NDArray[np.uint8], terms: Terms, followed: Followed, leading: Leading, bins: Bins,
-    calendar: Calendar, work: Integers,
+    words: Words, at: int, done: int, choices: Integers, pushes: Floats, extracted: Held, terms: Terms,
+    followed: Followed, leading: Leading, bins: Bins, calendar: Calendar, work: Integers,
 ) -> tuple[int, int, bool]:  # fmt: skip
     """Select and move until all choices are made; the next word, the next choice, and if a column is lacking.
 
     It stops before the first choice for which words run out, or for which a column is lacking that is not
-    ``held``: with more words or columns it goes on from there.
+    ``extracted``: with more words or columns it goes on from there.
 
     Choice 2 j + 1 is the vertex along +e_j, choice 2 j its opposite. Step t multiplies all coefficients by
     factors[t + 1] / factors[t] and adds pushes[t] * factors[t + 1] to coefficient j, with the sign of its
     vertex. ``work`` counts proposals, true sums, entries read for these, entries read to follow rows, and
     entries of the features selected.
     """
+    table, held = extracted.table, extracted.columns
     columns, rows, line = table.columns, followed.rows, bins.line
     links, lists, pool, spare = calendar.links, calendar.lists, calendar.pool, calendar.spare
     changed, top = 1, 0

@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import Vector
 from ..data.records import Records
 from ..data.sums import KeptSums
-from ..kernels.arguments import Form
+from ..kernels.arguments import Bins, Form, KeptState, Margins, ScoreRule
 from ..mechanisms import Randomness
 from ..mechanisms.base import Kept
 from ..mechanisms.binned import Binned
@@ -30,6 +30,8 @@ class CompiledScores:
     query : CoordinateScores
     rule : int
         The code of its rule.
+    n : int
+        The public n.
     data : Records
     sums : KeptSums
     bins : Binned
@@ -43,6 +45,7 @@ class CompiledScores:
 
     query: CoordinateScores
     rule: int
+    n: int
     data: Records
     sums: KeptSums
     bins: Binned
@@ -53,13 +56,13 @@ class CompiledScores:
 
     @classmethod
     def of(
-        cls, query: CoordinateScores, rule: int, data: Records, sums: ClippedSums, kept: Kept, z: Vector,
-        slopes: Vector, roots: Vector, margin: float,
+        cls, query: CoordinateScores, rule: int, n: int, data: Records, sums: ClippedSums, kept: Kept,
+        z: Vector, slopes: Vector, roots: Vector, margin: float,
     ) -> Self | None:  # fmt: skip
         """The same; None where there is no compiled code for this table, structure or loss."""
         if query.loss.form is None or not (isinstance(sums, KeptSums) and isinstance(kept, Binned)):
             return None
-        return cls(query, rule, data, sums, kept, z, slopes, roots, margin)
+        return cls(query, rule, n, data, sums, kept, z, slopes, roots, margin)
 
     def draw(self, randomness: Randomness) -> int:
         """A coordinate by its present score."""
@@ -80,15 +83,15 @@ class CompiledScores:
     @cached_property
     def _for_draws(self) -> tuple[object, ...]:
         one = np.empty(1, dtype=self.sums.touched.dtype)
-        return self._rule[0], self._rule[1], self.sums.state, *self._rule[2:], one, *self.bins.parts[1:]
+        return self._rule, self.sums.state, one, Bins(*self.bins.parts[1:])
 
     @cached_property
     def _for_moves(self) -> tuple[tuple[object, ...], tuple[object, ...]]:
-        sums, data = self.sums, self.data
-        form = Form.of(self.query.loss)
-        before = form, data.y, self.z, self.slopes, *sums.table, sums.scale, sums.tail, sums.state
-        return before, (sums.touched, *self._rule, *self.bins.parts, self.roots, self.margin)
+        sums, (values, *bins) = self.sums, self.bins.parts
+        margins = Margins(Form.of(self.query.loss), self.data.y, self.z, self.slopes)
+        state = KeptState(*sums.table, sums.scale, sums.tail, sums.state, sums.touched)
+        return (margins, state), (self._rule, values, Bins(*bins), self.roots, self.margin)
 
     @cached_property
-    def _rule(self) -> tuple[float, ...]:
-        return self.rule, self.data.n_records, *self.query.form, self.data.n_features
+    def _rule(self) -> ScoreRule:
+        return ScoreRule(self.rule, self.n, *self.query.form, self.data.n_features)

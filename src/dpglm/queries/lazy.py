@@ -106,14 +106,14 @@ class LazyVertices:
 
         count, columns = len(choices), self._columns
         while True:
-            table, held = columns.held
+            extracted = columns.held
             at, done, lacks = steps.run(
-                words, at, done, choices, pushes, table, held, self._terms, self._followed, self._leading,
+                words, at, done, choices, pushes, extracted, self._terms, self._followed, self._leading,
                 self._bins, plan, self.work,
             )  # fmt: skip
             if not lacks:
                 return at, done
-            wanted, left = np.zeros_like(held), count - done
+            wanted, left = np.zeros_like(extracted.columns), count - done
             found = foresight.foresee(
                 words, at, left + left // 16 + 16, plan.factors[done], self._followed, self._leading,
                 self._bins, wanted,
@@ -145,13 +145,13 @@ class LazyVertices:
         self._counts = weighed.counts
         widen(self._counts, bend, entry, self._line[0], sums)
         lines = np.zeros((len(columns), 4))
-        dtype = self._columns.held[0].rows.entries.dtype
+        dtype = self._columns.held.table.rows.entries.dtype
         led = np.zeros(1, dtype=np.uint64), np.empty((0, 2), dtype=dtype)
         if columns.size:
             wanted = np.zeros(p, dtype=np.uint8)
             wanted[columns] = 1
             self._columns.hold(wanted, self._counts)
-            led = leading.some_columns(self._columns.held[0].columns, columns.astype(np.uint64), n)
+            led = leading.some_columns(self._columns.held.table.columns, columns.astype(np.uint64), n)
         self._terms = Terms(Form.of(loss), self._base, weighed.cut)
         self._followed = Followed(state, sums, np.empty(p), slack)
         self._leading = Leading(columns.astype(np.uint32), lines, *led, leading_slack)

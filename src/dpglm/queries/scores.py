@@ -164,8 +164,8 @@ class OpenScores:
                 return self._round.selection.release(scores, sensitivity, draws.randomness)
             self._track(self._kept, self._all)
             self._compiled = CompiledScores.of(
-                self._query, RULES[self._query.rule], self._data, self._clipped, self._kept, self._z,
-                self._slopes, self._roots, 2 * _SCORE_ERROR * self._largest,
+                self._query, RULES[self._query.rule], self._n, self._data, self._clipped, self._kept,
+                self._z, self._slopes, self._roots, 2 * _SCORE_ERROR * self._largest,
             )  # fmt: skip
         if self._compiled is not None:
             return self._compiled.draw(draws.randomness)
