@@ -61,7 +61,7 @@ def test_a_run_on_a_stream_is_the_run_in_memory(case, neighbours):
         )
         assert np.allclose(here[:1], there[:1], rtol=1e-10, atol=0)  # sums of logarithms
         assert np.allclose(here[1:], there[1:], rtol=1e-12, atol=0)
-        assert isinstance(case.solver, FrankWolfe) or np.array_equal(here, there)
+        assert isinstance(case.solver, FrankWolfe) or np.array_equal(here[1:], there[1:])
 
 
 def test_the_audit_of_the_registry_has_streams_in_it():

@@ -320,7 +320,7 @@ def test_a_null_record_is_as_if_it_had_no_gradient():
     null = X.copy()
     null[0] = np.nan
     ends = [query(as_data(rows, y, problem.bounds, 0.5), linear, start) for rows in (null, X, zero)]
-    kept = replace(query, n_records=N - 1, clip=query.clip)
+    kept = replace(query, n_records=N - 1, table_size=N - 1, clip=query.clip)
     fewer = Problem(Logistic(), L2(0.1 * N / (N - 1)), Bounds(row_norm=1.0))
     without = replace(kept, penalty=fewer.penalty, hold=0.1 * N / (N - 1))
     assert np.allclose(ends[0], without(as_data(X[1:], y[1:], problem.bounds, 0.5), linear, start), atol=1e-6)
