@@ -30,10 +30,11 @@ from dpglm.cli import app
 from dpglm.errors import PrivacyWarning, UnsupportedProblem
 from dpglm.estimators.stored import restored, stored
 from dpglm.mechanisms import Gaussian, Randomness
-from dpglm.penalties import ElasticNet, L1Ball
+from dpglm.penalties import L1, ElasticNet, L1Ball
 from dpglm.plan import CountedPlan, Plan
 from dpglm.plan.private_size import count_of, count_release, spare_of
 from dpglm.privacy import Guarantee
+from dpglm.queries.compiled_scores import CompiledScores
 from dpglm.schema import Category, Number, Schema, Target
 from dpglm.schema.source import Held
 from dpglm.solvers import (
@@ -331,3 +332,15 @@ def test_the_words_of_the_relation_say_that_the_number_is_private():
         relation: model(neighbours=relation.value).fit(X, Y).privacy_.relation for relation in Neighbours
     }
     assert len(set(meanings.values())) == 3
+
+
+def test_compiled_draws_of_greedy_descent_know_the_released_count_only(monkeypatch):
+    found, of = [], CompiledScores.of
+    monkeypatch.setattr(CompiledScores, "of", lambda *given: found.append(of(*given)) or found[-1])
+    wide = sp.random_array((400, 40_000), density=0.002, format="csc", rng=np.random.default_rng(1))
+    greedy = model(
+        GreedyCoordinateDescent(steps=2), penalty=L1(1e-6), bounds=Bounds(feature=1.0, row_norm=3.0)
+    )
+    greedy.fit(wide, Y)
+    (compiled,) = found
+    assert compiled.n == greedy.plan_.n_records != 400
