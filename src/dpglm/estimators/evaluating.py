@@ -175,7 +175,9 @@ def _read(model: Any, X: object, y: object) -> tuple[Any, Any, Vector | Codes]:
         if y is not None:
             raise ValueError("y must be left out: the schema names the column that holds the targets")
         if model.schema_.beside.has_more:
-            raise UnsupportedProblem("evaluations know no weights, offsets, exposures or units of a schema")
+            raise UnsupportedProblem(
+                "scores are of records: a schema with weights, offsets, exposures or units cannot be evaluated"
+            )
         if isinstance(X, EncodedTable):
             y, X = X.target, X.rows
         elif isinstance(X, EncodedSource):

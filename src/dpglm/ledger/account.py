@@ -265,7 +265,7 @@ class Account:
         if terms.unit != plan.unit:
             raise LedgerError(
                 f"the account {self.name!r} protects a {terms.unit} and a fit protects a {plan.unit}: "
-                f"{'a person may have many records' if plan.unit == 'record' else 'open one for persons'}"
+                f"{'a person may have many records' if plan.unit == 'record' else 'open one with that unit'}"
             )
         if not plan.budget.private:
             raise LedgerError(
