@@ -176,7 +176,7 @@ def _read(model: Any, X: object, y: object) -> tuple[Any, Any, Vector | Codes]:
             raise ValueError("y must be left out: the schema names the column that holds the targets")
         if model.schema_.beside.has_more:
             raise UnsupportedProblem(
-                "scores are of records: a schema with weights, offsets, exposures or units cannot be evaluated"
+                "scores are of records: schemas with weights, offsets, exposures or units have no scores"
             )
         if isinstance(X, EncodedTable):
             y, X = X.target, X.rows
