@@ -108,6 +108,7 @@ class GammaRegressor(_LogLinked):
         Strength of the L2 penalty; with 0, `Newton` states intervals.
     {means}
     {regression}
+    >>> x = np.linspace(-1, 1, 50_000)[:, None]
     >>> y = np.random.default_rng(0).gamma(2.0, np.exp(x[:, 0]) / 2)
     >>> bounds = Bounds(row_norm=1.0, target=(0, 10))
     >>> model = GammaRegressor(epsilon=2.0, alpha=0, means=(0.2, 5), bounds=bounds).fit(x, y)
