@@ -157,7 +157,9 @@ def test_a_report_shows_scores_an_audit_and_an_account_and_refuses_files_that_we
     (folder / "scores.json").write_text(scored.replace('"level": 0.95', '"level": 0.5'))
     assert "edited" in run("report", "model.json", *beside, code=2).stderr
     (folder / "scores.json").write_text("{}")
-    assert "no evaluation" in run("report", "model.json", *beside, code=2).stderr
+    assert "scores.json: this is no evaluation" in run("report", "model.json", *beside, code=2).stderr
+    (folder / "scores.json").write_text("{")
+    assert "scores.json: " in run("report", "model.json", *beside, code=2).stderr
 
 
 @pytest.mark.parametrize("kind", ["LogisticRegression", "LinearSVC", "Ridge", "three"])

@@ -41,6 +41,7 @@ def test_a_schema_is_the_same_after_it_was_written_and_read(tmp_path):
         ("[columns]\nx = { type = 'number', low = '?', high = 1 }", "column 'x': low must be a number"),
         ("[columns]\nx = { type = 'number', low = 0, high = 1, max = 2 }", "column 'x': a number has no max"),
         ("[columns]\nx = { type = 'category', levels = '?' }", "column 'x': levels must be a list"),
+        ("[columns]\nx = { type = 'date', low = '?', high = 2020-01-01 }", "column 'x': low must be a date"),
     ],
 )
 def test_a_wrong_text_is_refused_by_the_name_of_its_column(text, error):
@@ -61,6 +62,7 @@ def test_a_draft_knows_names_and_types_only(tmp_path):
     assert "38.5" not in drafts[0] and "spy" not in drafts[0] and "2020" not in drafts[0]
     assert 'age = { type = "number", low = "?", high = "?", missing = "null" }' in drafts[0]
     assert 'old = { type = "target", classes = [false, true] }' in drafts[0]
+    assert "# The types are number, category," in drafts[0]
     with pytest.raises(ValueError, match="column 'age': low must be a number"):
         Schema.from_toml(drafts[0])
     filled = drafts[0].replace('"number", low = "?", high = "?"', '"number", low = 0, high = 120')

@@ -91,14 +91,24 @@ def text_of(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        refuse(f"the file {str(path)!r} is no text")
+        refuse("the file is no text")
 
 
 def model_of(path: Path) -> PrivatePipeline:
     """The model of a file; one that was edited is refused."""
     from ..estimators.stored import restored  # with scikit-learn, which is slow to import
 
-    return restored(text_of(path))
+    with naming(path):
+        return restored(text_of(path))
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file of whose content something is refused."""
+    try:
+        yield
+    except ValueError as error:
+        refuse(f"{path}: {error}")
 
 
 def columns_of(schema: Schema, target: bool) -> list[str]:

@@ -25,6 +25,7 @@ from .common import (
     Streamed,
     columns_of,
     model_of,
+    naming,
     one_sentence,
     refuse,
     require_folder,
@@ -190,16 +191,21 @@ def _reported(
 
     scores = None
     if evaluation is not None:
-        scores = strict.mapping("the evaluation", strict.from_json(text_of(evaluation)))
-        if scores.get("format") != "dpglm evaluation":
-            refuse(f"the file {str(evaluation)!r} is no evaluation: dpglm evaluate --json prints one")
-        strict.require_sealed("the evaluation", scores)
+        with naming(evaluation):
+            scores = strict.mapping("the evaluation", strict.from_json(text_of(evaluation)))
+            if scores.get("format") != "dpglm evaluation":
+                refuse("this is no evaluation: dpglm evaluate --json prints one")
+            strict.require_sealed("the evaluation", scores)
+    findings = None
+    if audit is not None:
+        with naming(audit):
+            findings = Findings.from_json(text_of(audit))
     return Report(
         statement(
             model_of(model),
             level,
             evaluation=scores,
-            audit=None if audit is None else Findings.from_json(text_of(audit)),
+            audit=findings,
             ledger=None if ledger is None else extract(ledger),
         )
     )

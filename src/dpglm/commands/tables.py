@@ -28,6 +28,7 @@ from .common import (
     Streamed,
     columns_of,
     model_of,
+    naming,
     one_sentence,
     refuse,
     require_folder,
@@ -194,7 +195,8 @@ def _pipeline(
     schema: Path, model: str | None, epsilon: float, delta: float | None, neighbours: str,
     ledger: str | None = None,
 ) -> PrivatePipeline:  # fmt: skip
-    declared = Schema.from_toml(text_of(schema))
+    with naming(schema):
+        declared = Schema.from_toml(text_of(schema))
     name = model or ("LinearRegression" if declared.classes is None else "LogisticRegression")
     if name not in MODELS:
         refuse(f"--model must be one of {', '.join(MODELS)}")

@@ -71,8 +71,12 @@ class Date(Column):
         return Number(low, high, missing=str(self.missing) if kept else self._units("missing", self.missing))
 
     def _units(self, name: str, day: object) -> float:
-        origin = days_of("origin", self.low if self.origin is None else self.origin)
-        return (days_of(name, day) - origin) / _DAYS[self.unit]
+        return (days_of(name, day) - self._first) / _DAYS[self.unit]
+
+    @property
+    def _first(self) -> float:
+        """The origin in days since 1970."""
+        return days_of("low", self.low) if self.origin is None else days_of("origin", self.origin)
 
     def features(self, name: str) -> list[str]:
         return [name, f"{name} ({MISSING})"] if self.missing == "indicator" else [name]
@@ -86,8 +90,7 @@ class Date(Column):
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
         days, missing, bad = cells.as_days(stand_for_missing)
-        origin = days_of("origin", self.low if self.origin is None else self.origin)
-        return self._number.encode_numbers((days - origin) / _DAYS[self.unit], missing, bad)
+        return self._number.encode_numbers((days - self._first) / _DAYS[self.unit], missing, bad)
 
     def raw(self) -> sp.csr_array:
         return self._number.raw()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def drafted(frame: object, target: str | None, peek: bool) -> str:
         raise ValueError(f"the table has no column {target!r}")
     if peek and not is_frame(frame):
         raise ValueError(f"peek needs a table in memory, got a {type(frame).__name__}")
-    lines = [_PEEKED if peek else _HEADER, "[columns]"]
+    lines = [_PEEKED if peek else _HEADER + _known_types(), "[columns]"]
     for name, kind in types.items():
         facts = _peeked(cells_of(frame, name), kind) if peek else _by_type(kind)
         if name == target:
@@ -69,6 +70,13 @@ def types_of(frame: Any) -> dict[str, str]:
             name: str(kind) for name, kind in zip(checked_names(frame.columns), frame.dtypes, strict=True)
         }
     raise ValueError(f"a {type(frame).__name__} has no columns with names and types")
+
+
+def _known_types() -> str:
+    """The types of columns, as a comment."""
+    *first, last = toml.KINDS
+    said = f"The types are {', '.join(first)} and {last}."
+    return textwrap.fill(said, 104, initial_indent="# ", subsequent_indent="# ") + "\n"
 
 
 def _by_type(kind: str) -> dict[str, Any]:

@@ -275,8 +275,8 @@ class Schema:
         extra = [name for name in names if name not in self.columns]
         if extra:
             raise ValueError(
-                f"the schema does not declare column {', '.join(map(repr, extra))}: declare it, as Drop() if "
-                "it is not to be used"
+                f"the schema does not declare column {', '.join(map(repr, extra))}: declare it, with "
+                'type = "drop" or as Drop() if it is not to be used'
             )
 
     @np.errstate(all="ignore")  # a warning about a number would reveal something about a record
