@@ -323,7 +323,7 @@ class Guarantee:
             often = "perhaps almost always, since an epsilon this large hides little"
         return (
             f"someone who knows {self.doubt}, guesses from the result which is true and is right {often}"
-            " (without the result: 50 %)"
+            " (without the result: 50 %; report() has the sharper bound of the whole curve)"
         )
 
     def __str__(self) -> str:
