@@ -2,7 +2,8 @@
 
 from .counted import CountedPlan
 from .passes import PassCount
-from .plan import Plan, Setting
+from .plan import Plan
 from .release import Releasable, Release
+from .settings import Setting
 
 __all__ = ["CountedPlan", "PassCount", "Plan", "Releasable", "Release", "Setting"]

@@ -6,17 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
-from types import NoneType, UnionType
-from typing import ClassVar, Self, get_args, get_type_hints
+from functools import cached_property, lru_cache
+from typing import ClassVar, Self
 
 import numpy as np
 
-from .. import accounting, display, strict
+from .. import accounting, strict
 from ..accounting import (
     Composed,
     Event,
-    Imprecision,
     Repeated,
     Reserved,
     calibrate,
@@ -24,16 +22,13 @@ from ..accounting import (
     reserved,
     together,
 )
-from ..privacy import UNITS, Budget, Neighbours, StatedRelease, rounded_up
+from ..privacy import UNITS, Budget, Neighbours, StatedRelease
+from . import words
 from .learning import MAY_LEARN, OWN_PASS, RECORD_COUNT
 from .passes import PassCount
 from .private_size import REST_SLACK, require_reserved, share_before, spare_of
 from .release import Releasable, Release
-
-Setting = bool | int | float | str | tuple[float, ...] | None
-"""What a setting of a plan may be."""
-
-_NUMBERS = tuple[float, ...]
+from .settings import Setting, Types, checks_of, types_of
 
 _LEAST_DELTA = 1e-300
 
@@ -113,7 +108,7 @@ class Plan:
             raise strict.wrong("releases", self._queries, "of different queries")
         strict.keep(self, n_records=strict.whole, n_features=strict.whole, fits=strict.whole)
         strict.keep(self, unit=strict.named(UNITS))
-        strict.keep(self, **_checks_of(type(self), self.budget.private))
+        strict.keep(self, **checks_of(type(self), _SHARED, self.budget.private))
         _ = self.price  # refuses releases that have none
         known_kinds = [(release, self.may_release) for release in self.releases]
         for release, may_release in known_kinds + [(release, MAY_LEARN) for release in self.learning]:
@@ -200,20 +195,19 @@ class Plan:
         if self.count is not None:
             return share_before(self.budget, self._parts_of_reserve())
         epsilon = self.budget.epsilon
-        alone = max(accounting.compose(replace(self, learning=()).event).delta(epsilon), _LEAST_DELTA)
+        alone = max(accounting.compose(self.without_learning.event).delta(epsilon), _LEAST_DELTA)
         whole = accounting.gaussian_mu(epsilon, self.budget.delta)
         return max(0.0, 1 - (accounting.gaussian_mu(epsilon, alone) / whole) ** 2)
 
     @property
+    def without_learning(self) -> Self:
+        """The same plan without what is released before the fits, its noise unchanged."""
+        return replace(self, learning=())
+
+    @property
     def learning_in_words(self) -> str:
         """What learning takes, in words."""
-        if self.count is not None:
-            return f"{rounded_up(100 * self.learning_share, 3)} % of the budget, in squared mu"
-        alone = _spent_epsilon(replace(self, learning=()).event, self.budget)
-        return (
-            f"{rounded_up(100 * self.learning_share, 3)} % of the budget, in squared mu; the fit alone would "
-            f"spend epsilon {rounded_up(alone, 4)}"
-        )
+        return words.learning(self)
 
     @property
     def _counts(self) -> list[int]:
@@ -237,27 +231,12 @@ class Plan:
     @property
     def settings_in_words(self) -> str:
         """The public settings of the solver, in words."""
-        return ", ".join(f"{name} {_shown(value)}" for name, value in self.settings().items())
+        return words.settings(self)
 
     @property
     def composition(self) -> str:
         """How the price is added up, in words."""
-        if not self.budget.private:
-            return "not at all: there is no noise"
-        if isinstance(self.event, Reserved):
-            return (
-                f"as a filter: the count, and whatever plan follows from it, cost at most mu = "
-                f"{rounded_up(self.event.mu, 4)} together, and {rounded_up(self.event.slack, 2)} of delta"
-            )
-        if all(isinstance(event, accounting.Gaussian | Imprecision) for event in self.price):
-            composed = "exactly, as one Gaussian mechanism (closed form)"
-        else:
-            composed = "numerically, by privacy-loss curves rounded against us"
-        distance = sum(
-            count * event.distance for event, count in self.price.items() if isinstance(event, Imprecision)
-        )
-        extra = rounded_up(accounting.imprecise_delta(distance, self.budget.epsilon), 2)
-        return f"{composed}; noise lies on a public grid, and how it is drawn takes {extra} of delta"
+        return words.composition(self)
 
     def calibrated(self) -> Self:
         """The same plan with all noise scaled to the least that keeps within the budget."""
@@ -280,7 +259,12 @@ class Plan:
 
     def settings(self) -> dict[str, Setting]:
         """The public settings of the solver."""
-        return {name: getattr(self, name) for name in _settings_of(type(self))}
+        return {name: getattr(self, name) for name in self._types()}
+
+    @classmethod
+    def _types(cls) -> Types:
+        """The settings of this kind of plan with the types that each may have."""
+        return types_of(cls, _SHARED)
 
     def to_dict(self) -> dict[str, object]:
         """The plan as JSON-able values; an infinite number is the text "inf"."""
@@ -315,8 +299,8 @@ class Plan:
         if "parts" in found:
             found["parts"] = tuple(map(Plan.from_dict, strict.sequence("parts", found["parts"])))
         kind = Plan.kinds[strict.one_of("solver", found.pop("solver"), Plan.kinds)]
-        settings = strict.mapping("settings", found.pop("settings"), _settings_of(kind))
-        for name, kinds in _settings_of(kind).items():
+        settings = strict.mapping("settings", found.pop("settings"), kind._types())
+        for name, kinds in kind._types().items():
             if float in kinds:
                 settings[name] = strict.numeric(settings[name])
         found["budget"] = Budget.from_dict(found["budget"])
@@ -363,40 +347,7 @@ class Plan:
         return [together(_priced(some, self.neighbours)) for some in (counts, learning, fits)]
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.solver}: {self.n_records} {self.unit}s x {self.n_features} features, "
-            f"{self.neighbours.value}",
-            f"budget    epsilon {self.budget.epsilon:g}, delta {rounded_up(self.budget.delta, 3)}; "
-            f"spends epsilon {rounded_up(self.epsilon, 6) if self.budget.private else 'inf'}",
-            f"settings  {self.settings_in_words}",
-        ]
-        if self.passes is not None:
-            lines.append(f"passes    {self.passes}")
-        if self.forecast is not None:
-            lines.append(f"forecast  {self.forecast}")
-        if self.learning:
-            lines.append(f"learning  {self.learning_in_words}")
-        lines += self._release_lines()
-        for text, count in Counter(part._as_part() for part in self.parts).items():
-            lines.append(f"{f'{count} parts' if count > 1 else 'part':<10}{text}")
-        return "\n".join(lines)
-
-    def _as_part(self) -> str:
-        head = f"{self.solver}, {self.n_records} {self.unit}s: {self.settings_in_words}"
-        return "\n".join([head, *self._release_lines()])
-
-    def _release_lines(self) -> list[str]:
-        lines = []
-        for release in (*self.learning, *self.releases):
-            fits = 1 if release in self.learning else self.fits
-            times = f"{release.count * fits} x " + (f"({fits} classes) " if fits > 1 else "")
-            for line in release.lines:
-                head = "then" if line.follows else "learn" if release in self.learning else "release"
-                lines.append(
-                    f"{head:<10}{times}{line.query}, {line.mechanism.name} noise {line.mechanism.noise:.4g} "
-                    f"x sensitivity {line.sensitivity}, {release.sampling.words}"
-                )
-        return lines
+        return words.text(self)
 
     def stated_releases(self) -> list[StatedRelease]:
         """All releases, those of the parts included, as a promise states them."""
@@ -409,39 +360,7 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """The plan as a notebook shows it."""
-        private = self.budget.private
-        spends = rounded_up(self.epsilon, 6) if private else "inf"
-        return display.card(
-            "plan" if private else "not private",
-            private,
-            f"{self.solver}: spends epsilon {spends} at delta {rounded_up(self.budget.delta, 3)}",
-            display.releases(
-                (
-                    f"{release.count * (1 if release in plan.learning else plan.fits)}",
-                    f"{'then ' if line.follows else ''}{line.query}",
-                    line.mechanism.name,
-                    f"{line.mechanism.noise:.4g}",
-                    line.sensitivity,
-                    release.sampling.words,
-                )
-                for plan in (self, *self.parts)
-                for release in (*plan.learning, *plan.releases)
-                for line in release.lines
-            ),
-            display.facts(
-                [
-                    ("table", f"{self.n_records} {self.unit}s x {self.n_features} features"),
-                    *([("fits", f"{self.fits}, one for each class")] if self.fits > 1 else []),
-                    ("budget", f"epsilon {self.budget.epsilon:g}, delta {rounded_up(self.budget.delta, 3)}"),
-                    ("neighbours", f"{self.neighbours.value} ({self.neighbours.of(self.unit)})"),
-                    ("settings", self.settings_in_words),
-                    *([("passes", str(self.passes))] if self.passes is not None else []),
-                    *([("forecast", self.forecast)] if self.forecast is not None else []),
-                    *([("learning", self.learning_in_words)] if self.learning else []),
-                    ("composed", self.composition),
-                ]
-            ),
-        )
+        return words.html(self)
 
 
 def _priced(releases: tuple[Release, ...], neighbours: Neighbours) -> Counter[Event]:
@@ -465,54 +384,3 @@ def _spent_epsilon(event: Event, budget: Budget) -> float:
 
 _SHARED = tuple(name for name in strict.names(Plan) if name != "steps")
 """Fields of every plan that a file keeps outside of the settings."""
-
-
-_SETTINGS: dict[type[Plan], dict[str, tuple[object, ...]]] = {}
-_CHECKS: dict[tuple[type[Plan], bool], dict[str, strict.Check]] = {}
-
-
-def _settings_of(kind: type[Plan]) -> dict[str, tuple[object, ...]]:
-    """The settings of a kind of plan with the types that each may have, looked up once for each kind."""
-    if kind not in _SETTINGS:
-        hints = get_type_hints(kind)
-        _SETTINGS[kind] = {
-            name: get_args(hints[name]) if isinstance(hints[name], UnionType) else (hints[name],)
-            for name in strict.names(kind)
-            if name not in _SHARED
-        }
-    return _SETTINGS[kind]
-
-
-def _checks_of(kind: type[Plan], private: bool) -> dict[str, strict.Check]:
-    """The check for each setting of a kind of plan, made once for each kind."""
-    if (kind, private) not in _CHECKS:
-        _CHECKS[kind, private] = {
-            name: _check(name, kinds, kind.choices.get(name), private)
-            for name, kinds in _settings_of(kind).items()
-        }
-    return _CHECKS[kind, private]
-
-
-def _check(
-    name: str, kinds: tuple[object, ...], known: Collection[str] | None, private: bool
-) -> strict.Check:
-    """The check for a setting of the types that its annotation names."""
-    by_type: dict[object, strict.Check] = {
-        bool: strict.flag,
-        int: partial(strict.whole, least=int(name == "steps")),
-        float: strict.level if private else accounting.NOT_NEGATIVE,
-        str: strict.text if known is None else strict.named(known),
-    }
-    scalars = [kind for kind in kinds if kind not in (NoneType, _NUMBERS)]
-    if len(scalars) > 1 or not by_type.keys() >= set(scalars):
-        raise TypeError(
-            f"a setting is a bool, int, float, str, tuple of floats or None, but {name} is one of {kinds}"
-        )
-    check = by_type[scalars[0]] if scalars else None
-    return strict.either(check, numbers=_NUMBERS in kinds, none=NoneType in kinds)
-
-
-def _shown(value: Setting) -> str:
-    if isinstance(value, tuple):
-        return f"{len(value)} declared values"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
