@@ -18,8 +18,17 @@ import pytest
 import scipy.sparse as sp
 from distributed import Client, LocalCluster
 from distributed.utils import get_mp_context
+from sklearn.base import clone
 
-from dpglm import Bounds, BoundsScaler, GLMRegressor, LogisticRegression, Ridge
+from dpglm import (
+    Bounds,
+    BoundsScaler,
+    GLMRegressor,
+    LogisticRegression,
+    PrivatePath,
+    PrivateSearch,
+    Ridge,
+)
 from dpglm.data.cluster.blocks import Blocks
 from dpglm.errors import ClusterFailed, PrivacyWarning, SourceChanged, UnsupportedProblem, WorkerDiffers
 from dpglm.solvers import (
@@ -161,6 +170,23 @@ def test_without_a_client_blocks_are_read_in_this_process_with_the_same_bits(X, 
 def test_every_kind_of_fit_has_the_bits_of_memory(client, options):
     X, y = table()
     same(model(**options).fit(da.from_array(X, (250, P)), y), model(**options).fit(X, y))
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        PrivatePath(model(GradientDescent(steps=8, batch_size=300)), share=0.1),
+        PrivatePath(model(PreconditionedDescent(steps=4)), share=0.1),
+        PrivateSearch(model(GradientDescent(steps=3)), {"C": [1e-4, 1.0]}, runs=2),
+    ],
+    ids=["path of batches", "ridge path", "search"],
+)
+def test_a_choice_among_models_has_the_bits_of_memory(client, choice):
+    X, y = table()
+    found = clone(choice).fit(da.from_array(X, (250, P)), da.from_array(y, 250))
+    expected = clone(choice).fit(X, y)
+    same(found.best_estimator_, expected.best_estimator_)
+    assert found.best_params_ == expected.best_params_ and found.plan_ == expected.plan_
 
 
 def test_a_regression_has_the_bits_of_memory(client):

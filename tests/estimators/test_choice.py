@@ -125,7 +125,8 @@ def test_a_stored_path_runs_to_the_same_model(table):
     ],
     ids=["path of gradients", "path of batches", "ridge path", "search"],
 )
-def test_the_same_seed_gives_the_same_model_on_arrays_sparse_tables_and_streams(make, table):
+def test_the_same_seed_gives_the_same_model_on_arrays_sparse_tables_streams_and_dask(make, table):
+    arrays = pytest.importorskip("dask.array")
     X, y = table
 
     def blocks():
@@ -134,6 +135,7 @@ def test_the_same_seed_gives_the_same_model_on_arrays_sparse_tables_and_streams(
 
     models = [make().fit(form, y) for form in (X, sp.csr_array(X), sp.csc_array(X))]
     models.append(make().fit(Stream(blocks, N, P)))
+    models.append(make().fit(arrays.from_array(X, (1_111, P)), arrays.from_array(y, 1_111)))
     for model in models[1:]:
         assert np.array_equal(model.best_estimator_.coef_, models[0].best_estimator_.coef_)
         assert model.best_params_ == models[0].best_params_
@@ -284,13 +286,6 @@ def test_the_progress_and_the_log_of_a_search_do_not_say_how_many_tries_there_we
 def test_what_cannot_be_chosen_is_refused_before_a_record_is_read(make, words, table):
     with pytest.raises(ValueError, match=words):
         make().fit(*table)
-
-
-def test_a_dask_collection_is_refused_by_name(table):
-    arrays = pytest.importorskip("dask.array")
-    X, y = table
-    with pytest.raises(UnsupportedProblem, match="Dask"):
-        PrivatePath(logistic()).fit(arrays.from_array(X), arrays.from_array(y))
 
 
 CHOICES = {

@@ -19,7 +19,7 @@ from .in_order import Carried
 from .records import Records
 from .source import as_block, as_data
 from .stream import CHANGED, Source
-from .summed import Coins, Elsewhere, Grid, Part
+from .summed import Coins, Elsewhere, Grid, Part, taking_part
 from .terms import Term
 
 Targets = Callable[[Vector], Vector]
@@ -109,12 +109,7 @@ class Streamed(Elsewhere):
         records = as_data(table, values, self.bounds, self.constant, self.table_size)
         if self.target is not None:
             records = records.with_target(self.target)
-        taken, units = None, _units(values)
-        if self.part is not None:
-            taken, place = self.part.taken(place, place + units), self.part.before(place)
-        if self.coins is not None:
-            coins = self.coins.taken(place, place + (units if taken is None else len(taken)))
-            taken = coins if taken is None else taken[coins]
+        taken = taking_part(self.part, self.coins, place, place + _units(values))
         if taken is not None and records.persons is not None:
             taken = records.persons.rows_of(taken)
         return records if taken is None else records.rows(taken)

@@ -40,6 +40,20 @@ class Part(Coins, Protocol):
         ...
 
 
+def taking_part(part: Part | None, coins: Coins | None, start: int, stop: int) -> NDArray[np.intp] | None:
+    """The positions from start to stop of the records that take part, counted from ``start``; None for all.
+
+    A coin belongs to a position in the part, if there is one, so that a part is a table of its own.
+    """
+    taken = None if part is None else part.taken(start, stop)
+    if coins is None:
+        return taken
+    if part is None or taken is None:
+        return coins.taken(start, stop)
+    before = part.before(start)
+    return taken[coins.taken(before, before + len(taken))]
+
+
 class Summed(ABC):
     """Records of which sums can be computed: resident ones, a stream, or blocks on a cluster.
 

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Vector
 from ..data.beside import Several
-from ..data.cluster import is_dask
 from ..errors import UnsupportedProblem
 from ..plan import Plan
 from ..solvers.base import AnySolver, Choice
@@ -54,11 +53,6 @@ class PrivateChoice(Reported, MetaEstimatorMixin, BaseEstimator):
 
     def _fitted(self, X: object, y: object, beside: Several) -> Any:
         """The carrier, fitted."""
-        if is_dask(X):
-            raise UnsupportedProblem(
-                f"{type(self).__name__} cuts a table by the positions of its rows, which those of a Dask "
-                "collection do not have: give a table in memory or a dpglm.Stream"
-            )
         model = self._carrier()
         names = zip(("sample_weight", "offset", "exposure", "units"), beside[1:], strict=True)
         model.fit(X, y, **{name: part for name, part in names if part is not None})

@@ -15,7 +15,7 @@ from ...bounds import Bounds
 from ...losses import Loss
 from ..stream import Source
 from ..streamed import Streamed
-from ..summed import Coins, Elsewhere, Grid, Summed
+from ..summed import Coins, Elsewhere, Grid, Part, Summed
 from ..terms import Term
 from .blocks import Blocks
 from .table import DaskTable
@@ -54,6 +54,8 @@ class Clustered(Elsewhere):
         Maps targets to those of the loss.
     coins : Coins, optional
         Which records take part; by default all.
+    part : Part, optional
+        The part of the table that these are the records of; by default all of it.
     """
 
     trusted: ClassVar[str] = (
@@ -67,10 +69,12 @@ class Clustered(Elsewhere):
     coins: Coins | None = None
     aim: str = field(default="", repr=False)
     most: int = 0
+    part: Part | None = None
 
     @property
     def n_records(self) -> int:
-        return self.blocks.n_records
+        whole = self.blocks.n_records
+        return whole if self.part is None else self.part.before(whole)
 
     @property
     def n_features(self) -> int:
@@ -84,7 +88,13 @@ class Clustered(Elsewhere):
         return float(self.blocks.answer(self._pass(term, None, False)))
 
     def _pass(self, term: Term, grid: Grid | None, finely: int) -> Pass:
-        return Pass(self.blocks.agreement, term, grid, finely, self.aim, self.target, self.coins)
+        return Pass(
+            self.blocks.agreement, term, grid, finely, self.aim, self.target, self.coins, self.part,
+            self.table_size,
+        )  # fmt: skip
+
+    def of_part(self, part: Part) -> Clustered:
+        return replace(self, part=part)
 
     def batch(self, coins: Coins) -> Coins:
         return coins

@@ -21,6 +21,7 @@ from ..products import CrossProducts, GramRows, JointRows, LossValues, MomentRow
 from ..records import Records
 from ..source import as_data
 from ..terms import Curved, CutGradient, Gradient, InterceptGradient, PreciseGradient, SquaredRow, Term
+from ..values import CutGains, CutValues
 
 _ROWS, _COLUMNS = 96, 19
 _ODD = (0.0, -0.0, 5e-324, 1e-310, -1e-300, 2.0**-53, 1.0, -1.0, 1e6, 1e150, 1e308, np.inf, -np.inf, np.nan)
@@ -107,7 +108,7 @@ class Probe:
         """Products of the numbers of a record, as solvers for narrow tables ask for."""
         coordinates = _BOUNDS.coordinates(_COLUMNS, intercept=True)
         metric = on_column_grids(np.outer(w, w[::-1]) + np.eye(_COLUMNS + 1))
-        point = on_column_grids(w[:, None])[:, 0]
+        point, points = on_column_grids(w[:, None])[:, 0], np.column_stack([w, w / 2])
         loss = Logistic() if self.loss.kind == "classification" else LogCosh(0.5)
         return [
             MomentRows(coordinates, _ROWS, 1.5, 0.25, 0.5),
@@ -118,6 +119,8 @@ class Probe:
             RowSizes(None, _ROWS, 1.5, 0.25, 0.5),
             RowAndTargetSizes(coordinates, _ROWS, 1.5, 0.25, 0.5),
             MetricRows(coordinates, _ROWS, self._one, metric, w, 0.5),
+            CutValues(None, _ROWS, self._one, 2.0, points),
+            CutGains(None, _ROWS, self._one, 0.5, points),
             *(self._of_classes(coordinates, metric, w) if isinstance(self.loss, Multinomial) else ()),
         ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..beside import Several
 from ..fingerprint import Fingerprint, Mark
 from ..records import Records
 from ..source import as_block, as_data
-from ..summed import Coins, Grid
+from ..summed import Coins, Grid, Part, taking_part
 from ..terms import Term
 from .probe import Probe, versions
 
@@ -149,21 +150,27 @@ class Pass(Opaque):
         Maps targets to those of the loss.
     coins : Coins or None
         Which records take part; None for all.
+    part : Part or None
+        The part of the table that they are of; None for all of it.
+    table_size : int
+        The public number of records of that part.
     """
 
     def __init__(
         self, agreement: Agreement, term: Term, grid: Grid | None, finely: int, aim: str,
-        target: Targets | None, coins: Coins | None,
+        target: Targets | None, coins: Coins | None, part: Part | None, table_size: int,
     ) -> None:  # fmt: skip
         self.agreement, self.term, self.grid, self.finely = agreement, term, grid, finely
         self.aim, self.target, self.coins = aim, target, coins
+        self.part, self.table_size = part, table_size
 
     def over(self, partition: Partition) -> NDArray[np.int64] | float:
         """The sum over the records of a partition."""
         records = partition.records if self.target is None else partition.aimed(self.aim, self.target)
-        if self.coins is not None:
-            start = partition.place
-            records = records.rows(self.coins.taken(start, start + records.n_records))
+        start = partition.place
+        taken = taking_part(self.part, self.coins, start, start + records.n_records)
+        if taken is not None:
+            records = replace(records.rows(taken), table_size=self.table_size)
         if self.grid is None:
             return records.longest(self.term)
         return records.steps(self.term, self.grid, self.finely)
