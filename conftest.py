@@ -12,7 +12,7 @@ sys.dont_write_bytecode = False
 from hypothesis import settings  # noqa: E402
 
 # How long one example takes depends on what else is running; the examples are the same in every run.
-settings.register_profile("dpglm", deadline=None, derandomize=True)
+settings.register_profile("dpglm", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("dpglm")
 
 

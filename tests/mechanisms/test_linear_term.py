@@ -180,7 +180,7 @@ def test_in_one_dimension_the_likelihood_is_a_density_and_that_of_what_is_drawn(
     ]
     assert sum(parts) == pytest.approx(1, abs=1e-5)
     randomness = Randomness(3)
-    drawn = [term.release(one, sensitivity, randomness) for _ in range(400)]
+    drawn = [term.release(one, sensitivity, randomness) for _ in range(200)]
     # The larger the linear term, the smaller the minimiser.
     places = stats.norm.cdf([-one.implied(w)[0][0] / (term.noise * sensitivity) for w in drawn])
     assert stats.kstest(places, "uniform").pvalue > 1e-6
