@@ -11,23 +11,22 @@ from dataclasses import field, replace
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, is_regressor
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
 from .. import solvers, strict
 from ..accounting import Event
 from ..arrays import Vector
 from ..bounds import Bounds
 from ..curator import Curator
-from ..data import as_block, as_data
+from ..data import as_block
 from ..data.beside import Joined, Several
 from ..data.by_class import ByClass
 from ..data.census import RawRecords
-from ..data.cluster import DaskTable, in_memory, is_dask, named_apart
+from ..data.cluster import DaskTable, is_dask
 from ..data.piece import Stored
 from ..data.size import TableSize
 from ..data.stream import Source
@@ -44,28 +43,25 @@ from ..schema.learning import Scaled
 from ..schema.raw import Unlearnt
 from ..solvers import AnySolver, Result, Task
 from ..solvers.base import positive_count
-from .beside import NAMES, declared, numbers_beside
+from .beside import NAMES, declared
 from .charged import Charged
 from .class_weight import ClassWeights
-from .columns import column_apart, columns_apart
+from .columns import columns_apart
 from .constraints import constrained
 from .docs import estimator
 from .inference import Inference, uncertainty_of
 from .inputs import Labels, Table, numeric_table, numeric_target
 from .learning import Before, Learner, joined, left
+from .predictor import ALONE, LinearPredictor
 from .private_size import MANY, CountedRecords, budget_of, counted_records, is_counted
 from .promised import guarantee_of, randomness_of, require_kept, warn_of_delta
 from .records import in_order, records_in, table_for
 from .reported import Reported
 from .streams import (
     Codes,
-    codes_in_block,
-    filled,
     given_targets,
     held_beside,
-    nameless,
     remember_columns,
-    source_like,
     source_of,
 )
 from .strengths import given, warn_of_strong_l1
@@ -73,11 +69,10 @@ from .units import LENGTHS, by_persons, ranked, require_shapes
 from .watched import watched
 
 Targets = TypeVar("Targets", bound=Labels)
-_ALONE = Several()
 
 
 @estimator
-class PrivateGLM(Charged, Inference, Reported, BaseEstimator):
+class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
     """Common part of the estimators; subclasses say their loss and targets, and may choose the penalty."""
 
     epsilon: float = field(default=1.0, kw_only=False)
@@ -140,7 +135,7 @@ class PrivateGLM(Charged, Inference, Reported, BaseEstimator):
         if self.bounds is not None and not isinstance(self.bounds, Bounds):
             raise strict.wrong("bounds", self.bounds, "a dpglm.Bounds or None")
         bounds = self.bounds or Bounds(row_norm=1.0 if self._is_private() else math.inf)
-        given: Several = getattr(self, "_beside_given", _ALONE)
+        given: Several = getattr(self, "_beside_given", ALONE)
         if not given.has_more:
             return bounds
         return replace(bounds, weight=given.weight, offset=given.offset, rows_per_unit=given.unit)
@@ -178,7 +173,7 @@ class PrivateGLM(Charged, Inference, Reported, BaseEstimator):
 
     def _declare(self, beside: Several, log_link: bool) -> None:
         """Note the bounds of weights and offsets that are given, where none are declared."""
-        self._beside_given = _ALONE
+        self._beside_given = ALONE
         if beside.exposure is not None and not log_link:
             raise ValueError(
                 f"{type(self).__name__} has no log link, so an exposure means nothing to it: give an offset"
@@ -235,7 +230,7 @@ class PrivateGLM(Charged, Inference, Reported, BaseEstimator):
             if beside.unit is not None:
                 raise UnsupportedProblem("a schema with facts that are still to be learnt takes no units")
             self.n_features_in_ = X.shape[1]
-            return X, None, _ALONE
+            return X, None, ALONE
         if is_dask(X):
             if beside.unit is not None:
                 raise UnsupportedProblem(
@@ -244,7 +239,7 @@ class PrivateGLM(Charged, Inference, Reported, BaseEstimator):
                 )
             table_of_blocks = DaskTable(X, y, beside)
             remember_columns(self, table_of_blocks)
-            return table_of_blocks, None, _ALONE
+            return table_of_blocks, None, ALONE
         source = source_of(X, y if isinstance(y, str) else None, beside)
         if y is None and not (source is not None and source.has_targets):
             raise ValueError(
@@ -437,115 +432,8 @@ class PrivateGLM(Charged, Inference, Reported, BaseEstimator):
         table = numeric_table(BaseEstimator(), rows, reset=True, missing=True, least=least)
         return as_block(table), codes(given), spent
 
-    @abstractmethod
-    def _plain(self, clip: bool) -> BaseEstimator:
-        """A scikit-learn estimator with the fitted coefficients, for rows within the bounds."""
-
-    def to_sklearn(self, clip: bool = True) -> BaseEstimator:
-        """A scikit-learn estimator that predicts what this one predicts.
-
-        Parameters
-        ----------
-        clip : bool
-            Where the bounds can clip a row, the result is a pipeline whose first step clips rows as
-            `predict` does. With False it is the bare linear model, for rows that are known to lie within
-            the bounds and for formats that know no such step; it does not limit predicted targets either.
-        """
-        check_is_fitted(self)
-        bounds = self._fitted_problem.bounds
-        plain = self._plain(clip)
-        if not clip or not bounds.limits_rows:
-            return plain
-        from sklearn.pipeline import make_pipeline  # slow to import, and seldom needed
-        from sklearn.preprocessing import FunctionTransformer
-
-        clipping = FunctionTransformer(bounds.clip, accept_sparse=True, feature_names_out="one-to-one")
-        return make_pipeline(clipping.fit(np.zeros((1, self.n_features_in_))), plain)
-
-    def sparsify(self) -> Self:
-        """Store ``coef_`` as a scipy sparse matrix, one row for each output; predictions stay the same.
-
-        Worth it where few coefficients differ from zero, as after greedy coordinate descent.
-        """
-        self.coef_ = sp.csr_matrix(self._rows_of_coef())
-        return self
-
-    def densify(self) -> Self:
-        """Store ``coef_`` as an array again."""
-        rows = self._rows_of_coef()
-        self.coef_ = rows[0] if is_regressor(self) else rows
-        return self
-
-    def _rows_of_coef(self) -> Vector:
-        """Coefficients as an array, one row for each output."""
-        check_is_fitted(self)
-        return self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
-
-    def _split(self, w: Vector, n_features: int) -> tuple[Vector, float]:
-        """Coefficients and intercept of one output, the latter without its constant feature."""
-        features, intercept = w[:n_features], w[n_features:]
-        return features, float(intercept.sum() * self._fitted_problem.constant(n_features))
-
-    @np.errstate(all="ignore")  # a warning about a number would reveal something about a row
-    def _margins(self, X: object, beside: Several = _ALONE) -> Vector:
-        """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs).
-
-        Offsets are added as they are given.
-        """
-        check_is_fitted(self)
-        if beside.exposure is not None and self._fitted_problem.loss.kind != "count":
-            raise ValueError(f"{type(self).__name__} has no log link, so an exposure means nothing to it")
-        source = source_like(self, X, beside=beside)
-        if source is None:
-            rows, several = columns_apart(X, beside)
-            found = self._margins_of(numeric_table(self, rows, reset=False, missing=False))
-            return found + _offsets(several, len(found)) if several.has_offset else found
-        plain = nameless(self)
-        held = held_beside(source, beside)
-        if held.has_more:
-            source = Joined(source, held)
-
-        def margins_of(rows: object, found: object) -> Vector:
-            here = self._margins_of(numeric_table(plain, rows, reset=False, missing=False))
-            if not (isinstance(found, Several) and (beside.has_offset or source.gives_offsets)):
-                return here
-            return here + _offsets(found, len(here))
-
-        margins: Vector = filled(source, np.empty((source.n_samples, len(self._rows_of_coef()))), margins_of)
-        return margins
-
-    def _margins_of(self, table: Table) -> Vector:
-        rows = as_data(table, np.zeros(table.shape[0]), self._fitted_problem.bounds)
-        products = np.column_stack([rows.margins(w) for w in self._rows_of_coef()])
-        margins: Vector = products + np.ravel(self.intercept_)
-        return margins
-
-    def _read_again(self, X: object, y: object, codes: Codes) -> tuple[object, Vector]:
-        """What `predict` takes of X, and the numbers of the targets, for a score."""
-        check_is_fitted(self)
-        X, y = named_apart(X, y)
-        if is_dask(X):
-            return X, codes(in_memory(y))
-        source = source_like(self, X, y if isinstance(y, str) else None)
-        if source is None:
-            X, y = column_apart(X, y)
-            return X, codes(y)
-        targets = given_targets(source, y, codes)
-        if targets is None:
-            targets = filled(
-                source, np.empty(source.n_samples),
-                lambda _, part: codes_in_block(part.target if isinstance(part, Several) else part, codes),
-            )  # fmt: skip
-        return source, targets
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
-
-
-def _offsets(several: Several, count: int) -> Vector:
-    """Offsets of rows to predict, in a column."""
-    values = numbers_beside(Several(np.zeros(count), None, *several[2:]), np.asarray, None)
-    return values[:, 2:]
