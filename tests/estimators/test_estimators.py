@@ -1,3 +1,4 @@
+import itertools
 import math
 import pickle
 
@@ -120,13 +121,16 @@ def test_no_error_or_warning_depends_on_a_record(solver, wrap):
         np.where(X > 0.99, -np.inf, X),
         X * 10 ** np.linspace(-300, 300, P),
     ]
-    for table in tables:
-        for y in (TARGET, np.where(TARGET > 1, np.nan, TARGET), np.where(TARGET > 1, 1e300, TARGET)):
-            model = Ridge(solver=solver, bounds=BOUNDS).fit(wrap(table), y)
-            assert np.isfinite(model.coef_).all()
-        for labels in (LABELS, np.where(X[:, 2] > 0.9, 7, LABELS), np.where(X[:, 2] > 0.9, np.nan, LABELS)):
-            model = LogisticRegression(solver=solver, classes=[-1, 1]).fit(wrap(table), labels)
-            assert np.isfinite(model.coef_).all()
+    targets = [TARGET, np.where(TARGET > 1, np.nan, TARGET), np.where(TARGET > 1, 1e300, TARGET)]
+    classes = [LABELS, np.where(X[:, 2] > 0.9, 7, LABELS), np.where(X[:, 2] > 0.9, np.nan, LABELS)]
+    # Of arrays all pairs, of other layouts each table and each kind of targets once.
+    pairs = itertools.product if wrap is np.array else lambda a, b: zip(a, itertools.cycle(b), strict=False)
+    for table, y in pairs(tables, targets):
+        model = Ridge(solver=solver, bounds=BOUNDS).fit(wrap(table), y)
+        assert np.isfinite(model.coef_).all()
+    for table, labels in pairs(tables, classes):
+        model = LogisticRegression(solver=solver, classes=[-1, 1]).fit(wrap(table), labels)
+        assert np.isfinite(model.coef_).all()
 
 
 def test_rows_are_clipped_at_prediction_as_in_the_fit():
