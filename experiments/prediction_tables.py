@@ -168,7 +168,7 @@ def mushrooms(data: Path) -> Table:
 
 def _text(folder: Path, part: str) -> tuple[sp.csr_array, Vector]:
     """Entries and labels of a text table."""
-    (path,) = folder.glob(f"[Xc]*{part}.npz")
+    path = next(folder.glob(f"[Xc]*{part}.npz"), folder / f"X{part}.npz")
     X = sp.csr_array(sp.load_npz(path)).astype(float)
     return X, np.load(folder / f"y{part}.npy", allow_pickle=False).astype(float)
 
@@ -205,6 +205,14 @@ def news20(data: Path) -> Table:
     return Table(_unit_rows(X, np.log1p(X.data)), y, (0.0, 1.0), Bounds(row_norm=1.0))
 
 
+def dorothea(data: Path) -> Table:
+    """Compounds that bind to thrombin: 100,000 marks, of which rows are scaled to norm 1."""
+    (X, y), (X_test, y_test) = (_text(data / "dorothea", part) for part in ("_train", "_valid"))
+    y, y_test = (np.where(labels > 0, 1.0, -1.0) for labels in (y, y_test))
+    rows, test = (_unit_rows(A, A.data) for A in (X, X_test))
+    return Table(rows, y, (0.0, 1.0), Bounds(row_norm=1.0), test=(test, y_test))
+
+
 def small(kind: str) -> Callable[[Path], Table]:
     """2,000 drawn records of five features."""
     return lambda data: dense(draw(kind, "mixed", 2_000, 5, np.random.default_rng(0)))
@@ -224,6 +232,19 @@ def few_of_many(kind: str, n: int, p: int) -> Callable[[Path], Table]:
         return Table(X, y, (-1.0, 1.0), Bounds(feature=1.0))
 
     return load
+
+
+def with_noise(load: Callable[[Path], Table], rows: int, columns: int) -> Callable[[Path], Table]:
+    """The first rows for fits of a dense table, beside columns of uniform noise; all its test rows."""
+
+    def noisy(data: Path) -> Table:
+        table = load(data)
+        X, y, X_test, y_test = split(table)
+        rng, (low, high) = np.random.default_rng(5), table.ranges
+        X, X_test = (np.hstack([A, rng.uniform(low, high, (len(A), columns))]) for A in (X, X_test))
+        return replace(table, X=X[:rows], y=y[:rows], test=(X_test, y_test))
+
+    return noisy
 
 
 def score(model: Any, table: Table, X: Any, y: Vector) -> float:

@@ -37,7 +37,7 @@ from dpglm.queries import (
     QUERIES,
     CellSums,
     ClippedGradient,
-    HeldOutGains,
+    Gains,
     HeldOutScores,
     RecordCount,
     ScoreSums,
@@ -127,7 +127,7 @@ def test_every_query_is_released_by_some_audited_solver():
         for release in target.plan.releases
     }
     released |= {ScoreSums.name, CellSums.name}  # tests/evaluation/test_evaluate.py, by the names of metrics
-    released |= {HeldOutGains.name, HeldOutScores.name}  # test_search.py
+    released |= {Gains.name, HeldOutScores.name}  # test_search.py
     assert released == {query.name for query in QUERIES}
 
 

@@ -13,7 +13,7 @@ from dpglm.split import Split
 
 LARGE = Budget(8.0, 0.01)
 INNER = GradientDescent(steps=2, clip=0.1, step_size=20.0)
-ALONE, BESIDE = Along.audit_cases()
+ALONE, BESIDE, JUDGE = Along.audit_cases()
 
 
 @pytest.mark.parametrize(
@@ -22,10 +22,18 @@ ALONE, BESIDE = Along.audit_cases()
         (ALONE, Neighbours.REPLACE_ONE),
         (ALONE, Neighbours.ZERO_OUT),
         (BESIDE, Neighbours.REPLACE_ONE),
+        (JUDGE, Neighbours.REPLACE_ONE),
+        (JUDGE, Neighbours.ZERO_OUT),
     ],
-    ids=["replaced", "zeroed out", "with weights and offsets"],
+    ids=[
+        "replaced",
+        "zeroed out",
+        "with weights and offsets",
+        "replaced, in the fit too",
+        "zeroed out, in the fit too",
+    ],
 )
-def test_a_held_out_record_is_as_private_as_claimed_and_the_claim_is_not_idle(case, neighbours):
+def test_a_record_that_judges_is_as_private_as_claimed_and_the_claim_is_not_idle(case, neighbours):
     report = examine(TranscriptTarget.of(case, LARGE, neighbours), runs=200, random_state=0)
     assert not report.violated
     assert max(finding.lower for finding in report.findings) > 0.2

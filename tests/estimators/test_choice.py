@@ -88,8 +88,24 @@ def test_fit_and_choice_each_have_the_whole_budget(table):
     plan = PrivatePath(logistic(solver=GradientDescent(steps=10)), share=0.1).plan(N, P)
     fit = logistic(solver=GradientDescent(steps=10)).plan(plan.parts[0].n_records, P)
     assert plan.parts[0].epsilon == pytest.approx(fit.epsilon, rel=1e-6)
-    assert plan["held-out gain"].mechanism.noise <= 2.0 * (1 + 1e-9)  # that of a pure epsilon of 1
+    assert plan["gain"].mechanism.noise <= 2.0 * (1 + 1e-9)  # that of a pure epsilon of 1
     assert plan.epsilon == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("fits", [1, 3])
+def test_beside_a_gram_matrix_no_row_is_held_out_and_the_choice_has_a_share_of_the_budget(fits):
+    more = {} if fits == 1 else {"classes": [0, 1, 2], "multi_class": "ovr"}
+    path = PrivatePath(logistic(solver=PreconditionedDescent(), **more))
+    plan = path.plan(20_000, P)
+    (fit,) = plan.parts
+    assert plan.held_out == 0 and fit.n_records == plan.judges == 20_000
+    assert 0.01 <= plan.budget_share <= 0.05 and "on the same records" in plan.forecast
+    assert plan.fits == fits and fit.epsilon < plan.epsilon <= 1.0
+    assert plan.epsilon == pytest.approx(1.0, rel=1e-3)
+    (choice,) = (event for event in plan.price_of_a_fit - fit.price_of_a_fit if event.kind == "exponential")
+    assert choice.noise == plan["gain"].mechanism.noise
+    assert Plan.from_json(plan.to_json()) == plan
+    assert path.plan(500, P).releases == ()  # it would take more than 5 %
 
 
 def test_a_stored_path_runs_to_the_same_model(table):
@@ -121,9 +137,12 @@ def test_a_stored_path_runs_to_the_same_model(table):
             logistic(random_state=1, solver=GradientDescent(steps=8, batch_size=500)), share=0.1
         ),
         lambda: PrivatePath(logistic(random_state=1, solver=PreconditionedDescent(steps=8)), share=0.1),
+        lambda: PrivatePath(
+            logistic(random_state=1, solver=PreconditionedDescent(steps=8)), budget_share=0.1
+        ),
         lambda: PrivateSearch(logistic(random_state=1, solver=QUICK), {"C": [1e-4, 1.0]}, runs=3),
     ],
-    ids=["path of gradients", "path of batches", "ridge path", "search"],
+    ids=["path of gradients", "path of batches", "ridge path", "judged by all rows", "search"],
 )
 def test_the_same_seed_gives_the_same_model_on_arrays_sparse_tables_streams_and_dask(make, table):
     arrays = pytest.importorskip("dask.array")
@@ -281,6 +300,8 @@ def test_the_progress_and_the_log_of_a_search_do_not_say_how_many_tries_there_we
         (lambda: PrivateSearch(logistic(), {"C": [1.0]}, runs=1), "runs must be"),
         (lambda: PrivateSearch(logistic(), {"C": [1.0]}, law="binomial"), "law must be one of"),
         (lambda: PrivatePath(logistic(), share=1.5), "share must be"),
+        (lambda: PrivatePath(logistic(), budget_share=0.0), "budget_share must be"),
+        (lambda: PrivatePath(logistic(), share=0.1, budget_share=0.1), "give one of them"),
     ],
 )
 def test_what_cannot_be_chosen_is_refused_before_a_record_is_read(make, words, table):
@@ -340,6 +361,18 @@ def test_a_sparse_model_is_taken_for_a_sparse_truth_and_none_for_a_dense_one(sol
         assert ("feature" in chosen) == is_sparse
         used = np.count_nonzero(model.best_estimator_.coef_)
         assert used < 50 if is_sparse else used == 100
+
+
+@pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
+def test_all_rows_choose_few_features_among_columns_of_noise_where_no_row_can_be_spared():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (3_000, 150))
+    y = np.clip(X[:, 0] / 2 - X[:, 1] / 2 + 0.2 * rng.standard_normal(3_000), -1, 1)
+    base = LinearRegression(epsilon=2.0, bounds=Bounds(feature=1.0, target=(-1, 1)), random_state=0)
+    path = PrivatePath(base).fit(X[:2_500], y[:2_500])
+    assert path.plan_.held_out == 0 and "feature" in path.best_params_["model"]
+    alone = clone(base).fit(X[:2_500], y[:2_500])
+    assert path.score(X[2_500:], y[2_500:]) > alone.score(X[2_500:], y[2_500:]) + 0.02
 
 
 def test_a_handicap_makes_the_whole_fit_as_likely_as_its_odds_say():

@@ -29,7 +29,7 @@ POISSON = Tweedie(1.0, 0.0, 2.0, 1.0)
         (score_and_curvature(Quantile(0.5, 0.5), 1.0), LABELS, 80, 0.9),
         (minimiser(Logistic(), 1.0), LABELS, 16, 0.9),
         (queries.HeldOutScores(Logistic(), 1.4, 1, 4), LABELS, 80, 0.95),
-        (queries.HeldOutGains(Logistic(), 0.35, 1, 4), LABELS, 80, 0.95),
+        (queries.Gains(Logistic(), 0.35, 1, 4), LABELS, 80, 0.95),
     ],
     ids=lambda value: getattr(value, "name", None),
 )

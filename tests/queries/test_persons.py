@@ -43,7 +43,7 @@ CASES = [
     (row_scale(None), LABELS, 40, 0.95),
     (queries.RowAndTargetScale(None, 1.0, 0.0, 1.0, 4), LABELS, 40, 0.8),
     (queries.HeldOutScores(Logistic(), 1.4, 1, 4), LABELS, 40, 0.9),
-    (queries.HeldOutGains(Logistic(), 1.4, 1, 4), LABELS, 40, 0.9),
+    (queries.Gains(Logistic(), 1.4, 1, 4), LABELS, 40, 0.9),
     (metric_gradient(Logistic(), 1.0), LABELS, 40, 0.95),
     *((query, CLASSES, 40, 0.4) for query in multinomial_gradients(3, 1.0)),  # labels are two of the three
     (queries.ClassShares(None, 1.0, 3, 4), CLASSES, 40, 0.4),

@@ -154,7 +154,7 @@ CASES = [
     (queries.CellSums(Reliability(1.1, 10), judging(), 4, 0.5), REALS, 0.0),
     *(
         (query(score, most, 1, 4), REALS, constant)
-        for query in (queries.HeldOutScores, queries.HeldOutGains)
+        for query in (queries.HeldOutScores, queries.Gains)
         for score, most in (
             (Logistic(), 1.4),
             (queries.held_out.Errors(), 1.0),

@@ -13,21 +13,27 @@ from .watched import all_or_nothing
 
 @documented
 class PrivatePath(PrivateChoice):
-    """The model along one private fit that has the least loss on held-out rows.
+    """The model along one private fit that has the least loss.
 
     A fit by most solvers passes many models: its iterates, a ridge path, and sparse models with some of its
-    features. All of them follow from what is released, so they cost nothing more. Some rows are held out by
-    their positions; one of the models is chosen by its loss on these, by the exponential mechanism. It is the
-    whole fit unless the loss of another is clearly less. A record is either in the fit or held out, so it
-    pays for one of both: fit and choice each have the whole budget of the estimator.
+    features. All of them follow from what is released, so they cost nothing more. One of them is chosen by
+    its loss, by the exponential mechanism: the whole fit, unless the loss of another is clearly less.
+
+    The loss is that on rows which are held out by their positions: a record is either in the fit or held
+    out, so it pays for one of both, and fit and choice each have the whole budget. Where the solver releases
+    a Gram matrix, as the default does for up to some hundred features, no row is held out. The loss is that
+    on all rows, corrected for what the whole fit gains on its own rows alone, and the choice takes 1 to 5 %
+    of the budget. If a choice would take more rows or more of the budget, the whole fit is returned.
 
     Parameters
     ----------
     estimator : estimator of dpglm
         Or a schema and one, by `make_private_pipeline`. Its epsilon is that of the whole.
     share : float, optional
-        Share of the rows that are held out; by default from 2 to 5 %, as much as a good choice needs. If that
-        takes more, or the solver passes one model only, the fit to all rows is returned.
+        Share of the rows that are held out; by default from 2 to 5 %, as much as a good choice needs, or none
+        if there is a Gram matrix.
+    budget_share : float, optional
+        Share of the budget, in squared mu, for a choice on all rows, instead of a share of the rows.
 
     Attributes
     ----------
@@ -47,9 +53,10 @@ class PrivatePath(PrivateChoice):
     True
     """
 
-    def __init__(self, estimator: Any, share: float | None = None) -> None:
+    def __init__(self, estimator: Any, share: float | None = None, budget_share: float | None = None) -> None:
         self.estimator = estimator
         self.share = share
+        self.budget_share = budget_share
 
     @all_or_nothing
     def fit(
@@ -64,4 +71,5 @@ class PrivatePath(PrivateChoice):
         return self
 
     def _carrier(self) -> Any:
-        return with_params(self.estimator, solver=Along(glm_of(self.estimator).solver, self.share))
+        along = Along(glm_of(self.estimator).solver, self.share, self.budget_share)
+        return with_params(self.estimator, solver=along)

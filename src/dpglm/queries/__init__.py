@@ -9,9 +9,9 @@ from .coordinate import CoordinateRule, CoordinateSums
 from .deviance import Deviance
 from .dual_step import DualForm, DualStep
 from .dual_vertices import DualVertices
+from .gains import Gains
 from .gradient import ClippedGradient
 from .held_out import HeldOutScores
-from .held_out_gains import HeldOutGains
 from .intercept import InterceptSlope
 from .level_counts import LevelCounts
 from .metric_gradient import MetricGradient
@@ -41,9 +41,9 @@ QUERIES: tuple[type[Query], ...] = (
     Deviance,
     DualStep,
     DualVertices,
+    Gains,
     Gram,
     HeldOutScores,
-    HeldOutGains,
     InterceptSlope,
     MetricGradient,
     MetricMultinomialGradient,
@@ -79,8 +79,8 @@ __all__ = [
     "DualForm",
     "DualStep",
     "DualVertices",
+    "Gains",
     "Gram",
-    "HeldOutGains",
     "HeldOutScores",
     "InterceptSlope",
     "LevelCounts",

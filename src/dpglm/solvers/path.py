@@ -9,24 +9,45 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..arrays import Vector
 
 
+class Model(NamedTuple):
+    """A model along a fit.
+
+    Attributes
+    ----------
+    name : str
+        Words that say which it is.
+    w : array
+        Its coefficients, in terms of the records' own features.
+    credit : float
+        How much more than the whole fit it would gain on other rows than on those of the fit, in the sum
+        over as many of them: the whole fit is fitted more closely to its own rows. An estimate, 0 if there
+        is none.
+    """
+
+    name: str
+    w: Vector
+    credit: float = 0.0
+
+
 @dataclass
 class Path:
-    """Points along a fit, each with words that say which it is.
+    """Models along a fit.
 
     Attributes
     ----------
     stops : sequence of int
         After how many steps a point is kept.
-    points : list of (str, array)
+    points : list of Model
         What was kept so far.
     """
 
     stops: Sequence[int]
-    points: list[tuple[str, Vector]] = field(default_factory=list)
+    points: list[Model] = field(default_factory=list)
     _sum: Vector | None = None
     _count: int = 0
 
@@ -36,9 +57,9 @@ class Path:
         self._count += 1
         return self._sum / self._count
 
-    def keep(self, name: str, w: Vector) -> None:
-        """Keep a point."""
-        self.points.append((name, w.copy()))
+    def keep(self, model: Model) -> None:
+        """Keep a model."""
+        self.points.append(model._replace(w=model.w.copy()))
         self._sum, self._count = None, 0
 
 
@@ -60,7 +81,7 @@ def visit(steps: int, point: Callable[[], Vector]) -> None:
     """So many steps are done: ``point`` returns the coefficients, in terms of the records' own features."""
     path = _PATH.get()
     if path is not None and steps in path.stops:
-        path.keep(f"{steps} steps", point())
+        path.keep(Model(f"{steps} steps", point()))
 
 
 def visit_noisy(steps: int, w: Vector, finish: Callable[[Vector], Vector]) -> None:
@@ -69,7 +90,7 @@ def visit_noisy(steps: int, w: Vector, finish: Callable[[Vector], Vector]) -> No
     if path is not None and steps <= path.stops[-1]:
         mean = path.add(w)
         if steps in path.stops:
-            path.keep(f"{steps} steps", finish(mean))
+            path.keep(Model(f"{steps} steps", finish(mean)))
 
 
 def visited_within(start: int, stop: int) -> list[int]:
@@ -78,9 +99,9 @@ def visited_within(start: int, stop: int) -> list[int]:
     return [] if path is None else [step for step in path.stops if start < step <= stop]
 
 
-def offer(models: Callable[[], Iterable[tuple[str, Vector]]]) -> None:
-    """Offer models that follow from the last one, with words that say which they are, to those who follow."""
+def offer(models: Callable[[], Iterable[Model]]) -> None:
+    """Offer models that follow from the last one to those who follow."""
     path = _PATH.get()
     if path is not None:
-        for name, w in models():
-            path.keep(name, w)
+        for model in models():
+            path.keep(model)

@@ -21,7 +21,7 @@ from ..queries import Gram, InterceptSlope, MetricGradient, MetricMultinomialGra
 from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .classes import opposed_classes
-from .derived import Quadratic
+from .derived import Quadratic, optimism_of
 from .last_intercept import fit_intercept_last, release_of_intercept, share_of_intercept
 from .metric_settings import allowed_noise, clip_share, largest_slope, longest_step, usual_steps
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
@@ -154,7 +154,8 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
             visit_noisy(t + 1, w, metric.to_records.__matmul__)
         found = np.ravel(metric.to_records @ tail.mean)
         fit_intercept_last(plan, problem, curator, found, typical)
-        quadratic = Quadratic(metric.to_records, metric.unit_ridge)
+        optimism = optimism_of(problem, typical.spread)
+        quadratic = Quadratic(metric.to_records, metric.unit_ridge, optimism)
         offer(lambda: quadratic.ridge_models(found))
         offer(lambda: quadratic.sparse_models(problem, found))
         return Result(found, plan.steps)

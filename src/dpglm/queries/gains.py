@@ -1,8 +1,7 @@
-"""How much better than a model others are, on rows that none of them was fitted to."""
+"""How much less the losses of some models are than those of a first one."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,7 +20,7 @@ _CUT_OF_LABELS, _CUT_OF_TARGETS = 0.25, 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutGains(HeldOutScores):
+class Gains(HeldOutScores):
     """The sum over records of the loss at a first model minus that at each of some others, cut at ``most``.
 
     The models are the columns of a matrix. Losses of models along one fit differ by little, so their
@@ -43,7 +42,7 @@ class HeldOutGains(HeldOutScores):
     most 2 * most if a record is replaced, by ``most`` if it is zeroed out, up to a step of the grid.
     """
 
-    name: ClassVar[str] = "held-out gain"
+    name: ClassVar[str] = "gain"
 
     def of_one(self, neighbours: Neighbours) -> float:
         return neighbours.records_moved * self.most + self.grid
@@ -63,19 +62,20 @@ class HeldOutGains(HeldOutScores):
 class OpenGains:
     """Gains that a selection chooses by."""
 
-    def __init__(self, query: HeldOutGains, opening: Opening) -> None:
+    def __init__(self, query: Gains, opening: Opening) -> None:
         if not isinstance(opening.mechanism, Selection):
             raise opening.wrong_kind(query, "chooses one of some scores")
         require_moderate(opening.w)
         self._query, self._opening = query, opening
 
-    def choose(self, handicap: float) -> int:
-        """The index of one of the models; all but the first lose the public handicap of their gains.
+    def choose(self, handicaps: Vector) -> int:
+        """The index of one of the models; each but the first loses a handicap of its gain.
 
-        The handicap is rounded up to the grid of the gains, so that to take it off is exact.
+        Handicaps follow from public numbers and from releases. They are rounded up to the grid of the gains,
+        so that to take them off is exact.
         """
         opening, query = self._opening, self._query
-        gains = np.asarray(query(opening.data, opening.w)) - math.ceil(handicap / query.grid) * query.grid
+        gains = np.asarray(query(opening.data, opening.w)) - np.ceil(handicaps / query.grid) * query.grid
         moved = query.of_one(opening.neighbours)
         return int(opening.releases.give(np.append(0.0, gains), moved, opening.mechanism))
 
