@@ -3,7 +3,6 @@
     python experiments/search.py --data folder                 # about half an hour on one processor
     python experiments/search.py --tables "california;bike" --fits 3
     python experiments/search.py --quick                       # seconds, needs no data
-    python experiments/search.py --prices                      # what tries cost; needs no data
 
 Accuracy or R² on held-out rows at epsilon 1 and 4, delta = 1/n², replace-one, the same total budget for all:
 *default* is the estimator with its default settings (`LogisticRegression`, `LinearRegression`), *path* is
@@ -49,12 +48,10 @@ from prediction_tables import (
 )
 from table_runs import Load, loaded, parser_of
 
-from dpglm import Budget, LinearRegression, LogisticRegression, PrivatePath, PrivateSearch, Ridge
-from dpglm.accounting import LAWS, Gaussian, compose, tries_of
+from dpglm import LinearRegression, LogisticRegression, PrivatePath, PrivateSearch, Ridge
 from dpglm.errors import PrivacyWarning
 from dpglm.solvers.along import stops_of
 from dpglm.solvers.path import followed
-from dpglm.solvers.searched import even_split, mu_of_a_try
 
 EPSILONS = (1.0, 4.0)
 SPARSE: dict[str, Load] = {
@@ -204,33 +201,12 @@ def as_markdown(rows: list[Row]) -> str:
     return "\n".join([*lines, "", verdict])
 
 
-def prices() -> str:
-    """What is left for each try of a search, and of an even split, at two budgets."""
-    lines = [
-        "| epsilon | tries | " + " | ".join(LAWS) + " | even split |",
-        "|---|---|" + "---|" * (len(LAWS) + 1),
-    ]
-    for epsilon in EPSILONS:
-        budget = Budget(epsilon, 1e-8)
-        for runs in (2, 3, 5, 10, 30, 100):
-            left = [
-                compose(Gaussian(1 / mu_of_a_try(tries_of(law, runs), budget))).epsilon(1e-8) for law in LAWS
-            ]
-            cells = [f"{value:.3f}" for value in (*left, even_split(budget, 1, runs))]
-            lines.append(f"| {epsilon:g} | {runs} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def main() -> None:
     """Run all tables that are there."""
     tables = TUNING | TEST | SPARSE
     parser = parser_of(__doc__, tables)
     parser.add_argument("--no-search", action="store_true", help="no search: it takes most of the time")
-    parser.add_argument("--prices", action="store_true", help="what tries cost, and nothing else")
     given = parser.parse_args()
-    if given.prices:
-        print(prices())
-        return
     warnings.simplefilter("ignore", PrivacyWarning)
     given.out.mkdir(parents=True, exist_ok=True)
     began, rows = time.perf_counter(), list[Row]()

@@ -49,6 +49,7 @@ RUNS = [
         "| ridge_small, MSE | 1 |",
     ),
     ("search.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 | 1 |"),
+    ("search_prices.py", ["--quick"], "Below the truth: 0 of 3."),
     ("structured_recovery.py", ["--quick", "--out", "."], "| groups | objective perturbation | 500 |"),
     ("structured_width.py", ["--quick"], "| any feature | 2.6 |"),
 ]

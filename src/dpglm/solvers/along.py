@@ -124,7 +124,7 @@ class Along(Solver[AlongPlan]):
             return float(self.share or 0.0), float(self.budget_share or 0.0)
         mu = gaussian_mu(task.budget.epsilon, task.budget.delta) / math.sqrt(task.fits)
         candidates = 1 + HALVINGS + _derived(task, solver)
-        if "ridge" in solver.path:
+        if "gram" in solver.path:
             room = FINE * task.n - SPREAD * math.sqrt(task.n)
             alone = handicap_of(task.moved / mu, candidates, 0.0)
             wanted = (alone / room) ** 2 if room > 0 else math.inf

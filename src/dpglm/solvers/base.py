@@ -237,7 +237,8 @@ class Solver(ABC, Generic[PlanType]):
     plan_type: ClassVar[type[Plan]]
     choices: ClassVar[Mapping[str, Collection[str | None]]] = {}
     path: ClassVar[tuple[str, ...]] = ()
-    """What of its way a run shows to `dpglm.solvers.path`: "steps", and "ridge" for a ridge path."""
+    """What of its way a run shows to `dpglm.solvers.path`: "steps", "ridge" for a ridge path, "sparse" for
+    sparse models; and "gram" if it releases a Gram matrix, so that all rows can choose among them."""
     takes_outputs: ClassVar[bool] = False
     """Whether it serves losses with several predictions a record."""
 

@@ -149,7 +149,7 @@ class Newton(Solver[NewtonPlan]):
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
     takes_persons: ClassVar[bool] = True
-    path: ClassVar[tuple[str, ...]] = ("steps",)
+    path: ClassVar[tuple[str, ...]] = ("steps", "gram")
 
     rounds: int | None = None
     leverage: float | None = None

@@ -80,7 +80,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
     """
 
     plan_type: ClassVar[type[Plan]] = PreconditionedDescentPlan
-    path: ClassVar[tuple[str, ...]] = ("steps", "ridge", "sparse")
+    path: ClassVar[tuple[str, ...]] = ("steps", "ridge", "sparse", "gram")
     takes_outputs: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
