@@ -3,6 +3,7 @@
 import json
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -270,7 +271,7 @@ def test_every_replay_over_the_table_of_another_size_returns_the_same(target):
 
 def test_transcripts_of_fits_show_seven_tenths_of_the_claim_and_no_more_than_it():
     """By the likelihood ratios of count and gradients, whose law is normal: mean and deviation are known."""
-    target = next(iter(add_remove_targets(Budget(1.0, 0.01))))
+    target = replace(next(iter(add_remove_targets(Budget(1.0, 0.01)))), seeded=True)
     ratios = np.array([target.run(False, Randomness(seed))[0] for seed in range(80)])
     mu, most = ratios.std(), target.claim.event.mu
     assert 0.7 * most < mu < 1.4 * most
