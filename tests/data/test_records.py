@@ -132,3 +132,28 @@ def test_weights_and_offsets_without_declared_bounds_are_those_of_a_record_that_
     assert free is not None
     assert free.share.tolist() == [1e6, 0.25, 0.0, 0.0]
     assert free.offset.tolist() == [4.0, -4.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("form", [np.array, np.asfortranarray, np.float32], ids=["C", "F", "float32"])
+def test_norms_of_rows_inside_their_ranges_are_computed_when_they_are_asked_for(form):
+    lazy = as_data(form(X), Y, Bounds(feature=10.0), 0.5)
+    known = as_data(form(X), Y, Bounds(feature=10.0, row_norm=1e6), 0.5)  # norms decide on the scale of rows
+    assert lazy.known_norms is None and known.known_norms is not None
+    batch = np.array([1, 4])
+    for view in (
+        lambda records: records,
+        lambda records: records.part(3, 20),
+        lambda records: records.rows(batch),
+    ):
+        assert np.array_equal(view(lazy).row_norms, view(known).row_norms)
+    assert lazy.part(3, 20).known_norms is not None  # a pass after the first does not compute them again
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200, -11.0])
+def test_a_table_with_an_entry_out_of_its_range_is_as_one_whose_norms_are_known(bad):
+    table = X.copy()
+    table[3, 2] = bad
+    lazy, known = (as_data(table, Y, Bounds(feature=10.0, row_norm=norm), 0.5) for norm in (None, 1e6))
+    for name in ("scale", "row_norms"):
+        assert np.array_equal(getattr(lazy, name), getattr(known, name))
+    assert lazy.scale[3] == (bad == -11.0)

@@ -215,3 +215,14 @@ def test_labels_of_wide_tables_get_momentum_and_targets_do_not():
     assert (labels.steps, targets.steps) == (100, 150)
     assert 0 < labels.momentum <= 0.8
     assert targets.momentum == 0
+
+
+def test_auto_takes_it_for_real_targets_while_noise_leaves_a_hundredth_and_for_labels_three():
+    bounds = Bounds(feature=1.0, target=(-1.0, 1.0))
+
+    def solver_of_targets(n):
+        return LinearRegression(epsilon=0.1, bounds=bounds).plan(n, 202).solver
+
+    assert [solver_of_targets(n) for n in (660, 3_301)] == ["gradient descent", "preconditioned descent"]
+    labels = LogisticRegression(epsilon=0.1, bounds=Bounds(feature=1.0), classes=[-1, 1])
+    assert labels.plan(3_301, 202).solver == "gradient descent"

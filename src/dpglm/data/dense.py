@@ -125,11 +125,15 @@ class Dense(Stored):
     def copied(self, index: NDArray[np.intp]) -> Dense:
         return Dense(self.X[index])
 
-    def clipped(self, low: Vector, high: Vector) -> Dense:
+    def is_within(self, low: Vector, high: Vector) -> bool:
+        """Whether entry j of each row is in [low_j, high_j]; a NaN is in no range."""
         from ..kernels import ranges
 
         within = ranges.within_columns if self._by_columns(None) else ranges.within_rows
-        if within(self.X, low, high):
+        return within(self.X, low, high)
+
+    def clipped(self, low: Vector, high: Vector) -> Dense:
+        if self.is_within(low, high):
             return self
         return Dense(np.clip(self.X, *rounded_inward(low, high, self.X.dtype)))
 

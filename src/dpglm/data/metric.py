@@ -13,7 +13,7 @@ from ..bounds import Coordinates
 from ..losses import Loss
 from .dense import LANES, Dense
 from .piece import LEAST_NORM
-from .products import CrossProducts, coordinates_of, grid_of_factors, squares_of
+from .products import CrossProducts, grid_of_factors, products_of, squares_of
 from .terms import Gradient
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ class RowSizes(CrossProducts):
     target_scale: float
 
     @property
+    def needs_norms(self) -> bool:  # type: ignore[override]  # it depends on the coordinates
+        return self.coordinates is None
+
+    @property
     def width(self) -> int:
         return 1 if self.coordinates is None else 1 + self.coordinates.dimension // 4
 
@@ -52,18 +56,18 @@ class RowSizes(CrossProducts):
         return Total(steps, self.grid)
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        counts = rows.scale > 0
+        counts, grid = rows.scale > 0, self.grid
         with np.errstate(all="ignore"):
-            shares = np.minimum(np.nan_to_num(self._squares(rows) / self.radius**2), 1.0)
+            shares = np.minimum(_zero_for_nan(self._squares(rows) / self.radius**2), 1.0)
         for k, values in enumerate((2.0 * shares - 1.0, *self.targets(rows))):
-            kept = rows.parted(np.where(counts, values, 0.0), less=3.0 * self.grid)
-            out[k] += rows.on_grid(kept, self.grid).sum()
+            kept = rows.parted(np.where(counts, values, 0.0), less=3.0 * grid)
+            out[k] += rows.on_grid(kept, grid).sum()
 
     def targets(self, rows: Records) -> list[Vector]:
         """Numbers in [-1, 1] for the target of each record."""
         with np.errstate(all="ignore"):  # an absurd range has an infinite scale, and 0 times it is NaN
             targets = self.target_scale * (rows.y - self.target_middle)
-        return [np.clip(np.nan_to_num(targets), -1.0, 1.0)]
+        return [np.minimum(np.maximum(_zero_for_nan(targets), -1.0), 1.0)]
 
     def _squares(self, rows: Records) -> Vector:
         if self.coordinates is None:
@@ -116,6 +120,12 @@ class MetricRows(CrossProducts):
         out += table.steps(self.gradient, self._grid)[0, : out.size]
 
 
+def _zero_for_nan(values: Vector) -> Vector:
+    """The values, with 0 in place of NaN."""
+    values[np.isnan(values)] = 0.0
+    return values
+
+
 def in_lanes(transform: Vector) -> Vector:
     """The matrix with columns of zeros, so that a record has whole lanes of products."""
     return np.pad(transform, ((0, 0), (0, -transform.shape[1] % LANES)))
@@ -126,12 +136,13 @@ def in_metric(rows: Records, coordinates: Coordinates, transform: Vector) -> Rec
 
     They are rounded to float32: passes over them take as long as memory does to move them.
     """
-    table = np.empty((rows.n_records, transform.shape[1]), dtype=np.float32)
+    table, norms = np.empty((rows.n_records, transform.shape[1]), dtype=np.float32), np.empty(rows.n_records)
 
     def write(part: Records, start: int, stop: int) -> None:
-        table[start:stop] = coordinates_of(part, coordinates) @ transform
+        here = slice(start, stop)
+        table[here] = products_of(part, coordinates, transform)
+        Dense(table[here]).write_squares(None, 0, norms[here])  # while the chunk is in the cache
+        norms[here] = np.maximum(np.sqrt(norms[here]), LEAST_NORM)
 
     rows.in_chunks(coordinates.dimension, write)
-    block = Dense(table)
-    scale = np.where(rows.scale > 0, 1.0, 0.0)
-    return rows.in_table(block, scale, np.maximum(block.row_norms * scale, LEAST_NORM))
+    return rows.in_table(Dense(table), np.where(rows.scale > 0, 1.0, 0.0), norms)

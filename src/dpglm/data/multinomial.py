@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ class ClassGradients(CrossProducts):
     constant : float or None
         The constant feature, that of the records unless another one is given.
     """
+
+    needs_norms: ClassVar[bool] = True
 
     coordinates: None  # type: ignore[assignment]  # rows are read as they are
     loss: Multinomial

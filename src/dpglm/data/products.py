@@ -10,6 +10,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cache
+from threading import local
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -42,14 +43,38 @@ def grid_of_factors(limit: float, n_records: int) -> float:
     return math.ldexp(1.0, math.frexp(limit * (1 + 2.0**-20))[1] - bits_of_factors(n_records))
 
 
-def coordinates_of(rows: Records, coordinates: Coordinates) -> Vector:
-    """The coordinates of each record, rounded to a grid; 0 for a null record."""
+class _Scratch(local):
+    """Memory of a thread: a chunk that is written where the last one was finds its pages in the cache."""
+
+    space: Vector = np.empty(0)
+
+    def array(self, rows: int, columns: int) -> Vector:
+        """An array of any content; the next one takes its place."""
+        if self.space.size < rows * columns:
+            self.space = np.empty(rows * columns)
+        return self.space[: rows * columns].reshape(rows, columns)
+
+
+_scratch, _products = _Scratch(), _Scratch()
+
+
+def coordinates_of(rows: Records, coordinates: Coordinates, more: int = 0) -> Vector:
+    """The coordinates of each record, rounded to a grid; 0 for a null record.
+
+    There is room for ``more`` numbers of a record. The array is overwritten by the next call in this thread.
+    """
     from ..kernels.products import coordinates as write  # compiled code is loaded by those who use it
 
-    out = np.empty((rows.n_records, coordinates.dimension))
+    out = _scratch.array(rows.n_records, coordinates.dimension + more)
     rounding = ROUNDING * 2.0**-COORDINATE_BITS
     write(rows.dense, rows.scale, coordinates.middle, 1.0 / coordinates.half, rounding, out)
     return out
+
+
+def products_of(rows: Records, coordinates: Coordinates, matrix: Vector) -> Vector:
+    """These coordinates times a matrix. The array is overwritten by the next call in this thread."""
+    out = _products.array(rows.n_records, matrix.shape[1])
+    return np.matmul(coordinates_of(rows, coordinates), matrix, out=out)
 
 
 def squares_of(rows: Records, coordinates: Coordinates) -> Vector:
@@ -127,11 +152,9 @@ class OuterRows(CrossProducts):
         from ..kernels.products import moment_rows
 
         last = np.where(rows.scale > 0, self.last(rows), 0.0)
-        factors = np.empty((rows.n_records, self.coordinates.dimension + 1))
-        moment_rows(
-            coordinates_of(rows, self.coordinates), last, rows.beside_less(self._rounding, root=True),
-            self.top, self.norm, ROUNDING * self.grid, factors,
-        )  # fmt: skip
+        factors = coordinates_of(rows, self.coordinates, more=1)
+        beside = rows.beside_less(self._rounding, root=True)
+        moment_rows(factors, last, beside, self.top, self.norm, ROUNDING * self.grid)
         out += _upper(factors, self.grid)
 
 
@@ -200,7 +223,7 @@ class JointRows(CrossProducts):
         from ..kernels.products import joint_rows
 
         d, (bent, pulled) = self.transform.shape[1], self.grids
-        products = coordinates_of(rows, self.coordinates) @ np.column_stack([self.transform, self.w])
+        products = products_of(rows, self.coordinates, np.column_stack([self.transform, self.w]))
         v, q, sums = np.empty((len(products), d)), np.empty((len(products), d)), np.empty(d)
         soft = Soft(
             self.leverage, self.loss.slope_unit(), 2.0 * math.sqrt(self.loss.joint_constant()),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,9 +50,9 @@ class Records(Summed):
     """Rows inside their bounds, with an optional constant feature, and one target each.
 
     The table itself is not copied to scale its rows: ``scale`` multiplies them inside the products, and
-    ``norms`` are those of the scaled rows. A null record, one that is not finite, has scale 0: it adds
-    nothing to any sum, not even through the constant feature. What is asked beyond passes over the table is
-    refused if the table does not offer it.
+    ``norms`` are those of the scaled rows, computed when they are asked for unless they are known. A null
+    record, one that is not finite, has scale 0: it adds nothing to any sum, not even through the constant
+    feature. What is asked beyond passes over the table is refused if the table does not offer it.
 
     ``radius`` is the declared bound on the norm of a row, the constant feature included. ``table_size`` is
     the public number of records of the whole table, where these are some of its records, or the most that
@@ -66,7 +67,7 @@ class Records(Summed):
 
     block: Products
     scale: Vector
-    norms: Vector
+    known_norms: Vector | None
     y: Vector
     constant: float
     radius: float = math.inf
@@ -96,6 +97,14 @@ class Records(Summed):
     def intercept_column(self) -> Vector:
         """The constant feature: zero for a null record."""
         return np.where(self._counts, self.constant, 0.0)
+
+    @cached_property
+    def norms(self) -> Vector:
+        """Norm of each row, scaled, without the constant feature."""
+        if self.known_norms is not None:
+            return self.known_norms
+        table = self.block if isinstance(self.block, Stored) else self._piece
+        return self.scale * table.row_norms
 
     @cached_property
     def row_norms(self) -> Vector:
@@ -186,6 +195,8 @@ class Records(Summed):
         if isinstance(term, Gradient) and term.constant is not None:
             return self.with_constant(term.constant).steps(replace(term, constant=None), grid, finely)
         shape = (1 + finely, term.entries(self.n_features))
+        if term.needs_norms:
+            _ = self.norms  # parts of the records would compute them in every pass
         if isinstance(term, CrossProducts):
             with one_blas_thread():
                 return in_sum(
@@ -276,7 +287,7 @@ class Records(Summed):
 
     def longest(self, term: Term) -> float:
         edges = self._chunks()
-        found = np.zeros(len(edges) - 1)
+        found, _ = np.zeros(len(edges) - 1), self.norms
 
         def work(k: int, start: int, stop: int) -> None:
             rows = self.part(start, stop)
@@ -291,9 +302,10 @@ class Records(Summed):
         if (start, stop) == (0, self.n_records):
             return self
         here = slice(start, stop)
+        known: Vector | None = self.__dict__.get("norms", self.known_norms)
         return Records(
-            self._piece.part(start, stop), self.scale[here], self.norms[here], self.y[here], self.constant,
-            self.radius, self.table_size, taken(self.beside, here),
+            self._piece.part(start, stop), self.scale[here], None if known is None else known[here],
+            self.y[here], self.constant, self.radius, self.table_size, taken(self.beside, here),
             None if self.persons is None else self.persons.taken(here),
         )  # fmt: skip
 
@@ -356,11 +368,14 @@ class Records(Summed):
 
     def rows(self, batch: NDArray[np.intp]) -> Records:
         """Some of the records, read in place."""
-        facts = {name: getattr(self, name)[batch] for name in ("scale", "norms", "y")}
+        facts = self._facts(batch)
         persons = None if self.persons is None else self.persons.taken(batch)
         return replace(
             self, block=self._by_rows.rows(batch), beside=taken(self.beside, batch), persons=persons, **facts
         )
+
+    def _facts(self, index: NDArray[np.intp]) -> dict[str, Any]:
+        return {"scale": self.scale[index], "known_norms": self.norms[index], "y": self.y[index]}
 
     def of_part(self, part: Part) -> Records:
         if not isinstance(self.block, Stored):
@@ -369,7 +384,7 @@ class Records(Summed):
         index = size = part.taken(0, self.n_records if persons is None else persons.count)
         if persons is not None:
             index, persons = persons.rows_of(size), persons.only(size)
-        facts = {name: getattr(self, name)[index] for name in ("scale", "norms", "y")}
+        facts = self._facts(index)
         block, beside = self.block.copied(index), taken(self.beside, index)
         return replace(self, block=block, table_size=len(size), beside=beside, persons=persons, **facts)
 

@@ -60,7 +60,10 @@ def as_data(
     with np.errstate(over="ignore"):
         values = np.array(y, dtype=np.float64)
     target = values if values.ndim == 1 else values[:, 0].copy()
-    dropped = ~((block.row_norms < LARGEST_NORM) & (np.abs(target) < LARGEST_NORM))
+    dropped = ~(np.abs(target) < LARGEST_NORM)
+    inside = values.ndim == 1 and not dropped.any() and _is_inside(block, bounds)
+    if not inside:
+        dropped |= ~(block.row_norms < LARGEST_NORM)
     if values.ndim > 1:
         dropped |= ~(np.abs(values[:, 1:3]) < LARGEST_NORM).all(axis=1)
     if dropped.any():
@@ -68,11 +71,11 @@ def as_data(
         target[dropped] = 0.0
     if bounds.target is not None:
         np.clip(target, *bounds.target, out=target)
-    if bounds.feature is not None:
+    if bounds.feature is not None and not inside:
         if not isinstance(block, Dense):
             bounds.require_sparse()
         block = block.clipped(*bounds.ranges(block.shape[1]))
-    scale = bounds.shrink(block.row_norms)
+    scale = np.ones(len(target)) if inside else bounds.shrink(block.row_norms)
     scale[dropped] = 0.0
     radius = math.hypot(bounds.radius(block.shape[1]), constant)
     beside = None if values.ndim == 1 else _beside(values, dropped, bounds)
@@ -80,8 +83,16 @@ def as_data(
     if beside is not None and values.shape[1] > 3:
         persons = Persons.of(values[:, 3], block.shape[1], table_size)
         beside = beside._replace(share=beside.share * persons.share)
-    norms = scale * block.row_norms
+    norms = None if inside else scale * block.row_norms
     return Records(block, scale, norms, target, constant, radius, table_size, beside, persons)
+
+
+def _is_inside(block: Stored, bounds: Bounds) -> bool:
+    """Whether all rows are as they are inside of bounds of features that are the only ones: and so finite."""
+    if bounds.feature is None or bounds.row_norm is not None or not isinstance(block, Dense):
+        return False
+    p = block.shape[1]
+    return bounds.radius(p) < LARGEST_NORM and block.is_within(*bounds.ranges(p))
 
 
 def _beside(values: Vector, dropped: NDArray[np.bool_], bounds: Bounds) -> Beside:

@@ -31,10 +31,13 @@ class Term(ABC):
         Whether there is a sum for each column of the table, or for the constant feature alone.
     cuts : array or None
         What each entry of row times factor is cut to, the constant feature being the last.
+    needs_norms : bool
+        Whether it takes the norms of the rows.
     """
 
     square: ClassVar[bool] = False
     columns: ClassVar[bool] = True
+    needs_norms: ClassVar[bool] = False
 
     @property
     def cuts(self) -> Vector | None:
@@ -65,6 +68,8 @@ class Gradient(Term):
     The constant feature is that of the records unless another one is given.
     """
 
+    needs_norms: ClassVar[bool] = True
+
     loss: Loss
     w: Vector
     clip: float
@@ -90,6 +95,8 @@ class PreciseGradient(Term):
     w has shape (2, p), its rows to be added. The loss is smooth and has a compiled form, and the sum has two
     finer grids.
     """
+
+    needs_norms: ClassVar[bool] = True
 
     loss: Loss
     w: Vector
@@ -164,6 +171,8 @@ class Bent(Term):
 
     The sum is the Hessian of the clipped losses times v.
     """
+
+    needs_norms: ClassVar[bool] = True
 
     loss: Loss
     w: Vector

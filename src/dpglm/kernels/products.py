@@ -87,21 +87,21 @@ def _exposure(i: int, beside: Beside | None, top: float) -> float:
 
 @compiled(nogil=True)
 def moment_rows(
-    rows: Floats, last: Floats, beside: Beside | None, top: float, limit: float, rounding: float, out: Floats
+    rows: Floats, last: Floats, beside: Beside | None, top: float, limit: float, rounding: float
 ) -> None:
-    """Write each row with one more number, scaled down to a norm of at most ``limit``, and rounded.
+    """Scale each row, whose last entry becomes ``last``, down to a norm of at most ``limit``, and round it.
 
     The row, but not the number, is multiplied by its exposure first; all of it by the root of its share last.
     """
-    d = rows.shape[1]
+    d = rows.shape[1] - 1
     for i in range(rows.shape[0]):
         exposure = _exposure(i, beside, top)
-        norm = math.sqrt(exposure * exposure * _square(rows[i]) + last[i] * last[i])
+        norm = math.sqrt(exposure * exposure * _square(rows[i, :d]) + last[i] * last[i])
         factor = 1.0 if norm <= limit else limit / norm
         factor *= math.sqrt(_share(i, beside))
         for j in range(d):
-            out[i, j] = (rows[i, j] * exposure * factor + rounding) - rounding
-        out[i, d] = (last[i] * factor + rounding) - rounding
+            rows[i, j] = (rows[i, j] * exposure * factor + rounding) - rounding
+        rows[i, d] = (last[i] * factor + rounding) - rounding
 
 
 @compiled(nogil=True)

@@ -19,14 +19,14 @@ from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, requ
 from .classes import of_class_shares, opposed_classes
 from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
 from .derived import sparse_models
-from .last_intercept import fit_intercept_last, release_of_intercept, share_of_intercept
+from .last_intercept import fit_intercept_last, fits_intercept_last, release_of_intercept, share_of_intercept
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
 from .typical import SCALES, NoiseForecast, Typical, learn, of_scales, release_of_scales, share_of_scales
 
 LONGEST_STEP = 1.5
 _LEAST_CLIP, _CLIP_NOISE = 0.12, 6e-4
-_CONSTANT = 0.25
+_CONSTANT, _CONSTANT_OF_REFITTED = 0.25, 0.1
 _LEAST_STEPS = 10
 
 
@@ -203,7 +203,9 @@ def _started(
     typical = learn(plan, problem, curator, None)
     if not plan.learns_scales:
         return gradient_of(problem.loss, plan.clip, *table), plan.step_size, w, typical
-    constant = _CONSTANT * typical.norm if problem.fit_intercept else None
+    # Where the intercept is fitted once more at the end, gradients need not spend their clip on it.
+    share = _CONSTANT_OF_REFITTED if fits_intercept_last(plan) else _CONSTANT
+    constant = share * typical.norm if problem.fit_intercept else None
     radius = math.hypot(typical.norm, constant or 0.0)
     query = gradient_of(problem.loss, plan.clip * problem.slope_bound() * radius, *table, constant)
     if constant is not None:

@@ -41,6 +41,11 @@ def release_of_intercept(task: Task, share: float) -> Release:
     return equal_releases(InterceptSlope.name, Gaussian, _STEPS, moved, share=share)
 
 
+def fits_intercept_last(plan: Plan) -> bool:
+    """Whether the plan has these releases."""
+    return any(release.query == InterceptSlope.name for release in plan.releases)
+
+
 def fit_intercept_last(plan: Plan, problem: Problem, curator: Curator, w: Vector, typical: Typical) -> None:
     """Move the intercept of w so that the mean prediction becomes the share of the label, if the plan has it.
 
@@ -48,7 +53,7 @@ def fit_intercept_last(plan: Plan, problem: Problem, curator: Curator, w: Vector
     intercept is the mean prediction minus the share; a step is the difference of their log odds, which is too
     short rather than too long if predictions differ.
     """
-    if all(release.query != InterceptSlope.name for release in plan.releases):
+    if not fits_intercept_last(plan):
         return
     query = InterceptSlope(problem.loss, _largest(problem, plan.n_features))
     constant, mechanism = problem.constant(plan.n_features), plan[InterceptSlope.name].mechanism
