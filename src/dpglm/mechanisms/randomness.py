@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import NoReturn
 
 import numpy as np
@@ -83,6 +83,7 @@ class Randomness(_Stream):
         if not 0 <= key < 1 << 128:
             raise ValueError("random_state must be None or an integer between 0 and 2**128 - 1")
         super().__init__(AESCounter(key=int(key)).random_raw)
+        self._one = np.empty(1, dtype=np.uint64), np.empty(1, dtype=np.int64)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a source of randomness cannot be copied: the copy would repeat its noise")
@@ -95,9 +96,7 @@ class Randomness(_Stream):
 
     def gaussian(self, scale: Integers, size: int | Shape | None = None) -> Integers:
         """round(scale * Z) for standard normal Z and whole numbers ``scale`` from 1 to 2**41."""
-        from ..kernels.noise import gaussian  # compiled code is loaded by those who use it
-
-        return self._rounded(partial(gaussian, _HIGH), exact.gaussian, scale, size)
+        return self._rounded(_gaussian(), exact.gaussian, scale, size)
 
     def laplace(self, scale: Integers, size: int | Shape | None = None) -> Integers:
         """round(scale * L) for L of density exp(-abs(t)) / 2 and whole numbers ``scale`` from 1 to 2**41."""
@@ -172,6 +171,12 @@ class Randomness(_Stream):
         scale: Integers,
         size: int | Shape | None,
     ) -> Integers:
+        if isinstance(scale, int) and (size is None or size == ()):
+            # At every step of some methods: no arrays are made.
+            one, drawn = self._one
+            one[0] = scale
+            self.fill(compiled, reference, one, drawn)
+            return int(drawn[0])
         shape = np.shape(scale) if size is None else size
         scales = np.empty(shape, dtype=np.uint64)
         scales[...] = scale
@@ -222,6 +227,13 @@ class _Stretches:
         source.advance(stretch << 64)
         yield _Stream(source.random_raw)
         self._free.append(source)
+
+
+@cache
+def _gaussian() -> Callable[..., tuple[int, int, bool]]:
+    from ..kernels.noise import gaussian  # compiled code is loaded by those who use it
+
+    return partial(gaussian, _HIGH)
 
 
 _1 = np.uint64(1)
