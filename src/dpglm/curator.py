@@ -169,29 +169,36 @@ class Curator:
 
 
 class Log:
-    """What was released so far.
-
-    Attributes
-    ----------
-    spent : Counter of Event
-        Every event with its count.
-    """
+    """What was released so far."""
 
     def __init__(self, neighbours: Neighbours) -> None:
         self._neighbours = neighbours
-        self.spent: Counter[Event] = Counter()
+        self._spent: Counter[Event] = Counter()
         self._last: tuple[tuple[object, object, int], tuple[tuple[Event, int], ...]] = (None, None, 0), ()
+        self._more = 0
+
+    @property
+    def spent(self) -> Counter[Event]:
+        """Every event with its count."""
+        self._enter_last()
+        return self._spent
 
     def add(self, mechanism: Mechanism, entries: int, count: int = 1, sampling: Sampling = _EVERYONE) -> None:
         """Log ``count`` releases of so many entries each."""
-        # Most releases are like the one before: to compare them is faster than to look up their price.
-        key, events = self._last
+        # Most releases are like the one before: these are counted, which is faster than to look them up.
+        key, _ = self._last
         if not (key[0] is sampling and key[1] is mechanism and key[2] == entries):
             events = _priced(sampling, mechanism, self._neighbours, entries)  # type: ignore[arg-type]
+            self._enter_last()
             self._last = (sampling, mechanism, entries), events
-        for event, times in events:
-            self.spent[event] += times * count
+        self._more += count
         progress.released(count)
+
+    def _enter_last(self) -> None:
+        """Enter the last releases, which were only counted."""
+        for event, times in self._last[1] if self._more else ():
+            self._spent[event] += times * self._more
+        self._more = 0  # last: an interrupt may count releases twice, and never loses one
 
     def enter(self, event: Event) -> None:
         """Log an event whose parts are logged elsewhere."""

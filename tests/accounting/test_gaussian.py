@@ -3,6 +3,7 @@
 import math
 
 import mpmath
+import numpy as np
 import pytest
 
 from dpglm.accounting import (
@@ -15,6 +16,7 @@ from dpglm.accounting import (
     gaussian_delta,
     gaussian_mu,
 )
+from dpglm.accounting.gaussian import DELTA_ERROR, hockey_stick
 
 
 def exact_delta(mu, epsilon):
@@ -99,3 +101,11 @@ def test_calibrated_gaussians_match_the_reference_and_never_overspend(epsilon, d
     assert factor == pytest.approx(20 * noise, rel=1e-3)
     assert exact_delta(20 / factor, epsilon) <= delta
     assert exact_delta(20 / (factor * (1 - 1e-10)), epsilon) > delta
+
+
+def test_a_delta_at_one_point_is_that_of_an_array_to_the_last_digit():
+    rng = np.random.default_rng(0)
+    for mu, epsilon in zip(10 ** rng.uniform(-9, 2, 300), 10 ** rng.uniform(-6, 3, 300), strict=True):
+        among_others = hockey_stick(float(mu), np.array([0.0, epsilon]))[1] * (1 + DELTA_ERROR)
+        expected = min(1.0, math.nextafter(float(among_others), math.inf))
+        assert gaussian_delta(float(mu), float(epsilon)) == expected

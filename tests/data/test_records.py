@@ -1,5 +1,6 @@
 """What a record adds: margins, slopes and clipped slopes, with null records, overflow and batches."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +10,8 @@ import scipy.sparse as sp
 
 from dpglm import Bounds
 from dpglm.data import as_data
-from dpglm.losses import LOSSES, Logistic, Squared
+from dpglm.data.terms import DualMoves, Given
+from dpglm.losses import LOSSES, Hinge, Logistic, Squared
 
 rng = np.random.default_rng(0)
 N, P = 40, 5
@@ -73,6 +75,22 @@ def test_dual_steps_of_null_records_add_nothing(form, constant):
     steps = records.dual_steps(Logistic(), np.zeros(N), z, np.ones(N))
     without = np.where(np.isin(np.arange(N), NULL), 0.0, steps)
     assert steps[NULL].all() and np.array_equal(records.t_dot(steps), records.t_dot(without))
+
+
+@EVERY_FORM
+@CONSTANTS
+def test_compiled_dual_moves_are_dual_steps_clipped_and_summed_in_the_same_bits(form, constant):
+    records = with_null(form, constant).with_target(lambda y: np.where(y > 0, 1.0, -1.0))
+    w, weight = np.linspace(-1.0, 1.0, P + bool(constant)), np.linspace(0.0, 3.0, N)
+    weight[0] = math.inf  # overflow leaves no number: a step of 0
+    for some in (slice(None), np.array([0, 2, 17, 30])):
+        here = records if isinstance(some, slice) else records.rows(some)
+        for loss in (Hinge(), Logistic()):
+            alpha, moves = np.zeros(here.n_records), np.full(here.n_records, math.nan)
+            total = here.total(DualMoves(loss, w, 0.05, alpha, weight[some], moves))
+            steps = here.dual_steps(loss, alpha, here.margins(w), weight[some])
+            assert np.array_equal(moves, here.clipped(steps, 0.05)) and moves.any()
+            assert np.array_equal(total.steps, here.total(Given(moves, 0.05)).steps)
 
 
 @pytest.mark.parametrize("loss", [cls() for cls in LOSSES], ids=lambda loss: loss.name)

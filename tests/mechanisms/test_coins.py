@@ -19,9 +19,12 @@ class Given(Coins):
         super().__init__(0, rate)
         self._first, self._second = first, second
 
-    def _words(self, start, count):
-        words, at = (self._first, start) if start < 2**64 else (self._second, start - 2**64)
-        return words[at : at + count]
+    def _reader(self):
+        def read(start, count):
+            words, at = (self._first, start) if start < 2**64 else (self._second, start - 2**64)
+            return words[at : at + count]
+
+        return read
 
 
 def test_a_coin_has_exactly_its_rate():

@@ -22,6 +22,7 @@ from ..arrays import Vector
 # Relative error granted to the special functions; their measured error is below 1e-12.
 DELTA_ERROR = 1e-11
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
+_QUADRATURE = tuple(zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True))
 _FAR_LEFT = -5.0
 _FAR_RIGHT = 1e6
 
@@ -52,7 +53,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     if epsilon < 0:
         value = -math.expm1(epsilon) + math.exp(epsilon) * gaussian_delta(mu, -epsilon)
     else:
-        value = float(hockey_stick(mu, np.array([epsilon]))[0])
+        value = _tail_difference_at(epsilon / mu - mu / 2, mu)
     return min(1.0, math.nextafter(value * (1 + DELTA_ERROR), math.inf))
 
 
@@ -127,6 +128,26 @@ def tail_difference(a: Vector, width: float | Vector) -> Vector:
         )
         value[far] = ndtr(-left) - lower
     return value
+
+
+def _tail_difference_at(a: float, width: float) -> float:
+    """The same at one point, to the last digit: many times as fast, as roots are looked for."""
+    if a < _FAR_LEFT:
+        return float(tail_difference(np.array([a]), width)[0])
+    a = min(a, _FAR_RIGHT)
+    if width > 0.1:
+        difference = _mills_at(a) - _mills_at(a + width)
+    else:
+        total = 0.0
+        for node, weight in _QUADRATURE:
+            t = a + width * (1 + node) / 2
+            total += weight * (1 - t * _mills_at(t))
+        difference = total * width / 2
+    return float(np.exp(-a * a / 2)) / math.sqrt(2 * math.pi) * difference
+
+
+def _mills_at(t: float) -> float:
+    return math.sqrt(math.pi / 2) * float(erfcx(t / math.sqrt(2)))
 
 
 def mills_difference(a: Vector, width: float | Vector) -> Vector:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import ROUNDING, Vector, finer_grid, one_blas_thread
-from ..kernels.arguments import Beside, BothWays, DualSteps, Form, RowFacts
+from ..kernels.arguments import LARGEST_SLOPE, Beside, BothWays, Duals, DualSteps, Form, RowFacts
 from ..losses import Loss
 from ..tables import (
     ClippedSums,
@@ -37,10 +37,7 @@ from .persons import Persons
 from .piece import Piece, Steps, Stored
 from .products import CrossProducts, rows_a_chunk
 from .summed import Coins, Grid, Part, Summed
-from .terms import Given, Gradient, PreciseGradient, Term
-
-LARGEST_SLOPE = 1e150
-"""No slope counts as larger."""
+from .terms import DualMoves, Given, Gradient, PreciseGradient, Term
 
 _ROWS_A_CHUNK = 1 << 13
 
@@ -166,7 +163,13 @@ class Records(Summed):
         ``weight`` is how much the prediction of a record changes with a step of 1. A null record has a dual
         variable too, but its row is 0.
         """
-        return finite(loss.dual_step(alpha, z, self.y, weight))
+        if loss.form is None:
+            return finite(loss.dual_step(alpha, z, self.y, weight))
+        from ..kernels.forms import write_dual_steps  # compiled code is loaded by those who use it
+
+        steps = np.empty_like(z)
+        write_dual_steps(Form.of(loss), alpha, z, self.y, weight, steps)
+        return steps
 
     def clipped(self, slopes: Vector, clip: float) -> Vector:
         """Slopes cut so that slope times row, the constant feature included, has norm at most ``clip``.
@@ -182,6 +185,8 @@ class Records(Summed):
     def dot(self, w: Vector) -> Vector:
         """Each row times w: a linear map. For predictions see ``margins``."""
         features, intercept = self.split(w)
+        if not w.any():
+            return np.zeros(self.n_records)  # where most methods start
         z: Vector = self.scale * self.block.dot(features)
         if self.constant:
             z += self.intercept_column * intercept
@@ -204,7 +209,7 @@ class Records(Summed):
                     self._even(parts_of(self.n_records * self.n_features)), shape,
                 )  # fmt: skip
         if isinstance(term, PreciseGradient) or (
-            isinstance(term, Gradient) and term.is_compiled and not finely
+            isinstance(term, Gradient | DualMoves) and term.is_compiled and not finely
         ):
             return self._gradient_steps(term, float(grid), shape)
         return in_sum(
@@ -212,7 +217,9 @@ class Records(Summed):
             self._chunks(), shape,
         )  # fmt: skip
 
-    def _gradient_steps(self, term: Gradient | PreciseGradient, grid: float, shape: tuple[int, int]) -> Steps:
+    def _gradient_steps(
+        self, term: Gradient | DualMoves | PreciseGradient, grid: float, shape: tuple[int, int]
+    ) -> Steps:
         """The same for gradients that compiled code computes as a whole."""
         form, clip, piece = Form.of(term.loss), term.clip, self._piece
         finer = finer_grid(1.0, self.table_size)
@@ -222,9 +229,15 @@ class Records(Summed):
 
         def gradient(start: int, stop: int, out: Steps) -> None:
             here = slice(start, stop)
-            facts = RowFacts(
-                self.scale[here], self.row_norms[here], self.y[here], self.constant, taken(self.beside, here)
+            duals = (
+                Duals(term.alpha[here], term.weight[here], term.steps[here])
+                if isinstance(term, DualMoves)
+                else None
             )
+            facts = RowFacts(
+                self.scale[here], self.row_norms[here], self.y[here], self.constant,
+                taken(self.beside, here), duals,
+            )  # fmt: skip
             place = piece.index, piece.first + start
             if isinstance(term, PreciseGradient):
                 piece.table.add_precise_gradient(*place, facts, form, w, clip, rounding, out)
@@ -364,15 +377,17 @@ class Records(Summed):
             taken = coins.taken(0, self.n_records)
         else:
             taken = persons.rows_of(coins.taken(0, persons.count))
-        return taken[self._counts[taken]]
+        return taken if self._all_count else taken[self._counts[taken]]
 
     def rows(self, batch: NDArray[np.intp]) -> Records:
         """Some of the records, read in place."""
         facts = self._facts(batch)
         persons = None if self.persons is None else self.persons.taken(batch)
-        return replace(
+        some = replace(
             self, block=self._by_rows.rows(batch), beside=taken(self.beside, batch), persons=persons, **facts
         )
+        some.__dict__["row_norms"] = self.row_norms[batch]  # faster than from the norms
+        return some
 
     def _facts(self, index: NDArray[np.intp]) -> dict[str, Any]:
         return {"scale": self.scale[index], "known_norms": self.norms[index], "y": self.y[index]}

@@ -89,6 +89,40 @@ class Gradient(Term):
 
 
 @dataclass(frozen=True, eq=False)
+class DualMoves(Term):
+    """Dual step times row, scaled down to norm at most ``clip``, from the dual variables at w.
+
+    Each record's step, as it is added, is written to ``steps``.
+    """
+
+    loss: Loss
+    w: Vector
+    clip: float
+    alpha: Vector
+    weight: Vector
+    steps: Vector
+
+    @property
+    def limit(self) -> float:
+        return self.clip
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether compiled code computes the whole of it."""
+        return self.loss.form is not None and math.isfinite(self.clip)
+
+    def factors(self, rows: Records) -> Vector:
+        with np.errstate(over="ignore", invalid="ignore"):
+            steps = rows.dual_steps(self.loss, self.alpha, rows.margins(self.w), self.weight)
+        self.steps[:] = rows.clipped(steps, self.clip)
+        return self.steps
+
+    def part(self, start: int, stop: int) -> DualMoves:
+        here = slice(start, stop)
+        return replace(self, alpha=self.alpha[here], weight=self.weight[here], steps=self.steps[here])
+
+
+@dataclass(frozen=True, eq=False)
 class PreciseGradient(Term):
     """The same gradients from terms and coefficients of twice the precision.
 

@@ -21,6 +21,9 @@ Places = NDArray[np.uint32]
 Words = NDArray[np.uint64]
 Whole = int | np.unsignedinteger
 
+LARGEST_SLOPE = 1e150
+"""No slope and no dual step counts as larger."""
+
 
 class Compressed(NamedTuple):
     """A sparse table by rows or by columns, whichever is the *major* index; indices are unsigned."""
@@ -128,11 +131,20 @@ PAIRED = frozenset(range(5))
 """The codes of losses whose slopes are computed in pairs of doubles too (see ``twofold``)."""
 
 
+class Duals(NamedTuple):
+    """Of each record its dual variable and how much its prediction changes with it; steps are written."""
+
+    alpha: Floats
+    weight: Floats
+    steps: Floats
+
+
 class RowFacts(NamedTuple):
     """Of each record the factor of its row, its norm with the constant feature, and its target.
 
     A null record has the factor 0. ``constant`` is the constant feature, 0 if there is none. ``beside`` is
-    None if no record has a weight or an offset: then its parts are not computed at all.
+    None if no record has a weight or an offset: then its parts are not computed at all. ``duals`` are given
+    if dual steps take the place of slopes.
     """
 
     scale: Floats
@@ -140,6 +152,7 @@ class RowFacts(NamedTuple):
     y: Floats
     constant: float
     beside: Beside | None = None
+    duals: Duals | None = None
 
 
 class Cut(NamedTuple):

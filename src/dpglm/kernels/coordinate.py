@@ -11,8 +11,10 @@ from .arguments import Compressed, Entries, Floats, Form, NoiseBlock, Rule
 from .compiled import compiled, part
 from .exact import grid_of, steps
 from .forms import SQUARED, slope
+from .lanes import request
 from .primitives import add_line, cut, on_grid, prox
 
+_COLUMNS_AHEAD = 2
 _MATH = frozenset({"reassoc", "contract", "nsz", "nnan"})
 
 
@@ -96,6 +98,14 @@ def _add(move: float, column: Entries, z: Floats) -> None:
 
 
 @part
+def _request_column(table: Compressed, j: int) -> None:
+    """Have the beginning of a column brought to the cache: coordinates in random order are far apart."""
+    begin = table.indptr[j]
+    request(table.indices[begin:])
+    request(table.entries[begin:])
+
+
+@part
 def _moved(k: int, total: float, w: Floats, releases: NoiseBlock, rule: Rule) -> float:
     """Release the sum number k, take the step that follows from it, and return the move."""
     j = releases.coordinates[k]
@@ -146,6 +156,7 @@ def descend_sparse(
     if form.code == SQUARED:
         z -= y
     for k in range(moves.size):
+        _request_column(table, releases.coordinates[min(k + _COLUMNS_AHEAD, moves.size - 1)])
         j = releases.coordinates[k]
         if j == p:
             total = _dense_total(tail, form, z, y, releases.clip[j], releases.rounding[j])

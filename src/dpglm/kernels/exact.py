@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arguments import Beside, Compressed, Entries, Floats, Form, Integers, RowFacts, Signed, Whole
+from .arguments import Beside, Compressed, Duals, Entries, Floats, Form, Integers, RowFacts, Signed, Whole
 from .compiled import compiled, part
-from .forms import to_slopes
+from .forms import bounded_dual_step, to_slopes
 from .lanes import LANES as LANES
 from .lanes import dot_in_lanes, request
 from .primitives import cut
@@ -103,8 +103,9 @@ def row_of(k: Whole, index: Signed | None, first: Whole) -> Whole:
 
 @part
 def margin(k: Whole, product: float, facts: RowFacts, intercept: float) -> float:
-    """Prediction of a record from the product of its row with the coefficients."""
-    return float(facts.scale[k] * product + facts.constant * intercept)
+    """Prediction of a record from the product of its row with the coefficients; 0 for a null record."""
+    scale = facts.scale[k]
+    return float(scale * product + facts.constant * intercept) if scale != 0.0 else 0.0
 
 
 @part
@@ -129,21 +130,38 @@ def to_factors(
     """Turn products of records with the coefficients into the factors of their rows in a gradient.
 
     Slope times row is cut to norm ``clip``, then multiplied by the share of the record, and is 0 for a null
-    record. Returns the sum of what the constant feature adds, in steps. There are several loops since the
-    compiler makes vectors of each.
+    record. Dual steps take the place of slopes if there are dual variables. Returns the sum of what the
+    constant feature adds, in steps. There are several loops since the compiler makes vectors of each.
     """
     for k in range(rows):
         values[k] = margin(first + k, values[k], facts, intercept)
     add_offsets(first, rows, facts.beside, values)
-    to_slopes(form, facts.y[first : first + rows], values[:rows])
+    _to_clipped(first, rows, facts, form, clip, values, facts.duals)
     total = 0
     for k in range(rows):
         scale = facts.scale[first + k]
-        r = cut(values[k], clip / facts.norms[first + k]) if scale != 0.0 else 0.0
-        r = shared(first + k, facts.beside, r)
+        r = values[k] if scale != 0.0 else 0.0
         total += steps(r * facts.constant, rounding)
         values[k] = r * scale
     return total
+
+
+@part
+def _to_clipped(
+    first: Whole, rows: Whole, facts: RowFacts, form: Form, clip: float, values: Floats, duals: Duals | None
+) -> None:
+    """Turn margins into slopes or dual steps, cut and shared; dual steps are written to ``duals`` too."""
+    if duals is None:
+        to_slopes(form, facts.y[first : first + rows], values[:rows])
+    else:
+        for k in range(rows):
+            i = first + k
+            values[k] = bounded_dual_step(form, duals.alpha[i], values[k], facts.y[i], duals.weight[i])
+    for k in range(rows):
+        values[k] = shared(first + k, facts.beside, cut(values[k], clip / facts.norms[first + k]))
+    if duals is not None:
+        for k in range(rows):
+            duals.steps[first + k] = values[k]
 
 
 @compiled(nogil=True)
@@ -337,6 +355,15 @@ def column_gradient(
             out[j] += total
 
 
+@part
+def _request_line(table: Compressed, k: Whole, index: Signed | None, first: Whole) -> None:
+    """Have row k brought to the cache, if it is one of an index: processors follow a range by themselves."""
+    if index is not None:
+        begin = table.indptr[np.uint64(index[np.uint64(first) + k])]
+        request(table.indices[begin:])
+        request(table.entries[begin:])
+
+
 @compiled(nogil=True)
 def sparse_dots(
     table: Compressed, index: Signed | None, first: int, w: Floats, lanes: Floats, out: Floats
@@ -405,10 +432,13 @@ def sparse_gradient(
     lanes = factors[chunk:]
     for start in range(_0, n, chunk):
         rows = min(chunk, n - start)
-        for k in range(rows):
-            factors[k] = sparse_dot(table, row_of(start + k, index, first), w, lanes)
+        for k in range(start, start + rows):
+            _request_line(table, min(k + _ROWS_AHEAD, n - _1), index, first)
+            factors[k - start] = sparse_dot(table, row_of(k, index, first), w, lanes)
         out[p] += to_factors(start, rows, facts, form, w[p], clip, rounding, factors)
         for k in range(rows):
             i, factor = row_of(start + k, index, first), factors[k]
+            if factor == 0.0:
+                continue
             for t in range(table.indptr[i], table.indptr[i + _1]):
                 out[table.indices[t]] += steps(factor * table.entries[t], rounding)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .arguments import Floats, Form
+from .arguments import LARGEST_SLOPE, Floats, Form
 from .compiled import compiled, part
 from .primitives import cut, exp, log1p, soft, tanh, within
 
@@ -135,6 +135,13 @@ def dual_step(form: Form, alpha: float, z: float, y: float, weight: float) -> fl
     return full / (1.0 + weight * exp(min(max(z, z + weight * full), form.parameter)))
 
 
+@part
+def bounded_dual_step(form: Form, alpha: float, z: float, y: float, weight: float) -> float:
+    """The dual step, at most `LARGEST_SLOPE` long; 0 where overflow leaves no number."""
+    step = dual_step(form, alpha, z, y, weight)
+    return cut(step, LARGEST_SLOPE) if step == step else 0.0
+
+
 @compiled(nogil=True)
 def write_slopes(form: Form, z: Floats, y: Floats, out: Floats) -> None:
     """The derivative of the loss with that form, for each margin and target."""
@@ -151,6 +158,13 @@ def slopes_and_curvatures(form: Form, z: Floats, y: Floats) -> tuple[Floats, Flo
         slopes[i] = slope(form, z[i], y[i])
         curvatures[i] = curvature(form, z[i], y[i], slopes[i])
     return slopes, curvatures
+
+
+@compiled(nogil=True)
+def write_dual_steps(form: Form, alpha: Floats, z: Floats, y: Floats, weight: Floats, out: Floats) -> None:
+    """The bounded dual step of the loss with that form, for each record."""
+    for i in range(out.size):
+        out[i] = bounded_dual_step(form, alpha[i], z[i], y[i], weight[i])
 
 
 @compiled(allocates=True)

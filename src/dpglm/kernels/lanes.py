@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .arguments import Entries, Whole
+from .arguments import Entries, Unsigned, Whole
 
 LANES = 8
 _DOUBLES = ir.VectorType(ir.DoubleType(), LANES)
@@ -82,7 +82,7 @@ def _request(_: Any, row: Any) -> Any:
     return types.void(row), codegen
 
 
-request: Callable[[Entries], None] = cast(Any, intrinsic(_request))
+request: Callable[[Entries | Unsigned], None] = cast(Any, intrinsic(_request))
 """Have 256 bytes from the start of a row on brought to the cache: for compiled code only.
 
 It changes no result, and may reach beyond the table. Processors notice by themselves that the rest of a long

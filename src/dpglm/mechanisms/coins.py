@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
@@ -31,19 +33,26 @@ class Coins:
     def taken(self, start: int, stop: int) -> NDArray[np.intp]:
         """The positions from start to stop whose coins say yes, counted from ``start``."""
         first, rest = divmod(int(self._rate * 2**53), 1 << 45)
-        begin = start - start % _BLOCK
-        digits = self._words(begin // 8, -(-(stop - begin) // 8)).view(np.uint8)[: stop - begin]
+        begin, read = start - start % _BLOCK, self._reader()
+        digits = read(begin // 8, -(-(stop - begin) // 8)).view(np.uint8)[: stop - begin]
         taken = digits < first
         ties = np.flatnonzero(digits == first)
         edges = np.searchsorted(ties, np.arange(0, stop - begin + _BLOCK, _BLOCK))
         for k, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
             if low < high:
-                words = self._words(_SECOND + begin + k * _BLOCK, int(high - low))
+                words = read(_SECOND + begin + k * _BLOCK, int(high - low))
                 taken[ties[low:high]] = words >> np.uint64(19) < np.uint64(rest)
         return np.flatnonzero(taken[start - begin :])
 
-    def _words(self, start: int, count: int) -> NDArray[np.uint64]:
-        stream = AESCounter(key=self._key)
-        stream.advance(start)
-        words: NDArray[np.uint64] = stream.random_raw(count)
-        return words
+    def _reader(self) -> Callable[[int, int], NDArray[np.uint64]]:
+        """What reads words from a place on, each time from a later one: a generator is slow to make."""
+        stream, at = AESCounter(key=self._key), 0
+
+        def read(start: int, count: int) -> NDArray[np.uint64]:
+            nonlocal at
+            stream.advance(start - at)
+            at = start + count
+            words: NDArray[np.uint64] = stream.random_raw(count)
+            return words
+
+        return read

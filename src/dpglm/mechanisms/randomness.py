@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
 from typing import NoReturn
 
 import numpy as np
@@ -23,13 +24,50 @@ GUMBEL_DISTANCE = 2.0**-400
 Shape = tuple[int, ...]
 
 _FEWEST, _MOST = 1 << 11, 1 << 15
-_WORDS_A_DRAW = 10
+_WORDS_A_DRAW = 7
 _BLOCK = 1 << 13
 _MORE_WORDS = 6
 _WIDE, _STRETCH = 1 << 15, 1 << 14
 
 
-class Randomness:
+class _Stream:
+    """Words of a generator, in order, and draws of noise that take them one after the other."""
+
+    def __init__(self, source: Callable[[int], NDArray[np.uint64]]) -> None:
+        self._source = source
+        self._words, self._at = np.empty(0, dtype=np.uint64), 0
+
+    def fill(
+        self,
+        compiled: Callable[..., tuple[int, int, bool]],
+        reference: Callable[[exact.Read, int], int],
+        scales: NDArray[np.uint64],
+        out: NDArray[np.int64],
+    ) -> None:
+        """Draw noise of each scale; ``reference`` draws where 64 digits of a number decide nothing."""
+        done = 0
+        while True:
+            self._at, done, undecided = compiled(self._words, self._at, scales, out, done)
+            if done == out.size:
+                return
+            if undecided:
+                out[done] = reference(lambda: int(self._take(1)[0]), int(scales[done]))
+                done += 1
+            else:
+                self._extend(min(max(_WORDS_A_DRAW * (out.size - done), _FEWEST), _MOST))
+
+    def _extend(self, count: int) -> None:
+        self._words = np.concatenate([self._words[self._at :], self._source(count)])
+        self._at = 0
+
+    def _take(self, count: int) -> NDArray[np.uint64]:
+        if self._at + count > self._words.size:
+            self._extend(max(count, _FEWEST))
+        self._at += count
+        return self._words[self._at - count : self._at]
+
+
+class Randomness(_Stream):
     """Noise from one stream of 64-bit words of a cryptographic generator: AES in counter mode, 128-bit key.
 
     ``Randomness()`` draws its key from the operating system. ``Randomness(seed)`` is for tests and
@@ -44,8 +82,8 @@ class Randomness:
         key = secrets.randbits(128) if seed is None else seed
         if not 0 <= key < 1 << 128:
             raise ValueError("random_state must be None or an integer between 0 and 2**128 - 1")
-        self._source: Callable[[int], NDArray[np.uint64]] = AESCounter(key=int(key)).random_raw
-        self._words, self._at = np.empty(0, dtype=np.uint64), 0
+        super().__init__(AESCounter(key=int(key)).random_raw)
+        self._one = np.empty(1, dtype=np.uint64), np.empty(1, dtype=np.int64)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a source of randomness cannot be copied: the copy would repeat its noise")
@@ -58,9 +96,7 @@ class Randomness:
 
     def gaussian(self, scale: Integers, size: int | Shape | None = None) -> Integers:
         """round(scale * Z) for standard normal Z and whole numbers ``scale`` from 1 to 2**41."""
-        from ..kernels.noise import gaussian  # compiled code is loaded by those who use it
-
-        return self._rounded(partial(gaussian, _HIGH), exact.gaussian, scale, size)
+        return self._rounded(_gaussian(), exact.gaussian, scale, size)
 
     def laplace(self, scale: Integers, size: int | Shape | None = None) -> Integers:
         """round(scale * L) for L of density exp(-abs(t)) / 2 and whole numbers ``scale`` from 1 to 2**41."""
@@ -135,40 +171,28 @@ class Randomness:
         scale: Integers,
         size: int | Shape | None,
     ) -> Integers:
+        if isinstance(scale, int) and (size is None or size == ()):
+            # At every step of some methods: no arrays are made.
+            one, drawn = self._one
+            one[0] = scale
+            self.fill(compiled, reference, one, drawn)
+            return int(drawn[0])
         shape = np.shape(scale) if size is None else size
         scales = np.empty(shape, dtype=np.uint64)
         scales[...] = scale
         scales = scales.ravel()
         out = np.empty(scales.size, dtype=np.int64)
         if out.size < _WIDE:
-            self._fill(compiled, reference, scales, out)
+            self.fill(compiled, reference, scales, out)
         else:
-            key = self._key()
+            stretches = _Stretches(self._key())
 
             def fill(stretch: int, start: int, stop: int) -> None:
-                part = _stretch_of(key, stretch)
-                part._fill(compiled, reference, scales[start:stop], out[start:stop])
+                with stretches.number(stretch) as stream:
+                    stream.fill(compiled, reference, scales[start:stop], out[start:stop])
 
             in_ranges(fill, [*range(0, out.size, _STRETCH), out.size])
         return out.reshape(shape) if shape != () else int(out[0])
-
-    def _fill(
-        self,
-        compiled: Callable[..., tuple[int, int, bool]],
-        reference: Callable[[exact.Read, int], int],
-        scales: NDArray[np.uint64],
-        out: NDArray[np.int64],
-    ) -> None:
-        done = 0
-        while True:
-            self._at, done, undecided = compiled(self._words, self._at, scales, out, done)
-            if done == out.size:
-                return
-            if undecided:
-                out[done] = reference(lambda: int(self._take(1)[0]), int(scales[done]))
-                done += 1
-            else:
-                self._extend(min(max(_WORDS_A_DRAW * (out.size - done), _FEWEST), _MOST))
 
     def _key(self) -> int:
         high, low = (int(word) for word in self._take(2))
@@ -181,23 +205,35 @@ class Randomness:
             digits = digits << 64 | int(word)
         return (2 * digits + 1) / (1 << 64 * (2 + _MORE_WORDS) + 1)
 
-    def _extend(self, count: int) -> None:
-        self._words = np.concatenate([self._words[self._at :], self._source(count)])
-        self._at = 0
 
-    def _take(self, count: int) -> NDArray[np.uint64]:
-        if self._at + count > self._words.size:
-            self._extend(max(count, _FEWEST))
-        self._at += count
-        return self._words[self._at - count : self._at]
+class _Stretches:
+    """Streams under one key: the words of stretch k are those from number 2**64 * k on.
+
+    A generator is made once for each thread, and then moved: to make one takes as long as 1,000 draws.
+    """
+
+    def __init__(self, key: int) -> None:
+        first = AESCounter(key=key)
+        self._key, self._free, self._start = key, [first], first.state
+
+    @contextmanager
+    def number(self, stretch: int) -> Iterator[_Stream]:
+        """The stream of a stretch, for one thread."""
+        try:
+            source = self._free.pop()
+        except IndexError:
+            source = AESCounter(key=self._key)
+        source.state = self._start
+        source.advance(stretch << 64)
+        yield _Stream(source.random_raw)
+        self._free.append(source)
 
 
-def _stretch_of(key: int, stretch: int) -> Randomness:
-    """Words of a key from number 2**64 * ``stretch`` on."""
-    source, part = AESCounter(key=key), Randomness(key)
-    source.advance(stretch << 64)
-    part._source = source.random_raw
-    return part
+@cache
+def _gaussian() -> Callable[..., tuple[int, int, bool]]:
+    from ..kernels.noise import gaussian  # compiled code is loaded by those who use it
+
+    return partial(gaussian, _HIGH)
 
 
 _1 = np.uint64(1)

@@ -71,7 +71,7 @@ class ScoresByPasses:
         require_moderate(value)
         self._query.require_precise(self._n, j, value)
         if j < self._data.n_features:
-            self._query.require_inside(np.float64(value))
+            self._query.require_inside(float(value))
         self._points[j, 0] = value
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Vector, soft_threshold
+from ..arrays import Vector
 from ..data.records import Records
 from ..data.sums import cut_to_grid
 from ..kernels.arguments import Form, NoiseBlock, Rule
@@ -24,9 +25,10 @@ class CoordinateRule(Rule):
 
     def apply(self, j: int, w_j: float, released: float) -> float:
         """The new value of coordinate j."""
-        step = self.step[j]
-        shrunk = soft_threshold(w_j - self.rate[j] * released, step * self.l1[j]) / (1 + step * self.l2[j])
-        return float(min(max(shrunk, self.low[j]), self.high[j]))
+        step, moved = float(self.step[j]), float(w_j - self.rate[j] * released)
+        kept = max(abs(moved) - step * float(self.l1[j]), 0.0)
+        shrunk = math.copysign(kept, moved) / (1 + step * float(self.l2[j]))
+        return min(max(shrunk, float(self.low[j])), float(self.high[j]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Total, Vector, soft_threshold
 from ..data.records import Records
-from ..data.terms import Given
+from ..data.terms import DualMoves
 from ..kernels.arguments import DualPoint, DualVariables, Form
 from ..losses import Loss
 from ..mechanisms import Gaussian
@@ -42,10 +42,14 @@ class DualForm:
 
     def point(self, v: Vector) -> Vector:
         """The coefficients at v."""
-        mean = v / self.n
-        w: Vector = np.clip(soft_threshold(mean, self.l1) / self.l2, self.low, self.high)
-        _, intercept = self.split(w)
-        intercept += self.centre
+        w: Vector = v / self.n
+        if not self._plain:
+            w = soft_threshold(w, self.l1)
+        w /= self.l2
+        if not self._plain:
+            np.clip(w, self.low, self.high, out=w)
+        if self.intercept:
+            w[-1] += self.centre
         return w
 
     def split(self, w: Vector) -> tuple[Vector, Vector]:
@@ -61,10 +65,14 @@ class DualForm:
     @cached_property
     def compiled(self) -> DualPoint:
         """The same for compiled code."""
-        plain = not self.l1.any() and np.isinf(self.low).all() and np.isinf(self.high).all()
         return DualPoint(
-            self.centre, 1 / (self.n * self.l2), self.n * self.l1, self.low, self.high, bool(plain)
+            self.centre, 1 / (self.n * self.l2), self.n * self.l1, self.low, self.high, self._plain
         )
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether coefficients are multiples of v: nothing is thresholded or clipped."""
+        return bool(not self.l1.any() and np.isinf(self.low).all() and np.isinf(self.high).all())
 
     def conjugate(self, v: Vector) -> float:
         """The largest value of u·v/n less the penalty of u, over all coefficients u."""
@@ -151,10 +159,9 @@ class OpenDual:
         """The exact sum over a batch, and the steps of its records, which are not taken yet."""
         here: Index = slice(None) if batch is None else batch
         data = self._data if batch is None else self._data.rows(batch)
-        with np.errstate(over="ignore", invalid="ignore"):
-            moves = data.dual_steps(self._query.loss, self._alpha[here], data.margins(w), self._weight[here])
-        moves = data.clipped(moves, self._query.clip)
-        return data.total(Given(moves, self._query.clip)), moves
+        moves = np.empty(data.n_records)
+        alpha, weight = self._alpha[here], self._weight[here]
+        return data.total(DualMoves(self._query.loss, w, self._query.clip, alpha, weight, moves)), moves
 
     def _keep(self, batch: Batch, moves: Vector) -> None:
         self._alpha[slice(None) if batch is None else batch] += moves

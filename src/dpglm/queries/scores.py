@@ -96,16 +96,20 @@ class CoordinateScores(Query):
         found: Vector = scores(RULES[self.rule], n, sums, points, *self.form, p, index)
         return found
 
-    def require_inside(self, coefficients: Vector | np.float64) -> None:
+    def require_inside(self, coefficients: Vector | float) -> None:
         """Refuse a public point outside the penalty's interval, where its value is infinite."""
         _, _, low, high = self.form
-        if not ((low <= coefficients) & (coefficients <= high)).all():
+        one = isinstance(coefficients, float)  # at every step: NumPy would take longer
+        if not (
+            low <= coefficients <= high if one else np.all((low <= coefficients) & (coefficients <= high))
+        ):
             raise ValueError("the scores of a point outside the penalty's interval are not defined")
 
     def require_precise(self, n: int, j: int | slice, w_j: float | Vector) -> None:
         """Refuse a public point at which the rounding of a score could exceed what is allowed for it."""
         l1, l2, _, _ = self.form
-        excess = n * (l1 + l2 * np.abs(w_j)) - 2.0**35 * self.clip[j]
+        size = abs(w_j) if isinstance(w_j, float) else np.abs(w_j)
+        excess = n * (l1 + l2 * size) - 2.0**35 * self.clip[j]
         if not (excess <= 0 if isinstance(excess, float) else (excess <= 0).all()):
             raise FloatingPointError(
                 "the penalty is so large beside the clip that rounding would show: use a larger clip"
@@ -176,7 +180,7 @@ class OpenScores:
         require_moderate(value)
         self._query.require_precise(self._n, j, value)
         if j < self._data.n_features:
-            self._query.require_inside(np.float64(value))
+            self._query.require_inside(float(value))
             if self._current and self._compiled is not None:
                 if self._compiled.move(j, value):
                     self._sort_anew(self._compiled.bins)
