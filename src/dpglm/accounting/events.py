@@ -279,8 +279,8 @@ class Composed:
 
 def require_event(name: str, value: object) -> None:
     """Refuse what is no event."""
-    # A protocol is slow to ask.
-    if type(value) is not Gaussian and not isinstance(value, Event):
+    # A protocol is slow to ask: known events come first.
+    if not isinstance(value, (_Leaf, Composed, Repeated, Event)):
         raise ValueError(f"{name} must hold accounting events, got {type(value).__name__}")
 
 
