@@ -70,7 +70,7 @@ def warm_up() -> None:
     """Have all code compiled, or read from the cache."""
     X, y = fw_tables.make(replace(fw_tables.SHAPES["kdda"], n=500, p=5_000))
     model(1.0).fit(X, y)
-    for scale in (1.0, 1e3):  # with columns that are led, and without
+    for scale in (0.1, 1.0, 1e3):  # with pending moves, with leading columns, and with neither
         run(records(X, y), 1e-9, scale)
 
 
