@@ -50,9 +50,9 @@ PUBLISHED = {
     "kdda": (1239.64, 2245.56),
 }
 """At epsilon 1 and 0.1."""
-STEP_GOALS = {("kdda", 1.0): 50, ("kdda", 0.1): 100_000}
-FIT_GOALS = {("kdda", 0.1): 500}
-MEMORY_GOAL = 24.0
+STEP_GOALS = {("kdda", 1.0): 300, ("kdda", 0.1): 300_000}
+FIT_GOALS = {("kdda", 0.1): 1_000}
+MEMORY_GOAL = 8.0
 ENTRIES_A_ROW = 36.0
 
 Table = tuple[Any, Any]

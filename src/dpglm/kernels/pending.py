@@ -21,6 +21,8 @@ SLOPES, BENDS, MOVES = 2.0**24, 2.0**20, 2.0**12
 UNIT = 1 / (BENDS * MOVES)
 """Steps of whole numbers: of slopes, of their changes, of moves, and of the sums of all of these."""
 LIFT = np.int64(BENDS * MOVES / SLOPES)
+_OF_MOVES, _OF_REST = 0.625, 2.5
+"""Half of 5/4 and of 5: (a + b)² is at most 5/4 a² + 5 b²."""
 _1, _63 = np.uint64(1), np.uint64(63)
 _WINDOW = np.uint64(6)
 _DE_BRUIJN, _TOP = np.uint64(0x03F79D71B4CB0A89), np.uint64(58)
@@ -40,7 +42,7 @@ def replay(i: Whole, rows: Floats, pending: Pending) -> float:
     """V of row i after all moves, each added in its turn: the digits of steps that move rows at once."""
     leading, masks, scratch = pending.leading, pending.masks, pending.scratch
     begin, end = leading.begins[i], leading.begins[i + _1]
-    v, scale = rows[i, 0], rows[i, 3]
+    v, scale = float(rows[i, 0]), rows[i, 3]
     since, count = np.uint64(rows[i, 1]), np.uint64(pending.counts[0])
     if since == count or begin == end:
         return v
@@ -78,7 +80,7 @@ def rest_part(bend: float, rest: float, x: float) -> np.int64:
 @part
 def rest_error(gamma: float, rest: float, x: float) -> np.int64:
     """What it adds to the error of that change."""
-    return np.int64(np.ceil(gamma * (rest * rest) * abs(x) * BENDS))
+    return np.int64(np.ceil(_OF_REST * gamma * (rest * rest) * abs(x) * BENDS))
 
 
 @part
@@ -90,7 +92,7 @@ def move_part(bend: float, product: float) -> np.int64:
 @part
 def move_error(gamma: float, size: float, product: float) -> np.int64:
     """What it adds to the error of that change, ``size`` being the sum of its absolute entries of heads."""
-    return np.int64(np.ceil(gamma * size * abs(product) * BENDS))
+    return np.int64(np.ceil(_OF_MOVES * gamma * size * abs(product) * BENDS))
 
 
 @part
@@ -216,7 +218,8 @@ def expand(factor: float, pending: Pending) -> None:
     rounding = pending.beta * most[2] * (most[0] + most[1]) / MOVES
     rounding += (most[3] * (farthest + 1.0) + 1.0) / BENDS + 1.0 / SLOPES + pending.entry
     scalars[2] = np.int64(np.ceil(rounding / UNIT))
-    largest = pending.gamma * most[2] * (most[0] * most[0] * squared + most[1] * most[1] * scalars[1]) / MOVES
+    largest = _OF_MOVES * most[0] * most[0] * squared + _OF_REST * most[1] * most[1] * scalars[1]
+    largest *= pending.gamma * most[2] / MOVES
     largest += (most[3] * squared + scalars[1]) * UNIT + scalars[2] * UNIT
     most[4] = 2.0 * largest * (1.0 + 2.0**-20)
     for j in range(values.shape[0]):

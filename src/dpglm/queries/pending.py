@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..data.parts import in_sum, parts_of
+from ..data.parts import over_rows, sum_over_rows
 from ..kernels.arguments import Followed, Form, Leading, Pending, Terms, Words
 from ..losses import Loss
 from ..tables import Weighed
-from ..threads import even, in_parts
 from .foresight import hold_proposed
 
 if TYPE_CHECKING:
@@ -39,9 +38,10 @@ def heads_of(
     """
     none = np.empty(0, dtype=np.int64)
     slope, constants = loss.lipschitz(), (loss.smoothness(), loss.curvature_lipschitz())
+    if not max(slope, *constants, weighed.largest) <= 1:
+        return none
     places = weighed.sums[:, 1] * (slope * inverse)
-    sharpness = float(places.max(initial=0.0))
-    if not (_SHARP <= sharpness <= _SHARPEST and max(slope, *constants, weighed.largest) <= 1):
+    if not _SHARP <= float(places.max(initial=0.0)) <= _SHARPEST:
         return none
     if slope * weighed.largest > weighed.cut.limit or reach > _FARTHEST:
         return none
@@ -171,11 +171,11 @@ class PendingMoves:
             refer_all(start, stop, factor, level, rows, mine, self._terms, sums, block, most)
             found.append(most)
 
-        edges, entries = even(len(rows), parts_of(len(self._leading.entries))), len(self._leading.entries)
+        n, entries = len(rows), len(self._leading.entries)
         if level == 0:
-            pending.sums[:] = in_sum(slopes, edges, (h, 3))
+            pending.sums[:] = sum_over_rows(slopes, n, entries, (h, 3))
         else:
-            total = in_sum(everything, edges, (3 * h + 2 * h * h,))
+            total = sum_over_rows(everything, n, entries, (3 * h + 2 * h * h,))
             pending.sums[:], block = total[: 3 * h].reshape(h, 3), total[3 * h :].reshape(2, h, h)
             pending.block[:level], pending.most[:4] = block[:level], np.max(found, axis=0)[:4]
             self._level = 1
@@ -196,8 +196,8 @@ class PendingMoves:
         pending, h = self._pending, len(self._leading.columns)
         n, entries = len(self._followed.rows), len(self._leading.entries)
 
-        def work(_: int, start: int, stop: int) -> None:
+        def work(start: int, stop: int) -> None:
             make_moves(start, stop, self._followed.rows, pending._replace(scratch=np.empty(h)))
 
-        in_parts(work, n, parts_of(entries))
+        over_rows(work, n, entries)
         self._forget_moves(0)
