@@ -8,7 +8,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from ..threads import in_ranges, most_threads
+from ..threads import even, in_ranges, most_threads
 
 _ENTRIES_A_PART, _MOST_PARTS = 1 << 20, 16
 WIDE, ENTRIES_A_COLUMN = 1 << 17, 16
@@ -52,3 +52,15 @@ def in_sum(
     for out in sums:
         total += out
     return total
+
+
+def sum_over_rows(
+    add: Callable[[int, int, NDArray[np.int64]], None], n: int, entries: int, shape: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """`in_sum` over ranges of n rows that have so many entries."""
+    return in_sum(add, even(n, parts_of(entries)), shape)
+
+
+def over_rows(work: Callable[[int, int], None], n: int, entries: int) -> None:
+    """Run compiled work(start, stop) on ranges of n rows that have so many entries."""
+    in_ranges(lambda _, start, stop: work(start, stop), even(n, parts_of(entries)))

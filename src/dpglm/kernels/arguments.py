@@ -287,6 +287,63 @@ class Leading(NamedTuple):
     slack: float
 
 
+class Pending(NamedTuple):
+    """Head columns, whose moves stay pending: their sums are expansions to second order around a reference.
+
+    Whole numbers are in the units of ``kernels.pending``.
+
+    Attributes
+    ----------
+    leading : Leading
+        The heads, by rows too. Of ``lines`` the first three are sum, 0 and slack, at the present factor.
+    lengths : array of shape (h,)
+        The number of entries of each head.
+    sums : array of shape (h, 3)
+        At the reference the sum of each head, its change as all but the heads shrink, and the error of that.
+    block : array of shape (2, h, h)
+        The change of each head's sum as a head moves, and the error of that.
+    coefs : array of shape (h, 2)
+        Of each head the sum of the moves that the rows know, and of the pending ones, over the factor.
+    which, pushes : arrays of shape (steps,)
+        The pending moves: head, and its push.
+    masks : array of shape (h, windows)
+        A bit for each pending move: whether it is one of the head.
+    counts : array of shape (3,)
+        How many moves are pending, the level of the sums (0 for slopes only, see ``pending.add_row``), and
+        how many rows selections have looked at since the reference.
+    moved, values, scalars : arrays of shapes (h, 2), (h, 2) and (3,)
+        Set by ``pending.expand``: since the reference the move of each head, and its square; of each head its
+        sum and the error of that; the change of the factor, its square, and what rounding adds for a row.
+    most : array of shape (6,)
+        The largest of each row's sums of absolute entries of heads, parts of no head, absolute entries and
+        numbers of heads; twice the largest error of a row; the factor of the reference.
+    scratch : array of shape (h,)
+    beta, gamma : float
+        Smoothness of the loss, and how fast its curvature changes.
+    entry, tiny : float
+        What the rounding of doubles adds for each entry, and to the move of a head.
+    """
+
+    leading: Leading
+    lengths: Integers
+    sums: Integers
+    block: Integers
+    coefs: Floats
+    which: NDArray[np.int32]
+    pushes: Floats
+    masks: Words
+    counts: Integers
+    moved: Integers
+    values: Integers
+    scalars: Integers
+    most: Floats
+    scratch: Floats
+    beta: float
+    gamma: float
+    entry: float
+    tiny: float
+
+
 class Calendar(NamedTuple):
     """The schedule of row updates: after which step to look at which row.
 

@@ -13,6 +13,8 @@ from ..arrays import Vector, cache_lines
 from ..data.records import Records
 from ..kernels.arguments import Calendar, Followed, Form, Leading, Terms, Words
 from ..tables import Weighed
+from .foresight import hold_proposed
+from .pending import PendingMoves, heads_of
 
 if TYPE_CHECKING:
     from .vertices import VertexScores
@@ -25,7 +27,6 @@ _LIGHT = 4.0
 _MOST_LEADING = 1 << 12
 _SMALLEST_FACTOR = 2.0**-200
 _SAFE = 1 + 2.0**-20
-_WORDS_AHEAD = 1 << 18
 
 
 def rounding_of_margins(reach: float, base: float) -> float:
@@ -80,8 +81,18 @@ class LazyVertices:
             count = max(int(np.count_nonzero(factors >= _SMALLEST_FACTOR)) - 1, 1)
             block = slice(done, done + count)
             factors = factors[: count + 1]
-            self._settle(count)
-            run_on(*self._arguments(choices[block], factors, steps[block] * self._radius / factors[1:]))
+            pushes = steps[block] * self._radius / factors[1:]
+            weighed = self._weigh()
+            heads = heads_of(
+                self._query.loss, weighed, float(self._line[1]), self._reach(weighed), self._data.n_records,
+                count,
+            )  # fmt: skip
+            if heads.size:
+                pending = self._pending_moves(weighed, heads)
+                run_on(pending.take_steps, count, choices[block], pushes, factors)
+            else:
+                self._settle(count, weighed)
+                run_on(*self._arguments(choices[block], factors, pushes))
             self._state[:, 0] *= factors[-1]
             done += count
         return choices
@@ -99,30 +110,40 @@ class LazyVertices:
     ) -> tuple[int, int]:
         """Steps from number ``done`` on; the next word and step (see ``Randomness.run_on``).
 
-        Columns that are lacking are extracted from the rows, with all those that the words at hand will
-        lead to: what is selected does not depend on when columns are extracted.
+        Columns that are lacking are extracted from the rows.
         """
-        from ..kernels import foresight, steps
+        from ..kernels import steps
 
-        count, columns = len(choices), self._columns
+        count = len(choices)
         while True:
-            extracted = columns.held
             at, done, lacks = steps.run(
-                words, at, done, choices, pushes, extracted, self._terms, self._followed, self._leading,
-                self._bins, plan, self.work,
+                words, at, done, choices, pushes, self._columns.held, self._terms, self._followed,
+                self._leading, self._bins, plan, self.work,
             )  # fmt: skip
-            if not lacks:
+            if not lacks or not hold_proposed(
+                self._columns, self._counts, words, at, count - done, plan.factors[done], self._followed,
+                self._leading, self._bins,
+            ):  # fmt: skip
                 return at, done
-            wanted, left = np.zeros_like(extracted.columns), count - done
-            found = foresight.foresee(
-                words, at, left + left // 16 + 16, plan.factors[done], self._followed, self._leading,
-                self._bins, wanted,
-            )  # fmt: skip
-            if found < left and len(words) - at < _WORDS_AHEAD:
-                return at, done  # with more words, more columns can be seen to be needed
-            columns.hold(wanted, self._counts)
 
-    def _settle(self, steps: int) -> None:
+    def _weigh(self) -> Weighed:
+        """Sums of all columns at the present margins, and their weights."""
+        state = self._state
+        z = state[:, 0] + np.where(state[:, 3] > 0, self._base, 0.0)
+        return self._data.weighed(self._data.slopes(self._query.loss, z), self._query.clip)
+
+    def _reach(self, weighed: Weighed) -> float:
+        """The largest absolute value that the coefficients can add to a margin."""
+        return max(self._radius * weighed.largest, float(np.abs(self._state[:, 0]).max()))
+
+    def _pending_moves(self, weighed: Weighed, heads: NDArray[np.int64]) -> PendingMoves:
+        reach = self._reach(weighed)
+        return PendingMoves(
+            self._columns, self._state, self._line, self._query.loss, weighed, heads, self._base,
+            self._radius, reach, rounding_of_margins(reach, self._base), self._query.clip, self.work,
+        )  # fmt: skip
+
+    def _settle(self, steps: int, weighed: Weighed | None = None) -> None:
         """Set followed margins to the true ones, and choose how far they may lag in the coming steps."""
         from ..kernels import bins, leading  # compiled code is loaded by those who use it
         from ..kernels.steps import sort, widen
@@ -130,12 +151,10 @@ class LazyVertices:
         n, p = self._data.n_records, self._query.n_features
         loss, state = self._query.loss, self._state
         state[:, 1] = state[:, 0]
-        z = state[:, 0] + np.where(state[:, 3] > 0, self._base, 0.0)
-        slopes = self._data.slopes(loss, z)
-        weighed = self._data.weighed(slopes, self._query.clip)
+        weighed = weighed or self._weigh()
         sums = weighed.sums
         # What rounding can add: of margins and slopes by weight, of terms for each entry, of scores for all.
-        reach = max(self._radius * weighed.largest, float(np.abs(state[:, 0]).max()))
+        reach = self._reach(weighed)
         wobble = rounding_of_margins(reach, self._base)
         added_up = 4.0 * steps * n * 2.0**-52 * (loss.lipschitz() + 2 * loss.smoothness() * reach)
         slack, leading_slack, columns = self._choose_leading(weighed, added_up, 2 * reach)

@@ -1,0 +1,256 @@
+"""Head columns: their moves stay pending, and their sums follow by a block of second moments (see `Pending`).
+
+Of a row's part of the margin, v times the factor, each of the row's heads knows an expansion to second order
+around a *reference* at which all moves were made. Everything that a row adds to an expansion is a whole
+number, so that sums over rows are exact in any order, and what a single row adds can be found again.
+
+Proof: docs/proofs/pending_moves.md, which gives the reasons of the constants below.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .arguments import Floats, Integers, Leading, Pending, Terms, Whole, Words
+from .compiled import compiled, part
+from .forms import curvature, slope, to_slopes
+
+SLOPES, BENDS, MOVES = 2.0**24, 2.0**20, 2.0**12
+UNIT = 1 / (BENDS * MOVES)
+"""Steps of whole numbers: of slopes, of their changes, of moves, and of the sums of all of these."""
+LIFT = np.int64(BENDS * MOVES / SLOPES)
+_OF_MOVES, _OF_REST = 0.625, 2.5
+"""Half of 5/4 and of 5: (a + b)² is at most 5/4 a² + 5 b²."""
+_1, _63 = np.uint64(1), np.uint64(63)
+_WINDOW = np.uint64(6)
+_DE_BRUIJN, _TOP = np.uint64(0x03F79D71B4CB0A89), np.uint64(58)
+_BIT = np.zeros(64, dtype=np.int64)
+for _bit in range(64):
+    _BIT[(0x03F79D71B4CB0A89 << _bit) % (1 << 64) >> 58] = _bit
+
+
+@part
+def number_of(leading: Leading, e: Whole) -> np.uint64:
+    """The number of the head column of an entry."""
+    return np.uint64(np.int32(leading.entries[e, 0]))
+
+
+@part
+def replay(i: Whole, rows: Floats, pending: Pending) -> float:
+    """V of row i after all moves, each added in its turn: the digits of steps that move rows at once."""
+    leading, masks, scratch = pending.leading, pending.masks, pending.scratch
+    begin, end = leading.begins[i], leading.begins[i + _1]
+    v, scale = float(rows[i, 0]), rows[i, 3]
+    since, count = np.uint64(rows[i, 1]), np.uint64(pending.counts[0])
+    if since == count or begin == end:
+        return v
+    known, mask_from = False, ~np.uint64(0) << (since & _63)
+    for window in range(since >> _WINDOW, (count + _63) >> _WINDOW):
+        mask = np.uint64(0)
+        for e in range(begin, end):
+            mask |= masks[number_of(leading, e), window]
+        mask &= mask_from
+        mask_from = ~np.uint64(0)
+        if mask and not known:
+            known = True
+            for e in range(begin, end):
+                scratch[number_of(leading, e)] = scale * np.float64(leading.entries[e, 1])
+        while mask:
+            lowest = mask & (~mask + _1)
+            at = (window << _WINDOW) + np.uint64(_BIT[(lowest * _DE_BRUIJN) >> _TOP])
+            v += pending.pushes[at] * scratch[np.uint64(pending.which[at])]
+            mask ^= lowest
+    return v
+
+
+@part
+def slope_part(s: float, x: float) -> np.int64:
+    """What a row with slope s and entry x adds to the sum of slopes."""
+    return np.int64(np.rint(s * x * SLOPES))
+
+
+@part
+def rest_part(bend: float, rest: float, x: float) -> np.int64:
+    """What it adds to the change of that sum as all but the heads shrink."""
+    return np.int64(np.rint(bend * rest * x * BENDS))
+
+
+@part
+def rest_error(gamma: float, rest: float, x: float) -> np.int64:
+    """What it adds to the error of that change."""
+    return np.int64(np.ceil(_OF_REST * gamma * (rest * rest) * abs(x) * BENDS))
+
+
+@part
+def move_part(bend: float, product: float) -> np.int64:
+    """What it adds to the change as a head moves, with the product of two entries."""
+    return np.int64(np.rint(bend * product * BENDS))
+
+
+@part
+def move_error(gamma: float, size: float, product: float) -> np.int64:
+    """What it adds to the error of that change, ``size`` being the sum of its absolute entries of heads."""
+    return np.int64(np.ceil(_OF_MOVES * gamma * size * abs(product) * BENDS))
+
+
+@part
+def add_row(
+    i: Whole, sign: int, level: int, rows: Floats, pending: Pending, sums: Integers, block: Integers
+) -> None:
+    """Add what row i adds, at its reference, to the sums of its heads, times a sign.
+
+    Level 1 adds all but the errors of moves, which do not depend on the reference; level 2 adds all. The
+    block is filled where the second head does not come before the first.
+    """
+    leading, gamma = pending.leading, pending.gamma
+    begin, end = leading.begins[i], leading.begins[i + _1]
+    scale, s, bend, rest = rows[i, 3], rows[i, 5], rows[i, 6], rows[i, 7]
+    size = 0.0
+    for e in range(begin, end):
+        size += abs(scale * np.float64(leading.entries[e, 1]))
+    for e in range(begin, end):
+        j, x = number_of(leading, e), scale * np.float64(leading.entries[e, 1])
+        sums[j, 0] += sign * slope_part(s, x)
+        sums[j, 1] += sign * rest_part(bend, rest, x)
+        sums[j, 2] += sign * rest_error(gamma, rest, x)
+        for f in range(e, end):
+            k, product = number_of(leading, f), x * (scale * np.float64(leading.entries[f, 1]))
+            block[0, j, k] += sign * move_part(bend, product)
+            if level == 2:
+                block[1, j, k] += sign * move_error(gamma, size, product)
+
+
+@part
+def refer(i: Whole, part: float, rest: float, rows: Floats, terms: Terms) -> None:
+    """Set the reference of row i: its part of the margin, slope, curvature, and the part of no head."""
+    shift = terms.base if rows[i, 3] > 0 else 0.0
+    rows[i, 4], rows[i, 7] = part, rest
+    rows[i, 5] = slope(terms.form, part + shift, rows[i, 2])
+    rows[i, 6] = curvature(terms.form, part + shift, rows[i, 2], rows[i, 5])
+
+
+@compiled(nogil=True)
+def refer_slopes(
+    first: int, last: int, factor: float, rows: Floats, pending: Pending, terms: Terms, sums: Integers,
+    z: Floats, y: Floats,
+) -> None:  # fmt: skip
+    """As ``refer_all``, but for the present factor alone: slopes are all that is added to the sums.
+
+    z and y are scratch space: the slopes of as many rows are computed at once.
+    """
+    leading = pending.leading
+    for start in range(np.uint64(first), np.uint64(last), np.uint64(z.size)):
+        count = min(np.uint64(z.size), np.uint64(last) - start)
+        for r in range(count):
+            i = start + r
+            v = replay(i, rows, pending)
+            rows[i, 0], rows[i, 1] = v, 0.0
+            z[r], y[r] = factor * v + (terms.base if rows[i, 3] > 0 else 0.0), rows[i, 2]
+        to_slopes(terms.form, y, z)
+        for r in range(count):
+            i = start + r
+            scale, s = rows[i, 3], z[r]
+            rows[i, 5] = s
+            for e in range(leading.begins[i], leading.begins[i + _1]):
+                x = scale * np.float64(leading.entries[e, 1])
+                sums[number_of(leading, e), 0] += slope_part(s, x)
+
+
+@compiled(nogil=True)
+def refer_all(
+    first: int, last: int, factor: float, level: int, rows: Floats, pending: Pending, terms: Terms,
+    sums: Integers, block: Integers, most: Floats,
+) -> None:  # fmt: skip
+    """Make the pending moves of some rows, and let the present factor be their reference.
+
+    Adds to the sums and the block (see ``add_row``). ``most`` becomes the largest of the rows' sums of
+    absolute entries of heads, parts of no head, absolute entries, and numbers of heads.
+    """
+    leading, coefs = pending.leading, pending.coefs
+    for i in range(np.uint64(first), np.uint64(last)):
+        rows[i, 0] = replay(i, rows, pending)
+        rows[i, 1] = 0.0
+        begin, end = leading.begins[i], leading.begins[i + _1]
+        if begin == end:
+            continue
+        size, own, scale = 0.0, 0.0, rows[i, 3]
+        for e in range(begin, end):
+            x = scale * np.float64(leading.entries[e, 1])
+            own += x * (coefs[number_of(leading, e), 0] + coefs[number_of(leading, e), 1])
+            size += abs(x)
+            most[2] = max(most[2], abs(x))
+        rest = factor * (rows[i, 0] - own)
+        refer(i, factor * rows[i, 0], rest, rows, terms)
+        most[0], most[1] = max(most[0], size), max(most[1], abs(rest))
+        most[3] = max(most[3], np.float64(end - begin))
+        add_row(i, 1, level, rows, pending, sums, block)
+
+
+@compiled(nogil=True)
+def make_moves(first: int, last: int, rows: Floats, pending: Pending) -> None:
+    """Make the pending moves of some rows, and no more."""
+    for i in range(np.uint64(first), np.uint64(last)):
+        rows[i, 0] = replay(i, rows, pending)
+        rows[i, 1] = 0.0
+
+
+@compiled(nogil=True)
+def expand(factor: float, pending: Pending) -> None:
+    """Sums of all heads at a factor, and what they may be off by: in ``values``.
+
+    ``moved`` becomes the change of each coefficient and its square, ``scalars`` the same of the factor and
+    what rounding adds for a row; ``most[4]`` the largest error of a row.
+    """
+    coefs, moved, values, scalars = pending.coefs, pending.moved, pending.values, pending.scalars
+    most, sums, block = pending.most, pending.sums, pending.block
+    reference = most[5]
+    change = factor / reference - 1.0
+    scalars[0] = np.int64(np.rint(change * MOVES))
+    scalars[1] = np.int64(np.ceil((abs(change) + pending.tiny) ** 2 * MOVES)) if change != 0 else 0
+    farthest, squared = 0.0, np.int64(0)
+    for k in range(moved.shape[0]):
+        delta = factor * (coefs[k, 0] + coefs[k, 1]) - reference * coefs[k, 0]
+        moved[k, 0] = np.int64(np.rint(delta * MOVES))
+        moved[k, 1] = np.int64(np.ceil((abs(delta) + pending.tiny) ** 2 * MOVES)) if delta != 0 else 0
+        farthest, squared = max(farthest, abs(delta)), max(squared, moved[k, 1])
+    rounding = pending.beta * most[2] * (most[0] + most[1]) / MOVES
+    rounding += (most[3] * (farthest + 1.0) + 1.0) / BENDS + 1.0 / SLOPES + pending.entry
+    scalars[2] = np.int64(np.ceil(rounding / UNIT))
+    largest = _OF_MOVES * most[0] * most[0] * squared + _OF_REST * most[1] * most[1] * scalars[1]
+    largest *= pending.gamma * most[2] / MOVES
+    largest += (most[3] * squared + scalars[1]) * UNIT + scalars[2] * UNIT
+    most[4] = 2.0 * largest * (1.0 + 2.0**-20)
+    for j in range(values.shape[0]):
+        values[j, 0] = sums[j, 0] * LIFT + sums[j, 1] * scalars[0]
+        values[j, 1] = sums[j, 2] * scalars[1] + pending.lengths[j] * scalars[2]
+    for k in range(moved.shape[0]):
+        if moved[k, 1] != 0:
+            move, square = moved[k, 0], moved[k, 1]
+            for j in range(values.shape[0]):
+                values[j, 0] += block[0, k, j] * move
+                values[j, 1] += block[1, k, j] * square
+
+
+@part
+def bounds_of(i: Whole, x: float, rows: Floats, pending: Pending) -> tuple[np.int64, np.int64]:
+    """What row i adds to the sum of a head whose entry is x, and what that may be off by (see ``expand``)."""
+    leading, gamma, moved, scalars = pending.leading, pending.gamma, pending.moved, pending.scalars
+    begin, end = leading.begins[i], leading.begins[i + _1]
+    scale, s, bend, rest = rows[i, 3], rows[i, 5], rows[i, 6], rows[i, 7]
+    size = 0.0
+    for e in range(begin, end):
+        size += abs(scale * np.float64(leading.entries[e, 1]))
+    value = slope_part(s, x) * LIFT + rest_part(bend, rest, x) * scalars[0]
+    error = rest_error(gamma, rest, x) * scalars[1] + scalars[2]
+    for e in range(begin, end):
+        k, product = number_of(leading, e), x * (scale * np.float64(leading.entries[e, 1]))
+        value += move_part(bend, product) * moved[k, 0]
+        error += move_error(gamma, size, product) * moved[k, 1]
+    return value, error
+
+
+def masks_for(heads: int, steps: int) -> Words:
+    """A bit for each step and head: whether the step moved it."""
+    return np.zeros((heads, math.ceil(steps / 64) + 1), dtype=np.uint64)

@@ -1,0 +1,36 @@
+"""Extraction of the columns that Frank-Wolfe steps will look at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.arguments import Bins, Followed, Leading, Words
+
+if TYPE_CHECKING:
+    from ..tables import ColumnsOnDemand
+
+_WORDS_AHEAD = 1 << 18
+
+
+def hold_proposed(
+    columns: ColumnsOnDemand, counts: NDArray[np.uint32], words: Words, at: int, left: int, factor: float,
+    followed: Followed, leading: Leading, bins: Bins,
+) -> bool:  # fmt: skip
+    """Extract all columns that the words at hand will lead to in the steps that are left.
+
+    False, without extraction, if more words are needed to see them. What is selected does not depend on when
+    columns are extracted.
+    """
+    from ..kernels import foresight  # compiled code is loaded by those who use it
+
+    wanted = np.zeros_like(columns.held.columns)
+    found = foresight.foresee(
+        words, at, left + left // 16 + 16, factor, followed, leading, bins, wanted
+    )  # fmt: skip
+    if found < left and len(words) - at < _WORDS_AHEAD:
+        return False
+    columns.hold(wanted, counts)
+    return True

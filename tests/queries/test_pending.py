@@ -1,0 +1,232 @@
+"""Frank-Wolfe steps whose moves of heavy columns stay pending: law, bounds, and digits."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+from scipy.special import softmax
+
+from dpglm import Bounds
+from dpglm.data import as_data
+from dpglm.data import parts as parts_module
+from dpglm.kernels import pending_steps as kernels
+from dpglm.kernels.pending import UNIT
+from dpglm.losses import Huber, LogCosh, Logistic
+from dpglm.mechanisms import Randomness
+from dpglm.queries import VertexScores
+from dpglm.queries.lazy import LazyVertices
+from dpglm.queries.pending import heads_of
+from dpglm.threads import at_most
+
+from .test_vertices import LABELS, RADIUS, SIZES, X, edges, misfit, sums
+
+SCALES = {"sharp": 2.0, "sharper": 0.5}
+
+
+def lazy(scale, X=X, y=LABELS, loss=None, radius=RADIUS, base=0.0):
+    query = VertexScores(loss or Logistic(), 1.0, X.shape[1], 1.0)
+    data = as_data(X, y, Bounds(row_norm=1.0), 0.5 if base else 0.0)
+    return LazyVertices(query, data, np.zeros(X.shape[0]), base, radius, 2.0**-20 * scale, scale)
+
+
+def heads(state):
+    weighed = state._weigh()
+    found = heads_of(
+        state._query.loss, weighed, float(state._line[1]), state._reach(weighed), state._data.n_records, 300
+    )
+    return weighed, found
+
+
+class Steps:
+    """Steps of a block, stopped while moves are pending."""
+
+    def __init__(self, scale, steps, **options):
+        self.state, self.randomness = lazy(scale, **options), Randomness(steps)
+        weighed, found = heads(self.state)
+        assert len(found) > 20
+        self.weights = weighed.sums[:, 1].copy()
+        self.block = self.state._pending_moves(weighed, found)
+        most = steps + 50
+        self.factors = np.cumprod(np.append(1.0, 1 - SIZES[:most]))
+        self.pushes = SIZES[:most] * self.state._radius / self.factors[1:]
+        self.choices = np.empty(most, dtype=np.int64)
+        self.randomness._extend(1 << 20)
+        self.block._begin(most, 1.0)
+        done = 0
+        while done < steps or self.block._pending.counts[0] < 4:
+            steps = max(steps, done + 1)
+            at, done, why = self.call(done, self.choices, self.pushes, self.factors, steps)
+            self.randomness._at = at
+            if why == kernels.STALE:
+                self.block._refer(self.factors[done], self.pushes[done] * self.factors[done + 1])
+        self.steps, self.factor = steps, self.factors[steps]
+
+    def call(self, done, choices, pushes, factors, stop):
+        block = self.block
+        return kernels.run(
+            self.randomness._words, self.randomness._at, done, choices[:stop], pushes, factors,
+            block._columns.held, block._terms, block._followed, block._pending, block._bins, self.state.work,
+        )  # fmt: skip
+
+    def v(self):
+        """v of all rows, every move made at once."""
+        v, rows = np.zeros(self.state._state.shape[0]), self.state._state
+        by_columns = X.tocsc()
+        for choice, push in zip(self.choices[: self.steps], self.pushes, strict=False):
+            inside = slice(*by_columns.indptr[choice // 2 : choice // 2 + 2])
+            i = by_columns.indices[inside]
+            v[i] += (push if choice % 2 else -push) * (rows[i, 3] * by_columns.data[inside])
+        return v
+
+    def draw(self, count):
+        """Selections from the state as it is."""
+        pending, found = self.block._pending, np.empty(count, dtype=np.int64)
+        counts, masks, coefs = pending.counts.copy(), pending.masks.copy(), pending.coefs.copy()
+        rows, one = self.state._state.copy(), np.empty(1, dtype=np.int64)
+        for k in range(count):
+            if self.randomness._at + (1 << 16) > len(self.randomness._words):
+                self.randomness._extend(1 << 20)
+            self.randomness._at, _, why = self.call(0, one, np.zeros(1), np.full(2, self.factor), 1)
+            assert why == kernels.DONE
+            pending.counts[:], pending.masks[:], pending.coefs[:] = counts, masks, coefs
+            self.state._state[:] = rows
+            found[k] = one[0]
+        return found
+
+
+class Binned:
+    """What `edges` looks at."""
+
+    def __init__(self, block):
+        self._bins, self._line = block._bins, block._line
+
+
+@pytest.fixture(scope="module", params=SCALES)
+def steps(request):
+    return Steps(SCALES[request.param], 260)
+
+
+def test_head_columns_have_the_bounds_that_their_bins_state(steps):
+    block, scale = steps.block, 1 / steps.state._line[1]
+    pending = block._pending
+    assert pending.counts[0] > 3 and pending.counts[1] == 1
+    steps.draw(1)  # sets the bounds at the present factor
+    exact = sums(Logistic(), 1.0, steps.factor * steps.v(), 0.0)
+    columns = block._leading.columns.astype(int)
+    centre, width = (pending.values * UNIT).T
+    off = np.abs(exact[columns] - centre)
+    assert np.all(off <= width) and (width / scale).max() > 0.05
+    light = np.setdiff1d(np.arange(150), columns)
+    assert len(light) and np.all(np.abs(exact[light]) <= steps.weights[light])
+    assert np.all(np.abs(exact) <= edges(Binned(block), scale))
+
+
+def test_a_selection_has_the_law_of_the_exponential_mechanism(steps):
+    draws, scale = 16_000, 1 / steps.state._line[1]
+    before = steps.state.work.copy()
+    chosen = steps.draw(draws)
+    exact = sums(Logistic(), 1.0, steps.factor * steps.v(), 0.0)
+    assert misfit(chosen, exact, scale) > 1e-6
+    looked, read = (steps.state.work - before)[1:3]
+    assert read > draws  # rows were drawn, or sums computed
+    # The test notices if candidates are kept by their upper bounds.
+    pending, columns = steps.block._pending, steps.block._leading.columns.astype(int)
+    upper = np.column_stack([exact, -exact])
+    upper[columns] = (pending.values[:, [1]] + pending.values[:, [0]] * np.array([1, -1])) * UNIT
+    biased = np.random.default_rng(0).choice(300, draws, p=softmax(upper.ravel() / scale))
+    assert misfit(biased, exact, scale) < 1e-6
+
+
+@pytest.mark.parametrize("scale", SCALES.values())
+def test_margins_have_the_digits_of_moves_made_at_once(scale):
+    block = Steps(scale, 300)
+    assert block.block._pending.counts[0] > 0
+    block.block._make_moves()
+    assert np.array_equal(block.v(), block.state._state[:, 0])
+
+
+def chosen(scale, table=X, threads=None, portion=1 << 16, count=250):
+    state, randomness = lazy(scale, table), Randomness(7)
+    assert len(heads(state)[1])
+    randomness._extend(portion)
+    with at_most(threads or 2):
+        choices = state.run(SIZES[:count], randomness.run_on)
+    return choices, state.parts
+
+
+@pytest.mark.parametrize("scale", SCALES.values())
+def test_choices_are_the_same_for_any_threads_words_and_layout(scale, monkeypatch):
+    choices, parts = chosen(scale)
+    for table, options in (
+        (X, {"portion": 1}),
+        (X.toarray(), {}),
+        (sp.csc_array(X), {}),
+        (X, {"threads": 1, "cut": 7}),
+        (X, {"threads": 2, "cut": 7}),
+    ):
+        cut = options.pop("cut", 1)
+        monkeypatch.setattr(parts_module, "parts_of", lambda *_, cut=cut: cut)
+        again, same_parts = chosen(scale, table, **options)
+        assert np.array_equal(choices, again) and np.array_equal(parts, same_parts)
+    assert len(np.unique(choices)) > 10
+
+
+def test_heads_are_for_sharp_selections_from_smooth_losses():
+    for scale, loss, expected in (
+        (2.0, Logistic(), True),
+        (400.0, Logistic(), False),  # flat
+        (0.01, Logistic(), False),  # so sharp that rounding might show
+        (2.0, Huber(0.5), False),  # its curvature jumps
+        (2.0, LogCosh(0.9), True),
+        (2.0, LogCosh(0.1), False),  # its curvature changes too fast
+    ):
+        assert (len(heads(lazy(scale, loss=loss))[1]) > 0) == expected
+
+
+def tiny():
+    """Two crowded columns and one of few rows, whose sums are small beside their weights."""
+    rng = np.random.default_rng(5)
+    dense = rng.random((300, 3)) * (rng.random((300, 3)) < [0.9, 0.7, 0.1])
+    return sp.csr_array(dense / np.maximum(np.linalg.norm(dense, axis=1, keepdims=True), 1)), np.where(
+        rng.random(300) < 0.5, 1.0, -1.0
+    )
+
+
+def textbook(X, y, scale, radius, steps, rng):
+    """Plain Frank-Wolfe with the exponential mechanism."""
+    w, path = np.zeros(3), []
+    for size in SIZES[1 : steps + 1]:
+        gradient = X.T @ Logistic().derivative(X @ w, y)
+        choice = rng.choice(6, p=softmax(np.column_stack([gradient, -gradient]).ravel() / scale))
+        w *= 1 - size
+        w[choice // 2] += size * radius * (1 if choice % 2 else -1)
+        path.append(choice)
+    return path
+
+
+def test_whole_paths_have_the_law_of_plain_frank_wolfe():
+    table, y = tiny()
+    scale, radius, runs, rng = 4.0, 0.6, 1200, np.random.default_rng(1)
+    assert len(heads(lazy(scale, table, y))[1]) >= 2
+    counts = np.zeros((2, 216))
+    for seed in range(runs):
+        state, randomness = lazy(scale, table, y, radius=radius), Randomness(seed)
+        paths = (
+            state.run(SIZES[1:6], randomness.run_on),
+            textbook(table.toarray(), y, scale, radius, 5, rng),
+        )
+        for kind, path in enumerate(paths):
+            counts[kind, 36 * path[0] + 6 * path[3] + path[4]] += 1
+    counts = counts[:, counts.sum(axis=0) >= 20]
+    assert counts.shape[1] > 10
+    assert stats.chi2_contingency(counts).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("loss", [Logistic(), LogCosh(0.9)], ids=lambda loss: loss.name)
+def test_bounds_hold_with_an_intercept_and_other_losses(loss):
+    steps = Steps(2.0, 150, loss=loss, base=-0.35)
+    steps.draw(1)
+    pending = steps.block._pending
+    exact = sums(loss, 1.0, steps.factor * steps.v(), -0.35)[steps.block._leading.columns.astype(int)]
+    centre, width = (pending.values * UNIT).T
+    assert np.all(np.abs(exact - centre) <= width)
