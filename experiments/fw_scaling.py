@@ -1,7 +1,7 @@
 """Time and memory of private Frank-Wolfe over rows, columns, entries and sharpness: one chart for each.
 
     python experiments/fw_scaling.py           # 15 minutes on a quiet core; at most 2 GB
-    python experiments/fw_scaling.py --quick   # a minute, too small to mean anything
+    python experiments/fw_scaling.py --quick   # seconds, in one process, too small to mean anything
 
 Random tables of kdda's kind (fw_tables.py): 100,000 rows, a million columns, 36 entries a row, the heaviest
 column 10 scales of the noise; one of the four is varied at a time. 4,000 steps over the L1 ball of radius 50.
@@ -17,6 +17,7 @@ import json
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,17 +54,19 @@ def point(rows: int, columns: int, entries: float, sharp: float) -> Row:
     }
 
 
-def measured(what: str, values: Any, base: dict[str, float]) -> list[Row]:
+def apart(*numbers: float) -> Row:
+    """Measure one table in a process of its own."""
+    command = [sys.executable, __file__, "--point", *map(str, numbers)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measured(what: str, values: Any, base: dict[str, float], measure: Callable[..., Row]) -> list[Row]:
     """One sweep."""
     found = []
     for value in values:
         numbers = base | {what: value}
-        command = [sys.executable, __file__, "--point", *map(str, numbers.values())]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            print(f"{what} {value:g}: {done.stderr.strip().splitlines()[-1:]}", flush=True)
-            continue
-        found.append({what: value, **json.loads(done.stdout.splitlines()[-1])})
+        found.append({what: value, **measure(*numbers.values())})
         print(f"- {what} {value:g}: {found[-1]['microseconds a step']:.1f} us a step", flush=True)
     return found
 
@@ -103,7 +106,7 @@ def main() -> None:
     base = {"rows": 1_000, "columns": 3_000, "entries a row": 36, "sharpness": 10} if options.quick else BASE
     sweeps = {}
     for what, values in (QUICK if options.quick else SWEEPS).items():
-        found = sweeps[what] = measured(what, values, base)
+        found = sweeps[what] = measured(what, values, base, point if options.quick else apart)
         write_mappings(found, folder / f"{what.replace(' ', '_')}.csv")
         print("\n".join(["", show(found), ""]), flush=True)
     draw(sweeps, folder / "scaling.png")

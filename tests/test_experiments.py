@@ -26,6 +26,7 @@ RUNS = [
     ("gcd_share.py", ["--quick"], "|"),
     ("fw_accuracy.py", ["--quick", "--out", "."], "| tiny | Frank-Wolfe, radius 20 | 1 |"),
     ("fw_gap.py", ["--quick", "--out", "."], "| 50 |"),
+    ("fw_scaling.py", ["--quick", "--out", "."], "| sharpness | microseconds a step |"),
     ("fw_steps.py", ["--quick"], "| normal | 300 x 20 | 1 | 5 |"),
     ("fw_speed.py", ["--quick", "--out", "."], "| rcv1 | 1,000 | 0.1 |"),
     ("gcd_paper.py", ["--quick", "--out", "."], "| square_small | 2 | 0.75 | DP-GCD |"),
