@@ -182,14 +182,14 @@ CASES = [
 ]
 PAIRS = {
     # A minimiser takes some milliseconds: test_minimiser.py has a thousand pairs more, made for it.
-    queries.Minimiser: (40, 150),
-    queries.DualVertices: (40, 150),
+    queries.Minimiser: (40, 75),
+    queries.DualVertices: (40, 75),
     # It is left to chance whether bystanders let a record move a score by nearly all of its sensitivity.
-    queries.CoordinateScores: (400, 1_000),
+    queries.CoordinateScores: (400, 400),
     # It has one case, since it has no loss.
-    queries.SecondMoments: (1_000, 2_000),
+    queries.SecondMoments: (1_000, 1_000),
 }
-USUAL = (100, 600)
+USUAL = (100, 300)
 
 
 @pytest.mark.parametrize("neighbours", PUBLIC_SIZE)

@@ -118,11 +118,11 @@ def _none_strikes(
 
 @part
 def _keep_head(
-    words: Words, at: int, j: Whole, k: int, sign: float, factor: float, columns: Compressed, rows: Floats,
-    pending: Pending, bins: Bins, terms: Terms, head: Whole, work: Integers,
+    words: Words, at: int, head: Whole, k: int, sign: float, factor: float, columns: Compressed, rows: Floats,
+    pending: Pending, bins: Bins, terms: Terms, work: Integers,
 ) -> tuple[int, int]:  # fmt: skip
     """The next word, and whether the vertex of a head, proposed from bin k, is kept; or -1."""
-    line = bins.line
+    line, j = bins.line, np.uint64(pending.leading.columns[head])
     if at + 2 * WORDS_A_COIN > words.size:
         return at, -1
     upper = (pending.values[head, 1] - np.int64(sign) * pending.values[head, 0]) * UNIT
@@ -160,9 +160,7 @@ def _select(
         work[0] += 1
         if followed.sums[j, 1] < 0:
             head = np.uint64(-1.0 - followed.sums[j, 1])
-            at, kept = _keep_head(
-                words, at, j, k, sign, factor, columns, rows, pending, bins, terms, head, work
-            )
+            at, kept = _keep_head(words, at, head, k, sign, factor, columns, rows, pending, bins, terms, work)
             if kept < 0:
                 return at, vertex, SHORT
             if kept:
