@@ -22,7 +22,7 @@ REGRESSORS = (
 )
 
 # Families differ in their loss alone: one of them stands for all, with noise. Quantiles take many steps
-# without noise: test_optimum.py has them.
+# without noise: test_families.py has such a fit.
 PRIVATE = (*REGRESSORS[:7], dpglm.QuantileRegressor)
 EXACT = REGRESSORS[:-1]
 
