@@ -62,18 +62,14 @@ class Term(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Gradient(Term):
-    """The gradient of each record at w, scaled down to norm at most ``clip``.
-
-    The constant feature is that of the records unless another one is given.
-    """
+class Clipped(Term):
+    """A multiple of each row that follows from its prediction at w, scaled down to norm at most ``clip``."""
 
     needs_norms: ClassVar[bool] = True
 
     loss: Loss
     w: Vector
     clip: float
-    constant: float | None = None
 
     @property
     def limit(self) -> float:
@@ -83,33 +79,31 @@ class Gradient(Term):
     def is_compiled(self) -> bool:
         """Whether compiled code computes the whole of it."""
         return self.loss.form is not None and math.isfinite(self.clip)
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient(Clipped):
+    """The gradient of each record at w, scaled down to norm at most ``clip``.
+
+    The constant feature is that of the records unless another one is given.
+    """
+
+    constant: float | None = None
 
     def factors(self, rows: Records) -> Vector:
         return rows.clipped(rows.slopes(self.loss, rows.margins(self.w)), self.clip)
 
 
 @dataclass(frozen=True, eq=False)
-class DualMoves(Term):
+class DualMoves(Clipped):
     """Dual step times row, scaled down to norm at most ``clip``, from the dual variables at w.
 
     Each record's step, as it is added, is written to ``steps``.
     """
 
-    loss: Loss
-    w: Vector
-    clip: float
     alpha: Vector
     weight: Vector
     steps: Vector
-
-    @property
-    def limit(self) -> float:
-        return self.clip
-
-    @property
-    def is_compiled(self) -> bool:
-        """Whether compiled code computes the whole of it."""
-        return self.loss.form is not None and math.isfinite(self.clip)
 
     def factors(self, rows: Records) -> Vector:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -123,22 +117,12 @@ class DualMoves(Term):
 
 
 @dataclass(frozen=True, eq=False)
-class PreciseGradient(Term):
+class PreciseGradient(Clipped):
     """The same gradients from terms and coefficients of twice the precision.
 
     w has shape (2, p), its rows to be added. The loss is smooth and has a compiled form, and the sum has two
     finer grids.
     """
-
-    needs_norms: ClassVar[bool] = True
-
-    loss: Loss
-    w: Vector
-    clip: float
-
-    @property
-    def limit(self) -> float:
-        return self.clip
 
     def factors(self, rows: Records) -> Vector:
         return Gradient(self.loss, self.w[0] + self.w[1], self.clip).factors(rows)
