@@ -63,10 +63,54 @@ def stream(words, seed=0):
 @KINDS
 @pytest.mark.parametrize("bits", [2, 4])
 def test_noise_has_its_law_also_where_digits_tie_all_the_time(kind, bits, monkeypatch):
-    monkeypatch.setattr(exact, "WORD", bits)
+    word, scale = (1 + exact.COLUMN_BITS + 2 * bits, 2**20) if kind == "gaussian" else (bits, 20)
+    for name, value in {"WORD": word, "CHOICE_BITS": bits, "COIN_BITS": bits}.items():
+        monkeypatch.setattr(exact, name, value)
     rng = np.random.default_rng(bits)
-    draws = [getattr(exact, kind)(lambda: int(rng.integers(2**bits)), 20) for _ in range(20_000)]
-    assert fits(draws, LAWS[kind], 20) > 1e-4
+    draws = [getattr(exact, kind)(lambda: int(rng.integers(2**word)), scale) for _ in range(20_000)]
+    assert fits(draws, LAWS[kind], scale) > 1e-4
+
+
+def test_the_parts_of_all_columns_are_the_weights_of_the_cells():
+    own, other = exact.columns()
+    full, share = 1 << exact.BITS, [0] * len(own)
+    for column, (part, cell) in enumerate(zip(own, other, strict=True)):
+        assert 0 <= part <= full
+        share[column] += part
+        share[cell] += full - part
+    assert sum(share) == full << exact.COLUMN_BITS
+    with mpmath.workdps(400):
+        weights = [mpmath.exp(-(mpmath.mpf(cell) ** 2) / 512) for cell in range(700)]
+        exactly = [weight / mpmath.fsum(weights) for weight in weights]
+        found = [mpmath.mpf(part) / (full << exact.COLUMN_BITS) for part in share]
+        distance = mpmath.fsum(abs(a - b) for a, b in zip(found, exactly, strict=False)) + mpmath.fsum(
+            exactly[len(found) :]
+        )
+        assert distance < mpmath.mpf(2) ** -1040
+
+
+def test_cells_beyond_one_trial_are_left_to_the_exact_code():
+    own, other = exact.columns()
+    assert max(other) < 256
+    assert all(part >> exact.BITS - exact.CHOICE_BITS == 0 for part in own[256:])
+
+
+def test_no_gaussian_draw_is_beyond_38_deviations():
+    own, other = exact.columns()
+    assert max(other) < 38 * exact.CELLS_A_UNIT and not any(own[38 * exact.CELLS_A_UNIT :])
+
+
+@pytest.mark.parametrize("cell", [0, 40, 255, 256, 607])
+def test_an_entry_of_a_cell_is_kept_as_often_as_its_density_demands(cell):
+    rng, part = np.random.default_rng(cell), 0.4
+    words = iter(rng.integers(2**64, size=400_000, dtype=np.uint64))
+    found = 0
+    for _ in range(20_000):
+        x = exact.Uniform(lambda: int(next(words)), int(part * 2**64), 64)
+        coin = exact.Uniform(lambda: int(next(words)), int(next(words)) >> 40, 24)
+        found += exact.kept(lambda: int(next(words)), cell, x, coin)
+    expected = math.exp(-part * (2 * cell + part) / 512)
+    assert stats.binomtest(found, 20_000, expected).pvalue > 1e-4
 
 
 @KINDS
@@ -77,21 +121,29 @@ def test_compiled_noise_is_the_exact_noise_word_for_word(kind, scale):
     assert np.array_equal(compiled, [getattr(exact, kind)(read, scale) for _ in range(20_000)])
 
 
-FIRST = exact.FIRST_DIGITS[0]
-X = 2**62 + 12345
+X, LARGE_COIN, CELL, SCALE = 0xFAE598A8DAF81D6C, 2**24 - 1, 100, 2**20
+
+
+def first_word(column, choice=0, coin=LARGE_COIN, sign=0):
+    """The first word of a Gaussian draw; a choice of 0 is the column's own cell."""
+    return sign | column << 1 | choice << 11 | coin << 40
+
+
+def own_share(column):
+    """The choice that does not decide."""
+    return exact.columns()[0][column] >> exact.BITS - exact.CHOICE_BITS
+
+
+U = X >> 40
+LOW = U * ((CELL << 25) + U) >> 33
 TIES = {
-    "a threshold": ("gaussian", 5, [FIRST << 1]),
-    "the second threshold": ("gaussian", 5, [exact.FIRST_DIGITS[1] << 1 | 1]),
-    "a run": ("gaussian", 5, [0, X, X]),
-    "a longer run": ("gaussian", 5, [0, X, X - 10, 5, X - 10]),
-    "a coin below the end of its interval": (
-        "gaussian",
-        5,
-        [exact.FIRST_DIGITS[1] + 5 << 1, 1, 0, -(-(2**66) // 6) - 1],
-    ),
-    "a coin at x": ("gaussian", 5, [0, X, 7, X // 2]),
-    "a coin at x, one below": ("gaussian", 5, [0, X, 7, (X - 1) // 2]),
-    "a rounding": ("gaussian", 3 << 38, [0, 2**63 // (3 << 38), LARGEST]),
+    "a choice": ("gaussian", SCALE, [first_word(3, own_share(3)), X]),
+    "a choice, negative": ("gaussian", SCALE, [first_word(100, own_share(100), sign=1), X]),
+    "a coin at the exponent": ("gaussian", SCALE, [first_word(CELL, coin=LOW), X]),
+    "a coin at the exponent, one above": ("gaussian", SCALE, [first_word(CELL, coin=LOW + 1), X]),
+    "a run": ("gaussian", SCALE, [first_word(CELL, coin=LOW - 9), X, LOW - 9 << 40]),
+    "a longer run": ("gaussian", SCALE, [first_word(CELL, coin=LOW - 9), X, LOW - 99 << 40, LOW - 99 << 40]),
+    "a rounding": ("gaussian", 3 << 38, [first_word(0), 2**67 // (3 << 38)]),
     "a run, Laplace": ("laplace", 5, [1, X, X]),
     "a rounding, Laplace": ("laplace", 3 << 38, [0, 2**63 // (3 << 38), LARGEST]),
 }
@@ -133,7 +185,7 @@ def test_draws_are_the_same_one_by_one_in_blocks_and_for_every_buffer(most, monk
 
 @KINDS
 def test_wide_noise_is_the_same_for_every_number_of_threads(kind):
-    size = 2**15 + 5
+    size = randomness._WIDE + 5
     source = Randomness(3)
     before = source._take(7).copy()
     whole = getattr(source, kind)(9, size)
@@ -149,15 +201,15 @@ def test_wide_noise_is_the_same_for_every_number_of_threads(kind):
 
 @KINDS
 def test_stretches_of_wide_noise_are_exact_draws_from_words_that_no_other_stretch_has(kind):
-    size, scale, key = 2**15, 2**30, Randomness(11)._key()
+    size, stretch_size, scale, key = randomness._WIDE, randomness._STRETCH, 2**30, Randomness(11)._key()
     drawn = getattr(Randomness(11), kind)(scale, size)
     for stretch in range(2):
         source = AESCounter(key=key)
         source.advance(stretch << 64)
         read = partial(lambda source: int(source.random_raw()), source)
-        first = drawn[stretch * 2**14 :][:500]
+        first = drawn[stretch * stretch_size :][:500]
         assert np.array_equal(first, [getattr(exact, kind)(read, scale) for _ in range(500)])
-    assert len(np.intersect1d(drawn[: 2**14], drawn[2**14 :])) < 10
+    assert len(np.intersect1d(drawn[:stretch_size], drawn[stretch_size:])) < 10
 
 
 @pytest.mark.parametrize("sensitivity", [1e-300, 5e-324, 3e-9, 1.0, 4.7, 1e30])
@@ -381,3 +433,14 @@ def test_uniform_integers_reject_the_words_that_would_favour_some():
     assert np.array_equal(source.integers(10, 2), [3, 2])
     counts = np.bincount(Randomness(1).integers(7, 70_000))
     assert stats.chisquare(counts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("kind", [Gaussian, Laplace])
+def test_noise_of_numbers_that_are_released_alone_follows_the_sensitivity_of_each(kind):
+    sensitivity, index = np.array([1.0, 300.0, 1e-7]), np.array([2, 0, 1, 1, 2, 0])
+    each, grid = kind(3.0).draw_each(sensitivity, index, Randomness(5))
+    wanted, grids = kind(3.0).draw(sensitivity[index], index.shape, Randomness(5))
+    assert np.array_equal(each, wanted)
+    assert np.array_equal(grid[index], grids)
+    silent, none = kind(0.0).draw_each(sensitivity, index, Randomness(5))
+    assert not silent.any() and not none.any() and none.shape == sensitivity.shape

@@ -6,6 +6,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from numba import njit
 from scipy import stats
 
 from dpglm.kernels import coin as coins
@@ -151,18 +152,24 @@ CHANCES = [
 ]
 
 
+@njit(error_model="numpy")
+def tossed(words, at, chance):
+    """A coin in a compiled function, which is where coins are tossed."""
+    return coins.coin(words, at, chance)
+
+
 @pytest.mark.parametrize("chance", [*CHANCES, 2.0**-1022, 5e-324, 0.0])
 def test_a_coin_has_exactly_its_probability_to_the_last_digit(chance):
     edge = digits(chance)
     for words, wanted in [(edge, False), (one_less(edge), True)] if chance else [(edge, False)]:
-        at, heads = coins.coin(np.array([9, *words, 5], dtype=np.uint64), 1, chance)
+        at, heads = tossed(np.array([9, *words, 5], dtype=np.uint64), 1, chance)
         assert heads == wanted
         assert at <= 1 + len(words) <= 1 + coins.WORDS_A_COIN
     if len(edge) > 1:
         for change, wanted in ((-1, True), (1, False)):
             words = [*edge[:-2], edge[-2] + change] if edge[-2] else [*edge[:-2], 1]
             words = np.array([*words, *[0] * 20], dtype=np.uint64)
-            assert coins.coin(words, 0, chance)[1] == (wanted and edge[-2] > 0)
+            assert tossed(words, 0, chance)[1] == (wanted and edge[-2] > 0)
 
 
 @pytest.mark.parametrize("chance", [0.3, 1 / 3, 0.9, 0.01])

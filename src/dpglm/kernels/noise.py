@@ -1,22 +1,28 @@
 """Draws of integer noise from a stream of random 64-bit words.
 
-They compute what ``mechanisms/exact.py`` defines, from the same words in the same order. Where 64 digits of
-a number do not decide a comparison or a rounding, a kernel stops at the first word of that draw and states
-it. There is no floating-point operation; words are never mixed with signed integers, which would turn both
-into floats.
+They compute what ``mechanisms/exact.py`` defines, from the same words in the same order. Where the first
+digits of a number do not decide a comparison or a rounding, a kernel stops at the first word of that draw and
+states it. There is no floating-point operation; words are never mixed with signed integers, which would turn
+both into floats.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .arguments import Integers, Words
+from .arguments import Integers, Whole, Words
 from .compiled import compiled, part
 
-_0, _1, _32, _63 = (np.uint64(n) for n in (0, 1, 32, 63))
+_0, _1, _2, _32, _63 = (np.uint64(n) for n in (0, 1, 2, 32, 63))
 _HALF = np.uint64(1 << 63)
 _LOW = np.uint64((1 << 32) - 1)
 _ALL = np.uint64((1 << 64) - 1)
+
+# The first word of a Gaussian draw, from its last digit on: sign, column (10), choice of a cell (29), coin.
+_COLUMN, _CHOICE = np.uint64((1 << 10) - 1), np.uint64((1 << 29) - 1)
+_TO_CHOICE, _TO_COIN = np.uint64(11), np.uint64(40)
+_TO_SHARE, _TO_UNIT, _HALF_UNIT = np.uint64(10), np.uint64(4), np.uint64(8)
+_TWICE, _TO_EXPONENT = np.uint64(25), np.uint64(33)
 
 
 @part
@@ -30,65 +36,59 @@ def _high(a: np.uint64, b: np.uint64) -> np.uint64:
 
 @compiled(nogil=True)
 def gaussian(
-    high: Words, words: Words, at: int, scale: Words, out: Integers, done: int
-) -> tuple[int, int, bool]:
+    columns: Words, words: Words, at: int, scale: Words, out: Integers, done: int
+) -> tuple[Whole, Whole, bool]:
     """Fill out[done:] with round(scale * Z); return the next word and entry, and if it needs more digits.
 
-    If it does not, a stop before the last entry means that the words ran out. ``high`` holds the upper 63
-    digits of the thresholds of the integer part.
+    There is a scale for each entry, or one. Without need of more digits, a stop before the last entry means
+    that the words ran out. A column has 29 digits of its own cell's share, then the other cell in 10 digits.
     """
-    for i in range(done, out.size):
-        start = at
-        accepted = False
-        while not accepted:
-            if at + 2 > words.size:
+    size, here, each = np.uint64(words.size), np.uint64(at), np.uint64(scale.size > 1)
+    for i in range(np.uint64(done), np.uint64(out.size)):
+        start = here
+        while True:
+            if here + _2 > size:
                 return start, i, False
-            first, x = words[at], words[at + 1]
-            at += 2
-            whole = first >> _1
-            k = 0
-            while k < high.size and whole >= high[k]:
-                if whole == high[k]:
+            first, x = words[here], words[here + _1]
+            here += _2
+            column = first >> _1 & _COLUMN
+            choice, share = first >> _TO_CHOICE & _CHOICE, columns[column] >> _TO_SHARE
+            cell = column if choice < share else columns[column] & _COLUMN
+            if choice == share:
+                return start, i, True
+            # Cells beyond 255 have no choice below their share. So x (2 cell + x) / 512, in units of 2**-24,
+            # is in [low, low + 2); the coin is in [coin, coin + 1).
+            u, coin = x >> _TO_COIN, first >> _TO_COIN
+            low = u * ((cell << _TWICE) + u) >> _TO_EXPONENT
+            if coin >= low + _2:
+                break
+            if coin >= low:
+                return start, i, True
+            last, even = coin, False
+            while True:
+                if here == size:
+                    return start, i, False
+                z = words[here] >> _TO_COIN
+                here += _1
+                if z == last:
                     return start, i, True
-                k += 1
-            twice = np.uint64(2 * k)
-            count = twice + _1 + _1
-            accepted = True
-            for _ in range(k + 1):
-                last = x
-                while True:
-                    if at + 2 > words.size:
-                        return start, i, False
-                    z = words[at]
-                    at += 1
-                    if z > last:
-                        break
-                    r = words[at]
-                    at += 1
-                    # count * r in two words; later digits of r may add up to count to the lower one.
-                    upper = (r >> _32) * count + ((r & _LOW) * count >> _32) >> _32
-                    lower = r * count
-                    if z == last or lower > _ALL - count:
-                        return start, i, True
-                    if upper > twice or (upper == twice and lower > x):
-                        break
-                    if upper == twice and lower + count > x:
-                        return start, i, True
-                    last = z
-                    accepted = not accepted
-                if not accepted:
+                if z > last:
                     break
-        lower = scale[i] * x
-        if lower < _HALF and lower + scale[i] > _HALF:
+                last, even = z, not even
+            if even:
+                break
+        factor = scale[i * each]
+        if factor * x > _ALL - factor:
             return start, i, True
-        size = np.int64(scale[i] * np.uint64(k) + _high(scale[i], x) + (lower >> _63))
-        out[i] = -size if first & _1 else size
-    return at, out.size, False
+        drawn = np.int64(factor * cell + _high(factor, x) + _HALF_UNIT >> _TO_UNIT)
+        out[i] = -drawn if first & _1 else drawn
+    return here, np.uint64(out.size), False
 
 
 @compiled(nogil=True)
 def laplace(words: Words, at: int, scale: Words, out: Integers, done: int) -> tuple[int, int, bool]:
     """The same for round(scale * L), L a Laplace variable of scale 1."""
+    each = np.int64(scale.size > 1)
     for i in range(done, out.size):
         start = at
         if at == words.size:
@@ -115,9 +115,10 @@ def laplace(words: Words, at: int, scale: Words, out: Integers, done: int) -> tu
             if even:
                 break
             k += _1
-        lower = scale[i] * x
-        if lower < _HALF and lower + scale[i] > _HALF:
+        factor = scale[i * each]
+        lower = factor * x
+        if lower < _HALF and lower + factor > _HALF:
             return start, i, True
-        size = np.int64(scale[i] * k + _high(scale[i], x) + (lower >> _63))
+        size = np.int64(factor * k + _high(factor, x) + (lower >> _63))
         out[i] = -size if first & _1 else size
     return at, out.size, False

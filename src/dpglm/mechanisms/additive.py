@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Total, Vector
 from .base import Mechanism
@@ -53,6 +54,19 @@ class Additive(Mechanism):
         grid, steps = public_grid(sensitivity, self.noise, self._rounding(entries))
         noise = self._integers(steps, shape, randomness)
         return (noise * grid if isinstance(noise, int) else noise * np.asarray(grid)), grid
+
+    def draw_each(
+        self, sensitivity: Vector, index: NDArray[np.int64], randomness: Randomness
+    ) -> tuple[Vector, Vector]:
+        """Noise of numbers that are released alone, and the grid of each sensitivity.
+
+        Number k has the sensitivity ``index[k]``. The noise is that of ``draw(sensitivity[index], ...)``.
+        """
+        if self.noise == 0:
+            return np.zeros(index.shape), np.zeros(sensitivity.shape)
+        grid, steps = public_grid(sensitivity, self.noise, self._rounding(1))
+        noise = np.asarray(self._integers(steps[index], index.shape, randomness))
+        return noise * grid[index], grid
 
     def grid(self, sensitivity: float, entries: int) -> float:
         """The grid of a release of so many numbers."""

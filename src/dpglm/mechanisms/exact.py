@@ -8,38 +8,58 @@ the stream. Proof: docs/proofs/grid_noise.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from functools import cache
 
 Read = Callable[[], int]
+Ends = tuple[Fraction, Fraction]
 
 WORD = 64
-_BITS = 1087
-_TERMS = 38
+CELLS_A_UNIT, COLUMN_BITS = 16, 10
+CHOICE_BITS, COIN_BITS = 29, 24
+"""The first word of a Gaussian draw: after the sign, a column, the choice of one of its cells, a coin."""
+
+BITS = 1087
+_UNITS = 38
+_PRECISION = 1152
+_TWICE_SQUARED = 2 * CELLS_A_UNIT**2  # 512
 
 
 class Uniform:
     """A uniform number in [0, 1), known to lie in [digits, digits + 1) / 2**bits."""
 
-    def __init__(self, read: Read) -> None:
-        self._read, self.digits, self.bits = read, read(), WORD
+    def __init__(self, read: Read, digits: int | None = None, bits: int = 0) -> None:
+        self._read, self.digits, self.bits = read, digits or 0, bits
+        if digits is None:
+            self.extend()
 
     def extend(self) -> None:
         """Draw one more word of digits."""
         self.digits, self.bits = self.digits << WORD | self._read(), self.bits + WORD
 
+    def ends(self) -> Ends:
+        """The ends of the interval."""
+        return Fraction(self.digits, 1 << self.bits), Fraction(self.digits + 1, 1 << self.bits)
+
 
 def gaussian(read: Read, scale: int) -> int:
-    """round(scale * Z) for a standard normal Z (Karney, 2016, Algorithm N)."""
+    """round(scale * Z) for a standard normal Z, by rejection from a step function."""
     while True:
-        whole = Uniform(read)
-        # The last digit of the first word is the sign, the others choose the integer part of abs(Z).
-        negative, whole.digits, whole.bits = whole.digits & 1, whole.digits >> 1, WORD - 1
-        k = 0
-        while k < len(THRESHOLDS) and not _negative(-THRESHOLDS[k], (1 << _BITS, whole)):
-            k += 1
-        x = Uniform(read)
-        if all(_accepted(read, x, k) for _ in range(k + 1)):
-            return _rounded(scale, k, x) * (-1 if negative else 1)
+        word = read()
+        negative, word = word & 1, word >> 1
+        column, word = word & (1 << COLUMN_BITS) - 1, word >> COLUMN_BITS
+        choice = Uniform(read, word & (1 << CHOICE_BITS) - 1, CHOICE_BITS)
+        coin = Uniform(read, word >> CHOICE_BITS, COIN_BITS)
+        cell, x = _cell(column, choice), Uniform(read)
+        if kept(read, cell, x, coin):
+            return _rounded(scale, cell, x, CELLS_A_UNIT) * (-1 if negative else 1)
+
+
+def _cell(column: int, choice: Uniform) -> int:
+    """The column's own cell, with the probability of its share, or the other one."""
+    own, other = columns()
+    share = Fraction(own[column], 1 << BITS)
+    return column if _below(choice, lambda: (share, share)) else other[column]
 
 
 def laplace(read: Read, scale: int) -> int:
@@ -47,60 +67,94 @@ def laplace(read: Read, scale: int) -> int:
     negative, k = read() & 1, 0
     while True:
         x = Uniform(read)
-        if _accepted(read, x):
+        if _even(read, Uniform(read), x.ends, x):
             return _rounded(scale, k, x) * (-1 if negative else 1)
         k += 1
 
 
-def _accepted(read: Read, x: Uniform, k: int | None = None) -> bool:
-    """True with probability exp(-x), or exp(-x (2k + x) / (2k + 2)) if k is given.
+def kept(read: Read, cell: int, x: Uniform, coin: Uniform) -> bool:
+    """True with probability exp(-x (2 cell + x) / 512): the density at cell + x over that at the cell.
 
-    The run x > z_1 > z_2 > ... is longer than m with probability x^m / m!, and each of its members is
-    kept with probability (2k + x) / (2k + 2): that its length is even has the stated probability.
+    It is that of several successes, each of a probability exp(-a) with a <= 1.
     """
-    last, even = x, True
-    while True:
-        z = Uniform(read)
-        if not _negative(0, (1, z), (-1, last)):
-            return even
-        if k is not None and not _negative(-2 * k, (2 * k + 2, Uniform(read)), (-1, x)):
-            return even
-        last, even = z, not even
+    trials = -(-(2 * cell + 1) // _TWICE_SQUARED)
+
+    def exponent() -> Ends:
+        low, high = (u * (2 * cell + u) / (_TWICE_SQUARED * trials) for u in x.ends())
+        return low, high
+
+    return all(_even(read, Uniform(read) if k else coin, exponent, x) for k in range(trials))
 
 
-def _negative(constant: int, *terms: tuple[int, Uniform]) -> bool:
-    """Whether constant + the sum of factor * uniform is negative; digits are drawn until that is certain."""
+def _even(read: Read, z: Uniform, limit: Callable[[], Ends], *numbers: Uniform) -> bool:
+    """True with probability exp(-a), for a limit a <= 1 that is a function of some numbers.
+
+    The run a > z_1 > z_2 > ... has m members or more with probability a^m / m!; z is its first. That their
+    number is even has the stated probability.
+    """
+    even = True
+    while _below(z, limit, *numbers):
+        limit, numbers = z.ends, (z,)
+        z, even = Uniform(read), not even
+    return even
+
+
+def _below(z: Uniform, limit: Callable[[], Ends], *numbers: Uniform) -> bool:
+    """Whether z is below a limit between two ends; digits of z and of the numbers decide it."""
     while True:
-        bits = max(number.bits for _, number in terms)
-        low = high = constant << bits
-        for factor, number in terms:
-            shift = bits - number.bits
-            ends = factor * (number.digits << shift), factor * (number.digits + 1 << shift)
-            low, high = low + min(ends), high + max(ends)
-        if high <= 0 or low >= 0:
-            return high <= 0
-        for _, number in terms:
+        (low, high), (least, most) = z.ends(), limit()
+        if high <= least or low >= most:
+            return high <= least
+        for number in (z, *numbers):
             number.extend()
 
 
-def _rounded(scale: int, k: int, x: Uniform) -> int:
-    """floor(scale * (k + x) + 1/2)."""
+def _rounded(scale: int, k: int, x: Uniform, cells: int = 1) -> int:
+    """floor(scale * (k + x) / cells + 1/2)."""
     while True:
-        half = 1 << x.bits >> 1
-        low, high = scale * x.digits + half, scale * (x.digits + 1) + half - 1
-        if low >> x.bits == high >> x.bits:
-            return scale * k + (low >> x.bits)
+        half, unit = cells << x.bits >> 1, cells << x.bits
+        low = scale * ((k << x.bits) + x.digits) + half
+        if low // unit == (low + scale - 1) // unit:
+            return low // unit
         x.extend()
 
 
-def _thresholds() -> tuple[int, ...]:
-    """P(k <= i) in units of 2**-1087, P(k) being proportional to exp(-k² / 2); the last k takes the rest."""
-    with localcontext(Context(prec=400)):
-        root = Decimal("-0.5").exp()
-        weights = [root ** (k * k) for k in range(_TERMS + 20)]
-        unit = 2**_BITS / sum(weights)
-        return tuple(int(unit * sum(weights[: i + 1])) for i in range(_TERMS - 1))
+@cache
+def columns() -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Columns that are chosen uniformly: the share of column c that is cell c's, and the cell of its rest.
+
+    Shares are in units of 2**-1087 (Walker's alias method, in integers).
+    """
+    full = 1 << BITS
+    own = _weights(full << COLUMN_BITS)
+    own += [0] * ((1 << COLUMN_BITS) - len(own))
+    other = list(range(len(own)))
+    poor = [c for c in other if own[c] < full]
+    rich = [c for c in other if own[c] >= full]
+    while poor:
+        c, giver = poor.pop(), rich[-1]
+        other[c] = giver
+        own[giver] -= full - own[c]
+        if own[giver] < full:
+            poor.append(rich.pop())
+    return tuple(own), tuple(other)
 
 
-THRESHOLDS = _thresholds()
-FIRST_DIGITS = tuple(threshold >> _BITS - 63 for threshold in THRESHOLDS)
+def _weights(total: int) -> list[int]:
+    """Whole numbers proportional to exp(-cell² / 512), for |Z| < 38, that add up to a total."""
+    one, term, k = 1 << _PRECISION, 1 << _PRECISION, 0
+    inverse = one  # exp(1 / 512), by its series
+    while term:
+        k += 1
+        term //= _TWICE_SQUARED * k
+        inverse += term
+    ratio = one * one // inverse
+    square = ratio * ratio >> _PRECISION
+    weights = [one]
+    for _ in range(_UNITS * CELLS_A_UNIT - 1):
+        weights.append(weights[-1] * ratio >> _PRECISION)
+        ratio = ratio * square >> _PRECISION
+    whole = sum(weights)
+    shares = [weight * total // whole for weight in weights]
+    shares[0] += total - sum(shares)
+    return shares

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
+from ..kernels.arguments import Whole
 from ..threads import in_ranges
 from . import exact
 from .coins import Coins
@@ -22,12 +23,13 @@ GUMBEL_DISTANCE = 2.0**-400
 """Bounds on the distance of one draw from its law, in total variation; Laplace draws are exact."""
 
 Shape = tuple[int, ...]
+Compiled = Callable[..., tuple[Whole, Whole, bool]]
 
-_FEWEST, _MOST = 1 << 11, 1 << 15
-_WORDS_A_DRAW = 7
+_FEWEST, _MOST = 1 << 11, 1 << 13  # larger arrays would be given back to the system, and taken anew
+_WORDS_A_DRAW, _WORDS_A_STEP = 2, 7
 _BLOCK = 1 << 13
 _MORE_WORDS = 6
-_WIDE, _STRETCH = 1 << 15, 1 << 14
+_WIDE, _STRETCH = 1 << 17, 1 << 16
 
 
 class _Stream:
@@ -39,19 +41,20 @@ class _Stream:
 
     def fill(
         self,
-        compiled: Callable[..., tuple[int, int, bool]],
+        compiled: Compiled,
         reference: Callable[[exact.Read, int], int],
         scales: NDArray[np.uint64],
         out: NDArray[np.int64],
     ) -> None:
-        """Draw noise of each scale; ``reference`` draws where 64 digits of a number decide nothing."""
+        """Draw noise of each scale, or of one; ``reference`` draws where first digits decide nothing."""
         done = 0
         while True:
-            self._at, done, undecided = compiled(self._words, self._at, scales, out, done)
+            at, reached, undecided = compiled(self._words, self._at, scales, out, done)
+            self._at, done = int(at), int(reached)
             if done == out.size:
                 return
             if undecided:
-                out[done] = reference(lambda: int(self._take(1)[0]), int(scales[done]))
+                out[done] = reference(lambda: int(self._take(1)[0]), int(scales[done % scales.size]))
                 done += 1
             else:
                 self._extend(min(max(_WORDS_A_DRAW * (out.size - done), _FEWEST), _MOST))
@@ -73,7 +76,7 @@ class Randomness(_Stream):
     ``Randomness()`` draws its key from the operating system. ``Randomness(seed)`` is for tests and
     studies: whoever knows the seed can subtract the noise, so nothing is private. All draws take their
     words from the stream in order: a block of draws is the same as one after the other. Only a block of
-    32,768 or more numbers of Gaussian or Laplace noise takes a key from it and nothing else: each 16,384
+    131,072 or more numbers of Gaussian or Laplace noise takes a key from it and nothing else: each 65,536
     numbers have a stream of their own under that key, so that threads share the work, in any number of them.
     """
 
@@ -162,11 +165,11 @@ class Randomness(_Stream):
             self._at, done = compiled(self._words, self._at, done, *arguments)
             if done == count:
                 return
-            self._extend(min(max(_WORDS_A_DRAW * (count - done), _FEWEST), _MOST))
+            self._extend(min(max(_WORDS_A_STEP * (count - done), _FEWEST), _MOST))
 
     def _rounded(
         self,
-        compiled: Callable[..., tuple[int, int, bool]],
+        compiled: Compiled,
         reference: Callable[[exact.Read, int], int],
         scale: Integers,
         size: int | Shape | None,
@@ -178,10 +181,11 @@ class Randomness(_Stream):
             self.fill(compiled, reference, one, drawn)
             return int(drawn[0])
         shape = np.shape(scale) if size is None else size
-        scales = np.empty(shape, dtype=np.uint64)
-        scales[...] = scale
-        scales = scales.ravel()
-        out = np.empty(scales.size, dtype=np.int64)
+        out = np.empty(shape, dtype=np.int64).reshape(-1)
+        if np.ndim(scale):
+            scales = np.broadcast_to(np.asarray(scale, dtype=np.uint64), shape).ravel()
+        else:
+            scales = np.array([scale], dtype=np.uint64)
         if out.size < _WIDE:
             self.fill(compiled, reference, scales, out)
         else:
@@ -189,7 +193,8 @@ class Randomness(_Stream):
 
             def fill(stretch: int, start: int, stop: int) -> None:
                 with stretches.number(stretch) as stream:
-                    stream.fill(compiled, reference, scales[start:stop], out[start:stop])
+                    here = slice(start, stop) if len(scales) > 1 else slice(None)
+                    stream.fill(compiled, reference, scales[here], out[start:stop])
 
             in_ranges(fill, [*range(0, out.size, _STRETCH), out.size])
         return out.reshape(shape) if shape != () else int(out[0])
@@ -230,12 +235,14 @@ class _Stretches:
 
 
 @cache
-def _gaussian() -> Callable[..., tuple[int, int, bool]]:
+def _gaussian() -> Compiled:
     from ..kernels.noise import gaussian  # compiled code is loaded by those who use it
 
-    return partial(gaussian, _HIGH)
+    own, other = exact.columns()
+    shares = [share >> exact.BITS - exact.CHOICE_BITS for share in own]
+    packed = [share << exact.COLUMN_BITS | cell for share, cell in zip(shares, other, strict=True)]
+    return partial(gaussian, np.array(packed, dtype=np.uint64))
 
 
 _1 = np.uint64(1)
 _SMALL = np.uint64(1 << 21)
-_HIGH = np.array(exact.FIRST_DIGITS, dtype=np.uint64)
