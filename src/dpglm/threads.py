@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 
 PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -35,15 +37,47 @@ def beside_a_reader() -> Iterator[None]:
         yield
 
 
+@cache
+def _helpers(count: int) -> ThreadPoolExecutor:
+    """Threads that wait for work: to start them anew takes as long as a pass over a small table.
+
+    Ranges inside of the work of such a thread are worked on one after the other, by that thread alone.
+    """
+    return ThreadPoolExecutor(count, thread_name_prefix="dpglm", initializer=_most_threads.set, initargs=(1,))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)  # a copy of the process has none of the threads
+
+
 def in_ranges(work: Callable[[int, int, int], None], edges: Sequence[int]) -> None:
     """Run compiled work(part, start, stop) on the ranges between edges, in as many threads as processors."""
-    parts = len(edges) - 1
-    ranges, threads = (range(parts), edges[:-1], edges[1:]), min(most_threads(), parts)
+    left = deque(zip(range(len(edges) - 1), edges[:-1], edges[1:], strict=True))
+
+    def work_on() -> None:
+        while (taken := _next(left)) is not None:
+            work(*taken)
+
+    threads = min(most_threads(), len(left))
     if threads <= 1:
-        list(map(work, *ranges))
+        work_on()
         return
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, *ranges))
+    running = [_helpers(threads - 1).submit(work_on) for _ in range(threads - 1)]
+    try:
+        work_on()
+    finally:
+        left.clear()
+        wait(running)
+    for other in running:
+        other.result()
+
+
+def _next(left: deque[tuple[int, int, int]]) -> tuple[int, int, int] | None:
+    """The next range, which no other thread takes; None if there is none."""
+    try:
+        return left.popleft()
+    except IndexError:
+        return None
 
 
 def in_parts(work: Callable[[int, int, int], None], length: int, parts: int) -> None:
