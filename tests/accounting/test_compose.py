@@ -96,6 +96,14 @@ def test_the_price_is_at_most_the_zcdp_bound(event):
         assert compose(event.scaled(5.0)).delta(epsilon) <= zcdp_delta(rho, epsilon) * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("rho", [1e-8, 1e-4, 0.01, 0.5, 20.0])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0, 100.0])
+def test_the_zcdp_conversion_is_at_its_best_order(rho, epsilon):
+    gaps = np.geomspace(1e-6, 1e12, 20_001)
+    logs = gaps * ((1 + gaps) * rho - epsilon) - (1 + gaps) * np.log1p(1 / gaps) - np.log(gaps)
+    assert zcdp_delta(rho, epsilon) <= min(1.0, math.exp(logs.min())) * (1 + 1e-9)
+
+
 def test_zcdp_of_a_gaussian_is_above_its_exact_price_but_not_far():
     for mu, epsilon in ((0.1, 0.2), (0.1, 0.5), (1.0, 0.5), (1.0, 3.0)):
         exact = gaussian_delta(mu, epsilon)

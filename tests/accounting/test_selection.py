@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from dpglm.accounting import Composed, Exponential, Gaussian, Laplace, Pure, Repeated, compose
-from dpglm.accounting.curves import bounded_range_profile
-from dpglm.accounting.selection import selection_rounds
+from dpglm.accounting.curves import bounded_range_profile, gaussian_profile, laplace_profile
+from dpglm.accounting.pld import discretise
+from dpglm.accounting.selection import _without_gains, selection_rounds
 
 from .reference import achieved_delta, gaussian_loss_cdf, laplace_loss_cdf
 
@@ -29,6 +30,20 @@ MONTE_CARLO = [
 def rounds_of(eta, release, count):
     selection = Exponential(2 / eta)
     return Repeated(Composed((selection, release)) if release else selection, count)
+
+
+@pytest.mark.parametrize("profile", [gaussian_profile(0.7), laplace_profile(0.5)])
+def test_raising_the_least_losses_raises_every_expected_value_and_hardly_so(profile):
+    law = discretise(profile, 0.02, tail=1e-36)
+    raised = _without_gains(law)
+    assert raised.high == law.high and raised.low >= law.low and raised.infinite == law.infinite
+    assert abs(raised.mass.sum() - law.mass.sum()) < 1e-15
+    for x in (0.0, 0.5, 2.0, 6.0):  # of a curve that falls with the loss
+        before, after = (
+            float(np.sum(one.mass * np.exp(-3 * (x - 0.02 * np.arange(one.low, one.high + 1)))))
+            for one in (law, raised)
+        )
+        assert before * (1 - 1e-14) <= after <= before * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("release", "scale", "rounds", "delta", "error"), MONTE_CARLO)

@@ -32,6 +32,8 @@ _SMALLEST_EXPONENT = -650.0
 _UNIT = float(np.finfo(float).eps)
 # Relative error of a transform in the L2 norm, over _UNIT log2(size): about 3.5 is proven for radix 2.
 _FFT_ERROR = 16
+# Where a curve is looked at, as exponents of the farthest grid point.
+_SHARES = np.linspace(0.0, 1.0, 700)
 
 
 @dataclass(frozen=True)
@@ -257,7 +259,7 @@ def _window(parts: Sequence[_Part], theta: float) -> tuple[float, float, float]:
 def _reach(curve: Callable[[Vector], Vector], step: float, tail: float) -> int:
     """Return a grid index, at least 1, from which on the curve is below ``tail`` or the loss absurd."""
     most = max(2.0, LARGEST_LOSS / step)
-    points = np.ceil(np.geomspace(1, most, 700))
+    points = np.ceil(most**_SHARES)
     small = curve(step * points) <= tail
     return int(points[int(np.argmax(small)) if small.any() else -1])
 

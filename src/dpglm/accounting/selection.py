@@ -24,6 +24,8 @@ from .pld import TAIL, GridLaw, discretise
 
 _CUT = TAIL / 100
 _NO_LOSS = GridLaw(1.0, 0, np.ones(1), 0.0)
+# Share of the mass whose losses, the least, are raised: expected values of H rise by no larger a share.
+_RAISED = 1e-13
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def selection_rounds(
     eta = max(eta, 2 * loss / cells)
     per_range = min(cells, max(1, math.ceil(eta * cells / (2 * loss))))
     step = eta / per_range
-    law = discretise(release, step, tail=_CUT * 1e-4) if release else _NO_LOSS
+    law = _without_gains(discretise(release, step, tail=_CUT * 1e-4)) if release else _NO_LOSS
     most = max(counts) * (per_range + law.high) + 1
     curve, wide, after = np.zeros(most), np.empty(3 * most + len(law.mass)), np.empty(3 * most)
     rises = np.expm1(step * np.arange(-per_range, 1.0))
@@ -78,3 +80,11 @@ def selection_rounds(
         )  # fmt: skip
         found[count], done = symmetric(SampledCurve(step, curve[:size].copy())), count
     return found
+
+
+def _without_gains(law: GridLaw) -> GridLaw:
+    """The law with its least losses raised to one value: H falls, so no E[H(x - W)] becomes smaller."""
+    first = int(np.searchsorted(np.cumsum(law.mass), _RAISED))
+    mass = law.mass[first:].copy()
+    mass[0] += law.mass[:first].sum()
+    return GridLaw(law.step, law.low + first, mass, law.infinite)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 
-from scipy.optimize import minimize_scalar
-
 from .events import Gaussian
 from .normal_form import NormalForm, pure_epsilon
+
+_STEPS, _FARTHEST = 20, 1e150
 
 
 def zcdp_rho(form: NormalForm) -> float:
@@ -39,11 +39,12 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     if rho == 0:
         return 0.0
 
-    def log_delta(log_gap: float) -> float:
-        gap = math.exp(log_gap)
-        order = 1 + gap
-        return gap * (order * rho - epsilon) - order * math.log1p(1 / gap) - log_gap
+    def log_delta(gap: float) -> float:
+        return gap * ((1 + gap) * rho - epsilon) - (1 + gap) * math.log1p(1 / gap) - math.log(gap)
 
-    guess = math.log(max((epsilon - rho) / (2 * rho), 1e-3))
-    best = minimize_scalar(log_delta, bounds=(guess - 4, guess + 4), method="bounded")
-    return min(1.0, math.exp(min(best.fun, 0.0)))
+    # Newton steps for gap = a - 1: the derivative, (2 gap + 1) rho - epsilon - log(1 + 1/gap), rises
+    gap = least = min(max((epsilon - rho) / (2 * rho), 1e-3), _FARTHEST)
+    for _ in range(_STEPS):
+        fall = (2 * gap + 1) * rho - epsilon - math.log1p(1 / gap)
+        gap = max(gap - fall / (2 * rho + 1 / (gap * (1 + gap))), gap / 4)
+    return min(1.0, math.exp(min(log_delta(gap), log_delta(least), 0.0)))
