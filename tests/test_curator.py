@@ -95,9 +95,12 @@ def test_entries_with_sensitivities_of_their_own_cannot_leave_as_one_release():
 
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_noise_is_the_multiplier_times_the_sensitivity(neighbours):
-    holder, silent = curator(neighbours), curator(neighbours)
-    exact = silent.release(GRADIENT, Gaussian(0.0), np.zeros(3))
-    noise = np.array([holder.release(GRADIENT, Gaussian(3.0), np.zeros(3)) - exact for _ in range(20_000)])
+    """Sixty thousand numbers: of twenty releases, in each of which every number has noise of its own."""
+    p = 3_000
+    records = as_data(rng.standard_normal((20, p)), Y[:20], Bounds(row_norm=1.0))
+    holder, silent = (Curator(records, neighbours, Randomness(0)) for _ in range(2))
+    exact = silent.release(GRADIENT, Gaussian(0.0), np.zeros(p))
+    noise = np.array([holder.release(GRADIENT, Gaussian(3.0), np.zeros(p)) - exact for _ in range(20)])
     expected = 3.0 * 0.5 * neighbours.records_moved
     assert abs(noise.std() / expected - 1) < 5 / np.sqrt(2 * noise.size)
 
@@ -130,9 +133,9 @@ class Told(Gaussian):
 
     drawn: ClassVar[list] = []
 
-    def draw(self, sensitivity, shape, randomness):
-        self.drawn.append(sensitivity)
-        return np.zeros(shape), np.zeros(shape)
+    def draw_each(self, sensitivity, index, randomness):
+        self.drawn.append(sensitivity[index])
+        return np.zeros(index.shape), np.zeros(sensitivity.shape)
 
 
 def test_every_sensitivity_is_enlarged_by_what_rounding_can_add():

@@ -6,8 +6,9 @@ and ``Solver.needs`` what a plan does; a table that lacks it is refused before a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -108,33 +109,44 @@ class Weighed:
     ----------
     sums : array of shape (columns, 2)
         For each column the sum of its cut terms, and its weight: the sum of its absolute entries.
-    counts : array of shape (columns,)
-        The number of entries of each column.
-    largest : float
-        The largest absolute entry.
+    largest, least : float
+        The largest absolute entry, and the least one above 0: infinity if there is none.
     cut : Cut
         The limit as a multiple of the grid on which sums are exact, and what rounds a term to that grid.
     grid : float
         That grid.
+    count : function
+        What finds the counts, in a pass over the table.
     """
 
     sums: Vector
-    counts: NDArray[np.uint32]
     largest: float
+    least: float
     cut: Cut
     grid: float
+    count: Callable[[], NDArray[np.uint32]]
+
+    @cached_property
+    def heaviest(self) -> float:
+        """The largest weight of a column."""
+        return float(self.sums[:, 1].max(initial=0.0))
+
+    @cached_property
+    def counts(self) -> NDArray[np.uint32]:
+        """The number of entries of each column."""
+        return self.count()
 
 
 class ColumnsOnDemand(Protocol):
     """A table by rows, and some of its columns.
 
     ``held`` is the table with these columns, and a 1 for each of them; ``hold`` adds those whose entry in
-    ``wanted`` is 1, given the number of entries of each column.
+    ``wanted`` is 1, and may be given the number of entries of each column.
     """
 
     @property
     def held(self) -> Held: ...
-    def hold(self, wanted: NDArray[np.uint8], counts: NDArray[np.uint32]) -> None: ...
+    def hold(self, wanted: NDArray[np.uint8], counts: NDArray[np.uint32] | None = None) -> None: ...
 
 
 @runtime_checkable

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba import njit
 
 import dpglm
 from dpglm.arrays import ROUNDING
-from dpglm.kernels import compiled
+from dpglm.kernels import compiled, exact
 
 KERNELS = Path(dpglm.__file__).parent / "kernels"
 FILES = sorted(KERNELS.glob("*.py"))
@@ -71,6 +72,14 @@ def test_a_cache_that_names_types_of_another_version_is_not_read(copy):
     for path in folder.glob("*.py"):
         path.write_text(path.read_text().replace("Compressed", "Renamed"))
     assert lines(load(), "Renamed") == 2.0
+
+
+def test_a_part_is_refused_if_python_calls_it_also_after_a_compiled_function_has():
+    for _ in range(2):
+        with pytest.raises(TypeError, match="grid_of is part of compiled functions"):
+            exact.grid_of(3.0)
+        assert njit(lambda rounding: exact.grid_of(rounding))(1.5 * 2.0**52) == 1.0
+    assert exact.grid_of.py_func(1.5 * 2.0**52) == 1.0
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

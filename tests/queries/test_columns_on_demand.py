@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from dpglm import Bounds
-from dpglm.data import as_data
+from dpglm.data import as_data, on_demand
 from dpglm.data.on_demand import _MOST_PASSES
 from dpglm.losses import Logistic
 from dpglm.mechanisms import Randomness
@@ -60,7 +60,7 @@ def test_sums_by_rows_are_those_by_columns_to_the_last_digit(dtype):
     slopes = np.random.default_rng(1).standard_normal(N)
     by_rows, by_columns = data.weighed(slopes, 0.3), other.weighed(slopes, 0.3)
     assert not data.block.has_columns and other.block.has_columns
-    for name in ("sums", "counts", "largest", "cut", "grid"):
+    for name in ("sums", "counts", "largest", "least", "cut", "grid"):
         assert np.array_equal(getattr(by_rows, name), getattr(by_columns, name))
     assert by_rows.counts.sum() == data.block.entries and (np.abs(by_rows.sums[:, 0]) > 0.3).any()
 
@@ -70,25 +70,39 @@ def test_columns_that_are_held_are_those_of_a_conversion(dtype):
     data, full = records(dtype), table(dtype)[0].tocsc()
     counts, rng = np.diff(full.indptr).astype(np.uint32), np.random.default_rng(2)
     asked = np.zeros(P + 1, dtype=np.uint8)
-    for _ in range(_MOST_PASSES):
+    for known in (None, counts)[:_MOST_PASSES]:
         asked[rng.choice(P + 1, 100)] = 1
-        data.on_demand.hold(asked, counts)
+        data.on_demand.hold(asked, known)
         (_, (indptr, indices, entries)), held = data.on_demand.held
         assert not data.block.has_columns and np.array_equal(held, asked)
-        for j in range(P + 1):
-            here, there = (
-                slice(indptr[j], indptr[j + 1]),
-                slice(full.indptr[j], full.indptr[j + int(asked[j])]),
-            )
+        for j in np.flatnonzero(asked):
+            here, there = slice(*indptr[j : j + 2]), slice(*full.indptr[j : j + 2])
             assert np.array_equal(indices[here], full.indices[there])
             assert np.array_equal(entries[here], full.data[there])
-        assert indptr[-1] == counts[asked > 0].sum() and entries.dtype == dtype
+        assert np.any(np.diff(np.flatnonzero(asked)) == 1)  # some are neighbours, some are alone
+        assert len(indices) == len(entries) == counts[asked > 0].sum() and entries.dtype == dtype
 
 
+@pytest.mark.parametrize("at_a_time", [1, 7, 1 << 22])
+def test_columns_are_the_same_from_lists_of_any_length(at_a_time, monkeypatch):
+    monkeypatch.setattr(on_demand, "_AT_A_TIME", at_a_time)
+    data, full = records(), table()[0].tocsc()
+    asked = np.zeros(P + 1, dtype=np.uint8)
+    asked[::9] = 1
+    data.on_demand.hold(asked)
+    (_, (indptr, indices, entries)), _ = data.on_demand.held
+    for j in np.flatnonzero(asked):
+        here, there = slice(*indptr[j : j + 2]), slice(*full.indptr[j : j + 2])
+        assert np.array_equal(indices[here], full.indices[there])
+        assert np.array_equal(entries[here], full.data[there])
+
+
+@pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("wanted", ["nothing new", "half of the entries", "too often"])
-def test_the_table_is_converted_where_passes_are_of_no_use(wanted):
+def test_the_table_is_converted_where_passes_are_of_no_use(wanted, known):
     data = records()
-    counts, columns = np.diff(table()[0].tocsc().indptr).astype(np.uint32), data.on_demand
+    entries, columns = np.diff(table()[0].tocsc().indptr).astype(np.uint32), data.on_demand
+    counts = entries if known else None
     asked = np.zeros(P + 1, dtype=np.uint8)
     asked[3] = 1
     columns.hold(asked, counts)
@@ -104,4 +118,4 @@ def test_the_table_is_converted_where_passes_are_of_no_use(wanted):
     columns.hold(asked, counts)
     assert data.block.has_columns
     found, held = columns.held
-    assert found.columns.indptr[-1] == counts.sum() and held.all()
+    assert found.columns.indptr[-1] == entries.sum() and held.all()

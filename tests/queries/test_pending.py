@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba import njit
 from scipy import stats
 from scipy.special import softmax
 
@@ -10,10 +11,14 @@ from dpglm import Bounds
 from dpglm.data import as_data
 from dpglm.data import parts as parts_module
 from dpglm.kernels import pending_steps as kernels
-from dpglm.kernels.pending import UNIT
+from dpglm.kernels.arguments import Compressed
+from dpglm.kernels.pending import UNIT, bounds_of, expand
+from dpglm.kernels.references import by_blocks
 from dpglm.losses import Huber, LogCosh, Logistic
 from dpglm.mechanisms import Randomness
 from dpglm.queries import VertexScores
+from dpglm.queries import lazy as lazy_module
+from dpglm.queries import pending as pending_module
 from dpglm.queries.lazy import LazyVertices
 from dpglm.queries.pending import heads_of
 from dpglm.threads import at_most
@@ -59,6 +64,8 @@ class Steps:
             self.randomness._at = at
             if why == kernels.STALE:
                 self.block._refer(self.factors[done], self.pushes[done] * self.factors[done + 1])
+            elif why == kernels.FULL:
+                self.block._make_moves()
         self.steps, self.factor = steps, self.factors[steps]
 
     def call(self, done, choices, pushes, factors, stop):
@@ -103,7 +110,7 @@ class Binned:
 
 @pytest.fixture(scope="module", params=SCALES)
 def steps(request):
-    return Steps(SCALES[request.param], 260)
+    return Steps(SCALES[request.param], 200)
 
 
 def test_head_columns_have_the_bounds_that_their_bins_state(steps):
@@ -137,8 +144,54 @@ def test_a_selection_has_the_law_of_the_exponential_mechanism(steps):
     assert misfit(biased, exact, scale) < 1e-6
 
 
+@njit(error_model="numpy")
+def of_row(i, entry, rows, pending):
+    """Bounds of a row, in a compiled function, which is where they are computed."""
+    return bounds_of(i, entry, rows, pending)
+
+
+def added_by_rows(steps):
+    """What all rows add to each head, and what that may be off by, row by row."""
+    pending, rows = steps.block._pending, steps.state._state
+    expand(steps.factor, pending)
+    by_columns, found = X.tocsc(), np.zeros_like(pending.values)
+    for head, j in enumerate(pending.leading.columns.astype(int)):
+        inside = slice(*by_columns.indptr[j : j + 2])
+        for i, entry in zip(by_columns.indices[inside], by_columns.data[inside], strict=True):
+            found[head] += of_row(np.uint64(i), float(entry), rows, pending)
+    return found
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_sums_of_heads_are_to_the_last_digit_what_their_rows_add(level, monkeypatch):
+    monkeypatch.setattr(pending_module, "_ROWS_A_BLOCK", 48)
+    steps = Steps(2.0, 200)
+    assert steps.block._pending.counts[0] > 3 and steps.block._pending.counts[3] > 0
+    if level == 0:  # a pass of slopes alone, after rows were moved apart
+        monkeypatch.setattr(pending_module, "_FAR", 0.0)
+        steps.block._refer(steps.factor, 1.0)
+    assert steps.block._pending.counts[1] == level
+    assert np.array_equal(added_by_rows(steps), steps.block._pending.values)
+
+
+def test_blocks_hold_each_entry_of_their_columns_once():
+    by_columns, n = X.tocsc(), X.shape[0]
+    table = Compressed(by_columns.indptr.view("u4"), by_columns.indices.view("u4"), by_columns.data)
+    columns, size = np.array([7, 2, 100], dtype=np.uint64), 16
+    blocks = by_blocks(table, columns, n, size)
+    found = np.zeros((len(blocks.begins) * size, len(columns)))
+    for b, begins in enumerate(blocks.begins.astype(int)):
+        for k in range(len(columns)):
+            inside = slice(begins[k], begins[k + 1])
+            found[b * size + blocks.places[inside].astype(int), k] += blocks.entries[inside]
+    assert np.array_equal(found[:n], X.toarray()[:, columns.astype(int)]) and not found[n:].any()
+    assert blocks.begins[-1, -1] == np.count_nonzero(found) > 0
+
+
 @pytest.mark.parametrize("scale", SCALES.values())
-def test_margins_have_the_digits_of_moves_made_at_once(scale):
+@pytest.mark.parametrize("most", [4, 512])
+def test_margins_have_the_digits_of_moves_made_at_once(scale, most, monkeypatch):
+    monkeypatch.setattr(pending_module, "_MOST_PENDING", most)
     block = Steps(scale, 300)
     assert block.block._pending.counts[0] > 0
     block.block._make_moves()
@@ -155,20 +208,41 @@ def chosen(scale, table=X, threads=None, portion=1 << 16, count=250):
 
 
 @pytest.mark.parametrize("scale", SCALES.values())
-def test_choices_are_the_same_for_any_threads_words_and_layout(scale, monkeypatch):
+def test_choices_are_the_same_for_any_threads_words_blocks_and_layout(scale, monkeypatch):
     choices, parts = chosen(scale)
     for table, options in (
         (X, {"portion": 1}),
         (X.toarray(), {}),
         (sp.csc_array(X), {}),
         (X, {"threads": 1, "cut": 7}),
-        (X, {"threads": 2, "cut": 7}),
+        (X, {"threads": 2, "cut": 7, "rows": 16, "moves": 5}),
+        (X, {"rows": 1, "moves": 1}),
     ):
         cut = options.pop("cut", 1)
         monkeypatch.setattr(parts_module, "parts_of", lambda *_, cut=cut: cut)
+        monkeypatch.setattr(pending_module, "_ROWS_A_BLOCK", options.pop("rows", 1 << 13))
+        monkeypatch.setattr(pending_module, "_MOST_PENDING", options.pop("moves", 512))
         again, same_parts = chosen(scale, table, **options)
         assert np.array_equal(choices, again) and np.array_equal(parts, same_parts)
     assert len(np.unique(choices)) > 10
+
+
+def test_blocks_of_steps_with_and_without_pending_moves_follow_each_other(monkeypatch):
+    # Steps of almost 1 make the factor of v so small that a new block of steps begins.
+    sizes = np.concatenate([SIZES[1:40], np.full(4, 1 - 2.0**-52), SIZES[40:60], np.full(4, 1 - 2.0**-52)])
+    state, randomness, asked = lazy(2.0), Randomness(3), []
+
+    def every_other(*arguments):
+        asked.append(arguments)
+        return heads_of(*arguments)[: None if len(asked) % 2 else 0]
+
+    monkeypatch.setattr(lazy_module, "heads_of", every_other)
+    choices, w = state.run(sizes, randomness.run_on), np.zeros(X.shape[1])
+    for choice, size in zip(choices, sizes, strict=True):
+        w *= 1 - size
+        w[choice // 2] += size * RADIUS * (1 if choice % 2 else -1)
+    assert len(asked) > 2
+    np.testing.assert_allclose(state.parts, state._state[:, 3] * (X @ w), rtol=1e-9, atol=1e-12)
 
 
 def test_heads_are_for_sharp_selections_from_smooth_losses():
@@ -206,7 +280,7 @@ def textbook(X, y, scale, radius, steps, rng):
 
 def test_whole_paths_have_the_law_of_plain_frank_wolfe():
     table, y = tiny()
-    scale, radius, runs, rng = 4.0, 0.6, 1200, np.random.default_rng(1)
+    scale, radius, runs, rng = 3.0, 0.6, 1200, np.random.default_rng(1)
     assert len(heads(lazy(scale, table, y))[1]) >= 2
     counts = np.zeros((2, 216))
     for seed in range(runs):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba import njit
 from scipy import stats
 from scipy.special import softmax
 
@@ -187,13 +188,24 @@ def planned(margins, followed, factors, slack):
     return calendar
 
 
+# Parts of compiled functions, in such.
+@njit(error_model="numpy")
+def scheduled_anew(i, least, step, calendar):
+    calendars.clear(calendar)
+    calendars.schedule(i, least, step, calendar)
+
+
+@njit(error_model="numpy")
+def noted(i, step, calendar):
+    calendars.note(i, step, calendar)
+
+
 def test_a_row_at_the_very_edge_of_its_slack_is_not_looked_at_for_ever():
     # Behind by exactly 1 at the last factor, and by less than that before.
     calendar = planned([4.0], [2.0], [1.0, 0.5, 0.25], 1.0)
     assert list(calendar.lists[:, 2]) == [0, 0, 1] and calendar.links[0, DUE] == 2
     calendar.links[0, DUE] = 0
-    calendars.clear(calendar)
-    calendars.schedule(np.uint64(0), 0.25, 2, calendar)
+    scheduled_anew(np.uint64(0), 0.25, 2, calendar)
     assert not calendar.lists[:, 2].any()
 
 
@@ -210,7 +222,7 @@ def test_a_calendar_written_anew_forgets_no_row_and_frees_what_is_stale():
     due = links[:, DUE].copy()
     assert sorted(set(due)) == [2] and lists[2, 2] == 40 and spare[1] == 8 - 3
     for i in range(20):  # now due earlier; their old places are stale
-        calendars.note(np.uint64(i), 1, calendar)
+        noted(np.uint64(i), 1, calendar)
     links[30, DUE] = 0
     calendars.write_anew(calendar)
     assert list(lists[:, 2]) == [0, 20, 19, 0] and spare[1] == 8 - 4
@@ -394,9 +406,9 @@ def last_choices(structure, runs, steps=6, noise=3.0):
     """The choices of the last two of some steps, over many runs."""
     randomness = Randomness(11)
     query = VertexScores(Logistic(), 0.3, 3, 1.0, structure, refresh=0.0)
-    counts = np.zeros(36)
+    counts, records = np.zeros(36), as_data(SMALL, SMALL_LABELS, Bounds(row_norm=1.0))
     for _ in range(runs):
-        curator = Curator(as_data(SMALL, SMALL_LABELS, Bounds(row_norm=1.0)), REPLACE, randomness)
+        curator = Curator(records, REPLACE, randomness)
         choices = curator.open(query, np.zeros(3), Exponential(noise)).run(SIZES[:steps], RADIUS)
         counts[6 * choices[-2] + choices[-1]] += 1
     return counts

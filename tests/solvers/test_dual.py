@@ -93,9 +93,16 @@ def test_every_loss_can_be_fitted(kind, epsilon):
     assert np.isfinite(w).all()
 
 
-def objective(problem, table, y, w):
+def objective_on(problem, table, y):
+    """The function that a fit minimises."""
     rows = as_data(table, y, problem.bounds, problem.constant(table.shape[1]))
-    return problem.loss.value(rows.dot(w), rows.y).mean() + problem.penalty.value(w[: table.shape[1]])
+    return lambda w: (
+        problem.loss.value(rows.dot(w), rows.y).mean() + problem.penalty.value(w[: table.shape[1]])
+    )
+
+
+def objective(problem, table, y, w):
+    return objective_on(problem, table, y)(w)
 
 
 @pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.name)
@@ -110,12 +117,13 @@ def test_without_noise_nothing_near_is_better(kind, penalty, fit_intercept, form
             solved(DualCoordinateDescent(), problem, form(X), y, INFINITE)
         return
     result = solved(DualCoordinateDescent(), problem, form(X), y, INFINITE)
-    best = objective(problem, X, y, result.w)
+    minimised = objective_on(problem, X, y)
+    best = minimised(result.w)
     assert result.gap <= 1e-8 * max(1.0, best)
     for scale in (1e-1, 1e-2, 1e-3, 1e-4):
         for _ in range(30):
             rival = result.w + scale * rng.standard_normal(len(result.w))
-            assert objective(problem, X, y, rival) >= best - 1e-8 * max(1.0, best)
+            assert minimised(rival) >= best - 1e-8 * max(1.0, best)
 
 
 def test_a_loss_that_kernels_do_not_know_is_minimised_too():
@@ -127,14 +135,22 @@ def test_a_loss_that_kernels_do_not_know_is_minimised_too():
     assert np.allclose(known.w, other.w, atol=1e-6) and other.gap <= 1e-8
 
 
+PENALTIES = {
+    "elastic net in a box": [[0.01, 0.3, -1.0, 1.0]] * P,
+    "L2 of each its own": [[0.0, 0.3 + 0.1 * j, -math.inf, math.inf] for j in range(P)],
+    "common L2": [[0.0, 0.3, -math.inf, math.inf]] * P,
+}
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "CSR"])
 @pytest.mark.parametrize("loss", [cls() for cls in LOSSES], ids=lambda loss: loss.name)
-def test_compiled_passes_and_single_steps_agree(loss, form):
+def test_compiled_passes_and_single_steps_agree(loss, form, penalty):
     table, y = form(X[:50]), targets(loss)[:50]
     uncompiled = type("Uncompiled", (type(loss),), {"form": None})()
-    shape = DualForm(
-        50, *np.array([[0.01, 0.3, -1.0, 1.0]] * P + [[0.0, 0.1, -math.inf, math.inf]]).T, 0.5, True
-    )
+    intercept = [0.0, 0.1, -math.inf, math.inf]
+    shape = DualForm(50, *np.array([*PENALTIES[penalty], intercept]).T, 0.5, True)
+    assert (shape.compiled.common != 0) == (penalty == "common L2")
     records = as_data(table, y, Bounds(row_norm=1.0), 0.5)
     order, ends = rng.permutation(50), []
     for one in (loss, uncompiled):

@@ -23,6 +23,9 @@ LARGEST_ENTRY = 1e30
 """No entry of a metric is larger: rows in it are kept as float32, where they must not overflow."""
 
 
+_SIZES_AT_ONCE = 1 << 14
+
+
 @dataclass(frozen=True, eq=False)
 class RowSizes(CrossProducts):
     """(2 v - 1, t) for v = norm² / radius² of a row, cut to [0, 1], and its target in [-1, 1].
@@ -41,8 +44,8 @@ class RowSizes(CrossProducts):
         return self.coordinates is None
 
     @property
-    def width(self) -> int:
-        return 1 if self.coordinates is None else 1 + self.coordinates.dimension // 4
+    def rows_at_once(self) -> int:
+        return _SIZES_AT_ONCE  # no product of matrices is to be exact
 
     @property
     def grid(self) -> float:

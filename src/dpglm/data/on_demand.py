@@ -8,14 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.arguments import BothWays, Compressed, Held
+from ..threads import in_parts
 from .conversion import index_type
+from .parts import parts_of
 
 if TYPE_CHECKING:
     from .sparse import Sparse
 
 _MOST_PASSES = 2
 _MOST_SHARE = 0.5
-_AT_A_TIME = 512
+_AT_A_TIME = 1 << 22
 
 
 class ColumnsOnDemand:
@@ -41,7 +43,7 @@ class ColumnsOnDemand:
 
     @property
     def held(self) -> Held:
-        """The table, whose columns look empty if they are not held, and a 1 for each that is."""
+        """The table, and a 1 for each column that is held; where the others begin has no meaning."""
         if self._source.has_columns:
             if self._everything is None:
                 every = np.ones(self._source.shape[1], dtype=np.uint8)
@@ -50,23 +52,58 @@ class ColumnsOnDemand:
         columns, held = self._held
         return Held(BothWays(self._source.by_rows.unsigned, columns), held)
 
-    def hold(self, wanted: NDArray[np.uint8], counts: NDArray[np.uint32]) -> None:
-        """Hold the columns with a 1 in ``wanted`` too, given the number of entries of each column."""
-        from ..kernels.compressed import extract, places  # compiled code is loaded by those who use it
+    def hold(self, wanted: NDArray[np.uint8], counts: NDArray[np.uint32] | None = None) -> None:
+        """Hold the columns with a 1 in ``wanted`` too.
+
+        The number of entries of each column, if it is known, tells before a pass whether it would find many.
+        """
+        from ..kernels import compressed  # compiled code is loaded by those who use it
 
         if self._source.has_columns:
             return
+        self._passes += 1
         rows, (columns, held) = self._source.by_rows.unsigned, self._held
         together = held | wanted
-        indptr, bits = np.zeros_like(columns.indptr), np.zeros(len(together) // 64 + 1, dtype=np.uint64)
-        count = places(together, counts, indptr, bits)
-        self._passes += 1
-        many = self._passes > _MOST_PASSES or count > _MOST_SHARE * self._source.entries
-        if many or np.array_equal(together, held):
+        most = _MOST_SHARE * self._source.entries
+        if (
+            self._passes > _MOST_PASSES
+            or not np.any(together > held)
+            or (counts is not None and counts[together > 0].sum(dtype=np.int64) > most)
+        ):
             _ = self._source.by_columns
             return
-        found = Compressed(
-            indptr, np.empty(count, dtype=columns.indices.dtype), np.empty(count, dtype=rows.entries.dtype)
+        found = self._find(rows, np.packbits(together, bitorder="little"))
+        count = sum(map(len, found))
+        if count > most:
+            _ = self._source.by_columns
+            return
+        out = Compressed(
+            np.zeros(len(columns.indptr), dtype=columns.indptr.dtype),
+            np.empty(count, dtype=columns.indices.dtype),
+            np.empty(count, dtype=rows.entries.dtype),
         )
-        extract(rows, bits, np.empty(_AT_A_TIME, dtype=np.uint64), found)
-        self._held = found, together
+        for places in found:
+            compressed.count_found(rows.indices, places, out.indptr)
+        compressed.begin(np.flatnonzero(together).astype(np.uint64), out.indptr)
+        row = 0
+        for places in found:
+            row = int(compressed.write_found(rows, places, row, out))
+        self._held = out, together
+
+    def _find(self, rows: Compressed, bits: NDArray[np.uint8]) -> list[NDArray[np.unsignedinteger]]:
+        """Places of the entries in columns whose bit is set, in order."""
+        from ..kernels.compressed import find
+
+        entries = self._source.entries
+        kind: type[np.unsignedinteger] = np.uint32 if entries < 2**32 else np.uint64
+        parts = parts_of(entries)
+        found: list[list[NDArray[np.unsignedinteger]]] = [[] for _ in range(parts)]
+
+        def work(part: int, start: int, stop: int) -> None:
+            while start < stop:
+                places: NDArray[np.unsignedinteger] = np.empty(min(stop - start, _AT_A_TIME), dtype=kind)
+                count, start = map(int, find(rows.indices, bits, start, stop, places))
+                found[part].append(places[:count])
+
+        in_parts(work, entries, parts)
+        return [places for part in found for places in part]

@@ -102,6 +102,11 @@ class CrossProducts(Term):
         """Numbers of a record that are computed at once."""
         return self.coordinates.dimension
 
+    @property
+    def rows_at_once(self) -> int:
+        """Records of a chunk."""
+        return rows_a_chunk(self.width)
+
     @abstractmethod
     def entries(self, n_features: int) -> int: ...
 

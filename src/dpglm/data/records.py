@@ -247,22 +247,22 @@ class Records(Summed):
         return in_sum(gradient, even(self.n_records, parts_of(piece.entries, self.n_features)), shape)
 
     def _add_products(self, term: CrossProducts, start: int, stop: int, out: NDArray[np.int64]) -> None:
-        for chunk, _, _ in self._few(term.width, start, stop):
+        for chunk, _, _ in self._few(term.rows_at_once, start, stop):
             term.add(chunk, out)
 
     def in_chunks(self, width: int, work: Callable[[Records, int, int], object]) -> None:
-        """Run work(records, start, stop) on chunks of few records, in threads."""
+        """Run work(records, start, stop) on chunks of few records of so many numbers, in threads."""
 
         def chunks(_: int, start: int, stop: int) -> None:
-            for chunk in self._few(width, start, stop):
+            for chunk in self._few(rows_a_chunk(width), start, stop):
                 work(*chunk)
 
         with one_blas_thread():
             in_ranges(chunks, self._even(parts_of(self.n_records * width)))
 
-    def _few(self, width: int, start: int, stop: int) -> Iterator[tuple[Records, int, int]]:
-        """Chunks of few of the records from start to stop, each with its own start and stop."""
-        edges = [*range(start, stop, rows_a_chunk(width)), stop]
+    def _few(self, count: int, start: int, stop: int) -> Iterator[tuple[Records, int, int]]:
+        """Chunks of at most ``count`` of the records from start to stop, each with its start and stop."""
+        edges = [*range(start, stop, count), stop]
         if self.persons is not None:
             edges = self.persons.whole(edges)
         for first, last in pairwise(edges):

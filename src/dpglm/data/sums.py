@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -124,24 +125,36 @@ def weighed(table: CSR | CSC, scale: Vector, r: Vector, limit: float, size: int)
     """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit].
 
     The grid is one for ``size`` rows, of which the table may have fewer. Sums are the same, to the last
-    digit, from a table by rows, from one by columns, and in any threads. A table by rows takes one thread:
-    two that share its columns would each read all of it.
+    digit, from a table by rows, from one by columns, and in any threads. A table by rows takes one thread,
+    which waits for no sum: two would have to share its columns.
     """
     from ..kernels import sums as kernels
 
-    p = table.shape[1]
+    p, stored = table.shape[1], table.unsigned
     grid = float(exact_grid(np.array(limit), size))
     cut = Cut(float(np.floor(limit / grid) * grid), ROUNDING * grid)
-    factors = np.column_stack([r * scale, scale])
-    sums, counts = np.zeros((p, 2)), np.zeros(p, dtype=np.uint32)
-    parts = max(1, min(_MOST_PARTS, p // _COLUMNS_A_PART))
-    largest = np.zeros(parts)
-
-    def work(part: int, start: int, stop: int) -> None:
-        largest[part] = kernels.weighed(table.unsigned, factors, cut, start, stop, sums, counts)
+    sums, ends = np.zeros((p, 2)), []
 
     if table.is_by_rows:
-        largest[0] = kernels.weighed_by_rows(table.unsigned, factors, cut, sums, counts)
+        ends.append(kernels.weighed_by_rows(stored, r, scale, cut, sums))
     else:
-        in_parts(work, p, parts)
-    return Weighed(sums, counts, float(largest.max()), cut, grid)
+        factors = np.column_stack([r * scale, scale])
+
+        def work(_: int, start: int, stop: int) -> None:
+            ends.append(kernels.weighed(stored, factors, cut, start, stop, sums))
+
+        in_parts(work, p, max(1, min(_MOST_PARTS, p // _COLUMNS_A_PART)))
+    largest, least = max(end[0] for end in ends), min(end[1] for end in ends)
+    return Weighed(sums, largest, least, cut, grid, partial(_counts, table))
+
+
+def _counts(table: CSR | CSC) -> NDArray[np.uint32]:
+    """The number of entries of each column."""
+    from ..kernels import sums as kernels
+
+    stored = table.unsigned
+    if not table.is_by_rows:
+        return np.diff(stored.indptr).astype(np.uint32)
+    counts = np.zeros(table.shape[1], dtype=np.uint32)
+    kernels.count(stored.indices, counts)
+    return counts

@@ -171,10 +171,10 @@ class Terms(NamedTuple):
 
 
 class NoiseBlock(NamedTuple):
-    """A block of releases of coordinates: for each its noise and the grid of its release.
+    """A block of releases of coordinates: each with its noise.
 
-    Of all coordinates the clip, a multiple of the grid of terms, and the number whose addition rounds a term
-    to that grid (see ``exact``).
+    Of all coordinates the grid of a release, the clip, a multiple of the grid of terms, and the number whose
+    addition rounds a term to that grid (see ``exact``).
     """
 
     coordinates: Signed
@@ -212,8 +212,8 @@ class DualPoint(NamedTuple):
     """How coefficients follow from the sum v of all dual variables times their rows.
 
     Coefficient j is v_j, soft-thresholded, times the inverse, clipped to [low, high]. If ``plain``, no
-    coefficient has a threshold or an interval. An intercept is the last coefficient: ``centre`` plus v_j
-    times the inverse.
+    coefficient has a threshold or an interval; ``common`` is then the inverse that all features share, 0 if
+    they differ. An intercept is the last coefficient: ``centre`` plus v_j times the inverse.
     """
 
     centre: float
@@ -222,6 +222,7 @@ class DualPoint(NamedTuple):
     low: Floats
     high: Floats
     plain: bool
+    common: float
 
 
 DualSteps = tuple[Form, DualVariables, Floats, Floats, DualPoint, Signed]
@@ -254,15 +255,12 @@ class Followed(NamedTuple):
         and the slope there.
     sums : array of shape (p, 2)
         Sum at the followed margins and its slack; a slack of -1 - k marks leading column k.
-    bounds : array of shape (p,)
-        Scratch space.
     slack : float
         How far a followed margin may lag behind.
     """
 
     rows: Floats
     sums: Floats
-    bounds: Floats
     slack: float
 
 
@@ -287,6 +285,26 @@ class Leading(NamedTuple):
     slack: float
 
 
+class Blocks(NamedTuple):
+    """Some columns by blocks of rows, and in each block by columns.
+
+    Attributes
+    ----------
+    begins : array of shape (blocks, columns + 1)
+        Where each column begins in a block; the last is the end of the block.
+    places : array of uint16
+        The row of an entry, counted from the first row of its block.
+    entries : array
+    size : int
+        Rows in a block.
+    """
+
+    begins: Words
+    places: NDArray[np.uint16]
+    entries: Entries
+    size: int
+
+
 class Pending(NamedTuple):
     """Head columns, whose moves stay pending: their sums are expansions to second order around a reference.
 
@@ -296,6 +314,8 @@ class Pending(NamedTuple):
     ----------
     leading : Leading
         The heads, by rows too. Of ``lines`` the first three are sum, 0 and slack, at the present factor.
+    blocks : Blocks
+        The heads by blocks of rows.
     lengths : array of shape (h,)
         The number of entries of each head.
     sums : array of shape (h, 3)
@@ -303,14 +323,15 @@ class Pending(NamedTuple):
     block : array of shape (2, h, h)
         The change of each head's sum as a head moves, and the error of that.
     coefs : array of shape (h, 2)
-        Of each head the sum of the moves that the rows know, and of the pending ones, over the factor.
-    which, pushes : arrays of shape (steps,)
-        The pending moves: head, and its push.
+        Of each head the sum of the moves before the reference, and of those since then, over the factor.
+    which, pushes : arrays of the same shape
+        The pending moves, and space for more: head, and its push.
     masks : array of shape (h, windows)
         A bit for each pending move: whether it is one of the head.
-    counts : array of shape (3,)
-        How many moves are pending, the level of the sums (0 for slopes only, see ``pending.add_row``), and
-        how many rows selections have looked at since the reference.
+    counts : array of shape (4,)
+        How many moves are pending, the level of the sums (0 for slopes only, see ``pending.add_row``), how
+        many rows selections have looked at since the reference, and how many times a column that is no head
+        has moved a row since the list of moves was empty.
     moved, values, scalars : arrays of shapes (h, 2), (h, 2) and (3,)
         Set by ``pending.expand``: since the reference the move of each head, and its square; of each head its
         sum and the error of that; the change of the factor, its square, and what rounding adds for a row.
@@ -325,6 +346,7 @@ class Pending(NamedTuple):
     """
 
     leading: Leading
+    blocks: Blocks
     lengths: Integers
     sums: Integers
     block: Integers

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from .arguments import Bins, Floats, Whole, Words
+from .arguments import Bins, Floats, Integers, Whole, Words
 from .coin import WORDS_A_COIN, coin
 from .compiled import part
 
@@ -50,14 +50,25 @@ def fill(values: Floats, reference: float, bins: Bins) -> None:
     start[:] = 0
     for j in range(values.size):
         start[bin_of(values[j], inverse, reference) + 1] += 1
-    for k in range(BINS):
-        start[k + 1] += start[k]
-    # Each start moves to the end of its bin, and back.
+    add_up(start)
     for j in range(values.size):
         k = bin_of(values[j], inverse, reference)
         perm[start[k]] = j
         position[j] = start[k]
         start[k] += 1
+    move_back(start)
+
+
+@part
+def add_up(start: Integers) -> None:
+    """Turn the number of members of bin k at k + 1 into starts, which move to the ends as bins are filled."""
+    for k in range(BINS):
+        start[k + 1] += start[k]
+
+
+@part
+def move_back(start: Integers) -> None:
+    """Turn the ends of bins into their starts."""
     for k in range(BINS, 0, -1):
         start[k] = start[k - 1]
     start[0] = 0

@@ -15,7 +15,10 @@ from numba import njit
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # All are given: numba would let a function inherit those that are not from whoever has it compiled first.
-_STRICT: dict[str, Any] = {"error_model": "numpy", "fastmath": False, "forceinline": False, "_nrt": False}
+_STRICT: dict[str, Any] = {
+    "error_model": "numpy", "fastmath": False, "forceinline": False, "_nrt": False,
+    "no_cpython_wrapper": False, "no_cfunc_wrapper": True,
+}  # fmt: skip
 
 
 def compiled(
@@ -34,25 +37,41 @@ def compiled(
         Whether the function makes arrays. Others do not count references, which could make a loop over
         arrays take ten times as long.
     """
-    options = _STRICT | {"fastmath": set(fastmath) or False, "nogil": nogil, "_nrt": allocates}
+    options = {"fastmath": set(fastmath) or False, "nogil": nogil, "_nrt": allocates}
 
     def decorated(function: Function) -> Function:
-        kernel: Any = njit(cache=True, **options)(function)
-        if hasattr(kernel, "_cache"):  # it has none where numba's compilation is disabled
-            # numba looks at the file of the function only, and would not notice a change of what it calls. As
-            # part of the version, the stamp is read before types that may have been renamed since.
-            file = kernel._cache._cache_file
-            file._source_stamp, file._version = _stamp(), f"{file._version} {_stamp()}"
-            file.load, file.save = _in_turn(file, file.load), _in_turn(file, file.save)
-        return cast(Function, kernel)
+        return cast(Function, _kept_on_disk(function, _STRICT | options))
 
     return decorated
 
 
 def part(function: Function) -> Function:
-    """Compile a function into each of those that call it."""
-    result: Any = njit(**_STRICT | {"forceinline": True})(function)
+    """Compile a function into each of those that call it.
+
+    Python cannot call it: to compile what unpacks the arguments of such calls would take a sixth of the time.
+    """
+    result = _kept_on_disk(function, _STRICT | {"forceinline": True, "no_cpython_wrapper": True})
+
+    def add_overload(compiled: Any) -> None:
+        result.overloads[tuple(compiled.signature.args)] = compiled  # for compiled callers only
+
+    def refuse(*arguments: Any, **named: Any) -> None:
+        raise TypeError(f"{function.__name__} is part of compiled functions; call its py_func from Python")
+
+    result.add_overload, result._compile_for_args = add_overload, refuse
     return cast(Function, result)
+
+
+def _kept_on_disk(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Compile a function at its first use, and keep the result until a kernel source changes."""
+    kernel: Any = njit(cache=True, **options)(function)
+    if hasattr(kernel, "_cache"):  # it has none where numba's compilation is disabled
+        # numba looks at the file of the function only, and would not notice a change of what it calls. As
+        # part of the version, the stamp is read before types that may have been renamed since.
+        file = kernel._cache._cache_file
+        file._source_stamp, file._version = _stamp(), f"{file._version} {_stamp()}"
+        file.load, file.save = _in_turn(file, file.load), _in_turn(file, file.save)
+    return kernel
 
 
 def inlined(function: Function) -> Function:

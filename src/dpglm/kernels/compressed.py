@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import Compressed, Entries, Floats, Places, Unsigned, Words
+from .arguments import Compressed, Entries, Floats, Unsigned, Words
 from .compiled import compiled
 from .primitives import within
 
-_1, _6, _63 = (np.uint64(n) for n in (1, 6, 63))
+_0, _1, _3, _7 = (np.uint64(n) for n in (0, 1, 3, 7))
 
 
 @compiled(nogil=True)
@@ -45,44 +45,65 @@ def convert(table: Compressed, low: int, high: int, out: Compressed) -> None:
 
 
 @compiled(nogil=True)
-def places(wanted: NDArray[np.uint8], counts: Places, indptr: Unsigned, bits: Words) -> np.int64:
-    """Set a bit for each index k that is wanted, and ``indptr[k + 1]`` to where its entries begin.
+def find(
+    indices: Unsigned, bits: NDArray[np.uint8], begin: int, end: int, found: Unsigned
+) -> tuple[np.uint64, np.uint64]:
+    """List the places, from begin to end, of those indices whose bit is set, until the list is full.
 
-    Returns the number of entries; ``bits`` are 0 before.
+    Returns how many there are, and from where to go on: nothing is looked at twice. They are found without a
+    branch.
     """
-    filled = np.int64(0)
-    for k in range(np.uint64(wanted.size)):
-        indptr[k + _1] = filled
-        if wanted[k]:
-            bits[k >> _6] |= _1 << (k & _63)
-            filled += np.int64(counts[k])
-    return filled
+    e, stop, size = np.uint64(begin), np.uint64(end), np.uint64(found.size)
+    count = np.uint64(0)
+    while e < stop and count < size:
+        until = min(stop, e + (size - count))
+        for place in range(e, until):
+            k = np.uint64(indices[place])
+            found[count] = place
+            count += np.uint64((bits[k >> _3] >> np.uint8(k & _7)) & np.uint8(1))
+        e = until
+    return count, e
 
 
 @compiled(nogil=True)
-def extract(table: Compressed, bits: Words, found: Words, out: Compressed) -> None:
-    """Write the entries of those minor indices whose bit is set (see ``places``).
+def count_found(indices: Unsigned, found: Unsigned, out: Unsigned) -> None:
+    """Count the entries of each minor index k that were found in ``out[k + 1]``."""
+    for h in range(np.uint64(found.size)):
+        out[np.uint64(indices[found[h]]) + _1] += _1
 
-    ``found`` is scratch space: entries are found without a branch, some hundreds at a time.
+
+@compiled(nogil=True)
+def begin(wanted: Words, out: Unsigned) -> None:
+    """Turn the counts of ascending minor indices into the places where their entries begin.
+
+    Until all is written, ``out[k + 1]`` is where the next entry of k goes. No other place changes, so that
+    nothing is said about an index that is not wanted.
     """
+    filled = np.uint64(0)
+    for h in range(np.uint64(wanted.size)):
+        k = wanted[h]
+        count = np.uint64(out[k + _1])
+        if h == _0 or wanted[h - _1] + _1 != k:
+            out[k] = filled
+        out[k + _1] = filled
+        filled += count
+
+
+@compiled(nogil=True)
+def write_found(table: Compressed, found: Unsigned, row: int, out: Compressed) -> np.uint64:
+    """Write the entries that were found (see ``begin``), none before a row; the row of the last one."""
     indptr, indices, entries = table
     out_indptr, out_indices, out_entries = out
-    for m in range(np.uint64(indptr.size - 1)):
-        begin, end = np.uint64(indptr[m]), np.uint64(indptr[m + _1])
-        while begin < end:
-            stop = min(end, begin + np.uint64(found.size))
-            count = np.uint64(0)
-            for e in range(begin, stop):
-                k = np.uint64(indices[e])
-                found[count] = e
-                count += (bits[k >> _6] >> (k & _63)) & _1
-            for h in range(count):
-                e = found[h]
-                k = np.uint64(indices[e])
-                target = out_indptr[k + _1]
-                out_indices[target], out_entries[target] = m, entries[e]
-                out_indptr[k + _1] = target + _1
-            begin = stop
+    m = np.uint64(row)
+    for h in range(np.uint64(found.size)):
+        e = found[h]
+        while indptr[m + _1] <= e:
+            m += _1
+        k = np.uint64(indices[e])
+        target = out_indptr[k + _1]
+        out_indices[target], out_entries[target] = m, entries[e]
+        out_indptr[k + _1] = target + _1
+    return m
 
 
 @compiled(nogil=True)

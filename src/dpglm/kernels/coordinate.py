@@ -7,14 +7,17 @@ saves a read of y at every entry.
 
 from __future__ import annotations
 
+import numpy as np
+
 from .arguments import Compressed, Entries, Floats, Form, NoiseBlock, Rule
 from .compiled import compiled, part
 from .exact import grid_of, steps
 from .forms import SQUARED, slope
-from .lanes import request
+from .lanes import request_one
 from .primitives import add_line, cut, on_grid, prox
 
 _COLUMNS_AHEAD = 2
+_INDICES_A_LINE, _ENTRIES_A_LINE = np.uint64(16), np.uint64(8)
 _MATH = frozenset({"reassoc", "contract", "nsz", "nnan"})
 
 
@@ -31,20 +34,25 @@ def _dense_steps(column: Entries, form: Form, z: Floats, y: Floats, limit: float
     return total
 
 
+@part
+def _squared_steps(table: Compressed, j: int, z: Floats, limit: float, rounding: float) -> int:
+    """The same for column j of a table without its zeros, and the squared loss."""
+    total = 0
+    for t in range(table.indptr[j], table.indptr[j + 1]):
+        total += steps(cut(z[table.indices[t]] * table.entries[t], limit), rounding)
+    return total
+
+
 @compiled()
 def _sparse_steps(
     table: Compressed, j: int, form: Form, z: Floats, y: Floats, limit: float, rounding: float
 ) -> int:
-    """The same for column j of a table without its zeros."""
+    """The same for any loss. A call passes so many numbers that a short column would notice it."""
     indptr, indices, entries = table
     total = 0
-    if form.code == SQUARED:
-        for t in range(indptr[j], indptr[j + 1]):
-            total += steps(cut(z[indices[t]] * entries[t], limit), rounding)
-    else:
-        for t in range(indptr[j], indptr[j + 1]):
-            i = indices[t]
-            total += steps(cut(slope(form, z[i], y[i]) * entries[t], limit), rounding)
+    for t in range(indptr[j], indptr[j + 1]):
+        i = indices[t]
+        total += steps(cut(slope(form, z[i], y[i]) * entries[t], limit), rounding)
     return total
 
 
@@ -87,6 +95,8 @@ def _sparse_total(
     """The same for column j of a table without its zeros."""
     if rounding == 0.0:
         return _sparse_sum(table, j, form, z, y)
+    if form.code == SQUARED:
+        return _squared_steps(table, j, z, limit, rounding) * grid_of(rounding)
     return _sparse_steps(table, j, form, z, y, limit, rounding) * grid_of(rounding)
 
 
@@ -99,17 +109,21 @@ def _add(move: float, column: Entries, z: Floats) -> None:
 
 @part
 def _request_column(table: Compressed, j: int) -> None:
-    """Have the beginning of a column brought to the cache: coordinates in random order are far apart."""
-    begin = table.indptr[j]
-    request(table.indices[begin:])
-    request(table.entries[begin:])
+    """Have a column, if j is not the constant feature, brought to the cache: the next one may be far away."""
+    if j == table.indptr.size - 1:
+        return
+    begin, end = table.indptr[j], table.indptr[j + 1]
+    for t in range(begin, end, _INDICES_A_LINE):
+        request_one(table.indices[t:])
+    for t in range(begin, end, _ENTRIES_A_LINE):
+        request_one(table.entries[t:])
 
 
 @part
 def _moved(k: int, total: float, w: Floats, releases: NoiseBlock, rule: Rule) -> float:
     """Release the sum number k, take the step that follows from it, and return the move."""
     j = releases.coordinates[k]
-    released = on_grid(total, releases.grid[k]) + releases.noise[k]
+    released = on_grid(total, releases.grid[j]) + releases.noise[k]
     value = prox(
         w[j] - rule.rate[j] * released, rule.step[j], rule.l1[j], rule.l2[j], rule.low[j], rule.high[j]
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from .arguments import Compressed, DualPoint, DualVariables, Entries, Floats, Form, Signed
 from .compiled import compiled, part
 from .forms import dual_step
-from .primitives import cut, dense_dot, soft, sparse_dot, within
+from .lanes import request, request_one
+from .primitives import add_line, cut, dense_dot, soft, sparse_dot, within
 
+_ROWS_AHEAD = 4
 _REORDERED = frozenset({"reassoc", "contract"})
 
 
@@ -53,6 +55,16 @@ def _set_intercept(change: float, p: int, v: Floats, w: Floats, point: DualPoint
     w[p] = point.centre + v[p] * point.inverse[p]
 
 
+@part
+def _request_facts(i: int, scale: Floats, variables: DualVariables) -> None:
+    """Have what is stored of record i brought to the cache: records in random order are far apart."""
+    request_one(scale[i:])
+    request_one(variables.y[i:])
+    request_one(variables.weight[i:])
+    request_one(variables.limit[i:])
+    request_one(variables.alpha[i:])
+
+
 @compiled()
 def ascend_dense(
     X: Entries, scale: Floats, tail: Floats, form: Form, variables: DualVariables, v: Floats, w: Floats,
@@ -61,20 +73,28 @@ def ascend_dense(
     """A step for each record of ``order``, which updates its dual variable, v and w.
 
     Row i has the factor ``scale[i]``; ``tail`` is the constant feature, the last one if there is one. Those
-    that moved are put first in ``order``; their number is returned.
+    that moved are put first in ``order``; their number is returned. Where all features have a common inverse,
+    coefficients are that times v, and of w only the intercept is updated.
     """
-    p = X.shape[1]
+    p, common = X.shape[1], point.common
+    here, factor = (v, common) if common != 0.0 else (w, 1.0)
     moved = 0
     for k in range(order.size):
+        ahead = order[min(k + _ROWS_AHEAD, order.size - 1)]
+        request(X[ahead])
+        _request_facts(ahead, scale, variables)
         i = order[k]
-        step = _step(k, moved, scale[i] * _fast_dot(X[i], w), p, tail, w, form, variables, order)
+        z = scale[i] * factor * _fast_dot(X[i], here)
+        step = _step(k, moved, z, p, tail, w, form, variables, order)
         if step == 0.0:
             continue
         moved += 1
         move = step * scale[i]
         for j in range(p):
             v[j] += move * X[i, j]
-            w[j] = _coefficient(j, v, point)
+        if common == 0.0:
+            for j in range(p):
+                w[j] = _coefficient(j, v, point)
         if w.size > p:
             _set_intercept(step * tail[i], p, v, w, point)
     return moved
@@ -87,19 +107,29 @@ def ascend_sparse(
 ) -> int:  # fmt: skip
     """The same for a table stored by rows without its zeros."""
     indptr, indices, entries = table
-    p = w.size - min(tail.size, 1)
+    p, common = w.size - min(tail.size, 1), point.common
+    here, factor = (v, common) if common != 0.0 else (w, 1.0)
     moved = 0
     for k in range(order.size):
+        ahead = order[min(k + _ROWS_AHEAD, order.size - 1)]
+        begin = indptr[ahead]
+        request(indices[begin:])
+        request(entries[begin:])
+        _request_facts(ahead, scale, variables)
         i = order[k]
-        step = _step(k, moved, scale[i] * _fast_sparse_dot(table, i, w), p, tail, w, form, variables, order)
+        z = scale[i] * factor * _fast_sparse_dot(table, i, here)
+        step = _step(k, moved, z, p, tail, w, form, variables, order)
         if step == 0.0:
             continue
         moved += 1
         move = step * scale[i]
-        for t in range(indptr[i], indptr[i + 1]):
-            j = indices[t]
-            v[j] += move * entries[t]
-            w[j] = _coefficient(j, v, point)
+        if common != 0.0:
+            add_line(table, i, move, v)
+        else:
+            for t in range(indptr[i], indptr[i + 1]):
+                j = indices[t]
+                v[j] += move * entries[t]
+                w[j] = _coefficient(j, v, point)
         if w.size > p:
             _set_intercept(step * tail[i], p, v, w, point)
     return moved

@@ -1,4 +1,4 @@
-"""Products of rows in eight lanes, as vectors of eight doubles, and requests for rows that are needed soon.
+"""Products of rows in eight lanes, as vectors of eight doubles, and requests for what is needed soon.
 
 The compiler does not find these vectors by itself. They are written down as operations on eight doubles, each
 with the result of the same operation on single doubles. A processor whose vectors are shorter takes several.
@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .arguments import Entries, Unsigned, Whole
+from .arguments import Entries, Floats, Unsigned, Whole
 
 LANES = 8
 _DOUBLES = ir.VectorType(ir.DoubleType(), LANES)
@@ -66,25 +66,58 @@ def _loader(context: Any, builder: Any, array: Any, value: Any) -> Any:
     return load
 
 
-def _request(_: Any, row: Any) -> Any:
+def _requester(length: int) -> Any:
+    """Code that requests so many bytes from the start of a row on."""
 
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        data = context.make_array(row)(context, builder, values[0]).data
-        start, number = builder.bitcast(data, cgutils.voidptr_t), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [start.type, number, number, number])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [start.type], kind)
-        to_read, to_nearest_cache, is_data = (ir.Constant(number, value) for value in (0, 3, 1))
-        for place in range(0, _REQUESTED, _LINE):
-            line = builder.gep(start, [ir.Constant(_WORD, place)])
-            builder.call(prefetch, [line, to_read, to_nearest_cache, is_data])
-        return context.get_dummy_value()
+    def requested(_: Any, row: Any) -> Any:
 
-    return types.void(row), codegen
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            data = context.make_array(row)(context, builder, values[0]).data
+            start = builder.bitcast(data, cgutils.voidptr_t)
+            for place in range(0, length, _LINE):
+                _prefetch(builder, builder.gep(start, [ir.Constant(_WORD, place)]), to_write=0)
+            return context.get_dummy_value()
+
+        return types.void(row), codegen
+
+    return intrinsic(requested)
 
 
-request: Callable[[Entries | Unsigned], None] = cast(Any, intrinsic(_request))
+request: Callable[[Entries | Unsigned], None] = cast(Any, _requester(_REQUESTED))
 """Have 256 bytes from the start of a row on brought to the cache: for compiled code only.
 
 It changes no result, and may reach beyond the table. Processors notice by themselves that the rest of a long
 row is needed.
 """
+
+request_one: Callable[[Entries | Unsigned], None] = cast(Any, _requester(_LINE))
+"""The same for the first entry of an array, with those that share its line."""
+
+
+def _request_line(_: Any, table: Any, k: Any) -> Any:
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        struct = context.make_array(table)(context, builder, values[0])
+        zero = ir.Constant(_WORD, 0)
+        place = cgutils.get_item_pointer(context, builder, table, struct, [values[1], zero])
+        _prefetch(builder, builder.bitcast(place, cgutils.voidptr_t), to_write=1)
+        return context.get_dummy_value()
+
+    return types.void(table, types.uint64), codegen
+
+
+request_line: Callable[[Floats, Whole], None] = cast(Any, intrinsic(_request_line))
+"""Have the beginning of row k of a table brought to the cache, to be changed: for compiled code only.
+
+It changes no result. Processors cannot foresee rows in an order of their own: with requests some dozens of
+them are under way at once.
+"""
+
+
+def _prefetch(builder: Any, place: Any, to_write: int) -> None:
+    """Code that requests the cache line of a place."""
+    number = ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+    prefetch = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+    nearest_cache, is_data = 3, 1
+    builder.call(prefetch, [place, *(ir.Constant(number, k) for k in (to_write, nearest_cache, is_data))])

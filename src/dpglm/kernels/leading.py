@@ -54,16 +54,15 @@ def _add(i: Whole, constant: float, multiple: float, scale: float, leading: Lead
 
 @compiled(nogil=True)
 def start_leading(rows: Floats, leading: Leading, terms: Terms) -> None:
-    """Set the models of the leading columns, at a factor of 1, and their bounds."""
+    """Set the models of the leading columns, at a factor of 1."""
     form, lines = terms.form, leading.lines
+    lines[:, 0], lines[:, 1] = 0.0, 0.0
     for i in range(np.uint64(rows.shape[0])):
         v, y, scale = rows[i, 0], rows[i, 2], rows[i, 3]
         shift = terms.base if scale > 0 else 0.0
         rows[i, 4], rows[i, 5] = v, slope(form, v + shift, y)
         constant, multiple = _line_of(form, rows[i, 5], v, shift, y, v)
         _add(i, constant, multiple, scale, leading)
-    for h in range(lines.shape[0]):
-        lines[h, 3] = abs(lines[h, 0] + lines[h, 1]) + lines[h, 2]
 
 
 @part

@@ -15,7 +15,7 @@ import numpy as np
 
 from .arguments import Floats, Integers, Leading, Pending, Terms, Whole, Words
 from .compiled import compiled, part
-from .forms import curvature, slope, to_slopes
+from .forms import curvature, slope
 
 SLOPES, BENDS, MOVES = 2.0**24, 2.0**20, 2.0**12
 UNIT = 1 / (BENDS * MOVES)
@@ -66,9 +66,9 @@ def replay(i: Whole, rows: Floats, pending: Pending) -> float:
 
 
 @part
-def slope_part(s: float, x: float) -> np.int64:
-    """What a row with slope s and entry x adds to the sum of slopes."""
-    return np.int64(np.rint(s * x * SLOPES))
+def slope_part(pull: float, entry: float) -> np.int64:
+    """What a row adds to the sum of slopes: ``pull`` is its slope times the factor of its entries."""
+    return np.int64(np.rint(pull * entry * SLOPES))
 
 
 @part
@@ -106,13 +106,14 @@ def add_row(
     """
     leading, gamma = pending.leading, pending.gamma
     begin, end = leading.begins[i], leading.begins[i + _1]
-    scale, s, bend, rest = rows[i, 3], rows[i, 5], rows[i, 6], rows[i, 7]
-    size = 0.0
+    scale, bend, rest = rows[i, 3], rows[i, 6], rows[i, 7]
+    pull, size = rows[i, 5] * scale, 0.0
     for e in range(begin, end):
         size += abs(scale * np.float64(leading.entries[e, 1]))
     for e in range(begin, end):
-        j, x = number_of(leading, e), scale * np.float64(leading.entries[e, 1])
-        sums[j, 0] += sign * slope_part(s, x)
+        j, entry = number_of(leading, e), np.float64(leading.entries[e, 1])
+        x = scale * entry
+        sums[j, 0] += sign * slope_part(pull, entry)
         sums[j, 1] += sign * rest_part(bend, rest, x)
         sums[j, 2] += sign * rest_error(gamma, rest, x)
         for f in range(e, end):
@@ -129,71 +130,6 @@ def refer(i: Whole, part: float, rest: float, rows: Floats, terms: Terms) -> Non
     rows[i, 4], rows[i, 7] = part, rest
     rows[i, 5] = slope(terms.form, part + shift, rows[i, 2])
     rows[i, 6] = curvature(terms.form, part + shift, rows[i, 2], rows[i, 5])
-
-
-@compiled(nogil=True)
-def refer_slopes(
-    first: int, last: int, factor: float, rows: Floats, pending: Pending, terms: Terms, sums: Integers,
-    z: Floats, y: Floats,
-) -> None:  # fmt: skip
-    """As ``refer_all``, but for the present factor alone: slopes are all that is added to the sums.
-
-    z and y are scratch space: the slopes of as many rows are computed at once.
-    """
-    leading = pending.leading
-    for start in range(np.uint64(first), np.uint64(last), np.uint64(z.size)):
-        count = min(np.uint64(z.size), np.uint64(last) - start)
-        for r in range(count):
-            i = start + r
-            v = replay(i, rows, pending)
-            rows[i, 0], rows[i, 1] = v, 0.0
-            z[r], y[r] = factor * v + (terms.base if rows[i, 3] > 0 else 0.0), rows[i, 2]
-        to_slopes(terms.form, y, z)
-        for r in range(count):
-            i = start + r
-            scale, s = rows[i, 3], z[r]
-            rows[i, 5] = s
-            for e in range(leading.begins[i], leading.begins[i + _1]):
-                x = scale * np.float64(leading.entries[e, 1])
-                sums[number_of(leading, e), 0] += slope_part(s, x)
-
-
-@compiled(nogil=True)
-def refer_all(
-    first: int, last: int, factor: float, level: int, rows: Floats, pending: Pending, terms: Terms,
-    sums: Integers, block: Integers, most: Floats,
-) -> None:  # fmt: skip
-    """Make the pending moves of some rows, and let the present factor be their reference.
-
-    Adds to the sums and the block (see ``add_row``). ``most`` becomes the largest of the rows' sums of
-    absolute entries of heads, parts of no head, absolute entries, and numbers of heads.
-    """
-    leading, coefs = pending.leading, pending.coefs
-    for i in range(np.uint64(first), np.uint64(last)):
-        rows[i, 0] = replay(i, rows, pending)
-        rows[i, 1] = 0.0
-        begin, end = leading.begins[i], leading.begins[i + _1]
-        if begin == end:
-            continue
-        size, own, scale = 0.0, 0.0, rows[i, 3]
-        for e in range(begin, end):
-            x = scale * np.float64(leading.entries[e, 1])
-            own += x * (coefs[number_of(leading, e), 0] + coefs[number_of(leading, e), 1])
-            size += abs(x)
-            most[2] = max(most[2], abs(x))
-        rest = factor * (rows[i, 0] - own)
-        refer(i, factor * rows[i, 0], rest, rows, terms)
-        most[0], most[1] = max(most[0], size), max(most[1], abs(rest))
-        most[3] = max(most[3], np.float64(end - begin))
-        add_row(i, 1, level, rows, pending, sums, block)
-
-
-@compiled(nogil=True)
-def make_moves(first: int, last: int, rows: Floats, pending: Pending) -> None:
-    """Make the pending moves of some rows, and no more."""
-    for i in range(np.uint64(first), np.uint64(last)):
-        rows[i, 0] = replay(i, rows, pending)
-        rows[i, 1] = 0.0
 
 
 @compiled(nogil=True)
@@ -234,15 +170,15 @@ def expand(factor: float, pending: Pending) -> None:
 
 
 @part
-def bounds_of(i: Whole, x: float, rows: Floats, pending: Pending) -> tuple[np.int64, np.int64]:
-    """What row i adds to the sum of a head whose entry is x, and what that may be off by (see ``expand``)."""
+def bounds_of(i: Whole, entry: float, rows: Floats, pending: Pending) -> tuple[np.int64, np.int64]:
+    """What row i adds to the sum of a head with that entry, and what it may be off by (see ``expand``)."""
     leading, gamma, moved, scalars = pending.leading, pending.gamma, pending.moved, pending.scalars
     begin, end = leading.begins[i], leading.begins[i + _1]
-    scale, s, bend, rest = rows[i, 3], rows[i, 5], rows[i, 6], rows[i, 7]
-    size = 0.0
+    scale, bend, rest = rows[i, 3], rows[i, 6], rows[i, 7]
+    x, size = scale * entry, 0.0
     for e in range(begin, end):
         size += abs(scale * np.float64(leading.entries[e, 1]))
-    value = slope_part(s, x) * LIFT + rest_part(bend, rest, x) * scalars[0]
+    value = slope_part(rows[i, 5] * scale, entry) * LIFT + rest_part(bend, rest, x) * scalars[0]
     error = rest_error(gamma, rest, x) * scalars[1] + scalars[2]
     for e in range(begin, end):
         k, product = number_of(leading, e), x * (scale * np.float64(leading.entries[e, 1]))
@@ -251,6 +187,6 @@ def bounds_of(i: Whole, x: float, rows: Floats, pending: Pending) -> tuple[np.in
     return value, error
 
 
-def masks_for(heads: int, steps: int) -> Words:
-    """A bit for each step and head: whether the step moved it."""
-    return np.zeros((heads, math.ceil(steps / 64) + 1), dtype=np.uint64)
+def masks_for(heads: int, moves: int) -> Words:
+    """A bit for each move and head: whether the head was moved."""
+    return np.zeros((heads, math.ceil(moves / 64) + 1), dtype=np.uint64)

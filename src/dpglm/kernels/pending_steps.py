@@ -23,8 +23,9 @@ from .pending import UNIT, add_row, bounds_of, expand, refer, replay
 from .primitives import on_grid, term, within
 from .steps import outlook, sort
 
-DONE, SHORT, LACKS, STALE = 0, 1, 2, 3
-"""Why steps stop: all are taken, words run out, a column is lacking, or the reference is too far away."""
+DONE, SHORT, LACKS, STALE, FULL = range(5)
+"""Why steps stop: all are taken, words run out, a column is lacking, the reference is too far away, or there
+is no space for another pending move."""
 
 _1 = np.uint64(1)
 _63, _WINDOW = np.uint64(63), np.uint64(6)
@@ -99,7 +100,7 @@ def _none_strikes(
             i, entry = np.uint64(columns.indices[first + number]), np.float64(columns.entries[first + number])
             work[2] += 1
             pending.counts[2] += 1
-            value, error = bounds_of(i, rows[i, 3] * entry, rows, pending)
+            value, error = bounds_of(i, entry, rows, pending)
             at, up = coin(words, at, min(2.0 * UNIT * error / largest, _BELOW_1))
             if not up:
                 break
@@ -212,6 +213,7 @@ def _move_rows(
 ) -> None:
     """Move the rows of a light column, and what they add to the heads."""
     level, begins = pending.counts[1], pending.leading.begins
+    pending.counts[3] += np.int64(columns.indptr[j + _1] - columns.indptr[j])
     for e in range(columns.indptr[j], columns.indptr[j + _1]):
         i = np.uint64(columns.indices[e])
         move = push * (rows[i, 3] * np.float64(columns.entries[e]))
@@ -265,7 +267,7 @@ def run(
 ) -> tuple[int, int, int]:  # fmt: skip
     """Select and move until all choices are made; the next word, the next choice, and why it stops.
 
-    As ``steps.run``, but it also stops where the rows need a new reference.
+    As ``steps.run``, but it also stops where the rows need a new reference, or must be moved.
     """
     table, held = extracted.table, extracted.columns
     columns, rows = table.columns, followed.rows
@@ -304,5 +306,7 @@ def run(
         expand(factors[t + 1], pending)
         if _too_far(p, pending, bins.line):
             return at, t + 1, STALE
+        if pending.counts[0] == pending.which.size:
+            return at, t + 1, FULL
         changed = _lift(pending, bins, changed)
     return at, choices.size, DONE

@@ -103,18 +103,20 @@ def _select(after: Floats, rises: Floats, gap: float, best: Floats) -> None:
     """
     m = rises.size - 1
     best[:] = 0.0
-    pairs = m + 1 - (m + 1) % 2
-    for j in range(0, pairs, 2):
-        first, second = rises[j] / rises[0], rises[j + 1] / rises[0]
-        left, right = 1 - first, 1 - second
+    whole = m + 1 - (m + 1) % 4
+    # four at a time: each maximum is loaded and stored less often
+    for j in range(0, whole, 4):
+        p, q = rises[j] / rises[0], rises[j + 1] / rises[0]
+        r, s = rises[j + 2] / rises[0], rises[j + 3] / rises[0]
         a, b = after[m - j :], after[2 * m - j :]
         c, d = after[m - j - 1 :], after[2 * m - j - 1 :]
+        e, f = after[m - j - 2 :], after[2 * m - j - 2 :]
+        g, h = after[m - j - 3 :], after[2 * m - j - 3 :]
         for i in range(best.size):
-            value = first * a[i] + left * b[i]
-            other = second * c[i] + right * d[i]
-            value = other if other > value else value
-            best[i] = value if value > best[i] else best[i]
-    for j in range(pairs, m + 1):
+            one = max(p * a[i] + (1 - p) * b[i], q * c[i] + (1 - q) * d[i])
+            other = max(r * e[i] + (1 - r) * f[i], s * g[i] + (1 - s) * h[i])
+            best[i] = max(best[i], max(one, other))
+    for j in range(whole, m + 1):
         weight = rises[j] / rises[0]
         # slices, because an index that might be negative would keep the loop from being vectorised
         rest, lower, upper = 1 - weight, after[m - j :], after[2 * m - j :]

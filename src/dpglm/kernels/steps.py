@@ -26,13 +26,12 @@ from .arguments import (
     Held,
     Integers,
     Leading,
-    Places,
     Terms,
     Unsigned,
     Whole,
     Words,
 )
-from .bins import BINS, LOWEST, ORIGIN, bin_of, carry, chance_of, fill, propose, weigh
+from .bins import BINS, LOWEST, ORIGIN, add_up, bin_of, carry, chance_of, move_back, propose, weigh
 from .calendar import CHUNK, DUE, schedule, until, write_anew
 from .coin import WORD, coin
 from .compiled import compiled, part
@@ -48,25 +47,50 @@ LACKS = np.int64(-2)
 
 
 @compiled(nogil=True)
-def widen(counts: Places, bend: float, rounding: float, grid: float, sums: Floats) -> None:
-    """Replace the weight beside each sum by its slack: weight * bend + entries * rounding + grid."""
+def widen(bend: float, least: float, rounding: float, most: float, grid: float, sums: Floats) -> None:
+    """Replace the weight beside each sum by its slack: weight * bend + entries * rounding + grid.
+
+    A column has at most weight / least entries, and at most ``most``.
+    """
+    each = rounding / least
     for j in range(np.uint64(sums.shape[0])):
-        sums[j, 1] = sums[j, 1] * bend + counts[j] * rounding + grid
+        weight = sums[j, 1]
+        added = min(weight * each, most * rounding) if weight > 0 else 0.0
+        sums[j, 1] = weight * bend + added + grid
+
+
+@part
+def _bound(j: Whole, followed: Followed, leading: Leading) -> float:
+    """An upper bound of the absolute sum of column j."""
+    slack = followed.sums[j, 1]
+    if slack >= 0:
+        return float(abs(followed.sums[j, 0]) + slack)
+    return float(leading.lines[np.int64(-1.0 - slack), 3])
 
 
 @compiled(nogil=True)
 def sort(followed: Followed, leading: Leading, bins: Bins) -> None:
     """Put every column into the bin of an upper bound of its absolute sum.
 
-    The largest bound is just below the end of bin ORIGIN - 1.
+    The largest bound is just below the end of bin ORIGIN - 1. Bounds are computed three times: to write them
+    down would take longer.
     """
-    sums, bounds = followed.sums, followed.bounds
+    columns, inverse, start = range(np.uint64(followed.sums.shape[0])), bins.line[1], bins.start
     largest = 0.0
-    for j in range(sums.shape[0]):
-        slack = sums[j, 1]
-        bounds[j] = abs(sums[j, 0]) + slack if slack >= 0 else leading.lines[np.int64(-1.0 - slack), 3]
-        largest = max(largest, bounds[j])
-    fill(bounds, largest + _ABOVE / bins.line[1], bins)
+    for j in columns:
+        largest = max(largest, _bound(j, followed, leading))
+    reference = largest + _ABOVE / inverse
+    bins.line[2] = reference
+    start[:] = 0
+    for j in columns:
+        start[bin_of(_bound(j, followed, leading), inverse, reference) + 1] += 1
+    add_up(start)
+    for j in columns:
+        k = bin_of(_bound(j, followed, leading), inverse, reference)
+        bins.perm[start[k]] = j
+        bins.position[j] = start[k]
+        start[k] += 1
+    move_back(start)
 
 
 @part

@@ -6,10 +6,12 @@ import numpy as np
 
 from .arguments import Compressed, Cut, Entries, Floats, Places, Signed, Unsigned
 from .compiled import compiled
+from .lanes import request_line
 from .primitives import term
 
 # Unsigned indices spare a test for negative ones, without which loops over rows are compiled to vectors.
 _1 = np.uint64(1)
+_AHEAD = np.uint64(64)  # so many entries ahead is a sum requested: memory has that many requests under way
 
 # Entries are finite: records that are not have been emptied.
 _FINITE = frozenset({"nnan"})
@@ -67,43 +69,55 @@ def track(state: Floats, features: Signed, slack: Floats) -> None:
 
 @compiled(fastmath=_FINITE, nogil=True)
 def weighed(
-    table: Compressed, factors: Floats, to: Cut, start: int, stop: int, sums: Floats, counts: Places
-) -> float:
-    """For some columns, the sums of cut terms and of absolute entries; returns the largest of these.
+    table: Compressed, factors: Floats, to: Cut, start: int, stop: int, sums: Floats
+) -> tuple[float, float]:
+    """For some columns, the sums of cut terms and of absolute entries; the largest and the least of these.
 
     A row of ``factors`` holds what multiplies an entry in the one sum and in the other; ``to`` is a `Cut`.
-    ``counts`` are set to the numbers of entries.
+    Entries that are 0 do not count as the least.
     """
     indptr, indices, entries = table
-    largest = 0.0
+    largest, least = 0.0, np.inf
     for j in range(np.uint64(start), np.uint64(stop)):
         total, weight = 0.0, 0.0
-        counts[j] = indptr[j + _1] - indptr[j]
         for e in range(indptr[j], indptr[j + _1]):
             i, x = indices[e], np.float64(entries[e])
             total += term(factors[i, 0] * x, to.limit, to.rounding)
             size = factors[i, 1] * abs(x)
             weight += size
             largest = max(largest, size)
+            least = min(least, size if size > 0.0 else np.inf)
         sums[j, 0], sums[j, 1] = total, weight
-    return largest
+    return largest, least
 
 
 @compiled(fastmath=_FINITE, nogil=True)
-def weighed_by_rows(table: Compressed, factors: Floats, to: Cut, sums: Floats, counts: Places) -> float:
-    """The same for all columns of a table that is stored by rows; sums and counts are 0 before.
+def weighed_by_rows(
+    table: Compressed, r: Floats, scale: Floats, to: Cut, sums: Floats
+) -> tuple[float, float]:
+    """The same for all columns of a table that is stored by rows; sums are 0 before.
 
-    A column has its terms in the order of its rows, as above: the results are the same to the last digit.
+    What multiplies the entries of a row is ``r * scale`` in the one sum and ``scale`` in the other. A column
+    has its terms in the order of its rows, as above: the results are the same to the last digit.
     """
     indptr, indices, entries = table
-    largest = 0.0
+    stored = np.uint64(indices.size)
+    largest, least = 0.0, np.inf
     for i in range(np.uint64(indptr.size - 1)):
-        slope, scale = factors[i, 0], factors[i, 1]
-        for e in range(indptr[i], indptr[i + _1]):
-            j, x = indices[e], np.float64(entries[e])
-            sums[j, 0] += term(slope * x, to.limit, to.rounding)
-            size = scale * abs(x)
+        own, factor = scale[i], r[i] * scale[i]
+        for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + _1])):
+            request_line(sums, np.uint64(indices[min(e + _AHEAD, stored - _1)]))
+            j, x = np.uint64(indices[e]), np.float64(entries[e])
+            sums[j, 0] += term(factor * x, to.limit, to.rounding)
+            size = own * abs(x)
             sums[j, 1] += size
-            counts[j] += np.uint32(1)
             largest = max(largest, size)
-    return largest
+            least = min(least, size if size > 0.0 else np.inf)
+    return largest, least
+
+
+@compiled(nogil=True)
+def count(indices: Unsigned, counts: Places) -> None:
+    """Count how often each index occurs; counts are 0 before."""
+    for e in range(np.uint64(indices.size)):
+        counts[indices[e]] += np.uint32(1)

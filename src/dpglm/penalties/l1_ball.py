@@ -46,6 +46,8 @@ class L1Ball(Penalty):
         Sorting finds the threshold exactly in O(p log p); see Duchi, Shalev-Shwartz, Singer and
         Chandra, "Efficient projections onto the l1-ball for learning in high dimensions".
         """
+        if not w.any():
+            return np.zeros(w.shape)
         size = np.abs(w)
         if size.sum() <= self.radius:
             return w.copy()

@@ -219,7 +219,10 @@ def require_moderate(point: Vector | float, largest: float = LARGEST_COEFFICIENT
     An overflow would turn a bounded contribution into NaN, which no noise hides.
     """
     # At every step: NumPy would take longer for one number.
-    moderate = abs(point) < largest if isinstance(point, float) else (np.abs(point) < largest).all()
+    if isinstance(point, float):
+        moderate = abs(point) < largest
+    else:  # NaN is neither
+        moderate = bool(np.min(point, initial=0.0) > -largest and np.max(point, initial=0.0) < largest)
     if not moderate:
         raise FloatingPointError("the coefficients diverged: use a smaller step_size")
 

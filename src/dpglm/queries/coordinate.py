@@ -104,8 +104,7 @@ class OpenCoordinates:
                 self.move(j, value)
             return moves, self._w.copy()
         draws = self._releases.spend(mechanism, entries=1, count=len(coordinates))
-        sensitivity = draws.padded(self._sensitivity[coordinates])
-        noise, grid = mechanism.draw(sensitivity, coordinates.shape, draws.randomness)
+        noise, grid = mechanism.draw_each(draws.padded(self._sensitivity), coordinates, draws.randomness)
         if mechanism.noise > 0:
             self._require_finite(coordinates, noise, rule)
         releases = NoiseBlock(coordinates, noise, grid, self._limit, self._rounding)

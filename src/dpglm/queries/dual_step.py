@@ -42,11 +42,11 @@ class DualForm:
 
     def point(self, v: Vector) -> Vector:
         """The coefficients at v."""
-        w: Vector = v / self.n
-        if not self._plain:
-            w = soft_threshold(w, self.l1)
-        w /= self.l2
-        if not self._plain:
+        w: Vector
+        if self._plain:
+            w = v * self.compiled.inverse
+        else:
+            w = soft_threshold(v / self.n, self.l1) / self.l2
             np.clip(w, self.low, self.high, out=w)
         if self.intercept:
             w[-1] += self.centre
@@ -65,9 +65,11 @@ class DualForm:
     @cached_property
     def compiled(self) -> DualPoint:
         """The same for compiled code."""
-        return DualPoint(
-            self.centre, 1 / (self.n * self.l2), self.n * self.l1, self.low, self.high, self._plain
-        )
+        inverse = 1 / (self.n * self.l2)
+        features, _ = self.split(inverse)
+        shared = self._plain and (features == features[:1]).all()
+        common = float(features[0]) if shared and len(features) else 0.0
+        return DualPoint(self.centre, inverse, self.n * self.l1, self.low, self.high, self._plain, common)
 
     @cached_property
     def _plain(self) -> bool:

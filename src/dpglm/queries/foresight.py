@@ -16,17 +16,18 @@ _WORDS_AHEAD = 1 << 18
 
 
 def hold_proposed(
-    columns: ColumnsOnDemand, counts: NDArray[np.uint32], words: Words, at: int, left: int, factor: float,
-    followed: Followed, leading: Leading, bins: Bins,
+    columns: ColumnsOnDemand, counts: NDArray[np.uint32] | None, words: Words, at: int, left: int,
+    factor: float, followed: Followed, leading: Leading, bins: Bins,
 ) -> bool:  # fmt: skip
-    """Extract all columns that the words at hand will lead to in the steps that are left.
+    """Extract the leading columns, and all that the words at hand will lead to in the steps that are left.
 
     False, without extraction, if more words are needed to see them. What is selected does not depend on when
     columns are extracted.
     """
     from ..kernels import foresight  # compiled code is loaded by those who use it
 
-    wanted = np.zeros_like(columns.held.columns)
+    wanted = np.zeros(len(columns.held.columns), dtype=np.uint8)
+    wanted[leading.columns] = 1
     found = foresight.foresee(
         words, at, left + left // 16 + 16, factor, followed, leading, bins, wanted
     )  # fmt: skip

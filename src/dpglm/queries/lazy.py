@@ -63,6 +63,7 @@ class LazyVertices:
         self._state = cache_lines(data.n_records)
         self._state[:, 0], self._state[:, 2], self._state[:, 3] = parts, data.y, data.scale
         self._line = np.array([grid, 1 / scale, 0.0, 0.0])
+        self._leading: Leading
         # Proposals, true sums, entries read for these and to follow rows, entries of features selected.
         self.work = np.zeros(5, dtype=np.int64)
 
@@ -114,22 +115,36 @@ class LazyVertices:
         """
         from ..kernels import steps
 
-        count = len(choices)
+        lacks = not self._has_models
         while True:
+            if lacks and not hold_proposed(
+                self._columns, None, words, at, len(choices) - done, plan.factors[done], self._followed,
+                self._leading, self._bins,
+            ):  # fmt: skip
+                return at, done
+            if not self._has_models:
+                self._start_models()
             at, done, lacks = steps.run(
                 words, at, done, choices, pushes, self._columns.held, self._terms, self._followed,
                 self._leading, self._bins, plan, self.work,
             )  # fmt: skip
-            if not lacks or not hold_proposed(
-                self._columns, self._counts, words, at, count - done, plan.factors[done], self._followed,
-                self._leading, self._bins,
-            ):  # fmt: skip
+            if not lacks:
                 return at, done
+
+    def _start_models(self) -> None:
+        """Set the models of the leading columns, which must be held."""
+        from ..kernels import leading
+
+        columns, n = self._leading.columns.astype(np.uint64), self._data.n_records
+        begins, entries = leading.some_columns(self._columns.held.table.columns, columns, n)
+        self._leading = self._leading._replace(begins=begins, entries=entries)
+        leading.start_leading(self._state, self._leading, self._terms)
+        self._has_models = True
 
     def _weigh(self) -> Weighed:
         """Sums of all columns at the present margins, and their weights."""
         state = self._state
-        z = state[:, 0] + np.where(state[:, 3] > 0, self._base, 0.0)
+        z = state[:, 0] + (np.where(state[:, 3] > 0, self._base, 0.0) if self._base else 0.0)
         return self._data.weighed(self._data.slopes(self._query.loss, z), self._query.clip)
 
     def _reach(self, weighed: Weighed) -> float:
@@ -137,7 +152,7 @@ class LazyVertices:
         return max(self._radius * weighed.largest, float(np.abs(self._state[:, 0]).max()))
 
     def _pending_moves(self, weighed: Weighed, heads: NDArray[np.int64]) -> PendingMoves:
-        reach = self._reach(weighed)
+        reach, self._state = self._reach(weighed), np.asfortranarray(self._state)
         return PendingMoves(
             self._columns, self._state, self._line, self._query.loss, weighed, heads, self._base,
             self._radius, reach, rounding_of_margins(reach, self._base), self._query.clip, self.work,
@@ -145,10 +160,13 @@ class LazyVertices:
 
     def _settle(self, steps: int, weighed: Weighed | None = None) -> None:
         """Set followed margins to the true ones, and choose how far they may lag in the coming steps."""
-        from ..kernels import bins, leading  # compiled code is loaded by those who use it
+        from ..kernels import bins  # compiled code is loaded by those who use it
         from ..kernels.steps import sort, widen
 
         n, p = self._data.n_records, self._query.n_features
+        if not self._state.flags.c_contiguous:  # there were pending moves before
+            by_columns, self._state = self._state, cache_lines(n)
+            self._state[:] = by_columns
         loss, state = self._query.loss, self._state
         state[:, 1] = state[:, 0]
         weighed = weighed or self._weigh()
@@ -158,30 +176,30 @@ class LazyVertices:
         wobble = rounding_of_margins(reach, self._base)
         added_up = 4.0 * steps * n * 2.0**-52 * (loss.lipschitz() + 2 * loss.smoothness() * reach)
         slack, leading_slack, columns = self._choose_leading(weighed, added_up, 2 * reach)
-        weights = sums[columns, 1]
+        leading_sums, weights = sums[columns].T
         entry = _SAFE * (2 * weighed.grid + 2.0**-45 * self._query.clip)
         bend = _SAFE * loss.smoothness() * (slack + wobble)
-        self._counts = weighed.counts
-        widen(self._counts, bend, entry, self._line[0], sums)
+        widen(bend, weighed.least, entry, float(n), self._line[0], sums)
         lines = np.zeros((len(columns), 4))
         dtype = self._columns.held.table.rows.entries.dtype
-        led = np.zeros(1, dtype=np.uint64), np.empty((0, 2), dtype=dtype)
-        if columns.size:
-            wanted = np.zeros(p, dtype=np.uint8)
-            wanted[columns] = 1
-            self._columns.hold(wanted, self._counts)
-            led = leading.some_columns(self._columns.held.table.columns, columns.astype(np.uint64), n)
         self._terms = Terms(Form.of(loss), self._base, weighed.cut)
-        self._followed = Followed(state, sums, np.empty(p), slack)
-        self._leading = Leading(columns.astype(np.uint32), lines, *led, leading_slack)
+        self._followed = Followed(state, sums, slack)
+        self._leading = Leading(
+            columns.astype(np.uint32), lines, np.zeros(1, dtype=np.uint64), np.empty((0, 2), dtype=dtype),
+            leading_slack,
+        )  # fmt: skip
+        self._has_models = not columns.size
         if columns.size:
+            state[:, 4] = state[:, 0]  # what the models take, also if they start with the first step
             second_order = 0.5 * loss.curvature_lipschitz() * (leading_slack + wobble) ** 2
             bend = _SAFE * (second_order + loss.smoothness() * wobble + added_up)
-            lines[:, 2] = weights * bend + n * entry + self._line[0]
+            lines[:, 0], lines[:, 2] = leading_sums, weights * bend + n * entry + self._line[0]
+            lines[:, 3] = np.abs(lines[:, 0]) + lines[:, 2]
             sums[columns, 1] = -1.0 - np.arange(len(columns))
-            leading.start_leading(state, self._leading, self._terms)
         self._bins = bins.empty(p, self._line)
         sort(self._followed, self._leading, self._bins)
+        if columns.size and self._columns.held.columns[columns].all():
+            self._start_models()
 
     def _choose_leading(
         self, weighed: Weighed, added_up: float, farthest: float
@@ -193,7 +211,7 @@ class LazyVertices:
         changes would add up to too much. No margin lags by more than ``farthest``, so no lag is larger.
         """
         loss, weights, inverse = self._query.loss, weighed.sums[:, 1], float(self._line[1])
-        heaviest = float(weights.max(initial=0.0)) * inverse
+        heaviest = weighed.heaviest * inverse
         columns = np.empty(0, dtype=np.int64)
         leading_slack = math.inf
         bounded = math.isfinite(loss.lipschitz()) and math.isfinite(loss.curvature_lipschitz())

@@ -18,13 +18,14 @@ from .foresight import hold_proposed
 if TYPE_CHECKING:
     from ..tables import ColumnsOnDemand
 
-_SHARP, _SHARPEST = 24.0, 512.0
+_SHARP, _SHARPEST = 40.0, 512.0
 _MOST_HEADS = 1 << 10
 _LIGHT_SHARE = 0.25
 _MOST_ROWS, _MOST_STEPS, _FARTHEST = 1 << 28, 1 << 17, 100.0
 _FAR = 3.0
 _SAFE = 1 + 2.0**-20
-_AT_ONCE = 256
+_AT_ONCE, _ROWS_A_BLOCK = 256, 1 << 13
+_MOST_PENDING = 512
 _ENDLESS = 100.0
 
 
@@ -33,25 +34,25 @@ def heads_of(
 ) -> NDArray[np.int64]:
     """The columns whose moves shall stay pending: none if that would not pay, or be exact.
 
-    A column that is no head is proposed as if its score were its weight. The heads are such that all of these
-    add at most a quarter to the proposals.
+    The heaviest is the first. A column that is no head is proposed as if its score were its weight. The heads
+    are such that all of these add at most a quarter to the proposals.
     """
     none = np.empty(0, dtype=np.int64)
     slope, constants = loss.lipschitz(), (loss.smoothness(), loss.curvature_lipschitz())
     if not max(slope, *constants, weighed.largest) <= 1:
         return none
-    places = weighed.sums[:, 1] * (slope * inverse)
-    if not _SHARP <= float(places.max(initial=0.0)) <= _SHARPEST:
+    if not _SHARP <= weighed.heaviest * (slope * inverse) <= _SHARPEST:
         return none
     if slope * weighed.largest > weighed.cut.limit or reach > _FARTHEST:
         return none
     if n > _MOST_ROWS or steps > _MOST_STEPS:
         return none
+    places = weighed.sums[:, 1] * (slope * inverse)
     heavy = np.flatnonzero(places > 1)
     heavy = heavy[np.argsort(places[heavy], kind="stable")]
     added = np.cumsum(np.expm1(np.minimum(places[heavy], _ENDLESS)))
     heads = heavy[np.searchsorted(added, _LIGHT_SHARE * len(places)) :]
-    return np.sort(heads) if len(heads) <= _MOST_HEADS else none
+    return heads[::-1] if len(heads) <= _MOST_HEADS else none
 
 
 class PendingMoves:
@@ -60,9 +61,10 @@ class PendingMoves:
     Parameters
     ----------
     columns : ColumnsOnDemand
-    state : array of shape (n, 8)
+    state : array of shape (n, 8), stored by columns
         In the order of `Followed.rows`; here number 1 counts the pending moves that v knows, and the last
-        four are part of the margin, slope, curvature, and part of no head, at the reference.
+        four are part of the margin, slope, curvature, and part of no head, at the reference. A pass reads
+        some of these of every row.
     line : array
         Of `Bins`.
     loss : Loss
@@ -80,6 +82,7 @@ class PendingMoves:
         work: NDArray[np.int64],
     ) -> None:  # fmt: skip
         from ..kernels import bins, leading  # compiled code is loaded by those who use it
+        from ..kernels.references import by_blocks
         from ..kernels.steps import sort
 
         self._columns, self._line, self._work, self._counts = columns, line, work, weighed.counts
@@ -88,7 +91,8 @@ class PendingMoves:
         wanted = np.zeros(p, dtype=np.uint8)
         wanted[heads] = 1
         columns.hold(wanted, weighed.counts)
-        led = leading.some_columns(columns.held.table.columns, heads.astype(np.uint64), n)
+        table, numbers = columns.held.table.columns, heads.astype(np.uint64)
+        led = leading.some_columns(table, numbers, n)
         entry = _SAFE * (2 * weighed.grid + 2.0**-45 * clip)
         sums = weighed.sums
         sums[:, 1] *= _SAFE * loss.lipschitz()
@@ -97,12 +101,13 @@ class PendingMoves:
         state[:, 1] = 0.0
         rounded = loss.smoothness() * (wobble + 2.0**-30 * (radius + reach + abs(base) + 1))
         self._leading = Leading(heads.astype(np.uint32), np.zeros((h, 4)), *led, math.inf)
-        self._followed = Followed(state, sums, np.empty(p), math.inf)
+        self._followed = Followed(state, sums, math.inf)
         self._pending = Pending(
-            self._leading, self._counts[heads].astype(np.int64), np.zeros((h, 3), dtype=np.int64),
-            np.zeros((2, h, h), dtype=np.int64), np.zeros((h, 2)), np.empty(0, dtype=np.int32), np.empty(0),
-            np.empty((h, 0), dtype=np.uint64), np.zeros(3, dtype=np.int64), np.zeros((h, 2), dtype=np.int64),
-            np.zeros((h, 2), dtype=np.int64), np.zeros(3, dtype=np.int64), np.zeros(6), np.empty(h),
+            self._leading, by_blocks(table, numbers, n, _ROWS_A_BLOCK), self._counts[heads].astype(np.int64),
+            np.zeros((h, 3), dtype=np.int64), np.zeros((2, h, h), dtype=np.int64), np.zeros((h, 2)),
+            np.empty(0, dtype=np.int32), np.empty(0), np.empty((h, 0), dtype=np.uint64),
+            np.zeros(4, dtype=np.int64), np.zeros((h, 2), dtype=np.int64), np.zeros((h, 2), dtype=np.int64),
+            np.zeros(3, dtype=np.int64), np.zeros(6), np.empty(h),
             loss.smoothness(), loss.curvature_lipschitz(), entry + _SAFE * rounded, 2.0**-36 * (radius + 1),
         )  # fmt: skip
         self._bins = bins.empty(p, line)
@@ -127,6 +132,8 @@ class PendingMoves:
                 return at, done
             if why == kernels.STALE:
                 self._refer(factors[done], abs(pushes[done] * factors[done + 1]))
+            elif why == kernels.FULL:
+                self._make_moves()
             elif why == kernels.SHORT or not hold_proposed(
                 self._columns, self._counts, words, at, len(choices) - done, factors[done], self._followed,
                 self._leading, self._bins,
@@ -136,10 +143,11 @@ class PendingMoves:
     def _begin(self, steps: int, factor: float) -> None:
         from ..kernels.pending import masks_for
 
+        most = min(steps, _MOST_PENDING)
         self._pending = self._pending._replace(
-            which=np.empty(steps, dtype=np.int32),
-            pushes=np.empty(steps),
-            masks=masks_for(len(self._leading.columns), steps),
+            which=np.empty(most, dtype=np.int32),
+            pushes=np.empty(most),
+            masks=masks_for(len(self._leading.columns), most),
         )
         self._refer(factor, 0.0)
         lines = self._leading.lines
@@ -152,7 +160,8 @@ class PendingMoves:
 
         Only sums are computed if the next step is so large that the reference after it would be too far.
         """
-        from ..kernels.pending import BENDS, refer_all, refer_slopes
+        from ..kernels.pending import BENDS
+        from ..kernels.references import refer_all, refer_slopes
 
         pending, h = self._pending, len(self._leading.columns)
         if self._level < 2:
@@ -161,43 +170,46 @@ class PendingMoves:
         level, rows, found = self._level, self._followed.rows, []
 
         def slopes(start: int, stop: int, out: NDArray[np.int64]) -> None:
-            mine = pending._replace(scratch=np.empty(h))
-            scratch = np.empty((2, _AT_ONCE))
-            refer_slopes(start, stop, factor, rows, mine, self._terms, out, *scratch)
+            mine, scratch = self._apart()
+            refer_slopes(start, stop, factor, rows, mine, self._terms, out, scratch, *np.empty((2, _AT_ONCE)))
 
         def everything(start: int, stop: int, out: NDArray[np.int64]) -> None:
-            mine, most = pending._replace(scratch=np.empty(h)), np.zeros(6)
+            (mine, scratch), most = self._apart(), np.zeros(6)
             sums, block = out[: 3 * h].reshape(h, 3), out[3 * h :].reshape(2, h, h)
-            refer_all(start, stop, factor, level, rows, mine, self._terms, sums, block, most)
+            refer_all(start, stop, factor, level, rows, mine, self._terms, sums, block, most, scratch)
             found.append(most)
 
-        n, entries = len(rows), len(self._leading.entries)
+        blocks, entries = len(pending.blocks.begins), len(self._leading.entries)
         if level == 0:
-            pending.sums[:] = sum_over_rows(slopes, n, entries, (h, 3))
+            pending.sums[:] = sum_over_rows(slopes, blocks, entries, (h, 3))
         else:
-            total = sum_over_rows(everything, n, entries, (3 * h + 2 * h * h,))
+            total = sum_over_rows(everything, blocks, entries, (3 * h + 2 * h * h,))
             pending.sums[:], block = total[: 3 * h].reshape(h, 3), total[3 * h :].reshape(2, h, h)
             pending.block[:level], pending.most[:4] = block[:level], np.max(found, axis=0)[:4]
             self._level = 1
         pending.most[5] = factor
         self._work[3] += entries
-        self._forget_moves(level)
-
-    def _forget_moves(self, level: int) -> None:
-        pending = self._pending
+        self._forget_moves()
+        pending.counts[1:3] = level, 0
         pending.coefs[:, 0] += pending.coefs[:, 1]
         pending.coefs[:, 1] = 0.0
-        pending.masks[:] = 0
-        pending.counts[:] = 0, level, 0
+
+    def _apart(self) -> tuple[Pending, Vector]:
+        """Scratch space of a thread."""
+        pending = self._pending
+        return pending._replace(scratch=np.empty_like(pending.scratch)), np.empty(pending.blocks.size)
+
+    def _forget_moves(self) -> None:
+        """Empty the list of moves: all rows know them."""
+        self._pending.masks[:] = 0
+        self._pending.counts[0] = self._pending.counts[3] = 0
 
     def _make_moves(self) -> None:
-        from ..kernels.pending import make_moves
-
-        pending, h = self._pending, len(self._leading.columns)
-        n, entries = len(self._followed.rows), len(self._leading.entries)
+        """Make all moves; the reference stays."""
+        from ..kernels.references import make_moves
 
         def work(start: int, stop: int) -> None:
-            make_moves(start, stop, self._followed.rows, pending._replace(scratch=np.empty(h)))
+            make_moves(start, stop, self._followed.rows, *self._apart())
 
-        over_rows(work, n, entries)
-        self._forget_moves(0)
+        over_rows(work, len(self._pending.blocks.begins), len(self._leading.entries))
+        self._forget_moves()

@@ -93,7 +93,7 @@ class OpenVertices:
         self._releases, self._mechanism = opening.releases, opening.mechanism
         self._sensitivity = float(query.clip * opening.neighbours.records_moved)
         features, intercept = data.split(opening.w)
-        self._size = float(np.abs(features).sum())
+        self._size = float(np.abs(features).sum()) if features.any() else 0.0
         self._base = float(intercept.sum() * data.constant)
         self._rest = np.where(data.scale > 0, self._base, 0.0)
         self._v = data.dot(np.concatenate([features, 0.0 * intercept])) if self._size else 0.0 * self._rest

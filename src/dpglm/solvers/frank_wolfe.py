@@ -155,7 +155,7 @@ class FrankWolfe(Solver[FrankWolfePlan]):
         if not plan.releases:
             return exact_minimiser(plan, problem, curator)
         p, radius = plan.n_features, _radius(problem)
-        largest = float(problem.bounds.features(p).max())
+        largest = problem.bounds.largest_feature(p)
         query = VertexScores(problem.loss, plan.clip, p, largest, plan.selection, plan.refresh)
         mechanism, counted = plan[query.name].mechanism, tail_of(plan.steps)
         t = np.arange(1.0, plan.steps + 1)
@@ -168,14 +168,13 @@ class FrankWolfe(Solver[FrankWolfePlan]):
                 moved += 1
                 continue
             choices = curator.open(query, w, mechanism).run(sizes[stretch], radius)
-            walk = (features, sizes[stretch], choices, radius)
             for step in visited_within(stretch.start, stretch.stop):
-                here = step - stretch.start
-                point = _end(features, sizes[stretch][:here], choices[:here], radius)
+                here, point = step - stretch.start, features.copy()
+                _move(point, sizes[stretch][:here], choices[:here], radius)
                 visit(step, partial(problem.join, point, intercept))
             if plan.average:
-                mean += _sum_of_iterates(*walk, counted[stretch])
-            features[:] = _end(*walk)
+                mean += _sum_of_iterates(features, sizes[stretch], choices, radius, counted[stretch])
+            _move(features, sizes[stretch], choices, radius)
         if plan.average:
             features[:] = mean / counted.sum()
         gap = None if plan.budget.private else curator.open(query, w, mechanism).gap(radius)
@@ -196,7 +195,7 @@ def default_settings(
     problem: Problem, p: int, noise: float, clip: float | None, radius: float
 ) -> tuple[int, float, float]:
     """(steps, clip, intercept_clip) of Frank-Wolfe; a clip that is given is kept (docs/defaults.md)."""
-    slope, largest = problem.slope_bound(), float(problem.bounds.features(p).max())
+    slope, largest = problem.slope_bound(), problem.bounds.largest_feature(p)
     if clip is None:
         require_bounded_slopes(problem)
         clip = slope * min(largest, problem.bounds.radius(p) * p**-0.25)
@@ -255,13 +254,13 @@ def _stretches(steps: int, fit_intercept: bool) -> Iterator[slice | None]:
     yield None
 
 
-def _end(w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float) -> Vector:
-    """Where steps towards the chosen vertices lead."""
+def _move(w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float) -> None:
+    """Take steps towards the chosen vertices."""
     # What is left of w, and of each move, at the end.
     left = np.cumprod(np.append(1.0, 1 - sizes[::-1]))[::-1]
-    end: Vector = w * left[0]
-    np.add.at(end, choices // 2, _moves(sizes, choices, radius) * left[1:])
-    return end
+    if w.any():
+        w *= left[0]
+    np.add.at(w, choices // 2, _moves(sizes, choices, radius) * left[1:])
 
 
 def _sum_of_iterates(
