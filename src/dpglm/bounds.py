@@ -133,6 +133,12 @@ class Bounds:
         limits: Vector = np.maximum(-low, high)
         return limits
 
+    def largest_feature(self, n_features: int) -> float:
+        """Bound on the absolute value of all features."""
+        if all(isinstance(end, float) for end in self._ends):
+            n_features = 1  # one stands for all
+        return float(self.features(n_features).max())
+
     def ranges(self, n_features: int) -> tuple[Vector, Vector]:
         """Smallest and largest value of each feature: as declared, but for what the row norm forbids."""
         norm = self._largest_norm

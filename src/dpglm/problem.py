@@ -170,7 +170,8 @@ class Problem:
     def prox(self, w: Vector, step: float) -> Vector:
         """Proximal step of the penalty; the intercept stays as it is."""
         features, intercept = self.split(w)
-        return self.join(self.penalty.prox(features, step), intercept)
+        stepped = self.penalty.prox(features, step)
+        return self.join(stepped, intercept) if self.fit_intercept else stepped
 
     def coordinate_form(self, n_features: int) -> tuple[Vector, Vector, Vector, Vector]:
         """(l1, l2, low, high) of each coordinate for a separable penalty."""

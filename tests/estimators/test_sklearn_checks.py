@@ -5,6 +5,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpglm
 
+from .known_failures import passes_or_fails_as_known
+
 CLASSIFIERS = (dpglm.LogisticRegression, dpglm.GLMClassifier, dpglm.LinearSVC)
 REGRESSORS = (
     dpglm.LinearRegression,
@@ -33,7 +35,6 @@ NO_RECORD_DEPENDENT_ERROR = (
     "an error about a value that is missing or no number depends on a record and would leak: the record "
     "counts as zero"
 )
-REPEATED_RECORDS = "check_sample_weight_equivalence_on_"
 SUM_OF_WEIGHTS = (
     "compares fits to tables of different lengths to 1e-7: the mean loss, beside which a penalty stands, is "
     "over the public number of records, since the sum of weights is private; and so is noise"
@@ -42,6 +43,8 @@ TOO_FEW_RECORDS = (
     "asks for a good fit of 200 records whose target range is not declared: noise and clipping forbid it"
 )
 TOO_FEW_FOR_WEIGHTS = "asks what class weights do to a fit of 50 records: noise hides it"
+# Some pass, some by chance. That a weight of 2 is the record twice is tested in test_families.py.
+BY_CHANCE = {"check_sample_weight_equivalence_on_": SUM_OF_WEIGHTS}
 
 
 def expected_failures(estimator):
@@ -71,16 +74,9 @@ def expected_failures(estimator):
         *(cls(epsilon=float("inf"), **MINIMISER.get(cls, {})) for cls in CLASSIFIERS + EXACT),
         dpglm.BoundsScaler(),
     ],
-    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_check(estimator, check):
-    try:
-        check(estimator)
-    except AssertionError:
-        if not check.func.__name__.startswith(REPEATED_RECORDS):
-            raise
-        # Some pass, some by chance. That a weight of 2 is the record twice is tested in test_families.py.
-        pytest.xfail(SUM_OF_WEIGHTS)
+    passes_or_fails_as_known(estimator, check, expected_failures(estimator), BY_CHANCE)
 
 
 def test_only_six_checks_are_expected_to_fail_for_three_reasons():

@@ -122,7 +122,8 @@ MODELS = {
     "objective perturbation": (
         GLMClassifier(2.0, penalty=L1(0.01), solver=ObjectivePerturbation(), **TWO), LABELS),
     "objective perturbation, squared": (Ridge(2.0, bounds=RANGE, solver=ObjectivePerturbation()), TARGET),
-    "no noise, gradient descent": (LogisticRegression(float("inf"), **TWO), LABELS),
+    "no noise, gradient descent": (LogisticRegression(float("inf"), solver=GradientDescent(), **TWO), LABELS),
+    "no noise, Newton": (LogisticRegression(float("inf"), **TWO), LABELS),
     "no noise, multinomial": (LogisticRegression(float("inf"), classes=[0, 1, 2], bounds=ROWS), THREE),
     "no noise, coordinate descent": (Lasso(float("inf"), alpha=0.01, bounds=COLUMNS), TARGET),
     "no noise, greedy": (

@@ -306,7 +306,8 @@ def test_auto_takes_newton_where_noise_leaves_all_of_the_gram_matrix():
     assert chosen(10**9, 301) == ("gradient descent", None)
     assert LinearRegression(1.0, bounds=WITH_TARGET).plan(50_000, P).solver == "Newton"
     assert LinearRegression(1.0, bounds=WITH_TARGET).plan(50_000, P, resident=False).solver == "Newton"
-    assert LogisticRegression(math.inf, classes=[-1, 1]).plan(100_000, 10).solver == "gradient descent"
+    exact = LogisticRegression(math.inf, classes=[-1, 1])
+    assert [exact.plan(100_000, p).solver for p in (10, 301)] == ["Newton", "gradient descent"]
 
 
 def test_the_mean_of_two_hessians_makes_the_error_of_an_early_round_cubic():
@@ -436,3 +437,20 @@ def test_a_step_that_noise_explains_is_not_taken():
         round_ = newton_rounds.Round(state, parts, deviations, 1.0, 1.0, np.zeros(2))
         estimate, step = round_.estimate()
         assert bool(newton_rounds.moved(round_, step, 4.0, estimate).w.any()) is moves
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-9, 1e12])
+@pytest.mark.parametrize("epsilon", [8.0, math.inf])
+@pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
+def test_a_penalty_of_a_column_in_any_unit_leaves_the_others_as_they_are(unit, epsilon):
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (5_000, 3))
+    y = np.where(X @ [3.0, -2.0, 2.0] + rng.logistic(size=len(X)) > 0, 1, -1)
+    scale = np.array([1.0, 1.0, unit])
+    model = LogisticRegression(
+        epsilon, bounds=Bounds(feature=(-scale, scale)), classes=[-1, 1], random_state=0
+    ).fit(X * scale, y)
+    kept = X if unit > 1 else X[:, :2]  # a coefficient in units of 1e12 would be too large for the penalty
+    exact = linear_model.LogisticRegression(C=1.0 if unit < 1 else 1e6).fit(kept, y)
+    assert model.plan_.solver == "Newton"
+    assert model.score(X * scale, y) == pytest.approx(exact.score(kept, y), abs=0.01)

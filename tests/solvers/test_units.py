@@ -114,50 +114,61 @@ def same_plan(one, other, clip):
         assert other.step_size == pytest.approx(one.step_size, rel=1e-12)
 
 
+def one_of(values, case):
+    """One of two values for a case, so that every solver, loss and penalty meets both."""
+    return values[CASES.index(case) % 2]
+
+
+@pytest.mark.parametrize("part", ["solver", "loss", "penalty", "bounds"])
+def test_every_solver_loss_and_penalty_meets_both_units(part):
+    met = {(getattr(case, part), one_of(UNITS, case)) for case in CASES}
+    assert met == {(getattr(case, part), unit) for case in CASES for unit in UNITS}
+
+
 @EVERY_CASE
 def test_a_fit_follows_the_unit_of_the_targets(case):
     plan, coef, intercept = in_its_own_unit(case)
     assert np.isfinite(coef).all() and coef.any()
-    for unit in UNITS:
-        other, scaled, moved = case.fitted(unit)
-        same_plan(plan, other, case.slope_unit(unit))
-        assert np.allclose(scaled / unit, coef, rtol=1e-9, atol=1e-12)
-        assert moved / unit == pytest.approx(intercept, rel=1e-9)
+    unit = one_of(UNITS, case)
+    other, scaled, moved = case.fitted(unit)
+    same_plan(plan, other, case.slope_unit(unit))
+    assert np.allclose(scaled / unit, coef, rtol=1e-9, atol=1e-12)
+    assert moved / unit == pytest.approx(intercept, rel=1e-9)
 
 
 @EVERY_CASE
 def test_a_fit_follows_the_unit_of_the_features(case):
     plan, coef, intercept = in_its_own_unit(case)
-    for unit in UNITS:
-        other, scaled, moved = case.fitted(f=unit)
-        same_plan(plan, other, unit)
-        assert np.allclose(scaled * unit, coef, rtol=1e-9, atol=1e-12)
-        assert moved == pytest.approx(intercept, rel=1e-9)
+    unit = one_of(UNITS, case)
+    other, scaled, moved = case.fitted(f=unit)
+    same_plan(plan, other, unit)
+    assert np.allclose(scaled * unit, coef, rtol=1e-9, atol=1e-12)
+    assert moved == pytest.approx(intercept, rel=1e-9)
 
 
 @EVERY_CASE
 def test_a_shift_of_the_targets_and_their_range_is_taken_up_by_the_intercept(case):
     _, coef, intercept = in_its_own_unit(case)
-    for shift in (-1.0, 64.0):
-        _, shifted, moved = case.fitted(shift=shift)
-        # A minimiser is known up to a tolerance that allows for the length of the start.
-        # Rows in a metric are float32, so a large intercept leaves an error of its size times 6e-8.
-        digits, least = {True: (1e-6, 1e-7), False: (1e-9, 1e-12)}[
-            case.solver.endswith(("perturbation", "dual-frank-wolfe"))
-        ]
-        if case.solver == "preconditioned-descent":
-            digits, least = 1e-5, 64 * 6e-8
-        assert np.allclose(shifted, coef, rtol=digits, atol=least)
-        assert moved - shift == pytest.approx(intercept, rel=1e-6)
+    shift = one_of((-1.0, 64.0), case)
+    _, shifted, moved = case.fitted(shift=shift)
+    # A minimiser is known up to a tolerance that allows for the length of the start.
+    # Rows in a metric are float32, so a large intercept leaves an error of its size times 6e-8.
+    digits, least = {True: (1e-6, 1e-7), False: (1e-9, 1e-12)}[
+        case.solver.endswith(("perturbation", "dual-frank-wolfe"))
+    ]
+    if case.solver == "preconditioned-descent":
+        digits, least = 1e-5, 64 * 6e-8
+    assert np.allclose(shifted, coef, rtol=digits, atol=least)
+    assert moved - shift == pytest.approx(intercept, rel=1e-6)
 
 
 @EVERY_CASE
 def test_without_noise_a_fit_follows_the_unit_of_the_targets(case):
     _, coef, intercept = case.fitted(budget=INFINITE)
-    for unit in UNITS:
-        _, scaled, moved = case.fitted(unit, budget=INFINITE)
-        assert np.allclose(scaled / unit, coef, rtol=1e-6, atol=1e-6)
-        assert moved / unit == pytest.approx(intercept, rel=1e-6)
+    unit = one_of(UNITS, case)
+    _, scaled, moved = case.fitted(unit, budget=INFINITE)
+    assert np.allclose(scaled / unit, coef, rtol=1e-6, atol=1e-6)
+    assert moved / unit == pytest.approx(intercept, rel=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")

@@ -36,10 +36,13 @@ def constrained(
     names : sequence or None
         The names of the features, if they have any.
     """
+    directions = _directions(monotone)
+    if not (strict.flag("positive", positive) or directions) and lower is None and upper is None:
+        return penalty
     low, high = _ends("lower", lower, -math.inf, n_features), _ends("upper", upper, math.inf, n_features)
-    if strict.flag("positive", positive):
+    if positive:
         low = np.maximum(low, 0.0)
-    for feature, direction in _directions(monotone).items():
+    for feature, direction in directions.items():
         place = _place(feature, n_features, names)
         if direction > 0:
             low[place] = max(low[place], 0.0)

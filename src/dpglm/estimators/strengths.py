@@ -71,4 +71,4 @@ def _strongest_l1(problem: Problem, n_features: int) -> float:
     else:
         ends = np.array(problem.bounds.target or (-1.0, 1.0))
         slope = float(np.abs(problem.loss.derivative(np.zeros(2), ends)).max())
-    return slope * float(problem.bounds.features(n_features).max())
+    return slope * problem.bounds.largest_feature(n_features)

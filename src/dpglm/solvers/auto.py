@@ -21,8 +21,11 @@ from .preconditioned_descent import serves as has_metric
 UNEQUAL = 4.0
 """From this ratio of the largest to the smallest declared feature bound on, columns count as unequal."""
 
-NARROW = 300
-"""Above so many features, matrices take longer than the passes of others."""
+NARROW, NARROW_FOR_TARGETS = 300, 1_000
+"""Above so many features, gradient descent is as good for labels, and matrices take too long."""
+
+SMALL = 1 << 26
+"""Tables of more entries count as narrow up to `NARROW` features, whatever their targets."""
 
 PLENTY = 300.0
 """From this multiple of d^1.5 on, n mu is so large that the few passes of Newton are as good as any."""
@@ -43,7 +46,7 @@ def suited(task: Task) -> AnySolver:
 
     If the table is so narrow that noise leaves all of the Gram matrix, it is Newton, for losses and penalties
     that it serves, in five passes. If noise leaves some of it, it is preconditioned descent. Both scale by
-    the declared bounds themselves.
+    the declared bounds themselves. Without noise it is Newton for all narrow tables that it serves.
 
     Other tables are wide. With declared bounds of features and an L1 penalty, few of them are expected to
     matter, and it is greedy coordinate descent. If declared bounds of columns are unequal, it is coordinate
@@ -55,7 +58,7 @@ def suited(task: Task) -> AnySolver:
     of them, so d is the number of features.
     """
     problem = task.problem
-    if task.private and task.p <= NARROW:
+    if task.private and _is_narrow(task):
         budget = task.moved / task.noise / task.width**1.5  # n mu / d^1.5
         plenty = PLENTY
         if problem.loss.kind == "count" and problem.penalty.strong_convexity > 0:
@@ -66,8 +69,9 @@ def suited(task: Task) -> AnySolver:
         if budget >= enough and has_metric(problem.loss, problem.penalty):
             return PreconditionedDescent()
     uneven = problem.loss.kind == "count" or problem.loss.wider() is not None or _is_steep(problem.loss)
-    if not task.private and uneven and serves(problem.loss, problem.penalty):
-        return Newton(intervals=problem.penalty.is_zero)  # curvatures differ by orders of magnitude
+    # Curvatures that differ by orders of magnitude, and features far from 0, take others thousands of passes.
+    if not task.private and (uneven or task.p <= NARROW) and serves(problem.loss, problem.penalty):
+        return Newton(intervals=problem.penalty.is_zero)
     if problem.has_weights or problem.has_persons:
         require_smooth(problem, "a fit with weights" if problem.has_weights else "a fit with persons")
         return GradientDescent()
@@ -82,6 +86,13 @@ def suited(task: Task) -> AnySolver:
     if task.resident and np.max(limits) >= UNEQUAL * np.min(limits):
         return CoordinateDescent()
     return GradientDescent()
+
+
+def _is_narrow(task: Task) -> bool:
+    """Whether a Gram matrix is worth its time."""
+    if task.problem.loss.kind == "regression" and task.table_size * task.width <= SMALL:
+        return task.p <= NARROW_FOR_TARGETS
+    return task.p <= NARROW
 
 
 def _is_steep(loss: Loss) -> bool:

@@ -22,10 +22,22 @@ from .derived import sparse_models
 from .last_intercept import fit_intercept_last, fits_intercept_last, release_of_intercept, share_of_intercept
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
-from .typical import SCALES, NoiseForecast, Typical, learn, of_scales, release_of_scales, share_of_scales
+from .typical import (
+    SCALES,
+    NoiseForecast,
+    Typical,
+    largest_slope,
+    learn,
+    of_scales,
+    of_spread,
+    release_of_scales,
+    share_of_scales,
+)
 
 LONGEST_STEP = 1.5
 _LEAST_CLIP, _CLIP_NOISE = 0.12, 6e-4
+_CLIP_OF_TARGETS, _LARGEST_CLIP_OF_TARGETS = 4e-4, 25.0  # in units of the usual slopes
+_NOISE_OF_TARGETS = 0.2  # in units of the usual slopes over the smoothness
 _CONSTANT, _CONSTANT_OF_REFITTED = 0.25, 0.1
 _LEAST_STEPS = 10
 
@@ -33,8 +45,8 @@ _LEAST_STEPS = 10
 class _Usual(NamedTuple):
     """Constants for one kind of loss.
 
-    The clip is that at the noise `_CLIP_NOISE`; lengths of steps are in units of the inverse curvature of a
-    typical row.
+    The clip is that at the noise `_CLIP_NOISE`, but for real targets; lengths of steps are in units of the
+    inverse curvature of a typical row.
     """
 
     clip: float
@@ -45,7 +57,7 @@ class _Usual(NamedTuple):
 
 
 _LABELS = _Usual(0.2, 100, 8.0, 16.0, 0.8)
-_TARGETS = _Usual(0.25, 150, 0.25, LONGEST_STEP, 0.0)
+_NUMBERS = _Usual(0.25, 150, 0.25, LONGEST_STEP, 0.0)
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,8 @@ class GradientDescentPlan(NoiseForecast, Plan):
     """Plan of `GradientDescent`.
 
     If the size of a typical row is released, ``clip`` is in units of the gradient norm of such a row with the
-    largest slope, and ``step_size`` in units of the inverse of its curvature. ``momentum`` is Nesterov's.
+    largest usual slope, and ``step_size`` in units of the inverse of its curvature. ``momentum`` is
+    Nesterov's.
     """
 
     solver: ClassVar[str] = "gradient descent"
@@ -98,7 +111,8 @@ class GradientDescent(Solver[GradientDescentPlan]):
     -----
     If neither ``clip`` nor ``step_size`` is given, both are sized by a typical row: a small share of the
     budget, 2 % for most tables, is spent on the mean squared norm of rows and on the mean target, from which
-    the intercept starts. If one of them is given, the other follows from the declared bounds.
+    the intercept starts, and on the spread of real targets, which sizes the clip. If one of them is given,
+    the other follows from the declared bounds.
 
     With an infinite epsilon the solver returns the exact minimiser, found by accelerated steps;
     ``steps`` is then a limit, and no gradient is clipped unless ``clip`` is given.
@@ -142,7 +156,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
         )  # fmt: skip
         releases = [gradients]
         if scales:
-            releases.insert(0, release_of_scales(task, scales))
+            releases.insert(0, release_of_scales(task, scales, spread=True))
         if last:
             releases.append(release_of_intercept(task, last))
         return GradientDescentPlan(
@@ -185,6 +199,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
             opposed(cls(steps=2, clip=0.1, step_size=0.1), 1, fit_intercept=True, crowd=7),
             opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3),
             of_scales(cls(steps=1)),
+            of_spread(cls(steps=1)),
             opposed_classes(cls(steps=2, clip=0.1, step_size=0.1)),
             opposed_classes(cls(steps=2, clip=0.1, step_size=0.1, batch_size=2)),
             of_class_shares(cls(steps=1)),
@@ -207,18 +222,20 @@ def _started(
     share = _CONSTANT_OF_REFITTED if fits_intercept_last(plan) else _CONSTANT
     constant = share * typical.norm if problem.fit_intercept else None
     radius = math.hypot(typical.norm, constant or 0.0)
-    query = gradient_of(problem.loss, plan.clip * problem.slope_bound() * radius, *table, constant)
+    query = gradient_of(problem.loss, largest_slope(plan.clip, problem, typical) * radius, *table, constant)
     if constant is not None:
         problem.split(w)[1][:] = typical.start / constant
     return query, plan.step_size / (problem.loss.smoothness() * radius**2), w, typical
 
 
 def _usual(problem: Problem) -> _Usual:
-    return _LABELS if problem.loss.kind == "classification" else _TARGETS
+    return _LABELS if problem.loss.kind == "classification" else _NUMBERS
 
 
 def typical_clip(task: Task) -> float:
-    """The clip in units of the gradient norm of a typical row with the largest slope."""
+    """The clip in units of the gradient norm of a typical row with the largest usual slope."""
+    if task.problem.loss.kind == "regression":
+        return float(min(max(_CLIP_OF_TARGETS / task.noise, _LEAST_CLIP), _LARGEST_CLIP_OF_TARGETS))
     clip = _usual(task.problem).clip * (_CLIP_NOISE / task.noise) ** (1 / 3)
     return float(min(max(clip, _LEAST_CLIP), 1.0))
 
@@ -231,9 +248,10 @@ def typical_settings(task: Task, share: float, given: int | None) -> tuple[int, 
     problem, noise = task.problem, task.noise / math.sqrt(share)
     usual = _usual(problem)
     clip = typical_clip(task)
-    for length in (0.1, 1.0):
+    for length in (1e-3, 1.0):
         task.enforced(clip * problem.slope_bound() * problem.radius(task.p) * length)
-    time = PREDICTION_NOISE * problem.stretch() / (noise * clip)
+    allowed = _NOISE_OF_TARGETS if problem.loss.kind == "regression" else PREDICTION_NOISE
+    time = allowed * problem.stretch() / (noise * clip)
     if problem.penalty.strong_convexity > 0:
         time = min(time, max(1.0, 5 * problem.smoothness(task.p) / problem.penalty.strong_convexity))
     steps = given or min(max(math.ceil(time / usual.finest_step), _LEAST_STEPS), usual.most_steps)

@@ -12,7 +12,6 @@ from .typical import Typical
 _HIDDEN = 1.3
 _CLIP, _LEAST_CLIP_OF_LABELS = 0.22, 0.12
 _CLIP_OF_HIDDEN, _LEAST_CLIP_OF_TARGETS, _LARGEST_CLIP_OF_TARGETS = 0.42, 0.02, 25.0
-_DEVIATIONS = 2.0
 _ALLOWED_NOISE, _MOST_ALLOWED = 0.5, 0.95
 LEAST_STEPS, _LEAST_STEPS_OF_TARGETS, MOST_STEPS = 10, 8, 60
 _STEPS_OF_TARGETS, _STEPS_OF_LABELS, _STEPS_OF_CLASSES = 12, 18, 44
@@ -37,19 +36,6 @@ def clip_share(task: Task) -> float:
         return min(max(_CLIP / math.sqrt(hidden), _LEAST_CLIP_OF_LABELS), 1.0)
     clip = min(_CLIP / math.sqrt(hidden), _CLIP_OF_HIDDEN / hidden)
     return min(max(clip, _LEAST_CLIP_OF_TARGETS), _LARGEST_CLIP_OF_TARGETS)
-
-
-def largest_slope(clip: float, problem: Problem, typical: Typical) -> float:
-    """What slopes of a record of typical size are clipped to: at most the largest slope.
-
-    Usual are the slopes of targets within two standard deviations of their mean: a declared range may be much
-    wider, and noise is proportional to the clip.
-    """
-    largest = usual = problem.slope_bound()
-    if problem.loss.kind == "regression" and problem.bounds.target is not None:
-        spread = _DEVIATIONS * typical.spread
-        usual = min(largest, spread * problem.loss.slope_at_middle(problem.bounds.target))
-    return min(clip * usual, largest)
 
 
 def allowed_noise(task: Task) -> float:

@@ -30,6 +30,7 @@ _CLEAR = 2.0
 FAR, FAR_LINEAR = 3.0, 1.5
 _RARE = 0.1
 _LARGEST_LOSS = 3.0
+_OUTWEIGHS = 1e7
 _FLOOR_OF_COUNTS = 2.0  # means differ by orders of magnitude: a Hessian that noise makes small leads too far
 
 
@@ -107,8 +108,11 @@ class Setting:
 
     @property
     def ridge(self) -> Vector:
-        """Curvature of the penalty along each coordinate: none along the intercept."""
-        features = self.n * self.strength / np.square(self.coordinates.half)
+        """Curvature of the penalty along each coordinate: none along the intercept.
+
+        What outweighs the records by ten million outweighs them: more would cost matrices their digits.
+        """
+        features = self.n * np.minimum(self.strength / np.square(self.coordinates.half), _OUTWEIGHS)
         return np.append(features, np.zeros(int(self.coordinates.intercept)))
 
     @property

@@ -23,10 +23,19 @@ from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, requ
 from .classes import opposed_classes
 from .derived import Quadratic, optimism_of
 from .last_intercept import fit_intercept_last, release_of_intercept, share_of_intercept
-from .metric_settings import allowed_noise, clip_share, largest_slope, longest_step, usual_steps
+from .metric_settings import allowed_noise, clip_share, longest_step, usual_steps
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
-from .typical import SCALES, NoiseForecast, Typical, learn, of_spread, release_of_scales, share_of_scales
+from .typical import (
+    SCALES,
+    NoiseForecast,
+    Typical,
+    largest_slope,
+    learn,
+    of_spread,
+    release_of_scales,
+    share_of_scales,
+)
 
 MOST_FEATURES = 1_000
 GRAM_SHARE = 0.25
@@ -224,11 +233,14 @@ def _metric(
     unit = np.append(1.0 / np.square(coordinates.half), np.zeros(d - p))
     penalty = problem.penalty.strong_convexity * unit
     floor = noise * math.sqrt(d)
-    values, vectors = np.linalg.eigh(gram + np.diag(penalty / problem.bend()))
+    # A penalty that outweighs all records, as that of a feature in a large unit, would hide the others.
+    shrunk = 1.0 / np.sqrt(np.maximum(penalty / (problem.bend() * norm**2), 1.0))
+    curved = shrunk[:, None] * (gram + np.diag(penalty / problem.bend())) * shrunk
+    values, vectors = np.linalg.eigh(curved)
     raised = np.maximum(values, max(floor, 1e-10 * float(np.abs(values).max())))
     rank = float(np.sum(np.maximum(values, floor / 2) / raised))
     scale = np.append(np.ones(p), np.full(d - p, constant))
-    transform = on_column_grids((scale[:, None] * vectors) / np.sqrt(raised))
+    transform = on_column_grids(((shrunk * scale)[:, None] * vectors) / np.sqrt(raised))
     start = np.zeros(d if problem.outputs == 1 else (d, problem.outputs))
     if problem.fit_intercept:
         start[-1] = typical.start

@@ -26,6 +26,7 @@ _SHORTEST = 0.02
 _FARTHEST = 0.95
 _HOPELESS = 0.25
 _CROWD = 99
+_DEVIATIONS = 2.0
 
 SCALES: Releasable = {query.name: (Gaussian,) for query in (RowScale, RowAndTargetScale, ClassShares)}
 """The queries that `learn` may release."""
@@ -126,6 +127,19 @@ def learn(plan: Plan, problem: Problem, curator: Curator, coordinates: Coordinat
     mean = min(max(kept * mean, -_FARTHEST), _FARTHEST)
     found = spread_of(mean, (1.0 + square[0]) / 2, noise) if spread else 1.0
     return Typical(radius * math.sqrt(share), constant_prediction(problem, mean), found)
+
+
+def largest_slope(clip: float, problem: Problem, typical: Typical) -> float:
+    """What slopes of a record of typical size are clipped to: at most the largest slope.
+
+    Usual are the slopes of targets within two standard deviations of their mean: a declared range may be much
+    wider, and noise is proportional to the clip.
+    """
+    largest = usual = problem.slope_bound()
+    if problem.loss.kind == "regression" and problem.bounds.target is not None:
+        spread = _DEVIATIONS * typical.spread
+        usual = min(largest, spread * problem.loss.slope_at_middle(problem.bounds.target))
+    return min(clip * usual, largest)
 
 
 def spread_of(mean: float, square: float, noise: float) -> float:
