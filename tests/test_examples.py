@@ -39,7 +39,7 @@ def test_the_audit_of_another_library_tells_a_kept_promise_from_a_broken_one(fac
     (package / "models.py").write_text(STAND_IN.format(factor=factor))
     command = [sys.executable, str(EXAMPLES / "audit_diffprivlib.py")]
     done = subprocess.run(
-        [*command, "--runs", "4000", "--python", sys.executable],
+        [*command, "--runs", "1500", "--python", sys.executable],
         env=CACHE | {"PYTHONPATH": f"{tmp_path}:{EXAMPLES.parent / 'src'}", "PATH": ""},
         cwd=tmp_path, capture_output=True, text=True, timeout=300,
     )  # fmt: skip

@@ -257,7 +257,7 @@ def one_key_for_all_classes(right: bool = False):
     model = (LogisticRegression if right else OneKey)(
         classes=["a", "b", "c"], solver=GradientDescent(steps=2), multi_class="ovr"
     )
-    return audit(model, runs=100, random_state=0)
+    return audit(model, runs=60, random_state=0)
 
 
 def batches_of_fixed_size(solver, right: bool, monkeypatch):
@@ -450,4 +450,4 @@ def edge_of_a_block_read_again(right: bool = False):
 
     once = replace(LOGISTIC, solver=replace(LOGISTIC.solver, steps=1))
     target = TranscriptTarget.of(once, BUDGET, Neighbours.ZERO_OUT, holding)
-    return examine(target, runs=100 if right else 250, random_state=6)
+    return examine(target, runs=60 if right else 125, random_state=6)

@@ -76,7 +76,7 @@ def runs_of(target):
         return 2_000 // target.repeats
     slow = any(isinstance(release.mechanism, LinearTerm) for release in target.plan.releases)
     first = any(target is targets[0] for targets in SOLVER_TARGETS)
-    return (300 if first else 60) // (1 + slow)
+    return (300 if first else 30) // (1 + slow)
 
 
 @pytest.fixture(scope="module")
