@@ -173,6 +173,26 @@ class Problem:
         stepped = self.penalty.prox(features, step)
         return self.join(stepped, intercept) if self.fit_intercept else stepped
 
+    def scaled(self, w: Vector, scales: Vector | None) -> Vector:
+        """Coefficients of the features from those of features that are multiplied by scales."""
+        found = w.copy()
+        if scales is not None:
+            features, _ = self.split(found)
+            features *= scales
+        return found
+
+    def prox_in_scale(self, w: Vector, step: float, scales: Vector | None) -> Vector:
+        """Proximal step for coefficients of features that are multiplied by scales.
+
+        With scales the penalty is a sum over coordinates, each of which has its own step then.
+        """
+        if scales is None:
+            return self.prox(w, step)
+        features, intercept = self.split(self.scaled(w, scales))
+        assert isinstance(self.penalty, Separable)
+        stepped = self.penalty.prox(features, step * np.square(scales)) / scales
+        return self.join(stepped, intercept) if self.fit_intercept else stepped
+
     def coordinate_form(self, n_features: int) -> tuple[Vector, Vector, Vector, Vector]:
         """(l1, l2, low, high) of each coordinate for a separable penalty."""
         assert isinstance(self.penalty, Separable)

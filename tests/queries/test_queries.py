@@ -165,6 +165,12 @@ CASES = [
     ),
     (row_scale(None), REALS, 1.0),
     (row_scale(Coordinates(np.zeros(4), np.ones(4), False)), REALS, 0.0),
+    *(
+        (queries.ColumnSizes(loss, clip=0.8), REALS if loss.kind != "count" else COUNTS, constant)
+        for loss, constant in zip((cls() for cls in DRAWN), itertools.cycle((0.0, 1.0)))
+    ),
+    (queries.ClippedGradient(Logistic(), 0.8, scales=np.linspace(0.9, 1.0, 4)), REALS, 1.0),
+    (queries.ScaledRowScale(None, 0.9, 0.0, 1.0, 4, np.linspace(0.9, 1.0, 4)), REALS, 1.0),
     (row_scale(None, queries.RowAndTargetScale), REALS, 1.0),
     (row_scale(Coordinates(np.zeros(4), np.ones(4), False), queries.RowAndTargetScale), REALS, 0.0),
     *(

@@ -58,15 +58,13 @@ class Dense(Stored):
         else:
             exact.dense_squares(self.X, index, first, out)
 
-    def add(
-        self, index: Index, first: int, factors: Vector, square: bool, rounding: float, out: Steps
-    ) -> None:
+    def add(self, index: Index, first: int, factors: Vector, kind: int, rounding: float, out: Steps) -> None:
         from ..kernels import exact
 
         if self._by_columns(index):
-            exact.column_add(self.X, first, factors, square, rounding, out)
+            exact.column_add(self.X, first, factors, kind, rounding, out)
         else:
-            exact.dense_add(self.X, index, first, factors, square, rounding, out)
+            exact.dense_add(self.X, index, first, factors, kind, rounding, out)
 
     def add_cut(
         self, index: Index, first: int, factors: Vector, limit: Vector, rounding: Vector, out: Steps
@@ -141,6 +139,9 @@ class Dense(Stored):
         X = np.array(self.X, order="K")
         X[dropped] = 0
         return Dense(X)
+
+    def times_columns(self, factors: Vector) -> Dense:
+        return Dense(np.multiply(self.X, factors, out=np.empty_like(self.X), casting="same_kind"))
 
     def scaled_columns(self, scale: Vector) -> Dense:
         if (scale == 1).all():

@@ -49,10 +49,8 @@ class Stored(ABC):
         """Squared norm of each row."""
 
     @abstractmethod
-    def add(
-        self, index: Index, first: int, factors: Vector, square: bool, rounding: float, out: Steps
-    ) -> None:
-        """Add each row times its factor, or the squares of its entries then, on a grid."""
+    def add(self, index: Index, first: int, factors: Vector, kind: int, rounding: float, out: Steps) -> None:
+        """Add each row times its factor on a grid, or the squares or absolute values of its entries then."""
 
     @abstractmethod
     def add_cut(
@@ -102,6 +100,10 @@ class Stored(ABC):
     @abstractmethod
     def without(self, dropped: NDArray[np.bool_]) -> Self:
         """The table with some rows set to zero."""
+
+    @abstractmethod
+    def times_columns(self, factors: Vector) -> Self:
+        """The table with column j multiplied by factor j, rounded to the type of its entries."""
 
     @property
     def whole(self) -> Piece:
@@ -157,6 +159,10 @@ class Piece:
     def part(self, start: int, stop: int) -> Piece:
         """A range of these rows."""
         return Piece(self.table, self.index, self.first + start, stop - start)
+
+    def times_columns(self, factors: Vector) -> Piece:
+        """These rows of the table with column j multiplied by factor j."""
+        return Piece(self.table.times_columns(factors), self.index, self.first, self.count)
 
     def dot(self, w: Vector) -> Vector:
         """Product of each row with w."""

@@ -16,7 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import ROUNDING, Vector, finer_grid, one_blas_thread
-from ..kernels.arguments import LARGEST_SLOPE, Beside, BothWays, Duals, DualSteps, Form, RowFacts
+from ..kernels.arguments import (
+    LARGEST_SLOPE,
+    PLAIN,
+    SIZES,
+    SQUARES,
+    Beside,
+    BothWays,
+    Duals,
+    DualSteps,
+    Form,
+    RowFacts,
+)
 from ..losses import Loss
 from ..tables import (
     ClippedSums,
@@ -197,6 +208,8 @@ class Records(Summed):
         return np.asarray(self.total(Given(r)))
 
     def steps(self, term: Term, grid: Grid, finely: int = 0) -> Steps:
+        if term.scales is not None:
+            return self.with_columns(term.scales).steps(replace(term, scales=None), grid, finely)
         if isinstance(term, Gradient) and term.constant is not None:
             return self.with_constant(term.constant).steps(replace(term, constant=None), grid, finely)
         shape = (1 + finely, term.entries(self.n_features))
@@ -288,6 +301,20 @@ class Records(Summed):
             )
         return self._other_constants[constant]
 
+    def with_columns(self, scales: Vector) -> Records:
+        """The same records with column j of the table multiplied by scale j, which is from 0 to 1.
+
+        What was computed for the last scales is kept.
+        """
+        if not (self._other_columns and np.array_equal(self._other_columns[0][0], scales)):
+            table = replace(self, block=self._piece.times_columns(scales), known_norms=None)
+            self._other_columns[:] = [(scales, table)]
+        return self._other_columns[0][1]
+
+    @cached_property
+    def _other_columns(self) -> list[tuple[Vector, Records]]:
+        return []
+
     @cached_property
     def _other_constants(self) -> dict[float, Records]:
         return {}
@@ -347,6 +374,10 @@ class Records(Summed):
             if term.cuts is not None and self.constant:
                 tail = np.clip(tail, -term.cuts[-1], term.cuts[-1])
             last = float(np.ravel(rounding)[-1])
+            if term.sizes:
+                out, sizes = np.split(out, 2, axis=1)
+                sizes[0, -1] += _steps(np.abs(tail), last)
+                table.add(index, first, np.abs(entries), SIZES, float(rounding), sizes[0])
             out[0, -1] += _steps(tail, last)
             if len(out) > 1:
                 finer = finer_grid(float(np.ravel(grid)[-1]), self.table_size) * ROUNDING
@@ -360,7 +391,7 @@ class Records(Summed):
             finer = finer_grid(float(grid), self.table_size) * ROUNDING
             table.add_finely(index, first, entries, float(rounding), finer, out[0], out[1])
         else:
-            table.add(index, first, entries, term.square, float(rounding), out[0])
+            table.add(index, first, entries, SQUARES if term.square else PLAIN, float(rounding), out[0])
 
     @property
     def _piece(self) -> Piece:

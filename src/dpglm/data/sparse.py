@@ -59,12 +59,10 @@ class Sparse(Stored):
 
         exact.sparse_squares(self.by_rows.unsigned, index, first, np.empty(exact.LANES), out)
 
-    def add(
-        self, index: Index, first: int, factors: Vector, square: bool, rounding: float, out: Steps
-    ) -> None:
+    def add(self, index: Index, first: int, factors: Vector, kind: int, rounding: float, out: Steps) -> None:
         from ..kernels import exact
 
-        exact.sparse_add(self.by_rows.unsigned, index, first, factors, square, rounding, out)
+        exact.sparse_add(self.by_rows.unsigned, index, first, factors, kind, rounding, out)
 
     def add_cut(
         self, index: Index, first: int, factors: Vector, limit: Vector, rounding: Vector, out: Steps
@@ -131,6 +129,9 @@ class Sparse(Stored):
     def without(self, dropped: NDArray[np.bool_]) -> Self:
         return self._times_rows(np.where(dropped, 0.0, 1.0))
 
+    def times_columns(self, factors: Vector) -> Self:
+        return self._times(factors, not self.is_by_rows)
+
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector, size: int) -> KeptSums:
         return KeptSums(self.by_rows, scale, tail, limit, size)
 
@@ -183,9 +184,12 @@ class Sparse(Stored):
 
     def _times_rows(self, scale: Vector) -> Self:
         """The table with row i multiplied by scale_i; entries of any value by 0 are 0."""
+        return self._times(scale, self.is_by_rows)
+
+    def _times(self, scale: Vector, by_major: bool) -> Self:
         from ..kernels.compressed import multiply
 
-        return self._with(self._pass(multiply, scale, self.is_by_rows, out=np.empty_like(self.X.data)))
+        return self._with(self._pass(multiply, scale, by_major, out=np.empty_like(self.X.data)))
 
     def _pass(self, kernel: Callable[..., None], *arguments: object, out: NDArray[Number]) -> NDArray[Number]:
         """What a kernel writes in a pass over the table, in parts of about as many entries each."""

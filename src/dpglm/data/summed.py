@@ -134,7 +134,8 @@ class Summed(ABC):
         if not term.columns:
             steps = steps[:, -1:]
         elif not self.constant or term.square:
-            steps = steps[:, :-1]
+            ends = slice(self.n_features, None, self.n_features + 1)
+            steps = np.delete(steps, ends, axis=1) if term.sizes else steps[:, :-1]
         return Total(steps[0], grid, steps[1:] if finely else None, finer_grid(1.0, self.table_size))
 
     def cross_products(self, term: CrossProducts) -> Total:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -33,11 +33,17 @@ class Term(ABC):
         What each entry of row times factor is cut to, the constant feature being the last.
     needs_norms : bool
         Whether it takes the norms of the rows.
+    sizes : bool
+        Whether the absolute values of all entries are summed up too: their sums follow.
+    scales : array or None
+        Public factors that the columns of the table are multiplied by first.
     """
 
     square: ClassVar[bool] = False
     columns: ClassVar[bool] = True
     needs_norms: ClassVar[bool] = False
+    sizes: ClassVar[bool] = False
+    scales: Vector | None = field(default=None, kw_only=True)
 
     @property
     def cuts(self) -> Vector | None:
@@ -58,7 +64,7 @@ class Term(ABC):
 
     def entries(self, n_features: int) -> int:
         """How many numbers the sum has: one for each feature and one for the constant feature."""
-        return n_features + 1
+        return (n_features + 1) * (1 + self.sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +98,14 @@ class Gradient(Clipped):
 
     def factors(self, rows: Records) -> Vector:
         return rows.clipped(rows.slopes(self.loss, rows.margins(self.w)), self.clip)
+
+
+@dataclass(frozen=True, eq=False)
+class SizedGradient(Gradient):
+    """The same gradient, and the absolute values of its entries."""
+
+    sizes: ClassVar[bool] = True
+    is_compiled: ClassVar[bool] = False  # passes for terms of any kind add it up
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,9 @@ Whole = int | np.unsignedinteger
 LARGEST_SLOPE = 1e150
 """No slope and no dual step counts as larger."""
 
+PLAIN, SQUARES, SIZES = range(3)
+"""What is added up of the entries of row times factor: themselves, their squares or their absolute values."""
+
 
 class Compressed(NamedTuple):
     """A sparse table by rows or by columns, whichever is the *major* index; indices are unsigned."""

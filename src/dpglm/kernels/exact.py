@@ -15,7 +15,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arguments import Beside, Compressed, Duals, Entries, Floats, Form, Integers, RowFacts, Signed, Whole
+from .arguments import (
+    PLAIN,
+    SQUARES,
+    Beside,
+    Compressed,
+    Duals,
+    Entries,
+    Floats,
+    Form,
+    Integers,
+    RowFacts,
+    Signed,
+    Whole,
+)
 from .compiled import compiled, part
 from .forms import bounded_dual_step, to_slopes
 from .lanes import LANES as LANES
@@ -180,19 +193,27 @@ def dense_squares(X: Entries, index: Signed | None, first: int, out: Floats) -> 
         out[k] = dot(X[i], X[i])
 
 
+@part
+def _of_kind(value: float, kind: int) -> float:
+    """An entry, its square or its absolute value."""
+    if kind == PLAIN:
+        return value
+    return value * value if kind == SQUARES else abs(value)
+
+
 @compiled(nogil=True)
 def dense_add(
-    X: Entries, index: Signed | None, first: int, factors: Floats, square: bool, rounding: float,
+    X: Entries, index: Signed | None, first: int, factors: Floats, kind: int, rounding: float,
     out: Integers,
 ) -> None:  # fmt: skip
-    """Add the rows, each times its factor, or the squares of their entries then."""
-    if not square:
+    """Add the rows, each times its factor, or the squares or sizes of their entries then."""
+    if kind == PLAIN:
         _add_rows(X, index, first, np.uint64(factors.size), factors, rounding, out)
         return
     for k in range(np.uint64(factors.size)):
         row, factor = X[row_of(k, index, first)], factors[k]
         for j in range(np.uint64(X.shape[1])):
-            out[j] += steps((factor * row[j]) * (factor * row[j]), rounding)
+            out[j] += steps(_of_kind(factor * row[j], kind), rounding)
 
 
 @compiled(nogil=True)
@@ -307,17 +328,17 @@ def column_squares(X: Entries, first: int, lanes: Floats, out: Floats) -> None:
 
 
 @compiled(nogil=True)
-def column_add(X: Entries, first: int, factors: Floats, square: bool, rounding: float, out: Integers) -> None:
+def column_add(X: Entries, first: int, factors: Floats, kind: int, rounding: float, out: Integers) -> None:
     """The same as `dense_add` for a table stored by columns."""
     rows, start = range(np.uint64(factors.size)), np.uint64(first)
     for j in range(np.uint64(X.shape[1])):
         column, total = X[:, j], 0
-        if square:
-            for k in rows:
-                total += steps((factors[k] * column[start + k]) * (factors[k] * column[start + k]), rounding)
-        else:
+        if kind == PLAIN:
             for k in rows:
                 total += steps(factors[k] * column[start + k], rounding)
+        else:
+            for k in rows:
+                total += steps(_of_kind(factors[k] * column[start + k], kind), rounding)
         out[j] += total
 
 
@@ -382,7 +403,7 @@ def sparse_squares(table: Compressed, index: Signed | None, first: int, lanes: F
 
 @compiled(nogil=True)
 def sparse_add(
-    table: Compressed, index: Signed | None, first: int, factors: Floats, square: bool,
+    table: Compressed, index: Signed | None, first: int, factors: Floats, kind: int,
     rounding: float, out: Integers,
 ) -> None:  # fmt: skip
     """The same as `dense_add`."""
@@ -391,8 +412,7 @@ def sparse_add(
         if factor == 0.0:
             continue
         for t in range(table.indptr[i], table.indptr[i + _1]):
-            value = factor * table.entries[t]
-            out[table.indices[t]] += steps(value * value if square else value, rounding)
+            out[table.indices[t]] += steps(_of_kind(factor * table.entries[t], kind), rounding)
 
 
 @compiled(nogil=True)

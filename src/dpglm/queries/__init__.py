@@ -5,6 +5,7 @@ from .by_passes import PLAIN
 from .cell_sums import CellSums
 from .class_counts import ClassCounts
 from .column_ranges import ColumnRanges, RowNorms
+from .column_sizes import ColumnSizes
 from .coordinate import CoordinateRule, CoordinateSums
 from .deviance import Deviance
 from .dual_step import DualForm, DualStep
@@ -25,7 +26,7 @@ from .multinomial import (
     metric_gradient_of,
 )
 from .record_count import RecordCount
-from .row_scale import RowAndTargetScale, RowScale
+from .row_scale import RowAndTargetScale, RowScale, ScaledRowScale
 from .score_and_curvature import ScoreAndCurvature
 from .score_sums import ScoreSums
 from .scores import RULES, CoordinateScores
@@ -36,6 +37,7 @@ QUERIES: tuple[type[Query], ...] = (
     CellSums,
     ClassShares,
     ClippedGradient,
+    ColumnSizes,
     CoordinateScores,
     CoordinateSums,
     Deviance,
@@ -52,6 +54,7 @@ QUERIES: tuple[type[Query], ...] = (
     MultinomialGradient,
     RowAndTargetScale,
     RowScale,
+    ScaledRowScale,
     ScoreAndCurvature,
     ScoreSums,
     SecondMoments,
@@ -72,6 +75,7 @@ __all__ = [
     "ClassShares",
     "ClippedGradient",
     "ColumnRanges",
+    "ColumnSizes",
     "CoordinateRule",
     "CoordinateScores",
     "CoordinateSums",
@@ -94,6 +98,7 @@ __all__ = [
     "RowNorms",
     "RowAndTargetScale",
     "RowScale",
+    "ScaledRowScale",
     "ScoreAndCurvature",
     "ScoreSums",
     "SecondMoments",

@@ -13,16 +13,18 @@ from ..privacy import Neighbours
 from .base import Query, require_enforceable
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClippedGradient(Query):
     """Sum over the records of their gradient at w, each scaled down to L2 norm at most ``clip``.
 
-    The constant feature, which carries the intercept, is that of the records unless another one is given.
+    The constant feature, which carries the intercept, is that of the records unless another one is given. If
+    there are ``scales``, column j is multiplied by scale j first, and w are coefficients of the products.
 
     Guarantee
     ---------
     The gradient of a GLM is slope * row. Scaled to norm at most C, one record adds a vector of norm
-    at most C, so the sum moves by at most C if it is zeroed out, 2C if it is replaced.
+    at most C, so the sum moves by at most C if it is zeroed out, 2C if it is replaced. Scales are public, so
+    that a scaled row is a function of one record.
     """
 
     name: ClassVar[str] = "clipped gradient"
@@ -30,13 +32,14 @@ class ClippedGradient(Query):
     loss: Loss
     clip: float
     constant: float | None = None
+    scales: Vector | None = None
 
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
     def __call__(self, data: Summed, *public: Vector) -> Total:
         (w,) = public
-        return data.total(Gradient(self.loss, w, self.clip, self.constant))
+        return data.total(Gradient(self.loss, w, self.clip, self.constant, scales=self.scales))
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return self.clip * neighbours.records_moved

@@ -144,12 +144,13 @@ class ClassShares(Query):
 
 
 def gradient_of(
-    loss: Loss, clip: float, n_records: int, n_features: int, constant: float | None = None
-) -> ClippedGradient | MultinomialGradient:
-    """The query for clipped gradients of a loss."""
+    loss: Loss, clip: float, n_records: int, n_features: int, constant: float | None = None,
+    scales: Vector | None = None,
+) -> ClippedGradient | MultinomialGradient:  # fmt: skip
+    """The query for clipped gradients of a loss; only those of one prediction a record have scales."""
     if isinstance(loss, Multinomial):
         return MultinomialGradient(loss, clip, n_records, n_features, constant)
-    return ClippedGradient(loss, clip, constant)
+    return ClippedGradient(loss, clip, constant, scales)
 
 
 def metric_gradient_of(

@@ -52,10 +52,12 @@ class RowScale(Query):
     term: ClassVar[type[RowSizes]] = RowSizes
 
     def __call__(self, data: Summed, *public: Vector) -> Total:
-        return data.cross_products(
-            self.term(
-                self.coordinates, self.n_records, self.radius, self.target_middle, self.target_scale
-            )
+        return data.cross_products(self._sizes)
+
+    @property
+    def _sizes(self) -> RowSizes:
+        return self.term(
+            self.coordinates, self.n_records, self.radius, self.target_middle, self.target_scale
         )  # fmt: skip
 
     def sensitivity(self, neighbours: Neighbours) -> float:
@@ -65,6 +67,23 @@ class RowScale(Query):
         long = np.zeros(n_features)
         long[0] = radius
         return WorstCase((long, 1.0), (np.zeros(n_features), -1.0), ())
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledRowScale(RowScale):
+    """The sums of `RowScale` for rows whose column j is multiplied by a public scale j, from 0 to 1.
+
+    Guarantee
+    ---------
+    That of `RowScale`: a scaled row is a function of one record, and is not longer than the row.
+    """
+
+    name: ClassVar[str] = "row size in scaled columns"
+    takes_persons: ClassVar[bool] = False  # nobody asks it of them
+    scales: Vector
+
+    def __call__(self, data: Summed, *public: Vector) -> Total:
+        return data.cross_products(replace(self._sizes, scales=self.scales))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,16 @@ from ..queries import ClippedGradient, InterceptSlope, MultinomialGradient, grad
 from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .classes import of_class_shares, opposed_classes
+from .columns import (
+    COLUMNS,
+    learn_columns,
+    of_columns,
+    releases_of_columns,
+    scales_columns,
+    share_of_columns,
+    share_of_size,
+    worth_of_first,
+)
 from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
 from .derived import sparse_models
 from .last_intercept import fit_intercept_last, fits_intercept_last, release_of_intercept, share_of_intercept
@@ -66,23 +76,26 @@ class GradientDescentPlan(NoiseForecast, Plan):
 
     If the size of a typical row is released, ``clip`` is in units of the gradient norm of such a row with the
     largest usual slope, and ``step_size`` in units of the inverse of its curvature. ``momentum`` is
-    Nesterov's.
+    Nesterov's. ``first_step`` is the length of the first step, along the gradient that is released with the
+    sizes of columns, in the same units and for a gradient of norm ``clip``; 0 without that release.
     """
 
     solver: ClassVar[str] = "gradient descent"
     may_release: ClassVar[Releasable] = {
         **SCALES, ClippedGradient.name: (Gaussian,), MultinomialGradient.name: (Gaussian,),
-        InterceptSlope.name: (Gaussian,),
+        InterceptSlope.name: (Gaussian,), **COLUMNS,
     }  # fmt: skip
 
     clip: float
     step_size: float
     average: bool
     momentum: float
+    first_step: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
         strict.number("momentum", self.momentum, "at least 0 and below 1", lambda share: 0 <= share < 1)
+        strict.number("first_step", self.first_step, "at least 0", lambda length: 0 <= length < math.inf)
 
     @property
     def learns_scales(self) -> bool:
@@ -106,6 +119,9 @@ class GradientDescent(Solver[GradientDescentPlan]):
         Expected size of a Poisson batch; by default every step reads all records.
     average : bool
         Return the mean of the last quarter of the iterates instead of the last one.
+    scale_columns : bool, optional
+        Release how large columns are with a first gradient, and scale them: see below. By default this is
+        done for tables of more than 300 features.
 
     Notes
     -----
@@ -113,6 +129,10 @@ class GradientDescent(Solver[GradientDescentPlan]):
     budget, 2 % for most tables, is spent on the mean squared norm of rows and on the mean target, from which
     the intercept starts, and on the spread of real targets, which sizes the clip. If one of them is given,
     the other follows from the declared bounds.
+
+    Columns can be scaled for the logistic loss and a penalty that is a sum over coordinates, if neither
+    ``clip`` nor ``step_size`` nor ``batch_size`` is given and the size of a row is released. Columns that
+    noise hides, and columns that take most of the norm of a row, are made smaller (docs/defaults.md).
 
     With an infinite epsilon the solver returns the exact minimiser, found by accelerated steps;
     ``steps`` is then a limit, and no gradient is clipped unless ``clip`` is given.
@@ -130,16 +150,23 @@ class GradientDescent(Solver[GradientDescentPlan]):
     step_size: float | None = None
     batch_size: int | None = None
     average: bool = True
+    scale_columns: bool | None = None
 
     def plan_for(self, task: Task) -> GradientDescentPlan:
         if self.step_size is None or not task.private:
             require_smooth(task.problem, type(self).__name__)
-        scales = last = momentum = 0.0
+        scales = last = momentum = columns = size = first_step = 0.0
         if not task.private:
             steps, clip, step_size = STEPS_WITHOUT_NOISE, task.enforced(self.clip or math.inf), 0.0
         elif self.clip is None and self.step_size is None and share_of_scales(task) > 0:
             scales, last = share_of_scales(task), share_of_intercept(task, typical_clip(task))
-            steps, clip, step_size, momentum = typical_settings(task, 1.0 - scales - last, self.steps)
+            if self.batch_size is None:
+                columns = share_of_columns(task, self.scale_columns)
+                size = share_of_size(task) if columns else 0.0
+            rest, worth = 1.0 - scales - last - columns - size, worth_of_first(task, columns)
+            part = worth / (worth + rest)
+            steps, clip, step_size, momentum = typical_settings(task, worth + rest, self.steps, 1.0 - part)
+            first_step = part * settled_time(task, worth + rest, clip)
         else:
             # With given steps the step size is the same for every kind of table, and so is the fit.
             most = MOST_PRIVATE_STEPS if self.steps else task.affordable(MOST_PRIVATE_STEPS)
@@ -151,30 +178,32 @@ class GradientDescent(Solver[GradientDescentPlan]):
         if not scales:
             stated = query.sensitivity(task.neighbours)
         gradients = equal_releases(
-            query.name, Gaussian, steps, stated, share=1.0 - scales - last,
+            query.name, Gaussian, steps, stated, share=1.0 - scales - last - columns - size,
             sampling=task.batches(self.batch_size), entries=task.dimension,
         )  # fmt: skip
         releases = [gradients]
+        if columns:
+            releases[:0] = releases_of_columns(task, columns)
         if scales:
             releases.insert(0, release_of_scales(task, scales, spread=True))
         if last:
             releases.append(release_of_intercept(task, last))
         return GradientDescentPlan(
-            *task.facts, tuple(releases), steps, clip, step_size, self.average, momentum
+            *task.facts, tuple(releases), steps, clip, step_size, self.average, momentum, first_step
         ).calibrated()
 
     @classmethod
     def run(cls, plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result:
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator, plan.clip)
-        query, step_size, w, typical = _started(plan, problem, curator)
+        query, step_size, w, typical, scales = _started(plan, problem, curator)
         release = plan[query.name]
         batch = plan.n_records * (release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0)
         tail = Tail(plan.steps, w)
         ahead = w
 
         def finished(w: Vector) -> Vector:
-            found = w.copy()
+            found = problem.scaled(w, scales)
             if query.constant is not None:
                 problem.split(found)[1][:] *= query.constant / problem.constant(plan.n_features)
             return found
@@ -182,7 +211,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
         for t in range(plan.steps):
             gradient = curator.release(query, release.mechanism, ahead, sampling=release.sampling) / batch
             gradient = problem.centred(gradient)
-            before, w = w, problem.prox(ahead - step_size * gradient, step_size)
+            before, w = w, problem.prox_in_scale(ahead - step_size * gradient, step_size, scales)
             ahead = w + min(plan.momentum, t / (t + 3)) * (w - before) if plan.momentum else w
             tail.add(w)
             visit_noisy(t + 1, w, finished)
@@ -207,25 +236,38 @@ class GradientDescent(Solver[GradientDescentPlan]):
             opposed(cls(steps=2, clip=0.1, step_size=0.1), 2).persons(first=5, second=1),
             opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3).persons(2, 40),
             of_scales(cls(steps=1)).persons(first=1, second=20),
+            of_columns(cls(steps=1, scale_columns=True)),
         )
 
 
 def _started(
     plan: GradientDescentPlan, problem: Problem, curator: Curator
-) -> tuple[ClippedGradient | MultinomialGradient, float, Vector, Typical]:
-    """The query of every step, the step size, the start, and what was learnt first."""
+) -> tuple[ClippedGradient | MultinomialGradient, float, Vector, Typical, Vector | None]:
+    """The query of every step, the step size, the start, what was learnt first, and scales of columns.
+
+    If there are scales, the start is in coefficients of scaled columns.
+    """
     w, table = problem.start(plan.n_features), (plan.table_size, plan.n_features)
     typical = learn(plan, problem, curator, None)
     if not plan.learns_scales:
-        return gradient_of(problem.loss, plan.clip, *table), plan.step_size, w, typical
+        return gradient_of(problem.loss, plan.clip, *table), plan.step_size, w, typical, None
+    columns = learn_columns(plan, problem, curator, typical, plan._noise) if scales_columns(plan) else None
+    norm, scales = (typical.norm, None) if columns is None else (columns.norm, columns.scales)
     # Where the intercept is fitted once more at the end, gradients need not spend their clip on it.
     share = _CONSTANT_OF_REFITTED if fits_intercept_last(plan) else _CONSTANT
-    constant = share * typical.norm if problem.fit_intercept else None
-    radius = math.hypot(typical.norm, constant or 0.0)
-    query = gradient_of(problem.loss, largest_slope(plan.clip, problem, typical) * radius, *table, constant)
+    constant = share * norm if problem.fit_intercept else None
+    radius = math.hypot(norm, constant or 0.0)
+    clip = largest_slope(plan.clip, problem, typical) * radius
+    curvature = problem.loss.smoothness() * radius**2
+    if columns is not None:
+        length = plan.first_step / curvature * clip / columns.clip
+        features = problem.split(w)[0]
+        features[:] = features / columns.scales - length * columns.scales * problem.split(columns.first)[0]
+        w = problem.prox_in_scale(w, length, columns.scales)
+    query = gradient_of(problem.loss, clip, *table, constant, scales)
     if constant is not None:
         problem.split(w)[1][:] = typical.start / constant
-    return query, plan.step_size / (problem.loss.smoothness() * radius**2), w, typical
+    return query, plan.step_size / curvature, w, typical, scales
 
 
 def _usual(problem: Problem) -> _Usual:
@@ -240,20 +282,29 @@ def typical_clip(task: Task) -> float:
     return float(min(max(clip, _LEAST_CLIP), 1.0))
 
 
-def typical_settings(task: Task, share: float, given: int | None) -> tuple[int, float, float, float]:
-    """(steps, clip, step_size, momentum) in units of a typical row, with a share of the budget.
-
-    They are derived in docs/defaults.md.
-    """
+def settled_time(task: Task, share: float, clip: float) -> float:
+    """The sum of the lengths of all steps, in units of a typical row, with a share of the budget."""
     problem, noise = task.problem, task.noise / math.sqrt(share)
-    usual = _usual(problem)
-    clip = typical_clip(task)
-    for length in (1e-3, 1.0):
-        task.enforced(clip * problem.slope_bound() * problem.radius(task.p) * length)
     allowed = _NOISE_OF_TARGETS if problem.loss.kind == "regression" else PREDICTION_NOISE
     time = allowed * problem.stretch() / (noise * clip)
     if problem.penalty.strong_convexity > 0:
         time = min(time, max(1.0, 5 * problem.smoothness(task.p) / problem.penalty.strong_convexity))
+    return time
+
+
+def typical_settings(
+    task: Task, share: float, given: int | None, part: float = 1.0
+) -> tuple[int, float, float, float]:
+    """(steps, clip, step_size, momentum) in units of a typical row, with a share of the budget.
+
+    The steps take a part of the time. They are derived in docs/defaults.md.
+    """
+    problem = task.problem
+    usual = _usual(problem)
+    clip = typical_clip(task)
+    for length in (1e-3, 1.0):
+        task.enforced(clip * problem.slope_bound() * problem.radius(task.p) * length)
+    time = part * settled_time(task, share, clip)
     steps = given or min(max(math.ceil(time / usual.finest_step), _LEAST_STEPS), usual.most_steps)
     longest = max(usual.longest_step, CROSSING_STEP * problem.stretch())
     momentum = min(max(0.0, 1.0 - steps * longest / time), usual.most_momentum)

@@ -16,13 +16,13 @@ from ..penalties import Zero
 from ..plan import Plan, Releasable, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
-from ..queries import ClassShares, RowAndTargetScale, RowScale
+from ..queries import ClassShares, RowAndTargetScale, RowScale, ScaledRowScale
 from .base import AnySolver, AuditCase, Task, equal_releases, noise_of_one_pass
 from .classes import start_from_shares
 
 _LEAST_SHARE, _MOST_SHARE = 0.02, 0.2
 _GOOD, _USELESS = 0.1, 0.3
-_SHORTEST = 0.02
+_SHORTEST, _SHORTEST_SCALED = 0.02, 0.001
 _FARTHEST = 0.95
 _HOPELESS = 0.25
 _CROWD = 99
@@ -127,6 +127,16 @@ def learn(plan: Plan, problem: Problem, curator: Curator, coordinates: Coordinat
     mean = min(max(kept * mean, -_FARTHEST), _FARTHEST)
     found = spread_of(mean, (1.0 + square[0]) / 2, noise) if spread else 1.0
     return Typical(radius * math.sqrt(share), constant_prediction(problem, mean), found)
+
+
+def learn_size(plan: Plan, problem: Problem, curator: Curator, scales: Vector) -> float:
+    """The root of the mean squared norm of a row whose columns are scaled, released."""
+    radius, (middle, half) = problem.bounds.radius(plan.n_features), _targets(problem)
+    query = ScaledRowScale(None, radius, middle, 1.0 / half, plan.table_size, scales)
+    mechanism = plan[query.name].mechanism
+    size, _ = curator.release(query, mechanism) / plan.n_records
+    noise = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
+    return radius * math.sqrt(min(max((1.0 + float(size)) / 2, noise, _SHORTEST_SCALED), 1.0))
 
 
 def largest_slope(clip: float, problem: Problem, typical: Typical) -> float:
