@@ -80,9 +80,10 @@ def warm_up() -> None:
         raise RuntimeError("no table of the warm-up has pending moves: they would be compiled while timed")
 
 
-def cell(folder: Path, epsilon: float, fits: bool) -> Row:
+def cell(folder: Path, epsilon: float, fits: bool, quick: bool) -> Row:
     """Measure one table, left in a folder, at one epsilon; whole fits only if they are asked for."""
-    warm_up()
+    if not quick:
+        warm_up()
     X, y = load(folder)
     n, p = X.shape
     start, begun = time.perf_counter(), time.process_time()
@@ -90,7 +91,7 @@ def cell(folder: Path, epsilon: float, fits: bool) -> Row:
     calibration, waited = time.process_time() - begun, time.perf_counter() - start
     large = X.nnz > 10**8
     fit = wall = math.inf
-    for _ in range(fits * (1 if large else 5)):
+    for _ in range(fits * (1 if large or quick else 5)):
         start = time.perf_counter()
         fit = min(fit, cpu(lambda: model(epsilon).fit(X, y)))
         wall = min(wall, time.perf_counter() - start)
@@ -146,7 +147,7 @@ def cells(
             save(*table(name, data, quick), Path(scratch))
             for epsilon in EPSILONS[-1:] if quick else epsilons:
                 command = [sys.executable, __file__, "--cell", scratch, "--epsilons", str(epsilon)]
-                command += [] if fits else ["--no-fits"]
+                command += ["--quick"] * quick + ["--no-fits"] * (not fits)
                 done = subprocess.run(command, capture_output=True, text=True)
                 if done.returncode:
                     print(f"{name}, epsilon {epsilon:g}: {done.stderr.strip().splitlines()[-1:]}", flush=True)
@@ -177,7 +178,8 @@ def by_columns(quick: bool) -> list[Row]:
         shape = fw_tables.Shape("columns", 2_000 if quick else 100_000, p, ENTRIES_A_ROW, top_share=0.08)
         X, y = fw_tables.make(shape)
         data, (grid, scale) = records(X, y), law(*X.shape, 0.1)
-        steps = min((run(data, grid, scale, seed) for seed in range(3)), key=lambda steps: steps.seconds)
+        tried = (run(data, grid, scale, seed) for seed in range(1 if quick else 3))
+        steps = min(tried, key=lambda steps: steps.seconds)
         found.append(
             {
                 "p": p,
@@ -287,7 +289,7 @@ def main() -> None:
     options = arguments()
     epsilons = [float(epsilon) for epsilon in options.epsilons.split(",")]
     if options.cell:
-        print(json.dumps(cell(options.cell, epsilons[0], not options.no_fits)))
+        print(json.dumps(cell(options.cell, epsilons[0], not options.no_fits, options.quick)))
         return
     folder = options.out / ("fw_speed_quick" if options.quick else "fw_speed")
     folder.mkdir(parents=True, exist_ok=True)
@@ -300,7 +302,8 @@ def main() -> None:
     if found:
         print("\n".join(["", show([beside_published(row) for row in found]), "", *goals(found)]), flush=True)
     if not options.no_sweeps:
-        warm_up()
+        if not options.quick:
+            warm_up()
         sharp, wide = by_sharpness(options.data, options.quick), by_columns(options.quick)
         write_mappings(sharp, folder / "sharpness.csv")
         write_mappings(wide, folder / "columns.csv")

@@ -77,7 +77,7 @@ def draw(design: str, n: int, seed: int) -> tuple[Vector, Vector, Mask]:
 
 
 @cache
-def level(function: SetFunction) -> float:
+def level(function: SetFunction, draws: int) -> float:
     """The least strength at which noise of deviation 1 adds no feature, on average.
 
     Neither to none, which the dual norm tells, nor to a set in use. That is the same for L1 and for groups.
@@ -86,17 +86,19 @@ def level(function: SetFunction) -> float:
     rng, used, value = np.random.default_rng(0), np.array([P // 2]), function.value
     price, alone, beside = value(used), 0.0, 0.0
     dear = np.array([j for j in range(P) if value(np.append(used, j)) > price])
-    for _ in range(DRAWS):
+    for _ in range(draws):
         size = np.abs(rng.standard_normal(P))
-        alone += function.dual_norm(size) / DRAWS
+        alone += function.dual_norm(size) / draws
         ratio, added = 0.0, dear
         while added.size and (better := size[added].sum() / (value(np.append(used, added)) - price)) > ratio:
             ratio, added = better, function.minimiser(size, better, used, dear)
-        beside += ratio / DRAWS
+        beside += ratio / draws
     return max(alone, beside)
 
 
-def support(solver: Solver, function: SetFunction, epsilon: float, X: Vector, y: Vector, seed: int) -> Mask:
+def support(
+    solver: Solver, function: SetFunction, epsilon: float, X: Vector, y: Vector, seed: int, draws: int
+) -> Mask:
     """The features that a private fit keeps."""
     n, own = len(y), isinstance(solver, ObjectivePerturbation)
     settings = {"epsilon": epsilon, "solver": solver, "bounds": BOUNDS, "fit_intercept": False}
@@ -104,7 +106,7 @@ def support(solver: Solver, function: SetFunction, epsilon: float, X: Vector, y:
     if own:
         plan = GLMRegressor(penalty=Submodular(1.0, function), **settings).plan(n, P)
         deviation = math.hypot(deviation, plan.deviation)
-    penalty = Submodular(FACTOR * level(function) * deviation, function, l2)
+    penalty = Submodular(FACTOR * level(function, draws) * deviation, function, l2)
     model = GLMRegressor(penalty=penalty, random_state=seed, **settings).fit(X, y)
     return np.asarray(model.coef_ != 0)
 
@@ -120,11 +122,11 @@ def scores(kept: Mask, true: Mask) -> Row:
     }
 
 
-def cell(design: str, solver: Solver, n: int, epsilon: float, tables: Sequence[Any]) -> list[Row]:
+def cell(design: str, solver: Solver, n: int, epsilon: float, tables: Sequence[Any], draws: int) -> list[Row]:
     """Means over the tables for each norm and for L1, and which of them recovers more."""
     found = {
         name: [
-            scores(support(solver, function, epsilon, X, y, seed), true)
+            scores(support(solver, function, epsilon, X, y, seed, draws), true)
             for seed, (X, y, true) in enumerate(tables, FIRST_SEED)
         ]
         for name, function in {**DESIGNS[design], "L1": Cardinality()}.items()
@@ -176,7 +178,7 @@ def main() -> None:
     for design, n in product(DESIGNS, sizes):
         tables = [draw(design, n, seed) for seed in range(FIRST_SEED, FIRST_SEED + sizes[n])]
         for solver, epsilon in product(SOLVERS, epsilons):
-            rows += cell(design, solver, n, epsilon, tables)
+            rows += cell(design, solver, n, epsilon, tables, 5 if options.quick else DRAWS)
     lines = [(design, norm) for design, norms in DESIGNS.items() for norm in norms]
     rows.sort(key=lambda row: lines.index((row["design"], row["norm"])))
     for key in ("score", "exact"):

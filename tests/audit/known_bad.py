@@ -416,7 +416,7 @@ def _with_mechanism(mechanism: type[GaussianMechanism]):
 
 
 def _examined(target):
-    return examine(target, runs=300, random_state=0)
+    return examine(target, runs=150, random_state=0)
 
 
 def _priced(event, delta=0.01):

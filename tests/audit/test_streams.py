@@ -76,7 +76,7 @@ def test_a_run_on_a_stream_is_the_run_in_memory(case, neighbours):
 
 
 def test_the_audit_of_the_registry_has_streams_in_it():
-    report = audit_registry(["preconditioned-descent"], runs=4, random_state=2)
+    report = audit_registry(["greedy-coordinate-descent"], runs=4, random_state=2)
     subjects = [finding.subject for finding in report.findings]
     streams = [subject for subject in subjects if subject.endswith("on a stream")]
     assert len(streams) == len(subjects) / 2
