@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .arguments import Entries, Floats, Unsigned, Whole
+from .arguments import Entries, Unsigned, Whole
 
 LANES = 8
 _DOUBLES = ir.VectorType(ir.DoubleType(), LANES)
@@ -98,20 +98,23 @@ def _request_line(_: Any, table: Any, k: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         struct = context.make_array(table)(context, builder, values[0])
-        zero = ir.Constant(_WORD, 0)
-        place = cgutils.get_item_pointer(context, builder, table, struct, [values[1], zero])
-        _prefetch(builder, builder.bitcast(place, cgutils.voidptr_t), to_write=1)
+        at = [values[1], ir.Constant(_WORD, 0)][: table.ndim]
+        place = cgutils.get_item_pointer(context, builder, table, struct, at)
+        _prefetch(builder, builder.bitcast(place, cgutils.voidptr_t), to_write=table.ndim - 1)
         return context.get_dummy_value()
 
     return types.void(table, types.uint64), codegen
 
 
-request_line: Callable[[Floats, Whole], None] = cast(Any, intrinsic(_request_line))
+request_line: Callable[[Entries, Whole], None] = cast(Any, intrinsic(_request_line))
 """Have the beginning of row k of a table brought to the cache, to be changed: for compiled code only.
 
 It changes no result. Processors cannot foresee rows in an order of their own: with requests some dozens of
 them are under way at once.
 """
+
+request_place: Callable[[Entries | Unsigned, Whole], None] = cast(Any, intrinsic(_request_line))
+"""The same for entry k of an array, to be read."""
 
 
 def _prefetch(builder: Any, place: Any, to_write: int) -> None:
