@@ -11,7 +11,7 @@ import math
 
 from .arguments import Floats
 from .compiled import compiled, part
-from .round_lanes import PLACES, best_places, weigh_places
+from .lanes import PLACES, best_places, weigh_places
 
 
 @compiled()
