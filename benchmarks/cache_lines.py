@@ -5,10 +5,11 @@ A line is 64 bytes. A step touches, by its counts of work:
 - four lines for each proposal: its place in a bin, its sum, where its column begins, whether that is held;
 - for each entry of the feature selected, or read for a true sum, the line of its row, and an eighth of a line
   for its index and value (two lines more for a column, which begins anywhere);
-- for each entry read to follow a row, the line of its sum or model, and the same eighth.
+- for each entry read to follow a row, the same eighth.
 
-The time of a line is that of independent reads at random places of an array as large as what is read: rows
-apart from all else, since they may fit into a nearer cache.
+Not counted are the sums and models that follow a row, which may be in a near cache, and rows that are looked
+at since they are due: it is a lower bound. The time of a line is that of independent reads at random places
+of an array as large as what is read: rows apart from all else, since they may fit into a nearer cache.
 """
 
 from __future__ import annotations
@@ -72,6 +73,6 @@ def limit(X: Any, work: NDArray[np.int64], steps: int) -> Limit:
     n, p = X.shape
     proposals, sums, for_sums, to_follow, moved = (work / steps).tolist()
     stream = (for_sums + to_follow + moved) / 8
-    others = 4 * proposals + 2 * (1 + sums) + to_follow + stream
+    others = 4 * proposals + 2 * (1 + sums) + stream
     sizes = 4 * p + 16 * p + 8 * p + p + 8 * X.nnz  # bins, sums, beginnings, held, entries of the columns
     return Limit(for_sums + moved, others, nanoseconds_a_line(LINE * n), nanoseconds_a_line(sizes))
