@@ -218,7 +218,7 @@ def test_margins_whose_products_underflow_are_in_the_calendar():
 def test_a_calendar_written_anew_forgets_no_row_and_frees_what_is_stale():
     margins = np.linspace(1.0, 2.0, 40)
     calendar = planned(margins, margins, [1.0, 0.9, 0.6, 0.2], 0.3)
-    _, links, lists, pool, spare = calendar
+    links, lists, pool, spare = calendar[1:5]
     due = links[:, DUE].copy()
     assert sorted(set(due)) == [2] and lists[2, 2] == 40 and spare[1] == 8 - 3
     for i in range(20):  # now due earlier; their old places are stale

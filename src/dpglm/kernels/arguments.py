@@ -386,6 +386,8 @@ class Calendar(NamedTuple):
         The next chunk (-1 for none), and rows.
     spare : array of shape (2,)
         The first chunk that is free, and how many are.
+    coming : array
+        Space for the columns of the next proposals (see ``ahead``).
     """
 
     factors: Floats
@@ -393,6 +395,7 @@ class Calendar(NamedTuple):
     lists: NDArray[np.int32]
     pool: NDArray[np.int32]
     spare: Integers
+    coming: Integers
 
 
 class Soft(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .ahead import PROPOSALS
 from .arguments import Calendar, Floats, Whole
 from .compiled import compiled, part
 
@@ -16,7 +17,8 @@ def empty(factors: Floats, links: NDArray[np.int32]) -> Calendar:
     """An uninitialised schedule for steps with these factors, with space for three lists of all rows."""
     lists, spare = np.empty((len(factors), 3), dtype=np.int32), np.empty(2, dtype=np.int64)
     chunks = 3 * len(links) // CHUNK + 2 * len(factors) + 16
-    return Calendar(factors, links, lists, np.empty((chunks, 1 + CHUNK), dtype=np.int32), spare)
+    pool, coming = np.empty((chunks, 1 + CHUNK), dtype=np.int32), np.empty(PROPOSALS, dtype=np.int64)
+    return Calendar(factors, links, lists, pool, spare, coming)
 
 
 @part

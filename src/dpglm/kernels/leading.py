@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arguments import Compressed, Entries, Floats, Form, Leading, Terms, Unsigned, Whole, Words
+from .arguments import Compressed, Entries, Floats, Form, Leading, Terms, Whole, Words
 from .compiled import compiled, part
 from .forms import curvature, slope
 
 _1 = np.uint64(1)
 
 
-@compiled(nogil=True, allocates=True)
-def some_columns(table: Compressed, columns: Unsigned, n: int) -> tuple[Words, Entries]:
-    """By rows, where each begins and (number, entry) of some columns of a table that is stored by columns."""
-    indptr, indices, entries = table
+def some_columns(table: Compressed, columns: Words, n: int) -> tuple[Words, Entries]:
+    """By rows, where each begins and (number, entry) of some columns of a table that is stored by columns.
+
+    NumPy has large arrays in large pages of memory, which compiled code would not: steps read them at random.
+    """
     begins = np.zeros(n + 1, dtype=np.uint64)
+    _count(table, columns, begins)
+    pairs = np.empty((int(begins[n]), 2), dtype=table.entries.dtype)
+    _fill(table, columns, begins, pairs)
+    return begins, pairs
+
+
+@compiled(nogil=True)
+def _count(table: Compressed, columns: Words, begins: Words) -> None:
+    """Turn zeros into where the entries of each row begin."""
+    indptr, indices = table.indptr, table.indices
     for j in columns:
         for e in range(indptr[j], indptr[j + _1]):
             begins[indices[e] + _1] += _1
-    for i in range(np.uint64(n)):
+    for i in range(np.uint64(begins.size - 1)):
         begins[i + _1] += begins[i]
-    pairs = np.empty((begins[n], 2), dtype=entries.dtype)
+
+
+@compiled(nogil=True)
+def _fill(table: Compressed, columns: Words, begins: Words, pairs: Entries) -> None:
+    indptr, indices, entries = table
     # Each beginning moves to the end of its row, and back.
     for number in range(columns.size):
         j = columns[number]
@@ -29,10 +44,9 @@ def some_columns(table: Compressed, columns: Unsigned, n: int) -> tuple[Words, E
             at = begins[indices[e]]
             pairs[at, 0], pairs[at, 1] = number, entries[e]
             begins[indices[e]] = at + _1
-    for i in range(n, 0, -1):
+    for i in range(begins.size - 1, 0, -1):
         begins[i] = begins[i - 1]
     begins[0] = 0
-    return begins, pairs
 
 
 @part

@@ -11,6 +11,7 @@ import math
 
 from .arguments import Floats
 from .compiled import compiled, part
+from .lanes import PLACES, best_places, weigh_places
 
 
 @compiled()
@@ -40,11 +41,12 @@ def advance(
         size = count + m + high
         _extend(curve[:count], falls, m + high, wide[: size + 2 * m + high - low])
         if mass.size == 1:
-            known = wide
+            known, free = wide, after
         else:
-            known = after[: size + 2 * m]
+            known, free = after[: size + 2 * m], wide
             _convolve(wide, mass, infinite, known)
-        _select(known, rises, gap, curve[:size])
+        _select(known, rises, curve[:size])
+        _inside_cells(known, rises, gap, free[: size + m - 1], curve[:size])
         least = max(cut, 1.01 * curve[size - 1])
         count = size
         while count > 0 and not curve[count - 1] > least:
@@ -70,92 +72,103 @@ def _extend(curve: Floats, falls: Floats, below: int, wide: Floats) -> None:
 @part
 def _convolve(wide: Floats, mass: Floats, infinite: float, after: Floats) -> None:
     """Write E[H(x - W)], where x - W is at the end of ``wide`` for the least loss W."""
-    after[:] = infinite
-    # eight losses at a time, then four: each sum is loaded and stored less often, and is the same
-    begin = mass.size - mass.size % 8
-    for k in range(0, begin, 8):
+    whole, end = mass.size - mass.size % 4, mass.size - 1
+    begin = after.size - after.size % PLACES
+    for i in range(0, begin, PLACES):
+        weigh_places(wide, mass, whole // 4, i, infinite, after)
+    rest = after[begin:]
+    rest[:] = infinite
+    # four losses at a time: each sum is loaded and stored less often, and is the same
+    for k in range(0, whole, 4):
         p, q, r, s = mass[k], mass[k + 1], mass[k + 2], mass[k + 3]
-        t, u, v, w = mass[k + 4], mass[k + 5], mass[k + 6], mass[k + 7]
-        end = mass.size - 1 - k
-        a, b, c, d = wide[end:], wide[end - 1 :], wide[end - 2 :], wide[end - 3 :]
-        e, f, g, h = wide[end - 4 :], wide[end - 5 :], wide[end - 6 :], wide[end - 7 :]
-        for i in range(after.size):
-            total = after[i] + ((p * a[i] + q * b[i]) + (r * c[i] + s * d[i]))
-            after[i] = total + ((t * e[i] + u * f[i]) + (v * g[i] + w * h[i]))
-    whole = mass.size - mass.size % 4
-    for k in range(begin, whole, 4):
-        p, q, r, s = mass[k], mass[k + 1], mass[k + 2], mass[k + 3]
-        end = mass.size - 1 - k
-        a, b, c, d = wide[end:], wide[end - 1 :], wide[end - 2 :], wide[end - 3 :]
-        for i in range(after.size):
-            after[i] += (p * a[i] + q * b[i]) + (r * c[i] + s * d[i])
+        a, b = wide[begin + end - k :], wide[begin + end - k - 1 :]
+        c, d = wide[begin + end - k - 2 :], wide[begin + end - k - 3 :]
+        for i in range(rest.size):
+            rest[i] += (p * a[i] + q * b[i]) + (r * c[i] + s * d[i])
     for k in range(whole, mass.size):
-        share, shifted = mass[k], wide[mass.size - 1 - k :]
+        share, shifted = mass[k], wide[end - k :]
         for i in range(after.size):
             after[i] += share * shifted[i]
 
 
 @part
-def _select(after: Floats, rises: Floats, gap: float, best: Floats) -> None:
-    """Write max over t in [0, eta] of p_t G(x - t) + (1 - p_t) G(x - t + eta) at x = 0, h, 2 h, ...
+def _select(after: Floats, rises: Floats, best: Floats) -> None:
+    """Write max over t = 0, h, ..., eta of p_t G(x - t) + (1 - p_t) G(x - t + eta) at x = 0, h, 2 h, ...
 
     ``after[i]`` is G(i h - eta).
     """
-    m = rises.size - 1
-    best[:] = 0.0
-    whole = m + 1 - (m + 1) % 4
-    # four at a time: each maximum is loaded and stored less often
-    for j in range(0, whole, 4):
-        p, q = rises[j] / rises[0], rises[j + 1] / rises[0]
-        r, s = rises[j + 2] / rises[0], rises[j + 3] / rises[0]
-        a, b = after[m - j :], after[2 * m - j :]
-        c, d = after[m - j - 1 :], after[2 * m - j - 1 :]
-        e, f = after[m - j - 2 :], after[2 * m - j - 2 :]
-        g, h = after[m - j - 3 :], after[2 * m - j - 3 :]
-        for i in range(best.size):
-            one = max(p * a[i] + (1 - p) * b[i], q * c[i] + (1 - q) * d[i])
-            other = max(r * e[i] + (1 - r) * f[i], s * g[i] + (1 - s) * h[i])
-            best[i] = max(best[i], max(one, other))
-    for j in range(whole, m + 1):
+    m, begin = rises.size - 1, best.size - best.size % PLACES
+    for i in range(0, begin, PLACES):
+        best_places(after, rises, i, best)
+    last = best[begin:]
+    last[:] = 0.0
+    for j in range(m + 1):
         weight = rises[j] / rises[0]
         # slices, because an index that might be negative would keep the loop from being vectorised
-        rest, lower, upper = 1 - weight, after[m - j :], after[2 * m - j :]
-        for i in range(best.size):
+        rest, lower, upper = 1 - weight, after[begin + m - j :], after[begin + 2 * m - j :]
+        for i in range(last.size):
             value = weight * lower[i] + rest * upper[i]
-            best[i] = value if value > best[i] else best[i]
-    _inside_cells(after, rises, gap, best)
+            last[i] = value if value > last[i] else last[i]
 
 
 @part
-def _inside_cells(after: Floats, rises: Floats, gap: float, best: Floats) -> None:
+def _inside_cells(after: Floats, rises: Floats, gap: float, ratios: Floats, best: Floats) -> None:
     """Raise ``best`` to the maxima with x - t strictly inside a cell.
 
     With e^{x-t} = e^{x_c} s, 1 < s < e^h, the objective is concave in s with its maximum at
     s^2 = e^{j h - eta} (a - a') / (d - e^-eta d'), where j = (x - x_c)/h, d and d' are the falls of the two
     linear pieces per unit of s and a, a' their values extrapolated to s = 0. So at most two j per cell have
-    an inner maximum; everywhere else the best t is a grid point. A rounded s is another t, with a value that
-    differs to second order.
+    an inner maximum; everywhere else the best t is a grid point. Cells next to each other have the same two
+    in long runs, whose maxima the compiler finds in vectors.
     """
-    m = rises.size - 1
-    low, inverse = rises[0], 1 / gap
-    j = 1
-    for c in range(best.size + m - 1):
-        here, there = after[c], after[c + m]
-        fall, fall_up = here - after[c + 1], there - after[c + m + 1]
-        numerator = (here - there) + (fall - fall_up) * inverse
-        denominator = (fall - (1 + low) * fall_up) * inverse
-        if not (numerator > 0 and denominator > 0):
-            continue
+    m, begin, j = rises.size - 1, 0, 0
+    _set_ratios(after, rises, gap, ratios)
+    for c in range(ratios.size + 1):
+        here = j
+        if c < ratios.size and ratios[c] > 0:
+            here = max(j, 1)
+            # the least one whose maximum is right of the beginning of the cell
+            while here <= m and (1 + rises[here]) * ratios[c] <= 1:
+                here += 1
+            while here > 1 and (1 + rises[here - 1]) * ratios[c] > 1:
+                here -= 1
+        if here != j or c == ratios.size:
+            # no cell before the first one with a ratio has an inner maximum
+            for k in range(j, min(j + 1, m) + 1 if j > 0 else 0):
+                _raise_run(after, rises, gap, ratios, max(begin, m - k), min(c, best.size + m - k), k, best)
+            begin, j = c, here
+
+
+@part
+def _set_ratios(after: Floats, rises: Floats, gap: float, ratios: Floats) -> None:
+    """Write (a - a') / (d - e^-eta d') of each cell, 0 if it has no inner maximum."""
+    m, inverse, decay = rises.size - 1, 1 / gap, 1 + rises[0]
+    lower, next_lower, upper, next_upper = after, after[1:], after[m:], after[m + 1 :]
+    for c in range(ratios.size):
+        fall, fall_up = lower[c] - next_lower[c], upper[c] - next_upper[c]
+        numerator = (lower[c] - upper[c]) + (fall - fall_up) * inverse
+        denominator = (fall - decay * fall_up) * inverse
         ratio = numerator / denominator
-        # the least j whose maximum is right of the beginning of the cell
-        while j <= m and (1 + rises[j]) * ratio <= 1:
-            j += 1
-        while j > 1 and (1 + rises[j - 1]) * ratio > 1:
-            j -= 1
-        for k in range(j, min(j + 1, m) + 1):
-            i = c - m + k
-            if 0 <= i < best.size:
-                beyond = min(max(math.sqrt((1 + rises[k]) * ratio) - 1, 0.0), gap)  # s - 1
-                share, weight = beyond * inverse, (rises[k] - beyond) / ((1 + beyond) * low)
-                value = weight * (here - share * fall) + (1 - weight) * (there - share * fall_up)
-                best[i] = value if value > best[i] else best[i]
+        ratios[c] = ratio if numerator > 0 and denominator > 0 else 0.0
+
+
+@part
+def _raise_run(
+    after: Floats, rises: Floats, gap: float, ratios: Floats, begin: int, end: int, k: int, best: Floats
+) -> None:
+    """Raise ``best`` to the inner maxima of j = k of cells from ``begin`` to ``end``.
+
+    A rounded s is another t, with a value that differs to second order.
+    """
+    if begin >= end:
+        return
+    m, inverse, low, rise = rises.size - 1, 1 / gap, rises[0], rises[k]
+    lower, next_lower = after[begin:], after[begin + 1 :]
+    upper, next_upper = after[begin + m :], after[begin + m + 1 :]
+    these, out = ratios[begin:end], best[begin - m + k : end - m + k]
+    for c in range(out.size):
+        beyond = min(max(math.sqrt((1 + rise) * these[c]) - 1, 0.0), gap)  # s - 1
+        share, weight = beyond * inverse, (rise - beyond) / ((1 + beyond) * low)
+        value = weight * (lower[c] - share * (lower[c] - next_lower[c]))
+        value += (1 - weight) * (upper[c] - share * (upper[c] - next_upper[c]))
+        out[c] = value if these[c] > 0 and value > out[c] else out[c]

@@ -5,7 +5,7 @@ shrinks. Sums of columns are kept for *followed* margins, which may lag behind t
 bins of the sampler hold upper bounds of all scores, so a candidate is proposed often enough for any lag,
 and its true sum is computed only if the coin that accepts or rejects it depends on it. The sums of the
 *leading columns*, those of large weight, are linear models in the factor, with an error of second order. The
-state is described in ``arguments``; ``line[3]`` of the bins is scratch space for what is read ahead.
+state is described in ``arguments``.
 
 Proof: docs/proofs/vertex_scores.md, which gives the reasons of the constants below.
 """
@@ -17,6 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from .ahead import AT_ONCE, request_entries, request_proposed, request_rows
 from .arguments import (
     Bins,
     Calendar,
@@ -27,7 +28,6 @@ from .arguments import (
     Integers,
     Leading,
     Terms,
-    Unsigned,
     Whole,
     Words,
 )
@@ -36,10 +36,11 @@ from .calendar import CHUNK, DUE, schedule, until, write_anew
 from .coin import WORD, coin
 from .compiled import compiled, part
 from .forms import slope
+from .lanes import request_line
 from .leading import lead
 from .primitives import on_grid, term
 
-_1, _AHEAD = np.uint64(1), np.uint64(16)
+_1, _2 = np.uint64(1), np.uint64(2)
 _ABOVE = 0.0625
 _SURE = 2.0**-40
 
@@ -149,19 +150,6 @@ def _follow(
 
 
 @part
-def _read_ahead(indices: Unsigned, begin: Whole, end: Whole, rows: Floats, leading: Leading) -> float:
-    """Load some rows into the cache: a short loop has many loads under way at once."""
-    loaded = 0.0
-    for e in range(begin, end):
-        loaded += rows[indices[e], 0]
-    if leading.entries.size:
-        last = np.uint64(leading.entries.shape[0] - 1)
-        for e in range(begin, end):
-            loaded += leading.entries[min(leading.begins[indices[e]], last), 0]
-    return loaded
-
-
-@part
 def outlook(
     j: Whole, k: int, sign: float, factor: float, followed: Followed, leading: Leading, line: Floats
 ) -> tuple[float, float]:
@@ -236,6 +224,25 @@ def _visit(
 
 
 @part
+def _move_quietly(
+    e: np.uint64, last: np.uint64, push: float, factor: float, columns: Compressed, followed: Followed
+) -> np.uint64:
+    """Set v of rows that hold the feature, from entry e on, up to one that may need more than that.
+
+    That one is where its sums lag too far or might as the factor falls (see ``_visit``).
+    """
+    rows, slack = followed.rows, followed.slack
+    for place in range(e, last):
+        request_line(rows, np.uint64(columns.indices[min(place + AT_ONCE, last - _1)]))
+        i = np.uint64(columns.indices[place])
+        v = rows[i, 0] + push * (rows[i, 3] * np.float64(columns.entries[place]))
+        if abs(rows[i, 1]) > slack or abs(factor * v - rows[i, 1]) > slack:
+            return np.uint64(place)
+        rows[i, 0] = v
+    return last
+
+
+@part
 def _lift(factor: float, leading: Leading, bins: Bins, changed: int) -> int:
     """Move the leading columns to the bins of their bounds at a factor; ``changed`` as in ``_follow``."""
     lines, inverse, reference = leading.lines, bins.line[1], bins.line[2]
@@ -266,14 +273,16 @@ def run(
     entries of the features selected.
     """
     table, held = extracted.table, extracted.columns
-    columns, rows, line = table.columns, followed.rows, bins.line
+    columns, rows = table.columns, followed.rows
     links, lists, pool, spare = calendar.links, calendar.lists, calendar.pool, calendar.spare
-    changed, top = 1, 0
+    changed, top, seen = 1, 0, at
     for t in range(done, choices.size):
         if changed == 2:
             sort(followed, leading, bins)
         if changed > 0:
             top, changed = weigh(bins), 0
+        if at >= seen:
+            seen = request_proposed(words, at, top, bins, extracted, followed, leading, calendar.coming)
         following, vertex = _select(
             words, at, top, calendar.factors[t], columns, held, followed, leading, bins, terms, work
         )
@@ -291,9 +300,13 @@ def run(
         chunk, place, filled = lists[now, 0], np.int64(0), np.int64(lists[now, 1])
         # First the rows that hold the feature, then those that are due.
         while True:
+            if e < last and leading.columns.size == 0:
+                e = _move_quietly(e, last, push, calendar.factors[now], columns, followed)
             if e < last:
-                if (e - first) % _AHEAD == 0:
-                    line[3] += _read_ahead(columns.indices, e, min(e + _AHEAD, last), rows, leading)
+                if (e - first) % AT_ONCE == 0:
+                    near, far = min(e + AT_ONCE, last), min(e + _2 * AT_ONCE, last)
+                    request_rows(columns.indices, e if e == first else near, far, rows, leading)
+                    request_entries(columns.indices, e, near, leading)
                 i = np.uint64(columns.indices[e])
                 v = rows[i, 0] + push * (rows[i, 3] * np.float64(columns.entries[e]))
                 e += _1
@@ -306,7 +319,8 @@ def run(
                 if chunk < 0:
                     break
                 if place == 0:
-                    line[3] += _read_ahead(pool[chunk], _1, np.uint64(filled) + _1, rows, leading)
+                    request_rows(pool[chunk], _1, np.uint64(filled) + _1, rows, leading)
+                    request_entries(pool[chunk], _1, np.uint64(filled) + _1, leading)
                 place += 1
                 i = np.uint64(pool[chunk, place])
                 if links[i, DUE] != now:

@@ -161,11 +161,13 @@ class Randomness(_Stream):
         word of the draw that lacks them, and is called again with more.
         """
         done = 0
+        if self._at == self._words.size:  # a call without words would take tens of microseconds
+            self._extend(_words_for(count))
         while True:
             self._at, done = compiled(self._words, self._at, done, *arguments)
             if done == count:
                 return
-            self._extend(min(max(_WORDS_A_STEP * (count - done), _FEWEST), _MOST))
+            self._extend(_words_for(count - done))
 
     def _rounded(
         self,
@@ -209,6 +211,11 @@ class Randomness(_Stream):
         for word in self._take(_MORE_WORDS):
             digits = digits << 64 | int(word)
         return (2 * digits + 1) / (1 << 64 * (2 + _MORE_WORDS) + 1)
+
+
+def _words_for(steps: int) -> int:
+    """How many words to draw at once for so many steps."""
+    return min(max(_WORDS_A_STEP * steps, _FEWEST), _MOST)
 
 
 class _Stretches:

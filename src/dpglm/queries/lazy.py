@@ -62,7 +62,7 @@ class LazyVertices:
         self._columns = data.on_demand
         self._state = cache_lines(data.n_records)
         self._state[:, 0], self._state[:, 2], self._state[:, 3] = parts, data.y, data.scale
-        self._line = np.array([grid, 1 / scale, 0.0, 0.0])
+        self._line = np.array([grid, 1 / scale, 0.0])
         self._leading: Leading
         # Proposals, true sums, entries read for these and to follow rows, entries of features selected.
         self.work = np.zeros(5, dtype=np.int64)
