@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arguments import Compressed, Entries, Floats, Form, NoiseBlock, Rule
+from .arguments import Compressed, Entries, Floats, Form, NoiseBlock, Rule, Whole
 from .compiled import compiled, part
 from .exact import grid_of, steps
 from .forms import SQUARED, slope
-from .lanes import request_one
-from .primitives import add_line, cut, on_grid, prox
+from .lanes import LANES, request_entry
+from .moves import move_in_lanes
+from .primitives import cut, on_grid, prox
 
-_COLUMNS_AHEAD = 2
-_INDICES_A_LINE, _ENTRIES_A_LINE = np.uint64(16), np.uint64(8)
+_LANES = np.uint64(LANES)
+_SHORT = 1 << 15  # rows of a table whose second cache holds several columns
+_ENTRIES_AHEAD = 512
+_FUSED = frozenset({"contract"})
 _MATH = frozenset({"reassoc", "contract", "nsz", "nnan"})
 
 
@@ -107,16 +110,42 @@ def _add(move: float, column: Entries, z: Floats) -> None:
             z[i] += move * column[i]
 
 
+@compiled(fastmath=_FUSED)
+def _add_and_count(
+    move: float, column: Entries, z: Floats, other: Entries, limit: float, rounding: float, soon: Entries,
+    ahead: Whole,
+) -> int:  # fmt: skip
+    """Add a column to z, then the sum of the other column's cut terms in steps: for the squared loss.
+
+    Margins pass the processor once for both. ``soon`` is a column that is requested, so many entries ahead.
+    """
+    blocks = np.uint64(z.size) // _LANES
+    total = move_in_lanes(move, column, z, other, limit, rounding, soon, ahead, blocks)
+    for i in range(blocks * _LANES, np.uint64(z.size)):
+        z[i] += move * column[i]
+        total += steps(cut(z[i] * other[i], limit), rounding)
+    return total
+
+
 @part
-def _request_column(table: Compressed, j: int) -> None:
-    """Have a column, if j is not the constant feature, brought to the cache: the next one may be far away."""
-    if j == table.indptr.size - 1:
-        return
-    begin, end = table.indptr[j], table.indptr[j + 1]
-    for t in range(begin, end, _INDICES_A_LINE):
-        request_one(table.indices[t:])
-    for t in range(begin, end, _ENTRIES_A_LINE):
-        request_one(table.entries[t:])
+def _add_and_request(table: Compressed, j: int, move: float, z: Floats, soon: int) -> None:
+    """Add column j, times a move, to z; meanwhile column ``soon`` is requested, which may be far away.
+
+    So many of its entries are requested as column j has: loops of their own would take longer.
+    """
+    indptr, indices, entries = table
+    t, end = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
+    later = np.uint64(indptr[soon])
+    while t + _LANES <= end:
+        request_entry(entries, later)
+        request_entry(indices, later)
+        for lane in range(_LANES):
+            z[indices[t + lane]] += move * entries[t + lane]
+        t += _LANES
+        later += _LANES
+    while t < end:
+        z[indices[t]] += move * entries[t]
+        t += np.uint64(1)
 
 
 @part
@@ -132,7 +161,7 @@ def _moved(k: int, total: float, w: Floats, releases: NoiseBlock, rule: Rule) ->
     return float(move)
 
 
-@compiled()
+@compiled(nogil=True)
 def descend_dense(
     X: Entries, tail: Floats, form: Form, y: Floats, z: Floats, w: Floats, releases: NoiseBlock, rule: Rule,
     moves: Floats,
@@ -142,17 +171,27 @@ def descend_dense(
     ``tail`` is the constant feature, the last one if there is one. ``rule`` has the rate, the step and the
     penalty (l1, l2, low, high) of each coordinate.
     """
-    p = X.shape[1]
+    p, last, coordinates = X.shape[1], moves.size - 1, releases.coordinates
     if form.code == SQUARED:
         z -= y
+    total, known = 0.0, False
     for k in range(moves.size):
-        j = releases.coordinates[k]
-        if j < p:
-            total = _dense_total(X[:, j], form, z, y, releases.clip[j], releases.rounding[j])
-        else:
-            total = _dense_total(tail, form, z, y, releases.clip[j], releases.rounding[j])
+        j, next_j = coordinates[k], coordinates[min(k + 1, last)]
+        if not known:
+            if j < p:
+                total = _dense_total(X[:, j], form, z, y, releases.clip[j], releases.rounding[j])
+            else:
+                total = _dense_total(tail, form, z, y, releases.clip[j], releases.rounding[j])
         moves[k] = _moved(k, total, w, releases, rule)
-        if j < p:
+        known = form.code == SQUARED and max(j, next_j) < p and releases.rounding[next_j] > 0.0 and k < last
+        if known:
+            short = z.size <= _SHORT
+            soon = min(coordinates[min(k + 2, last)], p - 1) if short else next_j
+            rounding, ahead = releases.rounding[next_j], np.uint64(0 if short else _ENTRIES_AHEAD)
+            total = grid_of(rounding) * _add_and_count(
+                moves[k], X[:, j], z, X[:, next_j], releases.clip[next_j], rounding, X[:, soon], ahead
+            )
+        elif j < p:
             _add(moves[k], X[:, j], z)
         else:
             _add(moves[k], tail, z)
@@ -160,7 +199,7 @@ def descend_dense(
         z += y
 
 
-@compiled()
+@compiled(nogil=True)
 def descend_sparse(
     table: Compressed, tail: Floats, form: Form, y: Floats, z: Floats, w: Floats, releases: NoiseBlock,
     rule: Rule, moves: Floats,
@@ -170,7 +209,6 @@ def descend_sparse(
     if form.code == SQUARED:
         z -= y
     for k in range(moves.size):
-        _request_column(table, releases.coordinates[min(k + _COLUMNS_AHEAD, moves.size - 1)])
         j = releases.coordinates[k]
         if j == p:
             total = _dense_total(tail, form, z, y, releases.clip[j], releases.rounding[j])
@@ -180,6 +218,7 @@ def descend_sparse(
         if j == p:
             _add(moves[k], tail, z)
         else:
-            add_line(table, j, moves[k], z)
+            soon = releases.coordinates[min(k + 1, moves.size - 1)]
+            _add_and_request(table, j, moves[k], z, soon)
     if form.code == SQUARED:
         z += y
