@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from dpglm.arrays import cache_lines
 from dpglm.data.sums import cut_to_grid
 from dpglm.kernels import coordinate
-from dpglm.kernels.arguments import Form, NoiseBlock, Rule
+from dpglm.kernels.arguments import Form, NoiseBlock
 from dpglm.losses import Huber, Squared
 
 P = 5
@@ -21,13 +22,13 @@ def descended(X, tail, loss, limit, order, blocks):
     z, w, moves = rng.standard_normal(n), np.zeros(dimension), np.empty(len(order))
     noise, y = rng.standard_normal(len(order)), np.zeros(n)
     clip, rounding = cut_to_grid(np.full(dimension, limit), n)
-    rate, none, free = np.full(dimension, 1 / n), np.zeros(dimension), np.full(dimension, np.inf)
-    rule = Rule(rate, np.ones(dimension), np.full(dimension, 0.1 / n**0.5), none, -free, free)
-    grid = np.full(dimension, 2.0**-20)
+    lines = cache_lines(dimension)
+    lines[:, :6] = 1 / n, 0.1 / n**0.5, 1.1, -0.2, np.inf, 2.0**-20
+    lines[:, 6], lines[:, 7] = clip, rounding
     for part in np.array_split(np.arange(len(order)), blocks):
-        releases = NoiseBlock(order[part], noise[part], grid, clip, rounding)
+        releases = NoiseBlock(order[part], noise[part], lines)
         some = np.empty(len(part))
-        coordinate.descend_dense(X, tail, Form.of(loss), y, z, w, releases, rule, some)
+        coordinate.descend_dense(X, tail, Form.of(loss), y, z, w, releases, some)
         moves[part] = some
     return z, w, moves
 

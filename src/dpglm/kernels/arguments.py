@@ -173,30 +173,18 @@ class Terms(NamedTuple):
 class NoiseBlock(NamedTuple):
     """A block of releases of coordinates: each with its noise.
 
-    Of all coordinates the grid of a release, the clip, a multiple of the grid of terms, and the number whose
-    addition rounds a term to that grid (see ``exact``).
+    A row of ``lines``, one cache line, is what a step along a coordinate needs: the rate of its move; the
+    threshold, the divisor and the ends of its proximal step; the grid of its release; the clip, a multiple of
+    the grid of terms, and the number whose addition rounds a term to that grid (see ``exact``).
     """
 
     coordinates: Signed
     noise: Floats
-    grid: Floats
-    clip: Floats
-    rounding: Floats
+    lines: Floats
 
 
-class Rule(NamedTuple):
-    """The step rule of a block: rate, step and penalty (l1, l2, low, high) of each coordinate."""
-
-    rate: Floats
-    step: Floats
-    l1: Floats
-    l2: Floats
-    low: Floats
-    high: Floats
-
-
-CoordinateSteps = tuple[Form, Floats, Floats, Floats, NoiseBlock, Rule, Floats]
-"""Arguments of ``coordinate.descend_*`` after the table: form, y, z, w, releases, rule, moves."""
+CoordinateSteps = tuple[Form, Floats, Floats, Floats, NoiseBlock, Floats]
+"""Arguments of ``coordinate.descend_*`` after the table: form, y, z, w, releases, moves."""
 
 
 class DualVariables(NamedTuple):

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arguments import Compressed, Entries, Floats, Form, NoiseBlock, Rule, Whole
+from .arguments import Compressed, Entries, Floats, Form, NoiseBlock, Whole
 from .compiled import compiled, part
 from .exact import grid_of, steps
 from .forms import SQUARED, slope
-from .lanes import LANES, request_entry
+from .lanes import LANES, request_entry, request_line
 from .moves import move_in_lanes
 from .primitives import cut, on_grid, prox
 
+_RATE, _THRESHOLD, _DIVISOR, _LOW, _HIGH, _GRID, _CLIP, _ROUNDING = range(8)
 _LANES = np.uint64(LANES)
 _SHORT = 1 << 15  # rows of a table whose second cache holds several columns
 _ENTRIES_AHEAD = 512
@@ -149,13 +150,12 @@ def _add_and_request(table: Compressed, j: int, move: float, z: Floats, soon: in
 
 
 @part
-def _moved(k: int, total: float, w: Floats, releases: NoiseBlock, rule: Rule) -> float:
+def _moved(k: int, total: float, w: Floats, releases: NoiseBlock) -> float:
     """Release the sum number k, take the step that follows from it, and return the move."""
-    j = releases.coordinates[k]
-    released = on_grid(total, releases.grid[j]) + releases.noise[k]
-    value = prox(
-        w[j] - rule.rate[j] * released, rule.step[j], rule.l1[j], rule.l2[j], rule.low[j], rule.high[j]
-    )
+    j, lines = releases.coordinates[k], releases.lines
+    released = on_grid(total, lines[j, _GRID]) + releases.noise[k]
+    moved = w[j] - lines[j, _RATE] * released
+    value = prox(moved, lines[j, _THRESHOLD], lines[j, _DIVISOR], lines[j, _LOW], lines[j, _HIGH])
     move = value - w[j]
     w[j] = value
     return float(move)
@@ -163,15 +163,14 @@ def _moved(k: int, total: float, w: Floats, releases: NoiseBlock, rule: Rule) ->
 
 @compiled(nogil=True)
 def descend_dense(
-    X: Entries, tail: Floats, form: Form, y: Floats, z: Floats, w: Floats, releases: NoiseBlock, rule: Rule,
+    X: Entries, tail: Floats, form: Form, y: Floats, z: Floats, w: Floats, releases: NoiseBlock,
     moves: Floats,
 ) -> None:  # fmt: skip
     """Run one step for each of the releases; z, w and moves are updated.
 
-    ``tail`` is the constant feature, the last one if there is one. ``rule`` has the rate, the step and the
-    penalty (l1, l2, low, high) of each coordinate.
+    ``tail`` is the constant feature, the last one if there is one.
     """
-    p, last, coordinates = X.shape[1], moves.size - 1, releases.coordinates
+    p, last, coordinates, lines = X.shape[1], moves.size - 1, releases.coordinates, releases.lines
     if form.code == SQUARED:
         z -= y
     total, known = 0.0, False
@@ -179,17 +178,17 @@ def descend_dense(
         j, next_j = coordinates[k], coordinates[min(k + 1, last)]
         if not known:
             if j < p:
-                total = _dense_total(X[:, j], form, z, y, releases.clip[j], releases.rounding[j])
+                total = _dense_total(X[:, j], form, z, y, lines[j, _CLIP], lines[j, _ROUNDING])
             else:
-                total = _dense_total(tail, form, z, y, releases.clip[j], releases.rounding[j])
-        moves[k] = _moved(k, total, w, releases, rule)
-        known = form.code == SQUARED and max(j, next_j) < p and releases.rounding[next_j] > 0.0 and k < last
+                total = _dense_total(tail, form, z, y, lines[j, _CLIP], lines[j, _ROUNDING])
+        moves[k] = _moved(k, total, w, releases)
+        known = form.code == SQUARED and max(j, next_j) < p and lines[next_j, _ROUNDING] > 0.0 and k < last
         if known:
             short = z.size <= _SHORT
             soon = min(coordinates[min(k + 2, last)], p - 1) if short else next_j
-            rounding, ahead = releases.rounding[next_j], np.uint64(0 if short else _ENTRIES_AHEAD)
+            rounding, ahead = lines[next_j, _ROUNDING], np.uint64(0 if short else _ENTRIES_AHEAD)
             total = grid_of(rounding) * _add_and_count(
-                moves[k], X[:, j], z, X[:, next_j], releases.clip[next_j], rounding, X[:, soon], ahead
+                moves[k], X[:, j], z, X[:, next_j], lines[next_j, _CLIP], rounding, X[:, soon], ahead
             )
         elif j < p:
             _add(moves[k], X[:, j], z)
@@ -202,23 +201,24 @@ def descend_dense(
 @compiled(nogil=True)
 def descend_sparse(
     table: Compressed, tail: Floats, form: Form, y: Floats, z: Floats, w: Floats, releases: NoiseBlock,
-    rule: Rule, moves: Floats,
+    moves: Floats,
 ) -> None:  # fmt: skip
     """The same for a table stored by columns; only the rows that hold a column are read."""
-    p = table.indptr.size - 1
+    p, coordinates, lines = table.indptr.size - 1, releases.coordinates, releases.lines
     if form.code == SQUARED:
         z -= y
     for k in range(moves.size):
-        j = releases.coordinates[k]
+        j = coordinates[k]
         if j == p:
-            total = _dense_total(tail, form, z, y, releases.clip[j], releases.rounding[j])
+            total = _dense_total(tail, form, z, y, lines[j, _CLIP], lines[j, _ROUNDING])
         else:
-            total = _sparse_total(table, j, form, z, y, releases.clip[j], releases.rounding[j])
-        moves[k] = _moved(k, total, w, releases, rule)
+            total = _sparse_total(table, j, form, z, y, lines[j, _CLIP], lines[j, _ROUNDING])
+        moves[k] = _moved(k, total, w, releases)
         if j == p:
             _add(moves[k], tail, z)
         else:
-            soon = releases.coordinates[min(k + 1, moves.size - 1)]
+            soon = coordinates[min(k + 1, moves.size - 1)]
+            request_line(lines, np.uint64(soon))
             _add_and_request(table, j, moves[k], z, soon)
     if form.code == SQUARED:
         z += y
