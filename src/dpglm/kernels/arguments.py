@@ -1,12 +1,12 @@
 """Named tuples of the arguments of compiled code.
 
-A call with named tuples takes about two microseconds longer than one with their fields: kernels that are
-called at every step of a method take the fields.
+A call with named tuples takes some microseconds longer than one with their fields, or with plain tuples of
+them: kernels that are called at every step of a method take these.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ Integers = NDArray[np.int64]
 Places = NDArray[np.uint32]
 Words = NDArray[np.uint64]
 Whole = int | np.unsignedinteger
+Fields = tuple[Any, ...]
+"""The fields of a named tuple, as a plain one."""
 
 LARGEST_SLOPE = 1e150
 """No slope and no dual step counts as larger."""
@@ -69,7 +71,21 @@ class Margins(NamedTuple):
 
 
 class KeptState(NamedTuple):
-    """Sums that are kept up to date, for ``sums.shift``: the table by rows, and what its columns need."""
+    """Sums that are kept up to date, for ``sums.shift``: the table by rows, and what its columns need.
+
+    Attributes
+    ----------
+    indptr, indices, table, scale, tail : arrays
+        The table; the factor of each row; the constant feature, if there is one.
+    state : array of shape (columns, 3)
+        Of each column its sum, and centre and half width of its tracked range.
+    limits : array of shape (columns, 2) or (2, 2)
+        What a term is cut to, and its rounding constant: of each column, or of all and of the last one.
+    marks, touched : arrays of shape (columns,)
+        The mark of the last change that listed a column, and space for the list.
+    points : array of shape (columns, 2)
+        Coefficient and curvature of each.
+    """
 
     indptr: Unsigned
     indices: Unsigned
@@ -77,7 +93,10 @@ class KeptState(NamedTuple):
     scale: Floats
     tail: Floats
     state: Floats
+    limits: Floats
+    marks: Floats
     touched: Signed
+    points: Floats
 
 
 class HasForm(Protocol):
