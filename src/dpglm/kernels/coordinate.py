@@ -13,8 +13,7 @@ from .arguments import Compressed, Entries, Floats, Form, NoiseBlock, Whole
 from .compiled import compiled, part
 from .exact import grid_of, steps
 from .forms import SQUARED, slope
-from .lanes import LANES, request_entry, request_line
-from .moves import move_in_lanes
+from .lanes import LANES, move_in_lanes, request_entry, request_line
 from .primitives import cut, on_grid, prox
 
 _RATE, _THRESHOLD, _DIVISOR, _LOW, _HIGH, _GRID, _CLIP, _ROUNDING = range(8)
@@ -118,7 +117,7 @@ def _add_and_count(
 ) -> int:  # fmt: skip
     """Add a column to z, then the sum of the other column's cut terms in steps: for the squared loss.
 
-    Margins pass the processor once for both. ``soon`` is a column that is requested, so many entries ahead.
+    ``soon`` is a column that is requested, so many entries ahead.
     """
     blocks = np.uint64(z.size) // _LANES
     total = move_in_lanes(move, column, z, other, limit, rounding, soon, ahead, blocks)

@@ -1,4 +1,4 @@
-"""Products of rows in eight lanes, as vectors of eight doubles, and requests for what is needed soon.
+"""Products and moves in eight lanes, as vectors of eight doubles, and requests for what is needed soon.
 
 The compiler does not find these vectors by itself. They are written down as operations on eight doubles, each
 with the result of the same operation on single doubles. A processor whose vectors are shorter takes several.
@@ -17,23 +17,25 @@ from numba.extending import intrinsic
 from .arguments import Entries, Floats, Unsigned, Whole
 
 LANES = 8
-DOUBLES = ir.VectorType(ir.DoubleType(), LANES)
-WORD, INDEX = ir.IntType(64), ir.IntType(32)
+_DOUBLES = ir.VectorType(ir.DoubleType(), LANES)
+_WORD, _INDEX = ir.IntType(64), ir.IntType(32)
+_WORDS = ir.VectorType(_WORD, LANES)
+_FUSED = ("contract",)  # a product may keep all its digits until it is added
 _LINE, _REQUESTED = 64, 256
-SECOND_CACHE, NEAREST_CACHE = 2, 3
+_SECOND_CACHE, _NEAREST_CACHE = 2, 3
 
 
 def _dot_in_lanes(_: Any, a: Any, b: Any, blocks: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        load_a, load_b = (loader(context, builder, signature.args[k], values[k]) for k in range(2))
-        total = cgutils.alloca_once_value(builder, ir.Constant(DOUBLES, [0.0] * LANES))
+        load_a, load_b = (_loader(context, builder, signature.args[k], values[k]) for k in range(2))
+        total = cgutils.alloca_once_value(builder, ir.Constant(_DOUBLES, [0.0] * LANES))
         with cgutils.for_range(builder, values[2]) as loop:
-            place = builder.mul(loop.index, ir.Constant(WORD, LANES))
+            place = builder.mul(loop.index, ir.Constant(_WORD, LANES))
             product = builder.fmul(load_a(place), load_b(place))
             builder.store(builder.fadd(builder.load(total), product), total)
         sums = builder.load(total)
-        lanes = [builder.extract_element(sums, ir.Constant(INDEX, lane)) for lane in range(LANES)]
+        lanes = [builder.extract_element(sums, ir.Constant(_INDEX, lane)) for lane in range(LANES)]
         return context.make_tuple(builder, signature.return_type, lanes)
 
     return types.UniTuple(types.float64, LANES)(a, b, types.uint64), codegen
@@ -44,7 +46,7 @@ dot_in_lanes: Callable[[Entries, Entries, Whole], _Lanes] = cast(Any, intrinsic(
 """Sums over k < ``blocks`` of a[8 k + lane] * b[8 k + lane], one for each lane: for compiled code only."""
 
 
-def loader(context: Any, builder: Any, array: Any, value: Any) -> Any:
+def _loader(context: Any, builder: Any, array: Any, value: Any) -> Any:
     """Code that loads eight entries of an array, from a place on, as doubles."""
     if array.dtype not in (types.float32, types.float64):
         raise TypeError(f"lanes hold entries of float32 or float64, not {array.dtype}")
@@ -59,12 +61,72 @@ def loader(context: Any, builder: Any, array: Any, value: Any) -> Any:
         else:
             found = ir.Constant(entries, ir.Undefined)
             for lane in range(LANES):
-                here = builder.add(place, ir.Constant(WORD, lane))
+                here = builder.add(place, ir.Constant(_WORD, lane))
                 pointer = cgutils.get_item_pointer(context, builder, array, struct, [here])
-                found = builder.insert_element(found, builder.load(pointer), ir.Constant(INDEX, lane))
-        return found if array.dtype == types.float64 else builder.fpext(found, DOUBLES)
+                found = builder.insert_element(found, builder.load(pointer), ir.Constant(_INDEX, lane))
+        return found if array.dtype == types.float64 else builder.fpext(found, _DOUBLES)
 
     return load
+
+
+def _move_in_lanes(
+    _: Any, move: Any, column: Any, z: Any, other: Any, limit: Any, rounding: Any, soon: Any, ahead: Any,
+    blocks: Any,
+) -> Any:  # fmt: skip
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        load_column, load_z, load_other = (
+            _loader(context, builder, signature.args[k], values[k]) for k in (1, 2, 3)
+        )
+        requested = context.make_array(soon)(context, builder, values[6]).data
+        margins = context.make_array(z)(context, builder, values[2]).data
+        factor, top, whole = (_repeated(builder, values[k]) for k in (0, 4, 5))
+        bottom = builder.fneg(top)
+        total = cgutils.alloca_once_value(builder, ir.Constant(_WORDS, [0] * LANES))
+        with cgutils.for_range(builder, values[8]) as loop:
+            place = builder.mul(loop.index, ir.Constant(_WORD, LANES))
+            later = builder.gep(requested, [builder.add(place, values[7])])
+            _prefetch(builder, builder.bitcast(later, cgutils.voidptr_t), to_write=0, nearness=_SECOND_CACHE)
+            product = builder.fmul(factor, load_column(place), flags=_FUSED)
+            moved = builder.fadd(load_z(place), product, flags=_FUSED)
+            here = builder.bitcast(builder.gep(margins, [place]), _DOUBLES.as_pointer())
+            builder.store(moved, here, align=z.dtype.bitwidth // 8)
+            term = builder.fmul(moved, load_other(place))
+            term = builder.select(builder.fcmp_ordered(">", term, bottom), term, bottom)
+            term = builder.select(builder.fcmp_ordered("<", term, top), term, top)
+            digits = builder.bitcast(builder.fadd(term, whole), _WORDS)
+            steps = builder.sub(digits, builder.bitcast(whole, _WORDS))
+            builder.store(builder.add(builder.load(total), steps), total)
+        sums = builder.load(total)
+        result = ir.Constant(_WORD, 0)
+        for lane in range(LANES):
+            result = builder.add(result, builder.extract_element(sums, ir.Constant(_INDEX, lane)))
+        return result
+
+    if z.layout != "C":
+        raise TypeError("margins are contiguous")
+    whole = types.uint64
+    return types.int64(
+        types.float64, column, z, other, types.float64, types.float64, soon, whole, whole
+    ), codegen
+
+
+def _repeated(builder: Any, value: Any) -> Any:
+    """Eight times the same double."""
+    nothing = ir.Constant(_DOUBLES, ir.Undefined)
+    first = builder.insert_element(nothing, value, ir.Constant(_INDEX, 0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_INDEX, LANES), [0] * LANES))
+
+
+move_in_lanes: Callable[[float, Entries, Floats, Entries, float, float, Entries, Whole, Whole], int] = cast(
+    Any, intrinsic(_move_in_lanes)
+)
+"""Add ``move * column`` to z, and return the sum of the cut terms z * other in steps: for compiled code only.
+
+Margins pass the processor once for both. Arguments are the move, the column, z, the other column, the limit
+and the rounding constant of its terms; a column that is needed soon, and how many entries ahead to request
+it; how many blocks of eight rows to pass.
+"""
 
 
 def _request(_: Any, row: Any) -> Any:
@@ -73,7 +135,7 @@ def _request(_: Any, row: Any) -> Any:
         data = context.make_array(row)(context, builder, values[0]).data
         start = builder.bitcast(data, cgutils.voidptr_t)
         for place in range(0, _REQUESTED, _LINE):
-            prefetch(builder, builder.gep(start, [ir.Constant(WORD, place)]), to_write=0)
+            _prefetch(builder, builder.gep(start, [ir.Constant(_WORD, place)]), to_write=0)
         return context.get_dummy_value()
 
     return types.void(row), codegen
@@ -91,7 +153,7 @@ def _request_entry(_: Any, array: Any, k: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         place = builder.gep(context.make_array(array)(context, builder, values[0]).data, [values[1]])
-        prefetch(builder, builder.bitcast(place, cgutils.voidptr_t), to_write=0)
+        _prefetch(builder, builder.bitcast(place, cgutils.voidptr_t), to_write=0)
         return context.get_dummy_value()
 
     return types.void(array, types.uint64), codegen
@@ -105,9 +167,9 @@ def _request_line(_: Any, table: Any, k: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         struct = context.make_array(table)(context, builder, values[0])
-        zero = ir.Constant(WORD, 0)
+        zero = ir.Constant(_WORD, 0)
         place = cgutils.get_item_pointer(context, builder, table, struct, [values[1], zero])
-        prefetch(builder, builder.bitcast(place, cgutils.voidptr_t), to_write=1)
+        _prefetch(builder, builder.bitcast(place, cgutils.voidptr_t), to_write=1)
         return context.get_dummy_value()
 
     return types.void(table, types.uint64), codegen
@@ -121,7 +183,7 @@ them are under way at once.
 """
 
 
-def prefetch(builder: Any, place: Any, to_write: int, nearness: int = NEAREST_CACHE) -> None:
+def _prefetch(builder: Any, place: Any, to_write: int, nearness: int = _NEAREST_CACHE) -> None:
     """Code that requests the cache line of a place."""
     number = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])

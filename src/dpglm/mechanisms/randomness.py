@@ -136,7 +136,11 @@ class Randomness(_Stream):
             while len(kept) < size:
                 words = self._take(size - len(kept))
                 kept = np.append(kept, words[words <= largest])
-        return (kept % np.uint64(stop)).view(np.int64)
+        # The remainder: NumPy divides many numbers by one several times as fast as it finds remainders.
+        below: NDArray[np.uint64] = kept // np.uint64(stop)
+        below *= np.uint64(stop)
+        np.subtract(kept, below, out=below)
+        return below.view(np.int64)
 
     def coins(self, rate: float) -> Coins:
         """A coin for each record, of a rate that is a multiple of 2**-53; its key is drawn here."""

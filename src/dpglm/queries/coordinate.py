@@ -134,7 +134,8 @@ class OpenCoordinates:
         """Refuse a block that could overflow for some records."""
         n, clip, rate, start = self._data.table_size, self._query.clip, rule.rate, np.abs(self._w).max()
         # As if every step had the largest rate, clip and noise: the sum takes longer, and is less.
-        most = noise.size * rate.max() * (n * clip.max() + max(noise.max(), -noise.min()))
+        largest = max(noise.max(initial=0.0), -noise.min(initial=0.0))
+        most = noise.size * rate.max() * (n * clip.max() + largest)
         if not start + most < LARGEST_COEFFICIENT:
             most = np.sum(rate[coordinates] * (n * clip[coordinates] + np.abs(noise)))
         require_moderate(start + most)
