@@ -34,6 +34,11 @@ def cut(X, r, limit):
     return np.clip(np.asarray(X, dtype=np.float64) * r[:, None], -limit, limit).sum(axis=0)
 
 
+def limits(count, shared):
+    """A limit for each feature, or one that all share but the last."""
+    return np.r_[np.full(count - 1, 0.3), 0.07] if shared else np.geomspace(1e-2, 3.0, count)
+
+
 def sums_at(records, limit, r, reach=np.inf):
     kept = records.sums(limit, np.full(len(limit), reach))
     kept.shift(slice(None), np.zeros_like(r), r)
@@ -42,12 +47,13 @@ def sums_at(records, limit, r, reach=np.inf):
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (4, 4), (37, 9), (50, 131)], ids=str)
 @pytest.mark.parametrize("constant", [0.0, 0.5])
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("layout", DENSE | SPARSE)
-def test_every_layout_sums_the_cut_terms(layout, constant, shape):
+def test_every_layout_sums_the_cut_terms(layout, shared, constant, shape):
     X, r = table(*shape), rng.standard_normal(shape[0])
     stored = (DENSE | SPARSE)[layout](X)
     exact = stored.toarray() if sp.issparse(stored) else stored
-    limit = np.linspace(0.1, 0.8, shape[1] + bool(constant))
+    limit = limits(shape[1] + bool(constant), shared)
     full = np.column_stack([exact, np.full(shape[0], constant)])[:, : len(limit)]
     found = sums_at(as_data(stored, r, WIDE, constant), limit, r).sums
     assert np.allclose(found, cut(full, r, limit), rtol=1e-12, atol=1e-9)
@@ -66,11 +72,12 @@ def test_threads_do_not_change_a_sum(monkeypatch):
         assert np.allclose(sums, cut(layout(X), r, limit), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("layout", SPARSE)
-def test_kept_sums_do_not_drift_and_are_exact(layout):
+def test_kept_sums_do_not_drift_and_are_exact(layout, shared):
     n, p = 40, 25
     records = as_data(SPARSE[layout](table(n, p, 0.3)), np.zeros(n), Bounds(row_norm=1.0), 0.5)
-    limit = np.geomspace(1e-3, 3.0, p + 1)
+    limit = limits(p + 1, shared)
     r = rng.standard_normal(n)
     kept = sums_at(records, limit, r)
     for _ in range(2_000):

@@ -26,14 +26,14 @@ CASES = {
 }
 
 
-def walked(case, moves, counted, noise=0.05):
+def walked(case, moves, counted, noise=0.05, least_clip=0.2):
     """Releases, sums, margins and bins after some rounds; sorts of all candidates are counted."""
     loss, rule, additive, constant, dtype = CASES[case]
     dimension = P + (constant > 0)
     data = as_data(X.astype(dtype), Y, Bounds(row_norm=1.0), constant)
     query = CoordinateScores(
-        loss, np.full(dimension, 0.2), np.full(dimension, 0.01), rule, (1e-3, 1e-4, -40.0, 40.0),
-        np.full(dimension, 2.0),
+        loss, np.linspace(least_clip, 0.2, dimension), np.full(dimension, 0.01), rule,
+        (1e-3, 1e-4, -40.0, 40.0), np.full(dimension, 2.0),
     )  # fmt: skip
     curator = Curator(data, Neighbours.REPLACE_ONE, Randomness(3))
     opened = curator.open(query, np.zeros(dimension), Round(Exponential(noise), additive))
@@ -50,21 +50,25 @@ def walked(case, moves, counted, noise=0.05):
     kept, sums = opened._kept, opened._clipped
     return opened, [
         np.array(found),
-        sums.state[:, [0, 4, 5, 6, 7]],
+        sums.kept.state,
+        sums.kept.points,
         opened._z,
         opened._slopes,
         *kept.parts[:4],
     ]
 
 
+@pytest.mark.parametrize("least_clip", [0.2, 0.199])
 @pytest.mark.parametrize("case", CASES)
-def test_compiled_rounds_are_those_of_separate_calls(case, monkeypatch):
+def test_compiled_rounds_are_those_of_separate_calls(case, least_clip, monkeypatch):
     moves = np.random.default_rng(1).choice([0.3, 3.0, 30.0], 60)
     sorts, other_sorts = [], []
-    opened, compiled = walked(case, moves, sorts)
-    assert opened._compiled is not None
+    opened, compiled = walked(case, moves, sorts, least_clip=least_clip)
+    assert opened._compiled is not None and len(opened._clipped.kept.limits) == (
+        len(opened._sums) if least_clip < 0.2 else 2
+    )
     monkeypatch.setattr(CompiledScores, "of", lambda *_: None)
-    opened, separate = walked(case, moves, other_sorts)
+    opened, separate = walked(case, moves, other_sorts, least_clip=least_clip)
     assert opened._compiled is None
     for one, other in zip(compiled, separate, strict=True):
         assert np.array_equal(one, other)

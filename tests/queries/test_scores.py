@@ -162,7 +162,7 @@ def test_kept_scores_are_drawn_from_as_they_are_now_though_few_were_updated():
         k = step % 4 if step % 3 == 0 else j
         w[k] += 0.5 if step % 40 < 30 else -0.4
         state.move(k, w[k])
-        listed.append(np.count_nonzero(state._clipped.state[:, 3] == state._clipped._mark))
+        listed.append(np.count_nonzero(state._clipped.kept.marks == state._clipped._mark))
     now = query(data, w)
     kept = state._kept
     stale = np.abs(kept._values - now)

@@ -102,6 +102,20 @@ def test_coefficients_that_could_overflow_stop_the_run_for_every_table(solver):
             solver.run(plan, problem, curator)
 
 
+@pytest.mark.parametrize("picked, refused", [([], False), ([0, 1, 0], False), ([0, 5, 0], True)])
+def test_a_block_of_coordinate_steps_is_refused_by_the_rates_of_its_own_coordinates(picked, refused):
+    problem = Problem(Squared(), Zero(), Bounds(row_norm=1.0, target=(-1, 1)), fit_intercept=False)
+    curator = Curator(as_data(X, LABELS, problem.bounds), Neighbours.REPLACE_ONE, Randomness(0))
+    opened = curator.open(CoordinateSums(problem.loss, np.ones(6)), np.zeros(6), Gaussian(1.0))
+    step = np.array([1, 1, 1, 1, 1, 1e200])
+    rule = CoordinateRule(step / 400, step, *problem.coordinate_form(6))
+    if refused:
+        with pytest.raises(FloatingPointError, match="diverged"):
+            opened.descend(np.array(picked, dtype=np.int64), rule)
+    else:
+        assert np.isfinite(opened.descend(np.array(picked, dtype=np.int64), rule)[1]).all()
+
+
 def test_periodic_averaging_is_the_mean_of_the_iterates():
     problem = Problem(Squared(), Zero(), Bounds(feature=1.0, target=(-1, 1)), fit_intercept=False)
     solver = CoordinateDescent(steps=50, periods=1)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import ROUNDING, Vector, cache_lines
-from ..kernels.arguments import Cut
+from ..kernels.arguments import Cut, KeptState
 from ..tables import Index, Weighed
 from ..threads import even, in_parts
 from .parts import in_sum, parts_of
@@ -66,30 +66,33 @@ class KeptSums:
         from ..kernels import sums  # compiled code is loaded by those who use it
 
         self._kernels = sums
-        self.table, self.scale, self.tail = table.unsigned, scale, tail
-        self.state = cache_lines(len(limit))
-        self.state[:, 1], self.state[:, 2] = cut_to_grid(limit, size)
-        self.state[:, 7] = -1.0
+        p, cuts = len(limit), np.column_stack(cut_to_grid(limit, size))
+        features = limit[:-1] if tail.size else limit
+        if np.all(features == features[:1]):
+            # Limits that all features share are kept once: so the cache holds the sums of more of them.
+            state, limits, marks, points = np.zeros((p, 3)), cuts[[0, -1]], np.zeros(p), np.zeros((p, 2))
+        else:
+            lines = cache_lines(p)
+            state, limits, marks, points = lines[:, :3], lines[:, 3:5], lines[:, 5], lines[:, 6:]
+            limits[:] = cuts
+        state[:, 2] = -1.0
+        touched: NDArray[np.signedinteger] = np.empty(p, dtype=np.int32 if p < 2**31 else np.int64)
+        self.kept = KeptState(*table.unsigned, scale, tail, state, limits, marks, touched, points)
         self._mark = 0.0
-        self.touched: NDArray[np.signedinteger] = np.empty(
-            len(limit), dtype=np.int32 if len(limit) < 2**31 else np.int64
-        )
 
     @property
     def sums(self) -> Vector:
-        return self.state[:, 0]
+        return self.kept.state[:, 0]
 
     @property
     def scratch(self) -> Vector:
-        return self.state[:, 4:6]
+        return self.kept.points
 
     def shift(self, rows: Index, old: Vector, new: Vector, j: int = 0) -> NDArray[np.signedinteger]:
         if isinstance(rows, slice):
-            rows = np.arange(len(self.scale), dtype=np.int32)[rows]
-        count, _ = self._kernels.shift(
-            *self.table, self.scale, self.tail, rows, old, new, self.state, self.next_mark(), self.touched, j
-        )
-        return self.touched[:count]
+            rows = np.arange(len(self.kept.scale), dtype=np.int32)[rows]
+        count = self._kernels.shift(self.kept, rows, old, new, self.next_mark(), j)
+        return self.kept.touched[:count]
 
     def next_mark(self) -> float:
         """The mark of the next change (see ``kernels.sums``)."""
@@ -97,7 +100,7 @@ class KeptSums:
         return self._mark
 
     def track(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
-        self._kernels.track(self.state, features, slack)
+        self._kernels.track(self.kept.state, features, slack)
 
 
 def exact_grid(limit: Vector, n: int) -> Vector:

@@ -11,7 +11,7 @@ import numpy as np
 from .arguments import Bins, Floats, Followed, Held, Integers, Leading, Unsigned, Whole, Words
 from .bins import propose
 from .compiled import part
-from .lanes import request_line, request_place
+from .lanes import request_entry, request_line
 
 PROPOSALS = 16
 AT_ONCE = np.uint64(16)
@@ -35,19 +35,19 @@ def request_proposed(
             break
         at = following + 1  # a coin takes one word, but for one time in 2**64
         coming[count] = bins.start[k] + (member >> 1)
-        request_place(bins.perm, np.uint64(coming[count]))
+        request_entry(bins.perm, np.uint64(coming[count]))
         count += 1
     for h in range(count):
         j = np.uint64(bins.perm[coming[h]])
         coming[h] = np.int64(j)
         request_line(followed.sums, j)
-        request_place(columns.indptr, j)
-        request_place(held, j)
+        request_entry(columns.indptr, j)
+        request_entry(held, j)
     for h in range(count):
         j = np.uint64(coming[h])
         if held[j]:
-            request_place(columns.indices, np.uint64(columns.indptr[j]))
-            request_place(columns.entries, np.uint64(columns.indptr[j]))
+            request_entry(columns.indices, np.uint64(columns.indptr[j]))
+            request_entry(columns.entries, np.uint64(columns.indptr[j]))
     for h in range(count):
         j = np.uint64(coming[h])
         if held[j]:
@@ -63,7 +63,7 @@ def request_rows(indices: Unsigned, begin: Whole, end: Whole, rows: Floats, lead
         request_line(rows, np.uint64(indices[e]))
     if leading.entries.size:
         for e in range(begin, end):
-            request_place(leading.begins, np.uint64(indices[e]))
+            request_entry(leading.begins, np.uint64(indices[e]))
 
 
 @part

@@ -1,12 +1,12 @@
 """Named tuples of the arguments of compiled code.
 
-A call with named tuples takes about two microseconds longer than one with their fields: kernels that are
-called at every step of a method take the fields.
+A call with named tuples takes some microseconds longer than one with their fields, or with plain tuples of
+them: kernels that are called at every step of a method take these.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ Integers = NDArray[np.int64]
 Places = NDArray[np.uint32]
 Words = NDArray[np.uint64]
 Whole = int | np.unsignedinteger
+Fields = tuple[Any, ...]
+"""The fields of a named tuple, as a plain one."""
 
 LARGEST_SLOPE = 1e150
 """No slope and no dual step counts as larger."""
@@ -72,7 +74,21 @@ class Margins(NamedTuple):
 
 
 class KeptState(NamedTuple):
-    """Sums that are kept up to date, for ``sums.shift``: the table by rows, and what its columns need."""
+    """Sums that are kept up to date, for ``sums.shift``: the table by rows, and what its columns need.
+
+    Attributes
+    ----------
+    indptr, indices, table, scale, tail : arrays
+        The table; the factor of each row; the constant feature, if there is one.
+    state : array of shape (columns, 3)
+        Of each column its sum, and centre and half width of its tracked range.
+    limits : array of shape (columns, 2) or (2, 2)
+        What a term is cut to, and its rounding constant: of each column, or of all and of the last one.
+    marks, touched : arrays of shape (columns,)
+        The mark of the last change that listed a column, and space for the list.
+    points : array of shape (columns, 2)
+        Coefficient and curvature of each.
+    """
 
     indptr: Unsigned
     indices: Unsigned
@@ -80,7 +96,10 @@ class KeptState(NamedTuple):
     scale: Floats
     tail: Floats
     state: Floats
+    limits: Floats
+    marks: Floats
     touched: Signed
+    points: Floats
 
 
 class HasForm(Protocol):
@@ -176,30 +195,18 @@ class Terms(NamedTuple):
 class NoiseBlock(NamedTuple):
     """A block of releases of coordinates: each with its noise.
 
-    Of all coordinates the grid of a release, the clip, a multiple of the grid of terms, and the number whose
-    addition rounds a term to that grid (see ``exact``).
+    A row of ``lines``, one cache line, is what a step along a coordinate needs: the rate of its move; the
+    threshold, the divisor and the ends of its proximal step; the grid of its release; the clip, a multiple of
+    the grid of terms, and the number whose addition rounds a term to that grid (see ``exact``).
     """
 
     coordinates: Signed
     noise: Floats
-    grid: Floats
-    clip: Floats
-    rounding: Floats
+    lines: Floats
 
 
-class Rule(NamedTuple):
-    """The step rule of a block: rate, step and penalty (l1, l2, low, high) of each coordinate."""
-
-    rate: Floats
-    step: Floats
-    l1: Floats
-    l2: Floats
-    low: Floats
-    high: Floats
-
-
-CoordinateSteps = tuple[Form, Floats, Floats, Floats, NoiseBlock, Rule, Floats]
-"""Arguments of ``coordinate.descend_*`` after the table: form, y, z, w, releases, rule, moves."""
+CoordinateSteps = tuple[Form, Floats, Floats, Floats, NoiseBlock, Floats]
+"""Arguments of ``coordinate.descend_*`` after the table: form, y, z, w, releases, moves."""
 
 
 class DualVariables(NamedTuple):

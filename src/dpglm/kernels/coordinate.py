@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arguments import Compressed, Entries, Floats, Form, NoiseBlock, Rule
+from .arguments import Compressed, Entries, Floats, Form, NoiseBlock, Whole
 from .compiled import compiled, part
 from .exact import grid_of, steps
 from .forms import SQUARED, slope
-from .lanes import request_one
-from .primitives import add_line, cut, on_grid, prox
+from .lanes import LANES, move_in_lanes, request_entry, request_line
+from .primitives import cut, on_grid, prox
 
-_COLUMNS_AHEAD = 2
-_INDICES_A_LINE, _ENTRIES_A_LINE = np.uint64(16), np.uint64(8)
+_RATE, _THRESHOLD, _DIVISOR, _LOW, _HIGH, _GRID, _CLIP, _ROUNDING = range(8)
+_LANES = np.uint64(LANES)
+_SHORT = 1 << 15  # rows of a table whose second cache holds several columns
+_ENTRIES_AHEAD = 512
+_FUSED = frozenset({"contract"})
 _MATH = frozenset({"reassoc", "contract", "nsz", "nnan"})
 
 
@@ -107,52 +110,86 @@ def _add(move: float, column: Entries, z: Floats) -> None:
             z[i] += move * column[i]
 
 
-@part
-def _request_column(table: Compressed, j: int) -> None:
-    """Have a column, if j is not the constant feature, brought to the cache: the next one may be far away."""
-    if j == table.indptr.size - 1:
-        return
-    begin, end = table.indptr[j], table.indptr[j + 1]
-    for t in range(begin, end, _INDICES_A_LINE):
-        request_one(table.indices[t:])
-    for t in range(begin, end, _ENTRIES_A_LINE):
-        request_one(table.entries[t:])
+@compiled(fastmath=_FUSED)
+def _add_and_count(
+    move: float, column: Entries, z: Floats, other: Entries, limit: float, rounding: float, soon: Entries,
+    ahead: Whole,
+) -> int:  # fmt: skip
+    """Add a column to z, then the sum of the other column's cut terms in steps: for the squared loss.
+
+    ``soon`` is a column that is requested, so many entries ahead.
+    """
+    blocks = np.uint64(z.size) // _LANES
+    total = move_in_lanes(move, column, z, other, limit, rounding, soon, ahead, blocks)
+    for i in range(blocks * _LANES, np.uint64(z.size)):
+        z[i] += move * column[i]
+        total += steps(cut(z[i] * other[i], limit), rounding)
+    return total
 
 
 @part
-def _moved(k: int, total: float, w: Floats, releases: NoiseBlock, rule: Rule) -> float:
+def _add_and_request(table: Compressed, j: int, move: float, z: Floats, soon: int) -> None:
+    """Add column j, times a move, to z; meanwhile column ``soon`` is requested, which may be far away.
+
+    So many of its entries are requested as column j has: loops of their own would take longer.
+    """
+    indptr, indices, entries = table
+    t, end = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
+    later = np.uint64(indptr[soon])
+    while t + _LANES <= end:
+        request_entry(entries, later)
+        request_entry(indices, later)
+        for lane in range(_LANES):
+            z[indices[t + lane]] += move * entries[t + lane]
+        t += _LANES
+        later += _LANES
+    while t < end:
+        z[indices[t]] += move * entries[t]
+        t += np.uint64(1)
+
+
+@part
+def _moved(k: int, total: float, w: Floats, releases: NoiseBlock) -> float:
     """Release the sum number k, take the step that follows from it, and return the move."""
-    j = releases.coordinates[k]
-    released = on_grid(total, releases.grid[j]) + releases.noise[k]
-    value = prox(
-        w[j] - rule.rate[j] * released, rule.step[j], rule.l1[j], rule.l2[j], rule.low[j], rule.high[j]
-    )
+    j, lines = releases.coordinates[k], releases.lines
+    released = on_grid(total, lines[j, _GRID]) + releases.noise[k]
+    moved = w[j] - lines[j, _RATE] * released
+    value = prox(moved, lines[j, _THRESHOLD], lines[j, _DIVISOR], lines[j, _LOW], lines[j, _HIGH])
     move = value - w[j]
     w[j] = value
     return float(move)
 
 
-@compiled()
+@compiled(nogil=True)
 def descend_dense(
-    X: Entries, tail: Floats, form: Form, y: Floats, z: Floats, w: Floats, releases: NoiseBlock, rule: Rule,
+    X: Entries, tail: Floats, form: Form, y: Floats, z: Floats, w: Floats, releases: NoiseBlock,
     moves: Floats,
 ) -> None:  # fmt: skip
     """Run one step for each of the releases; z, w and moves are updated.
 
-    ``tail`` is the constant feature, the last one if there is one. ``rule`` has the rate, the step and the
-    penalty (l1, l2, low, high) of each coordinate.
+    ``tail`` is the constant feature, the last one if there is one.
     """
-    p = X.shape[1]
+    p, last, coordinates, lines = X.shape[1], moves.size - 1, releases.coordinates, releases.lines
     if form.code == SQUARED:
         z -= y
+    total, known = 0.0, False
     for k in range(moves.size):
-        j = releases.coordinates[k]
-        if j < p:
-            total = _dense_total(X[:, j], form, z, y, releases.clip[j], releases.rounding[j])
-        else:
-            total = _dense_total(tail, form, z, y, releases.clip[j], releases.rounding[j])
-        moves[k] = _moved(k, total, w, releases, rule)
-        if j < p:
+        j, next_j = coordinates[k], coordinates[min(k + 1, last)]
+        if not known:
+            if j < p:
+                total = _dense_total(X[:, j], form, z, y, lines[j, _CLIP], lines[j, _ROUNDING])
+            else:
+                total = _dense_total(tail, form, z, y, lines[j, _CLIP], lines[j, _ROUNDING])
+        moves[k] = _moved(k, total, w, releases)
+        known = form.code == SQUARED and max(j, next_j) < p and lines[next_j, _ROUNDING] > 0.0 and k < last
+        if known:
+            short = z.size <= _SHORT
+            soon = min(coordinates[min(k + 2, last)], p - 1) if short else next_j
+            rounding, ahead = lines[next_j, _ROUNDING], np.uint64(0 if short else _ENTRIES_AHEAD)
+            total = grid_of(rounding) * _add_and_count(
+                moves[k], X[:, j], z, X[:, next_j], lines[next_j, _CLIP], rounding, X[:, soon], ahead
+            )
+        elif j < p:
             _add(moves[k], X[:, j], z)
         else:
             _add(moves[k], tail, z)
@@ -160,26 +197,27 @@ def descend_dense(
         z += y
 
 
-@compiled()
+@compiled(nogil=True)
 def descend_sparse(
     table: Compressed, tail: Floats, form: Form, y: Floats, z: Floats, w: Floats, releases: NoiseBlock,
-    rule: Rule, moves: Floats,
+    moves: Floats,
 ) -> None:  # fmt: skip
     """The same for a table stored by columns; only the rows that hold a column are read."""
-    p = table.indptr.size - 1
+    p, coordinates, lines = table.indptr.size - 1, releases.coordinates, releases.lines
     if form.code == SQUARED:
         z -= y
     for k in range(moves.size):
-        _request_column(table, releases.coordinates[min(k + _COLUMNS_AHEAD, moves.size - 1)])
-        j = releases.coordinates[k]
+        j = coordinates[k]
         if j == p:
-            total = _dense_total(tail, form, z, y, releases.clip[j], releases.rounding[j])
+            total = _dense_total(tail, form, z, y, lines[j, _CLIP], lines[j, _ROUNDING])
         else:
-            total = _sparse_total(table, j, form, z, y, releases.clip[j], releases.rounding[j])
-        moves[k] = _moved(k, total, w, releases, rule)
+            total = _sparse_total(table, j, form, z, y, lines[j, _CLIP], lines[j, _ROUNDING])
+        moves[k] = _moved(k, total, w, releases)
         if j == p:
             _add(moves[k], tail, z)
         else:
-            add_line(table, j, moves[k], z)
+            soon = coordinates[min(k + 1, moves.size - 1)]
+            request_line(lines, np.uint64(soon))
+            _add_and_request(table, j, moves[k], z, soon)
     if form.code == SQUARED:
         z += y

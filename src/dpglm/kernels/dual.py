@@ -5,7 +5,7 @@ from __future__ import annotations
 from .arguments import Compressed, DualPoint, DualVariables, Entries, Floats, Form, Signed
 from .compiled import compiled, part
 from .forms import dual_step
-from .lanes import request, request_one
+from .lanes import request, request_entry
 from .primitives import add_line, cut, dense_dot, soft, sparse_dot, within
 
 _ROWS_AHEAD = 4
@@ -58,11 +58,11 @@ def _set_intercept(change: float, p: int, v: Floats, w: Floats, point: DualPoint
 @part
 def _request_facts(i: int, scale: Floats, variables: DualVariables) -> None:
     """Have what is stored of record i brought to the cache: records in random order are far apart."""
-    request_one(scale[i:])
-    request_one(variables.y[i:])
-    request_one(variables.weight[i:])
-    request_one(variables.limit[i:])
-    request_one(variables.alpha[i:])
+    request_entry(scale, i)
+    request_entry(variables.y, i)
+    request_entry(variables.weight, i)
+    request_entry(variables.limit, i)
+    request_entry(variables.alpha, i)
 
 
 @compiled()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import sums as kept
-from .arguments import Bins, Entries, Floats, KeptState, Margins, ScoreRule, Signed, Words
+from .arguments import Bins, Entries, Fields, Floats, Form, KeptState, Margins, ScoreRule, Signed, Words
 from .binned import slack, update
 from .bins import chance_of, propose, weigh
 from .coin import coin
@@ -20,14 +20,15 @@ from .scores import scores
 
 @compiled(allocates=True)
 def draw(
-    words: Words, at: int, rule: ScoreRule, state: Floats, one: Signed, bins: Bins
+    words: Words, at: int, of_rule: Fields, state: Floats, points: Floats, one: Signed, of_bins: Fields
 ) -> tuple[int, np.int64]:
     """The next word, and a coordinate by its present score; or the first word and -1 if words run out.
 
-    ``state`` is that of ``sums.shift``, with (coefficient, curvature) in its scratch space; ``one`` is an
+    Fields are those of `ScoreRule` and `Bins`, ``state`` and ``points`` those of `KeptState`; ``one`` is an
     array of one index.
     """
-    sums, points, line = state[:, 0], state[:, 4:6], bins.line
+    rule, bins = ScoreRule(*of_rule), Bins(*of_bins)
+    sums, line = state[:, 0], bins.line
     began, top = at, weigh(bins)
     while True:
         at, k, member = propose(words, at, top, 1, bins)
@@ -47,29 +48,30 @@ def draw(
 
 @compiled(allocates=True)
 def move(
-    j: int, value: float, rows: Signed, entries: Entries, margins: Margins, sums: KeptState, mark: float,
-    rule: ScoreRule, values: Floats, bins: Bins, roots: Floats, margin: float,
+    j: int, value: float, rows: Signed, entries: Entries, of_margins: Fields, of_sums: Fields, mark: float,
+    of_rule: Fields, values: Floats, of_bins: Fields, roots: Floats, margin: float,
 ) -> bool:  # fmt: skip
     """Set coordinate j, and update margins, slopes, sums, bins and tracked ranges.
 
-    True if all candidates must be sorted anew: then scores and ranges of all have to be set.
+    True if all candidates must be sorted anew: then scores and ranges of all have to be set. Fields are those
+    of `Margins`, with the form as a plain tuple too, `KeptState`, `ScoreRule` and `Bins`.
     """
+    margins = Margins(Form(*of_margins[0]), *of_margins[1:])
+    sums, rule, bins = KeptState(*of_sums), ScoreRule(*of_rule), Bins(*of_bins)
     old, new = np.empty(rows.size), np.empty(rows.size)
-    scale, state, z = sums.scale, sums.state, margins.z
-    by = value - state[j, 4]
-    state[j, 4] = value
+    scale, state, points, z = sums.scale, sums.state, sums.points, margins.z
+    by = value - points[j, 0]
+    points[j, 0] = value
     for t in range(rows.size):
         i = rows[t]
         z[i] = z[i] + by * (entries[t] * scale[i])
         old[t] = margins.slopes[i]
         new[t] = slope(margins.form, z[i], margins.y[i]) if scale[i] > 0 else 0.0
         margins.slopes[i] = new[t]
-    count, _ = kept.shift(
-        sums.indptr, sums.indices, sums.table, scale, sums.tail, rows, old, new, state, mark, sums.touched, j
-    )
+    count = kept.shift(sums, rows, old, new, mark, j)
     index = sums.touched[:count]
     found = scores(
-        rule.code, rule.n, state[:, 0], state[:, 4:6], rule.l1, rule.l2, rule.low, rule.high, rule.free, index
+        rule.code, rule.n, state[:, 0], points, rule.l1, rule.l2, rule.low, rule.high, rule.free, index
     )
     sort, _ = update(index, found, values, bins.perm, bins.position, bins.start, bins.line, bins.masses)
     if sort:
@@ -77,5 +79,5 @@ def move(
     allowed = slack(index, values, bins.line)
     for t in range(count):
         k = index[t]
-        state[k, 6], state[k, 7] = state[k, 0], (allowed[t] - margin) * roots[k]
+        state[k, 1], state[k, 2] = state[k, 0], (allowed[t] - margin) * roots[k]
     return False

@@ -1,4 +1,4 @@
-"""Products of rows and sums of ``rounds`` as vectors of eight doubles, and requests for what is needed soon.
+"""Products, moves and sums of ``rounds`` as vectors of eight doubles, and requests for what is needed soon.
 
 The compiler does not find these vectors by itself. They are written down as operations on eight doubles, each
 with the result of the same operation on single doubles. A processor whose vectors are shorter takes several.
@@ -21,7 +21,10 @@ _DOUBLE = ir.DoubleType()
 _DOUBLES = ir.VectorType(_DOUBLE, LANES)
 _STARTS = range(0, PLACES, LANES)
 _WORD, _INDEX = ir.IntType(64), ir.IntType(32)
+_WORDS = ir.VectorType(_WORD, LANES)
+_FUSED = ("contract",)  # a product may keep all its digits until it is added
 _LINE, _REQUESTED = 64, 256
+_SECOND_CACHE, _NEAREST_CACHE = 2, 3
 
 
 def _dot_in_lanes(_: Any, a: Any, b: Any, blocks: Any) -> Any:
@@ -54,7 +57,7 @@ def _loader(context: Any, builder: Any, array: Any, value: Any) -> Any:
     entries = ir.VectorType(entry, LANES)
 
     def load(place: Any) -> Any:
-        if array.layout == "C":
+        if array.layout in "CF":  # of one dimension: entries follow each other
             pointer = builder.bitcast(builder.gep(struct.data, [place]), entries.as_pointer())
             found = builder.load(pointer, align=array.dtype.bitwidth // 8)
         else:
@@ -68,32 +71,84 @@ def _loader(context: Any, builder: Any, array: Any, value: Any) -> Any:
     return load
 
 
-def _requester(length: int) -> Any:
-    """Code that requests so many bytes from the start of a row on."""
+def _move_in_lanes(
+    _: Any, move: Any, column: Any, z: Any, other: Any, limit: Any, rounding: Any, soon: Any, ahead: Any,
+    blocks: Any,
+) -> Any:  # fmt: skip
 
-    def requested(_: Any, row: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        load_column, load_z, load_other = (
+            _loader(context, builder, signature.args[k], values[k]) for k in (1, 2, 3)
+        )
+        requested = context.make_array(soon)(context, builder, values[6]).data
+        margins = context.make_array(z)(context, builder, values[2]).data
+        factor, top, whole = (_repeated(builder, values[k]) for k in (0, 4, 5))
+        bottom = builder.fneg(top)
+        total = cgutils.alloca_once_value(builder, ir.Constant(_WORDS, [0] * LANES))
+        with cgutils.for_range(builder, values[8]) as loop:
+            place = builder.mul(loop.index, ir.Constant(_WORD, LANES))
+            later = builder.gep(requested, [builder.add(place, values[7])])
+            _prefetch(builder, builder.bitcast(later, cgutils.voidptr_t), to_write=0, nearness=_SECOND_CACHE)
+            product = builder.fmul(factor, load_column(place), flags=_FUSED)
+            moved = builder.fadd(load_z(place), product, flags=_FUSED)
+            here = builder.bitcast(builder.gep(margins, [place]), _DOUBLES.as_pointer())
+            builder.store(moved, here, align=z.dtype.bitwidth // 8)
+            term = builder.fmul(moved, load_other(place))
+            term = builder.select(builder.fcmp_ordered(">", term, bottom), term, bottom)
+            term = builder.select(builder.fcmp_ordered("<", term, top), term, top)
+            digits = builder.bitcast(builder.fadd(term, whole), _WORDS)
+            steps = builder.sub(digits, builder.bitcast(whole, _WORDS))
+            builder.store(builder.add(builder.load(total), steps), total)
+        sums = builder.load(total)
+        result = ir.Constant(_WORD, 0)
+        for lane in range(LANES):
+            result = builder.add(result, builder.extract_element(sums, ir.Constant(_INDEX, lane)))
+        return result
 
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            data = context.make_array(row)(context, builder, values[0]).data
-            start = builder.bitcast(data, cgutils.voidptr_t)
-            for place in range(0, length, _LINE):
-                _prefetch(builder, builder.gep(start, [ir.Constant(_WORD, place)]), to_write=0)
-            return context.get_dummy_value()
-
-        return types.void(row), codegen
-
-    return intrinsic(requested)
+    if z.layout != "C":
+        raise TypeError("margins are contiguous")
+    whole = types.uint64
+    return types.int64(
+        types.float64, column, z, other, types.float64, types.float64, soon, whole, whole
+    ), codegen
 
 
-request: Callable[[Entries | Unsigned], None] = cast(Any, _requester(_REQUESTED))
+def _repeated(builder: Any, value: Any) -> Any:
+    """Eight times the same double."""
+    nothing = ir.Constant(_DOUBLES, ir.Undefined)
+    first = builder.insert_element(nothing, value, ir.Constant(_INDEX, 0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_INDEX, LANES), [0] * LANES))
+
+
+move_in_lanes: Callable[[float, Entries, Floats, Entries, float, float, Entries, Whole, Whole], int] = cast(
+    Any, intrinsic(_move_in_lanes)
+)
+"""Add ``move * column`` to z, and return the sum of the cut terms z * other in steps: for compiled code only.
+
+Margins pass the processor once for both. Arguments are the move, the column, z, the other column, the limit
+and the rounding constant of its terms; a column that is needed soon, and how many entries ahead to request
+it; how many blocks of eight rows to pass.
+"""
+
+
+def _request(_: Any, row: Any) -> Any:
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        data = context.make_array(row)(context, builder, values[0]).data
+        start = builder.bitcast(data, cgutils.voidptr_t)
+        for place in range(0, _REQUESTED, _LINE):
+            _prefetch(builder, builder.gep(start, [ir.Constant(_WORD, place)]), to_write=0)
+        return context.get_dummy_value()
+
+    return types.void(row), codegen
+
+
+request: Callable[[Entries | Unsigned], None] = cast(Any, intrinsic(_request))
 """Have 256 bytes from the start of a row on brought to the cache: for compiled code only.
 
 It changes no result, and may reach beyond the table. Processors notice by themselves that the rest of a long
 row is needed.
 """
-
-request_one: Callable[[Entries | Unsigned], None] = cast(Any, _requester(_LINE))
-"""The same for the first entry of an array, with those that share its line."""
 
 
 def _request_line(_: Any, table: Any, k: Any) -> Any:
@@ -115,17 +170,17 @@ It changes no result. Processors cannot foresee rows in an order of their own: w
 them are under way at once.
 """
 
-request_place: Callable[[Entries | Unsigned, Whole], None] = cast(Any, intrinsic(_request_line))
-"""The same for entry k of an array, to be read."""
+request_entry: Callable[[Entries | Unsigned, Whole], None] = cast(Any, intrinsic(_request_line))
+"""The same for entry k of an array, which may be beyond its end, to be read."""
 
 
-def _prefetch(builder: Any, place: Any, to_write: int) -> None:
+def _prefetch(builder: Any, place: Any, to_write: int, nearness: int = _NEAREST_CACHE) -> None:
     """Code that requests the cache line of a place."""
     number = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
     prefetch = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-    nearest_cache, is_data = 3, 1
-    builder.call(prefetch, [place, *(ir.Constant(number, k) for k in (to_write, nearest_cache, is_data))])
+    is_data = 1
+    builder.call(prefetch, [place, *(ir.Constant(number, k) for k in (to_write, nearness, is_data))])
 
 
 class _Places:
@@ -158,10 +213,7 @@ class _Places:
 
     def same(self, value: Any) -> Any:
         """A number in all lanes."""
-        undefined = ir.Constant(_DOUBLES, ir.Undefined)
-        first = self.builder.insert_element(undefined, value, ir.Constant(_INDEX, 0))
-        everywhere = ir.Constant(ir.VectorType(_INDEX, LANES), [0] * LANES)
-        return self.builder.shuffle_vector(first, undefined, everywhere)
+        return _repeated(self.builder, value)
 
     def store(self, totals: list[Any], array: int, at: Any) -> None:
         """Write the totals of all places."""

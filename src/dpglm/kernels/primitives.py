@@ -95,9 +95,9 @@ def soft(value: float, threshold: float) -> float:
 
 
 @inlined
-def prox(value: float, step: float, l1: float, l2: float, low: float, high: float) -> float:
-    """The proximal step of l1 abs(u) + l2/2 u² on [low, high]."""
-    return within(soft(value, step * l1) / (1.0 + step * l2), low, high)
+def prox(value: float, threshold: float, divisor: float, low: float, high: float) -> float:
+    """The proximal step s of l1 abs(u) + l2/2 u² on [low, high]: threshold s l1, divisor 1 + s l2."""
+    return within(soft(value, threshold) / divisor, low, high)
 
 
 @inlined

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arguments import Compressed, Cut, Entries, Floats, Places, Signed, Unsigned
+from .arguments import Compressed, Cut, Floats, KeptState, Places, Signed, Unsigned
 from .compiled import compiled
 from .lanes import request_line
 from .primitives import term
 
 # Unsigned indices spare a test for negative ones, without which loops over rows are compiled to vectors.
-_1 = np.uint64(1)
+_0, _1 = np.uint64(0), np.uint64(1)
 _AHEAD = np.uint64(64)  # so many entries ahead is a sum requested: memory has that many requests under way
 
 # Entries are finite: records that are not have been emptied.
@@ -19,44 +19,44 @@ _FINITE = frozenset({"nnan"})
 
 @compiled(fastmath=_FINITE)
 def shift(
-    indptr: Unsigned, indices: Unsigned, entries: Entries, scale: Floats, tail: Floats,
-    rows: Signed | Unsigned, old: Floats, new: Floats, state: Floats, mark: float, touched: Signed,
-    always: int,
-) -> tuple[int, float]:  # fmt: skip
+    kept: KeptState, rows: Signed | Unsigned, old: Floats, new: Floats, mark: float, always: int
+) -> int:
     """Change the factors of some rows; list and count the features that leave their tracked range.
 
-    A row of ``state``, one cache line, holds of a feature: sum, limit, rounding constant, the mark of the
-    last change that listed it, two numbers of scratch space, centre and half width of the tracked range.
-    ``tail`` is the constant feature, if there is one. The list begins with feature ``always``.
+    The list begins with feature ``always``.
     """
-    touched[0], state[always, 3] = always, mark
-    count, found = 1, 0.0
-    last = state.shape[0] - 1
+    indptr, indices, entries = kept.indptr, kept.indices, kept.table
+    scale, tail, state, marks, touched = kept.scale, kept.tail, kept.state, kept.marks, kept.touched
+    touched[0], marks[always] = always, mark
+    count, last = 1, state.shape[0] - 1
+    limits, each = kept.limits, kept.limits.shape[0] == state.shape[0]
     for t in range(rows.size):
         i = rows[t]
         if old[t] == new[t]:
             continue
         before, after = old[t] * scale[i], new[t] * scale[i]
-        # A short loop of loads fills the cache for the next loop.
-        for e in range(indptr[i], indptr[i + 1]):
-            found += state[indices[e], 0]
-        for e in range(indptr[i], indptr[i + 1]):
-            j, x = indices[e], entries[e]
-            top, rounding = state[j, 1], state[j, 2]
+        begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        for e in range(begin, min(begin + _AHEAD, end)):
+            request_line(state, np.uint64(indices[e]))
+        for e in range(begin, end):
+            request_line(state, np.uint64(indices[min(e + _AHEAD, end - _1)]))
+            j, x = np.uint64(indices[e]), entries[e]
+            k = j if each else _0
+            top, rounding = limits[k, 0], limits[k, 1]
             moved = state[j, 0] + (term(after * x, top, rounding) - term(before * x, top, rounding))
             state[j, 0] = moved
-            if abs(moved - state[j, 6]) > state[j, 7] and state[j, 3] != mark:
-                state[j, 3] = mark
+            if abs(moved - state[j, 1]) > state[j, 2] and marks[j] != mark:
+                marks[j] = mark
                 touched[count] = j
                 count += 1
         if tail.size:
-            top, rounding = state[last, 1], state[last, 2]
+            top, rounding = limits[limits.shape[0] - 1, 0], limits[limits.shape[0] - 1, 1]
             state[last, 0] += term(new[t] * tail[i], top, rounding) - term(old[t] * tail[i], top, rounding)
-            if state[last, 3] != mark:
-                state[last, 3] = mark
+            if marks[last] != mark:
+                marks[last] = mark
                 touched[count] = last
                 count += 1
-    return count, found
+    return count
 
 
 @compiled()
@@ -64,7 +64,7 @@ def track(state: Floats, features: Signed, slack: Floats) -> None:
     """Set the tracked ranges of features around their present sums."""
     for k in range(features.size):
         j = np.uint64(features[k])
-        state[j, 6], state[j, 7] = state[j, 0], slack[k]
+        state[j, 1], state[j, 2] = state[j, 0], slack[k]
 
 
 @compiled(fastmath=_FINITE, nogil=True)

@@ -65,8 +65,9 @@ class Additive(Mechanism):
         if self.noise == 0:
             return np.zeros(index.shape), np.zeros(sensitivity.shape)
         grid, steps = public_grid(sensitivity, self.noise, self._rounding(1))
-        noise = np.asarray(self._integers(steps[index], index.shape, randomness))
-        return noise * grid[index], grid
+        noise = grid[index]
+        noise *= self._integers(steps[index], index.shape, randomness)
+        return noise, grid
 
     def grid(self, sensitivity: float, entries: int) -> float:
         """The grid of a release of so many numbers."""

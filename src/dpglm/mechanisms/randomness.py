@@ -130,11 +130,17 @@ class Randomness(_Stream):
     def integers(self, stop: int, size: int) -> NDArray[np.int64]:
         """Uniform integers in [0, stop)."""
         largest = np.uint64((1 << 64) - (1 << 64) % stop - 1)
-        kept = np.empty(0, dtype=np.uint64)
-        while len(kept) < size:
-            words = self._take(size - len(kept))
-            kept = np.append(kept, words[words <= largest])
-        return (kept % np.uint64(stop)).astype(np.int64)
+        kept = self._take(size)
+        if size and kept.max() > largest:
+            kept = kept[kept <= largest]
+            while len(kept) < size:
+                words = self._take(size - len(kept))
+                kept = np.append(kept, words[words <= largest])
+        # The remainder: NumPy divides many numbers by one several times as fast as it finds remainders.
+        below: NDArray[np.uint64] = kept // np.uint64(stop)
+        below *= np.uint64(stop)
+        np.subtract(kept, below, out=below)
+        return below.view(np.int64)
 
     def coins(self, rate: float) -> Coins:
         """A coin for each record, of a rate that is a multiple of 2**-53; its key is drawn here."""

@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import Vector
 from ..data.records import Records
 from ..data.sums import KeptSums
-from ..kernels.arguments import Bins, Form, KeptState, Margins, ScoreRule
+from ..kernels.arguments import Fields, Form, ScoreRule
 from ..mechanisms import Randomness
 from ..mechanisms.base import Kept
 from ..mechanisms.binned import Binned
@@ -66,31 +66,30 @@ class CompiledScores:
 
     def draw(self, randomness: Randomness) -> int:
         """A coordinate by its present score."""
-        from ..kernels import greedy  # compiled code is loaded by those who use it
-
-        kernel: Any = greedy.draw
-        return randomness.run(kernel, *self._for_draws)
+        return randomness.run(*self._for_draws)
 
     def move(self, j: int, value: float) -> bool:
         """Set coordinate j, a feature of the table; True if all scores must be set again."""
-        from ..kernels import greedy
-
-        kernel: Any = greedy.move
-        before, after = self._for_moves
+        kernel, before, after = self._for_moves
         return bool(kernel(j, value, *self.data.stored_column(j), *before, self.sums.next_mark(), *after))
 
-    # What stays the same is put together once: these calls are made at every step.
+    # What stays the same is put together once, in plain tuples: these calls are made at every step.
     @cached_property
-    def _for_draws(self) -> tuple[object, ...]:
-        one = np.empty(1, dtype=self.sums.touched.dtype)
-        return self._rule, self.sums.state, one, Bins(*self.bins.parts[1:])
+    def _for_draws(self) -> tuple[Any, ...]:
+        from ..kernels import greedy  # compiled code is loaded by those who use it
+
+        kept = self.sums.kept
+        one = np.empty(1, dtype=kept.touched.dtype)
+        return greedy.draw, tuple(self._rule), kept.state, kept.points, one, tuple(self.bins.parts[1:])
 
     @cached_property
-    def _for_moves(self) -> tuple[tuple[object, ...], tuple[object, ...]]:
-        sums, (values, *bins) = self.sums, self.bins.parts
-        margins = Margins(Form.of(self.query.loss), self.data.y, self.z, self.slopes)
-        state = KeptState(*sums.table, sums.scale, sums.tail, sums.state, sums.touched)
-        return (margins, state), (self._rule, values, Bins(*bins), self.roots, self.margin)
+    def _for_moves(self) -> tuple[Any, Fields, Fields]:
+        from ..kernels import greedy
+
+        values, *bins = self.bins.parts
+        margins = tuple(Form.of(self.query.loss)), self.data.y, self.z, self.slopes
+        kept, rule = tuple(self.sums.kept), tuple(self._rule)
+        return greedy.move, (margins, kept), (rule, values, tuple(bins), self.roots, self.margin)
 
     @cached_property
     def _rule(self) -> ScoreRule:

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Vector
+from ..arrays import Vector, cache_lines
 from ..data.records import Records
 from ..data.sums import cut_to_grid
-from ..kernels.arguments import Form, NoiseBlock, Rule
+from ..kernels.arguments import Form, NoiseBlock
 from ..losses import Loss
 from ..mechanisms import Additive, Gaussian
 from ..privacy import Neighbours
 from ..tables import Columns, Index
-from .base import LARGEST_LIMIT, LEAST_LIMIT, Opening, Query, require_enforceable, require_moderate
+from .base import (
+    LARGEST_COEFFICIENT,
+    LARGEST_LIMIT,
+    LEAST_LIMIT,
+    Opening,
+    Query,
+    require_enforceable,
+    require_moderate,
+)
 
 
-class CoordinateRule(Rule):
+class CoordinateRule(NamedTuple):
     """The public step rule of a block: w_j <- prox(w_j - rate_j * released, step_j) for its penalty."""
+
+    rate: Vector
+    step: Vector
+    l1: Vector
+    l2: Vector
+    low: Vector
+    high: Vector
 
     def apply(self, j: int, w_j: float, released: float) -> float:
         """The new value of coordinate j."""
@@ -107,17 +122,23 @@ class OpenCoordinates:
         noise, grid = mechanism.draw_each(draws.padded(self._sensitivity), coordinates, draws.randomness)
         if mechanism.noise > 0:
             self._require_finite(coordinates, noise, rule)
-        releases = NoiseBlock(coordinates, noise, grid, self._limit, self._rounding)
-        moves = np.empty(len(coordinates))
-        self._columns.descend(
-            self._tail, Form.of(loss), self._data.y, self._z, self._w, releases, rule, moves
-        )
+        lines = cache_lines(len(self._w))
+        proximal = rule.step * rule.l1, 1.0 + rule.step * rule.l2, rule.low, rule.high
+        for k, facts in enumerate((rule.rate, *proximal, grid, self._limit, self._rounding)):
+            lines[:, k] = facts
+        releases, moves = NoiseBlock(coordinates, noise, lines), np.empty(len(coordinates))
+        self._columns.descend(self._tail, Form.of(loss), self._data.y, self._z, self._w, releases, moves)
         return moves, self._w.copy()
 
     def _require_finite(self, coordinates: NDArray[np.int64], noise: Vector, rule: CoordinateRule) -> None:
         """Refuse a block that could overflow for some records."""
-        largest = self._data.table_size * self._query.clip[coordinates] + np.abs(noise)
-        require_moderate(np.abs(self._w).max() + np.sum(rule.rate[coordinates] * largest))
+        n, clip, rate, start = self._data.table_size, self._query.clip, rule.rate, np.abs(self._w).max()
+        # As if every step had the largest rate, clip and noise: the sum takes longer, and is less.
+        largest = max(noise.max(initial=0.0), -noise.min(initial=0.0))
+        most = noise.size * rate.max() * (n * clip.max() + largest)
+        if not start + most < LARGEST_COEFFICIENT:
+            most = np.sum(rate[coordinates] * (n * clip[coordinates] + np.abs(noise)))
+        require_moderate(start + most)
 
     def _column(self, j: int) -> tuple[Index, NDArray[np.floating]]:
         return (slice(None), self._tail) if j == self._data.n_features else self._columns.column(j)
