@@ -231,7 +231,7 @@ class LongKey(ShortKey):
 
 def eight_bit_key(right: bool = False):
     model = (LongKey if right else ShortKey)(classes=[-1, 1], solver=GradientDescent(steps=1))
-    return audit(model, runs=120 if right else 240, random_state=0)
+    return audit(model, runs=240, random_state=0)
 
 
 def sixteen_bit_key(right: bool = False):
