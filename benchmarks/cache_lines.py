@@ -1,4 +1,4 @@
-"""How long the cache lines that a Frank-Wolfe step touches take on this machine, if nothing else did.
+"""How long the cache lines that a Frank-Wolfe step touches take on this machine, read at random places.
 
 A line is 64 bytes. A step touches, by its counts of work:
 
@@ -8,8 +8,10 @@ A line is 64 bytes. A step touches, by its counts of work:
 - for each entry read to follow a row, the same eighth.
 
 Not counted are the sums and models that follow a row, which may be in a near cache, and rows that are looked
-at since they are due: it is a lower bound. The time of a line is that of independent reads at random places
-of an array as large as what is read: rows apart from all else, since they may fit into a nearer cache.
+at since they are due. The time of a line is that of independent reads at random places of an array as large
+as what is read: rows apart from all else, since they may fit into a nearer cache. Steps of the private regime
+read at random places, so it is what they take at least. In the sharp regime passes read rows in blocks,
+several columns at a time, and may take less.
 """
 
 from __future__ import annotations
@@ -37,13 +39,13 @@ class Limit:
 
     @property
     def seconds(self) -> float:
-        """What the lines of a step take at least."""
+        """What the lines of a step take at random places."""
         return (self.rows * self.row + self.others * self.other) * 1e-9
 
     def __str__(self) -> str:
         return (
             f"{self.rows:.1f} lines of rows a step at {self.row:.1f} ns and {self.others:.1f} others at "
-            f"{self.other:.1f} ns: at least {self.seconds * 1e6:.2f} us"
+            f"{self.other:.1f} ns: {self.seconds * 1e6:.2f} us"
         )
 
 

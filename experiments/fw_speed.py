@@ -127,7 +127,7 @@ def cell(folder: Path, epsilon: float, fits: bool, quick: bool) -> Row:
         "standard step": theirs,
         "steps faster": theirs * STEPS / steps.seconds,
         "step passed": steps.passed / STEPS,
-        "step at least": str(limit(X, steps.work, STEPS)),
+        "lines": str(limit(X, steps.work, STEPS)),
         "standard step passed": theirs_passed,
         "fit": fit,
         "fit wall": wall,
@@ -251,9 +251,7 @@ def goals(rows: Sequence[Row]) -> list[str]:
             if goal is not None:
                 verdict = "ok" if found >= goal else "MISSED"
                 lines.append(f"{verdict}: {key[0]}, epsilon {key[1]:g}, {what} {found:,.0f}, goal {goal:,}")
-        lines.append(
-            f"{key[0]}, epsilon {key[1]:g}: {row['step at least']}; measured {row['step'] * 1e6:.2f}"
-        )
+        lines.append(f"{key[0]}, epsilon {key[1]:g}: {row['lines']}; measured {row['step'] * 1e6:.2f}")
         if row["table"] == "kdda":
             verdict = "ok" if row["memory"] < MEMORY_GOAL else "MISSED"
             lines.append(f"{verdict}: kdda, peak {row['memory']:.1f} GB, goal below {MEMORY_GOAL:g}")

@@ -73,9 +73,11 @@ class RowScale(Query):
 class ScaledRowScale(RowScale):
     """The sums of `RowScale` for rows whose column j is multiplied by a public scale j, from 0 to 1.
 
+    Rows longer than ``radius`` count as that long.
+
     Guarantee
     ---------
-    That of `RowScale`: a scaled row is a function of one record, and is not longer than the row.
+    That of `RowScale`: a scaled row is a function of one record, and what is added is cut.
     """
 
     name: ClassVar[str] = "row size in scaled columns"

@@ -111,9 +111,9 @@ def learn_columns(plan: Plan, problem: Problem, curator: Curator, typical: Typic
     start = float(typical.start) if problem.fit_intercept else 0.0
     share = 1.0 / (1.0 + math.exp(-start))
     constant = typical.norm / 10.0 if problem.fit_intercept else None
-    radius = math.hypot(problem.bounds.radius(p), constant or 0.0)
-    # Without offsets no record has a larger slope at the start; those of offsets are cut to it.
-    query = ColumnSizes(problem.loss, max(share, 1.0 - share) * radius, constant)
+    # Without offsets no record has a larger slope at the start. Rows that are longer than usual are cut.
+    clip = max(share, 1.0 - share) * math.hypot(typical.norm, constant or 0.0)
+    query = ColumnSizes(problem.loss, clip, constant)
     w = np.zeros(problem.dimension(p))
     problem.split(w)[1][:] = start / (constant or 1.0)
     mechanism = plan[ColumnSizes.name].mechanism
@@ -121,7 +121,7 @@ def learn_columns(plan: Plan, problem: Problem, curator: Curator, typical: Typic
     slope = 2.0 * share * (1.0 - share)  # of a usual record
     deviation = mechanism.noise * query.sensitivity(plan.neighbours) / n
     scales = scales_of(sizes[:p] / slope, deviation / slope, noise * typical.norm, typical.norm)
-    norm = learn_size(plan, problem, curator, scales)
+    norm = learn_size(plan, problem, curator, typical, scales)
     return Columns(scales, norm, first, query.clip)
 
 

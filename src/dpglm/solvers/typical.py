@@ -23,6 +23,7 @@ from .classes import start_from_shares
 _LEAST_SHARE, _MOST_SHARE = 0.02, 0.2
 _GOOD, _USELESS = 0.1, 0.3
 _SHORTEST, _SHORTEST_SCALED = 0.02, 0.001
+_LONG = 1.5
 _FARTHEST = 0.95
 _HOPELESS = 0.25
 _CROWD = 99
@@ -129,9 +130,13 @@ def learn(plan: Plan, problem: Problem, curator: Curator, coordinates: Coordinat
     return Typical(radius * math.sqrt(share), constant_prediction(problem, mean), found)
 
 
-def learn_size(plan: Plan, problem: Problem, curator: Curator, scales: Vector) -> float:
-    """The root of the mean squared norm of a row whose columns are scaled, released."""
-    radius, (middle, half) = problem.bounds.radius(plan.n_features), _targets(problem)
+def learn_size(plan: Plan, problem: Problem, curator: Curator, typical: Typical, scales: Vector) -> float:
+    """The root of the mean squared norm of a row whose columns are scaled, released.
+
+    Rows count as at most half as long again as a typical one before it was scaled.
+    """
+    radius = min(problem.bounds.radius(plan.n_features), _LONG * typical.norm)
+    middle, half = _targets(problem)
     query = ScaledRowScale(None, radius, middle, 1.0 / half, plan.table_size, scales)
     mechanism = plan[query.name].mechanism
     size, _ = curator.release(query, mechanism) / plan.n_records
