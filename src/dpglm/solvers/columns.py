@@ -63,13 +63,14 @@ def share_of_columns(task: Task, asked: bool | None) -> float:
     """Share of the budget for the sizes of columns: 5 %, or more if there is more noise; 0 without them.
 
     They are released for the logistic loss and a penalty that is a sum over coordinates, by default for wide
-    tables.
+    tables. Under replace-one the sizes are free; otherwise the share is half as large.
     """
     problem = task.problem
     served = isinstance(problem.loss, Logistic) and isinstance(problem.penalty, Separable)
     if not served or problem.has_persons or not (task.p > WIDE if asked is None else asked):
         return 0.0
-    return min(max(_SHARE_OF_NOISE * task.noise, _LEAST_SHARE), _MOST_SHARE)
+    share = min(max(_SHARE_OF_NOISE * task.noise, _LEAST_SHARE), _MOST_SHARE)
+    return share if task.moved == 2 else share / 2.0  # where the sizes are not free
 
 
 def share_of_size(task: Task) -> float:

@@ -131,8 +131,9 @@ class GradientDescent(Solver[GradientDescentPlan]):
     the other follows from the declared bounds.
 
     Columns can be scaled for the logistic loss and a penalty that is a sum over coordinates, if neither
-    ``clip`` nor ``step_size`` nor ``batch_size`` is given and the size of a row is released. Columns that
-    noise hides, and columns that take most of the norm of a row, are made smaller (docs/defaults.md).
+    ``clip`` nor ``step_size`` nor ``batch_size`` is given, the size of a row is released, and persons have
+    one record each; otherwise ``scale_columns`` has no effect. Columns that noise hides, and columns that
+    take most of the norm of a row, are made smaller (docs/defaults.md).
 
     With an infinite epsilon the solver returns the exact minimiser, found by accelerated steps;
     ``steps`` is then a limit, and no gradient is clipped unless ``clip`` is given.
@@ -152,6 +153,11 @@ class GradientDescent(Solver[GradientDescentPlan]):
     average: bool = True
     scale_columns: bool | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scale_columns is not None:
+            strict.flag("scale_columns", self.scale_columns)
+
     def plan_for(self, task: Task) -> GradientDescentPlan:
         if self.step_size is None or not task.private:
             require_smooth(task.problem, type(self).__name__)
@@ -166,7 +172,8 @@ class GradientDescent(Solver[GradientDescentPlan]):
             rest, worth = 1.0 - scales - last - columns - size, worth_of_first(task, columns)
             part = worth / (worth + rest)
             steps, clip, step_size, momentum = typical_settings(task, worth + rest, self.steps, 1.0 - part)
-            first_step = part * settled_time(task, worth + rest, clip)
+            # A first step that the others could not have made, they could not correct either.
+            first_step = part * min(settled_time(task, worth + rest, clip), longest_time(task.problem))
         else:
             # With given steps the step size is the same for every kind of table, and so is the fit.
             most = MOST_PRIVATE_STEPS if self.steps else task.affordable(MOST_PRIVATE_STEPS)
@@ -237,6 +244,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
             opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3).persons(2, 40),
             of_scales(cls(steps=1)).persons(first=1, second=20),
             of_columns(cls(steps=1, scale_columns=True)),
+            of_columns(cls(steps=1, scale_columns=True)).beside(weight=3.0, offset=0.5),
         )
 
 
@@ -292,6 +300,17 @@ def settled_time(task: Task, share: float, clip: float) -> float:
     return time
 
 
+def longest_time(problem: Problem) -> float:
+    """The longest time that all steps can take, in units of a typical row."""
+    usual = _usual(problem)
+    return usual.most_steps * longest_step(problem) / (1.0 - usual.most_momentum)
+
+
+def longest_step(problem: Problem) -> float:
+    """The longest of the steps, in units of a typical row."""
+    return max(_usual(problem).longest_step, CROSSING_STEP * problem.stretch())
+
+
 def typical_settings(
     task: Task, share: float, given: int | None, part: float = 1.0
 ) -> tuple[int, float, float, float]:
@@ -306,7 +325,7 @@ def typical_settings(
         task.enforced(clip * problem.slope_bound() * problem.radius(task.p) * length)
     time = part * settled_time(task, share, clip)
     steps = given or min(max(math.ceil(time / usual.finest_step), _LEAST_STEPS), usual.most_steps)
-    longest = max(usual.longest_step, CROSSING_STEP * problem.stretch())
+    longest = longest_step(problem)
     momentum = min(max(0.0, 1.0 - steps * longest / time), usual.most_momentum)
     return steps, clip, min(time / steps, longest), momentum
 

@@ -20,7 +20,16 @@ from ..multinomial import ClassGradients, ClassSizes, MetricClassRows
 from ..products import CrossProducts, GramRows, JointRows, LossValues, MomentRows
 from ..records import Records
 from ..source import as_data
-from ..terms import Curved, CutGradient, Gradient, InterceptGradient, PreciseGradient, SquaredRow, Term
+from ..terms import (
+    Curved,
+    CutGradient,
+    Gradient,
+    InterceptGradient,
+    PreciseGradient,
+    SizedGradient,
+    SquaredRow,
+    Term,
+)
 from ..values import CutGains, CutValues
 
 _ROWS, _COLUMNS = 96, 19
@@ -98,6 +107,8 @@ class Probe:
     def _terms(self, w: Vector) -> list[Term]:
         return [
             Gradient(self._one, w, 0.5),
+            Gradient(self._one, w, 0.5, scales=np.linspace(0.1, 1.0, _COLUMNS)),
+            SizedGradient(self._one, w, 0.5),
             InterceptGradient(self._one, w, 0.5),
             CutGradient(self._one, w, np.full(_COLUMNS + 1, 0.125)),
             SquaredRow(1.25),
@@ -117,6 +128,7 @@ class Probe:
             GramRows(coordinates, _ROWS, 1.5, 0.25),
             RowSizes(coordinates, _ROWS, 1.5, 0.25, 0.5),
             RowSizes(None, _ROWS, 1.5, 0.25, 0.5),
+            RowSizes(None, _ROWS, 1.5, 0.25, 0.5, scales=np.linspace(0.1, 1.0, _COLUMNS)),
             RowAndTargetSizes(coordinates, _ROWS, 1.5, 0.25, 0.5),
             MetricRows(coordinates, _ROWS, self._one, metric, w, 0.5),
             CutValues(None, _ROWS, self._one, 2.0, points),
