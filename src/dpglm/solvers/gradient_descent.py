@@ -110,7 +110,8 @@ class GradientDescent(Solver[GradientDescentPlan]):
     Parameters
     ----------
     steps : int, optional
-        Number of steps. By default it follows from the budget: from 10 to 150, for labels to 100.
+        Number of steps. By default it follows from the budget: from 10 to 150, for labels to 100; from 1 to
+        500, or 200 if the table is not in memory, if ``clip`` or ``step_size`` is given.
     clip : float, optional
         Largest L2 norm of one record's gradient; longer ones are scaled down to it.
     step_size : float, optional

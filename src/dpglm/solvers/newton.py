@@ -115,10 +115,10 @@ class NewtonPlan(Plan):
 
 @dataclass(frozen=True)
 class Newton(Solver[NewtonPlan]):
-    """Rounds of Newton's method for smooth losses without penalty; with standard errors.
+    """Rounds of Newton's method for smooth losses, with standard errors if there is no penalty.
 
     The first round releases second moments, for a start and a metric. Each later round releases gradient,
-    Hessian and the covariance of the scores together, which costs as much as the gradient alone. The last
+    Hessian and the covariance of the scores together, for the price of the gradient (replace-one). The last
     ones make the estimate, and its covariance.
 
     Parameters

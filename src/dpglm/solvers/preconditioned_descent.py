@@ -63,12 +63,13 @@ class PreconditionedDescentPlan(NoiseForecast, Plan):
 
 @dataclass(frozen=True)
 class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
-    """Gradient descent in the metric of a private Gram matrix: for tables of up to some hundred features.
+    """Gradient descent in the metric of a private Gram matrix: for tables of at most 1,000 features.
 
     The first release is the size of a typical row, with the mean target and the spread of real targets; the
     second the Gram matrix of the records, scaled down to that size. Directions that noise does not hide get
-    steps of their own length. All later releases are gradients in that metric, clipped there; the mean of the
-    last half of the iterates is returned.
+    steps of their own length. Then come gradients in that metric, clipped there; the mean of the last half of
+    the iterates is returned. A logistic regression ends with two steps along the intercept, if their noise is
+    small.
 
     Parameters
     ----------
