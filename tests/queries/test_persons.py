@@ -22,6 +22,7 @@ from dpglm.testing import check_query
 
 from .test_queries import (
     gram,
+    mean_row,
     metric_gradient,
     minimiser,
     moments,
@@ -50,6 +51,7 @@ CASES = [
     (queries.ClassCounts(2, 4), COUNTS, 40, 0.4),
     (moments(1.0), LABELS, 40, 0.95),
     (gram(1.0), LABELS, 40, 0.95),
+    (mean_row(), LABELS, 40, 0.95),
     (score_and_curvature(Logistic(), 1.0), LABELS, 60, 0.95),
     (score_and_curvature(LogCosh(), 1.0), WEIGHED, 60, 0.9),
     (queries.Deviance(Logistic(), Coordinates(np.zeros(4), np.ones(4), True), 2.0, 4), LABELS, 40, 0.9),
@@ -97,6 +99,7 @@ def test_rounding_of_many_records_adds_nothing_to_a_person(count, size):
         (queries.SecondMoments(1.0), ()),
         (queries.RowScale(None, 1.0, 0.0, 1.0, HUGE), ()),
         (queries.Gram(replace(coordinates, intercept=False), size, 0.1, HUGE), ()),
+        (queries.MeanRow(replace(coordinates, intercept=False), size, HUGE), ()),
         (queries.Deviance(Logistic(), coordinates, 2.0, HUGE), (far,)),
         (queries.ScoreAndCurvature(LogCosh(), coordinates, size, 0.6, HUGE), (np.eye(4), 1e-3 * far)),
         (queries.ScoreAndCurvature(LogCosh(), coordinates, size, 0.6, HUGE), (np.eye(4), 0.0 * far)),

@@ -67,6 +67,11 @@ def gram(constant):
     return queries.Gram(coordinates, math.hypot(0.9, constant / 2), constant / 2, 4)
 
 
+def mean_row():
+    """In coordinates whose middle is not 0, with rows that are longer than the bound."""
+    return queries.MeanRow(Coordinates(np.linspace(-0.1, 0.1, 4), np.full(4, 2.0), False), 0.4, 4)
+
+
 def row_scale(coordinates, kind=queries.RowScale):
     return kind(coordinates, 1.0, 0.0, 1.0, 4)
 
@@ -171,6 +176,7 @@ CASES = [
     ),
     (queries.ClippedGradient(Logistic(), 0.8, scales=np.linspace(0.9, 1.0, 4)), REALS, 1.0),
     (queries.ScaledRowScale(None, 0.9, 0.0, 1.0, 4, np.linspace(0.9, 1.0, 4)), REALS, 1.0),
+    (mean_row(), REALS, 1.0),
     (row_scale(None, queries.RowAndTargetScale), REALS, 1.0),
     (row_scale(Coordinates(np.zeros(4), np.ones(4), False), queries.RowAndTargetScale), REALS, 0.0),
     *(

@@ -15,8 +15,9 @@ from dpglm.losses import Logistic, Squared
 from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.penalties import L1, L2, Zero
 from dpglm.problem import Problem
-from dpglm.queries import metric_gradient
+from dpglm.queries import MeanRow, metric_gradient
 from dpglm.solvers import GradientDescent, PreconditionedDescent, Task, last_intercept
+from dpglm.solvers.centring import shortened
 from dpglm.solvers.typical import learn, share_of_scales
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
@@ -261,3 +262,33 @@ def test_auto_takes_it_for_real_targets_of_up_to_a_thousand_features_if_the_tabl
     chosen = [targets.plan(n, p).solver for n, p in ((50_000, 1_000), (50_000, 1_001), (100_000, 1_000))]
     assert chosen == ["preconditioned descent", "gradient descent", "gradient descent"]
     assert labels.plan(50_000, 400).solver == "gradient descent"
+
+
+def test_rows_at_one_end_of_wide_ranges_are_fitted_nearly_as_well():
+    """They are moved by a released mean. Without that, R² falls from 0.89 to 0.36."""
+    scores = []
+    for shift in (0.0, 8.0):
+        bounds = Bounds(feature=(-1.0 - shift, 1.0 + shift), target=(-1, 1))
+        fits = (
+            LinearRegression(2.0, bounds=bounds, solver=PreconditionedDescent(), random_state=seed)
+            for seed in range(8)
+        )
+        scores.append(np.mean([r2(model.fit(X + shift, Y), X + shift, Y) for model in fits]))
+    assert scores[1] > scores[0] - 0.1
+
+
+def test_a_mean_that_is_noise_is_not_used():
+    noisy = 0.1 * np.random.default_rng(1).standard_normal(50)
+    middle, freedom = shortened(noisy, 0.2)
+    assert np.allclose(middle, noisy.mean())
+    assert freedom == 1.0
+    middle, freedom = shortened(np.linspace(-0.5, 0.5, 50), 1e-9)
+    assert np.allclose(middle, np.linspace(-0.5, 0.5, 50))
+    assert freedom == pytest.approx(50.0)
+
+
+def test_without_an_intercept_no_row_is_moved():
+    for intercept in (True, False):
+        model = LinearRegression(1.0, bounds=BOUNDS, fit_intercept=intercept, solver=PreconditionedDescent())
+        names = [release.query for release in model.plan(N, P).releases]
+        assert (MeanRow.name in names) == intercept

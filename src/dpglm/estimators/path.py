@@ -21,10 +21,9 @@ class PrivatePath(PrivateChoice):
 
     The loss is that on rows which are held out by their positions: a record is either in the fit or held
     out, so it pays for one of both, and fit and choice each have the whole budget. Where the solver releases
-    a Gram matrix, as the default does for up to 300 features, or 1,000 with real targets, no row is held out.
-    The loss is that on all rows, corrected for what the whole fit gains on its own rows alone, and the choice
-    takes 1 to 5 % of the budget. If a choice would take more rows or more of the budget, the whole fit is
-    returned.
+    a Gram matrix, as the default does for narrow tables, no row is held out. The loss is that on all rows,
+    corrected for what the whole fit gains on its own rows alone, and the choice takes 1 to 5 % of the budget.
+    If a choice would take more rows or more of the budget, the whole fit is returned.
 
     Parameters
     ----------

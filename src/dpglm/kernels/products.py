@@ -105,6 +105,24 @@ def moment_rows(
 
 
 @compiled(nogil=True)
+def mean_rows(
+    rows: Floats, shares: Floats, limit: float, weight: float, rounding: float, total: Floats
+) -> None:
+    """Add each row, scaled down to a norm of at most ``limit``, and weight * (2 norm² / limit² - 1).
+
+    Both are multiplied by the share of the row and rounded first.
+    """
+    d = rows.shape[1]
+    for i in range(rows.shape[0]):
+        share, square = shares[i], _square(rows[i])
+        size, norm = min(square / (limit * limit), 1.0), math.sqrt(square)
+        factor = share if norm <= limit else share * (limit / norm)
+        for j in range(d):
+            total[j] += (rows[i, j] * factor + rounding) - rounding
+        total[d] += (share * weight * (2.0 * size - 1.0) + rounding) - rounding
+
+
+@compiled(nogil=True)
 def joint_rows(
     products: Floats, y: Floats, beside: Beside | None, several: Bools, form: Form, soft: Soft, bent: Floats,
     pulled: Floats, total: Floats,

@@ -15,6 +15,7 @@ from .gradient import ClippedGradient
 from .held_out import HeldOutScores
 from .intercept import InterceptSlope
 from .level_counts import LevelCounts
+from .mean_row import MeanRow
 from .metric_gradient import MetricGradient
 from .minimiser import Minimiser
 from .moments import Gram, Moments
@@ -47,6 +48,7 @@ QUERIES: tuple[type[Query], ...] = (
     Gram,
     HeldOutScores,
     InterceptSlope,
+    MeanRow,
     MetricGradient,
     MetricMultinomialGradient,
     Minimiser,
@@ -88,6 +90,7 @@ __all__ = [
     "HeldOutScores",
     "InterceptSlope",
     "LevelCounts",
+    "MeanRow",
     "MetricGradient",
     "MetricMultinomialGradient",
     "Minimiser",

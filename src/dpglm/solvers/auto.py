@@ -21,8 +21,12 @@ from .preconditioned_descent import serves as has_metric
 UNEQUAL = 4.0
 """From this ratio of the largest to the smallest declared feature bound on, columns count as unequal."""
 
-NARROW, NARROW_FOR_TARGETS = 300, 1_000
-"""Above so many features, gradient descent is as good for labels, and matrices take too long."""
+NARROW, NARROW_IN_RANGES = 300, 1_000
+"""Above so many features, gradient descent is as good for labels, and matrices take too long.
+
+The second holds for real targets, and for labels if ranges of features are declared: rows of words, whose norm
+is declared, do not gain by a metric.
+"""
 
 SMALL = 1 << 26
 """Tables of more entries count as narrow up to `NARROW` features, whatever their targets."""
@@ -39,6 +43,9 @@ ENOUGH, ENOUGH_FOR_TARGETS = 0.03, 0.01
 For real targets the threshold is lower: clips of preconditioned descent fall with noise there, and gradient
 descent without it ends farther from the mean.
 """
+
+ENOUGH_IN_RANGES = 0.06
+"""The same for labels of more than `NARROW` features: below it gradient descent is as good."""
 
 
 def suited(task: Task) -> AnySolver:
@@ -65,8 +72,7 @@ def suited(task: Task) -> AnySolver:
             plenty = PLENTY_OF_COUNTS
         if budget >= plenty and serves(problem.loss, problem.penalty) and not _is_steep(problem.loss):
             return Newton(intervals=problem.penalty.is_zero)
-        enough = ENOUGH_FOR_TARGETS if problem.loss.kind == "regression" else ENOUGH
-        if budget >= enough and has_metric(problem.loss, problem.penalty):
+        if budget >= _enough(task) and has_metric(problem.loss, problem.penalty):
             return PreconditionedDescent()
     uneven = problem.loss.kind == "count" or problem.loss.wider() is not None or _is_steep(problem.loss)
     # Curvatures that differ by orders of magnitude, and features far from 0, take others thousands of passes.
@@ -90,9 +96,16 @@ def suited(task: Task) -> AnySolver:
 
 def _is_narrow(task: Task) -> bool:
     """Whether a Gram matrix is worth its time."""
-    if task.problem.loss.kind == "regression" and task.table_size * task.width <= SMALL:
-        return task.p <= NARROW_FOR_TARGETS
-    return task.p <= NARROW
+    problem = task.problem
+    in_ranges = problem.loss.kind == "regression" or problem.bounds.feature is not None
+    return task.p <= (NARROW_IN_RANGES if in_ranges and task.table_size * task.width <= SMALL else NARROW)
+
+
+def _enough(task: Task) -> float:
+    """From which multiple of d^1.5 on a Gram matrix is worth its price."""
+    if task.problem.loss.kind == "regression":
+        return ENOUGH_FOR_TARGETS
+    return ENOUGH if task.p <= NARROW else ENOUGH_IN_RANGES
 
 
 def _is_steep(loss: Loss) -> bool:

@@ -17,9 +17,17 @@ from ..mechanisms import Gaussian
 from ..penalties import L2, Penalty
 from ..plan import Plan, Releasable
 from ..problem import Problem
-from ..queries import Gram, InterceptSlope, MetricGradient, MetricMultinomialGradient, metric_gradient_of
+from ..queries import (
+    Gram,
+    InterceptSlope,
+    MeanRow,
+    MetricGradient,
+    MetricMultinomialGradient,
+    metric_gradient_of,
+)
 from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
+from .centring import centred, of_mean, release_of_mean, share_of_mean
 from .classes import opposed_classes
 from .derived import Quadratic, optimism_of
 from .last_intercept import fit_intercept_last, release_of_intercept, share_of_intercept
@@ -38,7 +46,7 @@ from .typical import (
 )
 
 MOST_FEATURES = 1_000
-GRAM_SHARE = 0.25
+GRAM_SHARE = 0.15
 CONSTANT = 0.3
 _MOST_MOMENTUM = 0.8
 
@@ -53,7 +61,7 @@ class PreconditionedDescentPlan(NoiseForecast, Plan):
 
     solver: ClassVar[str] = "preconditioned descent"
     may_release: ClassVar[Releasable] = {
-        **SCALES, Gram.name: (Gaussian,), MetricGradient.name: (Gaussian,),
+        **SCALES, MeanRow.name: (Gaussian,), Gram.name: (Gaussian,), MetricGradient.name: (Gaussian,),
         MetricMultinomialGradient.name: (Gaussian,), InterceptSlope.name: (Gaussian,),
     }  # fmt: skip
 
@@ -65,8 +73,9 @@ class PreconditionedDescentPlan(NoiseForecast, Plan):
 class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
     """Gradient descent in the metric of a private Gram matrix: for tables of at most 1,000 features.
 
-    The first release is the size of a typical row, with the mean target and the spread of real targets; the
-    second the Gram matrix of the records, scaled down to that size. Directions that noise does not hide get
+    The first release is the size of a typical row, with the mean target and the spread of real targets. The
+    second is the mean row, by which rows are moved if there is an intercept. The third is the Gram matrix of
+    the moved rows, scaled down to their typical size. Directions that noise does not hide get
     steps of their own length. Then come gradients in that metric, clipped there; the mean of the last half of
     the iterates is returned. A logistic regression ends with two steps along the intercept, if their noise is
     small.
@@ -106,11 +115,12 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
             return PreconditionedDescentPlan(*task.facts, (), STEPS_WITHOUT_NOISE, math.inf, 0.0)
         clip = float(self.clip or clip_share(task))
         scales, last = share_of_scales(task), share_of_intercept(task, clip)
-        left = 1.0 - scales - last - self.gram_share
+        mean = share_of_mean(task)
+        left = 1.0 - scales - mean - last - self.gram_share
         if left <= 0:
             raise ValueError(
-                f"gram_share must leave a part of the budget for gradients: {scales + last:.2g} of it is for "
-                f"the size of rows and the intercept, got {self.gram_share!r}"
+                f"gram_share must leave a part of the budget for gradients: {scales + mean + last:.2g} of it "
+                f"is for size and mean of rows and for the intercept, got {self.gram_share!r}"
             )
         time = allowed_noise(task) * math.sqrt(left) / (task.noise * clip * task.width)
         steps = self.steps or usual_steps(task.problem.loss, clip, time)
@@ -128,6 +138,8 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
                 entries=task.dimension,
             ),
         ]  # fmt: skip
+        if mean:
+            releases.insert(0, release_of_mean(task, mean))
         if scales:
             releases.insert(0, release_of_scales(task, scales, spread=True))
         if last:
@@ -140,6 +152,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
             return exact_minimiser(plan, problem, curator)
         coordinates = problem.bounds.coordinates(plan.n_features, problem.fit_intercept)
         typical = learn(plan, problem, curator, replace(coordinates, intercept=False))
+        coordinates, typical = centred(plan, curator, coordinates, typical)
         with one_blas_thread():
             metric = _metric(plan, problem, curator, coordinates, typical)
         smoothness = problem.bend()
@@ -172,13 +185,15 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
-        """Opposed gradients, orthogonal rows for the Gram matrix, and targets far apart."""
+        """Opposed gradients, orthogonal rows for the Gram matrix, targets far apart, and opposite rows."""
         gradients = opposed(cls(steps=2, gram_share=0.02), 2, crowd=7)
         gram = replace(gradients, solver=cls(steps=1, gram_share=0.95), second=(np.array([0.6, 0.8]), 1.0))
         constant = opposed(cls(steps=1), 1, fit_intercept=True, crowd=7)
         classes = opposed_classes(cls(steps=2, gram_share=0.02), crowd=7)
         spread = of_spread(cls(steps=1, gram_share=0.02))
-        return gradients, gram, constant, classes, gradients.persons(3, 30), gram.persons(30, 3), spread
+        mean = of_mean(cls(steps=1, gram_share=0.02))
+        persons = gradients.persons(3, 30), gram.persons(30, 3), mean.persons(first=1, second=20)
+        return gradients, gram, constant, classes, *persons, spread, mean
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
@@ -15,6 +15,7 @@ from ...arrays import Vector, grid_of_terms, on_column_grids
 from ...bounds import Bounds, Coordinates
 from ...kernels.arguments import PAIRED
 from ...losses import LogCosh, Logistic, Loss, Multinomial
+from ..mean_row import MeanRows
 from ..metric import MetricRows, RowAndTargetSizes, RowSizes
 from ..multinomial import ClassGradients, ClassSizes, MetricClassRows
 from ..products import CrossProducts, GramRows, JointRows, LossValues, MomentRows
@@ -126,6 +127,7 @@ class Probe:
             JointRows(coordinates, _ROWS, loss, 1.0, 0.6, metric, point),
             LossValues(coordinates, _ROWS, loss, 2.0, point),
             GramRows(coordinates, _ROWS, 1.5, 0.25),
+            MeanRows(replace(coordinates, intercept=False), _ROWS, 0.9),
             RowSizes(coordinates, _ROWS, 1.5, 0.25, 0.5),
             RowSizes(None, _ROWS, 1.5, 0.25, 0.5),
             RowSizes(None, _ROWS, 1.5, 0.25, 0.5, scales=np.linspace(0.1, 1.0, _COLUMNS)),

@@ -1,0 +1,92 @@
+"""Rows are moved by their mean, which is released first (docs/defaults.md)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ..arrays import Vector
+from ..bounds import Bounds, Coordinates
+from ..curator import Curator
+from ..losses import Logistic
+from ..mechanisms import Gaussian
+from ..penalties import Zero
+from ..plan import Plan, Release
+from ..problem import Problem
+from ..queries import MeanRow
+from .base import AnySolver, AuditCase, Task, equal_releases
+from .typical import Typical
+
+_GOOD = _USELESS = 0.2
+_LEAST_SHARE, _MOST_SHARE = 0.02, 0.15
+_SHORTEST = 0.1
+_CROWD = 99
+
+
+def share_of_mean(task: Task) -> float:
+    """Share of the budget for the mean row: what leaves noise of a fifth of a typical row in it.
+
+    It is at least 2 % and at most 15 %. It is 0 without an intercept, which alone can make up for the move,
+    and if 15 % would leave noise of more than a fifth of a typical row in one direction.
+    """
+    if not task.problem.fit_intercept or task.noise > _USELESS * math.sqrt(_MOST_SHARE):
+        return 0.0
+    return float(min(max(task.p * (task.noise / _GOOD) ** 2, _LEAST_SHARE), _MOST_SHARE))
+
+
+def release_of_mean(task: Task, share: float) -> Release:
+    """The release of the mean row."""
+    return equal_releases(
+        MeanRow.name, Gaussian, 1, "twice the size of a typical row" if task.moved == 2 else
+        "1.28 x the size of a typical row", share=share, entries=task.p + 1,
+    )  # fmt: skip
+
+
+def centred(
+    plan: Plan, curator: Curator, coordinates: Coordinates, typical: Typical
+) -> tuple[Coordinates, Typical]:
+    """Coordinates whose middle is the mean row, and the size of a typical row in them.
+
+    Without a release they stay as they are. Coordinates become twice as wide, so that all rows still lie in
+    [-1, 1].
+    """
+    if all(release.query != MeanRow.name for release in plan.releases):
+        return coordinates, typical
+    query = MeanRow(replace(coordinates, intercept=False), typical.norm, plan.table_size)
+    mechanism = plan[query.name].mechanism
+    mean, size = query.means(curator.release(query, mechanism), plan.n_records)
+    noise = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
+    middle, freedom = shortened(mean, noise)
+    length = float(middle @ middle)
+    # An unbiased estimate of the mean squared norm of moved rows (Stein), and one deviation of its noise: a
+    # clip that is too small costs more than one that is too large.
+    square = size * typical.norm**2 - 2.0 * (float(middle @ mean) - freedom * noise**2) + length
+    square += noise * math.hypot(query.unit_of_size * typical.norm**2, 2.0 * math.sqrt(length))
+    left = min(max(square / typical.norm**2, _SHORTEST), 1.0)
+    moved = Coordinates(
+        coordinates.middle + coordinates.half * middle, 2.0 * coordinates.half, coordinates.intercept
+    )
+    return moved, replace(typical, norm=typical.norm * math.sqrt(left) / 2.0)
+
+
+def shortened(mean: Vector, noise: float) -> tuple[Vector, float]:
+    """The mean row, shortened by what noise makes it longer, and its degrees of freedom.
+
+    The mean over all features is kept as it is: noise in it is small, and it is most of the mean of a table
+    whose entries are mostly at one end of their ranges. The rest is shortened (James and Stein).
+    """
+    along = np.full_like(mean, mean.mean())
+    rest, others = mean - along, len(mean) - 1
+    square, hidden = float(rest @ rest), others * noise**2
+    kept = 1.0 - hidden / square if square > hidden else 0.0
+    freedom = 1.0 + (kept * others + 2.0 * (1.0 - kept) if kept else 0.0)
+    return np.clip(along + kept * rest, -1.0, 1.0), freedom
+
+
+def of_mean(solver: AnySolver) -> AuditCase:
+    """Two opposite rows, among enough records for the release."""
+    problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept=True)
+    crowd = np.zeros((_CROWD, 1)), np.resize([1.0, -1.0], _CROWD)
+    return AuditCase(solver, problem, crowd, (np.ones(1), 1.0), (-np.ones(1), -1.0))
