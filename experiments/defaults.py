@@ -16,9 +16,10 @@ Constants come from the tuning tables alone, from an inner split of 80 and 20 % 
 rows, so the test rows of no table were looked at. imdb counts as tuning since its inner split decided one
 constant, the longest step of gradient descent on wide tables.
 
-The goals of regressions seem to come from another split, with the first fifth of the same random order held
-out instead of the last: its fits without noise agree. `--first` holds it out here. Then test rows of tuning
-tables are rows that constants were chosen on.
+The goals of regressions come from another split, with the first fifth of the same random order held out
+instead of the last: with it, and with these ranges, R² of fits without noise differs by at most 0.003 from
+what is stated beside the goals. `--first` holds it out here. Then test rows of tuning tables are rows that
+constants were chosen on.
 
 Classifications are `LogisticRegression` with its default penalty, regressions `LinearRegression`; dual
 coordinate descent, which needs an L2 penalty, fits `Ridge`. By public numbers these are left out: above 1,000

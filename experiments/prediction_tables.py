@@ -2,7 +2,7 @@
 
 Dense columns are scaled by their declared ranges to [-1, 1]; marks (one-hot columns) stay 0 and 1. Rows of
 text and of tables that are all marks have norm 1 at most. Ranges of mtp, spambase and the tables of
-uci_regression are the 99 % quantiles of absolute values, rounded up to 1, 2 or 5 times a power of ten: a look
+uci_regression are the 1 and 99 % quantiles, rounded outward to 0 or to 1, 2 or 5 times a power of ten: a look
 at the records that is not paid for, the same for all solvers.
 """
 
@@ -63,9 +63,11 @@ def _rounded_up(values: Vector) -> Vector:
     return power * np.select([values <= power, values <= 2 * power, values <= 5 * power], [1, 2, 5], 10)
 
 
-def limits(X: Vector) -> Vector:
-    """Declared largest absolute value of each column."""
-    return _rounded_up(np.maximum(np.quantile(np.abs(X), 0.99, axis=0), 1e-3))
+def ranges(X: Vector) -> tuple[Vector, Vector]:
+    """Declared range of each column: it contains 0."""
+    low, high = np.quantile(X, [0.01, 0.99], axis=0)
+    below, above = (np.where(end > 0, _rounded_up(np.maximum(end, 1e-3)), 0.0) for end in (-low, high))
+    return -below, np.where(below + above > 0, above, 1e-3)
 
 
 def cover_types(data: Path) -> Table:
@@ -93,7 +95,7 @@ def spambase(data: Path) -> Table:
     """Junk mail, 4,601 letters."""
     with np.load(data / "spambase" / "data.npz", allow_pickle=False) as stored:
         X, y = stored["X"].astype(float), stored["y"]
-    return declared(X, y.astype(float), np.zeros(X.shape[1]), limits(X), None)
+    return declared(X, y.astype(float), *ranges(X), None)
 
 
 def madelon(data: Path) -> Table:
@@ -124,8 +126,8 @@ def regression(name: str) -> Callable[[Path], Table]:
     def load(data: Path) -> Table:
         with np.load(data / "uci_regression" / f"{name}.npz", allow_pickle=False) as stored:
             X, y = stored["X"].astype(float), stored["y"].astype(float)
-        high, most = limits(X), float(limits(y[:, None])[0])
-        return declared(X, y, -high, high, (-most, most))
+        (bottom,), (top,) = ranges(y[:, None])
+        return declared(X, y, *ranges(X), (float(bottom), float(top)))
 
     return load
 
@@ -151,8 +153,7 @@ def melting_points(random: bool) -> Callable[[Path], Table]:
                 stored["y"].astype(float),
                 stored["is_train"].astype(bool),
             )
-        high = limits(X)
-        table = declared(X, y, -high, high, (0.0, 500.0))
+        table = declared(X, y, *ranges(X), (0.0, 500.0))
         test = None if random else (table.X[~first], table.y[~first])
         return replace(table, X=table.X[first], y=table.y[first], test=test)
 
