@@ -82,7 +82,7 @@ def sort(followed: Followed, leading: Leading, bins: Bins) -> None:
     for j in columns:
         largest = max(largest, _bound(j, followed, leading))
     reference = largest + _ABOVE / inverse
-    if leading.lines.shape[0]:
+    if leading.slack < math.inf:  # heads of pending moves have no slack
         reference = (math.ceil(largest * inverse) + _ABOVE) / inverse
     bins.line[2] = reference
     start[:] = 0
