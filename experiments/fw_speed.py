@@ -15,7 +15,8 @@ few steps after half of those of dpglm; a fit of it is 4,000 times longer, its s
 
 A step of dpglm is the mean of a run of all 4,000, with the random words, selections, moves, updates of sums
 and all calls in between: the least of three runs with one seed, as the standard step is the least of three or
-more. Apart from it stands the first run, whose memory may be in no cache. Not in a step are the conversion of
+more. Apart from it stands the first run, whose memory may be in no cache; a number of each page of the table
+is read before each of them (`lazy_steps.touch`). Not in a step are the conversion of
 the table, the first sums, the sort of all columns, the models of leading columns and the schedule: these, and
 the calibration of the noise, are in a fit. Goals are followed by what the cache lines of a step would take
 alone (benchmarks/cache_lines.py). Fits of tables of fewer than 10^8 entries are the best of five.

@@ -114,6 +114,21 @@ def test_leading_columns_have_the_curvature_of_their_own_loss():
     assert np.all(np.abs(exact - heads[:, 0] - factors[-1] * heads[:, 1]) <= heads[:, 2])
 
 
+@pytest.mark.parametrize("steps", [60, 150, 300])
+def test_moves_that_models_leave_out_are_within_what_is_counted_for_them(steps):
+    scale = 2.0
+    state, randomness = lazy(Logistic(), 1.0, scale)
+    state._settle(steps)
+    factors = np.cumprod(np.append(1.0, 1 - SIZES[:steps]))
+    run(state, randomness, factors, SIZES[:steps] * RADIUS / factors[1:])
+    columns = state._leading.columns.astype(np.int64)
+    left_out = factors[-1] * np.abs(state._state[:, 0] - state._state[:, 7])
+    counted = factors[-1] * state._leading.drift[0]
+    assert left_out.max() > 0 and 0 < counted <= 1
+    errors = 0.25 * abs(X).toarray()[:, columns].T @ left_out
+    assert errors.max() <= counted * scale / 16
+
+
 @pytest.mark.parametrize("started", [False, True], ids=["from 0", "from within the ball"])
 @pytest.mark.parametrize("case", CASES)
 def test_no_row_lags_behind_by_more_than_its_slack(case, started):

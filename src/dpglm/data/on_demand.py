@@ -84,7 +84,7 @@ class ColumnsOnDemand:
         )
         for places in found:
             compressed.count_found(rows.indices, places, out.indptr)
-        compressed.begin(np.flatnonzero(together).astype(np.uint64), out.indptr)
+        compressed.begin(np.flatnonzero(together.view(np.bool_)).astype(np.uint64), out.indptr)
         row = 0
         for places in found:
             row = int(compressed.write_found(rows, places, row, out))

@@ -119,7 +119,7 @@ class Sparse(Stored):
         from ..kernels.compressed import cut_entries
 
         entries, (bottom, top) = self.X.data, rounded_inward(low, high, self.X.dtype)
-        least, most = entries.min(initial=0), entries.max(initial=0)
+        least, most = _extremes(entries)
         if bottom.max(initial=-np.inf) <= least and most <= top.min(initial=np.inf):
             return self
         return self._with(
@@ -239,6 +239,13 @@ class CSR(Sparse):
     @cached_property
     def by_columns(self) -> CSC:
         return CSC(converted(self.X))
+
+
+def _extremes(entries: NDArray[np.floating]) -> tuple[np.floating, np.floating]:
+    """The least and the largest of 0 and all entries, read once; NaN if one is."""
+    parts = np.array_split(entries, len(entries) // _CACHED_ENTRIES + 1)
+    least, most = zip(*[(part.min(initial=0), part.max(initial=0)) for part in parts], strict=True)
+    return np.min(least), np.max(most)
 
 
 def canonical(X: ScipyTable) -> ScipyTable:

@@ -262,7 +262,7 @@ class Followed(NamedTuple):
     rows : array of shape (n, 8)
         A cache line for each row: v_i, whose product with the factor is a part of its margin; the followed
         part; target; factor of its entries; the part at which the models of the leading columns take it,
-        and the slope there.
+        and the slope there; its place in the `Calendar`; and the v that these models take.
     sums : array of shape (p, 2)
         Sum at the followed margins and its slack; a slack of -1 - k marks leading column k.
     slack : float
@@ -286,6 +286,9 @@ class Leading(NamedTuple):
         By rows, where each begins, and (number of the leading column, entry).
     slack : float
         How far the margins that the models take may lag behind.
+    drift : array of shape (2,)
+        How much the models may be off because moves were left out of them, as a share of what their slacks
+        have for it and over the factor; and what a unit of push adds to that for a unit of entries.
     """
 
     columns: Unsigned
@@ -293,6 +296,7 @@ class Leading(NamedTuple):
     begins: Unsigned
     entries: Entries
     slack: float
+    drift: Floats
 
 
 class Blocks(NamedTuple):

@@ -70,11 +70,11 @@ def _add(i: Whole, constant: float, multiple: float, scale: float, leading: Lead
 def start_leading(rows: Floats, leading: Leading, terms: Terms) -> None:
     """Set the models of the leading columns, at a factor of 1."""
     form, lines = terms.form, leading.lines
-    lines[:, 0], lines[:, 1] = 0.0, 0.0
+    lines[:, 0], lines[:, 1], leading.drift[0] = 0.0, 0.0, 0.0
     for i in range(np.uint64(rows.shape[0])):
         v, y, scale = rows[i, 0], rows[i, 2], rows[i, 3]
         shift = terms.base if scale > 0 else 0.0
-        rows[i, 4], rows[i, 5] = v, slope(form, v + shift, y)
+        rows[i, 4], rows[i, 5], rows[i, 7] = v, slope(form, v + shift, y), v
         constant, multiple = _line_of(form, rows[i, 5], v, shift, y, v)
         _add(i, constant, multiple, scale, leading)
 
@@ -84,7 +84,7 @@ def lead(i: Whole, v: float, part: float, rows: Floats, leading: Leading, terms:
     """Update the models to row i, whose v becomes ``v`` and whose part of the margin is ``part``."""
     form, y, scale = terms.form, rows[i, 2], rows[i, 3]
     shift = terms.base if scale > 0 else 0.0
-    old_constant, old_multiple = _line_of(form, rows[i, 5], rows[i, 4], shift, y, rows[i, 0])
-    rows[i, 4], rows[i, 5] = part, slope(form, part + shift, y)
+    old_constant, old_multiple = _line_of(form, rows[i, 5], rows[i, 4], shift, y, rows[i, 7])
+    rows[i, 4], rows[i, 5], rows[i, 7] = part, slope(form, part + shift, y), v
     constant, multiple = _line_of(form, rows[i, 5], part, shift, y, v)
     _add(i, constant - old_constant, multiple - old_multiple, scale, leading)

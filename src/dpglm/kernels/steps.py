@@ -73,21 +73,26 @@ def _bound(j: Whole, followed: Followed, leading: Leading) -> float:
 def sort(followed: Followed, leading: Leading, bins: Bins) -> None:
     """Put every column into the bin of an upper bound of its absolute sum.
 
-    The largest bound is just below the end of bin ORIGIN - 1. Bounds are computed three times: to write them
-    down would take longer.
+    The largest bound is just below the end of bin ORIGIN - 1; or, where there are leading columns, less than
+    a bin farther down. Then a bin ends just above 0, where the scores of most columns are, so that few of
+    these are proposed in vain. Bounds are computed twice: to write them down would take longer.
     """
     columns, inverse, start = range(np.uint64(followed.sums.shape[0])), bins.line[1], bins.start
     largest = 0.0
     for j in columns:
         largest = max(largest, _bound(j, followed, leading))
     reference = largest + _ABOVE / inverse
+    if leading.slack < math.inf:  # heads of pending moves have no slack
+        reference = (math.ceil(largest * inverse) + _ABOVE) / inverse
     bins.line[2] = reference
     start[:] = 0
     for j in columns:
-        start[bin_of(_bound(j, followed, leading), inverse, reference) + 1] += 1
+        k = np.int64(bin_of(_bound(j, followed, leading), inverse, reference))
+        bins.position[j] = k
+        start[k + 1] += 1
     add_up(start)
     for j in columns:
-        k = bin_of(_bound(j, followed, leading), inverse, reference)
+        k = np.int64(bins.position[j])
         bins.perm[start[k]] = j
         bins.position[j] = start[k]
         start[k] += 1
@@ -209,7 +214,7 @@ def _visit(
     rows, factor = followed.rows, calendar.factors[now]
     part, least = factor * v, 0.0
     if leading.lines.shape[0]:
-        if v != rows[i, 0] or abs(part - rows[i, 4]) > leading.slack:
+        if v != rows[i, 7] or abs(part - rows[i, 4]) > leading.slack:
             work[3] += leading.begins[i + _1] - leading.begins[i]
             lead(i, v, part, rows, leading, terms)
         least = until(rows[i, 4], v, leading.slack)
@@ -225,20 +230,27 @@ def _visit(
 
 @part
 def _move_quietly(
-    e: np.uint64, last: np.uint64, push: float, factor: float, columns: Compressed, followed: Followed
-) -> np.uint64:
+    e: np.uint64, last: np.uint64, push: float, factor: float, columns: Compressed, followed: Followed,
+    leading: Leading,
+) -> np.uint64:  # fmt: skip
     """Set v of rows that hold the feature, from entry e on, up to one that may need more than that.
 
-    That one is where its sums lag too far or might as the factor falls (see ``_visit``).
+    That one is where sums or models lag too far or might as the factor falls (see ``_visit``), or where the
+    models would have left out too much.
     """
-    rows, slack = followed.rows, followed.slack
+    rows, slack, drift, rate = followed.rows, followed.slack, leading.drift[0], leading.drift[1] * abs(push)
     for place in range(e, last):
         request_line(rows, np.uint64(columns.indices[min(place + AT_ONCE, last - _1)]))
         i = np.uint64(columns.indices[place])
-        v = rows[i, 0] + push * (rows[i, 3] * np.float64(columns.entries[place]))
-        if abs(rows[i, 1]) > slack or abs(factor * v - rows[i, 1]) > slack:
-            return np.uint64(place)
-        rows[i, 0] = v
+        x = rows[i, 3] * np.float64(columns.entries[place])
+        v, total = rows[i, 0] + push * x, drift + rate * abs(x)
+        lags = abs(rows[i, 1]) > slack or abs(factor * v - rows[i, 1]) > slack
+        lags |= abs(rows[i, 4]) > leading.slack or abs(factor * v - rows[i, 4]) > leading.slack
+        if lags or not total * factor <= 1.0:
+            last = np.uint64(place)
+            break
+        rows[i, 0], drift = v, total
+    leading.drift[0] = drift
     return last
 
 
@@ -300,8 +312,8 @@ def run(
         chunk, place, filled = lists[now, 0], np.int64(0), np.int64(lists[now, 1])
         # First the rows that hold the feature, then those that are due.
         while True:
-            if e < last and leading.columns.size == 0:
-                e = _move_quietly(e, last, push, calendar.factors[now], columns, followed)
+            if e < last:
+                e = _move_quietly(e, last, push, calendar.factors[now], columns, followed, leading)
             if e < last:
                 if (e - first) % AT_ONCE == 0:
                     near, far = min(e + AT_ONCE, last), min(e + _2 * AT_ONCE, last)

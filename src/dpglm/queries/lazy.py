@@ -24,6 +24,7 @@ RunOn = Callable[..., None]  # `Randomness.run_on`
 _TAIL_WIDTH = 0.5
 _LEADING_WIDTH = 0.5
 _LIGHT = 4.0
+_DRIFT = 2.0**-4
 _MOST_LEADING = 1 << 12
 _SMALLEST_FACTOR = 2.0**-200
 _SAFE = 1 + 2.0**-20
@@ -186,7 +187,7 @@ class LazyVertices:
         self._followed = Followed(state, sums, slack)
         self._leading = Leading(
             columns.astype(np.uint32), lines, np.zeros(1, dtype=np.uint64), np.empty((0, 2), dtype=dtype),
-            leading_slack,
+            leading_slack, np.zeros(2),
         )  # fmt: skip
         self._has_models = not columns.size
         if columns.size:
@@ -194,6 +195,8 @@ class LazyVertices:
             second_order = 0.5 * loss.curvature_lipschitz() * (leading_slack + wobble) ** 2
             bend = _SAFE * (second_order + loss.smoothness() * wobble + added_up)
             lines[:, 0], lines[:, 2] = leading_sums, weights * bend + n * entry + self._line[0]
+            lines[:, 2] += _DRIFT / self._line[1]
+            self._leading.drift[1] = _SAFE * loss.smoothness() * weighed.largest * self._line[1] / _DRIFT
             lines[:, 3] = np.abs(lines[:, 0]) + lines[:, 2]
             sums[columns, 1] = -1.0 - np.arange(len(columns))
         self._bins = bins.empty(p, self._line)

@@ -100,7 +100,7 @@ class PendingMoves:
         sums[:, 0], sums[heads, 1] = 0.0, -1.0 - np.arange(h)
         state[:, 1] = 0.0
         rounded = loss.smoothness() * (wobble + 2.0**-30 * (radius + reach + abs(base) + 1))
-        self._leading = Leading(heads.astype(np.uint32), np.zeros((h, 4)), *led, math.inf)
+        self._leading = Leading(heads.astype(np.uint32), np.zeros((h, 4)), *led, math.inf, np.zeros(2))
         self._followed = Followed(state, sums, math.inf)
         self._pending = Pending(
             self._leading, by_blocks(table, numbers, n, _ROWS_A_BLOCK), self._counts[heads].astype(np.int64),
