@@ -27,10 +27,11 @@ def coin(words: Words, at: int, chance: float) -> tuple[int, bool]:
 
 
 @compiled(nogil=True)
-def taken(digits: NDArray[np.uint8], first: int, ties: NDArray[np.bool_], out: Integers) -> int:
-    """Write the places of digits below ``first``, and count them; ``ties`` decides on those that are equal.
+def taken(digits: NDArray[np.uint8], first: int, ties: NDArray[np.bool_], out: Integers) -> None:
+    """Write the places of digits below ``first``; ``ties`` decides on those that are equal.
 
-    A place is written before it is known whether it counts: the processor could not foresee it.
+    A place is written before it is known whether it counts: the processor could not foresee it. So there is
+    space for one more.
     """
     count, tie = np.uint64(0), np.uint64(0)
     for i in range(np.uint64(digits.size)):
@@ -40,4 +41,3 @@ def taken(digits: NDArray[np.uint8], first: int, ties: NDArray[np.bool_], out: I
             tie += np.uint64(1)
         else:
             count += np.uint64(digits[i] < first)
-    return np.int64(count)  # type: ignore[return-value]

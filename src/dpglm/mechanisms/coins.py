@@ -42,8 +42,10 @@ class Coins:
         counts = [int(np.count_nonzero(equal[k : k + _BLOCK])) for k in range(0, len(digits), _BLOCK)]
         words = [read(_SECOND + begin + k * _BLOCK, count) for k, count in enumerate(counts) if count]
         ties = np.concatenate(words) >> np.uint64(19) < np.uint64(rest) if words else np.empty(0, dtype=bool)
-        places = np.empty(len(digits), dtype=np.intp)
-        taken = places[: compiled(digits, first, ties, places)]
+        # Space for one more: a large array would be taken anew from the system each time.
+        space = np.empty(np.count_nonzero(digits < first) + np.count_nonzero(ties) + 1, dtype=np.intp)
+        compiled(digits, first, ties, space)
+        taken = space[:-1]
         return taken[np.searchsorted(taken, start - begin) :] - (start - begin) if start > begin else taken
 
     def _reader(self) -> Callable[[int, int], NDArray[np.uint64]]:
