@@ -85,7 +85,11 @@ class Total:
             by = math.frexp(coarser)[1] - math.frexp(self.grid)[1]
             if by > _WORD_BITS:
                 return np.zeros_like(self.steps)
-            return (self.steps + (1 << by - 1)) >> by if by else self.steps
+            if not by:
+                return self.steps
+            rounded = self.steps + (1 << by - 1)
+            rounded >>= by
+            return rounded
         shift = np.frexp(coarser)[1].astype(np.int64) - math.frexp(self.grid)[1]
         few = np.clip(shift, 1, _WORD_BITS)
         if not np.any(shift):

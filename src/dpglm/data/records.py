@@ -412,11 +412,11 @@ class Records(Summed):
 
     def rows(self, batch: NDArray[np.intp]) -> Records:
         """Some of the records, read in place."""
-        facts = self._facts(batch)
-        persons = None if self.persons is None else self.persons.taken(batch)
-        some = replace(
-            self, block=self._by_rows.rows(batch), beside=taken(self.beside, batch), persons=persons, **facts
-        )
+        some = Records(
+            self._by_rows.rows(batch), self.scale[batch], self.norms[batch], self.y[batch], self.constant,
+            self.radius, self.table_size, taken(self.beside, batch),
+            None if self.persons is None else self.persons.taken(batch),
+        )  # fmt: skip
         some.__dict__["row_norms"] = self.row_norms[batch]  # faster than from the norms
         return some
 

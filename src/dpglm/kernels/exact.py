@@ -77,12 +77,46 @@ def joined(a: float, b: float, c: float, d: float, e: float, f: float, g: float,
 
 @part
 def sparse_dot(table: Compressed, i: Whole, w: Floats, lanes: Floats) -> float:
-    """The same for line i of a compressed table; ``lanes`` is scratch space."""
+    """The same for line i of a compressed table; ``lanes`` is scratch space.
+
+    Four products are computed before the first of them is stored: the compiler does not know that a lane is
+    none of the coefficients, and would wait for each.
+    """
+    indices, entries = table.indices, table.entries
+    t, end = np.uint64(table.indptr[i]), np.uint64(table.indptr[i + _1])
     lanes[:] = 0.0
-    for t in range(table.indptr[i], table.indptr[i + _1]):
-        j = table.indices[t]
-        lanes[j & _7] += table.entries[t] * w[j]
+    while t + _4 <= end:
+        j, k, m, o = indices[t], indices[t + _1], indices[t + _2], indices[t + _3]
+        a, b = entries[t] * w[j], entries[t + _1] * w[k]
+        c, d = entries[t + _2] * w[m], entries[t + _3] * w[o]
+        lanes[j & _7] += a
+        lanes[k & _7] += b
+        lanes[m & _7] += c
+        lanes[o & _7] += d
+        t += _4
+    while t < end:
+        lanes[indices[t] & _7] += entries[t] * w[indices[t]]
+        t += _1
     return joined(lanes[0], lanes[1], lanes[2], lanes[3], lanes[4], lanes[5], lanes[6], lanes[7])
+
+
+@part
+def _add_line(table: Compressed, i: Whole, factor: float, rounding: float, out: Integers) -> None:
+    """Add line i of a compressed table, times a factor; four terms are computed before one is added."""
+    indices, entries = table.indices, table.entries
+    t, end = np.uint64(table.indptr[i]), np.uint64(table.indptr[i + _1])
+    while t + _4 <= end:
+        j, k, m, o = indices[t], indices[t + _1], indices[t + _2], indices[t + _3]
+        a, b = steps(factor * entries[t], rounding), steps(factor * entries[t + _1], rounding)
+        c, d = steps(factor * entries[t + _2], rounding), steps(factor * entries[t + _3], rounding)
+        out[j] += a
+        out[k] += b
+        out[m] += c
+        out[o] += d
+        t += _4
+    while t < end:
+        out[indices[t]] += steps(factor * entries[t], rounding)
+        t += _1
 
 
 @part
@@ -387,10 +421,12 @@ def _request_line(table: Compressed, k: Whole, index: Signed | None, first: Whol
 
 @compiled(nogil=True)
 def sparse_dots(
-    table: Compressed, index: Signed | None, first: int, w: Floats, lanes: Floats, out: Floats
+    table: Compressed, index: Signed | None, first: Whole, w: Floats, lanes: Floats, out: Floats
 ) -> None:
     """The same as `dense_dots` for a table stored by rows without its zeros."""
-    for k in range(np.uint64(out.size)):
+    n = np.uint64(out.size)
+    for k in range(n):
+        _request_line(table, min(k + _ROWS_AHEAD, n - _1), index, first)
         out[k] = sparse_dot(table, row_of(k, index, first), w, lanes)
 
 
@@ -403,13 +439,16 @@ def sparse_squares(table: Compressed, index: Signed | None, first: int, lanes: F
 
 @compiled(nogil=True)
 def sparse_add(
-    table: Compressed, index: Signed | None, first: int, factors: Floats, kind: int,
+    table: Compressed, index: Signed | None, first: Whole, factors: Floats, kind: int,
     rounding: float, out: Integers,
 ) -> None:  # fmt: skip
     """The same as `dense_add`."""
     for k in range(np.uint64(factors.size)):
         i, factor = row_of(k, index, first), factors[k]
         if factor == 0.0:
+            continue
+        if kind == PLAIN:
+            _add_line(table, i, factor, rounding, out)
             continue
         for t in range(table.indptr[i], table.indptr[i + _1]):
             out[table.indices[t]] += steps(_of_kind(factor * table.entries[t], kind), rounding)
@@ -451,14 +490,8 @@ def sparse_gradient(
     p, n, chunk = w.size - 1, np.uint64(facts.y.size), np.uint64(factors.size) - _8
     lanes = factors[chunk:]
     for start in range(_0, n, chunk):
-        rows = min(chunk, n - start)
-        for k in range(start, start + rows):
-            _request_line(table, min(k + _ROWS_AHEAD, n - _1), index, first)
-            factors[k - start] = sparse_dot(table, row_of(k, index, first), w, lanes)
-        out[p] += to_factors(start, rows, facts, form, w[p], clip, rounding, factors)
-        for k in range(rows):
-            i, factor = row_of(start + k, index, first), factors[k]
-            if factor == 0.0:
-                continue
-            for t in range(table.indptr[i], table.indptr[i + _1]):
-                out[table.indices[t]] += steps(factor * table.entries[t], rounding)
+        rows, here = min(chunk, n - start), np.uint64(first) + start
+        values = factors[:rows]
+        sparse_dots(table, index, here, w, lanes, values)
+        out[p] += to_factors(start, rows, facts, form, w[p], clip, rounding, values)
+        sparse_add(table, index, here, values, PLAIN, rounding, out)

@@ -92,8 +92,11 @@ class Additive(Mechanism):
         rounding = self._rounding(answer.size)
         if answer.unit is None:
             grid, scale = public_grid(sensitivity, self.noise, rounding, answer.grid)
-            noisy = answer.on(grid) + self._integers(scale, answer.shape, randomness)
-            return noisy.astype(np.float64) * grid
+            noisy = self._integers(scale, answer.shape, randomness)
+            noisy += answer.on(grid)
+            released = np.asarray(noisy, dtype=np.float64)
+            released *= grid
+            return released
         # Grids differ between entries, in their units by a factor of less than two: so twice the rounding.
         grids, scales = public_grid(sensitivity / answer.unit, self.noise, 2 * rounding, answer.grid)
         noisy = answer.on(grids) + self._integers(scales, answer.shape, randomness)

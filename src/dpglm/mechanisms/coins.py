@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import local
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,21 +33,24 @@ class Coins:
 
     def taken(self, start: int, stop: int) -> NDArray[np.intp]:
         """The positions from start to stop whose coins say yes, counted from ``start``."""
+        from ..kernels.coin import taken as compiled  # compiled code is loaded by those who use it
+
         first, rest = divmod(int(self._rate * 2**53), 1 << 45)
         begin, read = start - start % _BLOCK, self._reader()
         digits = read(begin // 8, -(-(stop - begin) // 8)).view(np.uint8)[: stop - begin]
-        taken = digits < first
-        ties = np.flatnonzero(digits == first)
-        edges = np.searchsorted(ties, np.arange(0, stop - begin + _BLOCK, _BLOCK))
-        for k, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
-            if low < high:
-                words = read(_SECOND + begin + k * _BLOCK, int(high - low))
-                taken[ties[low:high]] = words >> np.uint64(19) < np.uint64(rest)
-        return np.flatnonzero(taken[start - begin :])
+        equal = digits == first
+        counts = [int(np.count_nonzero(equal[k : k + _BLOCK])) for k in range(0, len(digits), _BLOCK)]
+        words = [read(_SECOND + begin + k * _BLOCK, count) for k, count in enumerate(counts) if count]
+        ties = np.concatenate(words) >> np.uint64(19) < np.uint64(rest) if words else np.empty(0, dtype=bool)
+        # Space for one more: a large array would be taken anew from the system each time.
+        space = np.empty(np.count_nonzero(digits < first) + np.count_nonzero(ties) + 1, dtype=np.intp)
+        compiled(digits, first, ties, space)
+        taken = space[:-1]
+        return taken[np.searchsorted(taken, start - begin) :] - (start - begin) if start > begin else taken
 
     def _reader(self) -> Callable[[int, int], NDArray[np.uint64]]:
-        """What reads words from a place on, each time from a later one: a generator is slow to make."""
-        stream, at = AESCounter(key=self._key), 0
+        """What reads words from a place on, each time from a later one."""
+        stream, at = _stream(self._key), 0
 
         def read(start: int, count: int) -> NDArray[np.uint64]:
             nonlocal at
@@ -56,3 +60,16 @@ class Coins:
             return words
 
         return read
+
+
+def _stream(key: int) -> AESCounter:
+    """The generator of this thread with another key: a new one would take longer."""
+    try:
+        _of_thread.stream.seed(key=key)
+    except AttributeError:
+        _of_thread.stream = AESCounter(key=key)
+    stream: AESCounter = _of_thread.stream
+    return stream
+
+
+_of_thread = local()

@@ -222,7 +222,8 @@ def require_moderate(point: Vector | float, largest: float = LARGEST_COEFFICIENT
     if isinstance(point, float):
         moderate = abs(point) < largest
     else:  # NaN is neither
-        moderate = bool(np.min(point, initial=0.0) > -largest and np.max(point, initial=0.0) < largest)
+        least = np.minimum.reduce(point, axis=None, initial=0.0)
+        moderate = bool(least > -largest and np.maximum.reduce(point, axis=None, initial=0.0) < largest)
     if not moderate:
         raise FloatingPointError("the coefficients diverged: use a smaller step_size")
 
