@@ -18,6 +18,8 @@ from .terms import Given
 if TYPE_CHECKING:
     from .records import Records
 
+_ROWS, _ROWS_FINELY = 1 << 20, 1 << 12
+
 
 @dataclass(frozen=True, eq=False)
 class ClassGradients(CrossProducts):
@@ -43,8 +45,8 @@ class ClassGradients(CrossProducts):
     constant: float | None = None
 
     @property
-    def width(self) -> int:
-        return 1  # a chunk has as many rows as may be
+    def rows_at_once(self) -> int:
+        return _ROWS_FINELY if self._finely else _ROWS  # compiled code takes few at a time
 
     @property
     def grid(self) -> float:
@@ -70,11 +72,14 @@ class ClassGradients(CrossProducts):
         if self.constant is not None:
             rows = rows.with_constant(self.constant)
         by_class = out.reshape(1 + self._finely, self.loss.outputs, -1)
+        if not self._finely:
+            rows.add_class_gradient(self.w, self.clip, self.grid, by_class[0])
+            return
         for k, factors in enumerate(self._slopes(rows)):
             by_class[:, k] += rows.steps(Given(factors, self.most), self.grid, self._finely)
 
     def _slopes(self, rows: Records) -> Vector:
-        """Clipped slopes of shape (classes, rows), each times the share of its record."""
+        """Slopes of shape (classes, rows), each times the share of its record."""
         from ..kernels.softmax import to_class_slopes  # compiled code is loaded by those who use it
 
         z = np.array([rows.margins(np.ascontiguousarray(w)) for w in self.w.T])
