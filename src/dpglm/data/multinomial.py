@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..arrays import Total, Vector, finer_grid, grid_of_terms
 from ..losses import Multinomial
 from .metric import MetricRows, RowSizes, in_metric
-from .products import CrossProducts
+from .products import CrossProducts, in_lanes
 from .terms import Given
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class MetricClassRows(MetricRows):
         return ClassGradients(None, self.n_records, self.loss, self.w, self.clip, self.clip)
 
     def entries(self, n_features: int) -> int:
-        return self.gradient.entries(int(self.transform.shape[1]))
+        return self.gradient.entries(in_lanes(self.transform.shape[1]))
 
     def total(self, steps: NDArray[np.int64]) -> Total:
         return self.gradient.total(steps)

@@ -117,6 +117,8 @@ class Records(Summed):
     @cached_property
     def row_norms(self) -> Vector:
         """Norm of each row, the constant feature included."""
+        if not self.constant:
+            return self.norms
         norms: Vector = np.sqrt(np.square(self.norms) + np.square(self.intercept_column))
         return norms
 
