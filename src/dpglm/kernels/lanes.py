@@ -27,25 +27,36 @@ _LINE, _REQUESTED, _MOST_REQUESTED = 64, 256, 1024
 _SECOND_CACHE, _NEAREST_CACHE = 2, 3
 
 
-def _dot_in_lanes(_: Any, a: Any, b: Any, blocks: Any) -> Any:
+def _dots_in(lanes: int) -> Any:
+    """Code for sums of products in so many lanes."""
 
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        load_a, load_b = (_loader(context, builder, signature.args[k], values[k]) for k in range(2))
-        total = cgutils.alloca_once_value(builder, ir.Constant(_DOUBLES, [0.0] * LANES))
-        with cgutils.for_range(builder, values[2]) as loop:
-            place = builder.mul(loop.index, ir.Constant(_WORD, LANES))
-            product = builder.fmul(load_a(place), load_b(place))
-            builder.store(builder.fadd(builder.load(total), product), total)
-        sums = builder.load(total)
-        lanes = [builder.extract_element(sums, ir.Constant(_INDEX, lane)) for lane in range(LANES)]
-        return context.make_tuple(builder, signature.return_type, lanes)
+    def typed(_: Any, a: Any, b: Any, blocks: Any) -> Any:
 
-    return types.UniTuple(types.float64, LANES)(a, b, types.uint64), codegen
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            load_a, load_b = (
+                _loader(context, builder, signature.args[k], values[k], lanes) for k in range(2)
+            )
+            zeros = ir.Constant(ir.VectorType(_DOUBLE, lanes), [0.0] * lanes)
+            total = cgutils.alloca_once_value(builder, zeros)
+            with cgutils.for_range(builder, values[2]) as loop:
+                place = builder.mul(loop.index, ir.Constant(_WORD, lanes))
+                product = builder.fmul(load_a(place), load_b(place))
+                builder.store(builder.fadd(builder.load(total), product), total)
+            sums = builder.load(total)
+            each = [builder.extract_element(sums, ir.Constant(_INDEX, lane)) for lane in range(lanes)]
+            return context.make_tuple(builder, signature.return_type, each)
+
+        return types.UniTuple(types.float64, lanes)(a, b, types.uint64), codegen
+
+    return typed
 
 
+_Four = tuple[float, float, float, float]
 _Lanes = tuple[float, float, float, float, float, float, float, float]
-dot_in_lanes: Callable[[Entries, Entries, Whole], _Lanes] = cast(Any, intrinsic(_dot_in_lanes))
+dot_in_lanes: Callable[[Entries, Entries, Whole], _Lanes] = cast(Any, intrinsic(_dots_in(LANES)))
 """Sums over k < ``blocks`` of a[8 k + lane] * b[8 k + lane], one for each lane: for compiled code only."""
+dot_in_four_lanes: Callable[[Entries, Entries, Whole], _Four] = cast(Any, intrinsic(_dots_in(4)))
+"""The same for four lanes: for compiled code only."""
 
 
 def _four_dots(_: Any, a: Any, b: Any, c: Any, d: Any, w: Any, out: Any, k: Any) -> Any:
@@ -103,13 +114,13 @@ Each has the bits of ``exact.dot``. The compiler would make vectors of neither f
 """
 
 
-def _loader(context: Any, builder: Any, array: Any, value: Any) -> Any:
-    """Code that loads eight entries of an array from a place on, or ``left`` and zeros, as doubles."""
+def _loader(context: Any, builder: Any, array: Any, value: Any, lanes: int = LANES) -> Any:
+    """Code that loads entries of an array from a place on, one a lane, or ``left`` and zeros, as doubles."""
     if array.dtype not in (types.float32, types.float64):
         raise TypeError(f"lanes hold entries of float32 or float64, not {array.dtype}")
     struct = context.make_array(array)(context, builder, value)
     entry = context.get_data_type(array.dtype)
-    entries = ir.VectorType(entry, LANES)
+    entries = ir.VectorType(entry, lanes)
 
     def place_of(at: Any) -> Any:
         return cgutils.get_item_pointer(context, builder, array, struct, [at])
@@ -123,8 +134,8 @@ def _loader(context: Any, builder: Any, array: Any, value: Any) -> Any:
             else:
                 found = _load_some(builder, entries, pointer, align, left)
         else:
-            found = ir.Constant(entries, [0.0] * LANES)
-            for lane in range(LANES):
+            found = ir.Constant(entries, [0.0] * lanes)
+            for lane in range(lanes):
                 at = builder.add(place, ir.Constant(_WORD, lane))
                 if left is None:
                     value = builder.load(place_of(at))
@@ -133,7 +144,7 @@ def _loader(context: Any, builder: Any, array: Any, value: Any) -> Any:
                     there = builder.load(place_of(builder.select(inside, at, place)))
                     value = builder.select(inside, there, ir.Constant(entry, 0.0))
                 found = builder.insert_element(found, value, ir.Constant(_INDEX, lane))
-        return found if array.dtype == types.float64 else builder.fpext(found, _DOUBLES)
+        return found if array.dtype == types.float64 else builder.fpext(found, ir.VectorType(_DOUBLE, lanes))
 
     return load
 

@@ -8,26 +8,24 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .arguments import Beside, Bools, Box, Entries, Floats, Form, Soft
 from .compiled import compiled, part
 from .exact import dot
 from .forms import curvature, slope, value
+from .lanes import dot_in_four_lanes
 from .primitives import cut, exp
 
-_LANES = 4
+_LANES = np.uint64(4)
 
 
 @part
 def _square(row: Floats) -> float:
     """Squared norm of a row, in a fixed order of operations."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    whole = row.size // _LANES * _LANES
-    for j in range(0, whole, _LANES):
-        a += row[j] * row[j]
-        b += row[j + 1] * row[j + 1]
-        c += row[j + 2] * row[j + 2]
-        d += row[j + 3] * row[j + 3]
-    for j in range(whole, row.size):
+    whole = np.uint64(row.size) // _LANES
+    a, b, c, d = dot_in_four_lanes(row, row, whole)
+    for j in range(whole * _LANES, np.uint64(row.size)):
         a += row[j] * row[j]
     return (a + b) + (c + d)
 
