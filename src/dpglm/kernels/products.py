@@ -18,6 +18,7 @@ from .lanes import dot_in_four_lanes
 from .primitives import cut, exp
 
 _LANES = np.uint64(4)
+_LEAST_NORM = 1e-300
 
 
 @part
@@ -101,16 +102,16 @@ def moment_rows(
         if scale[i] == 0.0:
             out[i] = 0.0
             continue
-        row = out[i, :d]
+        row = out[i]
+        row[d:] = 0.0
         _to_coordinates(rows[i], scale[i], box, row)
         exposure = _exposure(i, beside, top)
-        norm = math.sqrt(exposure * exposure * _square(row) + last[i] * last[i])
-        factor = 1.0 if norm <= limit else limit / norm
+        norm = math.sqrt(exposure * exposure * _square(row[:d]) + last[i] * last[i])
+        factor = min(limit / max(norm, _LEAST_NORM), 1.0)  # no branch: nobody could foresee it
         factor *= math.sqrt(_share(i, beside))
-        for j in range(d):
+        for j in range(row.size):
             row[j] = (row[j] * exposure * factor + rounding) - rounding
-        out[i, d] = (last[i] * factor + rounding) - rounding
-        out[i, d + 1 :] = 0.0
+        row[d] = (last[i] * factor + rounding) - rounding
 
 
 @compiled(nogil=True)
