@@ -273,9 +273,7 @@ def dense_gradient(
 
 
 @part
-def _request_rows(
-    X: Entries, index: Signed | None, first: Whole, k: Whole, rows: Whole, left: Whole
-) -> None:
+def _request_rows(X: Entries, index: Signed | None, first: Whole, k: Whole, rows: Whole, left: Whole) -> None:
     """Have rows from k on brought to the cache, or the last of those that are left.
 
     Memory works while products and sums are computed: products request the second half of their rows, sums

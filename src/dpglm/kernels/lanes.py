@@ -92,11 +92,12 @@ def _joined(builder: Any, rows: list[Any]) -> Any:
     """The sums of the lanes of four vectors, each in the order of ``exact.joined``."""
     low, high = ([_chosen(builder, row, row, half) for row in rows] for half in (range(4), range(4, 8)))
     sums = [builder.fadd(a, b) for a, b in zip(low, high, strict=True)]
-    pairs = [
+    first, second = (
         builder.fadd(_chosen(builder, a, b, (0, 1, 4, 5)), _chosen(builder, a, b, (2, 3, 6, 7)))
         for a, b in (sums[:2], sums[2:])
-    ]
-    return builder.fadd(*(_chosen(builder, *pairs, places) for places in ((0, 2, 4, 6), (1, 3, 5, 7))))
+    )
+    even, odd = (_chosen(builder, first, second, places) for places in ((0, 2, 4, 6), (1, 3, 5, 7)))
+    return builder.fadd(even, odd)
 
 
 def _chosen(builder: Any, a: Any, b: Any, places: Iterable[int]) -> Any:
@@ -157,7 +158,8 @@ def _load_some(builder: Any, entries: Any, pointer: Any, align: int, left: Any) 
     kind = ir.FunctionType(entries, [pointer.type, _INDEX, mask.type, entries])
     name = f"llvm.masked.load.v{LANES}f{8 * align}.p0"
     load = cgutils.get_or_insert_function(builder.module, kind, name)
-    return builder.call(load, [pointer, ir.Constant(_INDEX, align), mask, ir.Constant(entries, [0.0] * LANES)])
+    zeros = ir.Constant(entries, [0.0] * LANES)
+    return builder.call(load, [pointer, ir.Constant(_INDEX, align), mask, zeros])
 
 
 def _move_in_lanes(

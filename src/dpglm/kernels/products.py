@@ -39,7 +39,7 @@ def _coordinate(value: float, middle: float, inverse: float, rounding: float) ->
 
 @part
 def _to_coordinates(row: Floats, scale: float, box: Box, out: Floats) -> None:
-    """Write a row, moved and scaled into [-1, 1] and rounded, and then a 1 if the box has a dimension more."""
+    """Write the coordinates of a row, and then a 1 if the box has a dimension more."""
     p = box.middle.size
     for j in range(p):
         out[j] = _coordinate(row[j] * scale, box.middle[j], box.inverse[j], box.rounding)

@@ -79,9 +79,7 @@ def _to_class_factors(
         for k in range(rows):
             z[c, k] = margin(first + k, z[c, k], facts, w[c, p])
         add_offsets(first, rows, facts.beside, z[c])
-    _to_class_slopes(
-        z, facts.y[first:end], facts.scale[first:end], facts.norms[first:end], clip, scratch
-    )
+    _to_class_slopes(z, facts.y[first:end], facts.scale[first:end], facts.norms[first:end], clip, scratch)
     for c in classes:
         total = 0
         for k in range(rows):

@@ -40,4 +40,3 @@ def products(block: Floats, rows: Whole, w: Floats, out: Floats) -> None:
     """Product of each row of a block with w."""
     for k in range(_0, rows, _4):
         four_dots(block[k], block[k + _1], block[k + _2], block[k + _3], w, out, k)
-
