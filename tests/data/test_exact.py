@@ -61,6 +61,22 @@ def test_the_same_records_have_the_same_sum_in_every_layout_order_and_cut(term, 
         assert np.array_equal(steps(whole.total(term)), expected)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", [np.array, np.asfortranarray], ids=["C", "F"])
+def test_rows_that_are_multiplied_four_at_a_time_have_the_products_of_single_rows(dtype, layout):
+    n = 11
+    for p in range(1, 18):
+        table, y = rng.standard_normal((n, p)).astype(dtype), rng.choice([-1.0, 1.0], n)
+        term = Gradient(Logistic(), rng.standard_normal(p + 1), 0.4)
+        single = sum(
+            as_data(table[i : i + 1], y[i : i + 1], BOUNDS, 0.5, table_size=n).total(term).steps
+            for i in range(n)
+        )
+        whole = as_data(layout(table), y, BOUNDS, 0.5)
+        assert np.array_equal(whole.total(term).steps, single)
+        assert np.array_equal(whole.rows(rng.permutation(n)).total(term).steps, single)
+
+
 def test_sums_of_cut_terms_are_the_same_in_every_layout():
     term = CutGradient(Logistic(), W, np.linspace(0.01, 0.2, P + 1))
     grid = np.array([grid_of_terms(limit, 2**20) for limit in term.clips])
@@ -130,9 +146,11 @@ import hashlib, numpy as np
 from dpglm import Bounds
 from dpglm.data import as_data
 from dpglm.arrays import on_column_grids
+from dpglm.data.metric import MetricRows
+from dpglm.data.multinomial import ClassGradients
 from dpglm.data.products import JointRows, LossValues, MomentRows
 from dpglm.data.terms import Gradient, SquaredRow
-from dpglm.losses import LogCosh, Logistic, Poisson
+from dpglm.losses import LogCosh, Logistic, Multinomial, Poisson
 rng = np.random.default_rng(1)
 X, y, w = rng.standard_normal((999, 19)), rng.choice([-1.0, 1.0], 999), rng.standard_normal(20)
 digest = hashlib.sha256()
@@ -148,6 +166,9 @@ for table in (X, np.asfortranarray(X), X.astype(np.float32)):
         values = LossValues(box, 999, loss, 2.0, metric[0])
         for products in (joint, values, MomentRows(box, 999, 2.0, 0.0, 0.5)):
             digest.update(rows.cross_products(products).steps.tobytes())
+    classes = ClassGradients(None, 999, Multinomial(3), np.outer(w, [1.0, -2.0, 0.5]), 0.4, 0.4)
+    for products in (classes, MetricRows(box, 999, Logistic(), metric, metric[0], 0.4)):
+        digest.update(rows.cross_products(products).steps.tobytes())
 print(digest.hexdigest())
 """
 

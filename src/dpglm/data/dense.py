@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +25,8 @@ _CACHED_BYTES = 1 << 14
 
 class Dense(Stored):
     """A dense table, with the methods of `dpglm.tables`. Sums are in double precision, also of float32."""
+
+    rows_of_classes: ClassVar[int] = 1 << 62  # compiled code takes few at a time
 
     def __init__(self, X: ArrayLike) -> None:
         array = np.asarray(X)
@@ -99,8 +101,21 @@ class Dense(Stored):
         if self._by_columns(index):
             exact.column_gradient(self.X, first, facts, form, w, clip, rounding, _lanes(), out)
         else:
-            factors = np.empty(4 * max(1, _CACHED_BYTES // max(4 * self.X.strides[0], 1)))
+            factors = np.empty(_rows_in_cache(self.X.strides[0]))
             exact.dense_gradient(self.X, index, first, facts, form, w, clip, rounding, factors, out)
+
+    def add_class_gradient(
+        self, index: Index, first: int, facts: RowFacts, w: Vector, clip: float, rounding: float, out: Steps
+    ) -> None:
+        from ..kernels.softmax import dense_class_gradient
+
+        classes, p = w.shape[0], w.shape[1] - 1
+        width = p + -p % LANES
+        rows = _rows_in_cache(8 * width)
+        padded = np.zeros((classes, width + 1))
+        padded[:, :p], padded[:, width] = w[:, :p], w[:, p]
+        block, z, scratch = np.zeros((rows, width)), np.empty((classes, rows)), np.empty((2, rows))
+        dense_class_gradient(self.X, index, first, facts, padded, clip, rounding, block, z, scratch, out)
 
     def add_precise_gradient(
         self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float,
@@ -186,6 +201,12 @@ class Dense(Stored):
         from .sparse import CSR
 
         return CSR(sp.csr_array(self.X))
+
+
+def _rows_in_cache(row_bytes: int) -> int:
+    """How many rows the nearest cache holds while they are worked on: a multiple of 16, or 12, 8 or 4."""
+    rows = max(4, _CACHED_BYTES // max(row_bytes, 1))
+    return rows - rows % (16 if rows >= 16 else 4)
 
 
 def _lanes() -> Vector:

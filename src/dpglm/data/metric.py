@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ..arrays import Total, Vector, grid_of_terms
 from ..bounds import Coordinates
 from ..losses import Loss
-from .dense import LANES, Dense
+from .dense import Dense
 from .piece import LEAST_NORM
-from .products import CrossProducts, grid_of_factors, products_of, squares_of
+from .products import CrossProducts, grid_of_factors, in_lanes, products_of, squares_of
 from .terms import Gradient
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class MetricRows(CrossProducts):
         return grid_of_terms(self.clip, self.n_records)
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        table = in_metric(rows, self.coordinates, in_lanes(self.transform))
+        table = in_metric(rows, self.coordinates, self.transform)
         out += table.steps(self.gradient, self._grid)[0, : out.size]
 
 
@@ -129,23 +129,20 @@ def _zero_for_nan(values: Vector) -> Vector:
     return values
 
 
-def in_lanes(transform: Vector) -> Vector:
-    """The matrix with columns of zeros, so that a record has whole lanes of products."""
-    return np.pad(transform, ((0, 0), (0, -transform.shape[1] % LANES)))
-
-
 def in_metric(rows: Records, coordinates: Coordinates, transform: Vector) -> Records:
     """The records u = coordinates @ transform, without a constant feature; the matrix is on column grids.
 
-    They are rounded to float32: passes over them take as long as memory does to move them.
+    They are rounded to float32: passes over them take as long as memory does to move them. Zeros follow up to
+    whole lanes.
     """
-    table, norms = np.empty((rows.n_records, transform.shape[1]), dtype=np.float32), np.empty(rows.n_records)
+    from ..kernels.products import narrow  # compiled code is loaded by those who use it
+
+    matrix = np.pad(transform, [(0, in_lanes(size) - size) for size in transform.shape])
+    table, norms = np.empty((rows.n_records, matrix.shape[1]), dtype=np.float32), np.empty(rows.n_records)
 
     def write(part: Records, start: int, stop: int) -> None:
         here = slice(start, stop)
-        table[here] = products_of(part, coordinates, transform)
-        Dense(table[here]).write_squares(None, 0, norms[here])  # while the chunk is in the cache
-        norms[here] = np.maximum(np.sqrt(norms[here]), LEAST_NORM)
+        narrow(products_of(part, coordinates, matrix), LEAST_NORM, table[here], norms[here])
 
     rows.in_chunks(coordinates.dimension, write)
     return rows.in_table(Dense(table), np.where(rows.scale > 0, 1.0, 0.0), norms)

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from ..arrays import Total, Vector, finer_grid, grid_of_terms
 from ..losses import Multinomial
 from .metric import MetricRows, RowSizes, in_metric
-from .products import CrossProducts
+from .products import CrossProducts, in_lanes
 from .terms import Given
 
 if TYPE_CHECKING:
     from .records import Records
+
+_ROWS, _ROWS_FINELY = 1 << 20, 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +45,8 @@ class ClassGradients(CrossProducts):
     constant: float | None = None
 
     @property
-    def width(self) -> int:
-        return 1  # a chunk has as many rows as may be
+    def rows_at_once(self) -> int:
+        return _ROWS_FINELY if self._finely else _ROWS  # compiled code takes few at a time
 
     @property
     def grid(self) -> float:
@@ -70,11 +72,14 @@ class ClassGradients(CrossProducts):
         if self.constant is not None:
             rows = rows.with_constant(self.constant)
         by_class = out.reshape(1 + self._finely, self.loss.outputs, -1)
+        if not self._finely:
+            rows.add_class_gradient(self.w, self.clip, self.grid, by_class[0])
+            return
         for k, factors in enumerate(self._slopes(rows)):
             by_class[:, k] += rows.steps(Given(factors, self.most), self.grid, self._finely)
 
     def _slopes(self, rows: Records) -> Vector:
-        """Clipped slopes of shape (classes, rows), each times the share of its record."""
+        """Slopes of shape (classes, rows), each times the share of its record."""
         from ..kernels.softmax import to_class_slopes  # compiled code is loaded by those who use it
 
         z = np.array([rows.margins(np.ascontiguousarray(w)) for w in self.w.T])
@@ -94,7 +99,7 @@ class MetricClassRows(MetricRows):
         return ClassGradients(None, self.n_records, self.loss, self.w, self.clip, self.clip)
 
     def entries(self, n_features: int) -> int:
-        return self.gradient.entries(int(self.transform.shape[1]))
+        return self.gradient.entries(in_lanes(self.transform.shape[1]))
 
     def total(self, steps: NDArray[np.int64]) -> Total:
         return self.gradient.total(steps)

@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import ROUNDING, Total, Vector, finer_grid, grid_of_terms
-from ..kernels.arguments import Form, RowFacts
+from ..kernels.arguments import PLAIN, Form, RowFacts
 from ..threads import even, in_parts
 from .parts import in_sum, parts_of
 
@@ -29,7 +29,14 @@ class Stored(ABC):
 
     A pass reads rows from ``first`` on, or those that ``index`` names from there on: as many as there are
     factors, facts or results.
+
+    Attributes
+    ----------
+    rows_of_classes : int
+        The most rows of a pass for several classes.
     """
+
+    rows_of_classes: ClassVar[int] = 1 << 12
 
     @property
     @abstractmethod
@@ -77,6 +84,22 @@ class Stored(ABC):
         out: Steps,
     ) -> None:  # fmt: skip
         """Add the clipped gradient of each record; the constant feature is the last entry."""
+
+    def add_class_gradient(
+        self, index: Index, first: int, facts: RowFacts, w: Vector, clip: float, rounding: float, out: Steps
+    ) -> None:
+        """Add the gradients of each record for all classes, clipped together.
+
+        w and ``out`` have a row for each class, and the constant feature is the last entry.
+        """
+        from ..kernels.softmax import to_class_factors  # compiled code is loaded by those who use it
+
+        z, scratch = np.empty((len(w), facts.y.size)), np.empty((2, facts.y.size))
+        for coefficients, margins in zip(w, z, strict=True):
+            self.write_dots(index, first, coefficients[:-1], margins)
+        to_class_factors(facts, w, clip, rounding, z, scratch, out)
+        for factors, sums in zip(z, out, strict=True):
+            self.add(index, first, factors, PLAIN, rounding, sums)
 
     @abstractmethod
     def add_precise_gradient(

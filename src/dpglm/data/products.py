@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from threading import local
 from typing import TYPE_CHECKING, ClassVar
@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from ..arrays import COORDINATE_BITS, ROUNDING, Total, Vector
 from ..bounds import Coordinates
-from ..kernels.arguments import Form, Soft
+from ..kernels.arguments import Box, Form, Soft
 from ..losses import Loss
+from .dense import LANES
 from .terms import Term
 
 if TYPE_CHECKING:
@@ -58,33 +59,35 @@ class _Scratch(local):
 _scratch, _products = _Scratch(), _Scratch()
 
 
-def coordinates_of(rows: Records, coordinates: Coordinates, more: int = 0) -> Vector:
+def _box(coordinates: Coordinates) -> Box:
+    rounding = ROUNDING * 2.0**-COORDINATE_BITS
+    return Box(coordinates.middle, 1.0 / coordinates.half, rounding, coordinates.dimension)
+
+
+def coordinates_of(rows: Records, coordinates: Coordinates, width: int = 0) -> Vector:
     """The coordinates of each record, rounded to a grid; 0 for a null record.
 
-    There is room for ``more`` numbers of a record. The array is overwritten by the next call in this thread.
+    Zeros follow if the width is larger. The array is overwritten by the next call in this thread.
     """
     from ..kernels.products import coordinates as write  # compiled code is loaded by those who use it
 
-    out = _scratch.array(rows.n_records, coordinates.dimension + more)
-    rounding = ROUNDING * 2.0**-COORDINATE_BITS
-    write(rows.dense, rows.scale, coordinates.middle, 1.0 / coordinates.half, rounding, out)
+    out = _scratch.array(rows.n_records, max(width, coordinates.dimension))
+    write(rows.dense, rows.scale, _box(coordinates), out)
     return out
 
 
 def products_of(rows: Records, coordinates: Coordinates, matrix: Vector) -> Vector:
     """These coordinates times a matrix. The array is overwritten by the next call in this thread."""
     out = _products.array(rows.n_records, matrix.shape[1])
-    return np.matmul(coordinates_of(rows, coordinates), matrix, out=out)
+    return np.matmul(coordinates_of(rows, coordinates, len(matrix)), matrix, out=out)
 
 
 def squares_of(rows: Records, coordinates: Coordinates) -> Vector:
     """Squared norms of these coordinates, the constant not included."""
     from ..kernels.products import squares  # compiled code is loaded by those who use it
 
-    out = np.empty(rows.n_records)
-    rounding = ROUNDING * 2.0**-COORDINATE_BITS
-    middle, half = coordinates.middle, coordinates.half
-    squares(rows.dense, rows.scale, middle, 1.0 / half, rounding, np.empty(len(half)), out)
+    out, row = np.empty(rows.n_records), np.empty(len(coordinates.middle))
+    squares(rows.dense, rows.scale, _box(replace(coordinates, intercept=False)), row, out)
     return out
 
 
@@ -156,11 +159,13 @@ class OuterRows(CrossProducts):
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
         from ..kernels.products import moment_rows
 
-        last = np.where(rows.scale > 0, self.last(rows), 0.0)
-        factors = coordinates_of(rows, self.coordinates, more=1)
-        beside = rows.beside_less(self._rounding, root=True)
-        moment_rows(factors, last, beside, self.top, self.norm, ROUNDING * self.grid)
-        out += _upper(factors, self.grid)
+        d = self.coordinates.dimension + 1
+        factors = _scratch.array(rows.n_records, in_lanes(d))
+        moment_rows(
+            rows.dense, rows.scale, _box(self.coordinates), self.last(rows),
+            rows.beside_less(self._rounding, root=True), self.top, self.norm, ROUNDING * self.grid, factors,
+        )  # fmt: skip
+        out += _upper(factors, self.grid, d)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,8 +246,8 @@ class JointRows(CrossProducts):
         if persons is not None:
             q = persons.sums(q)
         size = triangle(d)
-        out[:size] += _upper(v, bent)
-        out[size : 2 * size] += _upper(q, pulled)
+        out[:size] += _upper(v, bent, d)
+        out[size : 2 * size] += _upper(q, pulled, d)
         out[2 * size :] += (sums / pulled).astype(np.int64)
 
 
@@ -291,6 +296,11 @@ def rows_a_chunk(d: int) -> int:
     return max(1, min(_ROWS_A_CHUNK, _ENTRIES_A_CHUNK // max(d, 1)))
 
 
+def in_lanes(width: int) -> int:
+    """So many numbers, and zeros up to a multiple of the eight that are worked on at once."""
+    return width + -width % LANES
+
+
 def _symmetric_units(d: int, unit: float) -> Vector:
     """Units of the upper triangle: those of the diagonal are smaller by sqrt(2)."""
     i, j = _places(d)
@@ -310,7 +320,7 @@ def symmetric(values: Vector, d: int) -> Vector:
     return matrix
 
 
-def _upper(factors: Vector, grid: float) -> NDArray[np.int64]:
-    """Upper triangle of the products of factors on a grid, in steps of its square."""
+def _upper(factors: Vector, grid: float, d: int) -> NDArray[np.int64]:
+    """Upper triangle of the products of the first d factors on a grid, in steps of its square."""
     products = factors.T @ factors
-    return (products[_places(factors.shape[1])] / grid**2).astype(np.int64)
+    return (products[_places(d)] / grid**2).astype(np.int64)

@@ -117,6 +117,8 @@ class Records(Summed):
     @cached_property
     def row_norms(self) -> Vector:
         """Norm of each row, the constant feature included."""
+        if not self.constant:
+            return self.norms
         norms: Vector = np.sqrt(np.square(self.norms) + np.square(self.intercept_column))
         return norms
 
@@ -214,7 +216,7 @@ class Records(Summed):
             return self.with_constant(term.constant).steps(replace(term, constant=None), grid, finely)
         shape = (1 + finely, term.entries(self.n_features))
         if term.needs_norms:
-            _ = self.norms  # parts of the records would compute them in every pass
+            _ = self.row_norms  # parts of the records would compute them in every pass
         if isinstance(term, CrossProducts):
             with one_blas_thread():
                 return in_sum(
@@ -247,10 +249,7 @@ class Records(Summed):
                 if isinstance(term, DualMoves)
                 else None
             )
-            facts = RowFacts(
-                self.scale[here], self.row_norms[here], self.y[here], self.constant,
-                taken(self.beside, here), duals,
-            )  # fmt: skip
+            facts = self._row_facts(here, duals)
             place = piece.index, piece.first + start
             if isinstance(term, PreciseGradient):
                 piece.table.add_precise_gradient(*place, facts, form, w, clip, rounding, out)
@@ -258,6 +257,27 @@ class Records(Summed):
                 piece.table.add_gradient(*place, facts, form, w, clip, float(rounding[0]), out[0])
 
         return in_sum(gradient, even(self.n_records, parts_of(piece.entries, self.n_features)), shape)
+
+    def _row_facts(self, here: slice, duals: Duals | None = None) -> RowFacts:
+        """What compiled passes take of some records besides their rows."""
+        return RowFacts(
+            self.scale[here], self.row_norms[here], self.y[here], self.constant, taken(self.beside, here),
+            duals,
+        )  # fmt: skip
+
+    def add_class_gradient(self, w: Vector, clip: float, grid: float, out: Steps) -> None:
+        """Add the gradients at w of each record for all classes, in one thread.
+
+        They are scaled down together to a norm of at most ``clip``. w has a column for each class, ``out`` a
+        row; the last entry of a row is that of the constant feature.
+        """
+        piece, by_class = self._piece, np.zeros((w.shape[1], self.n_features + 1))
+        by_class[:, : len(w)] = w.T
+        table = piece.table
+        for start in range(0, self.n_records, table.rows_of_classes):
+            here = slice(start, min(start + table.rows_of_classes, self.n_records))
+            place = piece.index, piece.first + start
+            table.add_class_gradient(*place, self._row_facts(here), by_class, clip, ROUNDING * grid, out)
 
     def _add_products(self, term: CrossProducts, start: int, stop: int, out: NDArray[np.int64]) -> None:
         for chunk, _, _ in self._few(term.rows_at_once, start, stop):
@@ -343,11 +363,14 @@ class Records(Summed):
             return self
         here = slice(start, stop)
         known: Vector | None = self.__dict__.get("norms", self.known_norms)
-        return Records(
+        part = Records(
             self._piece.part(start, stop), self.scale[here], None if known is None else known[here],
             self.y[here], self.constant, self.radius, self.table_size, taken(self.beside, here),
             None if self.persons is None else self.persons.taken(here),
         )  # fmt: skip
+        if "row_norms" in self.__dict__:
+            part.__dict__["row_norms"] = self.row_norms[here]
+        return part
 
     def _chunks(self) -> list[int]:
         """Edges of chunks that, with what is computed for each of their rows, stay in the cache.

@@ -409,6 +409,18 @@ class Calendar(NamedTuple):
     coming: Integers
 
 
+class Box(NamedTuple):
+    """Where the coordinates of a row lie: features move by ``middle``, are scaled and rounded to a grid.
+
+    ``dimension`` counts the constant 1, if there is one, after the features.
+    """
+
+    middle: Floats
+    inverse: Floats
+    rounding: float
+    dimension: int
+
+
 class Soft(NamedTuple):
     """How a record's slope and curvature are weighed (see ``products``).
 

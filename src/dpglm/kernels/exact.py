@@ -32,7 +32,7 @@ from .arguments import (
 from .compiled import compiled, part
 from .forms import bounded_dual_step, to_slopes
 from .lanes import LANES as LANES
-from .lanes import dot_in_lanes, request
+from .lanes import dot_in_lanes, four_dots, request, request_row
 from .primitives import cut
 
 _STEPS = 1.5 * 2.0**52
@@ -242,7 +242,8 @@ def dense_add(
 ) -> None:  # fmt: skip
     """Add the rows, each times its factor, or the squares or sizes of their entries then."""
     if kind == PLAIN:
-        _add_rows(X, index, first, np.uint64(factors.size), factors, rounding, out)
+        p = np.uint64(X.shape[1])
+        add_rows(X, index, first, np.uint64(factors.size), factors, rounding, out[:p])
         return
     for k in range(np.uint64(factors.size)):
         row, factor = X[row_of(k, index, first)], factors[k]
@@ -288,22 +289,41 @@ def dense_gradient(
     ``factors`` is scratch space for a chunk of rows, which the cache holds from products to sums.
     """
     p, n, chunk = np.uint64(X.shape[1]), np.uint64(facts.y.size), np.uint64(factors.size)
+    half = chunk // _2
     for start in range(_0, n, chunk):
-        rows = min(chunk, n - start)
-        for k in range(start, start + rows):
-            request(X[row_of(min(k + _ROWS_AHEAD, n - _1), index, first)])
-            factors[k - start] = dot(X[row_of(k, index, first)], w[:p])
+        rows, here, left = min(chunk, n - start), np.uint64(first) + start, n - start
+        for k in range(_0, rows - rows % _4, _4):
+            if k < half:
+                _request_rows(X, index, here, half + k, _4, left)
+            row_a, row_b = X[row_of(k, index, here)], X[row_of(k + _1, index, here)]
+            row_c, row_d = X[row_of(k + _2, index, here)], X[row_of(k + _3, index, here)]
+            four_dots(row_a, row_b, row_c, row_d, w[:p], factors, k)
+        for k in range(rows - rows % _4, rows):
+            factors[k] = dot(X[row_of(k, index, here)], w[:p])
         out[p] += to_factors(start, rows, facts, form, w[p], clip, rounding, factors)
-        _add_rows(X, index, np.uint64(first) + start, rows, factors, rounding, out)
+        for k in range(_0, rows, _4):
+            _request_rows(X, index, here, chunk + k // _2, _2, left)
+            add_rows(X, index, here + k, min(_4, rows - k), factors[k:], rounding, out[:p])
 
 
 @part
-def _add_rows(
+def _request_rows(X: Entries, index: Signed | None, first: Whole, k: Whole, rows: Whole, left: Whole) -> None:
+    """Have rows from k on brought to the cache, or the last of those that are left.
+
+    Memory works while products and sums are computed: products request the second half of their rows, sums
+    the first half of those that come next.
+    """
+    for ahead in range(k, k + rows):
+        request_row(X[row_of(min(ahead, left - _1), index, first)])
+
+
+@part
+def add_rows(
     X: Entries, index: Signed | None, first: Whole, rows: Whole, factors: Floats, rounding: float,
     out: Integers,
 ) -> None:  # fmt: skip
     """Add rows, each times its factor; four at a time, so that a sum is written once for four entries."""
-    columns, none = range(np.uint64(X.shape[1])), digits(rounding)
+    columns, none = range(np.uint64(out.size)), digits(rounding)
     for k in range(_0, rows - rows % _4, _4):
         a, b, c, d = factors[k], factors[k + _1], factors[k + _2], factors[k + _3]
         row_a, row_b = X[row_of(k, index, first)], X[row_of(k + _1, index, first)]

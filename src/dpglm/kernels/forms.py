@@ -49,9 +49,12 @@ def slope(form: Form, z: float, y: float) -> float:
 def to_slopes(form: Form, y: Floats, values: Floats) -> None:
     """Turn margins into the derivatives of the loss with that form.
 
-    The compiler makes vectors of a loop if it knows the code: those with an exponential have their own loops.
+    The compiler makes vectors of a loop if it knows the code: those with an exponential have their own loops,
+    and the squared loss, whose fits take few passes.
     """
-    if form.code == LOGISTIC:
+    if form.code == SQUARED:
+        _to_slopes(_with(SQUARED, form), y, values)
+    elif form.code == LOGISTIC:
         _to_slopes(_with(LOGISTIC, form), y, values)
     elif form.code == POISSON:
         _to_slopes(_with(POISSON, form), y, values)

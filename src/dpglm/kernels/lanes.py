@@ -6,7 +6,7 @@ with the result of the same operation on single doubles. A processor whose vecto
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from llvmlite import ir
@@ -23,52 +23,143 @@ _STARTS = range(0, PLACES, LANES)
 _WORD, _INDEX = ir.IntType(64), ir.IntType(32)
 _WORDS = ir.VectorType(_WORD, LANES)
 _FUSED = ("contract",)  # a product may keep all its digits until it is added
-_LINE, _REQUESTED = 64, 256
+_LINE, _REQUESTED, _MOST_REQUESTED = 64, 256, 1024
 _SECOND_CACHE, _NEAREST_CACHE = 2, 3
 
 
-def _dot_in_lanes(_: Any, a: Any, b: Any, blocks: Any) -> Any:
+def _dots_in(lanes: int) -> Any:
+    """Code for sums of products in so many lanes."""
+
+    def typed(_: Any, a: Any, b: Any, blocks: Any) -> Any:
+
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            load_a, load_b = (
+                _loader(context, builder, signature.args[k], values[k], lanes) for k in range(2)
+            )
+            zeros = ir.Constant(ir.VectorType(_DOUBLE, lanes), [0.0] * lanes)
+            total = cgutils.alloca_once_value(builder, zeros)
+            with cgutils.for_range(builder, values[2]) as loop:
+                place = builder.mul(loop.index, ir.Constant(_WORD, lanes))
+                product = builder.fmul(load_a(place), load_b(place))
+                builder.store(builder.fadd(builder.load(total), product), total)
+            sums = builder.load(total)
+            each = [builder.extract_element(sums, ir.Constant(_INDEX, lane)) for lane in range(lanes)]
+            return context.make_tuple(builder, signature.return_type, each)
+
+        return types.UniTuple(types.float64, lanes)(a, b, types.uint64), codegen
+
+    return typed
+
+
+_Four = tuple[float, float, float, float]
+_Lanes = tuple[float, float, float, float, float, float, float, float]
+dot_in_lanes: Callable[[Entries, Entries, Whole], _Lanes] = cast(Any, intrinsic(_dots_in(LANES)))
+"""Sums over k < ``blocks`` of a[8 k + lane] * b[8 k + lane], one for each lane: for compiled code only."""
+dot_in_four_lanes: Callable[[Entries, Entries, Whole], _Four] = cast(Any, intrinsic(_dots_in(4)))
+"""The same for four lanes: for compiled code only."""
+
+
+def _four_dots(_: Any, a: Any, b: Any, c: Any, d: Any, w: Any, out: Any, k: Any) -> Any:
+    _require_doubles(w, out)
 
     def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        load_a, load_b = (_loader(context, builder, signature.args[k], values[k]) for k in range(2))
-        total = cgutils.alloca_once_value(builder, ir.Constant(_DOUBLES, [0.0] * LANES))
-        with cgutils.for_range(builder, values[2]) as loop:
-            place = builder.mul(loop.index, ir.Constant(_WORD, LANES))
-            product = builder.fmul(load_a(place), load_b(place))
-            builder.store(builder.fadd(builder.load(total), product), total)
-        sums = builder.load(total)
-        lanes = [builder.extract_element(sums, ir.Constant(_INDEX, lane)) for lane in range(LANES)]
-        return context.make_tuple(builder, signature.return_type, lanes)
+        rows = [_loader(context, builder, signature.args[k], values[k]) for k in range(4)]
+        weights = _loader(context, builder, w, values[4])
+        width = context.make_array(w)(context, builder, values[4]).nitems
+        totals = [cgutils.alloca_once_value(builder, ir.Constant(_DOUBLES, [0.0] * LANES)) for _ in rows]
 
-    return types.UniTuple(types.float64, LANES)(a, b, types.uint64), codegen
+        def add(place: Any, left: Any = None) -> None:
+            factors = weights(place, left)
+            for row, total in zip(rows, totals, strict=True):
+                product = builder.fmul(row(place, left), factors)
+                builder.store(builder.fadd(builder.load(total), product), total)
+
+        with cgutils.for_range(builder, builder.udiv(width, ir.Constant(_WORD, LANES))) as loop:
+            add(builder.mul(loop.index, ir.Constant(_WORD, LANES)))
+        left = builder.urem(width, ir.Constant(_WORD, LANES))
+        with builder.if_then(builder.icmp_unsigned(">", left, ir.Constant(_WORD, 0)), likely=False):
+            add(builder.sub(width, left), left)
+        joined = _joined(builder, [builder.load(total) for total in totals])
+        start = context.make_array(out)(context, builder, values[5]).data
+        place = builder.bitcast(builder.gep(start, [values[6]]), joined.type.as_pointer())
+        builder.store(joined, place, align=8)
+        return context.get_dummy_value()
+
+    return types.void(a, b, c, d, w, out, types.uint64), codegen
 
 
-_Lanes = tuple[float, float, float, float, float, float, float, float]
-dot_in_lanes: Callable[[Entries, Entries, Whole], _Lanes] = cast(Any, intrinsic(_dot_in_lanes))
-"""Sums over k < ``blocks`` of a[8 k + lane] * b[8 k + lane], one for each lane: for compiled code only."""
+def _joined(builder: Any, rows: list[Any]) -> Any:
+    """The sums of the lanes of four vectors, each in the order of ``exact.joined``."""
+    low, high = ([_chosen(builder, row, row, half) for row in rows] for half in (range(4), range(4, 8)))
+    sums = [builder.fadd(a, b) for a, b in zip(low, high, strict=True)]
+    first, second = (
+        builder.fadd(_chosen(builder, a, b, (0, 1, 4, 5)), _chosen(builder, a, b, (2, 3, 6, 7)))
+        for a, b in (sums[:2], sums[2:])
+    )
+    even, odd = (_chosen(builder, first, second, places) for places in ((0, 2, 4, 6), (1, 3, 5, 7)))
+    return builder.fadd(even, odd)
 
 
-def _loader(context: Any, builder: Any, array: Any, value: Any) -> Any:
-    """Code that loads eight entries of an array, from a place on, as doubles."""
+def _chosen(builder: Any, a: Any, b: Any, places: Iterable[int]) -> Any:
+    """Some numbers of two vectors, those of the second counted on from those of the first."""
+    chosen = list(places)
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INDEX, len(chosen)), chosen))
+
+
+four_dots: Callable[[Entries, Entries, Entries, Entries, Floats, Floats, Whole], None] = cast(
+    Any, intrinsic(_four_dots)
+)
+"""Write the products of four rows with w to out[k : k + 4]: for compiled code only.
+
+Each has the bits of ``exact.dot``. The compiler would make vectors of neither four rows nor lanes.
+"""
+
+
+def _loader(context: Any, builder: Any, array: Any, value: Any, lanes: int = LANES) -> Any:
+    """Code that loads entries of an array from a place on, one a lane, or ``left`` and zeros, as doubles."""
     if array.dtype not in (types.float32, types.float64):
         raise TypeError(f"lanes hold entries of float32 or float64, not {array.dtype}")
     struct = context.make_array(array)(context, builder, value)
     entry = context.get_data_type(array.dtype)
-    entries = ir.VectorType(entry, LANES)
+    entries = ir.VectorType(entry, lanes)
 
-    def load(place: Any) -> Any:
+    def place_of(at: Any) -> Any:
+        return cgutils.get_item_pointer(context, builder, array, struct, [at])
+
+    def load(place: Any, left: Any = None) -> Any:
         if array.layout in "CF":  # of one dimension: entries follow each other
             pointer = builder.bitcast(builder.gep(struct.data, [place]), entries.as_pointer())
-            found = builder.load(pointer, align=array.dtype.bitwidth // 8)
+            align = array.dtype.bitwidth // 8
+            if left is None:
+                found = builder.load(pointer, align=align)
+            else:
+                found = _load_some(builder, entries, pointer, align, left)
         else:
-            found = ir.Constant(entries, ir.Undefined)
-            for lane in range(LANES):
-                here = builder.add(place, ir.Constant(_WORD, lane))
-                pointer = cgutils.get_item_pointer(context, builder, array, struct, [here])
-                found = builder.insert_element(found, builder.load(pointer), ir.Constant(_INDEX, lane))
-        return found if array.dtype == types.float64 else builder.fpext(found, _DOUBLES)
+            found = ir.Constant(entries, [0.0] * lanes)
+            for lane in range(lanes):
+                at = builder.add(place, ir.Constant(_WORD, lane))
+                if left is None:
+                    value = builder.load(place_of(at))
+                else:  # an entry that is there, and 0 in its place
+                    inside = builder.icmp_unsigned(">", left, ir.Constant(_WORD, lane))
+                    there = builder.load(place_of(builder.select(inside, at, place)))
+                    value = builder.select(inside, there, ir.Constant(entry, 0.0))
+                found = builder.insert_element(found, value, ir.Constant(_INDEX, lane))
+        return found if array.dtype == types.float64 else builder.fpext(found, ir.VectorType(_DOUBLE, lanes))
 
     return load
+
+
+def _load_some(builder: Any, entries: Any, pointer: Any, align: int, left: Any) -> Any:
+    """The first entries of a vector in memory, and zeros in the place of the others, which are not read."""
+    places = ir.Constant(_WORDS, list(range(LANES)))
+    many = builder.insert_element(ir.Constant(_WORDS, ir.Undefined), left, ir.Constant(_INDEX, 0))
+    mask = builder.icmp_unsigned("<", places, _chosen(builder, many, many, [0] * LANES))
+    kind = ir.FunctionType(entries, [pointer.type, _INDEX, mask.type, entries])
+    name = f"llvm.masked.load.v{LANES}f{8 * align}.p0"
+    load = cgutils.get_or_insert_function(builder.module, kind, name)
+    zeros = ir.Constant(entries, [0.0] * LANES)
+    return builder.call(load, [pointer, ir.Constant(_INDEX, align), mask, zeros])
 
 
 def _move_in_lanes(
@@ -149,6 +240,27 @@ request: Callable[[Entries | Unsigned], None] = cast(Any, intrinsic(_request))
 It changes no result, and may reach beyond the table. Processors notice by themselves that the rest of a long
 row is needed.
 """
+
+
+def _request_row(_: Any, row: Any) -> Any:
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        struct = context.make_array(row)(context, builder, values[0])
+        start = builder.bitcast(struct.data, cgutils.voidptr_t)
+        size = builder.mul(struct.nitems, struct.itemsize)
+        most = ir.Constant(_WORD, _MOST_REQUESTED)
+        size = builder.select(builder.icmp_unsigned("<", size, most), size, most)
+        lines = builder.udiv(builder.add(size, ir.Constant(_WORD, _LINE - 1)), ir.Constant(_WORD, _LINE))
+        with cgutils.for_range(builder, lines) as loop:
+            place = builder.gep(start, [builder.mul(loop.index, ir.Constant(_WORD, _LINE))])
+            _prefetch(builder, place, to_write=0)
+        return context.get_dummy_value()
+
+    return types.void(row), codegen
+
+
+request_row: Callable[[Entries], None] = cast(Any, intrinsic(_request_row))
+"""Have a contiguous row, or 1,024 bytes of it, brought to the cache: for compiled code only."""
 
 
 def _request_line(_: Any, table: Any, k: Any) -> Any:

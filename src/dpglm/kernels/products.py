@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import math
 
-from .arguments import Beside, Bools, Floats, Form, Soft
+import numpy as np
+
+from .arguments import Beside, Bools, Box, Entries, Floats, Form, Soft
 from .compiled import compiled, part
+from .exact import dot
 from .forms import curvature, slope, value
+from .lanes import dot_in_four_lanes
 from .primitives import cut, exp
 
-_LANES = 4
+_LANES = np.uint64(4)
+_LEAST_NORM = 1e-300
 
 
 @part
 def _square(row: Floats) -> float:
     """Squared norm of a row, in a fixed order of operations."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    whole = row.size // _LANES * _LANES
-    for j in range(0, whole, _LANES):
-        a += row[j] * row[j]
-        b += row[j + 1] * row[j + 1]
-        c += row[j + 2] * row[j + 2]
-        d += row[j + 3] * row[j + 3]
-    for j in range(whole, row.size):
+    whole = np.uint64(row.size) // _LANES
+    a, b, c, d = dot_in_four_lanes(row, row, whole)
+    for j in range(whole * _LANES, np.uint64(row.size)):
         a += row[j] * row[j]
     return (a + b) + (c + d)
 
@@ -37,33 +37,35 @@ def _coordinate(value: float, middle: float, inverse: float, rounding: float) ->
     return (cut((value - middle) * inverse, 1.0) + rounding) - rounding
 
 
+@part
+def _to_coordinates(row: Floats, scale: float, box: Box, out: Floats) -> None:
+    """Write the coordinates of a row, and then a 1 if the box has a dimension more."""
+    p = box.middle.size
+    for j in range(p):
+        out[j] = _coordinate(row[j] * scale, box.middle[j], box.inverse[j], box.rounding)
+    for j in range(p, box.dimension):
+        out[j] = 1.0
+
+
 @compiled(nogil=True)
-def coordinates(
-    rows: Floats, scale: Floats, middle: Floats, inverse: Floats, rounding: float, out: Floats
-) -> None:
-    """Write each row, moved and scaled into [-1, 1] and rounded, and then a 1 if ``out`` has a column more.
+def coordinates(rows: Floats, scale: Floats, box: Box, out: Floats) -> None:
+    """Write the coordinates of each row, and zeros up to the width of ``out``.
 
     A row of scale 0 is written as zeros.
     """
-    p = rows.shape[1]
     for i in range(rows.shape[0]):
         if scale[i] == 0.0:
             out[i] = 0.0
             continue
-        for j in range(p):
-            out[i, j] = _coordinate(rows[i, j] * scale[i], middle[j], inverse[j], rounding)
-        if out.shape[1] > p:
-            out[i, p] = 1.0
+        _to_coordinates(rows[i], scale[i], box, out[i])
+        out[i, box.dimension :] = 0.0
 
 
 @compiled(nogil=True)
-def squares(
-    rows: Floats, scale: Floats, middle: Floats, inverse: Floats, rounding: float, row: Floats, out: Floats
-) -> None:
-    """Write the squared norm of each row that `coordinates` writes; ``row`` is scratch space for one."""
+def squares(rows: Floats, scale: Floats, box: Box, row: Floats, out: Floats) -> None:
+    """Write the squared norm of the coordinates of each row; ``row`` is scratch space for one."""
     for i in range(rows.shape[0]):
-        for j in range(row.size):
-            row[j] = _coordinate(rows[i, j] * scale[i], middle[j], inverse[j], rounding)
+        _to_coordinates(rows[i], scale[i], box, row)
         out[i] = _square(row) if scale[i] != 0.0 else 0.0
 
 
@@ -87,21 +89,39 @@ def _exposure(i: int, beside: Beside | None, top: float) -> float:
 
 @compiled(nogil=True)
 def moment_rows(
-    rows: Floats, last: Floats, beside: Beside | None, top: float, limit: float, rounding: float
-) -> None:
-    """Scale each row, whose last entry becomes ``last``, down to a norm of at most ``limit``, and round it.
+    rows: Floats, scale: Floats, box: Box, last: Floats, beside: Beside | None, top: float, limit: float,
+    rounding: float, out: Floats,
+) -> None:  # fmt: skip
+    """Write the coordinates of each row and its last number, scaled down to norm at most ``limit``, rounded.
 
-    The row, but not the number, is multiplied by its exposure first; all of it by the root of its share last.
+    The coordinates, but not the number, are multiplied by the exposure of the row first; all of it by the
+    root of its share last. Zeros follow up to the width of ``out``. A row of scale 0 is written as zeros.
     """
-    d = rows.shape[1] - 1
+    d = box.dimension
     for i in range(rows.shape[0]):
+        if scale[i] == 0.0:
+            out[i] = 0.0
+            continue
+        row = out[i]
+        row[d:] = 0.0
+        _to_coordinates(rows[i], scale[i], box, row)
         exposure = _exposure(i, beside, top)
-        norm = math.sqrt(exposure * exposure * _square(rows[i, :d]) + last[i] * last[i])
-        factor = 1.0 if norm <= limit else limit / norm
+        norm = math.sqrt(exposure * exposure * _square(row[:d]) + last[i] * last[i])
+        factor = min(limit / max(norm, _LEAST_NORM), 1.0)  # no branch: nobody could foresee it
         factor *= math.sqrt(_share(i, beside))
-        for j in range(d):
-            rows[i, j] = (rows[i, j] * exposure * factor + rounding) - rounding
-        rows[i, d] = (last[i] * factor + rounding) - rounding
+        for j in range(row.size):
+            row[j] = (row[j] * exposure * factor + rounding) - rounding
+        row[d] = (last[i] * factor + rounding) - rounding
+
+
+@compiled(nogil=True)
+def narrow(products: Floats, least: float, table: Entries, norms: Floats) -> None:
+    """Round rows to the type of a table, and write their norms there, or ``least`` if that is more."""
+    for i in range(products.shape[0]):
+        row, narrowed = products[i], table[i]
+        for j in range(row.size):
+            narrowed[j] = row[j]
+        norms[i] = max(math.sqrt(dot(narrowed, narrowed)), least)
 
 
 @compiled(nogil=True)

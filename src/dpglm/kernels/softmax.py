@@ -1,14 +1,19 @@
-"""Slopes of the multinomial loss, one for each class of a record, clipped together."""
+"""Gradients of the multinomial loss: slopes for each class of a record, clipped together."""
 
 from __future__ import annotations
 
 import math
 
-from .arguments import Floats
-from .compiled import compiled
+import numpy as np
+
+from .arguments import Entries, Floats, Integers, RowFacts, Signed, Whole
+from .compiled import compiled, part
+from .exact import add_offsets, add_rows, margin, shared, steps
 from .primitives import exp
+from .widened import products, widen
 
 _LEAST_SQUARE = 1e-300  # squares of smaller slopes may underflow, and their norm would be too small
+_0 = np.uint64(0)
 
 
 @compiled(nogil=True)
@@ -16,11 +21,21 @@ def to_class_slopes(z: Floats, y: Floats, scale: Floats, norms: Floats, clip: fl
     """Turn predictions z, of shape (classes, rows), into factors of the rows in the gradient of each class.
 
     The factors of a record times its row have a norm, over all classes, of at most ``clip``; they are 0 for a
-    null record, which has the scale 0. Every number is a function of one record, from additions, products,
-    quotients and roots alone: the same bits on every processor. ``scratch`` has shape (2, rows). The loops
-    over records are innermost since the compiler makes vectors of them.
+    null record, which has the scale 0. ``scratch`` has shape (2, rows).
     """
-    classes, n = z.shape
+    _to_class_slopes(z, y, scale, norms, clip, scratch)
+
+
+@part
+def _to_class_slopes(
+    z: Floats, y: Floats, scale: Floats, norms: Floats, clip: float, scratch: Floats
+) -> None:
+    """The same for compiled code.
+
+    Every number is a function of one record, from additions, products, quotients and roots alone: the same
+    bits on every processor. The loops over records are innermost since the compiler makes vectors of them.
+    """
+    classes, n = z.shape[0], y.size
     top, total = scratch[0], scratch[1]
     for i in range(n):
         top[i], total[i] = z[0, i], 0.0
@@ -47,3 +62,59 @@ def to_class_slopes(z: Floats, y: Floats, scale: Floats, norms: Floats, clip: fl
     for k in range(classes):
         for i in range(n):
             z[k, i] *= factors[i]
+
+
+@part
+def _to_class_factors(
+    first: Whole, rows: Whole, facts: RowFacts, w: Floats, clip: float, rounding: float, z: Floats,
+    scratch: Floats, out: Integers,
+) -> None:  # fmt: skip
+    """Turn products of rows with the coefficients of each class into factors of these rows.
+
+    The intercepts are the last column of w, and what they add is added to the last one of ``out``.
+    """
+    p, last = np.uint64(w.shape[1] - 1), np.uint64(out.shape[1] - 1)
+    classes, end = range(np.uint64(z.shape[0])), first + rows
+    for c in classes:
+        for k in range(rows):
+            z[c, k] = margin(first + k, z[c, k], facts, w[c, p])
+        add_offsets(first, rows, facts.beside, z[c])
+    _to_class_slopes(z, facts.y[first:end], facts.scale[first:end], facts.norms[first:end], clip, scratch)
+    for c in classes:
+        total = 0
+        for k in range(rows):
+            r = shared(first + k, facts.beside, z[c, k])
+            total += steps(r * facts.constant, rounding)
+            z[c, k] = r * facts.scale[first + k]
+        out[c, last] += total
+
+
+@compiled(nogil=True)
+def to_class_factors(
+    facts: RowFacts, w: Floats, clip: float, rounding: float, z: Floats, scratch: Floats, out: Integers
+) -> None:
+    """The same for all records; ``scratch`` has two rows."""
+    _to_class_factors(_0, np.uint64(facts.y.size), facts, w, clip, rounding, z, scratch, out)
+
+
+@compiled(nogil=True)
+def dense_class_gradient(
+    X: Entries, index: Signed | None, first: int, facts: RowFacts, w: Floats, clip: float, rounding: float,
+    block: Floats, z: Floats, scratch: Floats, out: Integers,
+) -> None:  # fmt: skip
+    """Add the gradients of each record for all classes, scaled down together to norm at most ``clip``.
+
+    w has a row for each class: coefficients, zeros up to whole lanes, and the intercept. So has ``out``: sums
+    for the features, and last that of the intercept. ``block``, ``z`` and ``scratch`` are memory for some
+    rows, a multiple of four: their entries, their numbers for each class, and two more.
+    """
+    n, size, p = np.uint64(facts.y.size), np.uint64(block.shape[0]), np.uint64(X.shape[1])
+    width, classes = np.uint64(block.shape[1]), range(np.uint64(z.shape[0]))
+    for start in range(_0, n, size):
+        rows, here = min(size, n - start), np.uint64(first) + start
+        widen(X, index, here, rows, n - start, block)
+        for c in classes:
+            products(block, rows, w[c, :width], z[c])
+        _to_class_factors(start, rows, facts, w, clip, rounding, z, scratch, out)
+        for c in classes:
+            add_rows(block, None, _0, rows, z[c], rounding, out[c, :p])

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Total, Vector, on_column_grids
 from ..bounds import Coordinates
-from ..data.metric import LARGEST_ENTRY, MetricRows, in_lanes, in_metric
+from ..data.metric import LARGEST_ENTRY, MetricRows, in_metric
 from ..data.records import Records
 from ..data.summed import Summed
 from ..losses import Loss
@@ -73,7 +73,7 @@ class MetricGradient(Query):
 
     def resident(self, rows: Records) -> Records:
         """The records in the metric."""
-        return in_metric(rows, self.coordinates, in_lanes(self.transform))
+        return in_metric(rows, self.coordinates, self.transform)
 
     def resident_answer(self, data: Summed, w: Vector) -> Total:
         """The exact answer for records that are in the metric already."""

@@ -10,9 +10,7 @@ import numpy as np
 
 from ..arrays import Total, Vector, bits_of_terms
 from ..bounds import Coordinates
-from ..data.metric import in_metric
 from ..data.multinomial import ClassGradients, ClassSizes, MetricClassRows
-from ..data.records import Records
 from ..data.summed import Summed
 from ..data.terms import SquaredRow
 from ..losses import Loss, Multinomial
@@ -92,9 +90,6 @@ class MetricMultinomialGradient(MetricGradient):
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return _of_two_classes(super().worst_case(n_features, radius, constant), self.loss)
-
-    def resident(self, rows: Records) -> Records:
-        return in_metric(rows, self.coordinates, self.transform)
 
     def resident_answer(self, data: Summed, w: Vector) -> Total:
         return data.cross_products(self._term(w).gradient)
