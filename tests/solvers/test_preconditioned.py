@@ -258,10 +258,18 @@ def test_auto_takes_it_for_real_targets_while_noise_leaves_a_hundredth_and_for_l
 
 def test_auto_takes_it_for_real_targets_of_up_to_a_thousand_features_if_the_table_is_small():
     targets = LinearRegression(epsilon=1.0, bounds=Bounds(feature=1.0, target=(-1.0, 1.0)))
-    labels = LogisticRegression(epsilon=1.0, bounds=Bounds(feature=1.0), classes=[-1, 1])
     chosen = [targets.plan(n, p).solver for n, p in ((50_000, 1_000), (50_000, 1_001), (100_000, 1_000))]
     assert chosen == ["preconditioned descent", "gradient descent", "gradient descent"]
-    assert labels.plan(50_000, 400).solver == "gradient descent"
+
+
+def test_auto_takes_it_for_labels_of_up_to_a_thousand_features_if_ranges_are_declared_and_records_are_many():
+    ranges, norms = (
+        LogisticRegression(epsilon=1.0, bounds=bounds, classes=[-1, 1])
+        for bounds in (Bounds(feature=1.0), Bounds(row_norm=1.0))
+    )
+    chosen = [ranges.plan(n, p).solver for n, p in ((50_000, 400), (2_000, 400), (50_000, 1_001))]
+    assert chosen == ["preconditioned descent", "gradient descent", "gradient descent"]
+    assert norms.plan(50_000, 400).solver == "gradient descent"
 
 
 def test_rows_at_one_end_of_wide_ranges_are_fitted_nearly_as_well():

@@ -24,8 +24,8 @@ UNEQUAL = 4.0
 NARROW, NARROW_IN_RANGES = 300, 1_000
 """Above so many features, gradient descent is as good for labels, and matrices take too long.
 
-The second holds for real targets, and for labels if ranges of features are declared: rows of words, whose norm
-is declared, do not gain by a metric.
+The second holds for real targets, and for labels if ranges of features are declared: rows of words, whose
+norm is declared, do not gain by a metric.
 """
 
 SMALL = 1 << 26
