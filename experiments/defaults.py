@@ -14,7 +14,8 @@ time, the least of all fits.
 How the constants of the defaults were chosen: tables were split beforehand into *tuning* and *test* tables.
 Constants come from the tuning tables alone, from an inner split of 80 and 20 % (seed 1) of their training
 rows, so the test rows of no table were looked at. imdb counts as tuning since its inner split decided one
-constant, the longest step of gradient descent on wide tables.
+constant, the longest step of gradient descent on wide tables. elevators, protein, spambase and mushrooms do
+since their inner splits were looked at when rows began to be moved by their mean.
 
 The goals of regressions come from another split, with the first fifth of the same random order held out
 instead of the last: with it, and with these ranges, R² of fits without noise differs by at most 0.003 from
@@ -93,13 +94,13 @@ TUNING: dict[str, Load] = {
     "a9a": marked_adult,
     "rcv1": rcv1,
     "imdb": imdb,
-}
-TEST: dict[str, Load] = {
     "elevators": regression("elevators"),
     "protein": regression("protein"),
-    "keggundirected": regression("keggundirected"),
     "spambase": spambase,
     "mushrooms": mushrooms,
+}
+TEST: dict[str, Load] = {
+    "keggundirected": regression("keggundirected"),
     "covtype": covtype,
     "news20": news20,
 }
