@@ -86,7 +86,11 @@ def shortened(mean: Vector, noise: float) -> tuple[Vector, float]:
 
 
 def of_mean(solver: AnySolver) -> AuditCase:
-    """Two opposite rows, among enough records for the release."""
+    """Two opposite rows of unequal length, among enough records for the release.
+
+    The second is so long that the mean row and its size move by 98 % of their sensitivity. Gradients and the
+    first release move by most of theirs, too.
+    """
     problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept=True)
     crowd = np.zeros((_CROWD, 1)), np.resize([1.0, -1.0], _CROWD)
-    return AuditCase(solver, problem, crowd, (np.ones(1), 1.0), (-np.ones(1), -1.0))
+    return AuditCase(solver, problem, crowd, (np.ones(1), 1.0), (np.full(1, 2.0 - math.sqrt(5.0)), 1.0))
