@@ -66,3 +66,10 @@ def test_sums_of_many_records_stay_within_64_bits():
     assert np.abs(asked(rows).steps).max() / 1_000 * 2.0**40 < 2.0**62
     assert asked.sensitivity(Neighbours.REPLACE_ONE) == pytest.approx(1.6, rel=1e-4)
     assert asked.sensitivity(Neighbours.ZERO_OUT) == pytest.approx(0.8 * math.hypot(1, 0.8), rel=1e-4)
+
+
+@pytest.mark.parametrize("norm", [0.0, 1e-170, math.nan])
+def test_a_norm_whose_square_is_no_number_is_refused(norm):
+    """An empty row would add 0 / 0."""
+    with pytest.raises(ValueError, match="norm"):
+        MeanRow(COORDINATES, norm, 5_000)

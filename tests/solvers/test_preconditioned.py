@@ -285,6 +285,19 @@ def test_rows_at_one_end_of_wide_ranges_are_fitted_nearly_as_well():
     assert scores[1] > scores[0] - 0.1
 
 
+def test_rows_that_are_mostly_zero_are_not_clipped_to_next_to_nothing():
+    """The size beside the mean is that of rows scaled down, a tenth of the typical one. Taken for the typical
+    size of moved rows, it makes R² fall from 0.94 to 0.05."""
+    draw = np.random.default_rng(0)
+    rows = np.where(draw.random((20_000, 1)) < 0.1, draw.uniform(-1, 1, (20_000, 5)), 0.0)
+    targets = rows @ SLOPES[:5] + 0.02 * draw.standard_normal(20_000)
+    fits = (
+        LinearRegression(1.0, bounds=BOUNDS, solver=PreconditionedDescent(), random_state=seed)
+        for seed in range(4)
+    )
+    assert np.mean([r2(model.fit(rows, targets), rows, targets) for model in fits]) > 0.75
+
+
 def test_a_mean_that_is_noise_is_not_used():
     noisy = 0.1 * np.random.default_rng(1).standard_normal(50)
     middle, freedom = shortened(noisy, 0.2)

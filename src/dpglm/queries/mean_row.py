@@ -13,7 +13,7 @@ from ..bounds import Coordinates
 from ..data.mean_row import SIZE_WEIGHT, MeanRows
 from ..data.summed import Summed
 from ..privacy import Neighbours
-from .base import Query, WorstCase
+from .base import Query, WorstCase, require_enforceable
 
 _ROUNDING = 2.0**-53
 
@@ -46,6 +46,9 @@ class MeanRow(Query):
     coordinates: Coordinates
     norm: float
     n_records: int
+
+    def __post_init__(self) -> None:
+        require_enforceable("norm", self.norm)
 
     def __call__(self, data: Summed, *public: Vector) -> Total:
         return data.cross_products(self._term)

@@ -21,7 +21,7 @@ from .typical import Typical
 
 _GOOD = _USELESS = 0.2
 _LEAST_SHARE, _MOST_SHARE = 0.02, 0.15
-_SHORTEST = 0.1
+_SHORTEST, _SMALLEST = 0.1, 0.02
 _CROWD = 99
 
 
@@ -59,12 +59,15 @@ def centred(
     mean, size = query.means(curator.release(query, mechanism), plan.n_records)
     noise = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
     middle, freedom = shortened(mean, noise)
-    length = float(middle @ middle)
-    # An unbiased estimate of the mean squared norm of moved rows (Stein), and one deviation of its noise: a
-    # clip that is too small costs more than one that is too large.
-    square = size * typical.norm**2 - 2.0 * (float(middle @ mean) - freedom * noise**2) + length
-    square += noise * math.hypot(query.unit_of_size * typical.norm**2, 2.0 * math.sqrt(length))
-    left = min(max(square / typical.norm**2, _SHORTEST), 1.0)
+    length, before = float(middle @ middle), typical.norm**2
+    # An unbiased estimate (Stein) of what the move takes from the mean squared norm, less one deviation of
+    # the noise of the rest: a clip that is too small costs more than one that is too large.
+    taken = 2.0 * (float(middle @ mean) - freedom * noise**2) - length
+    taken -= noise * math.hypot(query.unit_of_size * before, 2.0 * math.sqrt(length))
+    # It is compared with the size that was released beside the mean, of rows that are scaled down, too. That
+    # of rows as they are is much larger where few of them are long.
+    left = 1.0 - taken / (before * max(size, query.unit_of_size * noise, _SMALLEST))
+    left = min(max(left, _SHORTEST), 1.0)
     moved = Coordinates(
         coordinates.middle + coordinates.half * middle, 2.0 * coordinates.half, coordinates.intercept
     )
@@ -86,7 +89,11 @@ def shortened(mean: Vector, noise: float) -> tuple[Vector, float]:
 
 
 def of_mean(solver: AnySolver) -> AuditCase:
-    """Two opposite rows, among enough records for the release."""
+    """Two opposite rows of unequal length, among enough records for the release.
+
+    The second is so long that the mean row and its size move by 98 % of their sensitivity. Gradients and the
+    first release move by most of theirs, too.
+    """
     problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept=True)
     crowd = np.zeros((_CROWD, 1)), np.resize([1.0, -1.0], _CROWD)
-    return AuditCase(solver, problem, crowd, (np.ones(1), 1.0), (-np.ones(1), -1.0))
+    return AuditCase(solver, problem, crowd, (np.ones(1), 1.0), (np.full(1, 2.0 - math.sqrt(5.0)), 1.0))
