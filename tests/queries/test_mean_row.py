@@ -17,7 +17,7 @@ from dpglm.testing import check_query
 rng = np.random.default_rng(3)
 X = rng.uniform(-1, 3, (5_000, 3))
 X[rng.random(X.shape) < 0.3] = 0.0
-X[7] = np.nan
+X[7] = np.nan, np.inf, -np.inf
 BOUNDS = Bounds(feature=(-1.0, 3.0))
 COORDINATES = Coordinates(np.full(3, 1.0), np.full(3, 2.0), False)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import ROUNDING, Total, bits_of_terms
-from .products import CrossProducts, coordinates_of
+from .products import CrossProducts, box_of
 
 if TYPE_CHECKING:
     from .records import Records
@@ -57,9 +57,9 @@ class MeanRows(CrossProducts):
         counts = np.where(rows.scale > 0, 1.0, 0.0)
         # Rounding takes no person with several records out of the mean of what its records may add.
         shares = rows.parted(counts, less=self.rounding / (INNER_RADIUS * self.norm))
-        sums = np.zeros(out.size)
+        sums, row = np.zeros(out.size), np.empty(self.coordinates.dimension)
         mean_rows(
-            coordinates_of(rows, self.coordinates), shares, self.norm, SIZE_WEIGHT * self.norm,
-            ROUNDING * self.grid, sums,
+            rows.dense, rows.scale, box_of(self.coordinates), shares, self.norm, SIZE_WEIGHT * self.norm,
+            ROUNDING * self.grid, row, sums,
         )  # fmt: skip
         out += (sums / self.grid).astype(np.int64)

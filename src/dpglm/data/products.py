@@ -59,7 +59,8 @@ class _Scratch(local):
 _scratch, _products = _Scratch(), _Scratch()
 
 
-def _box(coordinates: Coordinates) -> Box:
+def box_of(coordinates: Coordinates) -> Box:
+    """The coordinates, as compiled code takes them."""
     rounding = ROUNDING * 2.0**-COORDINATE_BITS
     return Box(coordinates.middle, 1.0 / coordinates.half, rounding, coordinates.dimension)
 
@@ -72,7 +73,7 @@ def coordinates_of(rows: Records, coordinates: Coordinates, width: int = 0) -> V
     from ..kernels.products import coordinates as write  # compiled code is loaded by those who use it
 
     out = _scratch.array(rows.n_records, max(width, coordinates.dimension))
-    write(rows.dense, rows.scale, _box(coordinates), out)
+    write(rows.dense, rows.scale, box_of(coordinates), out)
     return out
 
 
@@ -87,7 +88,7 @@ def squares_of(rows: Records, coordinates: Coordinates) -> Vector:
     from ..kernels.products import squares  # compiled code is loaded by those who use it
 
     out, row = np.empty(rows.n_records), np.empty(len(coordinates.middle))
-    squares(rows.dense, rows.scale, _box(replace(coordinates, intercept=False)), row, out)
+    squares(rows.dense, rows.scale, box_of(replace(coordinates, intercept=False)), row, out)
     return out
 
 
@@ -162,7 +163,7 @@ class OuterRows(CrossProducts):
         d = self.coordinates.dimension + 1
         factors = _scratch.array(rows.n_records, in_lanes(d))
         moment_rows(
-            rows.dense, rows.scale, _box(self.coordinates), self.last(rows),
+            rows.dense, rows.scale, box_of(self.coordinates), self.last(rows),
             rows.beside_less(self._rounding, root=True), self.top, self.norm, ROUNDING * self.grid, factors,
         )  # fmt: skip
         out += _upper(factors, self.grid, d)

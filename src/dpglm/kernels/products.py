@@ -126,19 +126,25 @@ def narrow(products: Floats, least: float, table: Entries, norms: Floats) -> Non
 
 @compiled(nogil=True)
 def mean_rows(
-    rows: Floats, shares: Floats, limit: float, weight: float, rounding: float, total: Floats
-) -> None:
-    """Add each row, scaled down to a norm of at most ``limit``, and weight * (2 norm² / limit² - 1).
+    rows: Floats, scale: Floats, box: Box, shares: Floats, limit: float, weight: float, rounding: float,
+    row: Floats, total: Floats,
+) -> None:  # fmt: skip
+    """Add the coordinates of each row, scaled down to norm at most ``limit``, and a number for their size.
 
-    Both are multiplied by the share of the row and rounded first.
+    The number is weight * (2 norm² / limit² - 1). Both are multiplied by the share of the row and rounded
+    first. A row of share 0 adds nothing. ``row`` is scratch space for one.
     """
-    d = rows.shape[1]
+    d = row.size
     for i in range(rows.shape[0]):
-        share, square = shares[i], _square(rows[i])
-        size, norm = min(square / (limit * limit), 1.0), math.sqrt(square)
-        factor = share if norm <= limit else share * (limit / norm)
+        share = shares[i]
+        if share == 0.0:
+            continue
+        _to_coordinates(rows[i], scale[i], box, row)
+        square = _square(row)
+        factor = min(limit / max(math.sqrt(square), _LEAST_NORM), 1.0) * share
+        size = min(square / (limit * limit), 1.0)
         for j in range(d):
-            total[j] += (rows[i, j] * factor + rounding) - rounding
+            total[j] += (row[j] * factor + rounding) - rounding
         total[d] += (share * weight * (2.0 * size - 1.0) + rounding) - rounding
 
 
