@@ -46,7 +46,9 @@ def test_the_stored_figures_of_others_are_those_of_the_experiments():
         )
         ours, boosted, adassp = (beside[k].split()[0] for k in (3, 12, 11))
         assert tuple(map(float, (ours, boosted, adassp))) == figures[:3], name
-        (plain,) = {row.split("|")[4].strip() for row in rows if row.split("|")[2].strip() in ("tuning", "test")}
+        (plain,) = {
+            row.split("|")[4].strip() for row in rows if row.split("|")[2].strip() in ("tuning", "test")
+        }
         assert float(plain) == figures[3], name
 
 
