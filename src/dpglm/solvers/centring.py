@@ -40,7 +40,7 @@ def release_of_mean(task: Task, share: float) -> Release:
     """The release of the mean row."""
     return equal_releases(
         MeanRow.name, Gaussian, 1, "twice the size of a typical row" if task.moved == 2 else
-        "1.28 x the size of a typical row", share=share, entries=task.p + 1,
+        "1.281 x the size of a typical row", share=share, entries=task.p + 1,
     )  # fmt: skip
 
 
