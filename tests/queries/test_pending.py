@@ -12,7 +12,7 @@ from dpglm.data import as_data
 from dpglm.data import parts as parts_module
 from dpglm.kernels import pending_steps as kernels
 from dpglm.kernels.arguments import Compressed
-from dpglm.kernels.pending import UNIT, bounds_of, expand
+from dpglm.kernels.pending import UNIT, bounds_of, expand, weight_of
 from dpglm.kernels.references import by_blocks
 from dpglm.losses import Huber, LogCosh, Logistic
 from dpglm.mechanisms import Randomness
@@ -45,10 +45,10 @@ def heads(state):
 class Steps:
     """Steps of a block, stopped while moves are pending."""
 
-    def __init__(self, scale, steps, **options):
-        self.state, self.randomness = lazy(scale, **options), Randomness(steps)
+    def __init__(self, scale, steps, X=X, **options):
+        self.table, self.state, self.randomness = X, lazy(scale, X, **options), Randomness(steps)
         weighed, found = heads(self.state)
-        assert len(found) > 20
+        assert len(found) > 4
         self.weights = weighed.sums[:, 1].copy()
         self.block = self.state._pending_moves(weighed, found)
         most = steps + 50
@@ -78,7 +78,7 @@ class Steps:
     def v(self):
         """v of all rows, every move made at once."""
         v, rows = np.zeros(self.state._state.shape[0]), self.state._state
-        by_columns = X.tocsc()
+        by_columns = self.table.tocsc()
         for choice, push in zip(self.choices[: self.steps], self.pushes, strict=False):
             inside = slice(*by_columns.indptr[choice // 2 : choice // 2 + 2])
             i = by_columns.indices[inside]
@@ -150,16 +150,21 @@ def of_row(i, entry, rows, pending):
     return bounds_of(i, entry, rows, pending)
 
 
+@njit(error_model="numpy")
+def weight_of_row(x, pending):
+    """The same of a column that is no head."""
+    return weight_of(x, pending)
+
+
 def added_by_rows(steps):
-    """What all rows add to each head, and what that may be off by, row by row."""
+    """For each head, what each of its rows adds, and what that may be off by."""
     pending, rows = steps.block._pending, steps.state._state
     expand(steps.factor, pending)
-    by_columns, found = X.tocsc(), np.zeros_like(pending.values)
-    for head, j in enumerate(pending.leading.columns.astype(int)):
+    by_columns = steps.table.tocsc()
+    for j in pending.leading.columns.astype(int):
         inside = slice(*by_columns.indptr[j : j + 2])
-        for i, entry in zip(by_columns.indices[inside], by_columns.data[inside], strict=True):
-            found[head] += of_row(np.uint64(i), float(entry), rows, pending)
-    return found
+        entries = zip(by_columns.indices[inside], by_columns.data[inside], strict=True)
+        yield np.array([of_row(np.uint64(i), float(entry), rows, pending) for i, entry in entries])
 
 
 @pytest.mark.parametrize("level", [0, 1])
@@ -171,7 +176,52 @@ def test_sums_of_heads_are_to_the_last_digit_what_their_rows_add(level, monkeypa
         monkeypatch.setattr(pending_module, "_FAR", 0.0)
         steps.block._refer(steps.factor, 1.0)
     assert steps.block._pending.counts[1] == level
-    assert np.array_equal(added_by_rows(steps), steps.block._pending.values)
+    together = [added.sum(axis=0) for added in added_by_rows(steps)]
+    assert np.array_equal(together, steps.block._pending.values)
+
+
+def test_no_row_is_off_by_more_than_half_of_the_largest_error(steps):
+    pending = steps.block._pending
+    errors = np.concatenate([added[:, 1] for added in added_by_rows(steps)]) * UNIT
+    assert 2 * errors.max() <= pending.most[6] <= 64 * errors.max()
+
+
+def crowded():
+    """Six columns that many rows hold, and light ones whose weights are up to some scales of 4."""
+    rng = np.random.default_rng(11)
+    shares = np.append(rng.uniform(0.15, 0.4, 6), rng.uniform(2, 45, 294) / 4000)
+    X = (rng.random((4000, 300)) < shares) * rng.uniform(0.1, 0.22, (4000, 300))
+    return sp.csr_array(X), np.where(
+        X @ rng.choice([-3.0, 3.0], 300) + rng.normal(0, 0.4, 4000) > 0, 1.0, -1.0
+    )
+
+
+def test_rows_that_are_drawn_decide_on_wide_columns_that_are_no_heads():
+    table, y = crowded()
+    draws, scale = 16_000, 4.0
+    steps = Steps(scale, 60, table, y=y)
+    block, work = steps.block, steps.state.work
+    pending, slack = block._pending, block._followed.sums[:, 1]
+    wide = np.flatnonzero(slack > kernels._LIGHT * scale)
+    assert weight_of_row(pending.largest, pending) * UNIT < kernels._FEW * scale and len(wide) > 50
+    exact = sums(Logistic(), 1.0, steps.factor * steps.v(), 0.0, table, y)
+    # What rows may add to a column is at most its weight, and what its bin is for.
+    by_columns = table.tocsc()
+    for j in wide:
+        inside = by_columns.data[slice(*by_columns.indptr[j : j + 2])]
+        bound = sum(weight_of_row(x, pending) for x in inside) * UNIT
+        assert abs(exact[j]) <= np.abs(inside).sum() <= bound <= slack[j]
+    before = work.copy()
+    chosen = steps.draw(draws)
+    tries, whole_sums, rows_read, *_ = work - before
+    assert whole_sums < tries / 50 and 0 < rows_read < 20 * tries  # sums are those of narrow columns
+    assert np.isin(chosen // 2, wide).mean() > 0.05
+    assert misfit(chosen, exact, scale) > 1e-6
+    # The test notices if these columns are kept by their weights.
+    upper = np.column_stack([exact, -exact])
+    upper[wide] = slack[wide, None]
+    biased = np.random.default_rng(0).choice(600, draws, p=softmax(upper.ravel() / scale))
+    assert misfit(biased, exact, scale) < 1e-6
 
 
 def test_blocks_hold_each_entry_of_their_columns_once():

@@ -343,18 +343,24 @@ class Pending(NamedTuple):
     masks : array of shape (h, windows)
         A bit for each pending move: whether it is one of the head.
     counts : array of shape (4,)
-        How many moves are pending, the level of the sums (0 for slopes only, see ``pending.add_row``), how
+        How many moves are pending, the level of the sums (0 for slopes only, see ``pending.add_pairs``), how
         many rows selections have looked at since the reference, and how many times a column that is no head
         has moved a row since the list of moves was empty.
     moved, values, scalars : arrays of shapes (h, 2), (h, 2) and (3,)
         Set by ``pending.expand``: since the reference the move of each head, and its square; of each head its
         sum and the error of that; the change of the factor, its square, and what rounding adds for a row.
-    most : array of shape (6,)
-        The largest of each row's sums of absolute entries of heads, parts of no head, absolute entries and
-        numbers of heads; twice the largest error of a row; the factor of the reference.
-    scratch : array of shape (h,)
-    beta, gamma : float
-        Smoothness of the loss, and how fast its curvature changes.
+    most : array of shape (8,)
+        With s and x the sum and the largest of a row's absolute entries of heads, the largest of all rows'
+        s x, parts of no head, x, numbers of heads, s² x and s x²; twice the largest error of a row; the
+        factor of the reference.
+    scratch, numbers : arrays of shape (h,)
+        Space for a row.
+    pairs : array of shape (level * h, h)
+        What rows add to the block, until it is added; 0 before.
+    steep, beta, gamma : float
+        Bounds of the loss's slope, of its smoothness, and of how fast its curvature changes.
+    largest : float
+        The largest absolute entry of the table.
     entry, tiny : float
         What the rounding of doubles adds for each entry, and to the move of a head.
     """
@@ -374,8 +380,12 @@ class Pending(NamedTuple):
     scalars: Integers
     most: Floats
     scratch: Floats
+    numbers: Unsigned
+    pairs: Floats
+    steep: float
     beta: float
     gamma: float
+    largest: float
     entry: float
     tiny: float
 

@@ -84,43 +84,70 @@ def rest_error(gamma: float, rest: float, x: float) -> np.int64:
 
 
 @part
-def move_part(bend: float, product: float) -> np.int64:
-    """What it adds to the change as a head moves, with the product of two entries."""
-    return np.int64(np.rint(bend * product * BENDS))
+def move_part(bend: float, product: float) -> float:
+    """What it adds to the change as a head moves, with the product of two entries: a whole number."""
+    return float(np.rint(bend * BENDS * product))
 
 
 @part
-def move_error(gamma: float, size: float, product: float) -> np.int64:
+def move_error(gamma: float, size: float, product: float) -> float:
     """What it adds to the error of that change, ``size`` being the sum of its absolute entries of heads."""
-    return np.int64(np.ceil(_OF_MOVES * gamma * size * abs(product) * BENDS))
+    return float(np.ceil(_OF_MOVES * gamma * size * BENDS * abs(product)))
 
 
 @part
-def add_row(
-    i: Whole, sign: int, level: int, rows: Floats, pending: Pending, sums: Integers, block: Integers
-) -> None:
-    """Add what row i adds, at its reference, to the sums of its heads, times a sign.
+def size_of(i: Whole, rows: Floats, leading: Leading) -> float:
+    """The sum of the absolute entries of heads of row i."""
+    size = 0.0
+    for e in range(leading.begins[i], leading.begins[i + _1]):
+        size += abs(rows[i, 3] * np.float64(leading.entries[e, 1]))
+    return size
 
-    Level 1 adds all but the errors of moves, which do not depend on the reference; level 2 adds all. The
-    block is filled where the second head does not come before the first.
-    """
+
+@part
+def add_line(i: Whole, sign: int, rows: Floats, pending: Pending, sums: Integers) -> None:
+    """Add what row i adds, at its reference, to the sums of its heads, times a sign."""
     leading, gamma = pending.leading, pending.gamma
-    begin, end = leading.begins[i], leading.begins[i + _1]
     scale, bend, rest = rows[i, 3], rows[i, 6], rows[i, 7]
-    pull, size = rows[i, 5] * scale, 0.0
-    for e in range(begin, end):
-        size += abs(scale * np.float64(leading.entries[e, 1]))
-    for e in range(begin, end):
+    for e in range(leading.begins[i], leading.begins[i + _1]):
         j, entry = number_of(leading, e), np.float64(leading.entries[e, 1])
-        x = scale * entry
-        sums[j, 0] += sign * slope_part(pull, entry)
-        sums[j, 1] += sign * rest_part(bend, rest, x)
-        sums[j, 2] += sign * rest_error(gamma, rest, x)
-        for f in range(e, end):
-            k, product = number_of(leading, f), x * (scale * np.float64(leading.entries[f, 1]))
-            block[0, j, k] += sign * move_part(bend, product)
-            if level == 2:
-                block[1, j, k] += sign * move_error(gamma, size, product)
+        sums[j, 0] += sign * slope_part(rows[i, 5] * scale, entry)
+        sums[j, 1] += sign * rest_part(bend, rest, scale * entry)
+        sums[j, 2] += sign * rest_error(gamma, rest, scale * entry)
+
+
+@part
+def add_pairs(i: Whole, sign: float, level: int, rows: Floats, pending: Pending) -> None:
+    """Add what row i adds to the block, times a sign, where the second head does not come before the first.
+
+    Level 1 adds all but the errors of moves, which do not depend on the reference; level 2 adds all. Whole
+    numbers are added in doubles, which ``flush`` takes to the block.
+    """
+    leading, gamma, numbers, xs = pending.leading, pending.gamma, pending.numbers, pending.scratch
+    begin, scale, bend = leading.begins[i], rows[i, 3], rows[i, 6]
+    held, size, h = leading.begins[i + _1] - begin, 0.0, np.uint64(xs.size)
+    for e in range(held):
+        numbers[e], xs[e] = number_of(leading, begin + e), scale * np.float64(leading.entries[begin + e, 1])
+        size += abs(xs[e])
+    for e in range(held):
+        x, changes = xs[e], pending.pairs[numbers[e]]
+        for f in range(e, held):
+            changes[numbers[f]] += sign * move_part(bend, x * xs[f])
+        if level == 2:
+            errors = pending.pairs[h + numbers[e]]
+            for f in range(e, held):
+                errors[numbers[f]] += sign * move_error(gamma, size, x * xs[f])
+
+
+@part
+def flush(level: int, pending: Pending, block: Integers) -> None:
+    """Take what rows have added to pairs of heads to a block. It is below 2**53, so that doubles hold it."""
+    pairs, h = pending.pairs, np.uint64(block.shape[1])
+    for m in range(np.uint64(level)):
+        for j in range(h):
+            for k in range(j, h):
+                block[m, j, k] += np.int64(pairs[m * h + j, k])
+                pairs[m * h + j, k] = 0.0
 
 
 @part
@@ -137,27 +164,29 @@ def expand(factor: float, pending: Pending) -> None:
     """Sums of all heads at a factor, and what they may be off by: in ``values``.
 
     ``moved`` becomes the change of each coefficient and its square, ``scalars`` the same of the factor and
-    what rounding adds for a row; ``most[4]`` the largest error of a row.
+    what rounding adds for a row; ``most[6]`` twice the largest error of a row.
     """
     coefs, moved, values, scalars = pending.coefs, pending.moved, pending.values, pending.scalars
     most, sums, block = pending.most, pending.sums, pending.block
-    reference = most[5]
+    reference = most[7]
     change = factor / reference - 1.0
     scalars[0] = np.int64(np.rint(change * MOVES))
     scalars[1] = np.int64(np.ceil((abs(change) + pending.tiny) ** 2 * MOVES)) if change != 0 else 0
-    farthest, squared = 0.0, np.int64(0)
+    farthest, squared, together = 0.0, np.int64(0), np.int64(0)
     for k in range(moved.shape[0]):
         delta = factor * (coefs[k, 0] + coefs[k, 1]) - reference * coefs[k, 0]
         moved[k, 0] = np.int64(np.rint(delta * MOVES))
         moved[k, 1] = np.int64(np.ceil((abs(delta) + pending.tiny) ** 2 * MOVES)) if delta != 0 else 0
         farthest, squared = max(farthest, abs(delta)), max(squared, moved[k, 1])
-    rounding = pending.beta * most[2] * (most[0] + most[1]) / MOVES
+        together += moved[k, 1]
+    rounding = pending.beta * (most[0] + most[2] * most[1]) / MOVES
     rounding += (most[3] * (farthest + 1.0) + 1.0) / BENDS + 1.0 / SLOPES + pending.entry
     scalars[2] = np.int64(np.ceil(rounding / UNIT))
-    largest = _OF_MOVES * most[0] * most[0] * squared + _OF_REST * most[1] * most[1] * scalars[1]
-    largest *= pending.gamma * most[2] / MOVES
-    largest += (most[3] * squared + scalars[1]) * UNIT + scalars[2] * UNIT
-    most[4] = 2.0 * largest * (1.0 + 2.0**-20)
+    largest = _OF_MOVES * min(most[4] * squared, most[5] * together)
+    largest += _OF_REST * most[2] * most[1] * most[1] * scalars[1]
+    largest *= pending.gamma / MOVES
+    largest += (min(most[3] * squared, np.float64(together)) + scalars[1] + scalars[2]) * UNIT
+    most[6] = 2.0 * largest * (1.0 + 2.0**-20)
     for j in range(values.shape[0]):
         values[j, 0] = sums[j, 0] * LIFT + sums[j, 1] * scalars[0]
         values[j, 1] = sums[j, 2] * scalars[1] + pending.lengths[j] * scalars[2]
@@ -175,16 +204,20 @@ def bounds_of(i: Whole, entry: float, rows: Floats, pending: Pending) -> tuple[n
     leading, gamma, moved, scalars = pending.leading, pending.gamma, pending.moved, pending.scalars
     begin, end = leading.begins[i], leading.begins[i + _1]
     scale, bend, rest = rows[i, 3], rows[i, 6], rows[i, 7]
-    x, size = scale * entry, 0.0
-    for e in range(begin, end):
-        size += abs(scale * np.float64(leading.entries[e, 1]))
+    x, size = scale * entry, size_of(i, rows, leading)
     value = slope_part(rows[i, 5] * scale, entry) * LIFT + rest_part(bend, rest, x) * scalars[0]
     error = rest_error(gamma, rest, x) * scalars[1] + scalars[2]
     for e in range(begin, end):
         k, product = number_of(leading, e), x * (scale * np.float64(leading.entries[e, 1]))
-        value += move_part(bend, product) * moved[k, 0]
-        error += move_error(gamma, size, product) * moved[k, 1]
+        value += np.int64(move_part(bend, product)) * moved[k, 0]
+        error += np.int64(move_error(gamma, size, product)) * moved[k, 1]
     return value, error
+
+
+@part
+def weight_of(x: float, pending: Pending) -> np.int64:
+    """Bound of what a row adds to the sum of a column in which it has the entry x, whatever its margin."""
+    return np.int64(np.ceil((pending.steep * abs(x) + pending.entry) / UNIT))
 
 
 def masks_for(heads: int, moves: int) -> Words:

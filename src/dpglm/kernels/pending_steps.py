@@ -19,7 +19,7 @@ from .bins import BINS, LOWEST, bin_of, carry, chance_of, propose, weigh
 from .coin import WORD, WORDS_A_COIN, coin
 from .compiled import compiled, part
 from .forms import slope
-from .pending import UNIT, add_row, bounds_of, expand, refer, replay
+from .pending import UNIT, add_line, add_pairs, bounds_of, expand, flush, refer, replay, weight_of
 from .primitives import on_grid, term, within
 from .steps import outlook, sort
 
@@ -32,6 +32,7 @@ _63, _WINDOW = np.uint64(63), np.uint64(6)
 _SURE, _BELOW_1 = 2.0**-40, 1 - 2.0**-53
 _MOST_TRIES, _SHARE = 8.0, 0.5
 _LARGEST, _WIDEST = 2.0**28, 128.0
+_FEW, _LIGHT = 2.0**-4, 2.0**-2
 _ALL = np.uint64((1 << 64) - 1)
 
 
@@ -70,7 +71,7 @@ def _uniform(words: Words, at: int, count: np.uint64) -> tuple[int, np.uint64]:
 @compiled(nogil=True)
 def _none_strikes(
     words: Words, at: int, j: Whole, sign: float, factor: float, columns: Compressed, rows: Floats,
-    pending: Pending, terms: Terms, inverse: float, work: Integers,
+    pending: Pending, terms: Terms, inverse: float, head: bool, work: Integers,
 ) -> tuple[int, int]:  # fmt: skip
     """The next word, and 1 with probability exp(-sum of all rows' excesses over the scale), else 0; or -1.
 
@@ -78,10 +79,10 @@ def _none_strikes(
     length * largest * mean of q, with q = excess / largest in [0, 1] of a row drawn uniformly. For a rate of
     at most 1, exp(-rate * mean of q) is the probability that the first k for which a coin of probability
     rate / k * q fails is odd. The coin of q is two: no excess is larger than twice the error of the row,
-    which is known without its margin.
+    which is known without its margin. What a row adds to a column that is no head is 0 up to its weight.
     """
     first, length = np.uint64(columns.indptr[j]), np.uint64(columns.indptr[j + _1] - columns.indptr[j])
-    largest = pending.most[4]
+    largest = pending.most[6] if head else 2.0 * UNIT * weight_of(pending.largest, pending)
     rate = np.float64(length) * largest * inverse
     pieces = max(math.ceil(rate), 1)
     rate /= pieces
@@ -99,8 +100,10 @@ def _none_strikes(
                 return at, -1
             i, entry = np.uint64(columns.indices[first + number]), np.float64(columns.entries[first + number])
             work[2] += 1
-            pending.counts[2] += 1
-            value, error = bounds_of(i, entry, rows, pending)
+            value, error = np.int64(0), weight_of(rows[i, 3] * entry, pending)
+            if head:
+                value, error = bounds_of(i, entry, rows, pending)
+                pending.counts[2] += 1
             at, up = coin(words, at, min(2.0 * UNIT * error / largest, _BELOW_1))
             if not up:
                 break
@@ -118,30 +121,47 @@ def _none_strikes(
 
 
 @part
-def _keep_head(
-    words: Words, at: int, head: Whole, k: int, sign: float, factor: float, columns: Compressed, rows: Floats,
-    pending: Pending, bins: Bins, terms: Terms, work: Integers,
+def _upper(j: Whole, sign: float, columns: Compressed, followed: Followed, pending: Pending) -> float:
+    """Upper bound of the score of a vertex of column j: the sum of those of what its rows add."""
+    slack = followed.sums[j, 1]
+    if slack < 0:
+        head = np.uint64(-1.0 - slack)
+        return float((pending.values[head, 1] - np.int64(sign) * pending.values[head, 0]) * UNIT)
+    total = np.int64(0)
+    for e in range(columns.indptr[j], columns.indptr[j + _1]):
+        scale = followed.rows[np.uint64(columns.indices[e]), 3]
+        total += weight_of(scale * np.float64(columns.entries[e]), pending)
+    return float(total * UNIT)
+
+
+@part
+def _keep(
+    words: Words, at: int, j: Whole, k: int, sign: float, factor: float, columns: Compressed,
+    followed: Followed, pending: Pending, bins: Bins, terms: Terms, work: Integers,
 ) -> tuple[int, int]:  # fmt: skip
-    """The next word, and whether the vertex of a head, proposed from bin k, is kept; or -1."""
-    line, j = bins.line, np.uint64(pending.leading.columns[head])
+    """The next word, and whether a vertex proposed from bin k is kept; or -1. Rows drawn at random decide."""
+    line, rows, slack = bins.line, followed.rows, followed.sums[j, 1]
     if at + 2 * WORDS_A_COIN > words.size:
         return at, -1
-    upper = (pending.values[head, 1] - np.int64(sign) * pending.values[head, 0]) * UNIT
+    upper = _upper(j, sign, columns, followed, pending)
     chance = chance_of(upper, k, line)
     if chance < 1:
         at, up = coin(words, at, chance)
         if not up:
             return at, 0
-    if pending.most[4] * line[1] < 1 and pending.values[head, 1] * UNIT * line[1] <= _WIDEST:
-        return _none_strikes(words, at, j, sign, factor, columns, rows, pending, terms, line[1], work)
-    work[1] += 1
-    work[2] += columns.indptr[j + _1] - columns.indptr[j]
-    score = -sign * _true_sum(j, factor, columns, rows, pending, terms)
-    chance = math.exp((score - upper) * line[1])
-    if chance >= 1:
-        return at, 1
-    at, up = coin(words, at, chance)
-    return at, 1 if up else 0
+    head = slack < 0
+    if head:
+        error = pending.values[np.uint64(-1.0 - slack), 1] * UNIT
+        if pending.most[6] * line[1] >= 1 or error * line[1] > _WIDEST:
+            work[1] += 1
+            work[2] += columns.indptr[j + _1] - columns.indptr[j]
+            score = -sign * _true_sum(j, factor, columns, rows, pending, terms)
+            chance = math.exp((score - upper) * line[1])
+            if chance >= 1:
+                return at, 1
+            at, up = coin(words, at, chance)
+            return at, 1 if up else 0
+    return _none_strikes(words, at, j, sign, factor, columns, rows, pending, terms, line[1], head, work)
 
 
 @part
@@ -151,6 +171,7 @@ def _select(
 ) -> tuple[int, np.int64, int]:  # fmt: skip
     """The next word, the vertex selected, and DONE; or why there is none."""
     line, rows = bins.line, followed.rows
+    few = weight_of(pending.largest, pending) * UNIT * line[1] < _FEW
     while True:
         at, k, member = propose(words, at, top, 2, bins)
         if member < 0:
@@ -159,9 +180,11 @@ def _select(
         sign = 1.0 if member & 1 else -1.0
         vertex = 2 * np.int64(j) + (member & 1)
         work[0] += 1
-        if followed.sums[j, 1] < 0:
-            head = np.uint64(-1.0 - followed.sums[j, 1])
-            at, kept = _keep_head(words, at, head, k, sign, factor, columns, rows, pending, bins, terms, work)
+        slack = followed.sums[j, 1]
+        if slack < 0 or (few and slack * line[1] > _LIGHT):
+            if not held[j]:
+                return at, vertex, LACKS
+            at, kept = _keep(words, at, j, k, sign, factor, columns, followed, pending, bins, terms, work)
             if kept < 0:
                 return at, vertex, SHORT
             if kept:
@@ -207,6 +230,12 @@ def _mirror(pending: Pending) -> None:
             pending.block[1, j, k] = pending.block[1, k, j]
 
 
+@part
+def _add_row(i: Whole, sign: int, rows: Floats, pending: Pending) -> None:
+    add_line(i, sign, rows, pending, pending.sums)
+    add_pairs(i, np.float64(sign), 1, rows, pending)
+
+
 @compiled(nogil=True)
 def _move_rows(
     j: Whole, push: float, columns: Compressed, rows: Floats, pending: Pending, terms: Terms, work: Integers
@@ -221,12 +250,13 @@ def _move_rows(
         rows[i, 1] = np.float64(pending.counts[0])
         if level > 0 and begins[i] < begins[i + _1]:
             work[3] += begins[i + _1] - begins[i]
-            add_row(i, -1, 1, rows, pending, pending.sums, pending.block)
-            shifted = pending.most[5] * move
+            _add_row(i, -1, rows, pending)
+            shifted = pending.most[7] * move
             refer(i, rows[i, 4] + shifted, rows[i, 7] + shifted, rows, terms)
-            add_row(i, 1, 1, rows, pending, pending.sums, pending.block)
+            _add_row(i, 1, rows, pending)
             pending.most[1] = max(pending.most[1], abs(rows[i, 7]))
     if level > 0:
+        flush(1, pending, pending.block)
         _mirror(pending)
 
 
@@ -241,7 +271,7 @@ def _too_far(p: int, pending: Pending, line: Floats) -> bool:
         upper += math.exp((centre + pending.values[h, 1] * UNIT - reference) * inverse)
         lower += math.exp((centre - reference) * inverse)
         longest = max(longest, pending.lengths[h])
-    return not (longest * pending.most[4] < _LARGEST and upper <= _MOST_TRIES * lower)
+    return not (longest * pending.most[6] < _LARGEST and upper <= _MOST_TRIES * lower)
 
 
 @part

@@ -13,7 +13,7 @@ import numpy as np
 from .arguments import Blocks, Compressed, Floats, Integers, Pending, Terms, Unsigned, Whole
 from .compiled import compiled, part
 from .forms import to_slopes
-from .pending import SLOPES, add_row, number_of, refer, replay
+from .pending import SLOPES, add_line, add_pairs, flush, number_of, refer, replay
 
 _1, _4 = np.uint64(1), np.uint64(4)
 
@@ -141,17 +141,21 @@ def _refer_block(
         begin, end = leading.begins[i], leading.begins[i + _1]
         if begin == end:
             continue
-        size, own, scale = 0.0, 0.0, rows[i, 3]
+        size, own, largest, scale = 0.0, 0.0, 0.0, rows[i, 3]
         for e in range(begin, end):
             x = scale * np.float64(leading.entries[e, 1])
             own += x * (coefs[number_of(leading, e), 0] + coefs[number_of(leading, e), 1])
             size += abs(x)
-            most[2] = max(most[2], abs(x))
+            largest = max(largest, abs(x))
         rest = factor * (rows[i, 0] - own)
         refer(i, factor * rows[i, 0], rest, rows, terms)
-        most[0], most[1] = max(most[0], size), max(most[1], abs(rest))
-        most[3] = max(most[3], np.float64(end - begin))
-        add_row(i, 1, level, rows, pending, sums, block)
+        most[0], most[1] = max(most[0], size * largest), max(most[1], abs(rest))
+        most[2], most[3] = max(most[2], largest), max(most[3], np.float64(end - begin))
+        most[4] = max(most[4], size * size * largest)
+        most[5] = max(most[5], size * largest * largest)
+        add_line(i, 1, rows, pending, sums)
+        add_pairs(i, 1.0, level, rows, pending)
+    flush(level, pending, block)
 
 
 @compiled(nogil=True)
@@ -161,8 +165,8 @@ def refer_all(
 ) -> None:  # fmt: skip
     """Make the pending moves of some blocks, and let the present factor be their reference.
 
-    Adds to the sums and the block (see ``add_row``). ``most`` becomes the largest of the rows' sums of
-    absolute entries of heads, parts of no head, absolute entries, and numbers of heads.
+    Adds to the sums and the block (see ``add_line`` and ``add_pairs``). ``most`` becomes the first six
+    numbers of ``Pending.most``.
     """
     size = np.uint64(pending.blocks.size)
     for b in range(np.uint64(first), np.uint64(last)):

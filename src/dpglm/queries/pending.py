@@ -23,7 +23,7 @@ _MOST_HEADS = 1 << 10
 _LIGHT_SHARE = 0.25
 _MOST_ROWS, _MOST_STEPS, _FARTHEST = 1 << 28, 1 << 17, 100.0
 _FAR = 3.0
-_SAFE = 1 + 2.0**-20
+_SAFE, _STEEPER = 1 + 2.0**-20, 1 + 2.0**-21
 _AT_ONCE, _ROWS_A_BLOCK = 256, 1 << 13
 _MOST_PENDING = 512
 _ENDLESS = 100.0
@@ -82,6 +82,7 @@ class PendingMoves:
         work: NDArray[np.int64],
     ) -> None:  # fmt: skip
         from ..kernels import bins, leading  # compiled code is loaded by those who use it
+        from ..kernels.pending import UNIT
         from ..kernels.references import by_blocks
         from ..kernels.steps import sort
 
@@ -93,13 +94,13 @@ class PendingMoves:
         columns.hold(wanted, weighed.counts)
         table, numbers = columns.held.table.columns, heads.astype(np.uint64)
         led = leading.some_columns(table, numbers, n)
-        entry = _SAFE * (2 * weighed.grid + 2.0**-45 * clip)
+        rounded = loss.smoothness() * (wobble + 2.0**-30 * (radius + reach + abs(base) + 1))
+        entry = _SAFE * (2 * weighed.grid + 2.0**-45 * clip + rounded)
         sums = weighed.sums
         sums[:, 1] *= _SAFE * loss.lipschitz()
-        sums[:, 1] += self._counts * entry + line[0]
+        sums[:, 1] += self._counts * (entry + UNIT) + line[0]
         sums[:, 0], sums[heads, 1] = 0.0, -1.0 - np.arange(h)
         state[:, 1] = 0.0
-        rounded = loss.smoothness() * (wobble + 2.0**-30 * (radius + reach + abs(base) + 1))
         self._leading = Leading(heads.astype(np.uint32), np.zeros((h, 4)), *led, math.inf, np.zeros(2))
         self._followed = Followed(state, sums, math.inf)
         self._pending = Pending(
@@ -107,8 +108,9 @@ class PendingMoves:
             np.zeros((h, 3), dtype=np.int64), np.zeros((2, h, h), dtype=np.int64), np.zeros((h, 2)),
             np.empty(0, dtype=np.int32), np.empty(0), np.empty((h, 0), dtype=np.uint64),
             np.zeros(4, dtype=np.int64), np.zeros((h, 2), dtype=np.int64), np.zeros((h, 2), dtype=np.int64),
-            np.zeros(3, dtype=np.int64), np.zeros(6), np.empty(h),
-            loss.smoothness(), loss.curvature_lipschitz(), entry + _SAFE * rounded, 2.0**-36 * (radius + 1),
+            np.zeros(3, dtype=np.int64), np.zeros(8), np.empty(h), np.empty(h, dtype=np.uint64),
+            np.zeros((h, h)), _STEEPER * loss.lipschitz(), loss.smoothness(), loss.curvature_lipschitz(),
+            weighed.largest, entry, 2.0**-36 * (radius + 1),
         )  # fmt: skip
         self._bins = bins.empty(p, line)
         self._sort = sort
@@ -174,7 +176,7 @@ class PendingMoves:
             refer_slopes(start, stop, factor, rows, mine, self._terms, out, scratch, *np.empty((2, _AT_ONCE)))
 
         def everything(start: int, stop: int, out: NDArray[np.int64]) -> None:
-            (mine, scratch), most = self._apart(), np.zeros(6)
+            (mine, scratch), most = self._apart(level), np.zeros(6)
             sums, block = out[: 3 * h].reshape(h, 3), out[3 * h :].reshape(2, h, h)
             refer_all(start, stop, factor, level, rows, mine, self._terms, sums, block, most, scratch)
             found.append(most)
@@ -185,19 +187,22 @@ class PendingMoves:
         else:
             total = sum_over_rows(everything, blocks, entries, (3 * h + 2 * h * h,))
             pending.sums[:], block = total[: 3 * h].reshape(h, 3), total[3 * h :].reshape(2, h, h)
-            pending.block[:level], pending.most[:4] = block[:level], np.max(found, axis=0)[:4]
+            pending.block[:level], pending.most[:6] = block[:level], np.max(found, axis=0)
             self._level = 1
-        pending.most[5] = factor
+        pending.most[7] = factor
         self._work[3] += entries
         self._forget_moves()
         pending.counts[1:3] = level, 0
         pending.coefs[:, 0] += pending.coefs[:, 1]
         pending.coefs[:, 1] = 0.0
 
-    def _apart(self) -> tuple[Pending, Vector]:
-        """Scratch space of a thread."""
-        pending = self._pending
-        return pending._replace(scratch=np.empty_like(pending.scratch)), np.empty(pending.blocks.size)
+    def _apart(self, level: int = 0) -> tuple[Pending, Vector]:
+        """Scratch space of a thread: for a pass of that level, and for a block of rows."""
+        pending, h = self._pending, len(self._leading.columns)
+        mine = pending._replace(
+            scratch=np.empty(h), numbers=np.empty(h, dtype=np.uint64), pairs=np.zeros((level * h, h))
+        )
+        return mine, np.empty(pending.blocks.size)
 
     def _forget_moves(self) -> None:
         """Empty the list of moves: all rows know them."""
