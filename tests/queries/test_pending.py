@@ -20,7 +20,7 @@ from dpglm.queries import VertexScores
 from dpglm.queries import lazy as lazy_module
 from dpglm.queries import pending as pending_module
 from dpglm.queries.lazy import LazyVertices
-from dpglm.queries.pending import heads_of
+from dpglm.queries.pending import PendingMoves, heads_of
 from dpglm.threads import at_most
 
 from .test_vertices import LABELS, RADIUS, SIZES, X, edges, misfit, sums
@@ -62,8 +62,9 @@ class Steps:
             steps = max(steps, done + 1)
             at, done, why = self.call(done, self.choices, self.pushes, self.factors, steps)
             self.randomness._at = at
-            if why == kernels.STALE:
-                self.block._refer(self.factors[done], self.pushes[done] * self.factors[done + 1])
+            pending = self.block._pending
+            if why == kernels.STALE or np.any(pending.coefs.any(axis=1) > pending.active):
+                self.block._refer(done, self.factors[done], self.pushes[done] * self.factors[done + 1])
             elif why == kernels.FULL:
                 self.block._make_moves()
         self.steps, self.factor = steps, self.factors[steps]
@@ -108,15 +109,27 @@ class Binned:
         self._bins, self._line = block._bins, block._line
 
 
-@pytest.fixture(scope="module", params=SCALES)
+@pytest.fixture(scope="module", params=[*SCALES, "none is likely"])
 def steps(request):
-    return Steps(SCALES[request.param], 200)
+    if request.param in SCALES:
+        return Steps(SCALES[request.param], 200)
+    with pytest.MonkeyPatch.context() as patch:  # a head is active once it has been selected
+        patch.setattr(
+            PendingMoves, "_likely", lambda self, steps: np.zeros(len(self._pending.active), dtype=bool)
+        )
+        return Steps(0.5, 200)
+
+
+def test_heads_have_no_moves_until_they_are_active(steps):
+    pending = steps.block._pending
+    moved = pending.coefs.any(axis=1)
+    assert pending.counts[1] > 0 and 4 < moved.sum() < len(moved) and not np.any(moved > pending.active)
 
 
 def test_head_columns_have_the_bounds_that_their_bins_state(steps):
     block, scale = steps.block, 1 / steps.state._line[1]
     pending = block._pending
-    assert pending.counts[0] > 3 and pending.counts[1] == 1
+    assert pending.counts[0] > 3 and pending.counts[1] > 0
     steps.draw(1)  # sets the bounds at the present factor
     exact = sums(Logistic(), 1.0, steps.factor * steps.v(), 0.0)
     columns = block._leading.columns.astype(int)
@@ -174,7 +187,7 @@ def test_sums_of_heads_are_to_the_last_digit_what_their_rows_add(level, monkeypa
     assert steps.block._pending.counts[0] > 3 and steps.block._pending.counts[3] > 0
     if level == 0:  # a pass of slopes alone, after rows were moved apart
         monkeypatch.setattr(pending_module, "_FAR", 0.0)
-        steps.block._refer(steps.factor, 1.0)
+        steps.block._refer(200, steps.factor, 1.0)
     assert steps.block._pending.counts[1] == level
     together = [added.sum(axis=0) for added in added_by_rows(steps)]
     assert np.array_equal(together, steps.block._pending.values)

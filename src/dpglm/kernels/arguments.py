@@ -332,10 +332,13 @@ class Pending(NamedTuple):
         The heads by blocks of rows.
     lengths : array of shape (h,)
         The number of entries of each head.
+    active : array of shape (h,)
+        A 1 for each head that may have a coefficient or a move while the reference stays.
     sums : array of shape (h, 3)
         At the reference the sum of each head, its change as all but the heads shrink, and the error of that.
     block : array of shape (2, h, h)
-        The change of each head's sum as a head moves, and the error of that.
+        The change of each head's sum (second index) as an active head moves (first one), and the error of
+        that.
     coefs : array of shape (h, 2)
         Of each head the sum of the moves before the reference, and of those since then, over the factor.
     which, pushes : arrays of the same shape
@@ -350,11 +353,12 @@ class Pending(NamedTuple):
         Set by ``pending.expand``: since the reference the move of each head, and its square; of each head its
         sum and the error of that; the change of the factor, its square, and what rounding adds for a row.
     most : array of shape (8,)
-        With s and x the sum and the largest of a row's absolute entries of heads, the largest of all rows'
-        s x, parts of no head, x, numbers of heads, s² x and s x²; twice the largest error of a row; the
-        factor of the reference.
-    scratch, numbers : arrays of shape (h,)
-        Space for a row.
+        With s the sum of a row's absolute entries of active heads, and x its largest one of heads, the
+        largest of all rows' s x, parts of no head, x, numbers of active heads, s² x and s x²; twice the
+        largest error of a row; the factor of the reference.
+    scratch : array of shape (h,)
+    numbers, xs : arrays of shape (2, h)
+        Space for the active heads of a row, and for the others.
     pairs : array of shape (level * h, h)
         What rows add to the block, until it is added; 0 before.
     steep, beta, gamma : float
@@ -368,6 +372,7 @@ class Pending(NamedTuple):
     leading: Leading
     blocks: Blocks
     lengths: Integers
+    active: NDArray[np.uint8]
     sums: Integers
     block: Integers
     coefs: Floats
@@ -381,6 +386,7 @@ class Pending(NamedTuple):
     most: Floats
     scratch: Floats
     numbers: Unsigned
+    xs: Floats
     pairs: Floats
     steep: float
     beta: float

@@ -96,11 +96,12 @@ def move_error(gamma: float, size: float, product: float) -> float:
 
 
 @part
-def size_of(i: Whole, rows: Floats, leading: Leading) -> float:
-    """The sum of the absolute entries of heads of row i."""
-    size = 0.0
+def size_of(i: Whole, rows: Floats, pending: Pending) -> float:
+    """The sum of the absolute entries of active heads of row i."""
+    leading, size = pending.leading, 0.0
     for e in range(leading.begins[i], leading.begins[i + _1]):
-        size += abs(rows[i, 3] * np.float64(leading.entries[e, 1]))
+        x = abs(rows[i, 3] * np.float64(leading.entries[e, 1]))
+        size += x * pending.active[number_of(leading, e)]
     return size
 
 
@@ -118,25 +119,37 @@ def add_line(i: Whole, sign: int, rows: Floats, pending: Pending, sums: Integers
 
 @part
 def add_pairs(i: Whole, sign: float, level: int, rows: Floats, pending: Pending) -> None:
-    """Add what row i adds to the block, times a sign, where the second head does not come before the first.
+    """Add what row i adds to the block, times a sign; of two active heads only where the first comes first.
 
     Level 1 adds all but the errors of moves, which do not depend on the reference; level 2 adds all. Whole
     numbers are added in doubles, which ``flush`` takes to the block.
     """
-    leading, gamma, numbers, xs = pending.leading, pending.gamma, pending.numbers, pending.scratch
-    begin, scale, bend = leading.begins[i], rows[i, 3], rows[i, 6]
-    held, size, h = leading.begins[i + _1] - begin, 0.0, np.uint64(xs.size)
-    for e in range(held):
-        numbers[e], xs[e] = number_of(leading, begin + e), scale * np.float64(leading.entries[begin + e, 1])
-        size += abs(xs[e])
-    for e in range(held):
-        x, changes = xs[e], pending.pairs[numbers[e]]
-        for f in range(e, held):
-            changes[numbers[f]] += sign * move_part(bend, x * xs[f])
-        if level == 2:
-            errors = pending.pairs[h + numbers[e]]
-            for f in range(e, held):
-                errors[numbers[f]] += sign * move_error(gamma, size, x * xs[f])
+    leading, numbers, xs = pending.leading, pending.numbers, pending.xs
+    scale, bend, h = rows[i, 3], rows[i, 6], np.uint64(pending.active.size)
+    active, others = np.uint64(0), np.uint64(0)
+    # Written before it is known whether it counts: the processor could not foresee it.
+    for e in range(leading.begins[i], leading.begins[i + _1]):
+        k, x = number_of(leading, e), scale * np.float64(leading.entries[e, 1])
+        numbers[0, active], xs[0, active] = k, x
+        numbers[1, others], xs[1, others] = k, x
+        active += np.uint64(pending.active[k])
+        others += _1 - np.uint64(pending.active[k])
+    for e in range(active):
+        k, x = numbers[0, e], xs[0, e]
+        changes = pending.pairs[k]
+        for f in range(e, active):
+            changes[numbers[0, f]] += sign * move_part(bend, x * xs[0, f])
+        for f in range(others):
+            changes[numbers[1, f]] += sign * move_part(bend, x * xs[1, f])
+    if level == 2:
+        size = size_of(i, rows, pending)
+        for e in range(active):
+            k, x = numbers[0, e], xs[0, e]
+            errors = pending.pairs[h + k]
+            for f in range(e, active):
+                errors[numbers[0, f]] += sign * move_error(pending.gamma, size, x * xs[0, f])
+            for f in range(others):
+                errors[numbers[1, f]] += sign * move_error(pending.gamma, size, x * xs[1, f])
 
 
 @part
@@ -144,10 +157,11 @@ def flush(level: int, pending: Pending, block: Integers) -> None:
     """Take what rows have added to pairs of heads to a block. It is below 2**53, so that doubles hold it."""
     pairs, h = pending.pairs, np.uint64(block.shape[1])
     for m in range(np.uint64(level)):
-        for j in range(h):
-            for k in range(j, h):
-                block[m, j, k] += np.int64(pairs[m * h + j, k])
-                pairs[m * h + j, k] = 0.0
+        for k in range(h):
+            if pending.active[k]:
+                for j in range(h):
+                    block[m, k, j] += np.int64(pairs[m * h + k, j])
+                    pairs[m * h + k, j] = 0.0
 
 
 @part
@@ -204,11 +218,14 @@ def bounds_of(i: Whole, entry: float, rows: Floats, pending: Pending) -> tuple[n
     leading, gamma, moved, scalars = pending.leading, pending.gamma, pending.moved, pending.scalars
     begin, end = leading.begins[i], leading.begins[i + _1]
     scale, bend, rest = rows[i, 3], rows[i, 6], rows[i, 7]
-    x, size = scale * entry, size_of(i, rows, leading)
+    x, size = scale * entry, size_of(i, rows, pending)
     value = slope_part(rows[i, 5] * scale, entry) * LIFT + rest_part(bend, rest, x) * scalars[0]
     error = rest_error(gamma, rest, x) * scalars[1] + scalars[2]
     for e in range(begin, end):
-        k, product = number_of(leading, e), x * (scale * np.float64(leading.entries[e, 1]))
+        k = number_of(leading, e)
+        if moved[k, 1] == 0:
+            continue
+        product = x * (scale * np.float64(leading.entries[e, 1]))
         value += np.int64(move_part(bend, product)) * moved[k, 0]
         error += np.int64(move_error(gamma, size, product)) * moved[k, 1]
     return value, error

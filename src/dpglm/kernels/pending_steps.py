@@ -223,11 +223,13 @@ def _move_head(head: Whole, push: float, pending: Pending) -> None:
 
 @part
 def _mirror(pending: Pending) -> None:
-    """Set the half of the block that rows do not fill."""
-    for j in range(pending.block.shape[1]):
-        for k in range(j):
-            pending.block[0, j, k] = pending.block[0, k, j]
-            pending.block[1, j, k] = pending.block[1, k, j]
+    """Set what rows do not fill: of two active heads the half of the block where the first comes last."""
+    active, block = pending.active, pending.block
+    for k in range(active.size):
+        if active[k]:
+            for j in range(k):
+                if active[j]:
+                    block[0, k, j], block[1, k, j] = block[0, j, k], block[1, j, k]
 
 
 @part
@@ -262,7 +264,7 @@ def _move_rows(
 
 @part
 def _too_far(p: int, pending: Pending, line: Floats) -> bool:
-    """Whether, by the bounds, a selection would take too many tries."""
+    """Whether a selection would take too many tries, by the bounds, or a head moved that is not active."""
     inverse, reference = line[1], line[2]
     upper, lower = 0.0, p * math.exp(-reference * inverse)
     longest = np.int64(0)
@@ -271,6 +273,8 @@ def _too_far(p: int, pending: Pending, line: Floats) -> bool:
         upper += math.exp((centre + pending.values[h, 1] * UNIT - reference) * inverse)
         lower += math.exp((centre - reference) * inverse)
         longest = max(longest, pending.lengths[h])
+        if pending.moved[h, 1] != 0 and not pending.active[h]:
+            return True
     return not (longest * pending.most[6] < _LARGEST and upper <= _MOST_TRIES * lower)
 
 

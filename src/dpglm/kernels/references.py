@@ -141,16 +141,17 @@ def _refer_block(
         begin, end = leading.begins[i], leading.begins[i + _1]
         if begin == end:
             continue
-        size, own, largest, scale = 0.0, 0.0, 0.0, rows[i, 3]
+        size, own, largest, count, scale = 0.0, 0.0, 0.0, 0.0, rows[i, 3]
         for e in range(begin, end):
-            x = scale * np.float64(leading.entries[e, 1])
-            own += x * (coefs[number_of(leading, e), 0] + coefs[number_of(leading, e), 1])
-            size += abs(x)
+            k, x = number_of(leading, e), scale * np.float64(leading.entries[e, 1])
+            own += x * (coefs[k, 0] + coefs[k, 1])
+            size += abs(x) * pending.active[k]
+            count += pending.active[k]
             largest = max(largest, abs(x))
         rest = factor * (rows[i, 0] - own)
         refer(i, factor * rows[i, 0], rest, rows, terms)
         most[0], most[1] = max(most[0], size * largest), max(most[1], abs(rest))
-        most[2], most[3] = max(most[2], largest), max(most[3], np.float64(end - begin))
+        most[2], most[3] = max(most[2], largest), max(most[3], count)
         most[4] = max(most[4], size * size * largest)
         most[5] = max(most[5], size * largest * largest)
         add_line(i, 1, rows, pending, sums)

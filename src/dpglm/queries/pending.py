@@ -27,6 +27,7 @@ _SAFE, _STEEPER = 1 + 2.0**-20, 1 + 2.0**-21
 _AT_ONCE, _ROWS_A_BLOCK = 256, 1 << 13
 _MOST_PENDING = 512
 _ENDLESS = 100.0
+_AHEAD = 64
 
 
 def heads_of(
@@ -99,22 +100,41 @@ class PendingMoves:
         sums = weighed.sums
         sums[:, 1] *= _SAFE * loss.lipschitz()
         sums[:, 1] += self._counts * (entry + UNIT) + line[0]
+        values = np.zeros((h, 2), dtype=np.int64)
+        values[:, 0] = np.rint(sums[heads, 0] / UNIT)
         sums[:, 0], sums[heads, 1] = 0.0, -1.0 - np.arange(h)
         state[:, 1] = 0.0
         self._leading = Leading(heads.astype(np.uint32), np.zeros((h, 4)), *led, math.inf, np.zeros(2))
         self._followed = Followed(state, sums, math.inf)
         self._pending = Pending(
-            self._leading, by_blocks(table, numbers, n, _ROWS_A_BLOCK), self._counts[heads].astype(np.int64),
-            np.zeros((h, 3), dtype=np.int64), np.zeros((2, h, h), dtype=np.int64), np.zeros((h, 2)),
-            np.empty(0, dtype=np.int32), np.empty(0), np.empty((h, 0), dtype=np.uint64),
-            np.zeros(4, dtype=np.int64), np.zeros((h, 2), dtype=np.int64), np.zeros((h, 2), dtype=np.int64),
-            np.zeros(3, dtype=np.int64), np.zeros(8), np.empty(h), np.empty(h, dtype=np.uint64),
-            np.zeros((h, h)), _STEEPER * loss.lipschitz(), loss.smoothness(), loss.curvature_lipschitz(),
-            weighed.largest, entry, 2.0**-36 * (radius + 1),
-        )  # fmt: skip
+            leading=self._leading,
+            blocks=by_blocks(table, numbers, n, _ROWS_A_BLOCK),
+            lengths=self._counts[heads].astype(np.int64),
+            active=np.zeros(h, dtype=np.uint8),
+            sums=np.zeros((h, 3), dtype=np.int64),
+            block=np.zeros((2, h, h), dtype=np.int64),
+            coefs=np.zeros((h, 2)),
+            which=np.empty(0, dtype=np.int32),
+            pushes=np.empty(0),
+            masks=np.empty((h, 0), dtype=np.uint64),
+            counts=np.zeros(4, dtype=np.int64),
+            moved=np.zeros((h, 2), dtype=np.int64),
+            values=values,
+            scalars=np.zeros(3, dtype=np.int64),
+            most=np.zeros(8),
+            scratch=np.empty(h),
+            numbers=np.empty((2, h), dtype=np.uint64),
+            xs=np.empty((2, h)),
+            pairs=np.zeros((h, h)),
+            steep=_STEEPER * loss.lipschitz(),
+            beta=loss.smoothness(),
+            gamma=loss.curvature_lipschitz(),
+            largest=weighed.largest,
+            entry=entry,
+            tiny=2.0**-36 * (radius + 1),
+        )
         self._bins = bins.empty(p, line)
         self._sort = sort
-        self._level = 2
 
     def take_steps(
         self, words: Words, at: int, done: int, choices: NDArray[np.int64], pushes: Vector, factors: Vector
@@ -133,7 +153,7 @@ class PendingMoves:
                 self._make_moves()
                 return at, done
             if why == kernels.STALE:
-                self._refer(factors[done], abs(pushes[done] * factors[done + 1]))
+                self._refer(done, factors[done], abs(pushes[done] * factors[done + 1]))
             elif why == kernels.FULL:
                 self._make_moves()
             elif why == kernels.SHORT or not hold_proposed(
@@ -145,31 +165,28 @@ class PendingMoves:
     def _begin(self, steps: int, factor: float) -> None:
         from ..kernels.pending import masks_for
 
-        most = min(steps, _MOST_PENDING)
+        self._steps, most = steps, min(steps, _MOST_PENDING)
         self._pending = self._pending._replace(
             which=np.empty(most, dtype=np.int32),
             pushes=np.empty(most),
             masks=masks_for(len(self._leading.columns), most),
         )
-        self._refer(factor, 0.0)
+        self._refer(0, factor, 0.0)
         lines = self._leading.lines
         lines[:, 0] = self._pending.sums[:, 0] / 2.0**24
         lines[:, 3] = np.abs(lines[:, 0])
         self._sort(self._followed, self._leading, self._bins)
 
-    def _refer(self, factor: float, step: float) -> None:
+    def _refer(self, done: int, factor: float, step: float) -> None:
         """Make all moves, and let the present margins be the reference.
 
         Only sums are computed if the next step is so large that the reference after it would be too far.
         """
-        from ..kernels.pending import BENDS
         from ..kernels.references import refer_all, refer_slopes
 
         pending, h = self._pending, len(self._leading.columns)
-        if self._level < 2:
-            own = np.diagonal(pending.block[1]).max() / BENDS * step**2
-            self._level = 0 if own * self._line[1] > _FAR else 1
-        level, rows, found = self._level, self._followed.rows, []
+        level = self._level(done, step)
+        rows, found = self._followed.rows, []
 
         def slopes(start: int, stop: int, out: NDArray[np.int64]) -> None:
             mine, scratch = self._apart()
@@ -188,7 +205,6 @@ class PendingMoves:
             total = sum_over_rows(everything, blocks, entries, (3 * h + 2 * h * h,))
             pending.sums[:], block = total[: 3 * h].reshape(h, 3), total[3 * h :].reshape(2, h, h)
             pending.block[:level], pending.most[:6] = block[:level], np.max(found, axis=0)
-            self._level = 1
         pending.most[7] = factor
         self._work[3] += entries
         self._forget_moves()
@@ -196,12 +212,40 @@ class PendingMoves:
         pending.coefs[:, 0] += pending.coefs[:, 1]
         pending.coefs[:, 1] = 0.0
 
+    def _level(self, done: int, step: float) -> int:
+        """Which sums a new reference needs; before the first and where heads become active, all."""
+        from ..kernels.pending import BENDS
+
+        pending = self._pending
+        own = np.diagonal(pending.block[1]).max() / BENDS * step**2
+        if own * self._line[1] > _FAR:
+            return 0
+        moved = pending.coefs.any(axis=1)
+        if pending.active.any() and not np.any(moved > pending.active):
+            return 1
+        pending.active[:] = moved | self._likely(min(_AHEAD + 2 * done, self._steps - done))
+        return 2
+
+    def _likely(self, steps: int) -> NDArray[np.bool_]:
+        """All heads but rare ones, of which one is expected to be selected in so many steps."""
+        from ..kernels.pending import UNIT
+
+        exponents = np.abs(self._pending.values[:, 0]) * (UNIT * self._line[1])
+        largest = exponents.max()
+        chances = np.exp(exponents - largest)
+        together = chances.sum() + len(self._counts) * math.exp(-largest)
+        order = np.argsort(chances)
+        likely = np.empty(len(order), dtype=np.bool_)
+        likely[order] = np.cumsum(chances[order]) > together / steps
+        return likely
+
     def _apart(self, level: int = 0) -> tuple[Pending, Vector]:
         """Scratch space of a thread: for a pass of that level, and for a block of rows."""
         pending, h = self._pending, len(self._leading.columns)
         mine = pending._replace(
-            scratch=np.empty(h), numbers=np.empty(h, dtype=np.uint64), pairs=np.zeros((level * h, h))
-        )
+            scratch=np.empty(h), numbers=np.empty((2, h), dtype=np.uint64), xs=np.empty((2, h)),
+            pairs=np.zeros((level * h, h)),
+        )  # fmt: skip
         return mine, np.empty(pending.blocks.size)
 
     def _forget_moves(self) -> None:
