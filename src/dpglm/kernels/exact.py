@@ -32,7 +32,7 @@ from .arguments import (
 from .compiled import compiled, part
 from .forms import to_dual_steps, to_slopes
 from .lanes import LANES as LANES
-from .lanes import dot_in_lanes, four_dots, request, request_row
+from .lanes import add_eights, dot_in_lanes, four_dots, request, request_row
 from .primitives import cut
 
 _STEPS = 1.5 * 2.0**52
@@ -103,10 +103,13 @@ def sparse_dot(table: Compressed, i: Whole, w: Floats, lanes: Floats) -> float:
 
 @part
 def _add_line(table: Compressed, i: Whole, factor: float, rounding: float, out: Integers) -> None:
-    """Add line i of a compressed table, times a factor; four terms are computed before one is added."""
+    """Add line i of a compressed table, times a factor; terms are computed eight or four at a time."""
     indices, entries = table.indices, table.entries
     t, end = np.uint64(table.indptr[i]), np.uint64(table.indptr[i + _1])
-    while t + _4 <= end:
+    eights = (end - t) // _8
+    add_eights(indices, entries, t, eights, factor, rounding, out)
+    t += _8 * eights
+    if t + _4 <= end:
         j, k, m, o = indices[t], indices[t + _1], indices[t + _2], indices[t + _3]
         a, b = steps(factor * entries[t], rounding), steps(factor * entries[t + _1], rounding)
         c, d = steps(factor * entries[t + _2], rounding), steps(factor * entries[t + _3], rounding)
