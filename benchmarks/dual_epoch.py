@@ -54,8 +54,7 @@ def measure(name: str, X: Any, y: np.ndarray) -> None:
         query, v = DualStep(problem.loss, np.inf, 1.0, 0.0), np.zeros(p)
         opened = curator.open(query, v, Gaussian(0.0))
         for _ in range(PASSES):
-            order = np.argsort(curator.pick(1 << 62, n))
-            v, *_ = opened.ascend(v, form, order, 1)
+            v, *_ = opened.ascend(v, form, curator.order(n), 1)
 
     solver = DualCoordinateDescent()
     plan = solver.plan(problem, n, p, Budget(1.0, 1 / n**2), Neighbours.REPLACE_ONE)

@@ -71,9 +71,10 @@ MAY_IMPORT = {
     ROOT: SKIN,
 }  # fmt: skip
 
+WRITTEN = ("aes", "lanes")  # kernels in the language of the compiler
 LIBRARIES = {
-    "numba": lambda path: path.as_posix() in ("dpglm/kernels/compiled.py", "dpglm/kernels/lanes.py"),
-    "llvmlite": lambda path: path.as_posix() == "dpglm/kernels/lanes.py",
+    "numba": lambda path: path.as_posix() in {f"dpglm/kernels/{name}.py" for name in ("compiled", *WRITTEN)},
+    "llvmlite": lambda path: path.as_posix() in {f"dpglm/kernels/{name}.py" for name in WRITTEN},
     "sklearn": lambda path: (
         layer_of(path) in {"estimators", "datasets", "demo"} or path.as_posix() == "dpglm/schema/encoder.py"
     ),

@@ -20,6 +20,7 @@ from .data.records import Records
 from .data.summed import Summed
 from .errors import PlanMismatch, UnsupportedProblem
 from .mechanisms import Mechanism, Randomness
+from .mechanisms.order import order_of
 from .mechanisms.sampling import Everyone, Sampling
 from .mechanisms.tries import TRIES_DISTANCE, draw_tries
 from .privacy import Neighbours
@@ -41,6 +42,7 @@ from .split import Split
 Opened = TypeVar("Opened")
 Found = TypeVar("Found")
 _EVERYONE = Everyone()
+_ORDER_DIGITS = 62  # so many that no two of the numbers behind an order are equal
 
 
 class Curator:
@@ -166,6 +168,10 @@ class Curator:
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
         """Uniform random integers below ``stop``: no record is read."""
         return self._randomness.integers(stop, count)
+
+    def order(self, count: int) -> NDArray[np.int64]:
+        """A uniformly random order of the numbers below ``count``: no record is read."""
+        return order_of(self.pick(1 << _ORDER_DIGITS, count), _ORDER_DIGITS)
 
 
 class Log:

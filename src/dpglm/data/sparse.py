@@ -22,7 +22,7 @@ from .sums import KeptSums, weighed
 
 Number = TypeVar("Number", bound=np.floating)
 
-_CACHED_ENTRIES, _LEAST_ROWS = 1 << 17, 16
+_CACHED_ENTRIES, _NEAR_ENTRIES, _LEAST_ROWS = 1 << 17, 1 << 13, 16
 
 
 class Sparse(Stored):
@@ -40,7 +40,7 @@ class Sparse(Stored):
         n, p = self.X.shape
         return n, p
 
-    @property
+    @cached_property
     def unsigned(self) -> Compressed:
         """The table for kernels: unsigned indices spare a test for negative ones."""
         return unsigned(self.X)
@@ -92,8 +92,10 @@ class Sparse(Stored):
         from ..kernels import exact
 
         n, p = self.shape
-        # A chunk stays in the cache from products to sums; or it has so many rows that the coefficients do.
-        entries = _CACHED_ENTRIES if p <= WIDE else ENTRIES_A_COLUMN * p
+        # A chunk stays in the cache from products to sums, in a nearer one if its rows are at places that the
+        # processor cannot foresee; or it has so many rows that the coefficients do.
+        entries = _CACHED_ENTRIES if index is None else _NEAR_ENTRIES
+        entries = entries if p <= WIDE else ENTRIES_A_COLUMN * p
         rows = min(max(entries * n // max(self.entries, 1), _LEAST_ROWS), max(len(facts.y), 1))
         factors = np.empty(rows + exact.LANES)
         exact.sparse_gradient(

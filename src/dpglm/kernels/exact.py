@@ -30,9 +30,9 @@ from .arguments import (
     Whole,
 )
 from .compiled import compiled, part
-from .forms import bounded_dual_step, to_slopes
+from .forms import to_dual_steps, to_slopes
 from .lanes import LANES as LANES
-from .lanes import dot_in_lanes, four_dots, request, request_row
+from .lanes import add_eights, dot_in_lanes, four_dots, request, request_row
 from .primitives import cut
 
 _STEPS = 1.5 * 2.0**52
@@ -84,7 +84,8 @@ def sparse_dot(table: Compressed, i: Whole, w: Floats, lanes: Floats) -> float:
     """
     indices, entries = table.indices, table.entries
     t, end = np.uint64(table.indptr[i]), np.uint64(table.indptr[i + _1])
-    lanes[:] = 0.0
+    for lane in range(LANES):
+        lanes[lane] = 0.0
     while t + _4 <= end:
         j, k, m, o = indices[t], indices[t + _1], indices[t + _2], indices[t + _3]
         a, b = entries[t] * w[j], entries[t + _1] * w[k]
@@ -102,10 +103,13 @@ def sparse_dot(table: Compressed, i: Whole, w: Floats, lanes: Floats) -> float:
 
 @part
 def _add_line(table: Compressed, i: Whole, factor: float, rounding: float, out: Integers) -> None:
-    """Add line i of a compressed table, times a factor; four terms are computed before one is added."""
+    """Add line i of a compressed table, times a factor; terms are computed eight or four at a time."""
     indices, entries = table.indices, table.entries
     t, end = np.uint64(table.indptr[i]), np.uint64(table.indptr[i + _1])
-    while t + _4 <= end:
+    eights = (end - t) // _8
+    add_eights(indices, entries, t, eights, factor, rounding, out)
+    t += _8 * eights
+    if t + _4 <= end:
         j, k, m, o = indices[t], indices[t + _1], indices[t + _2], indices[t + _3]
         a, b = steps(factor * entries[t], rounding), steps(factor * entries[t + _1], rounding)
         c, d = steps(factor * entries[t + _2], rounding), steps(factor * entries[t + _3], rounding)
@@ -201,9 +205,9 @@ def _to_clipped(
     if duals is None:
         to_slopes(form, facts.y[first : first + rows], values[:rows])
     else:
-        for k in range(rows):
-            i = first + k
-            values[k] = bounded_dual_step(form, duals.alpha[i], values[k], facts.y[i], duals.weight[i])
+        end = first + rows
+        alpha, weight = duals.alpha[first:end], duals.weight[first:end]
+        to_dual_steps(form, alpha, facts.y[first:end], weight, values[:rows])
     for k in range(rows):
         values[k] = shared(first + k, facts.beside, cut(values[k], clip / facts.norms[first + k]))
     if duals is not None:

@@ -163,11 +163,37 @@ def slopes_and_curvatures(form: Form, z: Floats, y: Floats) -> tuple[Floats, Flo
     return slopes, curvatures
 
 
+@part
+def to_dual_steps(form: Form, alpha: Floats, y: Floats, weight: Floats, values: Floats) -> None:
+    """Turn margins into the bounded dual steps of the loss with that form.
+
+    Those of losses with a bend are the faster for loops of their own: the compiler makes vectors of them, and
+    processors would not foresee on which side of the bend a record is.
+    """
+    if form.code == HINGE:
+        _to_dual_steps(_with(HINGE, form), alpha, y, weight, values)
+    elif form.code == SMOOTHED_HINGE:
+        _to_dual_steps(_with(SMOOTHED_HINGE, form), alpha, y, weight, values)
+    elif form.code == HUBER:
+        _to_dual_steps(_with(HUBER, form), alpha, y, weight, values)
+    elif form.code == EPSILON_INSENSITIVE:
+        _to_dual_steps(_with(EPSILON_INSENSITIVE, form), alpha, y, weight, values)
+    else:
+        _to_dual_steps(form, alpha, y, weight, values)
+
+
+@part
+def _to_dual_steps(form: Form, alpha: Floats, y: Floats, weight: Floats, values: Floats) -> None:
+    for k in range(values.size):
+        values[k] = bounded_dual_step(form, alpha[k], values[k], y[k], weight[k])
+
+
 @compiled(nogil=True)
 def write_dual_steps(form: Form, alpha: Floats, z: Floats, y: Floats, weight: Floats, out: Floats) -> None:
     """The bounded dual step of the loss with that form, for each record."""
     for i in range(out.size):
-        out[i] = bounded_dual_step(form, alpha[i], z[i], y[i], weight[i])
+        out[i] = z[i]
+    to_dual_steps(form, alpha, y, weight, out)
 
 
 @compiled(allocates=True)

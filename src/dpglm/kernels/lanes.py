@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .arguments import Entries, Floats, Unsigned, Whole
+from .arguments import Entries, Floats, Integers, Unsigned, Whole
 
 LANES, PLACES = 8, 32
 _DOUBLE = ir.DoubleType()
@@ -219,6 +219,44 @@ move_in_lanes: Callable[[float, Entries, Floats, Entries, float, float, Entries,
 Margins pass the processor once for both. Arguments are the move, the column, z, the other column, the limit
 and the rounding constant of its terms; a column that is needed soon, and how many entries ahead to request
 it; how many blocks of eight rows to pass.
+"""
+
+
+def _add_eights(
+    _: Any, indices: Any, entries: Any, begin: Any, blocks: Any, factor: Any, rounding: Any, out: Any
+) -> Any:
+    if not indices.layout == out.layout == "C" or out.dtype != types.int64:
+        raise TypeError("sums and their indices are contiguous")
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        places, sums = (
+            context.make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 6)
+        )
+        load = _loader(context, builder, entries, values[1])
+        factors, whole = (_repeated(builder, values[k]) for k in (4, 5))
+        none = builder.bitcast(whole, _WORDS)
+        with cgutils.for_range(builder, values[3]) as loop:
+            t = builder.add(values[2], builder.mul(loop.index, ir.Constant(_WORD, LANES)))
+            digits = builder.fadd(builder.fmul(factors, load(t)), whole)
+            steps = builder.sub(builder.bitcast(digits, _WORDS), none)
+            for lane in range(LANES):
+                at = builder.load(builder.gep(places, [builder.add(t, ir.Constant(_WORD, lane))]))
+                place = builder.gep(sums, [builder.zext(at, _WORD)])
+                step = builder.extract_element(steps, ir.Constant(_INDEX, lane))
+                builder.store(builder.add(builder.load(place), step), place)
+        return context.get_dummy_value()
+
+    whole = types.uint64
+    return types.void(indices, entries, whole, whole, types.float64, types.float64, out), codegen
+
+
+add_eights: Callable[[Unsigned, Entries, Whole, Whole, float, float, Integers], None] = cast(
+    Any, intrinsic(_add_eights)
+)
+"""Add entries, each times a factor and in steps, to the sums that their indices name: for compiled code only.
+
+Entries are so many blocks of eight from a first one on. Arguments are the indices, the entries, the first,
+the number of blocks, the factor, the rounding constant and the sums.
 """
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import local
 
 import numpy as np
 from numpy.typing import NDArray
-from randomgen import AESCounter
+
+from .words import Words
 
 _BLOCK = 1 << 16  # coins whose ties share a stretch of the second stream
 _SECOND = 1 << 64  # where the second stream begins, in words of the first
@@ -50,26 +50,4 @@ class Coins:
 
     def _reader(self) -> Callable[[int, int], NDArray[np.uint64]]:
         """What reads words from a place on, each time from a later one."""
-        stream, at = _stream(self._key), 0
-
-        def read(start: int, count: int) -> NDArray[np.uint64]:
-            nonlocal at
-            stream.advance(start - at)
-            at = start + count
-            words: NDArray[np.uint64] = stream.random_raw(count)
-            return words
-
-        return read
-
-
-def _stream(key: int) -> AESCounter:
-    """The generator of this thread with another key: a new one would take longer."""
-    try:
-        _of_thread.stream.seed(key=key)
-    except AttributeError:
-        _of_thread.stream = AESCounter(key=key)
-    stream: AESCounter = _of_thread.stream
-    return stream
-
-
-_of_thread = local()
+        return Words(self._key).read

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache, partial
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from randomgen import AESCounter
 
 from ..kernels.arguments import Whole
 from ..threads import in_ranges
 from . import exact
 from .coins import Coins
 from .grid import Integers, Numbers
+from .words import Words
 
 GAUSSIAN_DISTANCE = 2.0**-1000
 GUMBEL_DISTANCE = 2.0**-400
@@ -60,8 +59,8 @@ class _Stream:
                 self._extend(min(max(_WORDS_A_DRAW * (out.size - done), _FEWEST), _MOST))
 
     def _extend(self, count: int) -> None:
-        self._words = np.concatenate([self._words[self._at :], self._source(count)])
-        self._at = 0
+        words, left = self._source(count), self._words[self._at :]
+        self._words, self._at = np.concatenate([left, words]) if left.size else words, 0
 
     def _take(self, count: int) -> NDArray[np.uint64]:
         if self._at + count > self._words.size:
@@ -85,7 +84,7 @@ class Randomness(_Stream):
         key = secrets.randbits(128) if seed is None else seed
         if not 0 <= key < 1 << 128:
             raise ValueError("random_state must be None or an integer between 0 and 2**128 - 1")
-        super().__init__(AESCounter(key=int(key)).random_raw)
+        super().__init__(Words(int(key)).from_number(0))
         self._one = np.empty(1, dtype=np.uint64), np.empty(1, dtype=np.int64)
 
     def __reduce__(self) -> NoReturn:
@@ -197,12 +196,12 @@ class Randomness(_Stream):
         if out.size < _WIDE:
             self.fill(compiled, reference, scales, out)
         else:
-            stretches = _Stretches(self._key())
+            key = self._key()
 
             def fill(stretch: int, start: int, stop: int) -> None:
-                with stretches.number(stretch) as stream:
-                    here = slice(start, stop) if len(scales) > 1 else slice(None)
-                    stream.fill(compiled, reference, scales[here], out[start:stop])
+                stream = _Stream(Words(key).from_number(stretch << 64))
+                here = slice(start, stop) if len(scales) > 1 else slice(None)
+                stream.fill(compiled, reference, scales[here], out[start:stop])
 
             in_ranges(fill, [*range(0, out.size, _STRETCH), out.size])
         return out.reshape(shape) if shape != () else int(out[0])
@@ -222,29 +221,6 @@ class Randomness(_Stream):
 def _words_for(steps: int) -> int:
     """How many words to draw at once for so many steps."""
     return min(max(_WORDS_A_STEP * steps, _FEWEST), _MOST)
-
-
-class _Stretches:
-    """Streams under one key: the words of stretch k are those from number 2**64 * k on.
-
-    A generator is made once for each thread, and then moved: to make one takes as long as 1,000 draws.
-    """
-
-    def __init__(self, key: int) -> None:
-        first = AESCounter(key=key)
-        self._key, self._free, self._start = key, [first], first.state
-
-    @contextmanager
-    def number(self, stretch: int) -> Iterator[_Stream]:
-        """The stream of a stretch, for one thread."""
-        try:
-            source = self._free.pop()
-        except IndexError:
-            source = AESCounter(key=self._key)
-        source.state = self._start
-        source.advance(stretch << 64)
-        yield _Stream(source.random_raw)
-        self._free.append(source)
 
 
 @cache

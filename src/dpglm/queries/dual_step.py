@@ -17,7 +17,7 @@ from ..losses import Loss
 from ..mechanisms import Gaussian
 from ..mechanisms.sampling import Everyone, Sampling
 from ..privacy import Neighbours
-from ..tables import Index, Rows
+from ..tables import Rows
 from .base import Batch, Opening, Query, require_enforceable, require_moderate
 from .dual_newton import DualNewton
 
@@ -158,15 +158,17 @@ class OpenDual:
         )
 
     def _answer(self, w: Vector, batch: Batch) -> tuple[Total, Vector]:
-        """The exact sum over a batch, and the steps of its records, which are not taken yet."""
-        here: Index = slice(None) if batch is None else batch
-        data = self._data if batch is None else self._data.rows(batch)
+        """The exact sum over a batch, and the dual variables that its steps lead to, not taken yet."""
+        data, alpha, weight = self._data, self._alpha, self._weight
+        if batch is not None:
+            data, alpha, weight = data.rows(batch), alpha[batch], weight[batch]
         moves = np.empty(data.n_records)
-        alpha, weight = self._alpha[here], self._weight[here]
-        return data.total(DualMoves(self._query.loss, w, self._query.clip, alpha, weight, moves)), moves
+        total = data.total(DualMoves(self._query.loss, w, self._query.clip, alpha, weight, moves))
+        moves += alpha
+        return total, moves
 
-    def _keep(self, batch: Batch, moves: Vector) -> None:
-        self._alpha[slice(None) if batch is None else batch] += moves
+    def _keep(self, batch: Batch, alpha: Vector) -> None:
+        self._alpha[slice(None) if batch is None else batch] = alpha
 
     def ascend(
         self, v: Vector, form: DualForm, order: NDArray[np.int64], passes: int
@@ -188,8 +190,8 @@ class OpenDual:
         loss, data = self._query.loss, self._data
         if loss.form is None:
             for i in order:
-                moved, moves = self._answer(w, np.array([i]))
-                self._keep(np.array([i]), moves)
+                moved, alpha = self._answer(w, np.array([i]))
+                self._keep(np.array([i]), alpha)
                 v += np.asarray(moved)
                 w[:] = form.point(v)
             return len(order)

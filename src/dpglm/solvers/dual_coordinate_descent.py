@@ -246,7 +246,7 @@ def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, 
     while True:
         moving, visits = np.arange(n), 0
         while len(moving) and visits < _PASSES_A_ROUND * n:
-            order = moving[np.argsort(curator.pick(1 << 62, len(moving)))]
+            order = moving[curator.order(len(moving))]
             passes = min(n // len(moving), _PASSES_IN_ONE_ORDER)
             v, moving, taken = opened.ascend(v, form, order, passes)
             visits += taken
