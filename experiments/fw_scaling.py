@@ -1,6 +1,6 @@
 """Time and memory of private Frank-Wolfe over rows, columns, entries and sharpness: one chart for each.
 
-    python experiments/fw_scaling.py           # 4 minutes of CPU time, 1.1 GB
+    python experiments/fw_scaling.py           # 2 minutes of CPU time, 1.1 GB
     python experiments/fw_scaling.py --quick   # seconds, in one process, too small to mean anything
 
 Random tables of kdda's kind (fw_tables.py): 100,000 rows, a million columns, 36 entries a row, the heaviest
@@ -72,20 +72,20 @@ def measured(what: str, values: Any, base: dict[str, float], measure: Callable[.
 
 
 def draw(sweeps: dict[str, list[Row]], path: Path) -> None:
-    """A chart for each sweep: time on the left axis, memory on the right."""
+    """A chart for each sweep."""
     pyplot = load_pyplot()
     if pyplot is None:
         return
-    figure, panels = pyplot.subplots(1, 4, figsize=(14, 3.2), layout="constrained")
-    for panel, (what, rows) in zip(panels, sweeps.items(), strict=True):
+    figure, panels = pyplot.subplots(2, 2, figsize=(8, 5.6), layout="constrained")
+    for panel, (what, rows) in zip(panels.flat, sweeps.items(), strict=True):
         at = [row[what] for row in rows]
-        panel.plot(at, [row["microseconds a step"] for row in rows], "o-", label="step, us")
-        panel.plot(at, [row["set-up, ms"] for row in rows], "s--", label="set-up, ms")
-        panel.plot(at, [row["peak MB"] for row in rows], "^:", label="peak, MB")
+        panel.plot(at, [row["microseconds a step"] for row in rows], "o-", label="step, microseconds")
+        panel.plot(at, [row["set-up, ms"] for row in rows], "s--", label="set-up, milliseconds")
+        panel.plot(at, [row["peak MB"] for row in rows], "^:", label="peak of memory, MB")
         panel.set_xlabel(what)
         panel.set_xscale("log")
         panel.set_yscale("log")
-    panels[0].legend(fontsize=7)
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
 

@@ -31,14 +31,7 @@ class ColumnsOnDemand:
 
     def __init__(self, source: Sparse) -> None:
         self._source, self._passes = source, 0
-        n, p = source.shape
-        begins, places = index_type(source.entries), index_type(n)
-        columns = Compressed(
-            np.zeros(p + 1, dtype=begins).view(f"u{begins().itemsize}"),
-            np.empty(0, dtype=places).view(f"u{places().itemsize}"),
-            source.X.data[:0],
-        )
-        self._held: tuple[Compressed, NDArray[np.uint8]] = columns, np.zeros(p, dtype=np.uint8)
+        self._held = self._nothing()
         self._everything: Held | None = None
 
     @property
@@ -62,7 +55,7 @@ class ColumnsOnDemand:
         if self._source.has_columns:
             return
         self._passes += 1
-        rows, (columns, held) = self._source.by_rows.unsigned, self._held
+        rows, held = self._source.by_rows.unsigned, self._held[1]
         together = held | wanted
         most = _MOST_SHARE * self._source.entries
         if (
@@ -70,13 +63,15 @@ class ColumnsOnDemand:
             or not np.any(together > held)
             or (counts is not None and counts[together > 0].sum(dtype=np.int64) > most)
         ):
-            _ = self._source.by_columns
+            self._convert()
             return
         found = self._find(rows, np.packbits(together, bitorder="little"))
         count = sum(map(len, found))
         if count > most:
-            _ = self._source.by_columns
+            del found
+            self._convert()
             return
+        columns = self._held[0]
         out = Compressed(
             np.zeros(len(columns.indptr), dtype=columns.indptr.dtype),
             np.empty(count, dtype=columns.indices.dtype),
@@ -89,6 +84,22 @@ class ColumnsOnDemand:
         for places in found:
             row = int(compressed.write_found(rows, places, row, out))
         self._held = out, together
+
+    def _nothing(self) -> tuple[Compressed, NDArray[np.uint8]]:
+        """No column, and a 0 for each."""
+        n, p = self._source.shape
+        begins, places = index_type(self._source.entries), index_type(n)
+        columns = Compressed(
+            np.zeros(p + 1, dtype=begins).view(f"u{begins().itemsize}"),
+            np.empty(0, dtype=places).view(f"u{places().itemsize}"),
+            self._source.X.data[:0],
+        )
+        return columns, np.zeros(p, dtype=np.uint8)
+
+    def _convert(self) -> None:
+        """Hold all columns; those that were extracted are let go before, which makes room."""
+        self._held = self._nothing()
+        _ = self._source.by_columns
 
     def _find(self, rows: Compressed, bits: NDArray[np.uint8]) -> list[NDArray[np.unsignedinteger]]:
         """Places of the entries in columns whose bit is set, in order."""
