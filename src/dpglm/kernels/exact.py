@@ -260,9 +260,21 @@ def dense_add_cut(
     X: Entries, index: Signed | None, first: int, factors: Floats, limit: Floats, rounding: Floats,
     out: Integers,
 ) -> None:  # fmt: skip
-    """Add the rows, each times its factor; entry j is cut to limit j and rounded to its own grid."""
-    columns = range(np.uint64(X.shape[1]))
-    for k in range(np.uint64(factors.size)):
+    """Add the rows, each times its factor; entry j is cut to limit j and rounded to its own grid.
+
+    As in ``add_rows``, four rows at a time.
+    """
+    columns, rows = range(np.uint64(X.shape[1])), np.uint64(factors.size)
+    for k in range(_0, rows - rows % _4, _4):
+        a, b, c, d = factors[k], factors[k + _1], factors[k + _2], factors[k + _3]
+        row_a, row_b = X[row_of(k, index, first)], X[row_of(k + _1, index, first)]
+        row_c, row_d = X[row_of(k + _2, index, first)], X[row_of(k + _3, index, first)]
+        for j in columns:
+            most, none = limit[j], rounding[j]
+            ab = digits(cut(a * row_a[j], most) + none) + digits(cut(b * row_b[j], most) + none)
+            cd = digits(cut(c * row_c[j], most) + none) + digits(cut(d * row_d[j], most) + none)
+            out[j] += (ab + cd) - 4 * digits(none)
+    for k in range(rows - rows % _4, rows):
         row, factor = X[row_of(k, index, first)], factors[k]
         for j in columns:
             out[j] += steps(cut(factor * row[j], limit[j]), rounding[j])
