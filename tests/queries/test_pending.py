@@ -7,7 +7,7 @@ from numba import njit
 from scipy import stats
 from scipy.special import softmax
 
-from dpglm import Bounds
+from dpglm import Bounds, LogisticRegression
 from dpglm.data import as_data
 from dpglm.data import parts as parts_module
 from dpglm.kernels import pending_steps as kernels
@@ -16,11 +16,13 @@ from dpglm.kernels.pending import UNIT, bounds_of, expand, weight_of
 from dpglm.kernels.references import by_blocks
 from dpglm.losses import Huber, LogCosh, Logistic
 from dpglm.mechanisms import Randomness
+from dpglm.penalties import L1Ball
 from dpglm.queries import VertexScores
 from dpglm.queries import lazy as lazy_module
 from dpglm.queries import pending as pending_module
 from dpglm.queries.lazy import LazyVertices
 from dpglm.queries.pending import PendingMoves, heads_of
+from dpglm.solvers import FrankWolfe
 from dpglm.threads import at_most
 
 from .test_vertices import LABELS, RADIUS, SIZES, X, edges, misfit, sums
@@ -37,8 +39,9 @@ def lazy(scale, X=X, y=LABELS, loss=None, radius=RADIUS, base=0.0):
 def heads(state):
     weighed = state._weigh()
     found = heads_of(
-        state._query.loss, weighed, float(state._line[1]), state._reach(weighed), state._data.n_records, 300
-    )
+        state._query.loss, weighed, float(state._line[1]), state._radius, state._reach(weighed),
+        state._rounding(weighed), state._data.n_records, 300,
+    )  # fmt: skip
     return weighed, found
 
 
@@ -306,6 +309,58 @@ def test_blocks_of_steps_with_and_without_pending_moves_follow_each_other(monkey
         w[choice // 2] += size * RADIUS * (1 if choice % 2 else -1)
     assert len(asked) > 2
     np.testing.assert_allclose(state.parts, state._state[:, 3] * (X @ w), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("left", [2.0**-12, 2.0**-37, 2.0**-52])
+def test_a_long_step_along_a_light_column_leaves_heads_their_law(left):
+    # What it does to margins is far beyond any expansion, and must not enlarge the bounds after it.
+    rng = np.random.default_rng(0)
+    shares = np.append([1.0, 1.0], np.full(60, 25 / 2000))
+    table = (rng.random((2000, 62)) < shares) * rng.uniform(0.05, 0.1, (2000, 62))
+    y, scale = np.where(rng.random(2000) < 0.58, 1.0, -1.0), 3.3
+    assert len(heads(lazy(scale, sp.csr_array(table), y))[1]) == 2
+    heads_selected, expected, spread = 0, 0.0, 0.0
+    for seed in range(300):
+        state = lazy(scale, sp.csr_array(table), y)
+        first, second = state.run(np.full(2, 1 - left), Randomness(seed).run_on)
+        if first // 2 < 2:
+            continue
+        w = np.zeros(62)
+        w[first // 2] = (1 - left) * RADIUS * (1 if first % 2 else -1)
+        gradient = table.T @ Logistic().derivative(table @ w, y)
+        chance = softmax(np.column_stack([gradient, -gradient]).ravel() / scale)[:4].sum()
+        heads_selected += second // 2 < 2
+        expected, spread = expected + chance, spread + chance * (1 - chance)
+    assert expected > 50 and abs(heads_selected - expected) < 5 * np.sqrt(spread)
+
+
+@pytest.mark.parametrize(("unit", "expected"), [(1.0, 5), (1e-5, 0)])
+def test_there_are_no_heads_where_rounding_would_hide_their_sums(unit, expected):
+    rng = np.random.default_rng(0)
+    table, y = unit * rng.uniform(-1, 1, (2000, 5)), rng.choice([-1.0, 1.0], 2000)
+    data = as_data(table, y, Bounds(feature=unit))
+    state = LazyVertices(
+        VertexScores(Logistic(), unit, 5, 1.0), data, np.zeros(2000), 0.0, 5 / unit, 0.0, 4 * unit
+    )
+    assert len(heads(state)[1]) == expected
+
+
+def test_null_records_and_stored_zeros_change_no_selection():
+    table, y = crowded()
+    stored, dense = table.copy(), table.toarray()
+    stored.data[::7] = 0.0
+    dense[stored.toarray() == 0.0] = 0.0
+    stored.data[stored.indptr[5]] = dense[5, stored.indices[stored.indptr[5]]] = np.nan
+    models = [
+        LogisticRegression(
+            8.0, penalty=L1Ball(5.0), solver=FrankWolfe(steps=40), fit_intercept=False, random_state=1,
+            bounds=Bounds(feature=0.25), classes=[-1, 1],
+        ).fit(X, y)
+        for X in (stored, dense, stored.tocsc())
+    ]  # fmt: skip
+    assert np.count_nonzero(models[0].coef_) > 1
+    for other in models[1:]:
+        assert np.array_equal(models[0].coef_, other.coef_)
 
 
 def test_heads_are_for_sharp_selections_from_smooth_losses():

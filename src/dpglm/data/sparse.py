@@ -143,7 +143,11 @@ class Sparse(Stored):
         return ascend_sparse(self.by_rows.unsigned, scale, tail, *steps)
 
     def without_zeros(self) -> Self:
-        return self
+        if self.X.data.all():
+            return self
+        X = self.X.copy()
+        X.eliminate_zeros()
+        return type(self)(X)
 
     def both_ways(self) -> BothWays:
         return BothWays(self.by_rows.unsigned, self.by_columns.unsigned)

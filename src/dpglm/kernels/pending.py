@@ -23,6 +23,7 @@ UNIT = 1 / (BENDS * MOVES)
 LIFT = np.int64(BENDS * MOVES / SLOPES)
 _OF_MOVES, _OF_REST = 0.625, 2.5
 """Half of 5/4 and of 5: (a + b)² is at most 5/4 a² + 5 b²."""
+_TOO_MUCH = 2.0**62  # of a row: selections are not made with it
 _1, _63 = np.uint64(1), np.uint64(63)
 _WINDOW = np.uint64(6)
 _DE_BRUIJN, _TOP = np.uint64(0x03F79D71B4CB0A89), np.uint64(58)
@@ -193,9 +194,11 @@ def expand(factor: float, pending: Pending) -> None:
         moved[k, 1] = np.int64(np.ceil((abs(delta) + pending.tiny) ** 2 * MOVES)) if delta != 0 else 0
         farthest, squared = max(farthest, abs(delta)), max(squared, moved[k, 1])
         together += moved[k, 1]
-    rounding = pending.beta * (most[0] + most[2] * most[1]) / MOVES
-    rounding += (most[3] * (farthest + 1.0) + 1.0) / BENDS + 1.0 / SLOPES + pending.entry
-    scalars[2] = np.int64(np.ceil(rounding / UNIT))
+    rounding = 1.0 / SLOPES + pending.entry
+    if change != 0 or squared > 0:
+        rounding += pending.beta * (most[0] + most[2] * most[1]) / MOVES
+        rounding += (most[3] * (farthest + 1.0) + 1.0) / BENDS
+    scalars[2] = np.int64(min(np.ceil(rounding / UNIT), _TOO_MUCH))
     largest = _OF_MOVES * min(most[4] * squared, most[5] * together)
     largest += _OF_REST * most[2] * most[1] * most[1] * scalars[1]
     largest *= pending.gamma / MOVES

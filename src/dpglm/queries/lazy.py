@@ -86,8 +86,8 @@ class LazyVertices:
             pushes = steps[block] * self._radius / factors[1:]
             weighed = self._weigh()
             heads = heads_of(
-                self._query.loss, weighed, float(self._line[1]), self._reach(weighed), self._data.n_records,
-                count,
+                self._query.loss, weighed, float(self._line[1]), self._radius, self._reach(weighed),
+                self._rounding(weighed), self._data.n_records, count,
             )  # fmt: skip
             if heads.size:
                 pending = self._pending_moves(weighed, heads)
@@ -152,11 +152,19 @@ class LazyVertices:
         """The largest absolute value that the coefficients can add to a margin."""
         return max(self._radius * weighed.largest, float(np.abs(self._state[:, 0]).max()))
 
+    def _rounding(self, weighed: Weighed) -> float:
+        """What rounding adds to a sum for each entry, where moves stay pending."""
+        loss, reach = self._query.loss, self._reach(weighed)
+        margin = rounding_of_margins(reach, self._base) + 2.0**-30 * (
+            self._radius + reach + abs(self._base) + 1
+        )
+        return _SAFE * (2 * weighed.grid + 2.0**-45 * self._query.clip + loss.smoothness() * margin)
+
     def _pending_moves(self, weighed: Weighed, heads: NDArray[np.int64]) -> PendingMoves:
-        reach, self._state = self._reach(weighed), np.asfortranarray(self._state)
+        entry, self._state = self._rounding(weighed), np.asfortranarray(self._state)
         return PendingMoves(
             self._columns, self._state, self._line, self._query.loss, weighed, heads, self._base,
-            self._radius, reach, rounding_of_margins(reach, self._base), self._query.clip, self.work,
+            self._radius, entry, self.work,
         )  # fmt: skip
 
     def _settle(self, steps: int, weighed: Weighed | None = None) -> None:

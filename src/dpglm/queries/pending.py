@@ -21,23 +21,34 @@ if TYPE_CHECKING:
 _SHARP, _SHARPEST = 40.0, 512.0
 _MOST_HEADS = 1 << 10
 _LIGHT_SHARE = 0.25
-_MOST_ROWS, _MOST_STEPS, _FARTHEST = 1 << 28, 1 << 17, 100.0
+_MOST_ROWS, _MOST_STEPS, _LARGEST_RADIUS, _FARTHEST = 1 << 28, 1 << 17, 2.0**16, 100.0
 _FAR = 3.0
 _SAFE, _STEEPER = 1 + 2.0**-20, 1 + 2.0**-21
 _AT_ONCE, _ROWS_A_BLOCK = 256, 1 << 13
 _MOST_PENDING = 512
 _ENDLESS = 100.0
 _AHEAD = 64
+_MOST_ROUNDING = 0.5
 
 
 def heads_of(
-    loss: Loss, weighed: Weighed, inverse: float, reach: float, n: int, steps: int
+    loss: Loss,
+    weighed: Weighed,
+    inverse: float,
+    radius: float,
+    reach: float,
+    entry: float,
+    n: int,
+    steps: int,
 ) -> NDArray[np.int64]:
     """The columns whose moves shall stay pending: none if that would not pay, or be exact.
 
     The heaviest is the first. A column that is no head is proposed as if its score were its weight. The heads
-    are such that all of these add at most a quarter to the proposals.
+    are such that all of these add at most a quarter to the proposals. There are none if rounding, of slopes
+    and by ``entry`` for each entry, could move a sum by more than half a scale.
     """
+    from ..kernels.pending import SLOPES
+
     none = np.empty(0, dtype=np.int64)
     slope, constants = loss.lipschitz(), (loss.smoothness(), loss.curvature_lipschitz())
     if not max(slope, *constants, weighed.largest) <= 1:
@@ -46,14 +57,17 @@ def heads_of(
         return none
     if slope * weighed.largest > weighed.cut.limit or reach > _FARTHEST:
         return none
-    if n > _MOST_ROWS or steps > _MOST_STEPS:
+    if n > _MOST_ROWS or steps > _MOST_STEPS or radius > _LARGEST_RADIUS:
         return none
     places = weighed.sums[:, 1] * (slope * inverse)
     heavy = np.flatnonzero(places > 1)
     heavy = heavy[np.argsort(places[heavy], kind="stable")]
     added = np.cumsum(np.expm1(np.minimum(places[heavy], _ENDLESS)))
     heads = heavy[np.searchsorted(added, _LIGHT_SHARE * len(places)) :]
-    return heads[::-1] if len(heads) <= _MOST_HEADS else none
+    if len(heads) > _MOST_HEADS:
+        return none
+    rounded = weighed.counts[heads].max(initial=0) * (1 / SLOPES + entry)
+    return heads[::-1] if rounded * inverse <= _MOST_ROUNDING else none
 
 
 class PendingMoves:
@@ -72,15 +86,16 @@ class PendingMoves:
     weighed : Weighed
     heads : array
         From `heads_of`.
-    base, radius, reach, wobble, clip : float
-        The first two as in `LazyVertices`; the largest part of a margin, and the rounding of margins.
+    base, radius : float
+        As in `LazyVertices`.
+    entry : float
+        What rounding adds to a sum for each entry.
     work : array
     """
 
     def __init__(
         self, columns: ColumnsOnDemand, state: Vector, line: Vector, loss: Loss, weighed: Weighed,
-        heads: NDArray[np.int64], base: float, radius: float, reach: float, wobble: float, clip: float,
-        work: NDArray[np.int64],
+        heads: NDArray[np.int64], base: float, radius: float, entry: float, work: NDArray[np.int64],
     ) -> None:  # fmt: skip
         from ..kernels import bins, leading  # compiled code is loaded by those who use it
         from ..kernels.pending import UNIT
@@ -95,8 +110,6 @@ class PendingMoves:
         columns.hold(wanted, weighed.counts)
         table, numbers = columns.held.table.columns, heads.astype(np.uint64)
         led = leading.some_columns(table, numbers, n)
-        rounded = loss.smoothness() * (wobble + 2.0**-30 * (radius + reach + abs(base) + 1))
-        entry = _SAFE * (2 * weighed.grid + 2.0**-45 * clip + rounded)
         sums = weighed.sums
         sums[:, 1] *= _SAFE * loss.lipschitz()
         sums[:, 1] += self._counts * (entry + UNIT) + line[0]
