@@ -141,12 +141,13 @@ class ColumnsOnDemand(Protocol):
     """A table by rows, and some of its columns.
 
     ``held`` is the table with these columns, and a 1 for each of them; ``hold`` adds those whose entry in
-    ``wanted`` is 1, and may be given the number of entries of each column.
+    ``wanted`` is 1, and may be given the number of entries of each column; ``hold_all`` adds all.
     """
 
     @property
     def held(self) -> Held: ...
     def hold(self, wanted: NDArray[np.uint8], counts: NDArray[np.uint32] | None = None) -> None: ...
+    def hold_all(self) -> None: ...
 
 
 @runtime_checkable

@@ -63,13 +63,13 @@ class ColumnsOnDemand:
             or not np.any(together > held)
             or (counts is not None and counts[together > 0].sum(dtype=np.int64) > most)
         ):
-            self._convert()
+            self.hold_all()
             return
         found = self._find(rows, np.packbits(together, bitorder="little"))
         count = sum(map(len, found))
         if count > most:
             del found
-            self._convert()
+            self.hold_all()
             return
         columns = self._held[0]
         out = Compressed(
@@ -85,6 +85,11 @@ class ColumnsOnDemand:
             row = int(compressed.write_found(rows, places, row, out))
         self._held = out, together
 
+    def hold_all(self) -> None:
+        """Hold every column; those that were extracted are let go before, which makes room."""
+        self._held = self._nothing()
+        _ = self._source.by_columns
+
     def _nothing(self) -> tuple[Compressed, NDArray[np.uint8]]:
         """No column, and a 0 for each."""
         n, p = self._source.shape
@@ -95,11 +100,6 @@ class ColumnsOnDemand:
             self._source.X.data[:0],
         )
         return columns, np.zeros(p, dtype=np.uint8)
-
-    def _convert(self) -> None:
-        """Hold all columns; those that were extracted are let go before, which makes room."""
-        self._held = self._nothing()
-        _ = self._source.by_columns
 
     def _find(self, rows: Compressed, bits: NDArray[np.uint8]) -> list[NDArray[np.unsignedinteger]]:
         """Places of the entries in columns whose bit is set, in order."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..kernels.arguments import Bins, Followed, Leading, Words
 
@@ -16,8 +15,8 @@ _WORDS_AHEAD = 1 << 18
 
 
 def hold_proposed(
-    columns: ColumnsOnDemand, counts: NDArray[np.uint32] | None, words: Words, at: int, left: int,
-    factor: float, followed: Followed, leading: Leading, bins: Bins,
+    columns: ColumnsOnDemand, words: Words, at: int, left: int, factor: float, followed: Followed,
+    leading: Leading, bins: Bins,
 ) -> bool:  # fmt: skip
     """Extract the leading columns, and all that the words at hand will lead to in the steps that are left.
 
@@ -33,5 +32,5 @@ def hold_proposed(
     )  # fmt: skip
     if found < left and len(words) - at < _WORDS_AHEAD:
         return False
-    columns.hold(wanted, counts)
+    columns.hold(wanted)
     return True

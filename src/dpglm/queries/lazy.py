@@ -119,7 +119,7 @@ class LazyVertices:
         lacks = not self._has_models
         while True:
             if lacks and not hold_proposed(
-                self._columns, None, words, at, len(choices) - done, plan.factors[done], self._followed,
+                self._columns, words, at, len(choices) - done, plan.factors[done], self._followed,
                 self._leading, self._bins,
             ):  # fmt: skip
                 return at, done

@@ -13,7 +13,6 @@ from ..data.parts import over_rows, sum_over_rows
 from ..kernels.arguments import Followed, Form, Leading, Pending, Terms, Words
 from ..losses import Loss
 from ..tables import Weighed
-from .foresight import hold_proposed
 
 if TYPE_CHECKING:
     from ..tables import ColumnsOnDemand
@@ -169,11 +168,10 @@ class PendingMoves:
                 self._refer(done, factors[done], abs(pushes[done] * factors[done + 1]))
             elif why == kernels.FULL:
                 self._make_moves()
-            elif why == kernels.SHORT or not hold_proposed(
-                self._columns, self._counts, words, at, len(choices) - done, factors[done], self._followed,
-                self._leading, self._bins,
-            ):  # fmt: skip
+            elif why == kernels.SHORT:
                 return at, done
+            else:  # coins of heads take any number of words: which columns will be proposed is not foreseen
+                self._columns.hold_all()
 
     def _begin(self, steps: int, factor: float) -> None:
         from ..kernels.pending import masks_for
