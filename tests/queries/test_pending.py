@@ -218,8 +218,8 @@ def test_rows_that_are_drawn_decide_on_wide_columns_that_are_no_heads():
     steps = Steps(scale, 60, table, y=y)
     block, work = steps.block, steps.state.work
     pending, slack = block._pending, block._followed.sums[:, 1]
-    wide = np.flatnonzero(slack > kernels._LIGHT * scale)
-    assert weight_of_row(pending.largest, pending) * UNIT < kernels._FEW * scale and len(wide) > 50
+    wide = np.flatnonzero(slack > kernels._NARROW * scale)
+    assert weight_of_row(pending.largest, pending) * UNIT < kernels._SMALL * scale and len(wide) > 50
     exact = sums(Logistic(), 1.0, steps.factor * steps.v(), 0.0, table, y)
     # What rows may add to a column is at most its weight, and what its bin is for.
     by_columns = table.tocsc()

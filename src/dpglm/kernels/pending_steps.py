@@ -32,7 +32,8 @@ _63, _WINDOW = np.uint64(63), np.uint64(6)
 _SURE, _BELOW_1 = 2.0**-40, 1 - 2.0**-53
 _MOST_TRIES, _SHARE = 8.0, 0.5
 _LARGEST, _WIDEST = 2.0**28, 128.0
-_FEW, _LIGHT = 2.0**-4, 2.0**-2
+_SMALL, _NARROW = 2.0**-4, 2.0**-2
+"""Rows decide on a column that is no head if no entry has more scales than this, and its weight has more."""
 _ALL = np.uint64((1 << 64) - 1)
 
 
@@ -171,7 +172,7 @@ def _select(
 ) -> tuple[int, np.int64, int]:  # fmt: skip
     """The next word, the vertex selected, and DONE; or why there is none."""
     line, rows = bins.line, followed.rows
-    few = weight_of(pending.largest, pending) * UNIT * line[1] < _FEW
+    small = weight_of(pending.largest, pending) * UNIT * line[1] < _SMALL
     while True:
         at, k, member = propose(words, at, top, 2, bins)
         if member < 0:
@@ -181,7 +182,7 @@ def _select(
         vertex = 2 * np.int64(j) + (member & 1)
         work[0] += 1
         slack = followed.sums[j, 1]
-        if slack < 0 or (few and slack * line[1] > _LIGHT):
+        if slack < 0 or (small and slack * line[1] > _NARROW):
             if not held[j]:
                 return at, vertex, LACKS
             at, kept = _keep(words, at, j, k, sign, factor, columns, followed, pending, bins, terms, work)

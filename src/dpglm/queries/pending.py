@@ -245,7 +245,7 @@ class PendingMoves:
         largest = exponents.max()
         chances = np.exp(exponents - largest)
         together = chances.sum() + len(self._counts) * math.exp(-largest)
-        order = np.argsort(chances)
+        order = np.argsort(chances, kind="stable")
         likely = np.empty(len(order), dtype=np.bool_)
         likely[order] = np.cumsum(chances[order]) > together / steps
         return likely
