@@ -345,6 +345,19 @@ def test_there_are_no_heads_where_rounding_would_hide_their_sums(unit, expected)
     assert len(heads(state)[1]) == expected
 
 
+def test_selections_end_where_the_rounding_of_an_expansion_is_large():
+    rng = np.random.default_rng(0)
+    table, y = 4e-5 * rng.uniform(-1, 1, (120, 5)), rng.choice([-1.0, 1.0], 120)
+    scale = np.abs(table).sum(axis=0).max() / 100
+    state = lazy(scale, sp.csr_array(table), y, radius=200.0)
+    assert len(heads(state)[1]) == 5
+    choices, w = state.run(SIZES[1:40], Randomness(0).run_on), np.zeros(5)
+    for choice, size in zip(choices, SIZES[1:40], strict=True):
+        w *= 1 - size
+        w[choice // 2] += size * 200.0 * (1 if choice % 2 else -1)
+    np.testing.assert_allclose(state.parts, table @ w, rtol=1e-9, atol=1e-12)
+
+
 def test_null_records_and_stored_zeros_change_no_selection():
     table, y = crowded()
     stored, dense = table.copy(), table.toarray()

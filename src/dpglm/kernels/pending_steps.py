@@ -151,17 +151,15 @@ def _keep(
         if not up:
             return at, 0
     head = slack < 0
-    if head:
-        error = pending.values[np.uint64(-1.0 - slack), 1] * UNIT
-        if pending.most[6] * line[1] >= 1 or error * line[1] > _WIDEST:
-            work[1] += 1
-            work[2] += columns.indptr[j + _1] - columns.indptr[j]
-            score = -sign * _true_sum(j, factor, columns, rows, pending, terms)
-            chance = math.exp((score - upper) * line[1])
-            if chance >= 1:
-                return at, 1
-            at, up = coin(words, at, chance)
-            return at, 1 if up else 0
+    if head and pending.most[6] * line[1] >= 1:
+        work[1] += 1
+        work[2] += columns.indptr[j + _1] - columns.indptr[j]
+        score = -sign * _true_sum(j, factor, columns, rows, pending, terms)
+        chance = math.exp((score - upper) * line[1])
+        if chance >= 1:
+            return at, 1
+        at, up = coin(words, at, chance)
+        return at, 1 if up else 0
     return _none_strikes(words, at, j, sign, factor, columns, rows, pending, terms, line[1], head, work)
 
 
@@ -270,13 +268,18 @@ def _too_far(p: int, pending: Pending, line: Floats) -> bool:
     upper, lower = 0.0, p * math.exp(-reference * inverse)
     longest = np.int64(0)
     for h in range(pending.values.shape[0]):
-        centre = abs(pending.values[h, 0] * UNIT)
-        upper += math.exp((centre + pending.values[h, 1] * UNIT - reference) * inverse)
-        lower += math.exp((centre - reference) * inverse)
         longest = max(longest, pending.lengths[h])
+    if longest * pending.most[6] >= _LARGEST:
+        return True  # sums may have overflowed
+    for h in range(pending.values.shape[0]):
+        centre, error = abs(pending.values[h, 0] * UNIT), pending.values[h, 1] * UNIT
+        if error * inverse > _WIDEST:
+            return True
+        upper += math.exp((centre + error - reference) * inverse)
+        lower += math.exp((centre - reference) * inverse)
         if pending.moved[h, 1] != 0 and not pending.active[h]:
             return True
-    return not (longest * pending.most[6] < _LARGEST and upper <= _MOST_TRIES * lower)
+    return upper > _MOST_TRIES * lower
 
 
 @part
