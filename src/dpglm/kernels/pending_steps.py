@@ -269,7 +269,7 @@ def _too_far(p: int, pending: Pending, line: Floats) -> bool:
     longest = np.int64(0)
     for h in range(pending.values.shape[0]):
         longest = max(longest, pending.lengths[h])
-    if longest * pending.most[6] >= _LARGEST:
+    if not longest * pending.most[6] < _LARGEST:
         return True  # sums may have overflowed
     for h in range(pending.values.shape[0]):
         centre, error = abs(pending.values[h, 0] * UNIT), pending.values[h, 1] * UNIT
@@ -279,7 +279,7 @@ def _too_far(p: int, pending: Pending, line: Floats) -> bool:
         lower += math.exp((centre - reference) * inverse)
         if pending.moved[h, 1] != 0 and not pending.active[h]:
             return True
-    return upper > _MOST_TRIES * lower
+    return not upper <= _MOST_TRIES * lower
 
 
 @part
