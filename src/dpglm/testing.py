@@ -176,8 +176,11 @@ def _pairs(
 
 
 def _permuted(point: Vector, order: NDArray[np.int64]) -> Vector:
-    """The point with its features in another order; the intercept stays last."""
-    return np.concatenate([point[order], point[len(order) :]])
+    """The point with its features in another order; the intercept stays last.
+
+    What has fewer entries has none for each feature, and stays as it is.
+    """
+    return point if len(point) < len(order) else np.concatenate([point[order], point[len(order) :]])
 
 
 def _random_record(rng: np.random.Generator, n_features: int) -> Record:

@@ -7,7 +7,7 @@ from dpglm.losses import Logistic, NegativeBinomial, Quantile, Tweedie
 from dpglm.privacy import PUBLIC_SIZE
 from dpglm.testing import check_query
 
-from .test_queries import gram, metric_gradient, minimiser, moments, score_and_curvature
+from .test_queries import gram, metric_gradient, minimiser, moments, recalibration, score_and_curvature
 
 LABELS = Bounds(row_norm=1.0, target=(-1, 1), weight=2.5, offset=(-3.0, 2.0))
 COUNTS = Bounds(row_norm=1.0, target=(0, 1), weight=0.3, offset=2.0)
@@ -25,6 +25,7 @@ POISSON = Tweedie(1.0, 0.0, 2.0, 1.0)
         (moments(1.0), LABELS, 80, 0.95),
         (gram(1.0), LABELS, 80, 0.95),
         (score_and_curvature(Logistic(), 1.0), LABELS, 120, 0.95),
+        (recalibration(Logistic()), LABELS, 120, 0.95),
         (score_and_curvature(POISSON, 1.0), COUNTS, 80, 0.4),  # counts reach less than the unit of slopes
         (score_and_curvature(Quantile(0.5, 0.5), 1.0), LABELS, 80, 0.9),
         (minimiser(Logistic(), 1.0), LABELS, 16, 0.9),

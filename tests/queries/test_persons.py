@@ -27,6 +27,7 @@ from .test_queries import (
     minimiser,
     moments,
     multinomial_gradients,
+    recalibration,
     row_scale,
     score_and_curvature,
 )
@@ -53,6 +54,8 @@ CASES = [
     (gram(1.0), LABELS, 40, 0.95),
     (mean_row(), LABELS, 40, 0.95),
     (score_and_curvature(Logistic(), 1.0), LABELS, 60, 0.95),
+    (recalibration(Logistic()), LABELS, 60, 0.95),
+    (recalibration(Logistic()), WEIGHED, 60, 0.9),
     (score_and_curvature(LogCosh(), 1.0), WEIGHED, 60, 0.9),
     (queries.Deviance(Logistic(), Coordinates(np.zeros(4), np.ones(4), True), 2.0, 4), LABELS, 40, 0.9),
     (replace(minimiser(Logistic(), 1.0), rows_per_unit=50), replace(LABELS, rows_per_unit=50), 8, 0.85),

@@ -76,12 +76,12 @@ def row_scale(coordinates, kind=queries.RowScale):
     return kind(coordinates, 1.0, 0.0, 1.0, 4)
 
 
-def metric_gradient(loss, constant):
-    """In a metric that is not diagonal."""
+def metric_gradient(loss, constant, leverage=2.0):
+    """In a metric that is not diagonal, where most rows are longer than the leverage."""
     d = 4 + bool(constant)
     transform = np.random.default_rng(d).standard_normal((d, d)) + 3.0 * np.eye(d)
     coordinates = Coordinates(np.zeros(4), np.full(4, 2.0), constant > 0)
-    return queries.MetricGradient(loss, coordinates, transform, 0.8, 4)
+    return queries.MetricGradient(loss, coordinates, transform, 0.8, leverage, 4)
 
 
 def multinomial_gradients(classes, constant):
@@ -91,7 +91,7 @@ def multinomial_gradients(classes, constant):
     coordinates = Coordinates(np.zeros(4), np.full(4, 2.0), constant > 0)
     return (
         queries.MultinomialGradient(loss, 0.8, 4, 4),
-        queries.MetricMultinomialGradient(loss, coordinates, transform, 0.8, 4),
+        queries.MetricMultinomialGradient(loss, coordinates, transform, 0.8, 2.0, 4),
     )
 
 
@@ -100,6 +100,12 @@ def score_and_curvature(loss, constant):
     coordinates = Coordinates(np.zeros(4), np.ones(4), constant > 0)
     weight = queries.ScoreAndCurvature.weight_for(loss, Neighbours.ZERO_OUT)
     return queries.ScoreAndCurvature(loss, coordinates, 1.7, weight, 4)
+
+
+def recalibration(loss):
+    """With the weight that is right for both relations."""
+    weight = queries.Recalibration.weight_for(loss, Neighbours.ZERO_OUT)
+    return queries.Recalibration(loss, None, 1.7, weight, 4)
 
 
 def judging():
@@ -146,6 +152,11 @@ CASES = [
         for constant in (0.0, 1.0)
     ),
     *(
+        (recalibration(loss), REALS, constant)
+        for loss in (Logistic(), LogCosh(0.3))
+        for constant in (0.0, 1.0)
+    ),
+    *(
         (queries.Deviance(loss, Coordinates(np.zeros(4), np.ones(4), True), 0.7, 4), REALS, 1.0)
         for loss in (Logistic(), LogCosh(0.3))
     ),
@@ -180,9 +191,9 @@ CASES = [
     (row_scale(None, queries.RowAndTargetScale), REALS, 1.0),
     (row_scale(Coordinates(np.zeros(4), np.ones(4), False), queries.RowAndTargetScale), REALS, 0.0),
     *(
-        (metric_gradient(cls(), constant), REALS if cls.kind != "count" else COUNTS, constant)
+        (metric_gradient(cls(), constant, leverage), REALS if cls.kind != "count" else COUNTS, constant)
         for cls in DRAWN
-        for constant in (0.0, 1.0)
+        for constant, leverage in ((0.0, 2.0), (1.0, 2.0), (1.0, math.inf))
     ),
     *(
         (query, REALS, constant)

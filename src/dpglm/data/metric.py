@@ -92,16 +92,17 @@ class RowAndTargetSizes(RowSizes):
 
 @dataclass(frozen=True, eq=False)
 class MetricRows(CrossProducts):
-    """The gradient at w of each record in a metric, scaled down to norm at most ``clip``.
+    """The gradient at w of each record in a metric, times a weight, cut to norm at most ``clip``.
 
     A record is u = coordinates @ transform, a product that is exact and then rounded to float32. w are
-    coefficients of u.
+    coefficients of u. The weight of a record is min(1, leverage / norm(u)).
     """
 
     loss: Loss
     transform: Vector
     w: Vector
     clip: float
+    leverage: float
 
     @property
     def gradient(self) -> Gradient:
@@ -119,7 +120,7 @@ class MetricRows(CrossProducts):
         return grid_of_terms(self.clip, self.n_records)
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        table = in_metric(rows, self.coordinates, self.transform)
+        table = in_metric(rows, self.coordinates, self.transform, self.leverage)
         out += table.steps(self.gradient, self._grid)[0, : out.size]
 
 
@@ -129,11 +130,12 @@ def _zero_for_nan(values: Vector) -> Vector:
     return values
 
 
-def in_metric(rows: Records, coordinates: Coordinates, transform: Vector) -> Records:
+def in_metric(rows: Records, coordinates: Coordinates, transform: Vector, leverage: float) -> Records:
     """The records u = coordinates @ transform, without a constant feature; the matrix is on column grids.
 
     They are rounded to float32: passes over them take as long as memory does to move them. Zeros follow up to
-    whole lanes.
+    whole lanes. A row that is longer than ``leverage`` counts with weight leverage / norm(u), and as a row of
+    that length: what the record adds is cut to the clip as a product of slope, weight and row.
     """
     from ..kernels.products import narrow  # compiled code is loaded by those who use it
 
@@ -145,4 +147,6 @@ def in_metric(rows: Records, coordinates: Coordinates, transform: Vector) -> Rec
         narrow(products_of(part, coordinates, matrix), LEAST_NORM, table[here], norms[here])
 
     rows.in_chunks(coordinates.dimension, write)
-    return rows.in_table(Dense(table), np.where(rows.scale > 0, 1.0, 0.0), norms)
+    lengths = np.minimum(norms, leverage)
+    weights = np.divide(lengths, norms, out=np.ones_like(norms), where=norms > 0)
+    return rows.in_table(Dense(table), np.where(rows.scale > 0, 1.0, 0.0), lengths, weights)

@@ -105,7 +105,7 @@ class MetricClassRows(MetricRows):
         return self.gradient.total(steps)
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        self.gradient.add(in_metric(rows, self.coordinates, self.transform), out)
+        self.gradient.add(in_metric(rows, self.coordinates, self.transform, self.leverage), out)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _ROWS_A_CHUNK, _ENTRIES_A_CHUNK = 1 << 12, 1 << 17
 _MOST_BITS, _WORD_BITS = 20, 61
+_LARGEST_MARGIN = 1e50  # the square of a product with a moderate matrix does not overflow
 _NOBODY = np.zeros(0, dtype=np.bool_)
 
 
@@ -234,7 +235,7 @@ class JointRows(CrossProducts):
         from ..kernels.products import joint_rows
 
         d, (bent, pulled) = self.transform.shape[1], self.grids
-        products = products_of(rows, self.coordinates, np.column_stack([self.transform, self.w]))
+        products = self._products(rows)
         v, q, sums = np.empty((len(products), d)), np.empty((len(products), d)), np.empty(d)
         soft = Soft(
             self.leverage, self.loss.slope_unit(), 2.0 * math.sqrt(self.loss.joint_constant()),
@@ -250,6 +251,31 @@ class JointRows(CrossProducts):
         out[:size] += _upper(v, bent, d)
         out[size : 2 * size] += _upper(q, pulled, d)
         out[2 * size :] += (sums / pulled).astype(np.int64)
+
+    def _products(self, rows: Records) -> Vector:
+        """The row in the metric of each record, and then its margin without the offset."""
+        return products_of(rows, self.coordinates, np.column_stack([self.transform, self.w]))
+
+
+@dataclass(frozen=True, eq=False)
+class JointMargins(JointRows):
+    """The same in the plane of a fit: the row of a record is (z, 1), z its margin at ``fit``."""
+
+    coordinates: None  # type: ignore[assignment]  # rows are not written as coordinates
+    fit: Vector
+
+    @property
+    def width(self) -> int:
+        return 3
+
+    def _products(self, rows: Records) -> Vector:
+        with np.errstate(all="ignore"):
+            margins = np.clip(rows.dot(self.fit), -_LARGEST_MARGIN, _LARGEST_MARGIN)
+        plane = np.column_stack([margins, np.ones(rows.n_records)])
+        plane[~(rows.scale > 0)] = 0.0
+        matrix = np.column_stack([self.transform, self.w])
+        products: Vector = plane[:, :1] * matrix[0] + plane[:, 1:] * matrix[1]
+        return products
 
 
 @dataclass(frozen=True, eq=False)

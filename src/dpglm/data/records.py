@@ -302,12 +302,16 @@ class Records(Summed):
             if first < last:
                 yield self.part(first, last), first, last
 
-    def in_table(self, block: Stored, scale: Vector, norms: Vector) -> Records:
-        """The same records with other rows, and without a constant feature."""
+    def in_table(self, block: Stored, scale: Vector, norms: Vector, weights: Vector) -> Records:
+        """The same records with other rows, without a constant feature, and with shares times weights."""
+        beside = (
+            Beside(weights, np.zeros(self.n_records))
+            if self.beside is None
+            else Beside(weights * self.beside.share, self.beside.offset)
+        )
         return Records(
-            block, scale, norms, self.y, 0.0, table_size=self.table_size, beside=self.beside,
-            persons=self.persons,
-        )  # fmt: skip
+            block, scale, norms, self.y, 0.0, table_size=self.table_size, beside=beside, persons=self.persons
+        )
 
     def with_constant(self, constant: float) -> Records:
         """The same records with another constant feature; what was computed for one is kept."""

@@ -26,6 +26,7 @@ from .multinomial import (
     gradient_of,
     metric_gradient_of,
 )
+from .recalibration import Recalibration
 from .record_count import RecordCount
 from .row_scale import RowAndTargetScale, RowScale, ScaledRowScale
 from .score_and_curvature import ScoreAndCurvature
@@ -97,6 +98,7 @@ __all__ = [
     "Moments",
     "MultinomialGradient",
     "Query",
+    "Recalibration",
     "RecordCount",
     "RowNorms",
     "RowAndTargetScale",

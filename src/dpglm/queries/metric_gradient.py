@@ -48,6 +48,7 @@ class MetricGradient(Query):
     coordinates: Coordinates
     transform: Vector
     clip: float
+    leverage: float
     n_records: int
 
     def __post_init__(self) -> None:
@@ -73,7 +74,7 @@ class MetricGradient(Query):
 
     def resident(self, rows: Records) -> Records:
         """The records in the metric."""
-        return in_metric(rows, self.coordinates, self.transform)
+        return in_metric(rows, self.coordinates, self.transform, self.leverage)
 
     def resident_answer(self, data: Summed, w: Vector) -> Total:
         """The exact answer for records that are in the metric already."""
@@ -87,7 +88,9 @@ class MetricGradient(Query):
         return np.asarray(np.linalg.lstsq(self.transform, padded)[0], dtype=np.float64)
 
     def _term(self, w: Vector) -> MetricRows:
-        return MetricRows(self.coordinates, self.n_records, self.loss, self.transform, w, self.clip)
+        return MetricRows(
+            self.coordinates, self.n_records, self.loss, self.transform, w, self.clip, self.leverage
+        )
 
 
 class OpenedGradient:

@@ -96,7 +96,9 @@ class MetricMultinomialGradient(MetricGradient):
 
     def _term(self, w: Vector) -> MetricClassRows:
         w = w.reshape(-1, self.loss.outputs)
-        return MetricClassRows(self.coordinates, self.n_records, self.loss, self.transform, w, self.clip)
+        return MetricClassRows(
+            self.coordinates, self.n_records, self.loss, self.transform, w, self.clip, self.leverage
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,11 +151,11 @@ def gradient_of(
 
 
 def metric_gradient_of(
-    loss: Loss, coordinates: Coordinates, transform: Vector, clip: float, n_records: int
+    loss: Loss, coordinates: Coordinates, transform: Vector, clip: float, leverage: float, n_records: int
 ) -> MetricGradient:
     """The query for clipped gradients of a loss in a metric."""
     kind = MetricMultinomialGradient if isinstance(loss, Multinomial) else MetricGradient
-    return kind(loss, coordinates, transform, clip, n_records)  # type: ignore[arg-type]
+    return kind(loss, coordinates, transform, clip, leverage, n_records)  # type: ignore[arg-type]
 
 
 def _padded(clip: float, loss: Multinomial, n_records: int, width: int) -> float:

@@ -79,6 +79,11 @@ class ScoreAndCurvature(Query):
         return math.sqrt(least * loss.joint_constant())
 
     @property
+    def dimension(self) -> int:
+        """The number of coefficients."""
+        return self.coordinates.dimension
+
+    @property
     def _constant(self) -> float:
         return self.loss.joint_constant()
 
@@ -116,7 +121,7 @@ class ScoreAndCurvature(Query):
 
     def _rounding(self) -> float:
         """How far rounding can move what one record adds."""
-        alpha, c, d = self.weight, self.leverage, self.coordinates.dimension
+        alpha, c, d = self.weight, self.leverage, self.dimension
         root = math.sqrt(2 * math.sqrt(self._constant))
         bent, pulled = joint_grids(c, self._constant, self.n_records)
         v = math.sqrt(d) * bent / 2 + (d + 16) * _ROUNDING * c * root
@@ -127,7 +132,7 @@ class ScoreAndCurvature(Query):
 
     def parts(self, released: Vector) -> Parts:
         """Gradient, Hessian and covariance of the scores, in units of the largest slope."""
-        d = self.coordinates.dimension
+        d = self.dimension
         size = triangle(d)
         hessian, scores = (symmetric(released[k * size : (k + 1) * size], d) for k in (0, 1))
         gradient = released[2 * size :]

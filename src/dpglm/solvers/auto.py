@@ -31,11 +31,15 @@ norm is declared, do not gain by a metric.
 SMALL = 1 << 26
 """Tables of more entries count as narrow up to `NARROW` features, whatever their targets."""
 
-PLENTY = 300.0
-"""From this multiple of d^1.5 on, n mu is so large that the few passes of Newton are as good as any."""
+PLENTY = 1_000.0
+"""From this multiple of d^1.5 on, n mu is so large that the few passes of Newton are as good as any.
 
-PLENTY_OF_COUNTS = 60.0
-"""The same for counts with an L2 penalty, which preconditioned descent does not serve."""
+They save time on tables of more than `SMALL` entries only, which are mostly read from disk in every pass.
+Where ranges are declared far too wide, Newton's noise is larger than that of preconditioned descent.
+"""
+
+PLENTY_OF_COUNTS = 600.0
+"""The same for counts and amounts, whose declared ranges Newton takes for the size of slopes."""
 
 ENOUGH, ENOUGH_FOR_TARGETS = 0.03, 0.01
 """Below this multiple of d^1.5, noise hides the whole Gram matrix.
@@ -51,9 +55,10 @@ ENOUGH_IN_RANGES = 0.06
 def suited(task: Task) -> AnySolver:
     """The solver that suits the problem and the table.
 
-    If the table is so narrow that noise leaves all of the Gram matrix, it is Newton, for losses and penalties
-    that it serves, in five passes. If noise leaves some of it, it is preconditioned descent. Both scale by
-    the declared bounds themselves. Without noise it is Newton for all narrow tables that it serves.
+    If the table is so narrow that noise leaves some of the Gram matrix, it is preconditioned descent, for
+    labels and real targets. For counts, and for very large tables, it is Newton where noise leaves all of the
+    matrix, for losses and penalties that it serves, in five passes. Both scale by the declared bounds
+    themselves. Without noise it is Newton for all narrow tables that it serves.
 
     Other tables are wide. With declared bounds of features and an L1 penalty, few of them are expected to
     matter, and it is greedy coordinate descent. If declared bounds of columns are unequal, it is coordinate
@@ -67,10 +72,7 @@ def suited(task: Task) -> AnySolver:
     problem = task.problem
     if task.private and _is_narrow(task):
         budget = task.moved / task.noise / task.width**1.5  # n mu / d^1.5
-        plenty = PLENTY
-        if problem.loss.kind == "count" and problem.penalty.strong_convexity > 0:
-            plenty = PLENTY_OF_COUNTS
-        if budget >= plenty and serves(problem.loss, problem.penalty) and not _is_steep(problem.loss):
+        if budget >= _plenty(task) and serves(problem.loss, problem.penalty) and not _is_steep(problem.loss):
             return Newton(intervals=problem.penalty.is_zero)
         if budget >= _enough(task) and has_metric(problem.loss, problem.penalty):
             return PreconditionedDescent()
@@ -99,6 +101,14 @@ def _is_narrow(task: Task) -> bool:
     problem = task.problem
     in_ranges = problem.loss.kind == "regression" or problem.bounds.feature is not None
     return task.p <= (NARROW_IN_RANGES if in_ranges and task.table_size * task.width <= SMALL else NARROW)
+
+
+def _plenty(task: Task) -> float:
+    """From which multiple of d^1.5 on the few passes of Newton are worth taking."""
+    if task.problem.loss.kind == "count":
+        return PLENTY_OF_COUNTS
+    large = task.table_size * task.width > SMALL or not has_metric(task.problem.loss, task.problem.penalty)
+    return PLENTY if large else math.inf
 
 
 def _enough(task: Task) -> float:

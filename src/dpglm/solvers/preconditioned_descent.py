@@ -19,10 +19,10 @@ from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import (
     Gram,
-    InterceptSlope,
     MeanRow,
     MetricGradient,
     MetricMultinomialGradient,
+    Recalibration,
     metric_gradient_of,
 )
 from .averaging import Tail
@@ -30,16 +30,17 @@ from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, requ
 from .centring import centred, of_mean, release_of_mean, share_of_mean
 from .classes import opposed_classes
 from .derived import Quadratic, optimism_of
-from .last_intercept import fit_intercept_last, release_of_intercept, share_of_intercept
-from .metric_settings import allowed_noise, clip_share, longest_step, usual_steps
+from .metric_settings import allowed_noise, clip_share, longest_step, usual_leverage, usual_steps
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
+from .recalibration import recalibrated, release_of_recalibration, share_of_recalibration
 from .typical import (
     SCALES,
     NoiseForecast,
     Typical,
     largest_slope,
     learn,
+    norm_of_coordinates,
     of_spread,
     release_of_scales,
     share_of_scales,
@@ -49,24 +50,27 @@ MOST_FEATURES = 1_000
 GRAM_SHARE = 0.15
 CONSTANT = 0.3
 _MOST_MOMENTUM = 0.8
+_CLEAR = 3.0
 
 
 @dataclass(frozen=True)
 class PreconditionedDescentPlan(NoiseForecast, Plan):
     """Plan of `PreconditionedDescent`.
 
-    ``clip`` is in units of the largest usual slope times the root of the effective dimension, ``time`` the
-    sum of the lengths of all steps if all dimensions are effective.
+    ``leverage`` is the length in the metric from which on rows are weighted down, in units of the root of the
+    effective dimension. ``clip`` is in units of the largest usual slope times that length, ``time`` the sum
+    of the lengths of all steps if all dimensions are effective.
     """
 
     solver: ClassVar[str] = "preconditioned descent"
     may_release: ClassVar[Releasable] = {
         **SCALES, MeanRow.name: (Gaussian,), Gram.name: (Gaussian,), MetricGradient.name: (Gaussian,),
-        MetricMultinomialGradient.name: (Gaussian,), InterceptSlope.name: (Gaussian,),
+        MetricMultinomialGradient.name: (Gaussian,), Recalibration.name: (Gaussian,),
     }  # fmt: skip
 
     clip: float
     time: float
+    leverage: float
 
 
 @dataclass(frozen=True)
@@ -77,8 +81,9 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
     second is the mean row, by which rows are moved if there is an intercept. The third is the Gram matrix of
     the moved rows, scaled down to their typical size. Directions that noise does not hide get
     steps of their own length. Then come gradients in that metric, clipped there; the mean of the last half of
-    the iterates is returned. A logistic regression ends with two steps along the intercept, if their noise is
-    small.
+    the iterates is returned. Records whose rows are long in the metric, as those of a rare level, are
+    weighted down to a typical length, so that their slopes are not cut more than those of others. A logistic
+    regression ends with two rounds of Newton's method for its scale and intercept, if their noise is small.
 
     Parameters
     ----------
@@ -112,20 +117,20 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
     def plan_for(self, task: Task) -> PreconditionedDescentPlan:
         _require_suited(task)
         if not task.private:
-            return PreconditionedDescentPlan(*task.facts, (), STEPS_WITHOUT_NOISE, math.inf, 0.0)
+            return PreconditionedDescentPlan(*task.facts, (), STEPS_WITHOUT_NOISE, math.inf, 0.0, math.inf)
         clip = float(self.clip or clip_share(task))
-        scales, last = share_of_scales(task), share_of_intercept(task, clip)
-        mean = share_of_mean(task)
+        scales, last = share_of_scales(task), share_of_recalibration(task, clip)
+        mean, leverage = share_of_mean(task), usual_leverage(task)
         left = 1.0 - scales - mean - last - self.gram_share
         if left <= 0:
             raise ValueError(
                 f"gram_share must leave a part of the budget for gradients: {scales + mean + last:.2g} of it "
-                f"is for size and mean of rows and for the intercept, got {self.gram_share!r}"
+                f"is for size and mean of rows and for the recalibration, got {self.gram_share!r}"
             )
-        time = allowed_noise(task) * math.sqrt(left) / (task.noise * clip * task.width)
-        steps = self.steps or usual_steps(task.problem.loss, clip, time)
+        time = allowed_noise(task) * math.sqrt(left) / (task.noise * clip * leverage * task.width)
+        steps = self.steps or usual_steps(task, clip, time)
         for length in (1e-3, 1e3):
-            task.enforced(clip * task.problem.slope_bound() * length)
+            task.enforced(clip * leverage * task.problem.slope_bound() * length)
         d = task.p + 1
         gradient_name = (MetricGradient if task.problem.outputs == 1 else MetricMultinomialGradient).name
         releases = [
@@ -143,8 +148,10 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         if scales:
             releases.insert(0, release_of_scales(task, scales, spread=True))
         if last:
-            releases.append(release_of_intercept(task, last))
-        return PreconditionedDescentPlan(*task.facts, tuple(releases), steps, clip, time).calibrated()
+            releases.append(release_of_recalibration(task, last))
+        return PreconditionedDescentPlan(
+            *task.facts, tuple(releases), steps, clip, time, leverage
+        ).calibrated()
 
     @classmethod
     def run(cls, plan: PreconditionedDescentPlan, problem: Problem, curator: Curator) -> Result:
@@ -155,10 +162,10 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         coordinates, typical = centred(plan, curator, coordinates, typical)
         with one_blas_thread():
             metric = _metric(plan, problem, curator, coordinates, typical)
-        smoothness = problem.bend()
+        smoothness, leverage = problem.bend(), plan.leverage * math.sqrt(metric.rank)
         query = metric_gradient_of(
             problem.loss, coordinates, metric.transform,
-            largest_slope(plan.clip, problem, typical) * math.sqrt(metric.rank), plan.table_size,
+            largest_slope(plan.clip, problem, typical) * leverage, leverage, plan.table_size,
         )  # fmt: skip
         time = plan.time * metric.dimension / metric.rank
         longest = longest_step(problem, typical)
@@ -167,16 +174,19 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         most = _MOST_MOMENTUM if problem.loss.kind == "classification" else 0.0
         momentum = min(max(0.0, 1.0 - plan.steps * longest / time), most)
         w = ahead = metric.start
-        gradients = curator.open(query, w, plan[query.name].mechanism)
+        mechanism = plan[query.name].mechanism
+        noise = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
+        gradients, secant = curator.open(query, w, mechanism), _Secant(noise)
         tail = Tail(plan.steps, w, share=0.5)
         for t in range(plan.steps):
             gradient = problem.centred(gradients.release(ahead)) / plan.n_records + metric.pull(ahead)
+            step = min(step, secant.longest_step(ahead, gradient))
             before, w = w, ahead - step * gradient
             ahead = w + min(momentum, t / (t + 3)) * (w - before)
             tail.add(w)
             visit_noisy(t + 1, w, metric.to_records.__matmul__)
         found = np.ravel(metric.to_records @ tail.mean)
-        fit_intercept_last(plan, problem, curator, found, typical)
+        found = recalibrated(plan, problem, curator, found, typical, metric.spread(tail.mean))
         optimism = optimism_of(problem, typical.spread)
         quadratic = Quadratic(metric.to_records, metric.unit_ridge, optimism)
         offer(lambda: quadratic.ridge_models(found))
@@ -204,6 +214,8 @@ class _Metric:
     ----------
     transform : array of shape (d, d)
         Takes coordinates to the metric.
+    inverse : array of shape (d, d)
+        Takes coefficients of coordinates to coefficients in the metric.
     rank : float
         The effective dimension: the expected squared norm of a record.
     start : array of shape (d,) or (d, outputs)
@@ -215,6 +227,7 @@ class _Metric:
     """
 
     transform: Vector
+    inverse: Vector
     rank: float
     start: Vector
     to_records: Vector
@@ -230,6 +243,37 @@ class _Metric:
         pulled: Vector = self.ridge @ w
         return pulled
 
+    def spread(self, w: Vector) -> float:
+        """About the deviation of margins, or more: rows have second moments of at most 1 in the metric."""
+        by_features = self.transform @ w
+        by_features[-1] = 0.0
+        return float(np.linalg.norm(self.inverse @ by_features))
+
+
+class _Secant:
+    """The longest step that two released gradients allow: the inverse curvature between their points.
+
+    Long rows are scaled down further in the Gram matrix than in gradients, so a direction may be more curved
+    than the metric says, and longer steps would diverge along it. What noise of the gradients explains does
+    not count.
+    """
+
+    def __init__(self, noise: float) -> None:
+        self._noise = math.sqrt(2.0) * noise
+        self._last: tuple[Vector, Vector] | None = None
+
+    def longest_step(self, point: Vector, gradient: Vector) -> float:
+        """The longest step from a point, whose gradient was released; infinite if nothing limits it."""
+        last, self._last = self._last, (point, gradient)
+        if last is None:
+            return math.inf
+        moved, turned = point - last[0], gradient - last[1]
+        length = float(np.linalg.norm(moved))
+        if length == 0.0:
+            return math.inf
+        curvature = float(np.vdot(moved, turned)) / length**2 - _CLEAR * self._noise / length
+        return 1.0 / curvature if curvature > 0.0 else math.inf
+
 
 def _metric(
     plan: PreconditionedDescentPlan, problem: Problem, curator: Curator, coordinates: Coordinates,
@@ -241,7 +285,8 @@ def _metric(
     """
     n, p, d = plan.n_records, plan.n_features, coordinates.dimension
     constant = CONSTANT * typical.norm if problem.fit_intercept else 0.0
-    norm = math.hypot(typical.norm, constant)
+    largest = norm_of_coordinates(problem, coordinates)
+    norm = math.hypot(min(plan.leverage * typical.norm, max(largest, typical.norm)), constant)
     query = Gram(replace(coordinates, intercept=False), norm, constant, plan.table_size)
     mechanism = plan[query.name].mechanism
     gram = query.matrix(curator.release(query, mechanism))[:d, :d] / n
@@ -257,13 +302,14 @@ def _metric(
     rank = float(np.sum(np.maximum(values, floor / 2) / raised))
     scale = np.append(np.ones(p), np.full(d - p, constant))
     transform = on_column_grids(((shrunk * scale)[:, None] * vectors) / np.sqrt(raised))
+    inverse = np.sqrt(raised)[:, None] * vectors.T / (shrunk * scale)
     start = np.zeros(d if problem.outputs == 1 else (d, problem.outputs))
     if problem.fit_intercept:
         start[-1] = typical.start
-        start[:] = np.linalg.solve(transform, start)
+        start = inverse @ start
     ridge, unit_ridge = (transform.T @ (strength[:, None] * transform) for strength in (penalty, unit))
     return _Metric(
-        transform, rank, start, _to_records(problem, p, coordinates) @ transform, ridge, unit_ridge
+        transform, inverse, rank, start, _to_records(problem, p, coordinates) @ transform, ridge, unit_ridge
     )
 
 

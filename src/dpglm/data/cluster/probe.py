@@ -18,7 +18,7 @@ from ...losses import LogCosh, Logistic, Loss, Multinomial
 from ..mean_row import MeanRows
 from ..metric import MetricRows, RowAndTargetSizes, RowSizes
 from ..multinomial import ClassGradients, ClassSizes, MetricClassRows
-from ..products import CrossProducts, GramRows, JointRows, LossValues, MomentRows
+from ..products import CrossProducts, GramRows, JointMargins, JointRows, LossValues, MomentRows
 from ..records import Records
 from ..source import as_data
 from ..terms import (
@@ -125,6 +125,7 @@ class Probe:
         return [
             MomentRows(coordinates, _ROWS, 1.5, 0.25, 0.5),
             JointRows(coordinates, _ROWS, loss, 1.0, 0.6, metric, point),
+            JointMargins(None, _ROWS, loss, 1.0, 0.6, metric[:2, :2], point[:2], w),
             LossValues(coordinates, _ROWS, loss, 2.0, point),
             GramRows(coordinates, _ROWS, 1.5, 0.25),
             MeanRows(replace(coordinates, intercept=False), _ROWS, 0.9),
@@ -132,7 +133,7 @@ class Probe:
             RowSizes(None, _ROWS, 1.5, 0.25, 0.5),
             RowSizes(None, _ROWS, 1.5, 0.25, 0.5, scales=np.linspace(0.1, 1.0, _COLUMNS)),
             RowAndTargetSizes(coordinates, _ROWS, 1.5, 0.25, 0.5),
-            MetricRows(coordinates, _ROWS, self._one, metric, w, 0.5),
+            MetricRows(coordinates, _ROWS, self._one, metric, w, 0.5, 0.6),
             CutValues(None, _ROWS, self._one, 2.0, points),
             CutGains(None, _ROWS, self._one, 0.5, points),
             *(self._of_classes(coordinates, metric, w) if isinstance(self.loss, Multinomial) else ()),
@@ -144,7 +145,7 @@ class Probe:
         points = np.outer(w, np.linspace(-1.0, 2.0, self.loss.classes))
         return [
             ClassGradients(None, _ROWS, self.loss, points, 0.5, 0.5),
-            MetricClassRows(coordinates, _ROWS, self.loss, metric, points, 0.5),
+            MetricClassRows(coordinates, _ROWS, self.loss, metric, points, 0.5, 0.6),
             ClassSizes(None, _ROWS, 1.5, 0.0, 1.0, self.loss.classes),
         ]
 
