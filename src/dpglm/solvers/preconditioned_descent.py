@@ -34,6 +34,7 @@ from .last_intercept import fit_intercept_last, release_of_intercept, share_of_i
 from .metric_settings import allowed_noise, clip_share, longest_step, usual_steps
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
+from .record_share import RecordShare, of_gram
 from .typical import (
     SCALES,
     NoiseForecast,
@@ -181,7 +182,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         quadratic = Quadratic(metric.to_records, metric.unit_ridge, optimism)
         offer(lambda: quadratic.ridge_models(found))
         offer(lambda: quadratic.sparse_models(problem, found))
-        return Result(found, plan.steps)
+        return Result(found, plan.steps, records=typical.records or metric.records)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -212,6 +213,8 @@ class _Metric:
         Takes coefficients in the metric to those of the records' own features.
     ridge, unit_ridge : array of shape (d, d)
         Curvature in the metric of the penalty, and of an L2 penalty of strength 1.
+    records : RecordShare, optional
+        The share of the records that counted, if the Gram matrix tells.
     """
 
     transform: Vector
@@ -220,6 +223,7 @@ class _Metric:
     to_records: Vector
     ridge: Vector
     unit_ridge: Vector
+    records: RecordShare | None
 
     @property
     def dimension(self) -> int:
@@ -263,8 +267,9 @@ def _metric(
         start[:] = np.linalg.solve(transform, start)
     ridge, unit_ridge = (transform.T @ (strength[:, None] * transform) for strength in (penalty, unit))
     return _Metric(
-        transform, rank, start, _to_records(problem, p, coordinates) @ transform, ridge, unit_ridge
-    )
+        transform, rank, start, _to_records(problem, p, coordinates) @ transform, ridge, unit_ridge,
+        of_gram(plan, problem, query, gram, noise),
+    )  # fmt: skip
 
 
 def _to_records(problem: Problem, p: int, coordinates: Coordinates) -> Vector:
