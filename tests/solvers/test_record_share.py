@@ -105,9 +105,7 @@ def test_the_share_of_records_that_counted_is_right_within_its_stated_error(kind
                 beside = {"units": ids}
             if y.max() == 2 and "classes" not in kind and "several" not in kind:
                 y = y % 2
-            model = {**SAID, **BOUNDED}[kind](
-                neighbours=neighbours.value, random_state=seed, delta=1e-6
-            )
+            model = {**SAID, **BOUNDED}[kind](neighbours=neighbours.value, random_state=seed, delta=1e-6)
             share = fitted(model, X, y, **beside)
             if kind in SAID:
                 assert share.least == share.most

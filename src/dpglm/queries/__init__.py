@@ -2,6 +2,7 @@
 
 from .base import Query, WorstCase
 from .by_passes import PLAIN
+from .cell_counts import CellCounts
 from .cell_sums import CellSums
 from .class_counts import ClassCounts
 from .column_ranges import ColumnRanges, RowNorms
@@ -35,6 +36,7 @@ from .second_moments import SecondMoments
 from .vertices import VertexScores
 
 QUERIES: tuple[type[Query], ...] = (
+    CellCounts,
     CellSums,
     ClassShares,
     ClippedGradient,
@@ -72,6 +74,7 @@ __all__ = [
     "PLAIN",
     "QUERIES",
     "RULES",
+    "CellCounts",
     "CellSums",
     "ClassCounts",
     "ClassShares",
