@@ -229,7 +229,7 @@ class Checker:
 def percent(share: float) -> str:
     """A share in percent, cut to what is possible."""
     value = 100 * min(max(share, 0.0), 1.0)
-    return f"{value:.1f} %" if 0 < value < 10 else f"{value:.0f} %"
+    return f"{value:.1f} %" if 0.05 <= value < 10 else f"{value:.0f} %"
 
 
 def percent_up(share: float) -> str:

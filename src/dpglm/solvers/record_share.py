@@ -21,7 +21,7 @@ ENOUGH = 0.9
 """A smaller share of the records is worth a warning."""
 
 _DEVIATIONS = 2.0
-_REMEDY = "dpglm check counts missing and unreadable cells of a raw table, column by column"
+_REMEDY = "`dpglm check` counts missing and unreadable cells of a raw table, column by column"
 
 
 @dataclass(frozen=True)
@@ -147,5 +147,5 @@ def warning(share: RecordShare | None) -> str | None:
         return None
     return (
         f"only {share} of the records counted, as the {share.release} says: the others cannot be read, or "
-        f"lack what may not be missing. {_REMEDY[0].upper()}{_REMEDY[1:]}"
+        f"lack what may not be missing. {_REMEDY}"
     )
