@@ -193,3 +193,5 @@ def test_words_and_warnings_follow_the_noise():
     assert hidden.is_hidden and not hidden.is_small
     assert "noise hides it" in shares.in_words(hidden, "record")
     assert shares.combined([]) is None
+    exact, noisy = RecordShare(1.0, 1.0, 0.0, "x"), RecordShare(0.5, 0.5, 0.1, "y")
+    assert shares.combined([noisy, exact]) == RecordShare(1.0, 1.0, 0.0, "y and x")

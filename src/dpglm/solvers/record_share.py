@@ -73,11 +73,13 @@ def combined(shares: Sequence[RecordShare]) -> RecordShare | None:
     """The mean of several, of which those with less noise count more; None of none."""
     if not shares:
         return None
-    precision = np.array([1.0 / share.error**2 for share in shares])
+    errors = np.array([share.error for share in shares])
+    best = float(errors.min())
+    precision = np.square(best / errors) if best > 0 else np.where(errors == 0, 1.0, 0.0)
     ends = np.array([(share.least, share.most) for share in shares])
     least, most = (precision @ ends / precision.sum()).tolist()
     names = " and ".join(dict.fromkeys(share.release for share in shares))
-    return RecordShare(least, most, 1.0 / math.sqrt(precision.sum()), names)
+    return RecordShare(least, most, best / math.sqrt(precision.sum()), names)
 
 
 def of_sum(plan: Plan, release: str, mean: float, noise: float) -> RecordShare:
