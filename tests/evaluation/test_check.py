@@ -42,6 +42,7 @@ from dpglm.schema.cell_kinds import CellKinds
 from dpglm.schema.column import Column
 from dpglm.schema.source import Held
 
+from ..schema.fuzzing import odd_cell
 from ..schema.raw_tables import SCHEMA, containers, frame
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state makes:dpglm.errors.PrivacyWarning")
@@ -284,7 +285,12 @@ def test_an_account_pays_once_and_a_refused_check_costs_nothing(tmp_path):
     ):  # fmt: skip
         with pytest.raises(kind):
             check(SCHEMA, raw, **{"epsilon": 0.1, "delta": 1e-7, "ledger": address, **wrong})
-    for table in (raw.drop(columns="age"), raw.assign(more=1), raw[:0], 5):
+    moments = raw.assign(age=pd.Timestamp("2020-01-01"))
+    refused = [raw.drop(columns="age"), raw.drop(columns="rent"), raw.assign(more=1), moments]
+    for table in (
+        *refused, *(dd.from_pandas(one, npartitions=2) for one in refused), pa.Table.from_pandas(moments),
+        raw[:0], 5, {}, None, [1, 2],
+    ):  # fmt: skip
         with pytest.raises(ValueError):
             check(SCHEMA, table, epsilon=0.1, delta=1e-7, ledger=address)
     with pytest.raises(ValueError, match=r"schema must be a dpglm.schema.Schema"):
@@ -344,3 +350,27 @@ def test_an_offset_has_a_range_too():
     found = exactly(check(schema, {"x": [0, 1], "shift": [5, "?!"], "y": [0, 1]}, epsilon=INF))
     assert found["shift", "out of range"] == found["shift", "unreadable"] == 0.5
     assert found[None, "null record"] == 0.5
+
+
+def test_odd_cells_change_their_own_record_alone_and_are_what_the_encoder_makes_of_them():
+    rng, kinds, raw = np.random.default_rng(0), CellKinds.of(SCHEMA), frame(24).astype(object)
+    before, names = kinds.encode(raw), [*kinds.readable]
+    for _ in range(60):
+        spoilt, rows = raw.copy(), set()
+        for _ in range(12):
+            row, name = int(rng.integers(24)), names[rng.integers(len(names))]
+            spoilt.at[row, name] = odd_cell(rng)
+            rows.add(row)
+        found = kinds.encode(spoilt)
+        others = [row for row in range(24) if row not in rows]
+        assert np.array_equal(found[others], before[others])
+        null = np.zeros(24, dtype=bool)
+        for k, (name, column) in enumerate(kinds.readable.items()):
+            assert set(found[:, k]) <= {FINE, *column.possible_kinds}
+            if isinstance(column, Column):
+                here = column.encode(SCHEMA._cells(spoilt, name), SCHEMA._stand_for_missing).null
+                assert np.array_equal(here, found[:, k] == UNREADABLE)  # missing cells have a meaning here
+            else:
+                here = ~(np.abs(SCHEMA.read_target(spoilt)) < 1e100)
+            null |= here
+        assert np.array_equal(null, found[:, -1] == 1)

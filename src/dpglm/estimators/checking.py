@@ -28,6 +28,7 @@ from ..queries import CellCounts
 from ..schema import Schema
 from ..schema.cell_kinds import CellKinds
 from ..schema.encoder import encoded
+from ..schema.frames import checked_names
 from ..schema.kinds import WORDS
 from ..schema.roles import Unit
 from ..schema.source import Held
@@ -165,6 +166,7 @@ def _read(kinds: CellKinds, X: Any) -> _Table:
                 "units are not for Dask collections: store the table sorted by that column, as Parquet, and "
                 "give the pyarrow data set"
             )
+        kinds.require_columns(checked_names(list(getattr(X, "columns", []))))
         blocks = DaskTable(encoded(kinds, X), by_blocks(kinds.read_target, X))
         return _Table(blocks, numeric_target, alone, blocks.n_samples)
     if isinstance(X, Held):
