@@ -2,10 +2,22 @@
 
 import math
 
+import dask.array as da
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from dpglm import Bounds, Guarantee, LinearRegression, LogisticRegression, Neighbours, PoissonRegressor
+from dpglm import (
+    Bounds,
+    Guarantee,
+    LinearRegression,
+    LogisticRegression,
+    Neighbours,
+    PoissonRegressor,
+    PrivatePath,
+    PrivateSearch,
+    Stream,
+)
 from dpglm.errors import PrivacyWarning
 from dpglm.penalties import L2
 from dpglm.solvers import GradientDescent, Newton, ObjectivePerturbation, PreconditionedDescent
@@ -116,6 +128,21 @@ def test_the_share_of_records_that_counted_is_right_within_its_stated_error(kind
         assert 0.6 < math.sqrt(np.mean(np.square(off))) < 1.5, off  # of 24 draws
 
 
+@pytest.mark.parametrize("kind", [*SAID, *BOUNDED])
+def test_the_share_has_the_same_bits_on_arrays_sparse_tables_streams_and_dask(kind, fitted):
+    X, y, _ = table(0.3, 0, classes=3)
+    if "classes" not in kind and "several" not in kind:
+        y = y % 2
+    tables = {
+        "array": (X, y),
+        "sparse": (sp.csr_array(X), y),
+        "stream": (Stream(lambda: ((X[k : k + 999], y[k : k + 999]) for k in range(0, N, 999)), N, 4),),
+        "Dask": (da.from_array(X, chunks=(1_500, 4)), da.from_array(y, chunks=1_500)),
+    }
+    found = [fitted({**SAID, **BOUNDED}[kind](random_state=0), *data) for data in tables.values()]
+    assert len(set(found)) == 1 and found[0] is not None
+
+
 @pytest.mark.parametrize("kind", SILENT)
 def test_releases_that_do_not_tell_are_not_asked(kind, fitted):
     X, y, _ = table(0.5, 0)
@@ -195,3 +222,15 @@ def test_words_and_warnings_follow_the_noise():
     assert shares.combined([]) is None
     exact, noisy = RecordShare(1.0, 1.0, 0.0, "x"), RecordShare(0.5, 0.5, 0.1, "y")
     assert shares.combined([noisy, exact]) == RecordShare(1.0, 1.0, 0.0, "y and x")
+
+
+def test_a_choice_along_a_fit_and_a_search_hand_on_what_their_fit_says(fitted):
+    """Of the rows that were fitted to, where others are held out."""
+    X, y, _ = table(0.5, 0)
+    path = PrivatePath(SAID["Newton"](random_state=0))
+    newton = logistic(solver=Newton(intervals=False), random_state=0)
+    search = PrivateSearch(newton, {"C": [1.0, 10.0]}, epsilon=8.0, runs=2)
+    share = fitted(path, X, y)
+    assert abs(share.most - 0.5) < 4 * share.error
+    share = fitted(search, X, y)
+    assert share is None or abs(share.most - 0.5) < 4 * share.error + 0.05
