@@ -26,8 +26,7 @@ Codes = tuple[tuple[int, ...], ...]
 class CellTally(CrossProducts):
     """For each column, and each code that is counted there, 1 for a record that has it and 0 for others.
 
-    A null record stands for one whose cells are all missing, and it is counted as such: it is no record that
-    adds nothing.
+    A null record is counted as one whose cells are all missing: here it adds something.
     """
 
     coordinates: None  # type: ignore[assignment]  # rows hold codes, not features

@@ -67,7 +67,7 @@ def check(
     epsilon, delta : float
         What may be spent on all counts together; delta is 1/n² by default.
     neighbours : {"replace-one", "zero-out"}
-        The price is the same: a null record is counted, and not nothing.
+        The price is the same, since a null record is counted like any other.
     ledger : str, optional
         Account that pays, as in estimators.
     random_state : int, optional
