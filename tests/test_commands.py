@@ -35,7 +35,7 @@ home = { type = "target", classes = ["owned", "rented"] }
 """
 MARK = "8675309"
 COMMAND = re.compile(
-    r"^dpglm (?:audit|evaluate|example|export|fit|ledger|plan|predict|report|schema|show)\b.*", re.M
+    r"^dpglm (?:audit|check|evaluate|example|export|fit|ledger|plan|predict|report|schema|show)\b.*", re.M
 )
 
 
@@ -112,6 +112,79 @@ def test_scores_are_paid_for_and_have_intervals(folder):
     assert "r2 needs" in run(
         "evaluate", "model.json", "data.csv", "--epsilon", 1, "--metric", "r2", code=2
     ).stderr  # fmt: skip
+
+
+def unreadable(folder, n=2_000):
+    """A file with dates and amounts as people write them, and the schema of somebody who expects others."""
+    rng = np.random.default_rng(0)
+    raw = pd.DataFrame(
+        {
+            "admitted": [f"{day:02d}.04.2026" for day in rng.integers(1, 29, n)],
+            "cost": [f"{cost:,.2f}" for cost in rng.uniform(1_000, 5_000, n)],
+            "ward": rng.choice(["Surgery", "internal"], n),
+            "died": rng.choice(["yes", "no"], n),
+        }
+    )
+    raw.to_csv("raw.csv", index=False)
+    (folder / "raw.toml").write_text("""
+[columns]
+admitted = { type = "date", low = 2026-01-01, high = 2026-12-31 }
+cost = { type = "number", low = 0, high = 10000 }
+ward = { type = "category", levels = ["surgery", "internal"] }
+died = { type = "target", classes = ["yes", "no"] }
+""")
+
+
+@pytest.mark.filterwarnings("always::dpglm.errors.PrivacyWarning")
+def test_a_file_whose_cells_cannot_be_read_is_no_longer_fitted_in_silence(folder):
+    unreadable(folder)
+    told = run("fit", "raw.csv", "raw.toml", "--epsilon", 8, "--out", "m.json", "--report", "r.html")
+    assert re.search(r"Warning: only about \d % \(± \d+ %\) of the records counted", told.stderr)
+    said = "of the records counted; from the"
+    for text in (told.stdout, run("show", "m.json").stdout, (folder / "r.html").read_text()):
+        assert said in " ".join(text.split())
+    stated = json.loads(run("show", "m.json", "--json").stdout)
+    assert said in stated["privacy"]["record_share"]
+
+
+@pytest.mark.parametrize("stream", [[], ["--stream"]])
+def test_a_check_counts_cells_that_cannot_be_read_and_an_account_pays(folder, stream):
+    unreadable(folder)
+    account = f"sqlite:///{folder / 'budget.db'}#raw"
+    Ledger(account.split("#")[0]).create("raw", epsilon=1.2, delta=1e-6)
+    options = "raw.csv", "raw.toml", "--epsilon", 1, *stream
+    told = run("check", *options, "--ledger", account, "--quiet").stdout
+    assert re.match(r"2,000 records, each share ± \d", told)
+    for line in (
+        "of the records count for nothing in a fit",
+        "of the cells of 'admitted' cannot be read",
+        "of the cells of 'cost' cannot be read",
+        "of the cells of 'ward' have a level that is not declared",
+        "(1, 2.5e-07)-differential privacy",
+    ):
+        assert line in told
+    stated = json.loads(run("check", *options, "--json").stdout)
+    share = {(one["column"], one["kind"]): one["value"] for one in stated["shares"]}
+    assert share["cost", "unreadable"] > 0.9 and 0.4 < share["ward", "unknown level"] < 0.6
+    assert abs(share["died", "missing"]) < 0.1 and share[None, "null record"] > 0.9
+    assert "BudgetExceeded" not in run("check", *options, "--ledger", account, code=2).stderr
+    assert len(list(Ledger(account.split("#")[0]).account("raw").history())) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["raw.csv", "raw.toml", "--epsilon", -1], "epsilon must be"),
+        (["raw.csv", "raw.toml", "--epsilon", 1, "--neighbours", "add-remove"], "use neighbours="),
+        (["raw.csv", "schema.toml", "--epsilon", 1], "the table has no column 'age'"),
+        (["raw.csv", "no.toml", "--epsilon", 1], "no.toml: No such file"),
+        (["raw.csv", "raw.csv", "--epsilon", 1], "raw.csv: "),
+    ],
+)
+def test_a_check_that_cannot_be_made_is_refused_in_a_sentence(folder, options, error):
+    unreadable(folder, 50)
+    told = run("check", *options, code=2).stderr
+    assert error in told and len(told.strip().splitlines()) == 1
 
 
 def test_a_model_is_shown_reported_and_exported(folder):

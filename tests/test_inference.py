@@ -247,6 +247,16 @@ def test_several_classes_have_a_block_each():
     assert own.count("estimates") == 2
 
 
+def test_a_summary_of_persons_names_its_estimand_in_the_header():
+    """A mean over persons of means over their records: intervals of such a fit may never cover another."""
+    first, second, third, *_ = str(summary(FIT, unit="person")).splitlines()
+    assert first.endswith("n = 10,000 persons, p = 2")
+    assert f"{second} {third}".startswith("Each person counts once: coefficients are those of a mean over")
+    assert "not of a mean over records." in summary(FIT, unit="person")._repr_html_()
+    assert summary(FIT, unit="person").to_dict()["unit"] == "person"
+    assert "counts once" not in str(summary(FIT)) and "counts once" not in summary(FIT)._repr_html_()
+
+
 def test_the_numbers_are_strict_json():
     stated = summary(*CLASSES, level=0.9).to_dict()
     assert json.loads(json.dumps(stated, allow_nan=False)) == stated

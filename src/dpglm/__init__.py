@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         QuantileRegressor,
         Ridge,
         TweedieRegressor,
+        check,
         check_pipeline,
         evaluate,
         make_private_pipeline,
@@ -55,5 +56,5 @@ __all__ = [
     "Guarantee", "HuberRegressor", "Lasso", "Ledger", "LinearRegression", "LinearSVC", "LinearSVR",
     "LogisticRegression", "NegativeBinomialRegressor", "Neighbours", "PoissonRegressor", "PrivatePath",
     "PrivateSearch", "QuantileRegressor", "Ridge", "Schema", "Stream", "TweedieRegressor",
-    "check_pipeline", "evaluate", "make_private_pipeline",
+    "check", "check_pipeline", "evaluate", "make_private_pipeline",
 ]  # fmt: skip

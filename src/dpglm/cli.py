@@ -14,7 +14,7 @@ try:
 except ModuleNotFoundError:
     raise SystemExit("The command line needs typer and rich: pip install 'dpglm[cli]'") from None
 
-from .commands import models, tables
+from .commands import check, models, tables
 from .ledger.commands import app as ledger
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ app = typer.Typer(
 )
 app.add_typer(ledger, name="ledger")
 tables.add_to(app)
+check.add_to(app)
 models.add_to(app)
 
 _WIDE = 180

@@ -195,6 +195,9 @@ _STATED: dict[str, strict.Check] = {
 }
 """The fields of a promise."""
 
+_OPTIONAL = {"unit": "record", "record_share": None}
+"""Fields that are left out of a stored promise if they have these values."""
+
 _FORMAT, PROMISE_VERSION = "dpglm promise", 1
 
 _HARDLY_ANY_DOUBT = 1e-4
@@ -228,6 +231,8 @@ class Guarantee:
         What the promise does not cover.
     unit : str
         What it protects: a "record", or a "person" with all of its records.
+    record_share : str or None
+        Which share of the records counted, as far as the releases tell; None if it is not of a fit.
     """
 
     epsilon: float
@@ -240,9 +245,12 @@ class Guarantee:
     secure: bool
     not_covered: tuple[str, ...] = NOT_COVERED
     unit: str = "record"
+    record_share: str | None = None
 
     def __post_init__(self) -> None:
         strict.keep(self, **_STATED, unit=strict.named(UNITS))
+        if self.record_share is not None:
+            strict.keep(self, record_share=strict.text)
         if not self.not_covered:
             raise strict.wrong("not_covered", self.not_covered, "a list with at least one entry")
         if math.isfinite(self.epsilon) and not (self.releases and all(r["noise"] > 0 for r in self.releases)):
@@ -260,7 +268,7 @@ class Guarantee:
 
         ``dpglm.report.json_schema("promise")`` describes them.
         """
-        names = [*_STATED] if self.unit == "record" else [*_STATED, "unit"]
+        names = [*_STATED, *(name for name, absent in _OPTIONAL.items() if getattr(self, name) != absent)]
         stated = {name: strict.plain(name, getattr(self, name)) for name in names}
         return strict.sealed({"format": _FORMAT, "version": PROMISE_VERSION, **stated})
 
@@ -276,7 +284,7 @@ class Guarantee:
         stated = found.pop("format", _FORMAT), found.pop("version", PROMISE_VERSION)
         if stated != (_FORMAT, PROMISE_VERSION):
             raise ValueError("this promise has a format or version that this dpglm cannot read")
-        found = strict.mapping("a guarantee", found, ("digest", *_STATED, *({"unit"} & set(found))))
+        found = strict.mapping("a guarantee", found, ("digest", *_STATED, *(set(_OPTIONAL) & set(found))))
         del found["digest"]
         guarantee = cls(**found | {"epsilon": strict.numeric(found["epsilon"])})
         strict.require_sealed("the guarantee", values)
@@ -340,6 +348,7 @@ class Guarantee:
             ),
             f"composed   : {self.composition}",
             f"randomness : {self.randomness}",
+            *([f"records    : {self.record_share}"] if self.record_share else []),
             *(f"not covered: {item}" for item in self.not_covered),
         ]
         return "\n".join(
@@ -373,6 +382,7 @@ class Guarantee:
                     *((f"public: {name}", str(value)) for name, value in self.public.items()),
                     ("composed", self.composition),
                     ("randomness", self.randomness),
+                    *([("records", self.record_share)] if self.record_share else []),
                 ]
             ),
             display.folded("What this does not cover", self.not_covered),

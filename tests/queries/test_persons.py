@@ -50,6 +50,7 @@ CASES = [
     *((query, CLASSES, 40, 0.4) for query in multinomial_gradients(3, 1.0)),  # labels are two of the three
     (queries.ClassShares(None, 1.0, 3, 4), CLASSES, 40, 0.4),
     (queries.ClassCounts(2, 4), COUNTS, 40, 0.4),
+    (queries.CellCounts(((1, 2),) * 4, 4), LABELS, 40, 0.95),
     (moments(1.0), LABELS, 40, 0.95),
     (gram(1.0), LABELS, 40, 0.95),
     (mean_row(), LABELS, 40, 0.95),

@@ -201,6 +201,7 @@ CASES = [
         for query in multinomial_gradients(classes, constant)
     ),
     (queries.ClassCounts(3, 4), Bounds(row_norm=1.0), 1.0),
+    (queries.CellCounts(((1, 2),) * 4, 4), Bounds(row_norm=1.0), 0.0),
     (queries.ClassShares(None, 1.0, 3, 4), Bounds(row_norm=1.0), 1.0),
     (queries.ClassShares(Coordinates(np.zeros(4), np.ones(4), False), 1.0, 3, 4), Bounds(row_norm=1.0), 0.0),
 ]

@@ -1,4 +1,4 @@
-"""The audit of dpglm itself: all registered mechanisms and solvers, evaluations, and what schemas learn."""
+"""The audit of dpglm: mechanisms, solvers, evaluations, checks, and what schemas learn."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from ..solvers import SOLVERS, AnySolver
 from .add_remove import NAME as ADD_REMOVE
 from .add_remove import add_remove_targets
 from .auditor import audit_probabilities, examine
+from .checks import NAME as CHECK
+from .checks import check_targets
 from .claim import Claim
 from .evaluations import NAME as EVALUATION
 from .evaluations import evaluation_targets
@@ -45,7 +47,7 @@ def audit_registry(
     ----------
     names : collection of str, optional
         Only these: names of solvers as in ``solver=...``, names of mechanisms, "learning", "add-remove" for
-        fits with a private number of records, and "evaluation" for all metrics.
+        fits with a private number of records, "evaluation" for all metrics, and "check" for counts of cells.
     epsilon, delta : float
         The budget that each is calibrated to.
     runs : int
@@ -57,7 +59,7 @@ def audit_registry(
     progress : bool
         Show progress bars.
     """
-    known = [*(mechanism.name for mechanism in MECHANISMS), LEARNING, *SOLVERS, ADD_REMOVE, EVALUATION]
+    known = [*(mechanism.name for mechanism in MECHANISMS), LEARNING, *SOLVERS, ADD_REMOVE, EVALUATION, CHECK]
     unknown = set(names or ()) - set(known)
     if unknown:
         raise ValueError(f"nothing is called {sorted(unknown)}: known are {known}")
@@ -82,6 +84,9 @@ def audit_registry(
             report += examine(fit, max(runs // 10, 4), confidence, random_state, progress)
     if names is None or EVALUATION in names:
         for target in evaluation_targets(budget):
+            report += examine(target, runs, confidence, random_state, progress)
+    if names is None or CHECK in names:
+        for target in check_targets(budget):
             report += examine(target, runs, confidence, random_state, progress)
     return report
 

@@ -1,6 +1,7 @@
 """The scikit-learn skin."""
 
 from .checked import check_pipeline
+from .checking import check
 from .classifiers import GLMClassifier, LogisticRegression
 from .evaluating import evaluate
 from .families import (
@@ -23,6 +24,6 @@ __all__ = [
     "BoundsScaler", "ElasticNet", "GLMClassifier", "GLMRegressor", "GammaRegressor", "HuberRegressor",
     "Lasso", "LinearRegression", "LinearSVC", "LinearSVR", "LogisticRegression", "NegativeBinomialRegressor",
     "PoissonRegressor", "PrivatePath", "PrivatePipeline", "PrivateSearch", "QuantileRegressor", "Ridge",
-    "TweedieRegressor", "check_pipeline", "evaluate",
+    "TweedieRegressor", "check", "check_pipeline", "evaluate",
     "make_private_pipeline",
 ]  # fmt: skip

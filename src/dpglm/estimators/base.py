@@ -41,7 +41,7 @@ from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..schema.learning import Scaled
 from ..schema.raw import Unlearnt
-from ..solvers import AnySolver, Result, Task
+from ..solvers import AnySolver, Result, Task, record_share
 from ..solvers.base import positive_count
 from .beside import NAMES, declared
 from .charged import Charged
@@ -380,7 +380,16 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
             "loss": repr(problem.loss),
             "penalty": repr(problem.penalty),
         }
-        self.privacy_ = guarantee_of(plan, randomness, {**stated, **public, **trusted})
+        counted_share = None
+        if plan.budget.private:
+            shares = [result.records for result in results]
+            shares.append(None if self._class_weights is None else self._class_weights.records)
+            found = record_share.combined([share for share in shares if share is not None])
+            counted_share = record_share.in_words(found, plan.unit)
+            small = record_share.warning(found)
+            if small is not None:
+                warnings.warn(small, PrivacyWarning, stacklevel=3)
+        self.privacy_ = guarantee_of(plan, randomness, {**stated, **public, **trusted}, counted_share)
         return results
 
     def _is_counted(self) -> bool:

@@ -19,6 +19,7 @@ from ..mechanisms import Gaussian
 from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..queries import ClassCounts
+from ..solvers.record_share import RecordShare, of_sum
 from .inputs import Labels
 
 BALANCED = "balanced"
@@ -44,11 +45,14 @@ class ClassWeights:
         The weight of each class; None if they follow from counts of the classes.
     origin : str
         Where they are from, in words.
+    records : RecordShare, optional
+        The share of the records that counted, if classes were counted with noise.
     """
 
     n_classes: int
     factors: tuple[float, ...] | None
     origin: str = "declared"
+    records: RecordShare | None = None
 
     @classmethod
     def of(cls, given: object, n_classes: int, classes: Labels | None) -> ClassWeights | None:
@@ -106,12 +110,16 @@ class ClassWeights:
         query, private = ClassCounts(self.n_classes, plan.table_size), plan.budget.private
         if private and all(release.query != query.name for release in plan.learning):
             return ClassWeights(self.n_classes, (1.0,) * self.n_classes, "not counted: too few records")
-        counts = curator.release(query, plan[query.name].mechanism if private else Gaussian(0.0))
+        mechanism = plan[query.name].mechanism if private else Gaussian(0.0)
+        counts = curator.release(query, mechanism)
+        noise = math.sqrt(self.n_classes) * mechanism.noise * query.sensitivity(plan.neighbours)
+        n = plan.n_records
+        records = of_sum(plan, query.name, float(counts.sum()) / n, noise / n) if private else None
         least = max(float(counts.max()) / LARGEST_RATIO, 1.0) if private else 1.0
         counts = np.maximum(counts, least)
         weights = counts.min() / counts if private else counts.sum() / (self.n_classes * counts)
         origin = "balanced by noisy counts, a release of this fit" if private else "balanced by exact counts"
-        return ClassWeights(self.n_classes, tuple(weights.tolist()), origin)
+        return ClassWeights(self.n_classes, tuple(weights.tolist()), origin, records)
 
     def warning(self, plan: Plan) -> str | None:
         """Why balanced weights have no effect, if public numbers say so."""

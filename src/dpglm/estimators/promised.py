@@ -16,7 +16,9 @@ from ..privacy import Guarantee
 from .private_size import stated_size
 
 
-def guarantee_of(plan: Plan, randomness: Randomness, public: dict[str, object]) -> Guarantee:
+def guarantee_of(
+    plan: Plan, randomness: Randomness, public: dict[str, object], record_share: str | None = None
+) -> Guarantee:
     """The promise of what kept to its plan."""
     facts = {
         **stated_size(plan),
@@ -37,6 +39,7 @@ def guarantee_of(plan: Plan, randomness: Randomness, public: dict[str, object]) 
         secure=randomness.secure,
         not_covered=plan.neighbours.not_covered_for(plan.unit),
         unit=plan.unit,
+        record_share=record_share,
     )
 
 

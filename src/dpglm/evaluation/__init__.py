@@ -1,6 +1,19 @@
 """Evaluation: how well a public model does on private records, as paid releases with intervals."""
 
+from .check import CellShare, Check, Checker, CheckPlan
 from .evaluator import LOG_LOSS_CUT, METRICS, EvaluationPlan, Evaluator
 from .result import Bin, Estimate, Evaluation
 
-__all__ = ["LOG_LOSS_CUT", "METRICS", "Bin", "Estimate", "Evaluation", "EvaluationPlan", "Evaluator"]
+__all__ = [
+    "LOG_LOSS_CUT",
+    "METRICS",
+    "Bin",
+    "CellShare",
+    "Check",
+    "CheckPlan",
+    "Checker",
+    "Estimate",
+    "Evaluation",
+    "EvaluationPlan",
+    "Evaluator",
+]

@@ -63,8 +63,19 @@ class Summary:
 
     @property
     def _title(self) -> str:
-        size = f"n = {self.n_records:,}, p = {self.n_features:,}"
-        return f"{self.model} by {self.solver}: {size}"
+        count = f"{self.n_records:,}" + ("" if self.privacy.unit == "record" else f" {self.privacy.unit}s")
+        return f"{self.model} by {self.solver}: n = {count}, p = {self.n_features:,}"
+
+    @property
+    def _weighting(self) -> str:
+        """Whose mean coefficients are; empty if each record counts once."""
+        unit = self.privacy.unit
+        if unit == "record":
+            return ""
+        return (
+            f"Each {unit} counts once: coefficients are those of a mean over {unit}s of the means of their "
+            "records, not of a mean over records."
+        )
 
     @property
     def _columns(self) -> tuple[str, ...]:
@@ -115,7 +126,7 @@ class Summary:
         every = [self._columns, *(row for rows in tables for row in rows)]
         widths = [max(map(len, column)) for column in zip(*every, strict=True)]
         rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
-        lines = [self._title]
+        lines = [self._title, *textwrap.wrap(self._weighting, _WIDTH)]
         for block, rows in zip(self.blocks, tables, strict=True):
             lines += ["", f"outcome: {block.outcome}"] if block.outcome else []
             lines += [rule, _aligned(self._columns, widths), rule]
@@ -129,7 +140,7 @@ class Summary:
     def _repr_html_(self) -> str:
         """The table as a notebook shows it."""
         several = len(self.blocks) > 1
-        parts = []
+        parts = [display.paragraph(self._weighting)] if self._weighting else []
         for block in self.blocks:
             if several or block.outcome or not block.determined:
                 badge = "determined" if block.determined else "not determined"
@@ -150,6 +161,7 @@ class Summary:
             "solver": self.solver,
             "n_records": self.n_records,
             "n_features": self.n_features,
+            "unit": self.privacy.unit,
             "level": self.level,
             "coefficients": [row for block in self.blocks for row in self._numbers(block)],
             "fits": [

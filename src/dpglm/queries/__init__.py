@@ -2,6 +2,7 @@
 
 from .base import Query, WorstCase
 from .by_passes import PLAIN
+from .cell_counts import CellCounts
 from .cell_sums import CellSums
 from .class_counts import ClassCounts
 from .column_ranges import ColumnRanges, RowNorms
@@ -36,6 +37,7 @@ from .second_moments import SecondMoments
 from .vertices import VertexScores
 
 QUERIES: tuple[type[Query], ...] = (
+    CellCounts,
     CellSums,
     ClassShares,
     ClippedGradient,
@@ -73,6 +75,7 @@ __all__ = [
     "PLAIN",
     "QUERIES",
     "RULES",
+    "CellCounts",
     "CellSums",
     "ClassCounts",
     "ClassShares",

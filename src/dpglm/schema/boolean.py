@@ -7,10 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from .. import strict
+from ..data.cell_tally import UNREADABLE
 from .cells import ABSENT, UNKNOWN, UNREAD, Cells
 from .column import InOneFeature, Slots, scaled, single
+from .kinds import Kinds, of_levels
 
 _WORDS = {"yes": 1, "y": 1, "t": 1, "no": 0, "n": 0, "f": 0}
 _CODES: dict[float | str, int] = {1.0: 1, 0.0: 0} | {
@@ -42,7 +45,7 @@ class Boolean(InOneFeature):
             strict.one_of("missing", self.missing, ("null", "indicator"))
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        codes = cells.as_codes(_CODES, stand_for_missing)
+        codes = self.read(cells, stand_for_missing)
         if isinstance(self.missing, bool):
             codes[codes == ABSENT] = self.missing
         bad, missing = (codes == UNKNOWN) | (codes == UNREAD), codes == ABSENT
@@ -50,6 +53,13 @@ class Boolean(InOneFeature):
             return single(np.where(codes < 0, -1, 0), np.where(codes == 1, 1.0, -1.0), bad | missing)
         index = np.where(bad, -1, np.where(missing, 1, 0))
         return single(index, np.where((codes == 1) | missing, 1.0, -1.0), bad)
+
+    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
+        """1 and 0 for the cells that hold a truth value."""
+        return cells.as_codes(_CODES, stand_for_missing)
+
+    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+        return of_levels(self.read(cells, stand_for_missing), UNREADABLE)
 
     def raw(self) -> sp.csr_array:
         return scaled(0.5, 0.5, self._marked)

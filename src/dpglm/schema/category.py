@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
+from ..data.cell_tally import FINE, UNKNOWN
 from .cells import ABSENT, UNREAD, Cells, key_of
 from .column import MISSING, Column, Slots, checked_levels, codes_of_levels, one_hot, single
+from .kinds import Kinds, of_levels
 
 
 @dataclass(frozen=True)
@@ -104,11 +107,22 @@ class Category(Column):
         return one_hot(self.n_features)
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        known = codes_of_levels("levels", self.levels)
-        codes = cells.as_codes(known, stand_for_missing, declared=not self.learn)
+        codes = self.read(cells, stand_for_missing)
         kept, count = {key_of(level): k for k, level in enumerate(self._kept)}, self._room
         places = [kept.get(key_of(level), -1) for level in self.levels]  # -1 for the baseline
         unknown = count if self.other else -1
         absent = {"other": unknown, "null": -1, "indicator": count + self.other}[self.missing]
         index = np.array([*places, -1, absent, unknown])[codes]  # codes below 0 count from the end
         return single(index, 1.0, (codes == UNREAD) | (codes == ABSENT) & (self.missing == "null"))
+
+    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
+        """The codes of the levels of the cells."""
+        known = codes_of_levels("levels", self.levels or ())
+        return cells.as_codes(known, stand_for_missing, declared=not self.learn)
+
+    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+        return of_levels(self.read(cells, stand_for_missing), FINE if self.pending else UNKNOWN)
+
+    @property
+    def possible_kinds(self) -> tuple[int, ...]:
+        return super().possible_kinds if self.pending else (*super().possible_kinds, UNKNOWN)

@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
+from ..data.cell_tally import MISSING as LACKING
+from ..data.cell_tally import UNREADABLE
 from .cells import Cells, Mask
+from .kinds import Kinds
 
 MOMENTS = re.compile(r"(timestamp|date)", re.IGNORECASE)
 """Names of types whose values are moments."""
@@ -90,6 +93,15 @@ class Column(ABC):
     @abstractmethod
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots | Ragged:
         """The features of each cell, before they are multiplied by the weight."""
+
+    @abstractmethod
+    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+        """What each cell is, by the reading that ``encode`` uses."""
+
+    @property
+    def possible_kinds(self) -> tuple[int, ...]:
+        """What a cell can be besides fine."""
+        return LACKING, UNREADABLE
 
     @abstractmethod
     def ranges(self) -> tuple[Vector, Vector]:

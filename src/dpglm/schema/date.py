@@ -11,8 +11,9 @@ import scipy.sparse as sp
 
 from .. import strict
 from ..arrays import Vector
-from .cells import Cells, Moment, value_of
+from .cells import Cells, Moment, Read, value_of
 from .column import MISSING, Column, Slots
+from .kinds import Kinds
 from .number import Number
 
 _DAYS = {
@@ -89,8 +90,19 @@ class Date(Column):
         return self._number.ranges()
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
+        return self._number.encode_numbers(*self.read(cells, stand_for_missing))
+
+    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Read:
+        """The units since the origin of the cells."""
         days, missing, bad = cells.as_days(stand_for_missing)
-        return self._number.encode_numbers((days - self._first) / _DAYS[self.unit], missing, bad)
+        return Read((days - self._first) / _DAYS[self.unit], missing, bad)
+
+    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+        return self._number.kinds_of(self.read(cells, stand_for_missing))
+
+    @property
+    def possible_kinds(self) -> tuple[int, ...]:
+        return self._number.possible_kinds
 
     def raw(self) -> sp.csr_array:
         return self._number.raw()

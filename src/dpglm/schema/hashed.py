@@ -12,8 +12,9 @@ import scipy.sparse as sp
 
 from .. import strict
 from ..arrays import Vector
-from .cells import Cells
+from .cells import Cells, Texts
 from .column import MISSING, NEVER, Column, Ragged, Slots, one_hot, single
+from .kinds import Kinds, of_texts
 
 _WORD = re.compile(r"\w+")
 
@@ -65,6 +66,14 @@ class _Bucketed(Column):
     def ranges(self) -> tuple[Vector, Vector]:
         return one_hot(self.n_features)
 
+    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Texts:
+        """The texts of the cells."""
+        return cells.as_texts(stand_for_missing)
+
+    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+        read = self.read(cells, stand_for_missing)
+        return of_texts(read.missing, read.bad)
+
     @property
     def _absent(self) -> int:
         """The feature of a missing value."""
@@ -91,7 +100,7 @@ class Hashed(_Bucketed):
     kind: ClassVar[str] = "hashed"
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        texts, places, missing, bad = cells.as_texts(stand_for_missing)
+        texts, places, missing, bad = self.read(cells, stand_for_missing)
         buckets = np.array([-1 if text is None else self.bucket(text) for text in texts])
         index = np.where(missing, self._absent, buckets[places])
         return single(index, 1.0, bad | missing & (self.missing == "null"))
@@ -123,7 +132,7 @@ class Text(_Bucketed):
         return None
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Ragged:
-        texts, places, missing, bad = cells.as_texts(stand_for_missing)
+        texts, places, missing, bad = self.read(cells, stand_for_missing)
         known: dict[str, int] = {}
         found = [[] if text is None else self._buckets_of(text, known) for text in texts]
         found.append([self.buckets] if self.missing == "indicator" else [])

@@ -10,9 +10,11 @@ import scipy.sparse as sp
 
 from .. import strict
 from ..arrays import Vector
+from ..data.cell_tally import OUTSIDE
 from . import basis
-from .cells import Cells, Mask
+from .cells import Cells, Mask, Read
 from .column import MISSING, Column, Slots, checked_range, increasing, one_hot, scaled
+from .kinds import Kinds, of_numbers
 
 _TRANSFORMS = ("log", "log1p")
 
@@ -119,8 +121,22 @@ class Number(Column):
         return low, high
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        values, missing, bad = cells.as_numbers(stand_for_missing)
-        return self.encode_numbers(values, missing, bad)
+        return self.encode_numbers(*self.read(cells, stand_for_missing))
+
+    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Read:
+        """The numbers of the cells."""
+        return cells.as_numbers(stand_for_missing)
+
+    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+        return self.kinds_of(self.read(cells, stand_for_missing))
+
+    def kinds_of(self, read: Read) -> Kinds:
+        """What cells are that were read; a range that is still to be learnt has no outside."""
+        return of_numbers(read) if self.pending else of_numbers(read, self.low, self.high)
+
+    @property
+    def possible_kinds(self) -> tuple[int, ...]:
+        return super().possible_kinds if self.pending else (*super().possible_kinds, OUTSIDE)
 
     def encode_numbers(self, values: Vector, missing: Mask, bad: Mask) -> Slots:
         """The features of numbers, NaN where they are missing or bad."""

@@ -8,10 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from .. import strict
+from ..data.cell_tally import UNKNOWN
 from .cells import ABSENT, UNREAD, Cells, key_of
 from .column import InOneFeature, Slots, checked_levels, codes_of_levels, scaled, single
+from .kinds import Kinds, of_levels
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Ordinal(InOneFeature):
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
         declared = codes_of_levels("levels", self.levels)
-        codes = cells.as_codes(declared, stand_for_missing)
+        codes = self.read(cells, stand_for_missing)
         if self.missing not in ("null", "indicator"):
             codes[codes == ABSENT] = next(
                 code for key, code in declared.items() if key == key_of(self.missing)
@@ -55,6 +58,17 @@ class Ordinal(InOneFeature):
         if self.missing == "null":
             return single(np.where(missing | bad, -1, 0), value, missing | bad)
         return single(np.where(bad, -1, missing), np.where(missing, 1.0, value), bad)
+
+    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
+        """The codes of the levels of the cells."""
+        return cells.as_codes(codes_of_levels("levels", self.levels), stand_for_missing)
+
+    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+        return of_levels(self.read(cells, stand_for_missing))
+
+    @property
+    def possible_kinds(self) -> tuple[int, ...]:
+        return *super().possible_kinds, UNKNOWN
 
     def raw(self) -> sp.csr_array:
         half = (len(self.levels) - 1) / 2

@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from .. import strict
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT
+from ..data.cell_tally import MISSING, OUTSIDE, UNREADABLE
+from ..data.cell_tally import UNKNOWN as OTHER
 from .cells import UNKNOWN, Cells
 from .column import checked_levels, checked_range, codes_of_levels, range_of
+from .kinds import Kinds, of_levels, of_numbers
 
 
 @dataclass(frozen=True)
@@ -77,13 +80,32 @@ class Target:
         """The targets: numbers, NaN where there is none; or classes as declared, "" or NaN for no class."""
         if not self.is_class:
             return cells.as_numbers(stand_for_missing).values
-        codes = np.maximum(
-            cells.as_codes(codes_of_levels("classes", self.classes), stand_for_missing), UNKNOWN
-        )
+        codes = np.maximum(self._codes(cells, stand_for_missing), UNKNOWN)
         text = isinstance(self.classes[0], str)
         labels = np.array([*self.classes, "" if text else math.nan], dtype=None if text else np.float64)
         found: Vector | NDArray[np.str_] = labels[codes]
         return found
+
+    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+        """What each cell is, by the same reading."""
+        if self.is_class:
+            return of_levels(self._codes(cells, stand_for_missing))
+        read = cells.as_numbers(stand_for_missing)
+        return (
+            of_numbers(read)
+            if self.low is None or self.high is None
+            else of_numbers(read, self.low, self.high)
+        )
+
+    @property
+    def possible_kinds(self) -> tuple[int, ...]:
+        """What a cell can be besides fine."""
+        if self.pending:
+            return MISSING, UNREADABLE
+        return MISSING, UNREADABLE, OTHER if self.is_class else OUTSIDE
+
+    def _codes(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
+        return cells.as_codes(codes_of_levels("classes", self.classes), stand_for_missing)
 
 
 @dataclass(frozen=True)
@@ -95,6 +117,20 @@ class Beside:
     def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Vector:
         """The numbers, NaN where there is none."""
         return cells.as_numbers(stand_for_missing).values
+
+    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+        """What each cell is, by the same reading."""
+        return of_numbers(cells.as_numbers(stand_for_missing), *self.declared_range)
+
+    @property
+    def declared_range(self) -> tuple[float, float]:
+        """The range that numbers are cut to."""
+        return -math.inf, math.inf
+
+    @property
+    def possible_kinds(self) -> tuple[int, ...]:
+        """What a cell can be besides fine."""
+        return MISSING, UNREADABLE, OUTSIDE
 
 
 @dataclass(frozen=True)
@@ -113,6 +149,10 @@ class Weight(Beside):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "high", strict.positive("high", self.high))
+
+    @property
+    def declared_range(self) -> tuple[float, float]:
+        return 0.0, self.high
 
 
 @dataclass(frozen=True)
@@ -134,6 +174,10 @@ class Offset(Beside):
         low, high = range_of(self.low, self.high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
+
+    @property
+    def declared_range(self) -> tuple[float, float]:
+        return self.low, self.high
 
     @property
     def ends(self) -> tuple[float, float]:

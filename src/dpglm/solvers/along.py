@@ -160,7 +160,7 @@ class Along(Solver[AlongPlan]):
             credit = np.array([0.0 if plan.held_out else model.credit for model in models[1:]])
             mechanism = plan[query.name].mechanism
             k = judges.open(query, points, mechanism).choose(plan.handicap - credit)
-        return Result(models[k].w, result.steps, chosen=Choice(k, models[k].name))
+        return Result(models[k].w, result.steps, chosen=Choice(k, models[k].name), records=result.records)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:

@@ -29,6 +29,7 @@ from ..queries import QUERIES, ClippedGradient
 from ..queries.base import LARGEST_CLIP, LEAST_CLIP, require_enforceable
 from ..tables import Capability
 from .defaults import MOST_PASSES
+from .record_share import RecordShare
 
 PlanType = TypeVar("PlanType", bound=Plan)
 
@@ -71,7 +72,8 @@ class Result:
     """What a run returns: coefficients, number of steps taken, and an upper bound on objective minus minimum.
 
     Only some solvers have the bound, and only without noise: it is a function of the records. Only some have
-    an uncertainty. A choice among models states which one it took, and its released score if it has one.
+    an uncertainty. A choice among models states which one it took, and its released score if it has one. Some
+    release what tells which share of the records counted.
     """
 
     w: Vector
@@ -79,6 +81,7 @@ class Result:
     gap: float | None = None
     uncertainty: Uncertainty | None = None
     chosen: Choice | None = None
+    records: RecordShare | None = None
 
 
 @dataclass(frozen=True)

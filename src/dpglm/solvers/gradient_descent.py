@@ -226,7 +226,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
         found = finished(tail.mean if plan.average else w)
         fit_intercept_last(plan, problem, curator, found, typical)
         offer(lambda: sparse_models(problem, found))
-        return Result(found, plan.steps)
+        return Result(found, plan.steps, records=typical.records)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:

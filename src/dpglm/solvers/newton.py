@@ -224,7 +224,7 @@ class Newton(Solver[NewtonPlan]):
             return exact(plan, problem, curator)
         with one_blas_thread():
             setting = Setting.of(problem, plan.n_records, plan.n_features, plan.table_size)
-            return Run(plan, curator, setting).result()
+            return Run(plan, problem, curator, setting).result()
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:

@@ -20,6 +20,7 @@ from . import newton_rounds as algebra
 from .base import Result, Uncertainty
 from .newton_rounds import Deviations, Estimate, Round, State
 from .path import visit
+from .record_share import RecordShare, of_moments
 
 if TYPE_CHECKING:
     from .newton import NewtonPlan
@@ -166,12 +167,13 @@ class Run:
     """The rounds of a private fit."""
 
     plan: NewtonPlan
+    problem: Problem
     curator: Curator
     setting: Setting
 
     def result(self) -> Result:
         """Coefficients, and their covariance, in the records' own features."""
-        state, share = self._start()
+        state, share, records = self._start()
         rounds: list[Round] = []
         for k in range(2, self.plan.steps + 1):
             round_ = self._round(k, state)
@@ -190,7 +192,9 @@ class Run:
             covariance, privacy, not reason, reason, self._estimand(), self._deviance(found.w, clip)
         )
         w = self._in_records(found.w)
-        return Result(w, self.plan.steps, uncertainty=stated if self.plan.intervals else None)
+        return Result(
+            w, self.plan.steps, uncertainty=stated if self.plan.intervals else None, records=records
+        )
 
     def _in_records(self, w: Vector) -> Vector:
         """Coefficients of the records' own features."""
@@ -210,14 +214,15 @@ class Run:
         """Whether noise left the curvature clear, and the step was short."""
         return estimate.curvature > _CLEAR and estimate.step < self.plan.combine * round_.unit
 
-    def _start(self) -> tuple[State, float]:
-        """The start that second moments give, and the share of positive labels."""
+    def _start(self) -> tuple[State, float, RecordShare | None]:
+        """The start that second moments give, and the shares of positive labels and of records that count."""
         setting, query = self.setting, self.setting.moments
         mechanism = self.plan[query.name].mechanism
         noise = mechanism.noise * query.sensitivity(self.plan.neighbours)
         moments = query.matrix(self.curator.release(query, mechanism))
+        records = of_moments(self.plan, self.problem, query, moments, noise)
         if setting.is_linear:
-            return algebra.linear_start(moments, noise, setting.target_weight, setting.n), 0.5
+            return algebra.linear_start(moments, noise, setting.target_weight, setting.n), 0.5, records
         if setting.is_count:
             top = setting.top if math.isfinite(setting.top) else 0.0
             start, mean = algebra.count_start(
@@ -225,10 +230,11 @@ class Run:
             )
             if setting.coordinates.intercept:
                 start.w[-1] += setting.loss.link(mean * setting.half) - top
-            return start, 0.5
-        return algebra.logistic_start(
+            return start, 0.5, records
+        start, share = algebra.logistic_start(
             moments, noise, setting.target_weight, setting.n, setting.coordinates.intercept
         )
+        return start, share, records
 
     def _round(self, k: int, state: State) -> Round:
         """Release what a round asks for."""

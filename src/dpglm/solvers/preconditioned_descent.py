@@ -34,6 +34,7 @@ from .metric_settings import allowed_noise, clip_share, longest_step, usual_leve
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
 from .recalibration import recalibrated, release_of_recalibration, share_of_recalibration
+from .record_share import RecordShare, of_gram
 from .typical import (
     SCALES,
     NoiseForecast,
@@ -191,7 +192,7 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         quadratic = Quadratic(metric.to_records, metric.unit_ridge, optimism)
         offer(lambda: quadratic.ridge_models(found))
         offer(lambda: quadratic.sparse_models(problem, found))
-        return Result(found, plan.steps)
+        return Result(found, plan.steps, records=typical.records or metric.records)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -224,6 +225,8 @@ class _Metric:
         Takes coefficients in the metric to those of the records' own features.
     ridge, unit_ridge : array of shape (d, d)
         Curvature in the metric of the penalty, and of an L2 penalty of strength 1.
+    records : RecordShare, optional
+        The share of the records that counted, if the Gram matrix tells.
     """
 
     transform: Vector
@@ -233,6 +236,7 @@ class _Metric:
     to_records: Vector
     ridge: Vector
     unit_ridge: Vector
+    records: RecordShare | None
 
     @property
     def dimension(self) -> int:
@@ -309,8 +313,9 @@ def _metric(
         start = inverse @ start
     ridge, unit_ridge = (transform.T @ (strength[:, None] * transform) for strength in (penalty, unit))
     return _Metric(
-        transform, inverse, rank, start, _to_records(problem, p, coordinates) @ transform, ridge, unit_ridge
-    )
+        transform, inverse, rank, start, _to_records(problem, p, coordinates) @ transform, ridge, unit_ridge,
+        of_gram(plan, problem, query, gram, noise),
+    )  # fmt: skip
 
 
 def _to_records(problem: Problem, p: int, coordinates: Coordinates) -> Vector:

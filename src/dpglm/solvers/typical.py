@@ -19,6 +19,7 @@ from ..problem import Problem
 from ..queries import ClassShares, RowAndTargetScale, RowScale, ScaledRowScale
 from .base import AnySolver, AuditCase, Task, equal_releases, noise_of_one_pass
 from .classes import start_from_shares
+from .record_share import RecordShare, of_sum
 
 _LEAST_SHARE, _MOST_SHARE = 0.02, 0.2
 _GOOD, _USELESS = 0.1, 0.3
@@ -77,11 +78,14 @@ class Typical:
         The intercept to start from, or that of each class: the best constant prediction.
     spread : float
         Standard deviation of targets in units of half their range, where it was learnt; 1 elsewhere.
+    records : RecordShare, optional
+        The share of the records that counted, where shares of classes were learnt.
     """
 
     norm: float
     start: float | Vector
     spread: float = 1.0
+    records: RecordShare | None = None
 
 
 def share_of_scales(task: Task) -> float:
@@ -122,7 +126,9 @@ def learn(plan: Plan, problem: Problem, curator: Curator, coordinates: Coordinat
     noise = mechanism.noise * query.sensitivity(plan.neighbours) / n
     share = min(max((1.0 + size) / 2, _SHORTEST), 1.0)
     if problem.outputs > 1:
-        return Typical(radius * math.sqrt(share), start_from_shares(np.array(targets), noise))
+        counted = of_sum(plan, query.name, math.fsum(targets), math.sqrt(problem.outputs) * noise)
+        start = start_from_shares(np.array(targets), noise)
+        return Typical(radius * math.sqrt(share), start, records=counted)
     mean, *square = targets
     kept = max(0.0, 1.0 - noise**2 / mean**2) if mean else 0.0
     mean = min(max(kept * mean, -_FARTHEST), _FARTHEST)

@@ -12,8 +12,10 @@ def read(stated: dict[str, Any]) -> str:
     """How often the table was read, and what its columns are declared to be."""
     passes = stated["passes"]
     trusted = stated["privacy"]["public"].get("trusted")
+    counted = stated["privacy"].get("record_share")
     pairs = [
         ("size", units(stated)),
+        *([("records that counted", str(counted))] if counted else []),
         ("features", f"{stated['features']:,}"),
         ("passes over the table", passes or "none that are counted: rows and columns of a table in memory"),
         *([("trusted besides", str(trusted))] if trusted else []),
