@@ -41,6 +41,7 @@ from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..schema.learning import Scaled
 from ..schema.raw import Unlearnt
+from ..silence import silent
 from ..solvers import AnySolver, Result, Task
 from ..solvers.base import positive_count
 from .beside import NAMES, declared
@@ -401,8 +402,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
         p, neighbours = X.shape[1], Neighbours.from_name(self.neighbours)
         budget = budget_of(self.epsilon, self.delta, 1, neighbours)
         if self._pays():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that plan is not the one of the fit
+            with silent():  # that plan is not the one of the fit
                 problem, solver, plan = self._prepared(MANY, p, fits, resident)
             table_for(X, codes, solver, plan, problem)
 
