@@ -85,7 +85,10 @@ class NewtonPlan(Plan):
 
     @property
     def _enough(self) -> float:
-        return self.n_records * _mu(self.budget, self.fits) / math.pow(self.n_features + 1, 1.5)
+        return self._enough_at(_mu(self.budget, self.fits))
+
+    def _enough_at(self, mu: float) -> float:
+        return self.n_records * mu / math.pow(self.n_features + 1, 1.5)
 
     @property
     def forecast_length(self) -> float | None:
@@ -102,6 +105,38 @@ class NewtonPlan(Plan):
         k, a, b = (self.last_clip, *_LENGTH_LINEAR) if self.regression else (_DEVIATIONS, *_LENGTH)
         x = price**2 * self.last_leverage * d * k**2 / (self.n_records * mu**2)
         return math.sqrt(1 + a * x * math.exp(b * price / 2 * d / (self.n_records * mu)))
+
+    @property
+    def hopeless(self) -> str | None:
+        if not (self.intervals and self.budget.private) or self._enough >= ENOUGH:
+            return None
+        ways = [
+            f"{count:,} feature{'s' * (count != 1)}" if name == "features" else f"epsilon {count:.2g}"
+            for name, count in (("features", self._most_features), ("epsilon", self._least_epsilon))
+            if count
+        ]
+        needed = math.ceil(self.n_records * ENOUGH / self._enough) if self._enough > 0 else 0
+        ways += [f"{needed:,} {self.unit}s"] * (0 < needed < 10**12)
+        return (
+            f"noise would hide every coefficient of Newton: {self.n_records:,} {self.unit}s are too few for "
+            f"{self.n_features} features at epsilon {self.budget.epsilon:g}, n mu / d^1.5 is "
+            f"{self._enough:.3g} and should be {ENOUGH:g}. {_either(ways)} would do; "
+            "Newton(intervals=False) fits anyway, without intervals"
+        )
+
+    @property
+    def _most_features(self) -> int:
+        """The largest number of features with which the fit would be determined."""
+        return max(0, math.floor(math.pow(self.n_records * _mu(self.budget, self.fits) / ENOUGH, 2 / 3)) - 1)
+
+    @property
+    def _least_epsilon(self) -> float:
+        """The least epsilon, of two digits, with which the fit would be determined; 0 if there is none."""
+        for epsilon in (float(f"{digits}e{power}") for power in range(-4, 2) for digits in range(10, 100)):
+            mu = _mu(Budget(epsilon, self.budget.delta), self.fits)
+            if epsilon > self.budget.epsilon and self._enough_at(mu) >= ENOUGH:
+                return epsilon
+        return 0.0
 
     @property
     def warning(self) -> str | None:
@@ -244,6 +279,11 @@ class Newton(Solver[NewtonPlan]):
                 cls(rounds=2, leverage=1.0), numbers, (rows, np.zeros(_CROWD)), (record, 1.0), (record, -1.0)
             ).persons(first=1, second=25),
         )
+
+
+def _either(ways: list[str]) -> str:
+    """Ways in words: one or the other."""
+    return " or ".join([", ".join(ways[:-1]), ways[-1]] if len(ways) > 1 else ways).capitalize()
 
 
 def _shares(rounds: int) -> tuple[float, ...]:

@@ -49,6 +49,7 @@ MOST_FEATURES = 1_000
 GRAM_SHARE = 0.15
 CONSTANT = 0.3
 _MOST_MOMENTUM = 0.8
+_OUTWEIGHS = 2.0**32
 
 
 @dataclass(frozen=True)
@@ -247,7 +248,9 @@ def _metric(
     gram = query.matrix(curator.release(query, mechanism))[:d, :d] / n
     noise = mechanism.noise * query.sensitivity(plan.neighbours) / n
     unit = np.append(1.0 / np.square(coordinates.half), np.zeros(d - p))
-    penalty = problem.penalty.strong_convexity * unit
+    # Beyond this a penalty leaves nothing of a coefficient, and the matrices below would be singular.
+    strongest = _OUTWEIGHS * problem.bend() * norm**2
+    penalty = np.minimum(problem.penalty.strong_convexity * unit, strongest)
     floor = noise * math.sqrt(d)
     # A penalty that outweighs all records, as that of a feature in a large unit, would hide the others.
     shrunk = 1.0 / np.sqrt(np.maximum(penalty / (problem.bend() * norm**2), 1.0))
