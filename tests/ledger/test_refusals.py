@@ -6,7 +6,16 @@ import warnings
 import numpy as np
 import pytest
 
-from dpglm import Bounds, Ledger, LinearRegression, LogisticRegression, PrivateSearch, Ridge, Stream
+from dpglm import (
+    Bounds,
+    Ledger,
+    LinearRegression,
+    LogisticRegression,
+    PrivateSearch,
+    Ridge,
+    Stream,
+    evaluate,
+)
 from dpglm.audit import audit
 from dpglm.errors import PrivacyWarning, UnsupportedProblem
 from dpglm.penalties import L1, L2, L1Ball
@@ -71,7 +80,9 @@ def test_a_share_for_which_no_noise_can_be_drawn_is_not_charged(account, solver,
 @pytest.mark.parametrize("more", [{}, {"class_weight": "balanced"}, {"neighbours": "add-remove"}])
 def test_an_epsilon_for_which_no_noise_can_be_drawn_is_not_charged(ledger, solver, more):
     if more.get("class_weight") and not solver.takes_weights:
-        return
+        pytest.skip("it takes no weights")
+    if more.get("neighbours") and isinstance(solver, OutputPerturbation):
+        pytest.skip("it is refused for another reason")
     account = ledger.create("a", epsilon=100.0, delta=1e-3, neighbours=more.get("neighbours", "replace-one"))
     with pytest.raises(UnsupportedProblem, match=f"{NOISE}: its share of epsilon = 1e-13"):
         model(account, 1e-13, delta=1e-20, solver=solver, **more).fit(X, Y)
@@ -81,7 +92,7 @@ def test_an_epsilon_for_which_no_noise_can_be_drawn_is_not_charged(ledger, solve
 def test_an_evaluation_for_which_no_noise_can_be_drawn_is_not_charged(account):
     fitted = model(None).fit(X, Y)
     with pytest.raises(UnsupportedProblem, match=NOISE):
-        fitted.evaluate(X, Y, epsilon=1e-13, delta=1e-20, ledger=str(account.address))
+        evaluate(fitted, X, Y, epsilon=1e-13, delta=1e-20, ledger=str(account.address))
     assert len(account.history()) == 1
 
 
@@ -142,11 +153,13 @@ def test_a_newton_fit_that_must_be_undetermined_is_not_charged_and_the_words_say
         newton(account).fit(wide, np.tile(Y, 3))
     words = str(refusal.value)
     assert "9,000 records are too few for 14 features at epsilon 0.7" in words
-    assert "12 features, epsilon 0.8 or 10," in words and "Newton(intervals=False)" in words
+    assert (
+        "12 features, epsilon 0.81 or 11,000 records would do" in words and "Newton(intervals=False)" in words
+    )
     assert len(account.history()) == 1
-    for better in (newton().plan(9_000, 12), newton(epsilon=0.8).plan(9_000, 14)):
+    for better in (newton().plan(9_000, 12), newton(epsilon=0.81).plan(9_000, 14), newton().plan(11_000, 14)):
         assert better.hopeless is None and better.forecast.startswith("determined")
-    for worse in (newton().plan(9_000, 13), newton(epsilon=0.79).plan(9_000, 14)):
+    for worse in (newton().plan(9_000, 13), newton(epsilon=0.8).plan(9_000, 14)):
         assert worse.hopeless is not None
 
 
@@ -181,7 +194,7 @@ def blocks():
 def test_a_private_size_is_refused_before_the_charge_for_each_size_that_it_may_have(ledger, tmp_path):
     account = ledger.create("a", epsilon=100.0, delta=1e-3, neighbours="add-remove")
     # enough is left for gradients if there are many records, and not if there are few
-    greedy = PreconditionedDescent(gram_share=0.96)
+    greedy = PreconditionedDescent(gram_share=0.95)
     estimator = model(account, solver=greedy, neighbours="add-remove")
     assert estimator.plan(1 << 20, 4).n_records == 1 << 20
     with pytest.raises(ValueError, match="gram_share must leave"):

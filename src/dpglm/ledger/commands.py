@@ -107,13 +107,13 @@ def history(address: AddressArgument, json: Json = False) -> None:
     account = account_at(address)
     state, entries = account.verify(), account.history()
     table = Table(title=f"{account.name}, {len(entries)} entries")
-    for column in ("entry", "time", "kind", "part", "mu", "slack", "spent", "what"):
+    for column in ("entry", "date", "kind", "part", "mu", "slack", "spent", "what"):
         table.add_column(column, overflow="fold")
     for entry, spent in zip(entries, running(state, entries), strict=True):
         cost = (f"{entry.charge.mu:.4g}", f"{float(entry.charge.slack):.2g}")
         cells = cost if entry.kind in ("reservation", "release") else ("", "")
         table.add_row(
-            str(entry.number), entry.time, entry.kind, entry.part, *cells, f"{spent:.1%}", what(entry)
+            str(entry.number), entry.time[:10], entry.kind, entry.part, *cells, f"{spent:.1%}", what(entry)
         )
     _print(json, [json_module.loads(entry.body) | {"hash": entry.hash} for entry in entries], table)
 

@@ -105,7 +105,7 @@ def _row(state: State, entry: Entry) -> dict[str, object]:
     share = float(entry.charge.mu_squared / state.terms.budget.mu_squared)
     return {
         "number": entry.number,
-        "time": entry.time,
+        "time": entry.time[: len("2026-01-31")],  # earlier versions wrote seconds
         "kind": entry.kind,
         "part": entry.part,
         "mu": entry.charge.mu if charged else None,

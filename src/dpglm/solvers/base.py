@@ -231,9 +231,8 @@ class Task:
         reach = float(np.abs(start).max(initial=0.0)) + steps * step * (1.0 + FARTHEST * noise)
         if self.private and not reach < LARGEST_COEFFICIENT:
             raise UnsupportedProblem(
-                f"{steps:,} steps of this length could take coefficients to {reach:.3g}, where products with "
-                f"records would overflow: use a smaller step_size, a start nearer to zero, or features in "
-                "larger units"
+                f"steps of this length could take coefficients to {reach:.3g}, where products with records "
+                "would overflow: use a smaller step_size, a start nearer to zero, or features in larger units"
             )
 
     def enforced(self, clip: float, name: str = "clip") -> float:

@@ -222,8 +222,8 @@ def _radius(problem: Problem) -> float:
     radius = problem.penalty.radius
     if not radius < LARGEST_COEFFICIENT:
         raise UnsupportedProblem(
-            f"the radius of the L1Ball must be below {LARGEST_COEFFICIENT:g}, where products with records would "
-            f"overflow, got {radius!r}: give features in larger units"
+            f"the radius of the L1Ball must be below {LARGEST_COEFFICIENT:g}, where products with records "
+            f"would overflow, got {radius!r}: give features in larger units"
         )
     return radius
 

@@ -267,9 +267,8 @@ def _require_moderate(plan: GreedyCoordinateDescentPlan, task: Task) -> None:
     l1, l2, _, _ = _form(problem)
     farthest = float(np.abs(problem.split(start)[0]).max(initial=0.0))
     clip = plan.clip * math.sqrt(share)
-    # A coefficient that leaves the start is pulled back by no more than slope and noise push it.
-    pushed = task.table_size * (1.0 + FARTHEST * noise)
-    if not task.n * (l1 + l2 * farthest) / clip + pushed <= MOST_PULL:
+    # A coefficient that leaves the start is pulled back as strongly as noise may push it.
+    if not task.n * (l1 + l2 * farthest) / clip + task.table_size * FARTHEST * noise <= MOST_PULL:
         raise UnsupportedProblem(
             "the penalty, its pull at the start, or noise is so large beside the clip that rounding would "
             "show: use a weaker penalty, a larger clip or epsilon, or a start nearer to zero"

@@ -115,14 +115,19 @@ class NewtonPlan(Plan):
             for name, count in (("features", self._most_features), ("epsilon", self._least_epsilon))
             if count
         ]
-        needed = math.ceil(self.n_records * ENOUGH / self._enough) if self._enough > 0 else 0
-        ways += [f"{needed:,} {self.unit}s"] * (0 < needed < 10**12)
+        if (needed := self.n_records * ENOUGH / self._enough) < 1e12:
+            digit = 10 ** (len(str(int(needed))) - 2)
+            ways.append(f"{math.ceil(needed / digit) * digit:,} {self.unit}s")
         return (
-            f"noise would hide every coefficient of Newton: {self.n_records:,} {self.unit}s are too few for "
+            f"noise would hide every coefficient of Newton: {self._size} too few for "
             f"{self.n_features} features at epsilon {self.budget.epsilon:g}, n mu / d^1.5 is "
             f"{self._enough:.3g} and should be {ENOUGH:g}. {_either(ways)} would do; "
             "Newton(intervals=False) fits anyway, without intervals"
         )
+
+    @property
+    def _size(self) -> str:
+        return f"1 {self.unit} is" if self.n_records == 1 else f"{self.n_records:,} {self.unit}s are"
 
     @property
     def _most_features(self) -> int:
@@ -143,7 +148,7 @@ class NewtonPlan(Plan):
         if self.forecast is None or not self.forecast.startswith("undetermined"):
             return None
         return (
-            f"{self.n_records} {self.unit}s are too few for epsilon {self.budget.epsilon:g} and "
+            f"{self._size} too few for epsilon {self.budget.epsilon:g} and "
             f"{self.n_features} features: noise will hide the coefficients (see the forecast of the plan)"
         )
 

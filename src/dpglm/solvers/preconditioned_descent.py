@@ -49,7 +49,7 @@ MOST_FEATURES = 1_000
 GRAM_SHARE = 0.15
 CONSTANT = 0.3
 _MOST_MOMENTUM = 0.8
-_OUTWEIGHS = 2.0**32
+_OUTWEIGHS, _MOST_BEYOND = 2.0**32, 1e100
 
 
 @dataclass(frozen=True)
@@ -248,9 +248,11 @@ def _metric(
     gram = query.matrix(curator.release(query, mechanism))[:d, :d] / n
     noise = mechanism.noise * query.sensitivity(plan.neighbours) / n
     unit = np.append(1.0 / np.square(coordinates.half), np.zeros(d - p))
-    # Beyond this a penalty leaves nothing of a coefficient, and the matrices below would be singular.
+    penalty = problem.penalty.strong_convexity * unit
+    # Beyond this the matrices below would be singular, and a coefficient is its gradient over its penalty.
     strongest = _OUTWEIGHS * problem.bend() * norm**2
-    penalty = np.minimum(problem.penalty.strong_convexity * unit, strongest)
+    beyond = np.minimum(np.maximum(penalty / strongest, 1.0), _MOST_BEYOND)
+    penalty = np.minimum(penalty, strongest)
     floor = noise * math.sqrt(d)
     # A penalty that outweighs all records, as that of a feature in a large unit, would hide the others.
     shrunk = 1.0 / np.sqrt(np.maximum(penalty / (problem.bend() * norm**2), 1.0))
@@ -266,7 +268,12 @@ def _metric(
         start[:] = np.linalg.solve(transform, start)
     ridge, unit_ridge = (transform.T @ (strength[:, None] * transform) for strength in (penalty, unit))
     return _Metric(
-        transform, rank, start, _to_records(problem, p, coordinates) @ transform, ridge, unit_ridge
+        transform,
+        rank,
+        start,
+        _to_records(problem, p, coordinates) @ (transform / beyond[:, None]),
+        ridge,
+        unit_ridge,
     )
 
 
