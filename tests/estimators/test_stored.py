@@ -1,5 +1,6 @@
 """Models of raw tables in files."""
 
+import copy
 import json
 
 import numpy as np
@@ -148,9 +149,9 @@ def resealed_edits(text, count, seed=0):
         elif rng.random() < 0.15:
             del values[key]
         elif rng.random() < 0.1 and isinstance(values, dict):
-            values[str(key) + "x"] = values[key]
+            values[str(key) + "x"] = copy.deepcopy(values[key])
         else:
-            values[key] = WRONG[rng.integers(len(WRONG))]
+            values[key] = copy.deepcopy(WRONG[rng.integers(len(WRONG))])
 
     for _ in range(count):
         values = json.loads(text)

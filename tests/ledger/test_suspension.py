@@ -35,7 +35,7 @@ def is_charged():
 
 
 def in_pool(pool):
-    """Whether a fit there is charged; a process that was spawned cannot import tests, so it runs this file."""
+    """Whether a fit there is charged; a spawned process cannot import tests, so it runs this file."""
     return pool.submit(
         eval, "__import__('runpy').run_path(file)['is_charged']()", {"file": __file__}
     ).result()

@@ -246,8 +246,8 @@ class Account:
         cost = f"costs mu = {0 if charge is None else charge.mu:.4g}"
         if charge is None:
             cost = (
-                f"needs more of its delta than the {float(left.price.slack * FIT_SHARE):.2g} that one fit may "
-                "use: delta is what lacks, so give the fit a smaller delta, or open an account with a larger one"
+                f"needs more slack than the {float(left.price.slack * FIT_SHARE):.2g} that one fit may use: "
+                "delta is what lacks, so give the fit a smaller delta, or open an account with a larger one"
             )
         if charge is not None and charge.mu_squared <= left.price.mu_squared:
             cost += (

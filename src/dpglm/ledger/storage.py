@@ -240,7 +240,7 @@ def _engine(url: str, create: bool) -> Engine:
         connection = sqlite3.connect(
             uri, uri=True, timeout=_SLICE, isolation_level=None, factory=_PatientConnection
         )
-        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.cursor().execute("PRAGMA synchronous = EXTRA")
         return connection
 
     engine = sa.create_engine("sqlite://", creator=connect, poolclass=NullPool)
