@@ -1,5 +1,6 @@
 """Warnings that one context does not want to hear are heard by all others."""
 
+import os
 import threading
 import warnings
 
@@ -79,3 +80,17 @@ def test_a_fit_warns_while_another_thread_audits():
         model.fit(X, np.repeat([-1, 1], 25))
     assert thread.is_alive()
     thread.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_fork_while_another_thread_holds_a_lock_does_not_wait_for_ever():
+    from dpglm import silence
+    from dpglm.ledger import default
+
+    with silence._lock, default._lock:
+        child = os.fork()
+        if not child:
+            with silent():
+                default.current()
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0

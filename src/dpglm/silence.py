@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Iterator
@@ -11,6 +12,15 @@ from contextvars import ContextVar
 _SILENT: ContextVar[bool] = ContextVar("silent", default=False)
 _lock = threading.Lock()
 _open = 0
+
+
+def _renew() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)  # another thread may have held the lock, and is gone
 
 
 class _InSilence(type):

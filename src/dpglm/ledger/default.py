@@ -18,6 +18,15 @@ _blocks: list[tuple[int, str, str | None]] = []
 """For each open block: its thread, its address, and the value of the variable before it."""
 
 
+def _renew() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)  # another thread may have held the lock, and is gone
+
+
 def push(address: str) -> None:
     """Make an account the default until ``pop``, in all threads and in processes that start meanwhile."""
     with _lock:
