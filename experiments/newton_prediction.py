@@ -83,7 +83,7 @@ def estimator(table: Table, solver: str, epsilon: float) -> Any:
     """The public estimator with default settings."""
     if solver == "newton":
         bounds = Bounds(feature=table.ranges, target=table.target)
-        chosen: dict[str, Any] = {"solver": Newton(), "bounds": bounds}
+        chosen: dict[str, Any] = {"solver": Newton(intervals=False), "bounds": bounds}
     else:
         chosen = {"solver": solver, "bounds": table.bounds}
     if table.target is not None:

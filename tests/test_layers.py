@@ -15,12 +15,13 @@ FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.r
 CORE = {
     "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "evaluation",
     "inference", "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy", "problem",
-    "progress", "queries", "report", "schema", "scores", "solvers", "split", "strict", "tables", "threads",
+    "progress", "queries", "report", "schema", "scores", "silence", "solvers", "split", "strict", "tables",
+    "threads",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators"}
 ROOT = "dpglm"  # the names that the package itself exports
 
-EVERYWHERE = {"arrays", "errors", "strict"}
+EVERYWHERE = {"arrays", "errors", "silence", "strict"}
 
 # What each part may import besides itself and what is for `EVERYWHERE`.
 MAY_IMPORT = {
@@ -34,6 +35,7 @@ MAY_IMPORT = {
     "penalties": set(),
     "display": set(),
     "progress": set(),
+    "silence": set(),
     "split": set(),
     "strict": set(),
     "threads": set(),

@@ -6,7 +6,6 @@ refused here depends on the structure of a table only, which is public; the erro
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -15,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .arrays import Vector
+from .silence import silent
 
 Sparse: TypeAlias = sp.sparray | sp.spmatrix
 
@@ -24,8 +24,7 @@ _FORMATS = ("csr", "csc", "bsr", "coo")
 
 def numbers(entries: Iterable[object]) -> Vector:
     """Each entry as a float; NaN for one that is missing, too large, or no real number."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with silent(), np.errstate(all="ignore"):
         return np.array([_number(entry) for entry in entries], dtype=np.float64)
 
 

@@ -14,6 +14,7 @@ from .losses import Loss
 from .penalties import Penalty, Separable
 
 _LEAST_SLOPE, _LARGEST_SLOPE = 1e-100, 1e100
+_FARTHEST_START = 1e90
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,12 @@ class Problem:
         if self.fit_intercept and self.bounds.target is not None:
             _, intercept = self.split(w)
             intercept[:] = self.loss.link(sum(self.bounds.target) / 2) / self.constant(n_features)
+        if not np.all(np.abs(w) <= _FARTHEST_START):
+            raise UnsupportedProblem(
+                f"lower, upper, the penalty or the range of targets keeps a coefficient at "
+                f"{float(np.abs(w).max()):.3g}, where products with records would overflow: it must be able "
+                f"to be within {_FARTHEST_START:g} of zero, so give the data in other units"
+            )
         return w
 
     def prox(self, w: Vector, step: float) -> Vector:

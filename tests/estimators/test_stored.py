@@ -1,5 +1,6 @@
 """Models of raw tables in files."""
 
+import copy
 import json
 
 import numpy as np
@@ -81,3 +82,93 @@ def test_settings_that_are_code_are_not_stored():
     model.fit(RAW.drop(columns="y"))
     with pytest.raises(ValueError, match="cannot be stored"):
         stored(model)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"epsilon": 0.5}, {"epsilon": "inf"}, {"epsilon": "x"}, {"epsilon": {}}, {"delta": 1e-3}, {"delta": 2},
+     {"neighbours": "zero-out"}, {"neighbours": "add-remove"}, {"neighbours": 3}],
+)  # fmt: skip
+def test_a_model_whose_parameters_are_not_those_of_its_plan_is_refused(text, change):
+    parameters = json.loads(text)["parameters"] | change
+    with pytest.raises(ValueError):
+        restored(sealed(text, parameters=parameters))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"delta": 1e-4}, {"epsilon": float("inf")}, {"neighbours": "zero-out"},
+     {"neighbours": "add-remove", "delta": 1e-4}],
+)  # fmt: skip
+def test_a_model_of_any_budget_is_restored(settings):
+    fitted = make_private_pipeline(REGRESSION, Ridge(**settings)).fit(RAW.drop(columns="label"))
+    assert stored(restored(stored(fitted))) == stored(fitted)
+
+
+def test_a_promise_of_another_delta_or_relation_is_refused(text):
+    for change in ({"delta": 1e-3}, {"neighbours": "zero-out"}):
+        privacy = json.loads(text)["privacy"] | change
+        with pytest.raises(ValueError):
+            restored(sealed(text, privacy=strict.sealed({k: v for k, v in privacy.items() if k != "digest"})))
+
+
+WRONG = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2,
+    0.5,
+    1e308,
+    -1e-320,
+    10**400,
+    "",
+    "x",
+    "inf",
+    [],
+    [None],
+    [[1.0]],
+    {},
+    {"a": 1},
+]
+WRONG += [[[]], "replace-one", [0.1] * 3, [{}], "1e-3"]
+
+
+def resealed_edits(text, count, seed=0):
+    """Model files in which a few values are wrong, or gone, or twice there, with a digest that fits."""
+    rng = np.random.default_rng(seed)
+
+    def edit(values):
+        keys = list(values) if isinstance(values, dict) else range(len(values))
+        if not len(keys):
+            return
+        key = keys[rng.integers(len(keys))]
+        if isinstance(values[key], dict | list) and rng.random() < 0.75:
+            edit(values[key])
+        elif rng.random() < 0.15:
+            del values[key]
+        elif rng.random() < 0.1 and isinstance(values, dict):
+            values[str(key) + "x"] = copy.deepcopy(values[key])
+        else:
+            values[key] = copy.deepcopy(WRONG[rng.integers(len(WRONG))])
+
+    for _ in range(count):
+        values = json.loads(text)
+        for _ in range(rng.integers(1, 3)):
+            edit(values)
+        for part in (values.get("privacy"), values):
+            if isinstance(part, dict):
+                part.pop("digest", None)
+                part["digest"] = strict.sealed({k: v for k, v in part.items()})["digest"]
+        yield json.dumps(values)
+
+
+def test_a_resealed_edit_is_a_model_or_a_value_error(text):
+    refused = 0
+    for content in resealed_edits(text, 300):
+        try:
+            restored(content)
+        except ValueError:
+            refused += 1
+    assert refused > 200

@@ -5,9 +5,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from dpglm import Ledger
+from dpglm import Ledger, LogisticRegression
+from dpglm.accounting import gaussian_mu
 from dpglm.cli import app
 from dpglm.ledger.chart import shares, text_chart
+from dpglm.solvers import GradientDescent
 
 
 @pytest.fixture
@@ -107,3 +109,29 @@ def test_the_chart_rises_to_the_share_that_is_spent(address):
     assert [share for _, share in points] == pytest.approx([0.0, 0.133], abs=1e-3)
     lines = text_chart(points, width=20, height=8)
     assert len(lines) == 9 and "█" in lines[7] and "█" not in lines[5]
+
+
+def test_what_is_shown_says_that_epsilons_do_not_add_and_what_was_spent_as_one_epsilon(address):
+    run("create", address, "--epsilon", 2, "--delta", 1e-6)
+    account = Ledger(address.partition("#")[0]).account("patients")
+    plan = LogisticRegression(0.7, solver=GradientDescent(steps=3)).plan(9_000, 5)
+    for _ in range(3):
+        account.reserve(plan)
+    state = account.state()
+    spent, delta = state.spent_epsilon(), 1 / 9_000**2
+    assert 0.7 < spent < 2.0 and gaussian_mu(spent, 1e-6) >= state.spent().mu
+    assert gaussian_mu(0.99 * spent, 1e-6) < state.spent().mu
+    words = f"spent: epsilon {spent:g} at delta 1e-06"
+    for command in (("show", address), ("history", address), ("plan", address, "--epsilon", 0.5)):
+        said = " ".join(run(*command).split())
+        assert words in said and "do not add up: squares of mu do" in said
+    more = account.left().epsilon(delta=delta)
+    assert f"one more fit at the delta of the last, 1.23e-08: epsilon {more:g}" in run("show", address)
+    assert f"or 1 at {more:g}" in run("plan", address, "--epsilon", 0.5, "--records", 9_000)
+    assert "two ways" in run("plan", address, "--epsilon", 0.5, "--records", 9, "--delta", 1e-6, status=1)
+    assert json.loads(run("show", address, "--json"))["epsilon_spent"] == spent
+
+
+def test_an_untouched_account_has_spent_nothing(address):
+    run("create", address, "--epsilon", 2, "--delta", 1e-6)
+    assert "spent: epsilon 0 at delta 1e-06" in run("show", address)

@@ -27,7 +27,9 @@ from dpglm import (
     LinearSVR,
     LogisticRegression,
     Ridge,
+    Schema,
     Stream,
+    make_private_pipeline,
 )
 from dpglm.errors import BudgetExceeded, LedgerError, PrivacyWarning, SourceChanged
 from dpglm.ledger import VARIABLE, default
@@ -315,3 +317,36 @@ def test_without_sqlalchemy_the_extra_is_named(account, monkeypatch):
     monkeypatch.setitem(sys.modules, "dpglm.ledger.storage", None)
     with pytest.raises(LedgerError, match=r"pip install 'dpglm\[ledger\]'"):
         model(account).fit(X, Y)
+
+
+LEARNT = """
+[columns]
+age = { type = "number", low = 0, high = 100 }
+job = { type = "category", learn = true, most = 4 }
+sick = { type = "target", classes = ["no", "yes"] }
+"""
+
+
+def learnt(epsilon, delta, address, relation="replace-one"):
+    jobs = np.random.default_rng(0).choice(["clerk", "nurse"], 2_000)
+    table = {"age": np.linspace(1, 99, 2_000), "job": jobs, "sick": np.where(jobs == "nurse", "yes", "no")}
+    model = LogisticRegression(epsilon, delta=delta, solver=QUICK, ledger=address, neighbours=relation)
+    return make_private_pipeline(Schema.from_toml(LEARNT), model).fit(table)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "zero-out", "add-remove"])
+@pytest.mark.parametrize("delta", [1e-5, 3e-5, 1e-4, 1e-3])
+def test_an_untouched_account_pays_for_a_fit_that_learns_levels(tmp_path, relation, delta):
+    ledger = Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = ledger.create("a", epsilon=5.0, delta=delta, neighbours=relation)
+    for epsilon in (1.0, 0.1):
+        learnt(epsilon, 1e-5, str(account.address), relation)
+    assert len(reservations(account)) == 2
+
+
+def test_a_refusal_for_want_of_delta_names_delta(tmp_path):
+    account = Ledger(f"sqlite:///{tmp_path}/budget.db").create("a", epsilon=5.0, delta=1e-9)
+    with pytest.raises(BudgetExceeded, match=r"delta is what lacks.*smaller delta.*larger one"):
+        learnt(1.0, 1e-2, str(account.address))
+    assert len(account.history()) == 1
+    learnt(1.0, 1e-9, str(account.address))

@@ -65,7 +65,7 @@ BOUNDS = Bounds(row_norm=1.0, target=(0, 1))
 MODELS = {
     "intervals": lambda: make_private_pipeline(SCHEMA, _newton(4.0)).fit(table()),
     "pipeline": lambda: make_private_pipeline(SCHEMA, LogisticRegression(epsilon=1.0)).fit(table()),
-    "not determined": lambda: _newton(0.01, classes=[0, 1]).fit(*arrays(2)),
+    "not determined": lambda: _newton(4.0, classes=[0, 1]).fit(np.full((1_500, 4), np.nan), arrays(2)[1]),
     "regression": lambda: LinearRegression(1.0, bounds=BOUNDS, solver=GradientDescent(steps=5)).fit(
         *arrays(2)
     ),

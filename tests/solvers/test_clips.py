@@ -114,6 +114,9 @@ def test_a_plan_at_extreme_bounds_has_a_clip_that_can_be_enforced_or_is_refused(
         "double precision does not find",
         "Newton needs",
         "PreconditionedDescent takes",
+        "lower, upper, the penalty or the range of targets keeps",
+        "steps of this length could take",
+        "the penalty, its pull at the start, or noise is so large",
     )
     assert fine > 1 and len(why) > 5 and all(reason.startswith(known) for reason in why)
 

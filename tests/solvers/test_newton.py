@@ -167,12 +167,15 @@ def test_coefficients_do_not_depend_on_the_units_of_columns():
     assert np.allclose(other.standard_errors_[:P] * scale, model.standard_errors_[:P], rtol=1e-4)
 
 
-def test_a_plan_forecasts_and_a_hopeless_fit_warns_before_it_spends():
+def test_a_plan_forecasts_and_a_hopeless_fit_is_refused_or_with_a_seed_warns():
     model = LogisticRegression(1.0, solver=Newton(), classes=[-1, 1], C=math.inf, bounds=Bounds(feature=1.0))
     assert (
         "undetermined" in str(model.plan(1_000, 10)) and "undetermined" in model.plan(1_000, 10)._repr_html_()
     )
     assert "determined, with intervals" in str(model.plan(100_000, 10))
+    with pytest.raises(UnsupportedProblem, match="noise would hide every coefficient"):
+        model.fit(rng.uniform(-1, 1, (1_000, 10)), LABELS[:1_000])
+    model.set_params(random_state=0)
     with pytest.warns(PrivacyWarning, match="noise will hide"):
         model.fit(rng.uniform(-1, 1, (1_000, 10)), LABELS[:1_000])
     assert not model.determined_ and np.isinf(model.confidence_intervals()).all()
@@ -241,10 +244,16 @@ def test_degenerate_tables_give_finite_coefficients_and_no_interval(table, epsil
     y = np.resize([1.0, -1.0], len(table))
     with np.errstate(all="raise"):
         model = LogisticRegression(
-            epsilon, delta=1e-3, solver=Newton(), classes=[-1, 1], C=math.inf, bounds=Bounds(feature=1.0)
+            epsilon,
+            delta=1e-3,
+            solver=Newton(),
+            classes=[-1, 1],
+            C=math.inf,
+            bounds=Bounds(feature=1.0),
+            random_state=0,
         ).fit(table, y)
         line = LinearRegression(
-            epsilon, delta=1e-3, solver=Newton(), bounds=Bounds(feature=1.0, target=(-1, 1))
+            epsilon, delta=1e-3, solver=Newton(), bounds=Bounds(feature=1.0, target=(-1, 1)), random_state=0
         ).fit(table, y)
     for found in (model, line):
         assert np.isfinite(found.coef_).all() and np.isfinite(found.intercept_).all()

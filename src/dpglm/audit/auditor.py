@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 from ..estimators.base import PrivateGLM
 from ..mechanisms import Randomness
 from ..privacy import Neighbours
+from ..silence import silent
 from .claim import Claim
 from .findings import Finding, Report
 from .lower_bounds import bound, exact_epsilon
@@ -101,8 +101,7 @@ def audit(
     if not math.isfinite(estimator.epsilon):
         raise ValueError("with an infinite epsilon nothing is claimed, so there is nothing to audit")
     tables = _tables(estimator, X, y, first, second)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silent():
         plan = ModelTarget(estimator, tables, Claim(1.0, 0.0), view).fitted(False, Randomness()).plan_
     claim = Claim(plan.budget.epsilon, plan.budget.delta, plan.event)
     report = examined(ModelTarget(estimator, tables, claim, view, seeded))
@@ -145,9 +144,8 @@ def examine(
     if runs < 4:
         raise ValueError(f"runs must be at least 4, got {runs!r}")
     randomness = Randomness(random_state)
-    with warnings.catch_warnings():
-        # A million fits must not print a million times what one fit says.
-        warnings.simplefilter("ignore")
+    # A million fits must not print a million times what one fit says.
+    with silent():
         rows = [
             [np.ravel(target.run(side, randomness)) for _ in _shown(runs, target, side, progress)]
             for side in (False, True)

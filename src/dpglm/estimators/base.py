@@ -41,6 +41,7 @@ from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..schema.learning import Scaled
 from ..schema.raw import Unlearnt
+from ..silence import silent
 from ..solvers import AnySolver, Result, Task, record_share
 from ..solvers.base import positive_count
 from .beside import NAMES, declared
@@ -53,7 +54,7 @@ from .inference import Inference, uncertainty_of
 from .inputs import Labels, Table, numeric_table, numeric_target
 from .learning import Before, Learner, joined, left
 from .predictor import ALONE, LinearPredictor
-from .private_size import MANY, CountedRecords, budget_of, counted_records, is_counted
+from .private_size import CountedRecords, budget_of, counted_records, is_counted, possible_counts
 from .promised import guarantee_of, randomness_of, require_kept, warn_of_delta
 from .records import in_order, records_in, table_for
 from .reported import Reported
@@ -211,7 +212,9 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
         solver = solvers.get(self.solver, task)
         solvers.require_suited(solver, problem)
         plan = solver.plan_for(task).protecting(problem.unit)
-        return problem, solver, joined(plan, budget, before)
+        plan = joined(plan, budget, before)
+        solvers.require_drawable(solver, plan)
+        return problem, solver, plan
 
     def _before(self, budget: Budget, neighbours: Neighbours, n_samples: int) -> list[Before]:
         """What is released before the fit."""
@@ -308,6 +311,8 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
         if counted is not None:
             n, spent = counted.n_records, counted.spent
         problem, solver, plan = self._prepared(n, p, len(targets), resident)
+        if plan.hopeless is not None and counted is None and self._spends(randomness.secure):
+            raise UnsupportedProblem(plan.hopeless)
         warn_of_delta(plan)
         if plan.warning is not None:
             warnings.warn(plan.warning, PrivacyWarning, stacklevel=3)
@@ -403,21 +408,34 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
     ) -> CountedRecords | None:  # fmt: skip
         """The released number of records, where it is private, and the charge for the whole fit; else None.
 
-        What an account pays for is checked first with a plan for many records: an error must not cost it.
+        What an account pays for is checked first with plans for few and for many records, since any of them
+        may follow from the count: an error must not cost it. A refusal depends on no count.
         """
         if not self._is_counted():
             return None
         p, neighbours = X.shape[1], Neighbours.from_name(self.neighbours)
         budget = budget_of(self.epsilon, self.delta, 1, neighbours)
         if self._pays():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that plan is not the one of the fit
-                problem, solver, plan = self._prepared(MANY, p, fits, resident)
-            table_for(X, codes, solver, plan, problem)
+            kinds: dict[type[AnySolver], tuple[AnySolver, Plan, Problem]] = {}
+            for n in possible_counts(count_release(budget)):
+                try:
+                    with silent():  # the plan of the fit may be another one
+                        problem, solver, plan = self._prepared(n, p, fits, resident)
+                except ValueError as error:
+                    if not kinds:
+                        raise
+                    raise UnsupportedProblem(
+                        f"the number of records is private, so the fit must be possible whatever it is, and "
+                        f"if it is {n:,} it is not: {error}"
+                    ) from None
+                kinds[type(solver)] = solver, plan, problem
+            for solver, plan, problem in kinds.values():
+                table_for(X, codes, solver, plan, problem)
 
         def planned(it: PrivateGLM) -> Plan:
             return CountedPlan.of(budget_of(it.epsilon, it.delta, 1, neighbours), p)
 
+        planned(self).require_drawable()
         paid = self._reserved(planned(self), randomness.secure, planned)
         curator = self._curator(cast(Summed, TableSize(X.shape[0])), neighbours, randomness)
         return counted_records(curator, count_release(budget), paid)

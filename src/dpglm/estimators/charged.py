@@ -37,6 +37,10 @@ class Charged:
         """Whether an account pays for the next fit."""
         return resolved(self.ledger, vars(self).get(_CARRIED)) is not None
 
+    def _spends(self, secure: bool) -> bool:
+        """Whether the next fit spends a budget: not with a seed, which promises nothing, nor in an audit."""
+        return secure and default.current() != ""
+
     def _to_carry(self) -> dict[str, str]:
         address = None
         if self.ledger is None:

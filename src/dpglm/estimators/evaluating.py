@@ -132,6 +132,7 @@ def evaluate(
     evaluator = Evaluator(names, setting, level)
     budget = Budget.for_records(epsilon, delta, n)
     plan = evaluator.plan(p, budget)
+    plan.require_drawable()
     warn_of_delta(plan)
     randomness = randomness_of(random_state)
     with np.errstate(all="ignore"), watched(plan, verbose):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
@@ -10,6 +9,7 @@ from typing import cast
 import numpy as np
 
 from ..arrays import Vector
+from ..silence import silent
 from .inputs import Labels, column_of, kind_of, name_of
 
 
@@ -55,8 +55,7 @@ def codes_of(labels: Labels, classes: Labels) -> Vector:
     values = classes.astype(np.int64).tolist() if times else classes.tolist()
     codes_by_value = {value: k for k, value in enumerate(values)}
     value_of = partial(_time, dtype=classes.dtype) if times else lambda label: label
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silent():
         return np.array([_code(label, codes_by_value, value_of) for label in labels], dtype=np.float64)
 
 

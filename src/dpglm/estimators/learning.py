@@ -48,12 +48,10 @@ from ..schema.schema import LEARN
 SHARE = 0.1
 """Share of the budget, in squared mu, that is spent on learning."""
 
-_UNSEEN_SHARE = 1 / 500
-"""Share of delta for levels of a single record that are released against all odds: the slack of an account
-of a ledger must pay for it, and a smaller share hardly raises the threshold."""
-
-_UNSEEN_SHARE_AFTER_A_COUNT = 2.0**-16
-"""The same where the number of records is private, of a smaller slack."""
+_UNSEEN_SHARE = 2.0**-16
+"""Share of delta for levels of a single record that are released against all odds. What pays for it is small:
+a fiftieth of the slack that is left in an account, or a slack beside a private number of records. A smaller
+share hardly raises the threshold."""
 
 
 class Before(Protocol):
@@ -140,7 +138,7 @@ class Learner:
             found.append(
                 Release(
                     LevelCounts.name,
-                    Thresholded(1 / math.sqrt(levels * part), _cutoff(budget, levels, neighbours), levels),
+                    Thresholded(1 / math.sqrt(levels * part), _cutoff(budget, levels), levels),
                     1,
                     f"{LevelCounts(levels).sensitivity(neighbours):.4g}",
                     entries=levels * n_records,
@@ -201,11 +199,10 @@ def _largest(counted: Levels, most: Sequence[int]) -> list[list[float | str]]:
     return found
 
 
-def _cutoff(budget: Budget, columns: int, neighbours: Neighbours) -> float:
+def _cutoff(budget: Budget, columns: int) -> float:
     """How far above a count of one the threshold is, so that unseen levels take their share of delta."""
     most = 1 + math.exp(min(budget.epsilon, LARGEST_EPSILON))
-    share = _UNSEEN_SHARE if neighbours.size_is_public else _UNSEEN_SHARE_AFTER_A_COUNT
-    return float(-ndtri(share * budget.delta / (most * columns)))
+    return float(-ndtri(_UNSEEN_SHARE * budget.delta / (most * columns)))
 
 
 def _priced(release: Release, neighbours: Neighbours) -> list[tuple[Event, int]]:

@@ -14,8 +14,8 @@ from ..plan.private_size import count_of
 from ..privacy import Budget, Neighbours
 from ..queries import RecordCount
 
-MANY = 1 << 20
-"""A number of records with which any fit can be planned."""
+_MANY = 1 << 20
+_APART = 4
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,16 @@ def budget_of(epsilon: float, delta: float | None, n_records: int, neighbours: N
 def is_counted(budget: Budget, neighbours: Neighbours) -> bool:
     """Whether the records are counted before the fit is planned."""
     return budget.private and not neighbours.size_is_public
+
+
+def possible_counts(count: Release) -> list[int]:
+    """Numbers of records to try a fit with before its records are counted: many first, then few and more.
+
+    Each is four times the one before, from the least that a count can say on: limits of solvers depend on
+    powers of the number of records, and settings change little between two of these.
+    """
+    least = count_of(0.0, count)
+    return [max(least, _MANY)] + [least * _APART**k for k in range(20) if least * _APART**k < _MANY]
 
 
 def counted_records(curator: Curator, release: Release, paid: Reservation | None) -> CountedRecords:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import strict
 from ..plan import Plan
-from ..privacy import Guarantee
+from ..privacy import Guarantee, Neighbours
 from ..schema import Schema
 from ..schema.learning import without_facts
 from ..solvers.base import Uncertainty
@@ -26,6 +26,7 @@ from .families import (
 )
 from .linear import ElasticNet, Lasso, LinearRegression, Ridge
 from .pipeline import PrivatePipeline
+from .private_size import budget_of
 from .svm import LinearSVC, LinearSVR
 
 ESTIMATORS: dict[str, type[Any]] = {
@@ -88,6 +89,14 @@ def restored(text: str) -> PrivatePipeline:
     fields = set(_FIELDS) - ({"learnt", "uncertainty"} if values["version"] == 1 else set())
     values = strict.mapping("model", values, fields)
     strict.require_sealed("the model", values)
+    try:
+        return _restored(values)
+    except (TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+        raise ValueError(f"the model contradicts itself: {error}") from None
+
+
+def _restored(values: dict[str, Any]) -> PrivatePipeline:
+    """The fitted model of values that are sealed."""
     kind = ESTIMATORS[strict.one_of("estimator", values["estimator"], ESTIMATORS)]
     given = strict.mapping("parameters", values["parameters"])
     numbers = {key: value if key == "penalty" else strict.numeric(value) for key, value in given.items()}
@@ -107,9 +116,12 @@ def restored(text: str) -> PrivatePipeline:
         or intercept.shape != (rows,)
         or plan.n_features != width
         or privacy.public.get("schema") != model.stated_schema
+        or not (np.isfinite(coef).all() and np.isfinite(intercept).all())
         or not math.isclose(privacy.epsilon, plan.epsilon)
+        or (privacy.delta, privacy.neighbours) != (plan.budget.delta, plan.neighbours.value)
     ):
         raise ValueError("the model contradicts itself: its schema, plan, promise and coefficients differ")
+    _require_budget(fitted, plan)
     fitted._fitted_problem = fitted._problem(plan.n_records, width)
     d = fitted._fitted_problem.dimension(width)
     fitted._uncertainty = _restored_errors(values.get("uncertainty"), plan.fits, d)
@@ -122,6 +134,17 @@ def restored(text: str) -> PrivatePipeline:
         model.classes_ = fitted.classes_ = classes
     model.schema_, model.estimator_, model.plan_, model.privacy_ = learnt, fitted, plan, privacy
     return model
+
+
+def _require_budget(fitted: Any, plan: Plan) -> None:
+    """Refuse parameters that a fit by the plan cannot have had."""
+    neighbours = Neighbours.from_name(fitted.neighbours)
+    budget = budget_of(fitted.epsilon, fitted.delta, plan.n_records, neighbours)
+    if (budget, neighbours) != (plan.budget, plan.neighbours):
+        raise ValueError(
+            "the model contradicts itself: its parameters epsilon, delta and neighbours are not those of its "
+            "plan"
+        )
 
 
 def _learnt(declared: Schema, text: object) -> Schema:

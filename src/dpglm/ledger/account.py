@@ -194,9 +194,11 @@ class Account:
         )
 
     def commit(self, reservation: Entry) -> Entry:
-        """Note that what was reserved has been released."""
+        """Note that what was reserved has been released. When is not noted: the time is the reservation's."""
         content = {"reservation": reservation.number, "hash": reservation.hash}
-        return self._append(lambda state: written(self.name, "commitment", content, state.last))
+        return self._append(
+            lambda state: written(self.name, "commitment", content, state.last, time=reservation.time)
+        )
 
     def export(self) -> str:
         """The whole journal as JSON text, which `verify_export` checks without the database."""
@@ -241,7 +243,12 @@ class Account:
         self, state: State, charge: Price | None, search: Callable[[Price], float | None] = lambda left: None
     ) -> BudgetExceeded:
         left = Left(state.left(self.part), state.terms.delta)
-        cost = "has no price with the slack that is left" if charge is None else f"costs mu = {charge.mu:.4g}"
+        cost = f"costs mu = {0 if charge is None else charge.mu:.4g}"
+        if charge is None:
+            cost = (
+                f"needs more slack than the {float(left.price.slack * FIT_SHARE):.2g} that one fit may use: "
+                "delta is what lacks, so give the fit a smaller delta, or open an account with a larger one"
+            )
         if charge is not None and charge.mu_squared <= left.price.mu_squared:
             cost += (
                 f" and a slack of {float(charge.slack):.3g}, of which {float(left.price.slack):.3g} is left"

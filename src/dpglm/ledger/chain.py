@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from .. import strict
+from ..accounting import gaussian_epsilon
 from ..errors import LedgerError
-from ..privacy import Budget, Neighbours
+from ..privacy import Budget, Neighbours, rounded_up
 from .entry import CHARGED, WHOLE, Entry
 from .price import FREE, Price
 
@@ -65,6 +67,14 @@ class State:
         for name in self.parts:
             most = most.larger(self.last.spent[name])
         return whole + most
+
+    def spent_epsilon(self, part: str | None = None) -> float:
+        """What was spent, as one epsilon at the account's delta; rounded up to three digits."""
+        spent = self.spent(part)
+        if not spent.mu_squared:
+            return 0.0
+        epsilon = gaussian_epsilon(spent.mu, float(Fraction(self.terms.delta) - spent.slack))
+        return min(float(rounded_up(epsilon, 3)), self.terms.epsilon)
 
     def left(self, part: str | None = None) -> Price:
         """What may still be spent, on the whole table or on a part."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +16,24 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
 def shares(terms: Terms, entries: Sequence[Entry]) -> list[tuple[datetime, float]]:
-    """For each charge its time and the share of the budget, in mu squared, that is spent from then on."""
-    points = []
+    """For each charge a time and the share of the budget, in mu squared, that is spent from then on.
+
+    Journals know days; the charges of a day are spread over it.
+    """
+    dates, spent = [], []
     for entry in entries:
         if entry.kind not in CHARGED and entry.number:
             continue
         most = max((price.mu_squared for name, price in entry.spent.items() if name != WHOLE), default=0)
         share = float((entry.spent[WHOLE].mu_squared + most) / terms.budget.mu_squared)
-        points.append((datetime.fromisoformat(entry.time), share))
-    return points
+        dates.append(datetime.fromisoformat(entry.time).replace(hour=0, minute=0, second=0, tzinfo=None))
+        spent.append(share)
+    many, seen = Counter(dates), Counter[datetime]()
+    times = []
+    for date in dates:
+        times.append(date + timedelta(days=seen[date] / many[date]))
+        seen[date] += 1
+    return list(zip(times, spent, strict=True))
 
 
 def text_chart(points: Sequence[tuple[datetime, float]], width: int = 60, height: int = 6) -> list[str]:
@@ -40,7 +50,7 @@ def text_chart(points: Sequence[tuple[datetime, float]], width: int = 60, height
         cells = (min(8, max(0, round(8 * (share * height - row)))) for share in columns)
         label = "100 %" if row == height - 1 else "  0 %" if row == 0 else "     "
         lines.append(f"{label} │{''.join(_EIGHTHS[cell] for cell in cells)}│")
-    lines.append(f"       {first:%Y-%m-%d %H:%M}".ljust(width - 8) + f"{last:%Y-%m-%d %H:%M}")
+    lines.append(f"       {first:%Y-%m-%d}".ljust(width - 2) + f"{last:%Y-%m-%d}")
     return lines
 
 
@@ -52,7 +62,7 @@ def save_png(terms: Terms, points: Sequence[tuple[datetime, float]], path: Path)
         raise ValueError("a picture needs matplotlib: pip install 'dpglm[demo]'") from None
     figure = Figure(figsize=(7, 3.5), layout="constrained")
     axes = figure.subplots()
-    times = np.array([time.replace(tzinfo=None) for time, _ in points], dtype="datetime64[s]")
+    times = np.array([time for time, _ in points], dtype="datetime64[s]")
     axes.step(times, [100 * share for _, share in points], where="post")
     axes.fill_between(times, [100 * share for _, share in points], step="post", alpha=0.2)
     axes.axhline(100, color="black", linewidth=1)

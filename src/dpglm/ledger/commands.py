@@ -20,7 +20,7 @@ from .address import Address
 from .chain import State
 from .chart import save_png, shares, text_chart
 from .export import verify_export
-from .extract import account_at, running, summary, what
+from .extract import account_at, how_it_adds, like_the_last, running, summary, what
 from .ledger import Ledger
 from .left import Left
 from .price import price_of_mu
@@ -96,7 +96,10 @@ def show(
         console = _console()
         for line in text_chart(points):
             console.print(line, markup=False, highlight=False)
+        console.print(how_it_adds(state, account.part), highlight=False)
         console.print(f"left: {Left(state.left(account.part), state.terms.delta)}", highlight=False)
+        if more := like_the_last(state, entries, account.part):
+            console.print(f"      {more}", highlight=False)
         console.print(f"head: {state.last.hash}", highlight=False)
 
 
@@ -107,15 +110,17 @@ def history(address: AddressArgument, json: Json = False) -> None:
     account = account_at(address)
     state, entries = account.verify(), account.history()
     table = Table(title=f"{account.name}, {len(entries)} entries")
-    for column in ("entry", "time", "kind", "part", "mu", "slack", "spent", "what"):
+    for column in ("entry", "date", "kind", "part", "mu", "slack", "spent", "what"):
         table.add_column(column, overflow="fold")
     for entry, spent in zip(entries, running(state, entries), strict=True):
         cost = (f"{entry.charge.mu:.4g}", f"{float(entry.charge.slack):.2g}")
         cells = cost if entry.kind in ("reservation", "release") else ("", "")
         table.add_row(
-            str(entry.number), entry.time, entry.kind, entry.part, *cells, f"{spent:.1%}", what(entry)
+            str(entry.number), entry.time[:10], entry.kind, entry.part, *cells, f"{spent:.1%}", what(entry)
         )
     _print(json, [json_module.loads(entry.body) | {"hash": entry.hash} for entry in entries], table)
+    if not json:
+        _console().print(how_it_adds(state, account.part), highlight=False)
 
 
 @app.command()
@@ -138,13 +143,21 @@ def plan(
     address: AddressArgument,
     epsilon: Annotated[float, typer.Option(help="Of one fit.")],
     delta: Annotated[float | None, typer.Option(help="Of one fit; by default the account's.")] = None,
+    records: Annotated[
+        int | None, typer.Option(help="Take the default delta of a fit to so many records, 1/n².", min=1)
+    ] = None,
     fits: Annotated[int, typer.Option(help="How many of them.", min=1)] = 1,
     json: Json = False,
 ) -> None:
     """Say whether so many fits with Gaussian releases can be paid for; charges nothing. Status 1 if not."""
     account = account_at(address)
     state = account.state()
-    budget = Budget(epsilon, state.terms.delta if delta is None else delta)
+    if delta is not None and records is not None:
+        raise ValueError("--delta and --records are two ways to state the delta of a fit: give one of them")
+    if records is not None:
+        budget = Budget.for_records(epsilon, None, records)
+    else:
+        budget = Budget(epsilon, state.terms.delta if delta is None else delta)
     one = price_of_mu(gaussian_mu(budget.epsilon, budget.delta))
     left = Left(state.left(account.part), state.terms.delta)
     most = int(left.price.mu_squared / one.mu_squared)
@@ -152,12 +165,13 @@ def plan(
     values = {"fits": fits, "epsilon": epsilon, "mu": one.mu, "affordable": fits <= most, "most_fits": most,
               "largest_epsilon": largest}  # fmt: skip
     share = float(fits * one.mu_squared / state.terms.budget.mu_squared)
-    words = f"{fits} x epsilon {epsilon:g} costs {share:.1%}"
+    words = f"{fits} x epsilon {epsilon:g} (delta {budget.delta:.3g}) costs {share:.1%}"
     verdict = "can be paid for" if fits <= most else "cannot be paid for"
     _print(
         json,
         values,
-        f"{words} of the budget and {verdict}: at most {most} such fits, or {fits} at {largest:g}",
+        f"{words} of the budget and {verdict}: at most {most} such fits, or {fits} at {largest:g}\n"
+        f"{how_it_adds(state, account.part)}",
     )
     if fits > most:
         raise typer.Exit(1)

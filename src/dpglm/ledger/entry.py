@@ -47,7 +47,9 @@ class Entry:
     content : mapping
         What was decided: a budget, a plan, a release, words.
     time : str
-        When it was written, by the writer's clock; for readers, never used to decide anything.
+        The day on which it was written, by the writer's clock (UTC); for readers, never used to decide
+        anything. No time of day: how long a fit took may tell of the records, and of secret numbers of tries.
+        Entries that earlier versions have written state seconds.
     version : str
         The version of dpglm that wrote it.
     previous, opening : str
@@ -77,8 +79,9 @@ def written(
     charge: Price = FREE,
     part: str = WHOLE,
     new_parts: tuple[str, ...] = (),
+    time: str | None = None,
 ) -> Entry:
-    """A new entry after the last one; the first is the opening."""
+    """A new entry after the last one; the first is the opening. ``time`` is by default today."""
     spent = {WHOLE: FREE} if last is None else dict(last.spent)
     spent |= {name: FREE for name in new_parts}
     spent[part] = spent[part] + charge
@@ -92,7 +95,7 @@ def written(
         "part": part,
         "previous": "" if last is None else last.hash,
         "spent": {name: price.to_list() for name, price in spent.items()},
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "time": datetime.now(UTC).date().isoformat() if time is None else time,
         "version": version(),
     }
     body = json.dumps(strict.plain("entry", values), sort_keys=True, allow_nan=False, separators=(",", ":"))

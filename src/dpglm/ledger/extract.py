@@ -61,6 +61,7 @@ def summary(state: State, part: str | None) -> dict[str, object]:
         "unit": terms.unit,
         "mu": terms.budget.mu,
         "mu_spent": state.spent(part).mu,
+        "epsilon_spent": state.spent_epsilon(part),
         "mu_left": left.mu,
         "slack_left": float(left.price.slack),
         "one_more_fit_at": left.epsilon(),
@@ -69,6 +70,25 @@ def summary(state: State, part: str | None) -> dict[str, object]:
         "parts": list(state.parts),
         "head": state.last.hash,
     }
+
+
+def how_it_adds(state: State, part: str | None) -> str:
+    """What was spent, as one promise, and why it is not the sum of the epsilons of the fits."""
+    return (
+        f"spent: epsilon {state.spent_epsilon(part):g} at delta {state.terms.delta:g}, for everything "
+        "together. Epsilons of fits, at deltas of their own, do not add up: squares of mu do"
+    )
+
+
+def like_the_last(state: State, entries: Sequence[Entry], part: str | None) -> str | None:
+    """What is left at the delta of the last fit, if that is not the account's."""
+    plans = [entry.content.get("plan") for entry in entries if entry.kind == "reservation"]
+    budget = plans[-1].get("budget") if plans and isinstance(plans[-1], dict) else None
+    delta = budget.get("delta") if isinstance(budget, dict) else None
+    if not isinstance(delta, float) or not 0 < delta < 1 or delta == state.terms.delta:
+        return None
+    epsilon = Left(state.left(part), state.terms.delta).epsilon(delta=delta)
+    return f"one more fit at the delta of the last, {delta:.3g}: epsilon {epsilon:g}" if epsilon else None
 
 
 def running(state: State, entries: Sequence[Entry]) -> list[float]:
@@ -105,7 +125,7 @@ def _row(state: State, entry: Entry) -> dict[str, object]:
     share = float(entry.charge.mu_squared / state.terms.budget.mu_squared)
     return {
         "number": entry.number,
-        "time": entry.time,
+        "time": entry.time[: len("2026-01-31")],  # earlier versions wrote seconds
         "kind": entry.kind,
         "part": entry.part,
         "mu": entry.charge.mu if charged else None,

@@ -7,11 +7,13 @@ processes share none. Errors of the database become a `LedgerError`, whatever th
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import Any
+from time import monotonic, sleep
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -27,6 +29,13 @@ VERSION = 1
 
 _WAIT = 120
 """Seconds that a writer waits for others."""
+
+_SLICE = 1.0
+"""Seconds after which one who waits for others looks for an interrupt: SQLite itself does not."""
+
+_PAUSE = 0.02
+
+Result = TypeVar("Result")
 
 _TABLES = sa.MetaData()
 _META = sa.Table("dpglm_ledger", _TABLES, sa.Column("version", sa.Integer, nullable=False))
@@ -181,6 +190,35 @@ def _reason(error: BaseException) -> str:
     return f"{type(origin).__name__}: {lines[0]}"
 
 
+def _patiently(action: Callable[[], Result]) -> Result:
+    """Do what another connection may have locked out, in slices of waiting between which Ctrl-C is seen."""
+    deadline = monotonic() + _WAIT
+    while True:
+        try:
+            return action()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or monotonic() > deadline:
+                raise
+            sleep(_PAUSE)  # SQLite has waited already, unless it saw that this cannot help
+
+
+class _PatientCursor(sqlite3.Cursor):
+    """Statements that wait for locks."""
+
+    def execute(self, *arguments: Any) -> Self:
+        return _patiently(lambda: super(_PatientCursor, self).execute(*arguments))
+
+
+class _PatientConnection(sqlite3.Connection):
+    """A connection whose statements and commits wait for locks."""
+
+    def cursor(self, factory: Any = _PatientCursor) -> Any:
+        return super().cursor(factory)
+
+    def commit(self) -> None:
+        _patiently(super().commit)
+
+
 @lru_cache(maxsize=32)
 def _engine(url: str, create: bool) -> Engine:
     address = Address.parse(url)
@@ -196,8 +234,13 @@ def _engine(url: str, create: bool) -> Engine:
     uri = f"file:{quote(str(address.path.resolve()))}?mode={mode}"
 
     def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None)
-        connection.execute("PRAGMA synchronous = EXTRA")
+        if create:  # for its owner alone; SQLite gives its other files the mode of this one
+            with suppress(FileExistsError):
+                os.close(os.open(address.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=_SLICE, isolation_level=None, factory=_PatientConnection
+        )
+        connection.cursor().execute("PRAGMA synchronous = EXTRA")
         return connection
 
     engine = sa.create_engine("sqlite://", creator=connect, poolclass=NullPool)

@@ -102,6 +102,11 @@ class Additive(Mechanism):
         noisy = answer.on(grids) + self._integers(scales, answer.shape, randomness)
         return noisy.astype(np.float64) * grids * answer.unit
 
+    def require_drawable(self, entries: int) -> None:
+        # The scale in steps depends on the noise, not on the sensitivity. Twice the rounding: as on a sum in
+        # units.
+        public_grid(1.0, self.noise, 2 * self._rounding(entries))
+
     def log_likelihood(self, released: Numbers, answer: Numbers, sensitivity: Numbers) -> float:
         noise = (np.asarray(released) - np.asarray(answer)) / (self.noise * np.asarray(sensitivity))
         return float(np.sum(self._log_density(noise)))

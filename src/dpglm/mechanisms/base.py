@@ -114,6 +114,9 @@ class Mechanism(ABC):
             return Counter({Imprecision(self.distance): entries})
         return Counter()
 
+    def require_drawable(self, entries: int) -> None:  # noqa: B027 - most mechanisms have such a limit, not all
+        """Refuse noise that cannot be drawn for so many entries, whatever their sensitivity is."""
+
     def scaled(self, factor: float) -> Self:
         """The same mechanism with all noise multiplied."""
         return replace(self, noise=self.noise * factor)

@@ -89,6 +89,9 @@ class Exponential(Selection):
         """Whether 1 / scale is finite."""
         return self.law(sensitivity)[1] >= _SMALLEST
 
+    def require_drawable(self, entries: int) -> None:
+        self.law(1.0)
+
     def law(self, sensitivity: float) -> tuple[float, float]:
         """(grid, scale): index j has probability proportional to exp(score_j on the grid / scale)."""
         if self.noise > _MOST_NOISE:

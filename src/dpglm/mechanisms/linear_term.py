@@ -107,6 +107,9 @@ class LinearTerm(Mechanism):
         error = self._error(answer.query, sensitivity)
         return Gaussian(self.noise * self.finish).release(answer.minimiser(linear), 2 * error, randomness)
 
+    def require_drawable(self, entries: int) -> None:
+        Gaussian(self.noise * self.finish).require_drawable(entries)
+
     def deviation(self, problem: PublicPart, sensitivity: float) -> float:
         """Deviation of the noise that hides that the minimiser is not exact."""
         return self.noise * self.finish * 2 * self._error(problem, sensitivity) if self.noise else 0.0

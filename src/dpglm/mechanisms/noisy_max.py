@@ -47,6 +47,9 @@ class LaplaceNoisyMax(Selection):
         behind, scale = self._in_steps(scores, sensitivity)
         return int(np.argmax(behind + randomness.laplace(scale, scores.shape)))
 
+    def require_drawable(self, entries: int) -> None:
+        public_grid(1.0, self.noise, 1.0)
+
     def _in_steps(self, scores: Vector, sensitivity: float) -> tuple[Vector, int]:
         """Scores below the largest in whole steps of the grid, and the scale of the noise in such steps."""
         grid, scale = public_grid(sensitivity, self.noise, 1.0)

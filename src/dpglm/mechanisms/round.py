@@ -63,6 +63,10 @@ class Round(Mechanism):
         """That of a selection among so many candidates, and of one number."""
         return self.selection.imprecision(entries) + self.additive.imprecision(1)
 
+    def require_drawable(self, entries: int) -> None:
+        self.selection.require_drawable(entries)
+        self.additive.require_drawable(1)
+
     def scaled(self, factor: float) -> Self:
         return type(self)(self.selection.scaled(factor), self.additive.scaled(factor))
 

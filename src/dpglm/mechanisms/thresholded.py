@@ -112,6 +112,9 @@ class Thresholded(Mechanism):
             )
         return Levels(tuple(released), answer.most)
 
+    def require_drawable(self, entries: int) -> None:
+        self.law(2.0 * self.columns)  # more than the sensitivity of counts of that many columns
+
     def law(self, sensitivity: float) -> tuple[float, int, float]:
         """(grid, scale, threshold): a count plus grid * round(scale * Z) is released above the threshold.
 

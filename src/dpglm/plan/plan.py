@@ -22,6 +22,7 @@ from ..accounting import (
     reserved,
     together,
 )
+from ..errors import UnsupportedProblem
 from ..privacy import UNITS, Budget, Neighbours, StatedRelease
 from . import words
 from .learning import MAY_LEARN, OWN_PASS, RECORD_COUNT
@@ -223,6 +224,24 @@ class Plan:
     def warning(self) -> str | None:
         """Why the fit is not worth its price, if public numbers say so."""
         return None
+
+    @property
+    def hopeless(self) -> str | None:
+        """Why the fit cannot give what was asked for, if public numbers say so for certain."""
+        return None
+
+    def require_drawable(self) -> None:
+        """Refuse noise that cannot be drawn: the budget, or a share of it, is too small."""
+        for release in (*self.learning, *self.releases) if self.budget.private else ():
+            try:
+                release.mechanism.require_drawable(release.entries)
+            except UnsupportedProblem:
+                raise UnsupportedProblem(
+                    f"the noise of the release {release.query!r} would be more than can be drawn: its share "
+                    f"of epsilon = {self.budget.epsilon:g} is too small"
+                ) from None
+        for part in self.parts:
+            part.require_drawable()
 
     def _passes_of_a_fit(self) -> PassCount | None:
         """The passes of one fit with noise: by default one for each release."""

@@ -51,8 +51,9 @@ class ScoresByPasses:
         self._query, self._data = query, opening.data
         self._releases, self._round = opening.releases, opening.mechanism
         self._n = query.n_records or self._data.table_size
-        query.require_precise(self._n, slice(None), opening.w)
-        query.require_inside(self._data.split(opening.w)[0])
+        features = self._data.split(opening.w)[0]
+        query.require_precise(self._n, slice(self._data.n_features), features)
+        query.require_inside(features)
         self._points = np.column_stack([opening.w, query.curvature])
         largest = float(query.sensitivity(opening.neighbours).max())
         self._sensitivities = largest, query.clip * opening.neighbours.records_moved
@@ -69,8 +70,8 @@ class ScoresByPasses:
     def move(self, j: int, value: float) -> None:
         """Set coordinate j of the public point: costs nothing."""
         require_moderate(value)
-        self._query.require_precise(self._n, j, value)
         if j < self._data.n_features:
+            self._query.require_precise(self._n, j, value)
             self._query.require_inside(float(value))
         self._points[j, 0] = value
 

@@ -22,6 +22,9 @@ from .compiled_scores import CompiledScores
 RULES = {"gs": 0, "gs-s": 0, "gs-r": 1, "gs-q": 2}
 """Greedy rules; GS is GS-s of a penalty without kinks."""
 
+MOST_PULL = 2.0**35
+"""Largest pull of the penalty on a coefficient, over its clip, beside which rounding does not show."""
+
 _SCORE_ERROR = 2.0**-12
 _LEAST_CURVATURE, _LARGEST_CURVATURE = 1e-220, 1e220
 _LEAST_RATIO, _LARGEST_RATIO = 1e-130, 1e130  # squares of scores are normal numbers, also over n
@@ -109,7 +112,7 @@ class CoordinateScores(Query):
         """Refuse a public point at which the rounding of a score could exceed what is allowed for it."""
         l1, l2, _, _ = self.form
         size = abs(w_j) if isinstance(w_j, float) else np.abs(w_j)
-        excess = n * (l1 + l2 * size) - 2.0**35 * self.clip[j]
+        excess = n * (l1 + l2 * size) - MOST_PULL * self.clip[j]
         if not (excess <= 0 if isinstance(excess, float) else (excess <= 0).all()):
             raise FloatingPointError(
                 "the penalty is so large beside the clip that rounding would show: use a larger clip"
@@ -126,7 +129,7 @@ class OpenScores:
         self._query, self._data = query, data
         self._releases, self._round = opening.releases, opening.mechanism
         self._n = query.n_records or data.table_size
-        query.require_precise(self._n, slice(None), w)
+        query.require_precise(self._n, slice(data.n_features), data.split(w)[0])
         query.require_inside(data.split(w)[0])
         self._all: NDArray[np.signedinteger] = np.arange(
             len(w), dtype=np.int32 if len(w) < 2**31 else np.int64
@@ -178,8 +181,8 @@ class OpenScores:
     def move(self, j: int, value: float) -> None:
         """Set coordinate j of the public point: costs nothing."""
         require_moderate(value)
-        self._query.require_precise(self._n, j, value)
         if j < self._data.n_features:
+            self._query.require_precise(self._n, j, value)
             self._query.require_inside(float(value))
             if self._current and self._compiled is not None:
                 if self._compiled.move(j, value):

@@ -43,7 +43,8 @@ __all__ = [
     "SOLVERS", "Along", "AnySolver", "AuditCase", "Candidate", "CoordinateDescent", "DualCoordinateDescent",
     "DualFrankWolfe", "FrankWolfe", "GradientDescent", "GreedyCoordinateDescent", "Newton",
     "ObjectivePerturbation", "OutputPerturbation", "PreconditionedDescent", "Result", "Searched", "Solver",
-    "Task", "get", "is_able", "require_able", "require_suited", "run", "solver_of",
+    "Task", "get", "is_able", "require_able", "require_drawable",
+    "require_suited", "run", "solver_of",
 ]  # fmt: skip
 
 
@@ -78,6 +79,21 @@ def require_suited(solver: AnySolver, problem: Problem) -> None:
             raise UnsupportedProblem(f"{type(solver).__name__} takes no {name}: use {', '.join(able)}")
     if problem.has_persons and problem.outputs > MOST_OUTPUTS:
         raise UnsupportedProblem(f"a fit with persons takes at most {MOST_OUTPUTS} classes at once")
+
+
+def require_drawable(solver: AnySolver, plan: Plan) -> None:
+    """Refuse a plan whose noise cannot be drawn; the error names the shares of the budget that were given."""
+    try:
+        plan.require_drawable()
+    except UnsupportedProblem as error:
+        given = [
+            f"{name}={value!r}"
+            for name, value in vars(solver).items()
+            if name.endswith("share") and value not in (None, getattr(type(solver), name, None))
+        ]
+        if not given:
+            raise
+        raise UnsupportedProblem(f"{type(solver).__name__}({', '.join(given)}): {error}") from None
 
 
 def is_able(solver: AnySolver, plan: Plan, table: Passes) -> bool:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-
 from ..errors import UnsupportedProblem
 from ..plan import Plan
 from ..problem import Problem
+from ..silence import silent
 from ..tables import Passes, can, is_resident
 from .base import AnySolver
 
 
 def can_instead(solver: type[AnySolver], plan: Plan, problem: Problem, table: Passes) -> bool:
     """Whether a solver with default settings can do what a plan does, on that table."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silent():
         try:
             usual = solver().plan(
                 problem, plan.n_records, plan.n_features, plan.budget, plan.neighbours, plan.fits,

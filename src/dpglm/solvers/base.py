@@ -23,10 +23,11 @@ from ..mechanisms import Mechanism
 from ..mechanisms.sampling import Everyone, Poisson, Sampling
 from ..penalties import Penalty, Separable, Zero
 from ..plan import Plan, Release
+from ..plan.private_size import FARTHEST
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import QUERIES, ClippedGradient
-from ..queries.base import LARGEST_CLIP, LEAST_CLIP, require_enforceable
+from ..queries.base import LARGEST_CLIP, LARGEST_COEFFICIENT, LEAST_CLIP, require_enforceable
 from ..tables import Capability
 from .defaults import MOST_PASSES
 from .record_share import RecordShare
@@ -217,6 +218,25 @@ class Task:
         """Poisson batches of this expected size; without one, or as large as the table, all records."""
         rate = 1.0 if batch_size is None else min(1.0, batch_size / self.n)
         return Everyone() if rate == 1.0 else Poisson(rate)
+
+    def require_reach(self, start: Vector, steps: int, step: float, noise: float) -> None:
+        """Refuse steps with which coefficients could outgrow what products with records can bear.
+
+        Parameters
+        ----------
+        start : array
+        steps : int
+        step : float
+            Largest length of a step along a slope at which every record is at the clip.
+        noise : float
+            Deviation of the noise of a slope over that slope.
+        """
+        reach = float(np.abs(start).max(initial=0.0)) + steps * step * (1.0 + FARTHEST * noise)
+        if self.private and not reach < LARGEST_COEFFICIENT:
+            raise UnsupportedProblem(
+                f"steps of this length could take coefficients to {reach:.3g}, where products with records "
+                "would overflow: use a smaller step_size, a start nearer to zero, or features in larger units"
+            )
 
     def enforced(self, clip: float, name: str = "clip") -> float:
         """The clip as a float; in a private fit one that cannot be enforced is refused."""

@@ -18,7 +18,7 @@ from ..problem import Problem
 from ..queries import CoordinateRule, CoordinateSums, SecondMoments
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import CROSSING_STEP, clip_of_gradients
-from .moments import CORNERS, SOURCES, Moments, Source, require_separable, second_moments
+from .moments import CORNERS, SOURCES, Moments, Source, least_moment, require_separable, second_moments
 
 CLIP_RULES = ("smoothness", "uniform")
 _SETTLED = 1e-7
@@ -105,7 +105,13 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
             *task.facts, (*releases, descent), steps, clip, self.clip_rule,
             float(self.step_size or step_size), source, int(self.periods or 0),
         )  # fmt: skip
-        return plan.calibrated()
+        plan = plan.calibrated()
+        if task.private:
+            curvature = problem.loss.smoothness() * least_moment(source, plan, problem)[0]
+            step = plan.step_size * clip / curvature * task.table_size / task.n
+            noise = plan[CoordinateSums.name].mechanism.noise * task.moved / task.table_size
+            task.require_reach(problem.start(p), steps, step, noise)
+        return plan
 
     @classmethod
     def run(cls, plan: CoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:

@@ -19,6 +19,7 @@ from ..penalties import L1Ball
 from ..plan import PassCount, Plan, Releasable
 from ..problem import Problem
 from ..queries import PLAIN, InterceptSlope, VertexScores
+from ..queries.base import LARGEST_COEFFICIENT
 from ..tables import Capability, RowsAndColumns
 from .averaging import tail_of
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
@@ -218,7 +219,13 @@ def _radius(problem: Problem) -> float:
         raise UnsupportedProblem(
             f"FrankWolfe needs the penalty L1Ball(radius), not {type(problem.penalty).__name__}"
         )
-    return problem.penalty.radius
+    radius = problem.penalty.radius
+    if not radius < LARGEST_COEFFICIENT:
+        raise UnsupportedProblem(
+            f"the radius of the L1Ball must be below {LARGEST_COEFFICIENT:g}, where products with records "
+            f"would overflow, got {radius!r}: give features in larger units"
+        )
+    return radius
 
 
 def _intercept_step(

@@ -196,9 +196,16 @@ class GradientDescent(Solver[GradientDescentPlan]):
             releases.insert(0, release_of_scales(task, scales, spread=True))
         if last:
             releases.append(release_of_intercept(task, last))
-        return GradientDescentPlan(
+        plan = GradientDescentPlan(
             *task.facts, tuple(releases), steps, clip, step_size, self.average, momentum, first_step
         ).calibrated()
+        if task.private and not scales:
+            release = plan[query.name]
+            rate = release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0
+            noise = release.mechanism.noise * query.sensitivity(task.neighbours) / (clip * task.table_size)
+            slope = clip * task.table_size / (task.n * rate)
+            task.require_reach(task.problem.start(task.p), steps, step_size * slope, noise)
+        return plan
 
     @classmethod
     def run(cls, plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result:

@@ -17,12 +17,23 @@ from ..errors import UnsupportedProblem
 from ..mechanisms import Additive, Exponential, Gaussian, Laplace, LaplaceNoisyMax, Round, Selection
 from ..penalties import Separable
 from ..plan import Plan, Releasable, Release
+from ..plan.private_size import FARTHEST
 from ..problem import Problem
 from ..queries import RULES, CoordinateRule, CoordinateScores, SecondMoments
+from ..queries.scores import MOST_PULL
 from ..tables import Capability, Columns
 from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .defaults import MOST_PRIVATE_STEPS, require_bounded_slopes
-from .moments import CORNERS, SOURCES, Moments, Source, require_separable, second_moments, typical_row
+from .moments import (
+    CORNERS,
+    SOURCES,
+    Moments,
+    Source,
+    least_moment,
+    require_separable,
+    second_moments,
+    typical_row,
+)
 from .path import visit
 
 SELECTIONS: dict[str, type[Selection]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
@@ -148,11 +159,14 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
             words = f"{moved} C / sqrt(tr M)", f"{moved} C_j"
             mechanism = Round(selection, additive)
             rounds = Release(CoordinateScores.name, mechanism, steps, words, entries=task.dimension)
-            return GreedyCoordinateDescentPlan(
+            plan = GreedyCoordinateDescentPlan(
                 *task.facts, (*first, rounds), steps=steps, clip=clip,
                 step_size=float(self.step_size or step_size), rule=self.rule, second_moments=source,
                 secant=task.private and self.step_size is None, start=start,
             ).calibrated()  # fmt: skip
+            if task.private:
+                _require_moderate(plan, task)
+            return plan
 
         if self.release != "auto":
             return planned(laplace if self.release == "laplace" else gaussian)
@@ -238,6 +252,27 @@ def default_settings(
         clip = min(signal_to_noise * usual, most / density) * problem.slope_bound() * norm
     steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), MOST_PRIVATE_STEPS))
     return steps, clip, max(4.0 / signal_to_noise, 1.0) * problem.stretch() / density**2
+
+
+def _require_moderate(plan: GreedyCoordinateDescentPlan, task: Task) -> None:
+    """Refuse steps that could lead too far, and a penalty beside which a score would not be precise."""
+    problem, p = task.problem, task.p
+    start, (least, share) = _start(plan.start, problem, p), least_moment(plan.second_moments, plan, problem)
+    mechanism = plan[CoordinateScores.name].mechanism
+    assert isinstance(mechanism, Round)
+    noise = mechanism.additive.noise * task.moved / task.table_size
+    curvature = problem.loss.smoothness() * least
+    step = plan.step_size * plan.clip / curvature * task.table_size / task.n
+    task.require_reach(start, plan.steps, step, noise)
+    l1, l2, _, _ = _form(problem)
+    farthest = float(np.abs(problem.split(start)[0]).max(initial=0.0))
+    clip = plan.clip * math.sqrt(share)
+    # A coefficient that leaves the start is pulled back as strongly as noise may push it.
+    if not task.n * (l1 + l2 * farthest) / clip + task.table_size * FARTHEST * noise <= MOST_PULL:
+        raise UnsupportedProblem(
+            "the penalty, its pull at the start, or noise is so large beside the clip that rounding would "
+            "show: use a weaker penalty, a larger clip or epsilon, or a start nearer to zero"
+        )
 
 
 def _given(coefficients: ArrayLike, problem: Problem, p: int) -> tuple[float, ...]:

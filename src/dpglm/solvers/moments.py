@@ -89,22 +89,48 @@ def typical_row(source: Source, problem: Problem, p: int) -> tuple[float, float]
 def second_moments(source: Source, plan: Plan, problem: Problem, curator: Curator) -> Vector:
     """Second moment of each feature, the constant one included; all positive."""
     p = plan.n_features
-    moments = np.square(problem.features(p))
+    moments = _public_moments(source, problem, p)
     features, _ = problem.split(moments)
     query = SecondMoments(problem.bounds.radius(p))
     if not plan.budget.private:
         values = curator.release(query, Gaussian(0.0)) / plan.n_records
         features[:] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-200))
+    elif source == "private":
+        noisy = curator.release(query, plan[query.name].mechanism) / plan.n_records
+        features[:] = np.minimum(np.maximum(noisy, 0.0) + 2.0 * _deviation(query, plan), features)
+    return moments
+
+
+def least_moment(source: Source, plan: Plan, problem: Problem) -> tuple[float, float]:
+    """The least positive second moment that `second_moments` of a private fit can find, and its usual share.
+
+    The share is of the sum of all; that of a moment yet to be released is taken to be even.
+    """
+    p = plan.n_features
+    moments = _public_moments(source, problem, p)
+    positive = moments > 0
+    if source == "private":
+        features, _ = problem.split(moments)
+        np.minimum(features, 2.0 * _deviation(SecondMoments(problem.bounds.radius(p)), plan), out=features)
+        return float(moments.min(initial=math.inf, where=positive)), 1.0 / len(moments)
+    least = float(moments.min(initial=math.inf, where=positive))
+    return least, least / float(moments.sum())
+
+
+def _public_moments(source: Source, problem: Problem, p: int) -> Vector:
+    """Second moments that are declared, and the largest ones of features of which nothing is."""
+    moments = np.square(problem.features(p))
+    features, _ = problem.split(moments)
+    if source == "even":
+        features[:] = problem.bounds.radius(p) ** 2 / p
     elif not isinstance(source, str):
         features[:] = _declared(source, p)
-    elif source == "even":
-        features[:] = problem.bounds.radius(p) ** 2 / p
-    elif source == "private":
-        mechanism = plan[query.name].mechanism
-        noisy = curator.release(query, mechanism) / plan.n_records
-        deviation = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
-        features[:] = np.minimum(np.maximum(noisy, 0.0) + 2.0 * deviation, features)
     return moments
+
+
+def _deviation(query: SecondMoments, plan: Plan) -> float:
+    """Deviation of the noise in a released second moment."""
+    return plan[query.name].mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
 
 
 def require_separable(problem: Problem, solver: str) -> None:

@@ -85,7 +85,10 @@ class NewtonPlan(Plan):
 
     @property
     def _enough(self) -> float:
-        return self.n_records * _mu(self.budget, self.fits) / math.pow(self.n_features + 1, 1.5)
+        return self._enough_at(_mu(self.budget, self.fits))
+
+    def _enough_at(self, mu: float) -> float:
+        return self.n_records * mu / math.pow(self.n_features + 1, 1.5)
 
     @property
     def forecast_length(self) -> float | None:
@@ -104,11 +107,48 @@ class NewtonPlan(Plan):
         return math.sqrt(1 + a * x * math.exp(b * price / 2 * d / (self.n_records * mu)))
 
     @property
+    def hopeless(self) -> str | None:
+        if not (self.intervals and self.budget.private) or self._enough >= ENOUGH:
+            return None
+        ways = [
+            f"{count:,} feature{'s' * (count != 1)}" if name == "features" else f"epsilon {count:.2g}"
+            for name, count in (("features", self._most_features), ("epsilon", self._least_epsilon))
+            if count
+        ]
+        if (needed := self.n_records * ENOUGH / self._enough) < 1e12:
+            digit = 10 ** (len(str(int(needed))) - 2)
+            ways.append(f"{math.ceil(needed / digit) * digit:,} {self.unit}s")
+        return (
+            f"noise would hide every coefficient of Newton: {self._size} too few for "
+            f"{self.n_features} features at epsilon {self.budget.epsilon:g}, n mu / d^1.5 is "
+            f"{self._enough:.3g} and should be {ENOUGH:g}. {_either(ways)} would do; "
+            "Newton(intervals=False) fits anyway, without intervals"
+        )
+
+    @property
+    def _size(self) -> str:
+        return f"1 {self.unit} is" if self.n_records == 1 else f"{self.n_records:,} {self.unit}s are"
+
+    @property
+    def _most_features(self) -> int:
+        """The largest number of features with which the fit would be determined."""
+        return max(0, math.floor(math.pow(self.n_records * _mu(self.budget, self.fits) / ENOUGH, 2 / 3)) - 1)
+
+    @property
+    def _least_epsilon(self) -> float:
+        """The least epsilon, of two digits, with which the fit would be determined; 0 if there is none."""
+        for epsilon in (float(f"{digits}e{power}") for power in range(-4, 2) for digits in range(10, 100)):
+            mu = _mu(Budget(epsilon, self.budget.delta), self.fits)
+            if epsilon > self.budget.epsilon and self._enough_at(mu) >= ENOUGH:
+                return epsilon
+        return 0.0
+
+    @property
     def warning(self) -> str | None:
         if self.forecast is None or not self.forecast.startswith("undetermined"):
             return None
         return (
-            f"{self.n_records} {self.unit}s are too few for epsilon {self.budget.epsilon:g} and "
+            f"{self._size} too few for epsilon {self.budget.epsilon:g} and "
             f"{self.n_features} features: noise will hide the coefficients (see the forecast of the plan)"
         )
 
@@ -244,6 +284,11 @@ class Newton(Solver[NewtonPlan]):
                 cls(rounds=2, leverage=1.0), numbers, (rows, np.zeros(_CROWD)), (record, 1.0), (record, -1.0)
             ).persons(first=1, second=25),
         )
+
+
+def _either(ways: list[str]) -> str:
+    """Ways in words: one or the other."""
+    return " or ".join([", ".join(ways[:-1]), ways[-1]] if len(ways) > 1 else ways).capitalize()
 
 
 def _shares(rounds: int) -> tuple[float, ...]:

@@ -52,6 +52,7 @@ GRAM_SHARE = 0.15
 CONSTANT = 0.3
 _MOST_MOMENTUM = 0.8
 _CLEAR = 3.0
+_OUTWEIGHS, _MOST_BEYOND = 2.0**32, 1e100
 
 
 @dataclass(frozen=True)
@@ -297,6 +298,10 @@ def _metric(
     noise = mechanism.noise * query.sensitivity(plan.neighbours) / n
     unit = np.append(1.0 / np.square(coordinates.half), np.zeros(d - p))
     penalty = problem.penalty.strong_convexity * unit
+    # Beyond this the matrices below would be singular, and a coefficient is its gradient over its penalty.
+    strongest = _OUTWEIGHS * problem.bend() * norm**2
+    beyond = np.minimum(np.maximum(penalty / strongest, 1.0), _MOST_BEYOND)
+    penalty = np.minimum(penalty, strongest)
     floor = noise * math.sqrt(d)
     # A penalty that outweighs all records, as that of a feature in a large unit, would hide the others.
     shrunk = 1.0 / np.sqrt(np.maximum(penalty / (problem.bend() * norm**2), 1.0))
@@ -312,8 +317,9 @@ def _metric(
         start[-1] = typical.start
         start = inverse @ start
     ridge, unit_ridge = (transform.T @ (strength[:, None] * transform) for strength in (penalty, unit))
+    to_records = _to_records(problem, p, coordinates) @ (transform / beyond[:, None])
     return _Metric(
-        transform, inverse, rank, start, _to_records(problem, p, coordinates) @ transform, ridge, unit_ridge,
+        transform, inverse, rank, start, to_records, ridge, unit_ridge,
         of_gram(plan, problem, query, gram, noise),
     )  # fmt: skip
 

@@ -6,7 +6,6 @@ objects that tasks are given have no telling text form, for the same reason.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Vector
 from ...bounds import Bounds
+from ...silence import silent
 from ...threads import at_most
 from ..beside import Several
 from ..fingerprint import Fingerprint, Mark
@@ -220,8 +220,7 @@ def load(rows: object, targets: object, loading: Loading, number: int, place: in
     if failure := answered(loading.agreement):
         return failure
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"), at_most(_threads()):
-            warnings.simplefilter("ignore")
+        with silent(), np.errstate(all="ignore"), at_most(_threads()):
             return Partition(number, place, *loading.records(rows, targets))
     except Exception:
         return Failure()
