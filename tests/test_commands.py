@@ -197,6 +197,47 @@ def test_exports_predict_what_the_model_predicts(folder, kind):
         assert np.allclose(found[1], fitted.predict_proba(raw), atol=1e-6)
 
 
+@pytest.mark.parametrize("most", [2, 20])
+@pytest.mark.parametrize("target", ["classes", "numbers"])
+def test_a_model_that_learnt_its_schema_is_shown_reported_exported_and_used(folder, most, target):
+    (folder / "learnt.toml").write_text(
+        'row_norm = "learn"\n[columns]\nage = { type = "number", learn = true, widest = [0, 200] }\n'
+        f'job = {{ type = "category", learn = true, most = {most} }}\n'
+        + (
+            'home = { type = "target", classes = ["owned", "rented"] }\n'
+            if target == "classes"
+            else 'home = { type = "target", learn = true, widest = [-9, 9] }\n'
+        )
+    )
+    raw = pd.read_csv("data.csv")
+    if target == "numbers":
+        raw["home"] = (raw.age / 90).round(3)
+        raw.to_csv("data.csv", index=False)
+    run("fit", "data.csv", "learnt.toml", "--epsilon", 4, "--out", "m.json", "--report", "r.html")
+    names = [
+        row["name"] for row in json.loads(run("show", "m.json", "--json").stdout)["fits"][0]["coefficients"]
+    ]
+    assert names == ["age", "job=clerk", "job=nurse", "job (other)", "intercept"]
+    assert "job=nurse" in run("show", "m.json").stdout and "(unused" not in run("show", "m.json").stdout
+    run("report", "m.json", "--out", "again.html")
+    assert (folder / "again.html").read_text() == (folder / "r.html").read_text()
+    files = ["--json", "s.json", "--onnx", "m.onnx", "--sklearn", "m.skops", "--registry", "e.yaml"]
+    run("export", "m.json", *files, "--card", "c.md")
+    predicted = run("predict", "m.json", "data.csv").stdout.splitlines()[1:]
+    fitted = restored((folder / "m.json").read_text())
+    assert predicted == [str(one) for one in fitted.predict(raw)]
+    rows = fitted.schema_.encode(raw)
+    rows = rows.toarray() if hasattr(rows, "toarray") else rows
+    found = onnxruntime.InferenceSession("m.onnx").run(None, {"X": rows})[0].ravel()
+    plain = skops.io.load("m.skops").predict(rows)
+    if target == "classes":
+        assert (found == fitted.predict(raw)).all() and (plain == found).all()
+    else:
+        assert np.allclose(found, fitted.predict(raw), atol=1e-9)
+    (score,) = json.loads(run("evaluate", "m.json", "data.csv", "--epsilon", 2, "--json").stdout)["scores"]
+    assert score["low"] <= score["value"] <= score["high"]
+
+
 def test_intervals_survive_in_a_file(folder):
     (folder / "s.toml").write_text(
         '[columns]\nage = { type = "number", low = 18, high = 90 }\n'

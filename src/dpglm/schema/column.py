@@ -37,6 +37,23 @@ class Slots(NamedTuple):
     null: Mask
 
 
+class Feature(NamedTuple):
+    """What a place of an encoded row holds.
+
+    Attributes
+    ----------
+    name : str
+    columns : tuple of str
+        The raw columns that it is made of: one, or the two of a product.
+    used : bool
+        False for a place that is 0 in every row: room for a level that was not found.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    used: bool
+
+
 class Ragged(NamedTuple):
     """Features of records, of which each has another number: a CSR table, and the null records."""
 
