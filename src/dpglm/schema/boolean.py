@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 from .. import strict
 from .cells import ABSENT, UNKNOWN, UNREAD, Cells
 from .column import InOneFeature, Slots, scaled, single
+from .spelling import LevelCells
 
 _WORDS = {"yes": 1, "y": 1, "t": 1, "no": 0, "n": 0, "f": 0}
 _CODES: dict[float | str, int] = {1.0: 1, 0.0: 0} | {
@@ -19,7 +21,7 @@ _CODES: dict[float | str, int] = {1.0: 1, 0.0: 0} | {
 
 
 @dataclass(frozen=True)
-class Boolean(InOneFeature):
+class Boolean(LevelCells, InOneFeature):
     """A truth value: one feature, 1 for true and -1 for false.
 
     Cells are truth values, 1 and 0, or the texts true, false, yes, no, t, f, y and n.
@@ -29,6 +31,10 @@ class Boolean(InOneFeature):
     missing : "null", "indicator" or bool
         What a missing value means: its record counts for nothing; or a feature of its own is 1; or it is this
         truth value.
+    aliases : mapping of str to bool, optional
+        Other spellings of truth values, such as ``{"ja": True, "nein": False}``.
+    casefold : bool
+        Whether upper and lower case are the same.
     weight : float
         As in all columns: largest norm of the features.
     """
@@ -38,8 +44,13 @@ class Boolean(InOneFeature):
     kind: ClassVar[str] = "boolean"
 
     def check(self) -> None:
+        self.check_levels()
         if not isinstance(self.missing, bool):
             strict.one_of("missing", self.missing, ("null", "indicator"))
+
+    @property
+    def declared_levels(self) -> Sequence[object]:
+        return (True, False, *_WORDS) if self.casefold else tuple(_CODES)
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
         codes = cells.as_codes(_CODES, stand_for_missing)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .. import strict
 from ..arrays import Vector
 from .cells import Cells, Mask
+from .spelling import Spelling
 
 MOMENTS = re.compile(r"(timestamp|date)", re.IGNORECASE)
 """Names of types whose values are moments."""
@@ -81,6 +82,11 @@ class Column(ABC):
     def __post_init__(self) -> None:
         strict.keep(self, weight=strict.positive)
         self.check()
+
+    @property
+    def spelling(self) -> Spelling | None:
+        """How cells spell what they hold; None if in the usual way."""
+        return None
 
     @property
     def pending(self) -> bool:

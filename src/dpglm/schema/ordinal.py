@@ -12,10 +12,11 @@ import scipy.sparse as sp
 from .. import strict
 from .cells import ABSENT, UNREAD, Cells, key_of
 from .column import InOneFeature, Slots, checked_levels, codes_of_levels, scaled, single
+from .spelling import LevelCells
 
 
 @dataclass(frozen=True)
-class Ordinal(InOneFeature):
+class Ordinal(LevelCells, InOneFeature):
     """One of several levels in a declared order: one feature, from -1 for the first to 1 for the last.
 
     Parameters
@@ -26,6 +27,10 @@ class Ordinal(InOneFeature):
     missing : "null", "indicator" or a level
         What a missing value means: its record counts for nothing; or a feature of its own is 1; or it is this
         level.
+    aliases : mapping of str to level, optional
+        Other spellings of levels, such as ``{"M": "male"}``.
+    casefold : bool
+        Whether upper and lower case are the same.
     weight : float
         As in all columns: largest norm of the features.
     """
@@ -40,8 +45,13 @@ class Ordinal(InOneFeature):
         codes = codes_of_levels("levels", self.levels)
         if len(codes) < 2:
             raise strict.wrong("levels", self.levels, "at least two levels")
+        self.check_levels()
         if self.missing not in ("null", "indicator") and key_of(self.missing) not in codes:
             raise strict.wrong("missing", self.missing, '"null", "indicator" or one of the levels')
+
+    @property
+    def declared_levels(self) -> Sequence[object]:
+        return self.levels
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
         declared = codes_of_levels("levels", self.levels)

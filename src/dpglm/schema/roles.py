@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
@@ -15,10 +15,11 @@ from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT
 from .cells import UNKNOWN, Cells
 from .column import checked_levels, checked_range, codes_of_levels, range_of
+from .spelling import LevelCells, NumberCells, Spelling
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(NumberCells, LevelCells):
     """What is to be predicted: one of several classes, or a number in a declared range.
 
     A record whose target is missing, no number, or none of the classes counts for nothing.
@@ -33,6 +34,16 @@ class Target:
         Whether the range is learnt in the fit, privately and as part of its price.
     widest : (float, float), optional
         The widest range that can be learnt, which must be declared.
+    decimal : str
+        The decimal mark of cells that are strings, such as ",".
+    thousands : str, optional
+        What separates groups of digits in cells that are strings, such as "." or " ".
+    strip : str or sequence of str
+        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
+    aliases : mapping of str to class, optional
+        Other spellings of classes, such as ``{"y": "yes"}``.
+    casefold : bool
+        Whether upper and lower case of classes are the same.
 
     Examples
     --------
@@ -60,8 +71,24 @@ class Target:
             types = {str if isinstance(label, str) else float for label in self.classes}
             if len(types) > 1:
                 raise strict.wrong("classes", self.classes, "classes of one type")
+            self.check_levels()
         else:
             checked_range(self)
+            self.check_numbers()
+        other = NumberCells if self.classes else LevelCells
+        foreign = [field.name for field in fields(other) if getattr(self, field.name) != field.default]
+        if foreign:
+            kind = "classes" if self.classes else "a range"
+            raise ValueError(f"a target with {kind} has no {' and '.join(foreign)}")
+
+    @property
+    def declared_levels(self) -> Sequence[object]:
+        return self.classes
+
+    @property
+    def spelling(self) -> Spelling | None:
+        """How cells spell classes or numbers; None if in the usual way."""
+        return super(NumberCells, self).spelling if self.is_class else super().spelling
 
     @property
     def pending(self) -> bool:
@@ -92,19 +119,30 @@ class Beside:
 
     kind: ClassVar[str]
 
+    @property
+    def spelling(self) -> Spelling | None:
+        """How cells spell what they hold; None if in the usual way."""
+        return None
+
     def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Vector:
         """The numbers, NaN where there is none."""
         return cells.as_numbers(stand_for_missing).values
 
 
 @dataclass(frozen=True)
-class Weight(Beside):
+class Weight(NumberCells, Beside):
     """The weight of a record.
 
     Parameters
     ----------
     high : float
         The largest weight; weights are cut to [0, high].
+    decimal : str
+        The decimal mark of cells that are strings, such as ",".
+    thousands : str, optional
+        What separates groups of digits in cells that are strings, such as "." or " ".
+    strip : str or sequence of str
+        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
     """
 
     high: float
@@ -113,16 +151,23 @@ class Weight(Beside):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "high", strict.positive("high", self.high))
+        self.check_numbers()
 
 
 @dataclass(frozen=True)
-class Offset(Beside):
+class Offset(NumberCells, Beside):
     """A number that is added to the linear predictor of a record.
 
     Parameters
     ----------
     low, high : float
         The range of offsets; what lies outside is cut to it.
+    decimal : str
+        The decimal mark of cells that are strings, such as ",".
+    thousands : str, optional
+        What separates groups of digits in cells that are strings, such as "." or " ".
+    strip : str or sequence of str
+        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
     """
 
     low: float
@@ -131,6 +176,7 @@ class Offset(Beside):
     kind: ClassVar[str] = "offset"
 
     def __post_init__(self) -> None:
+        self.check_numbers()
         low, high = range_of(self.low, self.high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
@@ -150,6 +196,12 @@ class Exposure(Offset):
     low, high : float
         The range of exposures, above 0; what lies outside is cut to it. A record with an exposure of 0 or
         less counts for nothing.
+    decimal : str
+        The decimal mark of cells that are strings, such as ",".
+    thousands : str, optional
+        What separates groups of digits in cells that are strings, such as "." or " ".
+    strip : str or sequence of str
+        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
     """
 
     kind: ClassVar[str] = "exposure"

@@ -363,13 +363,15 @@ class Schema:
         return count_of(frame)
 
     def _cells(self, frame: object, name: str) -> Cells:
+        """What the cells of a column stand for, as its spelling says."""
         column, kind = self.columns[name], type_of(frame, name)
         if isinstance(column, Column) and column.refused.match(kind):
             raise ValueError(
                 f"column {name!r} has type {kind.split('[')[0]}, the schema declares a {column.kind}: "
                 "convert it, or declare what it is"
             )
-        return cells_of(frame, name)
+        spelling, cells = getattr(column, "spelling", None), cells_of(frame, name)
+        return cells if spelling is None else spelling.read(cells, self._stand_for_missing)
 
     @cached_property
     def _stand_for_missing(self) -> frozenset[str]:

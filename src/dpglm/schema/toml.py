@@ -120,6 +120,8 @@ def value(fact: object) -> str:
         return fact.isoformat()
     if isinstance(fact, list | tuple):
         return f"[{', '.join(map(value, fact))}]"
+    if isinstance(fact, Mapping):
+        return f"{{ {', '.join(f'{key_of(str(key))} = {value(part)}' for key, part in fact.items())} }}"
     raise ValueError(f"a {type(fact).__name__} cannot be written as TOML")
 
 
