@@ -49,11 +49,19 @@ class Boolean(LevelCells, InOneFeature):
             strict.one_of("missing", self.missing, ("null", "indicator"))
 
     @property
+    def known_levels(self) -> Sequence[object]:
+        return False, True
+
+    @property
+    def codes(self) -> dict[float | str, int]:
+        return _CODES
+
+    @property
     def declared_levels(self) -> Sequence[object]:
         return (True, False, *_WORDS) if self.casefold else tuple(_CODES)
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        codes = cells.as_codes(_CODES, stand_for_missing)
+        codes = cells.as_codes(self.codes, stand_for_missing)
         if isinstance(self.missing, bool):
             codes[codes == ABSENT] = self.missing
         bad, missing = (codes == UNKNOWN) | (codes == UNREAD), codes == ABSENT

@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import strict
 from ..arrays import Vector
-from .cells import ABSENT, UNREAD, Cells, key_of
-from .column import MISSING, Column, Slots, checked_levels, codes_of_levels, one_hot, single
+from .cells import ABSENT, UNREAD, Cells, codes_of_levels, key_of
+from .column import MISSING, Column, Slots, checked_levels, one_hot, single
 from .spelling import LevelCells
 
 
@@ -80,8 +80,16 @@ class Category(LevelCells, Column):
         self.check_levels()
 
     @property
+    def known_levels(self) -> Sequence[object]:
+        return self.levels or ()
+
+    @property
     def declared_levels(self) -> Sequence[object] | None:
         return None if self.learn else self.levels
+
+    @property
+    def pending_levels(self) -> bool:
+        return self.pending
 
     @property
     def pending(self) -> bool:
@@ -115,8 +123,7 @@ class Category(LevelCells, Column):
         return one_hot(self.n_features)
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        known = codes_of_levels("levels", self.levels)
-        codes = cells.as_codes(known, stand_for_missing, declared=not self.learn)
+        codes = cells.as_codes(self.codes, stand_for_missing, declared=not self.learn)
         kept, count = {key_of(level): k for k, level in enumerate(self._kept)}, self._room
         places = [kept.get(key_of(level), -1) for level in self.levels]  # -1 for the baseline
         unknown = count if self.other else -1

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import strict
 from ..arrays import Vector
 
 Mask = NDArray[np.bool_]
@@ -166,6 +167,19 @@ def key_of(level: object) -> float | str | None:
         number = parsed(value.strip())
         return value.strip() if number is None else number
     return value if isinstance(value, float) else None
+
+
+def codes_of_levels(name: str, levels: Sequence[object]) -> dict[float | str, int]:
+    """The code of each level by what it is compared by; two levels that are the same are refused."""
+    codes: dict[float | str, int] = {}
+    for k, level in enumerate(levels):
+        key = key_of(level)
+        if key is None or key == "":
+            raise strict.wrong(name, level, "texts, numbers or truth values")
+        if key in codes:
+            raise ValueError(f"{name} has the same level twice: {levels[codes[key]]!r} and {level!r}")
+        codes[key] = k
+    return codes
 
 
 def coded(entries: Sequence[object]) -> Cells:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -234,18 +233,3 @@ def checked_levels(name: str, levels: object) -> tuple[object, ...]:
     if not found:
         raise strict.wrong(name, levels, "at least one level")
     return found
-
-
-def codes_of_levels(name: str, levels: Sequence[object]) -> dict[float | str, int]:
-    """The code of each level by what it is compared by; two levels that are the same are refused."""
-    from .cells import key_of
-
-    codes: dict[float | str, int] = {}
-    for k, level in enumerate(levels):
-        key = key_of(level)
-        if key is None or key == "":
-            raise strict.wrong(name, level, "texts, numbers or truth values")
-        if key in codes:
-            raise ValueError(f"{name} has the same level twice: {levels[codes[key]]!r} and {level!r}")
-        codes[key] = k
-    return codes

@@ -32,6 +32,15 @@ _DIRECTIVES = {
     "z": r"(?P<zone>Z|[+-][0-9]{2}:?[0-5][0-9])",
     "%": "%",
 }
+_FORMATS = (
+    ISO, "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
+    "%d %b %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%d-%b-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%Y%m",
+    "%m/%Y", "%Y-%m",
+)  # fmt: skip
+"""Usual formats of dates, with and without a time after them."""
+
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+
 _TOKEN = re.compile(r"%(.?)|\s+|[^%\s]+", re.DOTALL)
 _NEEDED = f"dates in directives among {', '.join('%' + name for name in _DIRECTIVES)}, or {ISO!r}"
 
@@ -54,6 +63,13 @@ def moment_of(format: str, text: str) -> datetime | None:
         return None if found is None else _moment(found.groupdict())
     except (ValueError, OverflowError):
         return None
+
+
+def formats_that_fit(cell: str) -> list[str]:
+    """The usual formats in which a cell states a date."""
+    dated = [format for format in _FORMATS if moment_of(format, cell.strip()) is not None]
+    timed = (f"{day}{time}" for day in _FORMATS if day != ISO for time in _TIMES[1:])
+    return dated or [format for format in timed if moment_of(format, cell.strip()) is not None]
 
 
 @lru_cache(maxsize=256)

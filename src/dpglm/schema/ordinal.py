@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import strict
-from .cells import ABSENT, UNREAD, Cells, key_of
-from .column import InOneFeature, Slots, checked_levels, codes_of_levels, scaled, single
+from .cells import ABSENT, UNREAD, Cells, codes_of_levels, key_of
+from .column import InOneFeature, Slots, checked_levels, scaled, single
 from .spelling import LevelCells
 
 
@@ -50,11 +50,11 @@ class Ordinal(LevelCells, InOneFeature):
             raise strict.wrong("missing", self.missing, '"null", "indicator" or one of the levels')
 
     @property
-    def declared_levels(self) -> Sequence[object]:
+    def known_levels(self) -> Sequence[object]:
         return self.levels
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        declared = codes_of_levels("levels", self.levels)
+        declared = self.codes
         codes = cells.as_codes(declared, stand_for_missing)
         if self.missing not in ("null", "indicator"):
             codes[codes == ABSENT] = next(

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from .. import strict
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT
-from .cells import UNKNOWN, Cells
-from .column import checked_levels, checked_range, codes_of_levels, range_of
+from .cells import UNKNOWN, Cells, codes_of_levels
+from .column import checked_levels, checked_range, range_of
 from .spelling import LevelCells, NumberCells, Spelling
 
 
@@ -82,7 +82,7 @@ class Target(NumberCells, LevelCells):
             raise ValueError(f"a target with {kind} has no {' and '.join(foreign)}")
 
     @property
-    def declared_levels(self) -> Sequence[object]:
+    def known_levels(self) -> Sequence[object]:
         return self.classes
 
     @property
@@ -104,9 +104,7 @@ class Target(NumberCells, LevelCells):
         """The targets: numbers, NaN where there is none; or classes as declared, "" or NaN for no class."""
         if not self.is_class:
             return cells.as_numbers(stand_for_missing).values
-        codes = np.maximum(
-            cells.as_codes(codes_of_levels("classes", self.classes), stand_for_missing), UNKNOWN
-        )
+        codes = np.maximum(cells.as_codes(self.codes, stand_for_missing), UNKNOWN)
         text = isinstance(self.classes[0], str)
         labels = np.array([*self.classes, "" if text else math.nan], dtype=None if text else np.float64)
         found: Vector | NDArray[np.str_] = labels[codes]

@@ -15,11 +15,16 @@ from functools import cached_property
 import numpy as np
 
 from .. import strict
-from .cells import BAD, WORDS, Cells, Value, key_of, parsed, value_of
+from .cells import BAD, WORDS, Cells, Value, codes_of_levels, key_of, parsed, value_of
 from .date_format import moment_of, require_format
 
 _SPACES = " \u00a0\u2009\u202f"
 """Space, no-break space, thin space, narrow no-break space: programs write any of them between thousands."""
+
+_MARKS = ((".", None), (",", None), (".", ","), (",", "."), (",", " "), (".", " "), (".", "'"), (",", "'"))
+"""Usual decimal marks and separators of thousands."""
+
+_AROUND = re.compile(r"\s*([^\d\s+\-.,']*)\s*[+-]?\s*([^\d\s+\-.,']*)\s*[\d.,' \u00a0\u202f]+(.*)", re.DOTALL)
 
 _LEVELS = "strings, numbers or booleans"
 
@@ -254,9 +259,24 @@ class LevelCells:
         self.spelling  # noqa: B018  # refuses what contradicts itself
 
     @property
+    @abstractmethod
+    def known_levels(self) -> Sequence[object]:
+        """The levels by their codes."""
+
+    @property
+    def codes(self) -> dict[float | str, int]:
+        """The code of each level by what it is compared by; two levels that are the same are refused."""
+        return codes_of_levels("levels", self.known_levels)
+
+    @property
     def declared_levels(self) -> Sequence[object] | None:
         """The levels that cells can spell; None if they are learnt."""
-        raise NotImplementedError
+        return self.known_levels
+
+    @property
+    def pending_levels(self) -> bool:
+        """Whether the levels are still to be learnt."""
+        return False
 
     @property
     def spelling(self) -> Spelling | None:
@@ -270,3 +290,21 @@ def date_formats(format: object) -> tuple[str, ...]:
     """The formats of a column of dates, checked."""
     formats = (format,) if isinstance(format, str) else strict.sequence("format", format)
     return tuple(require_format("format", one) for one in formats)
+
+
+def number_facts(cell: str) -> list[dict[str, object]]:
+    """Usual declarations under which a cell is a number: those of the fewest facts."""
+    around = _AROUND.fullmatch(cell)
+    parts = [] if around is None else [part.strip() for part in around.groups()]
+    signs = [part for part in dict.fromkeys(parts) if part]
+    strip = "".join(signs) if all(len(sign) == 1 for sign in signs) else signs
+    usual, found = {"decimal": ".", "thousands": None, "strip": ""}, list[dict[str, object]]()
+    for decimal, thousands in _MARKS:
+        try:
+            number = NumberSpelling(decimal, thousands, strip).value(cell, frozenset())
+        except ValueError:  # what stands around the number is a part of one
+            return []
+        if isinstance(number, float):
+            facts = {"decimal": decimal, "thousands": thousands, "strip": strip}
+            found.append({key: fact for key, fact in facts.items() if fact != usual[key]})
+    return [facts for facts in found if len(facts) == min(map(len, found))]
