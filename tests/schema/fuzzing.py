@@ -159,7 +159,7 @@ def from_file(path: Path) -> np.ndarray:
 
 
 def odd_line(line: bytes, rng: np.random.Generator) -> bytes:
-    """A line with some of its bytes changed, or another one, also an empty one; without an end of a line."""
+    """A line with some of its bytes changed, or another one, that is not blank; without an end of a line."""
     kind = rng.integers(7)
     if kind == 0:
         line = rng.bytes(rng.integers(1, 60))
@@ -177,7 +177,8 @@ def odd_line(line: bytes, rng: np.random.Generator) -> bytes:
             place, byte = rng.integers(0, len(found)), rng.choice(list(b'",;\x00\xff\r\t 9e-\xc3'))
             found[place : place + int(rng.integers(0, 2))] = bytes([byte])
         line = bytes(found)
-    return line.replace(b"\n", b"?")
+    line = line.replace(b"\n", b"?")
+    return line if line.strip(b" \t\r") else b","
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ _BESIDE = ("interactions", "missing", "row_norm")
 def read(text: str) -> dict[str, Any]:
     """What a TOML text declares: columns, interactions, texts for missing values, and the norm of rows."""
     try:
-        found = tomllib.loads(text)
+        found = tomllib.loads(text.removeprefix("\ufeff"))  # some editors mark the order of bytes
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"the schema is no TOML: {error}") from None
     unknown = sorted(set(found) - {"columns", *_BESIDE})
