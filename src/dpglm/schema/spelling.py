@@ -289,6 +289,8 @@ class LevelCells:
 def date_formats(format: object) -> tuple[str, ...]:
     """The formats of a column of dates, checked."""
     formats = (format,) if isinstance(format, str) else strict.sequence("format", format)
+    if not formats:
+        raise strict.wrong("format", format, "at least one format")
     return tuple(require_format("format", one) for one in formats)
 
 
