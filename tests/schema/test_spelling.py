@@ -323,10 +323,10 @@ def test_the_table_of_accepted_cells_is_right():
     rows = [line.strip("| ").split(" | ") for line in part.splitlines()[2:]]
     assert len(rows) > 12
     for declaration, read, unread in rows:
-        kind, *facts = re.findall(r"`([^`]*)`", declaration)[0].split(", ", 1)
-        schema = Schema.from_toml(
-            f"[columns]\nother = {{ type = 'boolean' }}\nx = {{ type = \"{kind}\", {''.join(facts)} }}"
-        )
+        (declared,) = re.findall(r"`([^`]*)`", declaration)
+        kind, *facts = declared.split(", ", 1)
+        line = ", ".join([f'type = "{kind}"', *facts])
+        schema = Schema.from_toml(f"[columns]\nother = {{ type = 'boolean' }}\nx = {{ {line} }}")
         for cell in re.findall(r"`([^`]*)`", read):
             found = trial(schema, "x", cell)
             assert not found.null and "unknown" not in found.meaning, (declaration, cell, found)
