@@ -1,4 +1,4 @@
-"""How cells spell numbers, dates and levels: what is declared, what is read, and that each cell is read alone."""
+"""How cells spell numbers, dates and levels: what is declared is read, and each cell by itself."""
 
 import datetime as dt
 import io
@@ -317,7 +317,7 @@ def test_a_long_cell_is_read_in_time_that_grows_with_its_length(cell):
 
 
 def test_the_table_of_accepted_cells_is_right():
-    """Each row of the tables in docs/schema.md: the declaration, cells that it reads, and cells that it does not."""
+    """Each row in docs/schema.md has a declaration, cells that it reads, and cells that it does not."""
     text = (ROOT / "docs" / "schema.md").read_text(encoding="utf-8")
     part = text.split("| declaration | read as a value | not read |")[1].split("\n\n")[0]
     rows = [line.strip("| ").split(" | ") for line in part.splitlines()[2:]]
