@@ -260,6 +260,7 @@ def test_which_cells_are_missing_does_not_depend_on_what_is_learnt():
 
 BAD = [
     (lambda: Number(0, 1, decimal=""), "decimal must be one character"),
+    (lambda: Number(0, 1, decimal=None), "decimal must be one character"),
     (lambda: Number(0, 1, decimal="5"), "decimal must be one character"),
     (lambda: Number(0, 1, decimal=" "), "decimal must be no space"),
     (lambda: Number(0, 1, thousands="-"), "thousands must be one character"),

@@ -64,13 +64,11 @@ class NumberSpelling(Spelling):
     strip: str | Sequence[str]
 
     def __post_init__(self) -> None:
-        for name, mark in (("decimal", self.decimal), ("thousands", self.thousands)):
-            if mark is not None and (
-                not isinstance(mark, str) or len(mark) != 1 or mark.isalnum() or mark in "+-"
-            ):
-                raise strict.wrong(name, mark, 'one character that is no letter, digit or sign, such as ","')
+        _require_mark("decimal", self.decimal)
         if self.decimal.isspace():
             raise strict.wrong("decimal", self.decimal, "no space")
+        if self.thousands is not None:
+            _require_mark("thousands", self.thousands)
         if self.decimal == self.thousands:
             raise ValueError(f"decimal and thousands must differ, got {self.decimal!r} for both")
         for part in self.strip if isinstance(self.strip, str) else strict.sequence("strip", self.strip):
@@ -121,6 +119,11 @@ class NumberSpelling(Spelling):
     @property
     def _separators(self) -> str:
         return _SPACES if self.thousands in tuple(_SPACES) else self.thousands or ""
+
+
+def _require_mark(name: str, mark: object) -> None:
+    if not isinstance(mark, str) or len(mark) != 1 or mark.isalnum() or mark in "+-":
+        raise strict.wrong(name, mark, 'one character that is no letter, digit or sign, such as ","')
 
 
 def _any_of(parts: Sequence[str]) -> re.Pattern[str]:
