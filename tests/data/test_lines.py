@@ -52,6 +52,7 @@ ROWS = "1,50,8675309\n"
         ("\n \n", "no first line that names its columns"),
         ('y,"age\n', "no first line that names its columns"),
     ],
+    ids=range(10),
 )  # fmt: skip
 def test_ends_of_lines_and_encodings_of_others_are_named_and_nothing_is_quoted(content, cause, tmp_path):
     with pytest.raises(UnreadableFile, match=cause) as refused:

@@ -6,6 +6,7 @@ import locale
 import re
 from pathlib import Path
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -218,6 +219,8 @@ def test_every_container_gives_the_same_bits(tmp_path):
     for name, found in in_memory.items():
         np.testing.assert_array_equal(dense(SCHEMA.encode(found)), expected, err_msg=name)
         assert (SCHEMA.read_target(found) == targets).all(), name
+    lazily = SCHEMA.encoder().transform(dd.from_pandas(RAW, npartitions=3))
+    np.testing.assert_array_equal(dense(lazily.compute()), expected)
     sources = [source_of_file(tmp_path / f"t.{end}", list(RAW)) for end in ("csv", "jsonl", "parquet")]
     blocks = [RAW.iloc[k : k + 7] for k in range(0, 200, 7)]
     for source in [*sources, Stream(lambda: iter(blocks), 200, 4)]:
