@@ -270,6 +270,47 @@ def test_exports_predict_what_the_model_predicts(folder, kind):
         assert np.allclose(found[1], fitted.predict_proba(raw), atol=1e-6)
 
 
+@pytest.mark.parametrize("most", [2, 20])
+@pytest.mark.parametrize("target", ["classes", "numbers"])
+def test_a_model_that_learnt_its_schema_is_shown_reported_exported_and_used(folder, most, target):
+    (folder / "learnt.toml").write_text(
+        'row_norm = "learn"\n[columns]\nage = { type = "number", learn = true, widest = [0, 200] }\n'
+        f'job = {{ type = "category", learn = true, most = {most} }}\n'
+        + (
+            'home = { type = "target", classes = ["owned", "rented"] }\n'
+            if target == "classes"
+            else 'home = { type = "target", learn = true, widest = [-9, 9] }\n'
+        )
+    )
+    raw = pd.read_csv("data.csv")
+    if target == "numbers":
+        raw["home"] = (raw.age / 90).round(3)
+        raw.to_csv("data.csv", index=False)
+    run("fit", "data.csv", "learnt.toml", "--epsilon", 4, "--out", "m.json", "--report", "r.html")
+    names = [
+        row["name"] for row in json.loads(run("show", "m.json", "--json").stdout)["fits"][0]["coefficients"]
+    ]
+    assert names == ["age", "job=clerk", "job=nurse", "job (other)", "intercept"]
+    assert "job=nurse" in run("show", "m.json").stdout and "(unused" not in run("show", "m.json").stdout
+    run("report", "m.json", "--out", "again.html")
+    assert (folder / "again.html").read_text() == (folder / "r.html").read_text()
+    files = ["--json", "s.json", "--onnx", "m.onnx", "--sklearn", "m.skops", "--registry", "e.yaml"]
+    run("export", "m.json", *files, "--card", "c.md")
+    predicted = run("predict", "m.json", "data.csv").stdout.splitlines()[1:]
+    fitted = restored((folder / "m.json").read_text())
+    assert predicted == [str(one) for one in fitted.predict(raw)]
+    rows = fitted.schema_.encode(raw)
+    rows = rows.toarray() if hasattr(rows, "toarray") else rows
+    found = onnxruntime.InferenceSession("m.onnx").run(None, {"X": rows})[0].ravel()
+    plain = skops.io.load("m.skops").predict(rows)
+    if target == "classes":
+        assert (found == fitted.predict(raw)).all() and (plain == found).all()
+    else:
+        assert np.allclose(found, fitted.predict(raw), atol=1e-9)
+    (score,) = json.loads(run("evaluate", "m.json", "data.csv", "--epsilon", 2, "--json").stdout)["scores"]
+    assert score["value"] <= score["high"]
+
+
 def test_intervals_survive_in_a_file(folder):
     (folder / "s.toml").write_text(
         '[columns]\nage = { type = "number", low = 18, high = 90 }\n'
@@ -313,6 +354,126 @@ def test_a_draft_has_names_and_only_a_peek_has_values(folder):
         assert peeked.startswith("# NOT PRIVATE") and '"clerk", "nurse"' in peeked
         (folder / "peeked.toml").write_text(peeked)
         run("fit", data, "peeked.toml", "--out", "model.json")
+
+
+SPELLED = """
+[columns]
+admitted = { type = "date", low = 2020-01-01, high = 2030-01-01 }
+left = { type = "date", low = 2020-01-01, high = 2030-01-01, format = "%d.%m.%Y" }
+cost = { type = "number", low = 0, high = 1000 }
+eur = { type = "number", low = 0, high = 1000, decimal = ",", thousands = ".", strip = "€" }
+"a=b" = { type = "number", low = 0, high = 1000, missing = 40 }
+ward = { type = "category", levels = ["cardiology", "surgery"] }
+job = { type = "category", learn = true, casefold = true, aliases = { rn = "nurse" } }
+rent = { type = "number", learn = true, widest = [0, 100] }
+note = { type = "text", buckets = 100 }
+grade = { type = "ordinal", levels = ["low", "high"], missing = "indicator" }
+ok = { type = "boolean" }
+days = { type = "exposure", low = 1, high = 9 }
+id = { type = "unit" }
+x = { type = "drop" }
+y = { type = "target", classes = ["yes", "no"] }
+"""
+TRIALS = [
+    ("admitted=15.04.2026", 'null: no date of the format ISO 8601 (format = "%d.%m.%Y" would read it)'),
+    ("admitted=03/04/2026", '(format = "%d/%m/%Y" or format = "%m/%d/%Y" would read it)'),
+    ("admitted=15.04.2026 10:30", '(format = "%d.%m.%Y %H:%M" would read it)'),
+    ("admitted=soon", "null: no date of the format ISO 8601"),
+    ("admitted=", "null: missing"),
+    ("left=15.4.2026", "left=15.4.2026: the date 2026-04-15"),
+    ("left=15.4.2036", "the date 2036-04-15, cut to 2030-01-01"),
+    ("left=2026-04-15", 'null: no date of the format %d.%m.%Y (format = "ISO8601" would read it)'),
+    ("cost=1,123.40", 'null: no number (thousands = "," would read it)'),
+    ("cost=12,5", 'null: no number (decimal = "," would read it)'),
+    ("cost=1.123,40 €", '(decimal = ",", thousands = ".", strip = "€" would read it)'),
+    ("cost=12 EUR", '(strip = ["EUR"] would read it)'),
+    ("cost=five", "null: no number"),
+    ("cost=5000", "the number 5000, cut to 1000"),
+    ("eur=1.123,40 €", "the number 1123.4, cut to 1000"),
+    ("a=b=7", "a=b=7: the number 7"),
+    ("a=b=NA", "missing, which counts as 40"),
+    ("ward=surgery", "the level 'surgery'"),
+    ("ward=Cardiology", "an unknown level: the feature ward (other) (casefold = true would read it)"),
+    ("ward=Cardio ", '(aliases = { Cardio = "cardiology" } would read it)'),
+    ("ward=", "missing, which counts as an unknown level"),
+    ("job= RN", "the level 'nurse', if it is learnt"),
+    ("job=NA", "missing, which counts as an unknown level"),
+    ("rent=200", "the number 200, cut to 100"),
+    ("note=back pain", "the features note #"),
+    ("note= ", "a row of zeros"),
+    ("grade=mid", "an unknown level, which counts as the middle"),
+    ("grade=", "missing, which counts as the feature grade (missing)"),
+    ("ok=Yes", "the boolean True"),
+    ("ok=ja", "null: no boolean"),
+    ("days=0", "null: an exposure of 0 or less"),
+    ("id=7", "the id '7'"),
+    ("id=", "null: missing"),
+    ("x=7", "not read: the column is dropped"),
+    ("y=no", "the class of the target 'no'"),
+    ("y=Yes", "null: no class of the target (casefold = true would read it)"),
+]
+
+
+def test_a_schema_is_tried_on_cells_without_records(folder):
+    (folder / "s.toml").write_text("\ufeff" + SPELLED, encoding="utf-8")  # as an editor of Windows writes it
+    for cell, told in TRIALS:
+        is_null = told.startswith("null") or "admitted" in cell or cell.startswith("cost=1")
+        said = run("schema", "try", "s.toml", "--cell", cell, code=int(is_null)).stdout.strip()
+        assert told in said and ("the record would be null" in said) == is_null and said.count("\n") == 0, (
+            cell
+        )
+    cells = [part for cell, _ in TRIALS for part in ("--cell", cell)]
+    found = json.loads(run("schema", "try", "s.toml", *cells, "--json", code=1).stdout)
+    assert len(found) == len(TRIALS) and set(found[0]) == {"column", "cell", "meaning", "null", "remedy"}
+    assert "needs a column of the schema" in run("schema", "try", "s.toml", "--cell", "z=1", code=2).stderr
+
+
+def test_a_raw_file_is_read_as_its_schema_declares_it(folder):
+    """Dates 15.04.2026, amounts 1,123.40, several rows a person, and typos in levels."""
+    rng = np.random.default_rng(0)
+    n = 6_000
+    wards = rng.choice(["cardiology", "Cardiology", "Cardio ", "SURGERY"], n)
+    cost, day = (
+        rng.uniform(10, 9_000, n),
+        pd.Timestamp("2025-01-01") + pd.to_timedelta(rng.integers(0, 365, n), "D"),
+    )
+    again = (cost / 4_500 + (wards == "SURGERY") + rng.normal(0, 0.3, n)) > 1.2
+    raw = pd.DataFrame(
+        {"patient": rng.integers(0, 3_000, n), "admitted": day.strftime("%d.%m.%Y"), "ward": wards,
+         "cost": [f"{one:,.2f}" for one in cost], "again": np.where(again, "Yes", "no")}
+    )  # fmt: skip
+    raw = pd.concat([raw.drop_duplicates("patient"), raw]).sort_values("patient", kind="stable")
+    raw.to_csv("raw.csv", index=False)
+    clean = raw.assign(
+        admitted=pd.to_datetime(raw.admitted, format="%d.%m.%Y"), again=raw.again.str.lower(),
+        cost=raw.cost.str.replace(",", "").astype(float),
+        ward=raw.ward.str.strip().str.lower().replace("cardio", "cardiology"),
+    )  # fmt: skip
+    clean.to_parquet("clean.parquet", index=False)
+    usual = """
+[columns]
+patient = { type = "unit", rows = 3 }
+admitted = { type = "date", low = 2025-01-01, high = 2026-01-01 }
+ward = { type = "category", levels = ["cardiology", "surgery"] }
+cost = { type = "number", low = 0, high = 9000 }
+again = { type = "target", classes = ["yes", "no"] }
+"""
+    spelled = usual.replace("2026-01-01 }", '2026-01-01, format = "%d.%m.%Y" }').replace(
+        "9000 }", '9000, thousands = "," }'
+    )
+    spelled = spelled.replace(
+        '"surgery"] }', '"surgery"], casefold = true, aliases = { cardio = "cardiology" } }'
+    )
+    spelled = spelled.replace('"no"] }', '"no"], casefold = true }')
+    (folder / "usual.toml").write_text(usual)
+    (folder / "spelled.toml").write_text(spelled)
+    found = Schema.load("spelled.toml").encode(pd.read_csv("raw.csv", dtype=str))
+    expected = Schema.load("usual.toml").encode(pd.read_parquet("clean.parquet"))
+    np.testing.assert_array_equal(found, expected)
+    run("fit", "raw.csv", "spelled.toml", "--epsilon", 4, "--out", "m.json", "--quiet")
+    values = dict(re.findall(r"^(\S+) +(-?[\d.]+)", run("show", "m.json").stdout, re.M))
+    right = np.array(run("predict", "m.json", "raw.csv").stdout.split()[1:]) == clean.again
+    assert right.mean() > 0.8 and float(values["ward=surgery"]) > float(values["ward=cardiology"])
 
 
 @pytest.mark.parametrize(

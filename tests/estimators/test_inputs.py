@@ -342,6 +342,51 @@ def test_a_frame_of_sparse_and_dense_columns_is_read_as_its_numbers():
     assert np.array_equal(LogisticRegression(**DECLARED).fit(frame, LABELS).coef_, expected)
 
 
+SPARSE = {
+    "NaN left out": pd.DataFrame(X).astype("Sparse[float]"),
+    "0 left out": pd.DataFrame(X).astype(pd.SparseDtype(float, 0.0)),
+    "another number left out": pd.DataFrame(X).astype(pd.SparseDtype(float, float(X[0, 0]))),
+    "several left out": pd.DataFrame(X).astype({0: "Sparse[float]", 1: pd.SparseDtype(float, 1.0)}),
+}
+
+
+@pytest.mark.parametrize("frame", SPARSE.values(), ids=SPARSE)
+def test_sparse_columns_are_read_whatever_they_leave_out(frame):
+    """pandas refuses to convert them if it is not 0: a plain ``astype("Sparse[float]")`` leaves NaN out."""
+    frame.columns = ["a", "b", "c"]
+    expected = Ridge(**REGRESSION).fit(pd.DataFrame(X, columns=["a", "b", "c"]), TARGET)
+    found = Ridge(**REGRESSION).fit(frame, TARGET)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    np.testing.assert_array_equal(found.predict(frame), expected.predict(frame))
+
+
+DOUBLED = {
+    "pandas": pd.DataFrame(X[:, :2], columns=["8675309", "8675309"]),
+    "Arrow": pa.table([X[:, 0], X[:, 1]], names=["8675309", "8675309"]),
+    "record batch": pa.record_batch([pa.array(X[:, 0]), pa.array(X[:, 1])], names=["8675309", "8675309"]),
+}
+
+
+@pytest.mark.parametrize("y", [LABELS, "8675309"], ids=["array", "name"])
+@pytest.mark.parametrize("frame", DOUBLED.values(), ids=DOUBLED)
+def test_doubled_names_of_columns_are_refused_in_our_words(frame, y):
+    scaler = BoundsScaler(low=0, high=1)
+    for reading in (LogisticRegression(**DECLARED).fit, lambda X, y: scaler.fit_transform(X)):
+        with pytest.raises(ValueError, match="must have different names, but one occurs twice") as refused:
+            reading(frame, y)
+        assert type(refused.value) is ValueError and "8675309" not in str(refused.value)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_integers_of_128_bits_are_read_as_their_numbers(lazy):
+    whole = pl.DataFrame((X * 9).round(), schema=["a", "b", "c"]).with_columns(y=pl.Series(LABELS))
+    frames = [whole, whole.with_columns(pl.col("a").cast(pl.Int128))]
+    one, other = (
+        LogisticRegression(**DECLARED).fit(frame.lazy() if lazy else frame, "y").coef_ for frame in frames
+    )
+    np.testing.assert_array_equal(one, other)
+
+
 def test_weights_of_a_score_are_not_quoted():
     for model, y in ((Ridge(**REGRESSION), TARGET), (LogisticRegression(**DECLARED), LABELS)):
         model.fit(X, y)

@@ -47,6 +47,32 @@ def table(seed: int = 0, n: int = 3_000) -> pd.DataFrame:
     return raw
 
 
+def learnt(most: int, epsilon: float = 1.0) -> Any:
+    """A model whose schema learns a range, the levels of a category of two, and the norm of rows."""
+    schema = Schema(
+        {
+            "age": Number(learn=True, widest=(0, 200)),
+            f"job {MARKUP}": Category(learn=True, most=most),
+            "home": Target(classes=["owned", "rented"]),
+        },
+        interactions=[("age", f"job {MARKUP}")],
+        row_norm="learn",
+    )
+    return make_private_pipeline(schema, LogisticRegression(epsilon)).fit(table())
+
+
+def learnt_target(**settings: Any) -> Any:
+    """A regression that learns the range of its target and fewer levels than there is room for."""
+    schema = Schema(
+        {
+            f"job {MARKUP}": Category(learn=True, most=5, other=False),
+            "age": Target(learn=True, widest=(-1000, 1000)),
+            "home": Category(["owned", "rented"], baseline="owned", other=False),
+        }
+    )
+    return make_private_pipeline(schema, LinearRegression(4.0, **settings)).fit(table())
+
+
 def arrays(classes: int, p: int = 4, n: int = 1_500) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (n, p)) / p**0.5
@@ -65,6 +91,10 @@ BOUNDS = Bounds(row_norm=1.0, target=(0, 1))
 MODELS = {
     "intervals": lambda: make_private_pipeline(SCHEMA, _newton(4.0)).fit(table()),
     "pipeline": lambda: make_private_pipeline(SCHEMA, LogisticRegression(epsilon=1.0)).fit(table()),
+    "learnt": lambda: learnt(most=20),
+    "learnt, all levels": lambda: learnt(most=2),
+    "learnt target": learnt_target,
+    "learnt, with errors": lambda: learnt_target(solver=Newton()),
     "not determined": lambda: _newton(4.0, classes=[0, 1]).fit(np.full((1_500, 4), np.nan), arrays(2)[1]),
     "regression": lambda: LinearRegression(1.0, bounds=BOUNDS, solver=GradientDescent(steps=5)).fit(
         *arrays(2)

@@ -1,7 +1,7 @@
 """Random cells of every type in raw tables: does an error, a warning or another record tell of a cell?
 
 Each case puts anything into a cell of a table, or into a line of a CSV file, some at a time, and compares
-what the other records become before and after.
+what the other records become before and after; or it declares any spelling of a column and reads any cell.
 ``python tests/schema/fuzzing.py 100000`` runs so many cases.
 """
 
@@ -21,13 +21,14 @@ import scipy.sparse as sp
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
-    from raw_tables import SCHEMA, frame
+    from raw_tables import SCHEMA, SPELLED, frame, spelled_frame
 else:
-    from .raw_tables import SCHEMA, frame
+    from .raw_tables import SCHEMA, SPELLED, frame, spelled_frame
 
 from dpglm.data.files import source_of_file
-from dpglm.schema import Column
+from dpglm.schema import Boolean, Category, Column, Date, Number, Schema
 from dpglm.schema.source import EncodedSource
+from dpglm.schema.trial import trial
 
 MARK = "8675309"
 ROWS, CELLS = 24, 12
@@ -65,9 +66,14 @@ ODD = (
     "2010-02-30",
     "2010-W01-1", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "20100101", "=1+1", "'; drop",
     "?", "a" * 10_000, "\u202e", "e\u0301", "\r\n", '"', ",", "0x10", "1e5", "+5", "5.", ".5", "1,5",
-    "١٢", "½",
+    "١٢", "½", "15.04.2010", "5.4.2010", "31.02.2010", "04/15/10 1:05 PM", "15 Apr 2010", "1.123,40 €",
+    "-€5", "1,123.40", "1 123", "1\u202f123", "12%", "<5", "€", "EUR", "kr.", "Clerk ", "rn", "ja", "NEIN",
+    "MID", "€" * 5000, "1." * 5000, " " * 5000, "ſ", "İ", "ß",
 )  # fmt: skip
-LETTERS = list("0123456789.,-+eE \t\"'\\\x00\ud800äß日😀abcnNaAtTfF:/TZ_#;|")
+TABLES = ((SCHEMA, frame), (SPELLED, spelled_frame))
+"""Schemas, and what makes records for them."""
+
+LETTERS = list("€%0123456789.,-+eE \t\"'\\\x00\ud800äß日😀abcnNaAtTfF:/TZ_#;|")
 
 
 def odd_cell(rng: np.random.Generator) -> object:
@@ -83,10 +89,9 @@ def odd_cell(rng: np.random.Generator) -> object:
 def cells(cases: int, seed: int = 0) -> list[str]:
     """What went wrong with so many odd cells."""
     rng, wrong = np.random.default_rng(seed), []
-    names = [name for name, column in SCHEMA.columns.items() if isinstance(column, Column)]
-    tables = [frame(ROWS, k)[names].astype(object) for k in range(5)]
-    clean = [encoded({name: table[name].tolist() for name in names}) for table in tables]
+    prepared = [_tables(schema, made) for schema, made in TABLES]
     for case in range(0, cases, CELLS):
+        schema, names, tables, clean = prepared[rng.integers(len(prepared))]
         which = rng.integers(5)
         raw = {name: tables[which][name].tolist() for name in names}
         places = rng.integers(ROWS // 2, ROWS, CELLS)
@@ -100,8 +105,8 @@ def cells(cases: int, seed: int = 0) -> list[str]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                after = encoded(raw)
-                again = encoded(pd.DataFrame(arrays, dtype=object) if case // CELLS % 2 else arrays)
+                after = encoded(schema, raw)
+                again = encoded(schema, pd.DataFrame(arrays, dtype=object) if case // CELLS % 2 else arrays)
         except Exception as error:  # whatever it is, it is reported
             wrong.append(f"case {case} raised {type(error).__name__}")
             continue
@@ -109,24 +114,123 @@ def cells(cases: int, seed: int = 0) -> list[str]:
             wrong.append(f"case {case} differs between containers")
         if not np.array_equal(after[others], clean[which][others], equal_nan=True):
             wrong.append(f"case {case} changed another record")
-        if not np.linalg.norm(np.nan_to_num(after), axis=1).max() <= SCHEMA.radius * (1 + 1e-12):
+        if not np.linalg.norm(np.nan_to_num(after), axis=1).max() <= schema.radius * (1 + 1e-12):
             wrong.append(f"case {case} is longer than the radius")
     return wrong
 
 
-def encoded(table: object) -> np.ndarray:
+def _tables(schema: Schema, made: object) -> tuple:
+    """A schema, the columns that become features, tables of clean records and what they become."""
+    names = [name for name, column in schema.columns.items() if isinstance(column, Column)]
+    tables = [made(ROWS, k)[names].astype(object) for k in range(5)]
+    clean = [encoded(schema, {name: table[name].tolist() for name in names}) for table in tables]
+    return schema, names, tables, clean
+
+
+def encoded(schema: Schema, table: object) -> np.ndarray:
     """The features of a table."""
-    found = SCHEMA.encode(table)
+    found = schema.encode(table)
     return found.toarray() if sp.issparse(found) else found
+
+
+MARKS = list(",.;:' \u00a0_-+5eé€#|\\^]") + ["", "..", None, 5]
+SIGNS = [
+    "",
+    "€",
+    "€%",
+    "a-",
+    "-",
+    "1",
+    " ",
+    "[",
+    "()",
+    ["EUR"],
+    ["kr.", "€"],
+    ["", "x"],
+    ["^", "\\"],
+    [1],
+    None,
+    5,
+]
+DIRECTIVES = [*"%YymbBdHIpMSfzjaAZGuUVWcxX", "Y", "m", "d", "", " "]
+WORDS = ["clerk", "Clerk", "nurse", "NA", "1", "", " ", 1, 2.0, True, None, "x", "ß", "SS", [1]]
+
+
+def odd_column(rng: np.random.Generator) -> Column:
+    """A column of any declared spelling."""
+
+    def any_of(values: list) -> object:
+        return values[rng.integers(len(values))]
+
+    kind = rng.integers(4)
+    if kind == 0:
+        marks = {"decimal": any_of([",", ".", *MARKS]), "thousands": any_of([None, ".", ",", *MARKS])}
+        return Number(-1e6, 1e6, **marks, strip=any_of(SIGNS), missing="indicator")
+    if kind == 1:
+        formats = [
+            "".join(
+                "%" + any_of(DIRECTIVES) + any_of([".", "/", " ", "", ":", "x", "("])
+                for _ in range(rng.integers(1, 6))
+            )
+            for _ in range(rng.integers(1, 3))
+        ]
+        usual = any_of(["%d.%m.%Y", "%m/%d/%y", "%Y%m%d", "%d %b %Y", "ISO8601", "%d.%m.%Y %H:%M"])
+        return Date("1900-01-01", "2100-01-01", format=any_of([usual, usual, formats]), missing="indicator")
+    aliases = {
+        any_of(["a", "RN", "x", "1", 2, "ß", "Ja", "?"]): any_of(WORDS) for _ in range(rng.integers(0, 3))
+    }
+    casefold = bool(rng.integers(2))
+    if kind == 2:
+        return Boolean(aliases={key: bool(rng.integers(2)) for key in aliases}, casefold=casefold)
+    levels = [word for word in WORDS[: rng.integers(1, 9)] if word not in ("", " ")]
+    return Category(levels, aliases=aliases or None, casefold=casefold, missing="indicator")
+
+
+def spellings(cases: int, seed: int = 0) -> tuple[list[str], int]:
+    """What went wrong with so many cells in columns of any declared spelling; how many were declared."""
+    rng, wrong, declared = np.random.default_rng(seed), [], 0
+    for case in range(0, cases, CELLS):
+        try:
+            schema = Schema({"x": odd_column(rng)}, missing=["?"])
+        except ValueError as error:
+            if "\n" in str(error):
+                wrong.append(f"spelling {case} was refused in several lines")
+            continue
+        except Exception as error:  # whatever it is, it is reported
+            wrong.append(f"spelling {case} raised {type(error).__name__}: {error}")
+            continue
+        declared += 1
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                if Schema.from_toml(schema.to_toml()) != schema:
+                    wrong.append(f"spelling {case} is another one after it was written")
+                column = [odd_cell(rng) for _ in range(CELLS)]
+                whole = encoded(schema, {"x": column})
+                alone = [encoded(schema, {"x": [cell]}) for cell in column]
+                for cell in column:
+                    if type(cell) is str:
+                        trial(schema, "x", cell)
+        except Exception as error:  # whatever it is, it is reported
+            wrong.append(f"spelling {case} raised {type(error).__name__}: {error}")
+            continue
+        if not np.array_equal(whole, np.concatenate(alone), equal_nan=True):
+            wrong.append(f"spelling {case} reads a cell by the others")
+    return wrong, declared
 
 
 def files(cases: int, folder: Path, seed: int = 0) -> list[str]:
     """What went wrong with so many lines of CSV files that were changed to anything, and with whole files."""
+    per_schema = cases // len(TABLES)
+    return [text for table in TABLES for text in _files(per_schema, folder, seed, *table)]
+
+
+def _files(cases: int, folder: Path, seed: int, schema: Schema, made: object) -> list[str]:
     rng, wrong = np.random.default_rng(seed), []
-    header, *lines = frame(ROWS).to_csv(index=False).encode().splitlines()
+    header, *lines = made(ROWS).to_csv(index=False).encode().splitlines()
     path = folder / "table.csv"
     path.write_bytes(b"\n".join([header, *lines, b""]))
-    clean = from_file(path)
+    clean = from_file(schema, path)
     for case in range(0, cases, CELLS):
         changed, places = list(lines), set(rng.integers(0, ROWS, CELLS).tolist())
         for place in places:
@@ -136,7 +240,7 @@ def files(cases: int, folder: Path, seed: int = 0) -> list[str]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                found = from_file(path)
+                found = from_file(schema, path)
         except ValueError as error:
             if first == header or MARK in str(error):
                 wrong.append(f"file {case} raised a ValueError")
@@ -152,14 +256,14 @@ def files(cases: int, folder: Path, seed: int = 0) -> list[str]:
     return wrong
 
 
-def from_file(path: Path) -> np.ndarray:
+def from_file(schema: Schema, path: Path) -> np.ndarray:
     """The features of all records of a file."""
-    rows, _, _ = EncodedSource(source_of_file(path, ()), SCHEMA).in_memory()
-    return rows.toarray()
+    rows, _, _ = EncodedSource(source_of_file(path, ()), schema).in_memory()
+    return rows.toarray() if sp.issparse(rows) else rows
 
 
 def odd_line(line: bytes, rng: np.random.Generator) -> bytes:
-    """A line with some of its bytes changed, or another one, also an empty one; without an end of a line."""
+    """A line with some of its bytes changed, or another one, that is not blank; without an end of a line."""
     kind = rng.integers(7)
     if kind == 0:
         line = rng.bytes(rng.integers(1, 60))
@@ -177,12 +281,16 @@ def odd_line(line: bytes, rng: np.random.Generator) -> bytes:
             place, byte = rng.integers(0, len(found)), rng.choice(list(b'",;\x00\xff\r\t 9e-\xc3'))
             found[place : place + int(rng.integers(0, 2))] = bytes([byte])
         line = bytes(found)
-    return line.replace(b"\n", b"?")
+    line = line.replace(b"\n", b"?")
+    return line if line.strip(b" \t\r") else b","
 
 
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     problems = cells(count)
+    found, declared = spellings(count)
+    problems += found
+    print(f"{declared} of {-(-count // CELLS)} spellings could be declared")
     with tempfile.TemporaryDirectory() as name:
         problems += files(count, Path(name))
     print("\n".join(problems[:20]) or "nothing was raised, and no record changed another")

@@ -35,6 +35,48 @@ SCHEMA = Schema(
 )
 
 
+SPELLED = Schema(
+    {
+        "age": Number(18, 90, decimal=",", missing="indicator"),
+        "gain": Number(0, 1e5, decimal=",", thousands=".", strip=["€", "EUR"], missing=0.0),
+        "hours": Number(1, 99, cuts=(20, 40), thousands=" ", strip="~h%", missing="indicator"),
+        "job": Category(["Clerk", "nurse", "01"], aliases={"RN": "nurse", "7": "01"}, casefold=True),
+        "grade": Category([1, 2, 3.5], aliases={"4": 3.5, "one": 1}, missing="null"),
+        "member": Boolean(aliases={"ja": True, "nein": False}, casefold=True, missing="indicator"),
+        "since": Date(
+            "2000-01-01", "2020-12-31", format=["%d.%m.%Y", "%m/%d/%y %I:%M %p", "%d %b %Y", "%Y%m%d"],
+            missing="indicator",
+        ),
+        "school": Ordinal(["low", "Middle", "high"], aliases={"mid": "Middle"}, casefold=True),
+        "id": Drop(),
+        "rent": Target(0, 5_000, decimal=",", strip="€"),
+    },
+    interactions=[("age", "job"), ("member", "gain")],
+    missing=["?"],
+)  # fmt: skip
+"""The same columns, spelled in other ways."""
+
+
+def spelled_frame(n: int, seed: int = 0) -> pd.DataFrame:
+    """The records of a frame as `SPELLED` spells them."""
+    raw = frame(n, seed)[list(SPELLED.columns)].astype(object)
+    rng = np.random.default_rng(seed)
+    ways = {
+        "age": lambda x: f"{x:.1f}".replace(".", ","),
+        "gain": lambda x: f"{x:,.2f} €".translate(str.maketrans(",.", ".,")),
+        "hours": lambda x: f"~{x:.2f} h",
+        "job": lambda x: rng.choice([x, x.upper(), "rn"]),
+        "grade": lambda x: rng.choice([x, 4, "one"]),
+        "member": lambda x: rng.choice(["JA", "nein", x]),
+        "since": lambda x: dt.date.fromisoformat(x).strftime(str(rng.choice(["%d.%m.%Y", "%Y%m%d"]))),
+        "school": lambda x: rng.choice([x, x.title(), "mid"]),
+        "rent": lambda x: f"€{x}".replace(".", ","),
+    }
+    for name, way in ways.items():
+        raw[name] = [None if pd.isna(cell) else way(cell) for cell in raw[name]]
+    return raw
+
+
 def frame(n: int, seed: int = 0) -> pd.DataFrame:
     """Random records, all columns of which have missing cells."""
     rng = np.random.default_rng(seed)

@@ -561,6 +561,11 @@ def test_a_changed_cell_changes_its_own_record_and_nothing_is_raised():
     assert fuzzing.cells(5_000) == []
 
 
+def test_any_spelling_is_refused_or_reads_each_cell_by_itself():
+    wrong, declared = fuzzing.spellings(4_000)
+    assert wrong == [] and declared > 100
+
+
 def test_a_changed_line_changes_its_own_record_and_nothing_is_quoted(tmp_path):
     assert fuzzing.files(3_000, tmp_path) == []
 

@@ -10,6 +10,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 from dpglm.schema import Category, Date, Number, Schema, Target
+from dpglm.schema.draft import EXAMPLES
+from dpglm.schema.toml import KINDS
 
 from .raw_tables import SCHEMA, frame
 
@@ -62,7 +64,7 @@ def test_a_draft_knows_names_and_types_only(tmp_path):
     assert "38.5" not in drafts[0] and "spy" not in drafts[0] and "2020" not in drafts[0]
     assert 'age = { type = "number", low = "?", high = "?", missing = "null" }' in drafts[0]
     assert 'old = { type = "target", classes = [false, true] }' in drafts[0]
-    assert "# The types are number, category," in drafts[0]
+    assert '# age = { type = "number", low = 0, high = 120, missing = "indicator" }' in drafts[0]
     with pytest.raises(ValueError, match="column 'age': low must be a number"):
         Schema.from_toml(drafts[0])
     filled = drafts[0].replace('"number", low = "?", high = "?"', '"number", low = 0, high = 120')
@@ -81,6 +83,48 @@ def test_a_draft_that_peeks_says_so_and_can_be_used():
     assert set(schema.columns["job"].levels) == {"clerk", "nurse", "1", "spy", "?"}
     assert isinstance(schema.columns["since"], Date) and schema.target == "rent"
     assert schema.encode(raw).shape[0] == 300
+
+
+def test_a_draft_shows_a_line_of_each_type_that_can_be_declared():
+    text = Schema.draft({"x": [1.0]})
+    assert set(EXAMPLES) == set(KINDS)
+    for kind, line in EXAMPLES.items():
+        assert f"# {line}\n" in text
+        (column,) = (
+            c
+            for n, c in Schema.from_toml(f"[columns]\nz = {{ type = 'boolean' }}\n{line}").columns.items()
+            if n != "z"
+        )
+        assert column.kind == kind
+    assert Schema.from_toml("\ufeff[columns]\nz = { type = 'boolean' }").features == ["z"]
+
+
+def test_a_draft_that_peeks_proposes_spellings_and_asks_about_ids():
+    n = 400
+    raw = {
+        "id": [f"P{k:04d}" for k in range(n)],
+        "row": list(range(n)),
+        "day": [f"{k % 28 + 1}.0{k % 9 + 1}.2025" for k in range(n)],
+        "us": [f"0{k % 9 + 1}/{k % 28 + 1}/2025 1:05 PM" for k in range(n)],
+        "cost": [f"{k * 1.5 + 1000:,.2f}".replace(",", " ").replace(".", ",") + " €" for k in range(n)],
+        "plain": [f"{k + 0.5}" for k in range(n)],
+        "ward": ["Surgery", "surgery", "icu", "ICU"] * (n // 4),
+        "note": [f"seen {k} times" for k in range(n)],
+        "y": [f"{k},5" for k in range(n)],
+    }
+    text = Schema.draft(raw, target="y", peek=True)
+    lines = {line.split(" = ")[0]: line for line in text.split("[columns]\n")[1].splitlines()}
+    assert lines["id"].startswith('id = { type = "?" }  # an id? then "unit"')
+    assert lines["row"].endswith('# all numbers differ: an id? then "unit" or "drop"')
+    assert lines["day"].endswith('format = "%d.%m.%Y" }  # dates as %d.%m.%Y')
+    assert 'format = "%m/%d/%Y %I:%M %p"' in lines["us"] and "#" not in lines["plain"]
+    assert lines["cost"].endswith('# numbers with decimal = "," and thousands = " " and strip = "€"')
+    assert lines["ward"].endswith("casefold = true }  # some levels differ by case only")
+    assert lines["note"] == 'note = { type = "hashed", buckets = 1024 }  # or "text", whose words count'
+    assert lines["y"] == 'y = { type = "target", low = 0.5, high = 399.5, decimal = "," }'
+    schema = Schema.from_toml(text.replace('id = { type = "?" }', 'id = { type = "drop" }'))
+    found = schema.encode(raw)
+    assert not (found != found).sum() and len(schema.columns["ward"].levels) == 2
 
 
 def test_drafts_refuse_what_has_no_columns():

@@ -89,7 +89,7 @@ def refuse(message: str) -> NoReturn:
 def text_of(path: Path) -> str:
     """The text of a small file that is no table."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # some editors mark the order of bytes
     except UnicodeDecodeError:
         refuse("the file is no text")
 

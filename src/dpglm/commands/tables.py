@@ -1,4 +1,4 @@
-"""From a file to a model and its predictions: ``dpglm schema draft``, ``plan``, ``fit`` and ``predict``."""
+"""From a file to a model and its predictions: ``dpglm schema``, ``plan``, ``fit`` and ``predict``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ..datasets import write_adult
 from ..report import Report, statement
 from ..schema import Schema
 from ..schema.source import Held, gathered
+from ..schema.trial import trial
 from .common import (
     Account,
     Data,
@@ -87,6 +88,35 @@ def draft(
             refuse("JSON lines declare no columns: write the schema by hand, or convert the file")
         text = Schema.draft(gathered(source) if peek else source, target=target, peek=peek)
         print(jsons.dumps({"private": not peek, "schema": text}) if json else text.rstrip("\n"))
+
+
+@schemas.command("try")
+def try_cells(
+    schema: SchemaFile,
+    cell: Annotated[
+        list[str],
+        typer.Option(help="A column and what could stand in it, as admitted=15.04.2026; several times."),
+    ],
+    json: Json = False,
+) -> None:
+    """Say what a schema reads cells as; no records are needed.
+
+    Exits with status 1 if a cell would make its record a null record.
+    """
+    with one_sentence():
+        declared = _declared(schema)
+        trials = [trial(declared, *_cell(declared, one)) for one in cell]
+        print(jsons.dumps([one._asdict() for one in trials]) if json else "\n".join(map(str, trials)))
+        if any(one.null for one in trials):
+            raise typer.Exit(1)
+
+
+def _cell(schema: Schema, said: str) -> tuple[str, str]:
+    """The column and the cell of an option; a name may have a sign of equality in it."""
+    for k, letter in enumerate(said):
+        if letter == "=" and said[:k] in schema.columns:
+            return said[:k], said[k + 1 :]
+    refuse(f"--cell needs a column of the schema and a cell, such as {next(iter(schema.columns))}=...")
 
 
 def plan(
@@ -195,8 +225,7 @@ def _pipeline(
     schema: Path, model: str | None, epsilon: float, delta: float | None, neighbours: str,
     ledger: str | None = None,
 ) -> PrivatePipeline:  # fmt: skip
-    with naming(schema):
-        declared = Schema.from_toml(text_of(schema))
+    declared = _declared(schema)
     name = model or ("LinearRegression" if declared.classes is None else "LogisticRegression")
     if name not in MODELS:
         refuse(f"--model must be one of {', '.join(MODELS)}")
@@ -205,6 +234,12 @@ def _pipeline(
 
     estimator = ESTIMATORS[name](epsilon, delta=delta, neighbours=neighbours, ledger=ledger)
     return make_private_pipeline(declared, estimator)
+
+
+def _declared(schema: Path) -> Schema:
+    """The schema of a file."""
+    with naming(schema):
+        return Schema.from_toml(text_of(schema))
 
 
 def example(

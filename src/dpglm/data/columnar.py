@@ -9,7 +9,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from ..arrays import Vector
 from ..entries import numbers
 from .beside import Several
 from .stream import Source, guarded, rows_a_block
+
+Name = TypeVar("Name")
 
 _SINGLE = re.compile(r"float(16|32)?|halffloat", re.IGNORECASE)
 
@@ -109,10 +111,15 @@ class Columnar(Source):
 
 def typed(names: Iterable[str], types: Iterable[object]) -> dict[str, object]:
     """The types of columns by their names, which must differ."""
-    names = list(names)
-    if len(set(names)) < len(names):
-        raise ValueError("the columns of X must have different names")
-    return dict(zip(names, types, strict=True))
+    return dict(zip(different(names), types, strict=True))
+
+
+def different(names: Iterable[Name]) -> list[Name]:
+    """Names of columns, if no two are the same."""
+    found = list(names)
+    if len(set(found)) < len(found):  # not quoted: in a file without names a record stands there
+        raise ValueError("the columns of X must have different names, but one occurs twice")
+    return found
 
 
 def _regrouped(batches: Iterable[Any], rows: int) -> Iterator[list[Any]]:

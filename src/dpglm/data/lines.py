@@ -1,5 +1,7 @@
 """Text files with a record on each line: CSV and JSON lines. A line that cannot be read is a record, too.
 
+A blank line, on which nothing stands but spaces and tabs that separate nothing, is none, as for pandas.
+
 What is on one line never changes what another line means: a quote that is not closed ends with its line.
 """
 
@@ -12,6 +14,7 @@ import json
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -39,9 +42,7 @@ _ROWS = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Lines(Source):
-    """A file with a record on each line, whatever is on it. Cells are read as they are, as text.
-
-    Only the end of a line makes a record: what follows the last one is none if it is empty.
+    """A file with a record on each line that is not blank. Cells are read as they are, as text.
 
     Parameters
     ----------
@@ -91,10 +92,20 @@ class Lines(Source):
 
     def _records(self) -> Iterator[str | None]:
         """Lines of records; None for one that is too long."""
-        lines = self.lines()
+        lines = self.filled()
         for _ in range(self.skipped):
             next(lines, None)
         yield from lines
+
+    @property
+    def blanks(self) -> str:
+        """What a blank line is made of."""
+        return " \t"
+
+    def filled(self) -> Iterator[str | None]:
+        """All lines that are not blank."""
+        blanks = self.blanks
+        return (line for line in self.lines() if line is None or line.strip(blanks))
 
     def lines(self) -> Iterator[str | None]:
         """All lines, without their ends; None for one that is too long."""
@@ -120,7 +131,7 @@ class Lines(Source):
 
 @dataclass(frozen=True, eq=False)
 class CsvFile(Lines):
-    """A file of values with a separator, whose first line names the columns.
+    """A file of values with a separator, whose first line that is not blank names the columns.
 
     Parameters
     ----------
@@ -136,12 +147,27 @@ class CsvFile(Lines):
 
     @cached_property
     def names(self) -> list[str]:
-        header = next(self.lines(), None)
+        header = next(self.filled(), None)
         found = self._split(header) if header and not header.isspace() else None
         # A return inside of the line is the end of another kind of line: records follow it.
         if found is None or any(mark in name for name in found for mark in _CONTROL):
-            raise UnreadableFile(f"the file {self.path.name!r} has no first line that names its columns")
+            raise UnreadableFile(f"the file {self.path.name!r} {self._why_unnamed()}")
         return [name.strip() for name in found]
+
+    def _why_unnamed(self) -> str:
+        """Why no first line names the columns, from what that line is made of."""
+        start = ""
+        with suppress(OSError, EOFError, zlib.error), self._opened() as file:
+            start = file.readline(LONGEST).rstrip("\r\n")
+        if "\x00" in start:
+            return "has zero bytes in its first line, as one in UTF-16 or UTF-32 has: save it in UTF-8"
+        if "\r" in start:
+            return "ends its lines with carriage returns alone, as on old Macs: save it with line feeds"
+        return "has no first line that names its columns"
+
+    @property
+    def blanks(self) -> str:
+        return super().blanks.replace(self.separator, "")
 
     def cells(self, line: str) -> Sequence[str] | None:
         found = self._split(line)
@@ -150,7 +176,7 @@ class CsvFile(Lines):
     def table(self, lines: list[str | None]) -> object:
         """As cells are read one by one, but by Arrow where nothing but separators has to be looked for."""
         whole = [line for line in lines if line is not None and line.count(self.separator) == self._inner]
-        text = "".join(f"{line}\n" for line in whole)  # the last one may be empty, and is a record
+        text = "".join(f"{line}\n" for line in whole)
         plain = len(whole) == len(lines) and not any(mark in text for mark in _MARKS)
         found = arrow.split(text, self.names, self.separator) if plain else None
         return super().table(lines) if found is None or found.num_rows < len(lines) else found

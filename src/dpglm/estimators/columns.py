@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from ..data.beside import Several
+from ..data.columnar import different
 
 
 def columns_apart(X: Any, several: Several) -> tuple[object, Several]:
@@ -28,7 +29,7 @@ def column_apart(X: Any, y: object) -> tuple[object, object]:
         raise ValueError(
             f"y should be a 1d array, got a text, and a {type(X).__name__} has no columns by name"
         )
-    names = list(X.schema.names if is_arrow else X.columns)
+    names = different(X.schema.names if is_arrow else X.columns)
     if names.count(y) != 1:
         raise ValueError(f"y must be an array or name one column of X, whose columns are {names}")
     rest = [name for name in names if name != y]

@@ -15,8 +15,8 @@ from .pipeline import PrivatePipeline
 def plain_model(model: PrivatePipeline) -> BaseEstimator:
     """A fitted linear model of scikit-learn, for rows that the schema has encoded.
 
-    Such rows lie within their bounds, so nothing is clipped. Predicted numbers are not cut to the declared
-    range of the target.
+    Features lie within their ranges, so nothing is clipped; rows are not cut to a ``row_norm`` of the schema.
+    Predicted numbers are not cut to the declared range of the target.
     """
     check_is_fitted(model)
     return model.estimator_.to_sklearn(clip=False)

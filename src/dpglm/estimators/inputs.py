@@ -12,6 +12,7 @@ import sys
 import warnings
 from array import array
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import NamedTuple, Protocol, TypeGuard, cast
 
 import numpy as np
@@ -22,6 +23,8 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
 from ..arrays import Vector
+from ..data.columnar import different
+from ..data.lazy_frame import in_doubles
 from ..entries import numbers, well_formed
 from ..errors import PrivacyWarning
 
@@ -255,20 +258,19 @@ def _columns(X: object) -> list[_Column] | None:
     """The columns of a data frame; None if X is none."""
     pandas, polars, arrow = (sys.modules.get(name) for name in ("pandas", "polars", "pyarrow"))
     if pandas is not None and isinstance(X, pandas.DataFrame):
-        return [_Column(name, X.dtypes.iloc[j], X.iloc[:, j]) for j, name in enumerate(X.columns)]
+        return [_Column(name, X.dtypes.iloc[j], X.iloc[:, j]) for j, name in enumerate(different(X.columns))]
     if polars is not None and isinstance(X, polars.DataFrame):
-        parts = zip(X.columns, X.dtypes, X.get_columns(), strict=True)
+        parts = zip(X.columns, X.dtypes, in_doubles(X).get_columns(), strict=True)
         return [_Column(*part) for part in parts]
     if arrow is not None and isinstance(X, arrow.Table | arrow.RecordBatch):
-        parts = zip(X.column_names, X.schema.types, X.columns, strict=True)
+        parts = zip(different(X.schema.names), X.schema.types, X.columns, strict=True)
         return [_Column(*part) for part in parts]
     return None
 
 
 def _frame(X: object, columns: list[_Column]) -> Labels | sp.coo_matrix:
-    """A data frame as an array, or as a sparse table if all of its columns are sparse."""
-    sparse = columns and all(type(dtype).__name__ == "SparseDtype" for _, dtype, _ in columns)
-    if sparse and hasattr(X, "sparse"):
+    """A data frame as an array, or as a sparse table if all of its columns leave out zeros."""
+    if columns and hasattr(X, "sparse") and all(_leaves_out_zeros(dtype) for _, dtype, _ in columns):
         return X.sparse.to_coo()
     for name, dtype, _ in columns:
         require_numbers(f"column {name!r} of X", dtype)
@@ -282,6 +284,12 @@ def _frame(X: object, columns: list[_Column]) -> Labels | sp.coo_matrix:
     for j, part in enumerate(parts):
         table[:, j] = part if part.dtype.kind in _NUMERIC else numbers(part)
     return table
+
+
+def _leaves_out_zeros(dtype: object) -> bool:
+    """Whether a type of pandas is sparse, and what is not stored is 0."""
+    left_out = getattr(dtype, "fill_value", None) if type(dtype).__name__ == "SparseDtype" else None
+    return isinstance(left_out, Real | np.bool_) and left_out == 0
 
 
 def require_numbers(name: str, dtype: object) -> None:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -296,14 +295,12 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
 
 
 def _in_raw_units(schema: Schema, block: Coefficients) -> Coefficients:
-    """Coefficients of raw features, then the intercept; without one in the fit, 0 takes its place."""
-    T = schema.raw_map
-    missing = T.shape[0] - len(block.values)
-    padded = sp.eye_array(T.shape[0]).tocsr()[: len(block.values)]
-    raw = (padded @ T).toarray() if missing else T.toarray()
+    """Coefficients of raw features that are used, then the intercept; 0 if the fit had none."""
+    used = np.array([*(feature.used for feature in schema.layout), True])
+    raw = schema.raw_map[: len(block.values)].toarray()[:, used]
     return replace(
         block,
-        names=(*schema.features, INTERCEPT),
+        names=(*(feature.name for feature in schema.layout if feature.used), INTERCEPT),
         values=raw.T @ block.values,
         covariance=_moved(raw, block.covariance, block.determined),
         privacy=_moved(raw, block.privacy, block.determined),

@@ -88,7 +88,7 @@ def _row(
 
 
 def _widths(model: Any, count: int) -> list[float | None]:
-    """Declared widths of so many features; None where none is declared, and for the intercept."""
+    """Declared widths of the coefficients; None where none is declared, and for the intercept."""
     bounds = getattr(model, "estimator_", model)._fitted_problem.bounds
     features = getattr(model, "estimator_", model).n_features_in_
     if bounds.feature is None:
@@ -99,5 +99,6 @@ def _widths(model: Any, count: int) -> list[float | None]:
     if schema is not None:  # encoded = scale * raw + rest
         scale = np.abs(schema.raw_map.diagonal()[:features])
         widths = np.divide(widths, scale, out=np.zeros_like(widths), where=scale > 0)
+        widths = widths[[feature.used for feature in schema.layout]]
     found = [float(width) if 0 < width < math.inf else None for width in widths]
     return [*found, *[None] * (count - len(found))]

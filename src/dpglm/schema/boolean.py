@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from ..data.cell_tally import UNREADABLE
 from .cells import ABSENT, UNKNOWN, UNREAD, Cells
 from .column import InOneFeature, Slots, scaled, single
 from .kinds import Kinds, of_levels
+from .spelling import LevelCells
 
 _WORDS = {"yes": 1, "y": 1, "t": 1, "no": 0, "n": 0, "f": 0}
 _CODES: dict[float | str, int] = {1.0: 1, 0.0: 0} | {
@@ -22,7 +24,7 @@ _CODES: dict[float | str, int] = {1.0: 1, 0.0: 0} | {
 
 
 @dataclass(frozen=True)
-class Boolean(InOneFeature):
+class Boolean(LevelCells, InOneFeature):
     """A truth value: one feature, 1 for true and -1 for false.
 
     Cells are truth values, 1 and 0, or the texts true, false, yes, no, t, f, y and n.
@@ -32,6 +34,10 @@ class Boolean(InOneFeature):
     missing : "null", "indicator" or bool
         What a missing value means: its record counts for nothing; or a feature of its own is 1; or it is this
         truth value.
+    aliases : mapping of str to bool, optional
+        Other spellings of truth values, such as ``{"ja": True, "nein": False}``.
+    casefold : bool
+        Whether upper and lower case are the same.
     weight : float
         As in all columns: largest norm of the features.
     """
@@ -41,8 +47,21 @@ class Boolean(InOneFeature):
     kind: ClassVar[str] = "boolean"
 
     def check(self) -> None:
+        self.check_levels()
         if not isinstance(self.missing, bool):
             strict.one_of("missing", self.missing, ("null", "indicator"))
+
+    @property
+    def known_levels(self) -> Sequence[object]:
+        return False, True
+
+    @property
+    def codes(self) -> dict[float | str, int]:
+        return _CODES
+
+    @property
+    def declared_levels(self) -> Sequence[object]:
+        return (True, False, *_WORDS) if self.casefold else tuple(_CODES)
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
         codes = self.read(cells, stand_for_missing)
@@ -56,7 +75,7 @@ class Boolean(InOneFeature):
 
     def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
         """1 and 0 for the cells that hold a truth value."""
-        return cells.as_codes(_CODES, stand_for_missing)
+        return cells.as_codes(self.codes, stand_for_missing)
 
     def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
         return of_levels(self.read(cells, stand_for_missing), UNREADABLE)

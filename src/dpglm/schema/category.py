@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from .. import strict
 from ..arrays import Vector
 from ..data.cell_tally import FINE, UNKNOWN
-from .cells import ABSENT, UNREAD, Cells, key_of
-from .column import MISSING, Column, Slots, checked_levels, codes_of_levels, one_hot, single
+from .cells import ABSENT, UNREAD, Cells, codes_of_levels, key_of
+from .column import MISSING, Column, Slots, checked_levels, one_hot, single
 from .kinds import Kinds, of_levels
+from .spelling import LevelCells
 
 
 @dataclass(frozen=True)
-class Category(Column):
+class Category(LevelCells, Column):
     """One of several declared levels: a feature for each, which is 0 or 1.
 
     A level is compared as text, without spaces around it; a level that is a number is compared as a number,
@@ -41,6 +42,10 @@ class Category(Column):
         have; see `make_private_pipeline`.
     most : int
         The largest number of levels that are learnt: so many features there are, however many are found.
+    aliases : mapping of str to level, optional
+        Other spellings of levels, such as ``{"M": "male"}``.
+    casefold : bool
+        Whether upper and lower case are the same. Levels that are learnt are then in lower case.
     weight : float
         As in all columns: largest norm of the features.
     """
@@ -62,6 +67,7 @@ class Category(Column):
             if self.baseline is not None:
                 raise ValueError("a baseline is one of declared levels: give them, and do not learn")
             if self.levels is None:
+                self.check_levels()
                 return
         elif self.levels is None:
             raise ValueError("a category needs levels, or learn = true")
@@ -74,6 +80,19 @@ class Category(Column):
         codes = codes_of_levels("levels", self.levels)
         if self.baseline is not None and key_of(self.baseline) not in codes:
             raise strict.wrong("baseline", self.baseline, "one of the levels")
+        self.check_levels()
+
+    @property
+    def known_levels(self) -> Sequence[object]:
+        return self.levels or ()
+
+    @property
+    def declared_levels(self) -> Sequence[object] | None:
+        return None if self.learn else self.levels
+
+    @property
+    def pending_levels(self) -> bool:
+        return self.pending
 
     @property
     def pending(self) -> bool:
@@ -117,8 +136,7 @@ class Category(Column):
 
     def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
         """The codes of the levels of the cells."""
-        known = codes_of_levels("levels", self.levels or ())
-        return cells.as_codes(known, stand_for_missing, declared=not self.learn)
+        return cells.as_codes(self.codes, stand_for_missing, declared=not self.learn)
 
     def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
         return of_levels(self.read(cells, stand_for_missing), FINE if self.pending else UNKNOWN)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import strict
 from ..arrays import Vector
 
 Mask = NDArray[np.bool_]
@@ -29,7 +30,7 @@ MISSING_TEXTS = frozenset(
 """Texts that count as missing in every schema: those that pandas reads as missing."""
 
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?", re.ASCII)
-_WORDS = {"true": 1.0, "false": 0.0, "inf": math.inf, "infinity": math.inf} | {
+WORDS = {"true": 1.0, "false": 0.0, "inf": math.inf, "infinity": math.inf} | {
     sign + word: float(sign + word) for sign in "+-" for word in ("inf", "infinity")
 }
 """Numbers in words, of any case."""
@@ -163,9 +164,22 @@ def key_of(level: object) -> float | str | None:
     """What a level is compared by: a number, or a text without spaces around it; None if it is neither."""
     value = value_of(level)
     if isinstance(value, str):
-        number = _parsed(value.strip())
+        number = parsed(value.strip())
         return value.strip() if number is None else number
     return value if isinstance(value, float) else None
+
+
+def codes_of_levels(name: str, levels: Sequence[object]) -> dict[float | str, int]:
+    """The code of each level by what it is compared by; two levels that are the same are refused."""
+    codes: dict[float | str, int] = {}
+    for k, level in enumerate(levels):
+        key = key_of(level)
+        if key is None or key == "":
+            raise strict.wrong(name, level, "texts, numbers or truth values")
+        if key in codes:
+            raise ValueError(f"{name} has the same level twice: {levels[codes[key]]!r} and {level!r}")
+        codes[key] = k
+    return codes
 
 
 def coded(entries: Sequence[object]) -> Cells:
@@ -252,9 +266,9 @@ def _double(number: Any) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-def _parsed(text: str) -> float | None:
+def parsed(text: str) -> float | None:
     """The number that a text is, also an infinite one; None if it is none."""
-    return float(text) if _NUMBER.fullmatch(text) else _WORDS.get(text.lower())
+    return float(text) if _NUMBER.fullmatch(text) else WORDS.get(text.lower())
 
 
 def _number(value: Value, stand_for_missing: frozenset[str]) -> float | None:
@@ -262,7 +276,7 @@ def _number(value: Value, stand_for_missing: frozenset[str]) -> float | None:
         text = value.strip()
         if text in stand_for_missing:
             return None
-        number = _parsed(text)
+        number = parsed(text)
         return np.nan if number is None else number
     if value is None or isinstance(value, float):
         return value

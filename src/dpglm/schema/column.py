@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -20,6 +19,7 @@ from ..data.cell_tally import MISSING as LACKING
 from ..data.cell_tally import UNREADABLE
 from .cells import Cells, Mask
 from .kinds import Kinds
+from .spelling import Spelling
 
 MOMENTS = re.compile(r"(timestamp|date)", re.IGNORECASE)
 """Names of types whose values are moments."""
@@ -38,6 +38,23 @@ class Slots(NamedTuple):
     places: NDArray[np.int32]
     value: Vector
     null: Mask
+
+
+class Feature(NamedTuple):
+    """What a place of an encoded row holds.
+
+    Attributes
+    ----------
+    name : str
+    columns : tuple of str
+        The raw columns that it is made of: one, or the two of a product.
+    used : bool
+        False for a place that is 0 in every row: room for a level that was not found.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    used: bool
 
 
 class Ragged(NamedTuple):
@@ -67,6 +84,11 @@ class Column(ABC):
     def __post_init__(self) -> None:
         strict.keep(self, weight=strict.positive)
         self.check()
+
+    @property
+    def spelling(self) -> Spelling | None:
+        """How cells spell what they hold; None if in the usual way."""
+        return None
 
     @property
     def pending(self) -> bool:
@@ -223,18 +245,3 @@ def checked_levels(name: str, levels: object) -> tuple[object, ...]:
     if not found:
         raise strict.wrong(name, levels, "at least one level")
     return found
-
-
-def codes_of_levels(name: str, levels: Sequence[object]) -> dict[float | str, int]:
-    """The code of each level by what it is compared by; two levels that are the same are refused."""
-    from .cells import key_of
-
-    codes: dict[float | str, int] = {}
-    for k, level in enumerate(levels):
-        key = key_of(level)
-        if key is None or key == "":
-            raise strict.wrong(name, level, "texts, numbers or truth values")
-        if key in codes:
-            raise ValueError(f"{name} has the same level twice: {levels[codes[key]]!r} and {level!r}")
-        codes[key] = k
-    return codes

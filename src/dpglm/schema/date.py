@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import ClassVar
@@ -13,8 +14,10 @@ from .. import strict
 from ..arrays import Vector
 from .cells import Cells, Moment, Read, value_of
 from .column import MISSING, Column, Slots
+from .date_format import ISO
 from .kinds import Kinds
 from .number import Number
+from .spelling import DateSpelling, Spelling, date_formats
 
 _DAYS = {
     "seconds": 1 / 86_400,
@@ -32,9 +35,9 @@ Day = str | date | datetime
 class Date(Column):
     """A date or a time in a declared range: units since a declared origin, scaled to [-1, 1].
 
-    Cells are dates or times of any library, cut to microseconds, or texts of ISO 8601; those without a time
-    zone count as UTC. Numbers are none: a column of whole numbers is refused by its type. Types of fractions
-    are not refused, because pandas gives them to columns whose cells are all missing.
+    Cells are dates or times of any library, cut to microseconds, or strings in the declared format; those
+    without a time zone count as UTC. Numbers are none: a column of whole numbers is refused by its type.
+    Types of fractions are not refused, because pandas gives them to columns whose cells are all missing.
 
     Parameters
     ----------
@@ -47,6 +50,10 @@ class Date(Column):
     missing : "null", "indicator", date, datetime or text of ISO 8601
         What a missing value means: its record counts for nothing; or a feature of its own is 1; or it is this
         date.
+    format : str or sequence of str
+        How cells that are strings spell dates, such as "%d.%m.%Y": the first format that fits. The directives
+        are %Y, %y, %m, %b, %B, %d, %H, %I, %p, %M, %S, %f, %z and %%; names of months are English whatever
+        the locale, and zeros in front may be left out. "ISO8601", the default, is any form of ISO 8601.
     weight : float
         As in all columns: largest norm of the features.
     """
@@ -56,13 +63,21 @@ class Date(Column):
     origin: Day | None = None
     unit: str = "days"
     missing: Day = "null"
+    format: str | Sequence[str] = ISO
 
     kind: ClassVar[str] = "date"
     refused: ClassVar[re.Pattern[str]] = re.compile(r"u?int|bool", re.IGNORECASE)
 
     def check(self) -> None:
         strict.one_of("unit", self.unit, _DAYS)
+        formats = date_formats(self.format)
+        if not isinstance(self.format, str):
+            object.__setattr__(self, "format", formats)
         self._number  # noqa: B018  # refuses a range that is empty
+
+    @property
+    def spelling(self) -> Spelling | None:
+        return None if self.format == ISO else DateSpelling(date_formats(self.format))
 
     @property
     def _number(self) -> Number:

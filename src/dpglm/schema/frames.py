@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
+from ..data.columnar import different
+from ..data.lazy_frame import in_doubles
 from .cells import Cells, Moment, coded, days_of_moments, days_since_epoch
 
 _ARROW_NUMBER = re.compile(r"(u?int(8|16|32|64)|float|double|halffloat|bool)$")
@@ -34,9 +36,7 @@ def checked_names(names: Sequence[object]) -> list[str]:
     """Names of columns, if they are different texts."""
     if not all(isinstance(name, str) for name in names):
         raise ValueError("the columns of X must have names that are text: they are matched by name")
-    if len(set(names)) < len(names):
-        raise ValueError("the columns of X must have different names")
-    return [str(name) for name in names]
+    return [str(name) for name in different(names)]
 
 
 def type_of(X: Any, name: str) -> str:
@@ -150,7 +150,7 @@ def _of_polars(column: Any) -> Cells | None:
     if str(column.dtype).startswith("Object"):
         return coded(column.to_list())
     level = sys.modules["polars"].CompatLevel.oldest()
-    return _of_any(column.to_arrow(compat_level=level))
+    return _of_any(in_doubles(column.to_frame()).to_series().to_arrow(compat_level=level))
 
 
 def _of_arrow(column: Any) -> Cells | None:

@@ -71,7 +71,7 @@ def null_records(schema: Schema, frame: object, count: int) -> Mask:
     null = np.zeros(count, dtype=bool)
     for name, column in schema.columns.items():
         if isinstance(column, Column):
-            readable = _blank(column)
+            readable = blank(column)
             null |= readable.encode(schema._cells(frame, name), schema._stand_for_missing).null
         elif isinstance(column, Target):
             found = column.read(schema._cells(frame, name), schema._stand_for_missing)
@@ -80,7 +80,7 @@ def null_records(schema: Schema, frame: object, count: int) -> Mask:
     return null
 
 
-def _blank(column: Column) -> Column:
+def blank(column: Column) -> Column:
     """A column with any facts in place of those that are to be learnt: its null records are the same."""
     if isinstance(column, Number) and column.pending and column.widest is not None:
         return replace(column, low=column.widest[0], high=column.widest[1])

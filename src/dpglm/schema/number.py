@@ -15,12 +15,13 @@ from . import basis
 from .cells import Cells, Mask, Read
 from .column import MISSING, Column, Slots, checked_range, increasing, one_hot, scaled
 from .kinds import Kinds, of_numbers
+from .spelling import NumberCells
 
 _TRANSFORMS = ("log", "log1p")
 
 
 @dataclass(frozen=True)
-class Number(Column):
+class Number(NumberCells, Column):
     """A number in a declared range, scaled to [-1, 1]; what lies outside of the range is cut to it.
 
     Parameters
@@ -42,6 +43,12 @@ class Number(Column):
         `make_private_pipeline`.
     widest : (float, float), optional
         The widest range that can be learnt, which must be declared; it may be too wide by far.
+    decimal : str
+        The decimal mark of cells that are strings, such as ",".
+    thousands : str, optional
+        What separates groups of digits in cells that are strings, such as "." or " ".
+    strip : str or sequence of str
+        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
     weight : float
         As in all columns: largest norm of the features.
 
@@ -64,6 +71,7 @@ class Number(Column):
     kind: ClassVar[str] = "number"
 
     def check(self) -> None:
+        self.check_numbers()
         low, high = checked_range(self)
         if self.learn and (len(self.cuts) or len(self.knots)):
             raise ValueError(

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..data.cell_tally import UNKNOWN
-from .cells import ABSENT, UNREAD, Cells, key_of
-from .column import InOneFeature, Slots, checked_levels, codes_of_levels, scaled, single
+from .cells import ABSENT, UNREAD, Cells, codes_of_levels, key_of
+from .column import InOneFeature, Slots, checked_levels, scaled, single
 from .kinds import Kinds, of_levels
+from .spelling import LevelCells
 
 
 @dataclass(frozen=True)
-class Ordinal(InOneFeature):
+class Ordinal(LevelCells, InOneFeature):
     """One of several levels in a declared order: one feature, from -1 for the first to 1 for the last.
 
     Parameters
@@ -29,6 +30,10 @@ class Ordinal(InOneFeature):
     missing : "null", "indicator" or a level
         What a missing value means: its record counts for nothing; or a feature of its own is 1; or it is this
         level.
+    aliases : mapping of str to level, optional
+        Other spellings of levels, such as ``{"M": "male"}``.
+    casefold : bool
+        Whether upper and lower case are the same.
     weight : float
         As in all columns: largest norm of the features.
     """
@@ -43,11 +48,16 @@ class Ordinal(InOneFeature):
         codes = codes_of_levels("levels", self.levels)
         if len(codes) < 2:
             raise strict.wrong("levels", self.levels, "at least two levels")
+        self.check_levels()
         if self.missing not in ("null", "indicator") and key_of(self.missing) not in codes:
             raise strict.wrong("missing", self.missing, '"null", "indicator" or one of the levels')
 
+    @property
+    def known_levels(self) -> Sequence[object]:
+        return self.levels
+
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        declared = codes_of_levels("levels", self.levels)
+        declared = self.codes
         codes = self.read(cells, stand_for_missing)
         if self.missing not in ("null", "indicator"):
             codes[codes == ABSENT] = next(
@@ -61,7 +71,7 @@ class Ordinal(InOneFeature):
 
     def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
         """The codes of the levels of the cells."""
-        return cells.as_codes(codes_of_levels("levels", self.levels), stand_for_missing)
+        return cells.as_codes(self.codes, stand_for_missing)
 
     def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
         return of_levels(self.read(cells, stand_for_missing))

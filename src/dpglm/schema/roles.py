@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
@@ -15,13 +15,14 @@ from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT
 from ..data.cell_tally import MISSING, OUTSIDE, UNREADABLE
 from ..data.cell_tally import UNKNOWN as OTHER
-from .cells import UNKNOWN, Cells
-from .column import checked_levels, checked_range, codes_of_levels, range_of
+from .cells import UNKNOWN, Cells, codes_of_levels
+from .column import checked_levels, checked_range, range_of
 from .kinds import Kinds, of_levels, of_numbers
+from .spelling import LevelCells, NumberCells, Spelling
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(NumberCells, LevelCells):
     """What is to be predicted: one of several classes, or a number in a declared range.
 
     A record whose target is missing, no number, or none of the classes counts for nothing.
@@ -36,6 +37,16 @@ class Target:
         Whether the range is learnt in the fit, privately and as part of its price.
     widest : (float, float), optional
         The widest range that can be learnt, which must be declared.
+    decimal : str
+        The decimal mark of cells that are strings, such as ",".
+    thousands : str, optional
+        What separates groups of digits in cells that are strings, such as "." or " ".
+    strip : str or sequence of str
+        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
+    aliases : mapping of str to class, optional
+        Other spellings of classes, such as ``{"y": "yes"}``.
+    casefold : bool
+        Whether upper and lower case of classes are the same.
 
     Examples
     --------
@@ -63,8 +74,24 @@ class Target:
             types = {str if isinstance(label, str) else float for label in self.classes}
             if len(types) > 1:
                 raise strict.wrong("classes", self.classes, "classes of one type")
+            self.check_levels()
         else:
             checked_range(self)
+            self.check_numbers()
+        other = NumberCells if self.classes else LevelCells
+        foreign = [field.name for field in fields(other) if getattr(self, field.name) != field.default]
+        if foreign:
+            kind = "classes" if self.classes else "a range"
+            raise ValueError(f"a target with {kind} has no {' and '.join(foreign)}")
+
+    @property
+    def known_levels(self) -> Sequence[object]:
+        return self.classes
+
+    @property
+    def spelling(self) -> Spelling | None:
+        """How cells spell classes or numbers; None if in the usual way."""
+        return super(NumberCells, self).spelling if self.is_class else super().spelling
 
     @property
     def pending(self) -> bool:
@@ -105,7 +132,7 @@ class Target:
         return MISSING, UNREADABLE, OTHER if self.is_class else OUTSIDE
 
     def _codes(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
-        return cells.as_codes(codes_of_levels("classes", self.classes), stand_for_missing)
+        return cells.as_codes(self.codes, stand_for_missing)
 
 
 @dataclass(frozen=True)
@@ -113,6 +140,11 @@ class Beside:
     """A number that stands beside the features; a record in which it is missing counts for nothing."""
 
     kind: ClassVar[str]
+
+    @property
+    def spelling(self) -> Spelling | None:
+        """How cells spell what they hold; None if in the usual way."""
+        return None
 
     def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Vector:
         """The numbers, NaN where there is none."""
@@ -134,13 +166,19 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class Weight(Beside):
+class Weight(NumberCells, Beside):
     """The weight of a record.
 
     Parameters
     ----------
     high : float
         The largest weight; weights are cut to [0, high].
+    decimal : str
+        The decimal mark of cells that are strings, such as ",".
+    thousands : str, optional
+        What separates groups of digits in cells that are strings, such as "." or " ".
+    strip : str or sequence of str
+        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
     """
 
     high: float
@@ -149,6 +187,7 @@ class Weight(Beside):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "high", strict.positive("high", self.high))
+        self.check_numbers()
 
     @property
     def declared_range(self) -> tuple[float, float]:
@@ -156,13 +195,19 @@ class Weight(Beside):
 
 
 @dataclass(frozen=True)
-class Offset(Beside):
+class Offset(NumberCells, Beside):
     """A number that is added to the linear predictor of a record.
 
     Parameters
     ----------
     low, high : float
         The range of offsets; what lies outside is cut to it.
+    decimal : str
+        The decimal mark of cells that are strings, such as ",".
+    thousands : str, optional
+        What separates groups of digits in cells that are strings, such as "." or " ".
+    strip : str or sequence of str
+        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
     """
 
     low: float
@@ -171,6 +216,7 @@ class Offset(Beside):
     kind: ClassVar[str] = "offset"
 
     def __post_init__(self) -> None:
+        self.check_numbers()
         low, high = range_of(self.low, self.high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
@@ -194,6 +240,12 @@ class Exposure(Offset):
     low, high : float
         The range of exposures, above 0; what lies outside is cut to it. A record with an exposure of 0 or
         less counts for nothing.
+    decimal : str
+        The decimal mark of cells that are strings, such as ",".
+    thousands : str, optional
+        What separates groups of digits in cells that are strings, such as "." or " ".
+    strip : str or sequence of str
+        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
     """
 
     kind: ClassVar[str] = "exposure"

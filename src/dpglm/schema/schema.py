@@ -22,7 +22,7 @@ from . import draft as drafts
 from . import interaction, toml
 from .cells import MISSING_TEXTS, Cells
 from .coefficients import RawCoefficients, raw_map
-from .column import Column
+from .column import Column, Feature
 from .frames import cells_of, column_names, count_of, entries_of, is_frame, type_of
 from .roles import Beside, Drop, Offset, Target, Unit, Weight
 from .rows import table_of
@@ -190,11 +190,22 @@ class Schema:
         return next((column for column in self.columns.values() if isinstance(column, Target)), None)
 
     @cached_property
+    def layout(self) -> tuple[Feature, ...]:
+        """What each place of an encoded row holds: the features of each column, then the products."""
+        groups = {}
+        for name, column in self._encoded.items():
+            unused = column.unused(name)
+            groups[name] = [Feature(one, (name,), one not in unused) for one in column.features(name)]
+        products = [
+            Feature(f"{x.name} : {y.name}", (a, b), x.used and y.used)
+            for a, b in self.interactions for x in groups[a] for y in groups[b]
+        ]  # fmt: skip
+        return *(feature for group in groups.values() for feature in group), *products
+
+    @property
     def features(self) -> list[str]:
         """Names of the features in their order: those of each column, then the products."""
-        names = {name: column.features(name) for name, column in self._encoded.items()}
-        products = [f"{x} : {y}" for a, b in self.interactions for x in names[a] for y in names[b]]
-        return [name for group in names.values() for name in group] + products
+        return [feature.name for feature in self.layout]
 
     @property
     def n_features(self) -> int:
@@ -352,13 +363,15 @@ class Schema:
         return count_of(frame)
 
     def _cells(self, frame: object, name: str) -> Cells:
+        """What the cells of a column stand for, as its spelling says."""
         column, kind = self.columns[name], type_of(frame, name)
         if isinstance(column, Column) and column.refused.match(kind):
             raise ValueError(
                 f"column {name!r} has type {kind.split('[')[0]}, the schema declares a {column.kind}: "
                 "convert it, or declare what it is"
             )
-        return cells_of(frame, name)
+        spelling, cells = getattr(column, "spelling", None), cells_of(frame, name)
+        return cells if spelling is None else spelling.read(cells, self._stand_for_missing)
 
     @cached_property
     def _stand_for_missing(self) -> frozenset[str]:
@@ -384,10 +397,8 @@ class Schema:
         if len(given) != self.n_features:
             raise ValueError(f"coef has {len(given)} entries, the schema has {self.n_features} features")
         found = self.raw_map.T @ np.append(given, float(intercept))
-        values = dict(zip(self.features, found[:-1].tolist(), strict=True))
-        for name, column in self._encoded.items():
-            for feature in column.unused(name):
-                del values[feature]
+        pairs = zip(self.layout, found[:-1].tolist(), strict=True)
+        values = {feature.name: value for feature, value in pairs if feature.used}
         return RawCoefficients(values, float(found[-1]))
 
     def encoder(self) -> SchemaEncoder:

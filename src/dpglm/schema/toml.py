@@ -31,7 +31,7 @@ _BESIDE = ("interactions", "missing", "row_norm")
 def read(text: str) -> dict[str, Any]:
     """What a TOML text declares: columns, interactions, texts for missing values, and the norm of rows."""
     try:
-        found = tomllib.loads(text)
+        found = tomllib.loads(text.removeprefix("\ufeff"))  # some editors mark the order of bytes
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"the schema is no TOML: {error}") from None
     unknown = sorted(set(found) - {"columns", *_BESIDE})
@@ -120,6 +120,8 @@ def value(fact: object) -> str:
         return fact.isoformat()
     if isinstance(fact, list | tuple):
         return f"[{', '.join(map(value, fact))}]"
+    if isinstance(fact, Mapping):
+        return f"{{ {', '.join(f'{key_of(str(key))} = {value(part)}' for key, part in fact.items())} }}"
     raise ValueError(f"a {type(fact).__name__} cannot be written as TOML")
 
 

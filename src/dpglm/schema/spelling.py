@@ -1,0 +1,315 @@
+"""How the cells of a column spell numbers, dates and levels, where that is declared.
+
+A spelling takes what one cell holds to what it stands for, by the declaration and that cell alone. All that
+follows reads the column as if its cells had been spelled in the usual way.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .. import strict
+from .cells import BAD, WORDS, Cells, Value, codes_of_levels, key_of, parsed, value_of
+from .date_format import moment_of, require_format
+
+_SPACES = " \u00a0\u2009\u202f"
+"""Space, no-break space, thin space, narrow no-break space: programs write any of them between thousands."""
+
+_MARKS = ((".", None), (",", None), (".", ","), (",", "."), (",", " "), (".", " "), (".", "'"), (",", "'"))
+"""Usual decimal marks and separators of thousands."""
+
+_AROUND = re.compile(r"\s*([^\d\s+\-.,']*)\s*[+-]?\s*([^\d\s+\-.,']*)\s*[\d.,' \u00a0\u202f]+(.*)", re.DOTALL)
+
+_LEVELS = "strings, numbers or booleans"
+
+
+class Spelling(ABC):
+    """What the cells of a column stand for."""
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether a cell that is a number may stand for something else, too."""
+        return False
+
+    @abstractmethod
+    def value(self, value: str | float, stand_for_missing: frozenset[str]) -> Value:
+        """What a cell of this string, or of this number, stands for."""
+
+    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Cells:
+        """What each of these cells stands for."""
+        if cells.numbers is not None:
+            if cells.is_time or not self.of_numbers:
+                return cells
+            numbers, places = np.unique(cells.numbers, return_inverse=True)
+            cells = Cells(values=[None if np.isnan(x) else x for x in numbers.tolist()], places=places)
+        values = [
+            self.value(value, stand_for_missing) if isinstance(value, str | float) else value
+            for value in cells.values
+        ]
+        return Cells(values=values, places=cells.places)
+
+
+@dataclass(frozen=True)
+class NumberSpelling(Spelling):
+    """Numbers with another decimal mark, with separators of thousands, or with signs around them."""
+
+    decimal: str
+    thousands: str | None
+    strip: str | Sequence[str]
+
+    def __post_init__(self) -> None:
+        _require_mark("decimal", self.decimal)
+        if self.decimal.isspace():
+            raise strict.wrong("decimal", self.decimal, "no space")
+        if self.thousands is not None:
+            _require_mark("thousands", self.thousands)
+        if self.decimal == self.thousands:
+            raise ValueError(f"decimal and thousands must differ, got {self.decimal!r} for both")
+        for part in self.strip if isinstance(self.strip, str) else strict.sequence("strip", self.strip):
+            if (
+                not isinstance(part, str)
+                or not part
+                or part in ("+", "-", self.decimal)
+                or any(letter.isdigit() for letter in part)
+            ):
+                raise strict.wrong("strip", self.strip, "characters, or a list of strings, without digits")
+
+    def value(self, value: str | float, stand_for_missing: frozenset[str]) -> Value:
+        if isinstance(value, float) or value.strip() in stand_for_missing:
+            return value
+        text = self._bare(value)
+        sign = text[:1] if text[:1] in ("+", "-") else ""
+        text = self._bare(text[len(sign) :])  # as in -$5
+        if not self._number.fullmatch(text):
+            number = WORDS.get((sign + text).lower())
+        else:
+            number = parsed(sign + text.translate(self._translation))
+        return BAD if number is None else number
+
+    def _bare(self, text: str) -> str:
+        """The text without what is to be removed from its ends."""
+        forwards, backwards = self._ends
+        text = text[forwards.match(text).end() :]  # type: ignore[union-attr]  # the empty string matches
+        return text[: len(text) - backwards.match(text[::-1]).end()]  # type: ignore[union-attr]
+
+    @cached_property
+    def _ends(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        parts = sorted(map(str, self.strip), key=len, reverse=True)
+        return _any_of(parts), _any_of([part[::-1] for part in parts])
+
+    @cached_property
+    def _number(self) -> re.Pattern[str]:
+        """Digits, in groups if they are separated: three in the last one, two or three in those before."""
+        mark, whole = re.escape(self.decimal), "[0-9]+"
+        if self.thousands is not None:
+            apart = f"[{re.escape(self._separators)}]"
+            whole = f"(?:[0-9]{{1,3}}(?:{apart}[0-9]{{2,3}})*{apart}[0-9]{{3}}|[0-9]+)"
+        return re.compile(f"(?:{whole}(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][+-]?[0-9]{{1,9}})?", re.ASCII)
+
+    @cached_property
+    def _translation(self) -> dict[int, int | None]:
+        return str.maketrans(self.decimal, ".", self._separators)
+
+    @property
+    def _separators(self) -> str:
+        return _SPACES if self.thousands in tuple(_SPACES) else self.thousands or ""
+
+
+def _require_mark(name: str, mark: object) -> None:
+    if not isinstance(mark, str) or len(mark) != 1 or mark.isalnum() or mark in "+-":
+        raise strict.wrong(name, mark, 'one character that is no letter, digit or sign, such as ","')
+
+
+def _any_of(parts: Sequence[str]) -> re.Pattern[str]:
+    """Any number of these parts and of spaces."""
+    return re.compile(f"(?:{'|'.join(map(re.escape, parts))}|\\s)*" if parts else r"\s*")
+
+
+@dataclass(frozen=True)
+class DateSpelling(Spelling):
+    """Dates in the first of several formats that fits."""
+
+    formats: tuple[str, ...]
+
+    def value(self, value: str | float, stand_for_missing: frozenset[str]) -> Value:
+        if isinstance(value, float) or (text := value.strip()) in stand_for_missing:
+            return value
+        found = (moment_of(format, text) for format in self.formats)
+        return next((value_of(moment) for moment in found if moment is not None), BAD)
+
+
+@dataclass(frozen=True)
+class LevelSpelling(Spelling):
+    """Levels with other spellings, of any case if so declared.
+
+    Parameters
+    ----------
+    aliases : mapping of str to level
+        Spellings, and the levels that they stand for.
+    casefold : bool
+    levels : sequence of str, numbers or booleans, optional
+        Declared levels. None for levels that are learnt: a spelling does not depend on what is learnt.
+    """
+
+    aliases: Mapping[str, object]
+    casefold: bool
+    levels: Sequence[object] | None
+
+    def __post_init__(self) -> None:
+        self._meanings  # noqa: B018  # refuses what contradicts itself
+
+    @property
+    def of_numbers(self) -> bool:
+        return any(isinstance(key_of(alias), float) for alias in self.aliases)
+
+    def value(self, value: str | float, stand_for_missing: frozenset[str]) -> Value:
+        key = self._folded(key_of(value))
+        if key in self._meanings:
+            return self._meanings[key]
+        return value if isinstance(value, str) and value.strip() in stand_for_missing else key
+
+    def _folded(self, key: float | str | None) -> float | str | None:
+        return key.casefold() if self.casefold and isinstance(key, str) else key
+
+    @cached_property
+    def _meanings(self) -> dict[float | str | None, float | str | None]:
+        """What each known spelling stands for, in the spelling of its level."""
+        found = dict[float | str | None, float | str | None]()
+        for level in self.levels or ():
+            key = self._folded(key_of(level))
+            if key in found:
+                raise ValueError(f"casefold makes two levels the same: {level!r} and {found[key]!r}")
+            found[key] = key_of(level)
+        known = dict(found)
+        for alias, level in self.aliases.items():
+            key, meaning = self._folded(key_of(alias)), self._folded(key_of(level))
+            if key in (None, "") or meaning in (None, ""):
+                raise strict.wrong("aliases", alias if key in (None, "") else level, _LEVELS)
+            if key in known:
+                raise ValueError(f"the alias {alias!r} is a level already")
+            if self.levels is not None and meaning not in known:
+                raise ValueError(f"the alias {alias!r} stands for {level!r}, which is none of the levels")
+            spelt = known.get(meaning, meaning)
+            if found.setdefault(key, spelt) != spelt:
+                raise ValueError(f"the alias {alias!r} stands for two levels")
+        chained = [alias for alias, meaning in found.items() if found.get(meaning, meaning) != meaning]
+        if chained and self.levels is None:
+            raise ValueError(f"the alias {chained[0]!r} stands for an alias: state the level")
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberCells:
+    """The declaration of columns of numbers: how their cells spell them.
+
+    Parameters
+    ----------
+    decimal : str
+        The decimal mark of cells that are strings, such as ",".
+    thousands : str, optional
+        What separates groups of digits in cells that are strings, such as "." or " ".
+    strip : str or sequence of str
+        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
+    """
+
+    decimal: str = "."
+    thousands: str | None = None
+    strip: str | Sequence[str] = ""
+
+    def check_numbers(self) -> None:
+        """Refuse a spelling that cannot be declared."""
+        spelling = NumberSpelling(self.decimal, self.thousands, self.strip)
+        if not isinstance(spelling.strip, str):
+            object.__setattr__(self, "strip", tuple(spelling.strip))
+
+    @property
+    def spelling(self) -> Spelling | None:
+        """How cells spell numbers; None if it is the usual way."""
+        usual = (self.decimal, self.thousands) == (".", None) and not self.strip
+        return None if usual else NumberSpelling(self.decimal, self.thousands, self.strip)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelCells:
+    """The declaration of columns of levels: how their cells spell them.
+
+    Parameters
+    ----------
+    aliases : mapping of str to level, optional
+        Other spellings of levels, such as ``{"M": "male"}``.
+    casefold : bool
+        Whether upper and lower case are the same.
+    """
+
+    aliases: Mapping[str, object] | None = None
+    casefold: bool = False
+
+    def check_levels(self) -> None:
+        """Refuse spellings that cannot be declared."""
+        strict.keep(self, casefold=strict.flag)
+        if self.aliases is not None:
+            if not isinstance(self.aliases, Mapping):
+                raise strict.wrong("aliases", self.aliases, "a mapping from spellings to levels")
+            if any(key_of(alias) is None for alias in self.aliases):
+                raise strict.wrong("aliases", self.aliases, "a mapping from strings to levels")
+            object.__setattr__(self, "aliases", {str(key): level for key, level in self.aliases.items()})
+        self.spelling  # noqa: B018  # refuses what contradicts itself
+
+    @property
+    @abstractmethod
+    def known_levels(self) -> Sequence[object]:
+        """The levels by their codes."""
+
+    @property
+    def codes(self) -> dict[float | str, int]:
+        """The code of each level by what it is compared by; two levels that are the same are refused."""
+        return codes_of_levels("levels", self.known_levels)
+
+    @property
+    def declared_levels(self) -> Sequence[object] | None:
+        """The levels that cells can spell; None if they are learnt."""
+        return self.known_levels
+
+    @property
+    def pending_levels(self) -> bool:
+        """Whether the levels are still to be learnt."""
+        return False
+
+    @property
+    def spelling(self) -> Spelling | None:
+        """How cells spell levels; None if only as they are declared."""
+        if not self.aliases and not self.casefold:
+            return None
+        return LevelSpelling(self.aliases or {}, self.casefold, self.declared_levels)
+
+
+def date_formats(format: object) -> tuple[str, ...]:
+    """The formats of a column of dates, checked."""
+    formats = (format,) if isinstance(format, str) else strict.sequence("format", format)
+    if not formats:
+        raise strict.wrong("format", format, "at least one format")
+    return tuple(require_format("format", one) for one in formats)
+
+
+def number_facts(cell: str) -> list[dict[str, object]]:
+    """Usual declarations under which a cell is a number: those of the fewest facts."""
+    around = _AROUND.fullmatch(cell)
+    parts = [] if around is None else [part.strip() for part in around.groups()]
+    signs = [part for part in dict.fromkeys(parts) if part]
+    strip = "".join(signs) if all(len(sign) == 1 for sign in signs) else signs
+    usual, found = {"decimal": ".", "thousands": None, "strip": ""}, list[dict[str, object]]()
+    for decimal, thousands in _MARKS:
+        try:
+            number = NumberSpelling(decimal, thousands, strip).value(cell, frozenset())
+        except ValueError:  # what stands around the number is a part of one
+            return []
+        if isinstance(number, float):
+            facts = {"decimal": decimal, "thousands": thousands, "strip": strip}
+            found.append({key: fact for key, fact in facts.items() if fact != usual[key]})
+    return [facts for facts in found if len(facts) == min(map(len, found))]

@@ -1,0 +1,182 @@
+"""What a schema reads a cell as, in words: for whoever writes a schema, without a record."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import toml
+from .boolean import Boolean
+from .cells import ABSENT, Cells
+from .column import Column, shown
+from .date import Date, days_of
+from .date_format import ISO, formats_that_fit
+from .learning import blank
+from .ordinal import Ordinal
+from .roles import Drop, Exposure, Target, Unit, Weight
+from .rows import table_of
+from .schema import Schema
+from .spelling import LevelCells, NumberCells, number_facts
+
+_WORDS = {"target": "class of the target", "boolean": "boolean"}
+
+
+class Trial(NamedTuple):
+    """What a cell is read as.
+
+    Attributes
+    ----------
+    column : str
+    cell : str
+    meaning : str
+        In words.
+    null : bool
+        Whether it makes its record a null record.
+    remedy : str, optional
+        What could be declared so that the cell is read.
+    """
+
+    column: str
+    cell: str
+    meaning: str
+    null: bool
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        said = f"the record would be null: {self.meaning}" if self.null else self.meaning
+        return f"{self.column}={self.cell}: {said}{'' if self.remedy is None else f' ({self.remedy})'}"
+
+
+@np.errstate(all="ignore")
+def trial(schema: Schema, name: str, cell: str) -> Trial:
+    """What the schema reads a cell of a column as."""
+    column: Any = schema.columns[name]
+    if isinstance(column, Drop):
+        return Trial(name, cell, "not read: the column is dropped", False)
+    missing = schema._stand_for_missing
+    if isinstance(column, Unit):
+        (known,) = column.ids(np.array([cell], dtype=object), missing)
+        return Trial(name, cell, "missing" if known is None else f"the id {known!r}", known is None)
+    cells = schema._cells({name: [cell]}, name)
+    if _has_levels(column):
+        meaning, null, is_known = _level(name, column, cells, missing)
+    elif isinstance(column, NumberCells):
+        meaning, null = _number(name, column, cells, missing)
+        is_known = not null
+    elif isinstance(column, Date):
+        meaning, null = _date(name, column, cells, missing)
+        is_known = not null
+    else:
+        meaning, null = _features(name, column, cells, missing)
+        is_known = True
+    remedy = None if is_known or meaning == "missing" else _remedy(column, cell)
+    return Trial(name, cell, meaning, null, remedy)
+
+
+def _has_levels(column: Any) -> bool:
+    return isinstance(column, LevelCells) and (not isinstance(column, Target) or column.is_class)
+
+
+def _number(name: str, column: Any, cells: Cells, missing: frozenset[str]) -> tuple[str, bool]:
+    values, is_missing, bad = (part[0] for part in cells.as_numbers(missing))
+    if bad:
+        return "no number", True
+    if is_missing:
+        return _absent(name, column)
+    low, high = (0.0, column.high) if isinstance(column, Weight) else (column.low, column.high)
+    low, high = column.widest if low is None else (low, high)
+    if isinstance(column, Exposure) and values <= 0:
+        return "an exposure of 0 or less", True
+    return _cut("the number", values, low, high, shown), False
+
+
+def _date(name: str, column: Date, cells: Cells, missing: frozenset[str]) -> tuple[str, bool]:
+    days, is_missing, bad = (part[0] for part in cells.as_days(missing))
+    if bad:
+        formats = [column.format] if isinstance(column.format, str) else column.format
+        stated = " or ".join("ISO 8601" if format == ISO else format for format in formats)
+        return f"no date of the format {stated}", True
+    if is_missing:
+        return _absent(name, column)
+    ends = days_of("low", column.low), days_of("high", column.high)
+    return _cut("the date", days, *ends, _written), False
+
+
+def _written(days: float) -> str:
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=float(days))
+    except OverflowError:
+        return f"{days:g} days after 1970-01-01"
+    return moment.strftime("%Y-%m-%d" if not float(days) % 1 else "%Y-%m-%d %H:%M:%S UTC")
+
+
+def _cut(what: str, value: float, low: float, high: float, shown: Any) -> str:
+    inside = min(max(value, low), high)
+    return f"{what} {shown(value)}" + ("" if inside == value else f", cut to {shown(inside)}")
+
+
+def _level(name: str, column: Any, cells: Cells, missing: frozenset[str]) -> tuple[str, bool, bool]:
+    """What a level is read as, whether its record is null, and whether it is one that is declared."""
+    if column.pending_levels:
+        found = cells.as_texts(missing)
+        if found.missing[0]:
+            return *_absent(name, column), True
+        return f"the level {found.texts[found.places[0]]!r}, if it is learnt", False, True
+    (code,) = cells.as_codes(column.codes, missing, declared=column.declared_levels is not None)
+    if code >= 0:
+        return f"the {_WORDS.get(column.kind, 'level')} {column.known_levels[code]!r}", False, True
+    if code == ABSENT:
+        return *_absent(name, column), True
+    if isinstance(column, Target | Boolean):
+        return f"no {_WORDS[column.kind]}", True, False
+    if isinstance(column, Ordinal):
+        return "an unknown level, which counts as the middle", False, False
+    return f"an unknown level: {_features(name, column, cells, missing)[0]}", False, False
+
+
+def _absent(name: str, column: Any) -> tuple[str, bool]:
+    """What a missing cell means."""
+    rule = getattr(column, "missing", "null")
+    if rule == "null":
+        return "missing", True
+    said = {
+        "indicator": f"the feature {name} (missing)", "other": "an unknown level", "zero": "a row of zeros"
+    }  # fmt: skip
+    return f"missing, which counts as {said.get(rule, rule) if isinstance(rule, str) else rule}", False
+
+
+def _features(name: str, column: Column, cells: Cells, missing: frozenset[str]) -> tuple[str, bool]:
+    """The features of a cell that are not 0."""
+    part = blank(column).encode(cells, missing)
+    row: Any = table_of([(part, 1.0)], [0, column.n_features], 1, True, False)
+    names = [column.features(name)[k] for k in row.indices[row.data != 0]]
+    said = "a row of zeros" if not names else f"the feature{'s' * (len(names) > 1)} {', '.join(names)}"
+    return said, bool(part.null[0])
+
+
+def _remedy(column: Any, cell: str) -> str | None:
+    """What could be declared so that a cell is read; None if nothing usual would do."""
+    facts: Iterator[dict[str, object]] = iter(())
+    if isinstance(column, Date):
+        facts = ({"format": format} for format in formats_that_fit(cell))
+    elif _has_levels(column):
+        facts = _level_facts(column, cell)
+    elif isinstance(column, NumberCells):
+        facts = iter(number_facts(cell))
+    said = [", ".join(f"{key} = {toml.value(fact)}" for key, fact in one.items()) for one in islice(facts, 3)]
+    return f"{' or '.join(said)} would read it" if said else None
+
+
+def _level_facts(column: Any, cell: str) -> Iterator[dict[str, object]]:
+    folded = {str(level).casefold(): level for level in column.known_levels}
+    text = cell.strip().casefold()
+    if text in folded and not column.casefold:
+        yield {"casefold": True}
+    for near in difflib.get_close_matches(text, folded, 1):
+        if near != text:
+            yield {"aliases": {cell.strip(): folded[near]}}
