@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -385,5 +384,5 @@ def require_public_size(task: Task, who: str) -> None:
 def positive_count(**settings: int | None) -> None:
     """Refuse settings that are given but not positive whole numbers."""
     for name, value in settings.items():
-        if value is not None and not (isinstance(value, Integral) and value > 0):
-            raise ValueError(f"{name} must be a positive whole number, got {value!r}")
+        if value is not None:
+            strict.whole(name, value)

@@ -159,7 +159,7 @@ class Newton(Solver[NewtonPlan]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.rounds is not None and self.rounds not in range(2, MOST_ROUNDS + 1):
+        if self.rounds is not None and strict.whole("rounds", self.rounds, 2) > MOST_ROUNDS:
             raise ValueError(f"rounds must be a whole number from 2 to {MOST_ROUNDS}, got {self.rounds!r}")
         if self.leverage is not None:
             strict.positive("leverage", self.leverage)
