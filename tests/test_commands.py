@@ -16,7 +16,7 @@ import skops.io
 import yaml
 from typer.testing import CliRunner
 
-from dpglm import Ledger
+from dpglm import Ledger, __version__
 from dpglm.audit import Finding
 from dpglm.audit import Report as Findings
 from dpglm.cli import app
@@ -73,6 +73,25 @@ def test_from_a_file_to_predictions(folder):
     stated = json.loads(run("fit", "data.csv", "schema.toml", "--out", "m.json", "--json").stdout)
     names = {row["name"] for row in stated["fits"][0]["coefficients"]}
     assert stated["privacy"]["epsilon"] <= 1 and names >= {"age", "job=clerk", "intercept"}
+
+
+def test_the_version_is_printed():
+    assert run("--version").stdout == f"dpglm {__version__}\n"
+
+
+def test_coefficients_without_errors_are_printed_with_two_digits_and_a_word(folder):
+    """Six digits of noise look like a result; the file of the model has all of them."""
+    told = run("fit", "data.csv", "schema.toml", "--epsilon", 0.5, "--out", "model.json").stdout
+    assert told.count("This solver releases no standard errors: the coefficients are for prediction.") == 1
+    shown = dict(line.rsplit(maxsplit=1) for line in told.split("units of the columns")[1].splitlines()[1:5])
+    exact = restored((folder / "model.json").read_text()).raw_coefficients()
+    assert {name: float(value) for name, value in shown.items() if name in exact.values} == {
+        name: float(f"{value:.2g}") for name, value in exact.values.items()
+    }
+    page = run("report", "model.json", "--out", "report.html") and (folder / "report.html").read_text()
+    card = run("export", "model.json", "--card", "card.md") and (folder / "card.md").read_text()
+    for name, value in exact.values.items():
+        assert f"{value:.5g}" not in page and f"{value:.4g}" not in card, name
 
 
 def test_a_fit_is_paid_for_by_an_account_until_its_budget_is_spent(folder):
@@ -246,6 +265,8 @@ def test_a_draft_has_names_and_only_a_peek_has_values(folder):
     ("arguments", "error"),
     [
         (["fit", "none.csv", "schema.toml", "--out", "m.json"], "there is no file 'none.csv'"),
+        (["fit", "parts", "schema.toml", "--out", "m.json"], "'parts' is a folder: name one of its files"),
+        (["fit", "*.csv", "schema.toml", "--out", "m.json"], "a file is named, not a pattern"),
         (["fit", "data.csv", "none.toml", "--out", "m.json"], "none.toml: No such file"),
         (["fit", "data.csv", "schema.toml", "--out", "no/m.json"], "there is no folder 'no'"),
         (["fit", "data.csv", "schema.toml", "--out", "m.json", "--model", "Ridge"], "Ridge needs a range"),
@@ -259,6 +280,7 @@ def test_a_draft_has_names_and_only_a_peek_has_values(folder):
     ],
 )
 def test_errors_are_one_sentence_that_names_the_fact_and_no_value(arguments, error, folder):
+    (folder / "parts").mkdir()
     (folder / "other.csv").write_text(f"{MARK},home\n{MARK},owned\n")
     (folder / "extra.csv").write_text(f"age,job,home,extra\n1,clerk,owned,{MARK}\n")
     (folder / "data.jsonl").write_text(f'{{"age": "{MARK}"}}\n')

@@ -11,6 +11,7 @@ from .. import strict
 from ..data.files import source_of_file
 from ..errors import NotReleased
 from ..evaluation import LOG_LOSS_CUT, METRICS
+from ..inference import FOR_PREDICTION, rough
 from ..ledger import extract
 from ..report import Report, statement
 from ..schema.source import EncodedSource
@@ -217,10 +218,12 @@ def print_model(model: PrivatePipeline, level: float = _LEVEL) -> None:
     try:
         print(f"\n{model.summary(level)}")
     except NotReleased:
+        shown = rough if model.privacy_.private else "{:.6g}".format  # noise leaves no more digits
+        print(f"\n{FOR_PREDICTION[0].upper()}{FOR_PREDICTION[1:]}.")
         found = model.raw_coefficients()
         several = found if isinstance(found, list) else [found]
         for one, outcome in zip(several, model.estimator_._outcomes(), strict=True):
             print(f"\nCoefficients in units of the columns{f', {outcome}' if outcome else ''}")
             width = max(len(name) for name in (*one.values, "intercept"))
             for name, value in (*one.values.items(), ("intercept", one.intercept)):
-                print(f"{name:<{width}}  {value:12.6g}")
+                print(f"{name:<{width}}  {shown(value):>12}")

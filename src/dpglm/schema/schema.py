@@ -396,6 +396,10 @@ class Schema:
 
         return SchemaEncoder(self)
 
+    def __repr__(self) -> str:
+        target = "" if self.target is None else f", target {self.target!r}"
+        return f"<Schema: {len(self.columns)} columns{target}>"  # all columns would fill the screen
+
     def __str__(self) -> str:
         edges, shares = self._edges, self.shares
         width = max(len(name) for name in shares)
