@@ -25,6 +25,8 @@ from dpglm.datasets import write_adult
 from dpglm.estimators.stored import ESTIMATORS, restored, stored
 from dpglm.schema import Schema
 
+from . import fuzzed_commands
+
 ROOT = Path(__file__).resolve().parents[1]
 
 SCHEMA = """
@@ -287,6 +289,10 @@ def test_errors_are_one_sentence_that_names_the_fact_and_no_value(arguments, err
     result = run(*arguments, code=2)
     assert error in result.stderr and MARK not in result.output
     assert result.stderr.count("Error: ") == 1 and "Traceback" not in result.output
+
+
+def test_random_options_schemas_and_models_neither_crash_nor_cost_what_is_refused():
+    assert sum(fuzzed_commands.run(150).values()) == 150
 
 
 PAGES = [
