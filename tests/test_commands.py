@@ -77,6 +77,26 @@ def test_from_a_file_to_predictions(folder):
     assert stated["privacy"]["epsilon"] <= 1 and names >= {"age", "job=clerk", "intercept"}
 
 
+@pytest.mark.parametrize(
+    ("files", "error"),
+    [
+        (["--out", "."], "'.' is a folder"),
+        (["--out", "m.json", "--report", "parts"], "'parts' is a folder"),
+        (["--out", "m.json", "--report", "x" * 300], "File name too long"),
+        (["--out", "m.json", "--report", "m.json"], "is named twice"),
+        (["--out", "data.csv"], "is named twice"),
+        (["--out", "m.json", "--report", "schema.toml"], "is named twice"),
+    ],
+)
+def test_a_file_that_cannot_be_written_costs_nothing_and_leaves_nothing(files, error, folder):
+    (folder / "parts").mkdir()
+    account = Ledger(f"sqlite:///{folder / 'budget.db'}").create("homes", epsilon=3, delta=1e-6)
+    before = (folder / "data.csv").read_bytes()
+    told = run("fit", "data.csv", "schema.toml", "--ledger", "sqlite:///budget.db#homes", *files, code=2)
+    assert error in told.stderr and len(account.history()) == 1
+    assert (folder / "data.csv").read_bytes() == before and not (folder / "m.json").exists()
+
+
 def test_the_version_is_printed():
     assert run("--version").stdout == f"dpglm {__version__}\n"
 

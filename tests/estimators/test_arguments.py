@@ -1,5 +1,8 @@
 """Arguments that cannot be meant are refused in one sentence, before anything is read or charged."""
 
+import dataclasses
+import inspect
+import math
 import warnings
 
 import numpy as np
@@ -7,16 +10,33 @@ import pytest
 
 from dpglm import (
     Bounds,
+    ElasticNet,
+    GammaRegressor,
+    GLMClassifier,
+    GLMRegressor,
+    HuberRegressor,
+    Lasso,
     Ledger,
+    LinearRegression,
+    LinearSVC,
+    LinearSVR,
     LogisticRegression,
+    NegativeBinomialRegressor,
+    PoissonRegressor,
+    PrivatePath,
     PrivateSearch,
     QuantileRegressor,
     Ridge,
+    TweedieRegressor,
     evaluate,
+    penalties,
 )
+from dpglm.errors import DpglmError
+from dpglm.losses import LOSSES
 from dpglm.penalties import Bounded
 from dpglm.penalties.set_functions import Custom
-from dpglm.solvers import GradientDescent, Newton, PreconditionedDescent
+from dpglm.schema import Number, Schema
+from dpglm.solvers import SOLVERS, GradientDescent, Newton, PreconditionedDescent
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (300, 3))
@@ -106,6 +126,14 @@ def test_ends_of_another_number_of_features_are_refused_in_words():
             Bounded(low=low, high=2.0)
 
 
+@pytest.mark.parametrize("value", [None, True, 5, "age", len, {"age": "job"}])
+def test_interactions_that_are_no_list_are_refused(value):
+    with pytest.raises(ValueError, match="^interactions must be"):
+        Schema({"age": Number(0, 1)}, interactions=value)
+    with pytest.raises(ValueError, match="^high must be a number"):
+        Number(0, 10**400)
+
+
 @pytest.mark.parametrize("metric", [None, 5, [], [5], {}, {"accuracy"}, ["accuracy", "accuracy"], "f1"])
 def test_a_metric_that_is_no_name_is_refused(metric):
     model = logistic(epsilon=8.0).fit(X, Y)
@@ -131,3 +159,87 @@ def test_metrics_is_said_to_be_metric():
     model = logistic(epsilon=8.0).fit(X, Y)
     with pytest.raises(TypeError, match="evaluate has no parameter 'metrics': it is called metric"):
         evaluate(model, X, Y, metrics=["accuracy"], epsilon=1.0)
+
+
+ODD = (
+    None, True, np.True_, -1, 0, 1.5, math.nan, math.inf, 1e308, 10**400, "", "x", b"1", [], {}, set(), [1],
+    [[1], [1, 2]], {"a": 1}, object(), len, np.array([]), np.array([1, 2]), np.ones((2, 2)), 1j, [None], int,
+)  # fmt: skip
+NUMBERS = {"bounds": Bounds(row_norm=2.0, target=(0.01, 3))}
+REGRESSORS = (
+    ElasticNet, GammaRegressor, GLMRegressor, HuberRegressor, Lasso, LinearRegression, LinearSVR,
+    NegativeBinomialRegressor, PoissonRegressor, QuantileRegressor, Ridge, TweedieRegressor,
+)  # fmt: skip
+CLASSIFIERS = (GLMClassifier, LinearSVC, LogisticRegression)
+PENALTIES = (
+    penalties.Bounded(0.0, 1.0), penalties.Box(0.0, 1.0), penalties.ElasticNet(1.0, 1.0), penalties.L1(1.0),
+    penalties.L1Ball(1.0), penalties.L2(1.0),
+)  # fmt: skip
+FOREIGN = ("broadcast", "inhomogeneous", "truth value", "setting an array", "could not convert", "ufunc")
+"""What NumPy says."""
+
+
+def of_estimator(kind):
+    given = NUMBERS if kind in REGRESSORS else {"classes": [0, 1]}
+    names = set(inspect.signature(kind).parameters) - {"ledger", "random_state"}
+    return {name: lambda value, name=name: kind(**{**given, name: value}).plan(200, 3) for name in names}
+
+
+def of_solver(kind):
+    names = [field.name for field in dataclasses.fields(kind) if field.init and field.name != "candidates"]
+    return {
+        name: lambda value, name=name: logistic(solver=kind(**{name: value})).plan(200, 3) for name in names
+    }
+
+
+def of_penalty(penalty):
+    names = [field.name for field in dataclasses.fields(penalty)]
+    return {
+        name: lambda value, name=name: logistic(penalty=dataclasses.replace(penalty, **{name: value})).plan(
+            9, 3
+        )
+        for name in names
+    }
+
+
+def of_loss(kind):
+    given, model = (
+        (NUMBERS, GLMRegressor) if kind.kind != "classification" else ({"classes": [0, 1]}, GLMClassifier)
+    )
+    return {
+        field.name: lambda value, name=field.name: model(loss=kind(**{name: value}), **given).plan(200, 3)
+        for field in dataclasses.fields(kind)
+        if field.init
+    }
+
+
+def of_search(kind):
+    given = {"candidates": {"C": [1.0, 0.1]}} if kind is PrivateSearch else {}
+    names = set(inspect.signature(kind).parameters) - {"estimator"}
+    return {
+        name: lambda value, name=name: kind(logistic(), **{**given, name: value}).plan(200, 3)
+        for name in names
+    }
+
+
+PARTS = {
+    **{kind.__name__: of_estimator(kind) for kind in (*REGRESSORS, *CLASSIFIERS)},
+    **{kind.__name__: of_solver(kind) for kind in set(SOLVERS.values())},
+    **{f"penalty {type(one).__name__}": of_penalty(one) for one in PENALTIES},
+    **{f"loss {kind.__name__}": of_loss(kind) for kind in LOSSES},
+    **{kind.__name__: of_search(kind) for kind in (PrivateSearch, PrivatePath)},
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("part", PARTS)
+def test_no_argument_ends_in_another_error_or_in_the_words_of_another_library(part):
+    """A parameter takes a value, or refuses it with a ValueError in words of its own."""
+    for name, make in PARTS[part].items():
+        for value in ODD:
+            try:
+                make(value)
+            except (ValueError, DpglmError) as error:
+                assert not any(words in str(error) for words in FOREIGN), f"{name}={value!r}: {error}"
+            except Exception as error:
+                raise AssertionError(f"{name}={value!r}: {type(error).__name__}: {error}") from error

@@ -29,6 +29,7 @@ from .common import (
     naming,
     one_sentence,
     refuse,
+    require_apart,
     require_folder,
     text_of,
 )
@@ -124,6 +125,7 @@ def report(
 ) -> None:
     """Write the report of a model: one HTML page that needs nothing but itself."""
     with one_sentence():
+        require_apart(model, evaluation, audit, out)
         require_folder(out, "report")
         found = _reported(model, level, evaluation, audit, ledger)
         out.write_text(found.html(), encoding="utf-8")
@@ -167,6 +169,7 @@ def export(
         files = [path for path in (onnx, sklearn, json, registry, card) if path is not None]
         if not files:
             refuse("say what to write: --onnx, --sklearn, --json, --registry or --card with a file")
+        require_apart(model, evaluation, audit, *files)
         for path in files:
             require_folder(path, "export")
         fitted = model_of(model)

@@ -31,6 +31,7 @@ from .common import (
     naming,
     one_sentence,
     refuse,
+    require_apart,
     require_folder,
     text_of,
 )
@@ -148,6 +149,7 @@ def fit(
 
     with one_sentence(quiet):
         pipeline = _pipeline(schema, model, epsilon, delta, neighbours, ledger)
+        require_apart(data, schema, out, report)
         require_folder(out, "model")
         if report is not None:
             require_folder(report, "report")
@@ -174,6 +176,7 @@ def predict(
 ) -> None:
     """Predict the target of each record of a file, which need not hold it."""
     with one_sentence():
+        require_apart(model, data, out)
         fitted = model_of(model)
         source = source_of_file(data, columns_of(fitted.schema, target=False))
         if proba and not hasattr(fitted, "predict_proba"):

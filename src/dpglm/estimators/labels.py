@@ -33,7 +33,10 @@ def labels_of(y: object, classes: Labels | None) -> Labels:
 def class_set(classes: Any) -> Labels:
     """Declared classes in order, each once, in an array of the type that they have."""
     given = list(classes) if isinstance(classes, set | frozenset) else classes
-    declared = np.asarray(given)
+    try:
+        declared = np.asarray(given)
+    except ValueError:  # lists of different lengths
+        declared = np.empty((0, 0))
     alike = declared.dtype.kind not in "US" or all(isinstance(label, str | bytes) for label in given)
     try:
         if alike and declared.ndim == 1 and not any(map(is_missing, declared)):

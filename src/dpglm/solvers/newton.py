@@ -186,7 +186,7 @@ class Newton(Solver[NewtonPlan]):
         # As generous as noise of four fifths of the sampling error in the last round alone allows.
         allowed = _ALLOWED * mu * math.sqrt(shares[-1] * task.n) / _price(task.neighbours)
         deviations = _LEAST_CLIP if linear else _DEVIATIONS_OF_COUNTS if counts else _DEVIATIONS
-        leverage = min(max((allowed / deviations) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
+        leverage = min(max(min(allowed / deviations, 1e100) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
         clip = min(max(_LEAST_CLIP, allowed / math.sqrt(leverage * d)), _MOST_CLIP)
         clip = 0.0 if counts else clip
         last = float(self.leverage or leverage), float(clip if counts else self.clip or clip)
