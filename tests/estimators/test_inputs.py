@@ -517,3 +517,17 @@ def test_solvers_run_without_warnings_about_numbers(monkeypatch):
 
 def test_fuzzed_tables_give_nothing_away():
     assert not fuzzing.main(250, seed=12)
+
+
+def test_sparse_columns_around_another_value_than_zero_are_read_and_huge_integers_are_refused_in_words():
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, (60, 2))
+    labels = (rows[:, 0] > 0).astype(int)
+    model = LogisticRegression(float("inf"), classes=[0, 1])
+    expected = model.fit(rows, labels).coef_
+    for fill in (np.nan, 0.0, 1.0):
+        frame = pd.DataFrame(rows).astype(pd.SparseDtype(float, fill))
+        assert np.allclose(model.fit(frame, labels).coef_, expected, atol=1e-9)
+    huge = pl.DataFrame({"a": [1] * 60, "b": [2] * 60}).with_columns(pl.col("a").cast(pl.Int128))
+    with pytest.raises(ValueError, match="column 'a' of X must be numeric, its type is Int128"):
+        model.fit(huge, labels)

@@ -120,7 +120,8 @@ def plan(
         count = units if persons else rows
         if count is None or (rows if persons else units) is not None:
             refuse(
-                "the schema declares a column of type unit: give the number of persons, --units"
+                "the schema declares a column of type unit: give the number of persons, --units, which the "
+                "promise treats as public: that of a registry, or of the distinct ids of the file"
                 if persons
                 else "the schema declares no column of type unit: give the number of records, --rows"
             )

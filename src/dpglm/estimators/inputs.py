@@ -29,7 +29,7 @@ Labels = NDArray[np.generic]
 """Labels of records, or the classes that they may be: of any type."""
 
 _NUMERIC = "biuf"
-_NUMBERS = re.compile(r"(u?int\d|float|double|halffloat|bool|decimal)", re.IGNORECASE)
+_NUMBERS = re.compile(r"(u?int(?!128)\d|float|double|halffloat|bool|decimal)", re.IGNORECASE)
 _ANYTHING = re.compile(r"(null|object)", re.IGNORECASE)
 _TEXT = re.compile(r"(large_)?(str|utf8)", re.IGNORECASE)
 _SINGLE = re.compile(r"float(16|32|\[pyarrow\])?|halffloat", re.IGNORECASE)
@@ -266,8 +266,11 @@ def _columns(X: object) -> list[_Column] | None:
 
 
 def _frame(X: object, columns: list[_Column]) -> Labels | sp.coo_matrix:
-    """A data frame as an array, or as a sparse table if all of its columns are sparse."""
-    sparse = columns and all(type(dtype).__name__ == "SparseDtype" for _, dtype, _ in columns)
+    """A data frame as an array, or as a sparse table if all of its columns are sparse around 0."""
+    sparse = columns and all(
+        type(dtype).__name__ == "SparseDtype" and getattr(dtype, "fill_value", None) == 0
+        for _, dtype, _ in columns
+    )
     if sparse and hasattr(X, "sparse"):
         return X.sparse.to_coo()
     for name, dtype, _ in columns:

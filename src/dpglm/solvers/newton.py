@@ -81,6 +81,10 @@ class NewtonPlan(Plan):
                 f"undetermined, no interval will be finite: n mu / d^1.5 is {enough:.3g}, and should be "
                 f"{ENOUGH:g}"
             )
+        if not self.intervals:
+            return (
+                f"n mu / d^1.5 is {enough:.3g}: from {ENOUGH:g} on noise leaves the coefficients to be seen"
+            )
         return f"determined, with intervals about {length:.3g} times as long as without noise"
 
     @property
