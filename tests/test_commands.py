@@ -16,7 +16,7 @@ import skops.io
 import yaml
 from typer.testing import CliRunner
 
-from dpglm import Ledger
+from dpglm import Ledger, __version__
 from dpglm.audit import Finding
 from dpglm.audit import Report as Findings
 from dpglm.cli import app
@@ -24,6 +24,8 @@ from dpglm.commands import tables
 from dpglm.datasets import write_adult
 from dpglm.estimators.stored import ESTIMATORS, restored, stored
 from dpglm.schema import Schema
+
+from . import fuzzed_commands
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -73,6 +75,45 @@ def test_from_a_file_to_predictions(folder):
     stated = json.loads(run("fit", "data.csv", "schema.toml", "--out", "m.json", "--json").stdout)
     names = {row["name"] for row in stated["fits"][0]["coefficients"]}
     assert stated["privacy"]["epsilon"] <= 1 and names >= {"age", "job=clerk", "intercept"}
+
+
+@pytest.mark.parametrize(
+    ("files", "error"),
+    [
+        (["--out", "."], "'.' is a folder"),
+        (["--out", "m.json", "--report", "parts"], "'parts' is a folder"),
+        (["--out", "m.json", "--report", "x" * 300], "File name too long"),
+        (["--out", "m.json", "--report", "m.json"], "is named twice"),
+        (["--out", "data.csv"], "is named twice"),
+        (["--out", "m.json", "--report", "schema.toml"], "is named twice"),
+    ],
+)
+def test_a_file_that_cannot_be_written_costs_nothing_and_leaves_nothing(files, error, folder):
+    (folder / "parts").mkdir()
+    account = Ledger(f"sqlite:///{folder / 'budget.db'}").create("homes", epsilon=3, delta=1e-6)
+    before = (folder / "data.csv").read_bytes()
+    told = run("fit", "data.csv", "schema.toml", "--ledger", "sqlite:///budget.db#homes", *files, code=2)
+    assert error in told.stderr and len(account.history()) == 1
+    assert (folder / "data.csv").read_bytes() == before and not (folder / "m.json").exists()
+
+
+def test_the_version_is_printed():
+    assert run("--version").stdout == f"dpglm {__version__}\n"
+
+
+def test_coefficients_without_errors_are_printed_with_two_digits_and_a_word(folder):
+    """Six digits of noise look like a result; the file of the model has all of them."""
+    told = run("fit", "data.csv", "schema.toml", "--epsilon", 0.5, "--out", "model.json").stdout
+    assert told.count("This solver releases no standard errors: the coefficients are for prediction.") == 1
+    shown = dict(line.rsplit(maxsplit=1) for line in told.split("units of the columns")[1].splitlines()[1:5])
+    exact = restored((folder / "model.json").read_text()).raw_coefficients()
+    assert {name: float(value) for name, value in shown.items() if name in exact.values} == {
+        name: float(f"{value:.2g}") for name, value in exact.values.items()
+    }
+    page = run("report", "model.json", "--out", "report.html") and (folder / "report.html").read_text()
+    card = run("export", "model.json", "--card", "card.md") and (folder / "card.md").read_text()
+    for name, value in exact.values.items():
+        assert f"{value:.5g}" not in page and f"{value:.4g}" not in card, name
 
 
 def test_a_fit_is_paid_for_by_an_account_until_its_budget_is_spent(folder):
@@ -480,6 +521,8 @@ again = { type = "target", classes = ["yes", "no"] }
     ("arguments", "error"),
     [
         (["fit", "none.csv", "schema.toml", "--out", "m.json"], "there is no file 'none.csv'"),
+        (["fit", "parts", "schema.toml", "--out", "m.json"], "'parts' is a folder: name one of its files"),
+        (["fit", "*.csv", "schema.toml", "--out", "m.json"], "a file is named, not a pattern"),
         (["fit", "data.csv", "none.toml", "--out", "m.json"], "none.toml: No such file"),
         (["fit", "data.csv", "schema.toml", "--out", "no/m.json"], "there is no folder 'no'"),
         (["fit", "data.csv", "schema.toml", "--out", "m.json", "--model", "Ridge"], "Ridge needs a range"),
@@ -493,12 +536,17 @@ again = { type = "target", classes = ["yes", "no"] }
     ],
 )
 def test_errors_are_one_sentence_that_names_the_fact_and_no_value(arguments, error, folder):
+    (folder / "parts").mkdir()
     (folder / "other.csv").write_text(f"{MARK},home\n{MARK},owned\n")
     (folder / "extra.csv").write_text(f"age,job,home,extra\n1,clerk,owned,{MARK}\n")
     (folder / "data.jsonl").write_text(f'{{"age": "{MARK}"}}\n')
     result = run(*arguments, code=2)
     assert error in result.stderr and MARK not in result.output
     assert result.stderr.count("Error: ") == 1 and "Traceback" not in result.output
+
+
+def test_random_options_schemas_and_models_neither_crash_nor_cost_what_is_refused():
+    assert sum(fuzzed_commands.run(150).values()) == 150
 
 
 PAGES = [

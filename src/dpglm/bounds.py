@@ -112,7 +112,7 @@ class Bounds:
             object.__setattr__(self, "weight", math.inf if unlimited else _positive("weight", self.weight))
         if self.offset is not None:
             size = self.offset
-            ends = (-_positive("offset", size), float(size)) if isinstance(size, int | float) else size
+            ends = (-_positive("offset", size), float(size)) if isinstance(size, Real) else size
             object.__setattr__(self, "offset", _range("offset", ends))
         if self.rows_per_unit is not None:
             strict.keep(self, rows_per_unit=strict.whole)
@@ -317,16 +317,15 @@ def _floats(X: ArrayLike) -> NDArray[np.floating]:
 
 
 def _positive(name: str, value: object) -> float:
-    if not (isinstance(value, Real) and SMALLEST <= float(value) <= LARGEST):
-        raise ValueError(f"{name} must be a positive number from {SMALLEST:g} to {LARGEST:g}, got {value!r}")
-    return float(value)
+    needed = f"a positive number from {SMALLEST:g} to {LARGEST:g}"
+    return strict.number(name, value, needed, lambda size: SMALLEST <= size <= LARGEST)
 
 
 def _feature(given: object) -> Feature:
     """Largest absolute values, or the low and high ends of ranges, from one of the forms that are allowed."""
     if isinstance(given, tuple) and len(given) == 2:
         low, high = (_numbers(end) for end in given)
-    elif not isinstance(given, tuple) and np.ndim(given) == 0:  # type: ignore[arg-type]
+    elif not isinstance(given, list | tuple) and np.ndim(given) == 0:  # type: ignore[arg-type]
         return _positive("feature", given)
     else:
         values = _numbers(given)
@@ -345,10 +344,8 @@ def _feature(given: object) -> Feature:
 
 def _numbers(values: object) -> Vector:
     """An array of doubles; an empty table if there is something else in it."""
-    try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return np.zeros((0, 0))
+    found = strict.doubles(values)
+    return np.zeros((0, 0)) if found is None else found
 
 
 def _end(values: Vector) -> Ends:
@@ -360,11 +357,5 @@ def _frozen(values: Vector) -> Vector:
     return values
 
 
-def _range(name: str, given: tuple[float, float]) -> tuple[float, float]:
-    try:
-        low, high = (float(end) for end in given)
-    except (TypeError, ValueError):
-        low = high = math.nan
-    if not -LARGEST <= low < high <= LARGEST:
-        raise ValueError(f"{name} must be two numbers (low, high) with low < high, got {given!r}")
-    return low, high
+def _range(name: str, given: object) -> tuple[float, float]:
+    return strict.between(name, given, -LARGEST, LARGEST, "two numbers (low, high) with low < high")

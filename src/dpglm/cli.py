@@ -14,6 +14,7 @@ try:
 except ModuleNotFoundError:
     raise SystemExit("The command line needs typer and rich: pip install 'dpglm[cli]'") from None
 
+from . import __version__
 from .commands import check, models, tables
 from .ledger.commands import app as ledger
 
@@ -32,8 +33,18 @@ models.add_to(app)
 _WIDE = 180
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"dpglm {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Differentially private generalized linear models."""
 
 

@@ -94,6 +94,9 @@ _DOUBTS_OF_PERSONS = {
     ),
 }
 
+LEAST = 1e-12
+"""The least epsilon of a fit: a smaller one buys noise that no table can outweigh."""
+
 _POSITIVE = strict.within("a positive number (or infinity)", lambda epsilon: epsilon > 0)
 _DELTA = strict.within("strictly between 0 and 1", lambda delta: 0 < delta < 1)
 
@@ -121,6 +124,8 @@ class Budget:
     @classmethod
     def for_records(cls, epsilon: float, delta: float | None, n_records: int) -> Budget:
         """The budget of a fit to n records: delta defaults to 1/n², and to 1/100 below ten records."""
+        needed = f"a positive number (or infinity), at least {LEAST:g}"
+        strict.number("epsilon", epsilon, needed, lambda found: found >= LEAST)
         return cls(epsilon, 1.0 / max(n_records, 10) ** 2 if delta is None else delta)
 
     def to_dict(self) -> dict[str, object]:

@@ -16,6 +16,7 @@ from numbers import Integral, Real
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 MOST = 2**63 - 1
 """No count is larger."""
@@ -49,6 +50,37 @@ def whole(name: str, value: object, least: int = 1) -> int:
         if least <= found <= MOST:
             return found
     raise wrong(name, value, f"a whole number from {least} on")
+
+
+def between(name: str, value: object, least: float, largest: float, needed: str) -> tuple[float, float]:
+    """The value as two numbers (low, high) with low < high, within these ends."""
+    try:
+        ends = value.tolist() if isinstance(value, np.ndarray) else value
+        if isinstance(ends, list | tuple) and len(ends) == 2:
+            low, high = (number(name, end, needed, math.isfinite) for end in ends)
+            if least <= low < high <= largest:
+                return low, high
+    except ValueError:
+        pass
+    raise wrong(name, value, needed)
+
+
+def doubles(value: object) -> NDArray[np.float64] | None:
+    """The value as an array of doubles; None if there is something in it that is no number, or a flag."""
+    try:
+        found = np.asarray(value)
+        if found.dtype == object and not all(
+            isinstance(one, Real) and not isinstance(one, bool) for one in found.ravel()
+        ):
+            return None
+        return np.array(found, dtype=np.float64) if found.dtype.kind in "iufO" else None
+    except (TypeError, ValueError, OverflowError):  # rows of different lengths, numbers beyond doubles
+        return None
+
+
+def verbosity(name: str, value: object) -> int:
+    """The value as an int from 0 on; False and True are 0 and 1."""
+    return int(value) if isinstance(value, bool | np.bool_) else whole(name, value, 0)
 
 
 def within(needed: str, holds: Callable[[float], bool]) -> Callable[[str, object], float]:

@@ -15,7 +15,8 @@ from sklearn.exceptions import NotFittedError
 
 import dpglm
 from dpglm import Bounds, ElasticNet, GLMClassifier, GLMRegressor, Lasso, LinearRegression, Ridge, penalties
-from dpglm.errors import DpglmError, NotReleased
+from dpglm.errors import DpglmError, NotReleased, UnsupportedProblem
+from dpglm.losses import LOSSES
 from dpglm.solvers import GradientDescent, Newton
 from dpglm.solvers.base import Uncertainty
 
@@ -163,6 +164,25 @@ def test_a_deviance_that_nobody_paid_for_is_refused():
         assert not hasattr(model, unpaid) and unpaid not in str(model.summary().to_dict())
 
 
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_a_refusal_names_newton_if_and_only_if_it_takes_the_loss(loss):
+    """The words follow from what Newton serves: they do not name some losses by heart."""
+    labels = (X[:, 0] > 0).astype(int) if loss.kind == "classification" else LABELS
+    kind = dpglm.GLMClassifier if loss.kind == "classification" else dpglm.GLMRegressor
+    bounds = Bounds(feature=1.0, target=None if loss.kind == "classification" else (0.5, 3))
+    fitted = kind(loss=loss.name, bounds=bounds, solver=GradientDescent(steps=1, step_size=0.1)).fit(
+        X, labels
+    )
+    try:
+        fitted.set_params(solver=Newton()).plan(1_000, X.shape[1])
+        served = True
+    except UnsupportedProblem:
+        served = False
+    with pytest.raises(NotReleased) as refused:
+        fitted.summary()
+    assert ("solver=Newton() of dpglm.solvers does" in str(refused.value)) == served
+
+
 REFUSING = [
     dpglm.LogisticRegression(solver=GradientDescent(steps=2), random_state=0),
     Ridge(solver=GradientDescent(steps=2), bounds=BOUNDS, random_state=0),
@@ -177,6 +197,8 @@ def test_a_fit_without_inference_refuses_in_words_that_name_newton(model):
     model = clone(model).fit(X, LABELS)
     words = rf"this {type(model).__name__} has no {{}}: .* with penalty .*"
     remedy = r'Newton\(\).*C=float\("inf"\), alpha=0, penalty=None or LinearRegression$'
+    if isinstance(model, dpglm.LinearSVC | dpglm.LinearSVR):
+        remedy = r"but not for the \w+ loss: for huber, .*logistic.*squared, tweedie$"
     for name in ATTRIBUTES:
         assert not hasattr(model, name)
         with pytest.raises(NotReleased, match=words.format(name) + remedy):

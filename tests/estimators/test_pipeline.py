@@ -25,9 +25,18 @@ from sklearn.preprocessing import (
     SplineTransformer,
     StandardScaler,
 )
+from sklearn.utils import estimator_html_repr
 
 import dpglm
-from dpglm import Bounds, BoundsScaler, LinearRegression, LogisticRegression, Stream, make_private_pipeline
+from dpglm import (
+    Bounds,
+    BoundsScaler,
+    LinearRegression,
+    LogisticRegression,
+    PrivatePath,
+    Stream,
+    make_private_pipeline,
+)
 from dpglm.errors import PrivacyWarning
 from dpglm.estimators.leaks import learning_steps
 from dpglm.schema import Boolean, Category, Drop, Number, Schema, Target
@@ -193,6 +202,10 @@ def test_the_promise_names_the_schema_and_the_plan_needs_no_data():
         (lambda: make_private_pipeline(SCHEMA, LinearRegression()).fit(homes(50)), "needs a range"),
         (lambda: make_private_pipeline(RENT, LogisticRegression()).fit(rents(50)), "needs classes"),
         (lambda: make_private_pipeline(SCHEMA, "ridge").fit(homes(50)), "estimator must be one of dpglm"),
+        (
+            lambda: make_private_pipeline(SCHEMA, PrivatePath(LogisticRegression())).fit(homes(50)),
+            r"got a PrivatePath: .* PrivatePath\(make_private_pipeline\(schema, LogisticRegression",
+        ),
         (lambda: make_private_pipeline({}, LogisticRegression()).fit(homes(50)), "schema must be"),
         (lambda: seeded(classes=[0, 1]).fit(homes(50)), "the schema gives classes"),
         (lambda: seeded(bounds=Bounds(row_norm=1.0)).fit(homes(50)), "the schema gives bounds"),
@@ -208,6 +221,15 @@ def test_the_promise_names_the_schema_and_the_plan_needs_no_data():
 def test_what_does_not_fit_together_is_refused(make, text):
     with pytest.raises(ValueError, match=text):
         make()
+
+
+def test_a_pipeline_is_shown_in_few_lines_and_its_diagram_has_the_schema():
+    model = make_private_pipeline(SCHEMA, LogisticRegression())
+    schema = "schema=<Schema: 5 columns, target 'home'>"
+    assert " ".join(repr(model).split()) == f"PrivatePipeline(estimator=LogisticRegression(), {schema})"
+    assert repr(PrivatePath(model)).count("\n") < 3
+    diagram = estimator_html_repr(model)
+    assert "SchemaEncoder" in diagram and "LogisticRegression" in diagram
 
 
 @pytest.mark.parametrize(

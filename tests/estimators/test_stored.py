@@ -69,6 +69,13 @@ def test_what_was_edited_or_is_no_model_is_refused(text):
         "was edited": [edited(text, coef=[[0.0, 0.0, 0.0, 0.0]])],
         "must have the keys": [edited(text, more=1)],
         "estimator must be one of": [sealed(text, estimator="os.system")],
+        "parameters must be a mapping with keys among": [
+            sealed(text, parameters=json.loads(text)["parameters"] | {"solver": "auto"})
+        ],
+        "no finite numbers": [
+            sealed(text, coef=coef)
+            for coef in ({"a": 1}, [["1", "2", "3"]], [[True] * 3], [[1.0], 2.0], None)
+        ],
         "contradicts itself": [sealed(text, coef=[[0.0]]), sealed(text, schema=wider.to_toml())],
     }
     for error, texts in cases.items():

@@ -205,9 +205,9 @@ def test_an_error_names_argument_and_value_of_a_classifier(model, message):
 )
 def test_a_plan_for_an_impossible_table_is_refused(sizes, name):
     for model in (Ridge(), LogisticRegression()):
-        with pytest.raises(ValueError, match=f"{name} must be a positive whole number"):
+        with pytest.raises(ValueError, match=f"{name} must be a whole number from 1 on"):
             model.plan(*sizes)
-    with pytest.raises(ValueError, match="n_classes must be a positive whole number"):
+    with pytest.raises(ValueError, match="n_classes must be a whole number from 1 on"):
         LogisticRegression().plan(10, 3, 0)
 
 

@@ -295,7 +295,7 @@ def test_a_function_without_the_properties_is_refused_by_name(function, reason):
         (lambda: GroupCover([[0], [1]], [1.0]), "one weight for each group"),
         (lambda: GroupCover([[0]], [0.0]), "positive"),
         (lambda: Range(1), "p must be at least 2"),
-        (lambda: Custom(root, 0), "p must be at least 1"),
+        (lambda: Custom(root, 0), "p must be a whole number from 1 on"),
         (lambda: Submodular(-1.0, Cardinality()), "strength"),
         (lambda: Submodular(math.nan, Cardinality()), "strength"),
     ],

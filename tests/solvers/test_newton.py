@@ -463,3 +463,10 @@ def test_a_penalty_of_a_column_in_any_unit_leaves_the_others_as_they_are(unit, e
     exact = linear_model.LogisticRegression(C=1.0 if unit < 1 else 1e6).fit(kept, y)
     assert model.plan_.solver == "Newton"
     assert model.score(X * scale, y) == pytest.approx(exact.score(kept, y), abs=0.01)
+
+
+def test_a_plan_without_intervals_forecasts_none():
+    model = LogisticRegression(50.0, classes=[0, 1], C=float("inf"))
+    plain = model.set_params(solver=Newton(intervals=False)).plan(5_000, 3)
+    assert "intervals about" not in plain.forecast and plain.warning is None
+    assert "intervals about" in model.set_params(solver=Newton()).plan(5_000, 3).forecast

@@ -117,7 +117,21 @@ def columns_of(schema: Schema, target: bool) -> list[str]:
     return [name for name in schema.used if name not in left_out]
 
 
+def require_apart(*paths: Path | None) -> None:
+    """Refuse to write over a file that is read or written by the same command."""
+    places = [path.resolve() for path in paths if path is not None]
+    twice = next((place for place in places if places.count(place) > 1), None)
+    if twice is not None:
+        refuse(f"{twice.name!r} is named twice: a file is not written over another one of the same command")
+
+
 def require_folder(path: Path, what: str) -> None:
-    """Refuse a file in a folder that is not there, before anything is spent."""
+    """Refuse a file that cannot be written, before anything is spent."""
     if not path.parent.is_dir():
         refuse(f"there is no folder {str(path.parent)!r} for the {what}")
+    if path.is_dir():
+        refuse(f"{str(path)!r} is a folder: name a file for the {what}")
+    is_new = not path.exists()
+    path.open("ab").close()  # says what is wrong with it
+    if is_new:
+        path.unlink()

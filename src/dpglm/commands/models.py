@@ -11,6 +11,7 @@ from .. import strict
 from ..data.files import source_of_file
 from ..errors import NotReleased
 from ..evaluation import LOG_LOSS_CUT, METRICS
+from ..inference import FOR_PREDICTION, rough
 from ..ledger import extract
 from ..report import Report, statement
 from ..schema.source import EncodedSource
@@ -28,6 +29,7 @@ from .common import (
     naming,
     one_sentence,
     refuse,
+    require_apart,
     require_folder,
     text_of,
 )
@@ -123,6 +125,7 @@ def report(
 ) -> None:
     """Write the report of a model: one HTML page that needs nothing but itself."""
     with one_sentence():
+        require_apart(model, evaluation, audit, out)
         require_folder(out, "report")
         found = _reported(model, level, evaluation, audit, ledger)
         out.write_text(found.html(), encoding="utf-8")
@@ -166,6 +169,7 @@ def export(
         files = [path for path in (onnx, sklearn, json, registry, card) if path is not None]
         if not files:
             refuse("say what to write: --onnx, --sklearn, --json, --registry or --card with a file")
+        require_apart(model, evaluation, audit, *files)
         for path in files:
             require_folder(path, "export")
         fitted = model_of(model)
@@ -217,10 +221,12 @@ def print_model(model: PrivatePipeline, level: float = _LEVEL) -> None:
     try:
         print(f"\n{model.summary(level)}")
     except NotReleased:
+        shown = rough if model.privacy_.private else "{:.6g}".format  # noise leaves no more digits
+        print(f"\n{FOR_PREDICTION[0].upper()}{FOR_PREDICTION[1:]}.")
         found = model.raw_coefficients()
         several = found if isinstance(found, list) else [found]
         for one, outcome in zip(several, model.estimator_._outcomes(), strict=True):
             print(f"\nCoefficients in units of the columns{f', {outcome}' if outcome else ''}")
             width = max(len(name) for name in (*one.values, "intercept"))
             for name, value in (*one.values.items(), ("intercept", one.intercept)):
-                print(f"{name:<{width}}  {value:12.6g}")
+                print(f"{name:<{width}}  {shown(value):>12}")

@@ -32,6 +32,7 @@ from .common import (
     naming,
     one_sentence,
     refuse,
+    require_apart,
     require_folder,
     text_of,
 )
@@ -149,7 +150,8 @@ def plan(
         count = units if persons else rows
         if count is None or (rows if persons else units) is not None:
             refuse(
-                "the schema declares a column of type unit: give the number of persons, --units"
+                "the schema declares a column of type unit: give the number of persons, --units, which the "
+                "promise treats as public: that of a registry, or of the distinct ids of the file"
                 if persons
                 else "the schema declares no column of type unit: give the number of records, --rows"
             )
@@ -178,6 +180,7 @@ def fit(
 
     with one_sentence(quiet):
         pipeline = _pipeline(schema, model, epsilon, delta, neighbours, ledger)
+        require_apart(data, schema, out, report)
         require_folder(out, "model")
         if report is not None:
             require_folder(report, "report")
@@ -204,6 +207,7 @@ def predict(
 ) -> None:
     """Predict the target of each record of a file, which need not hold it."""
     with one_sentence():
+        require_apart(model, data, out)
         fitted = model_of(model)
         source = source_of_file(data, columns_of(fitted.schema, target=False))
         if proba and not hasattr(fitted, "predict_proba"):

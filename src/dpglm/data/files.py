@@ -26,8 +26,14 @@ def source_of_file(path: str | Path, columns: Sequence[str]) -> Source:
         Names that JSON lines are read by; other files have their own.
     """
     path = Path(path)
+    if path.is_dir():
+        raise UnreadableFile(
+            f"{str(path)!r} is a folder: name one of its files, or give "
+            f"pyarrow.dataset.dataset({str(path)!r}) to the model in Python"
+        )
     if not path.is_file():
-        raise UnreadableFile(f"there is no file {str(path)!r}")
+        why = ": a file is named, not a pattern" if set("*?[") & set(str(path)) else ""
+        raise UnreadableFile(f"there is no file {str(path)!r}{why}")
     end = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     if end in _SEPARATORS:
         return CsvFile(path, _SEPARATORS[end])

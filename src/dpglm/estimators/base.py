@@ -197,6 +197,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
     ) -> tuple[Problem, AnySolver, Plan]:
         """All that is decided before a record is read."""
         positive_count(n_samples=n_samples, n_features=n_features)
+        strict.verbosity("verbose", self.verbose)
         neighbours = Neighbours.from_name(self.neighbours)
         budget = budget_of(self.epsilon, self.delta, n_samples, neighbours)
         problem = self._problem(n_samples, n_features)

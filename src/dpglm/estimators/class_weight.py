@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
 
 import numpy as np
 
@@ -32,6 +31,10 @@ LARGEST_RATIO = 10.0
 
 _USELESS = 0.1
 """Classes are not counted if the noise of a count exceeds this share of n_samples / n_classes."""
+
+
+def _is_weight(weight: float) -> bool:
+    return 0 <= weight < math.inf
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,7 @@ class ClassWeights:
         if not isinstance(given, Mapping):
             raise strict.wrong("class_weight", given, 'None, "balanced" or a mapping of labels to weights')
         for weight in given.values():
-            if not (isinstance(weight, Real) and 0 <= float(weight) < math.inf):
-                raise strict.wrong("class_weight", given, "finite weights of at least 0")
+            strict.number("class_weight", weight, "finite weights of at least 0", _is_weight)
         labels = list(given)[:n_classes] if classes is None else classes.tolist()
         unknown = [label for label in given if label not in labels]
         if unknown:

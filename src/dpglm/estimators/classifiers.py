@@ -295,7 +295,8 @@ class LogisticRegression(GLMClassifier):
     def _can_all_at_once(self) -> bool:
         """Whether solver and penalty serve several predictions a record."""
         solver = SOLVERS.get(self.solver) if isinstance(self.solver, str) else self.solver
-        served = self.solver == "auto" or getattr(solver, "takes_outputs", False)
+        is_auto = isinstance(self.solver, str) and self.solver == "auto"
+        served = is_auto or getattr(solver, "takes_outputs", False)
         return served and (self.penalty is None or isinstance(self.penalty, str | Separable))
 
     def _loss(self) -> Loss:

@@ -62,11 +62,8 @@ def constrained(
 
 
 def _ends(name: str, given: Any, default: float, n_features: int) -> Vector:
-    try:
-        found = np.asarray(default if given is None else given, dtype=np.float64)
-    except (TypeError, ValueError):
-        found = np.zeros((0, 0))
-    if found.shape not in ((), (n_features,)) or np.isnan(found).any():
+    found = strict.doubles(default if given is None else given)
+    if found is None or found.shape not in ((), (n_features,)) or np.isnan(found).any():
         raise strict.wrong(name, given, f"a number or {n_features} numbers, one for each feature")
     return np.array(np.broadcast_to(found, n_features))
 
@@ -75,7 +72,8 @@ def _directions(monotone: object) -> dict[object, int]:
     if monotone is None:
         return {}
     if not isinstance(monotone, Mapping) or any(
-        not isinstance(way, str | Integral) or way not in _SIGNS for way in monotone.values()
+        not isinstance(way, str | Integral) or isinstance(way, bool) or way not in _SIGNS
+        for way in monotone.values()
     ):
         raise strict.wrong("monotone", monotone, 'a mapping from features to "increasing" or "decreasing"')
     return {feature: _SIGNS[way] for feature, way in monotone.items()}

@@ -7,9 +7,10 @@ import re
 import textwrap
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform
 
 from ..solvers import SOLVERS
+from .habits import explained
 
 T = TypeVar("T")
 
@@ -174,10 +175,11 @@ def estimator(cls: type[T]) -> type[T]:
     """
     made = dataclass(eq=False, repr=False, match_args=False, kw_only=True)(documented(cls))
     places = {name: k for k, name in enumerate(_PARAMETER.findall(made.__doc__ or ""))}
-    constructor = vars(made)["__init__"]
+    constructor: Any = explained(vars(made)["__init__"], cls.__name__)
     signature = inspect.signature(constructor)
     ordered = sorted(signature.parameters.values(), key=lambda parameter: places.get(parameter.name, -1))
     constructor.__signature__ = signature.replace(parameters=ordered)
+    made.__init__ = constructor  # type: ignore[method-assign]
     return made
 
 

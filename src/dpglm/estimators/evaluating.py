@@ -21,7 +21,7 @@ from ..data import as_block
 from ..data.cluster import DaskTable, by_blocks, is_dask
 from ..data.stream import Source
 from ..errors import UnsupportedProblem
-from ..evaluation import LOG_LOSS_CUT, Evaluation, EvaluationPlan, Evaluator
+from ..evaluation import LOG_LOSS_CUT, METRICS, Evaluation, EvaluationPlan, Evaluator
 from ..evaluation.metric import Setting
 from ..ledger import reserve, resolved
 from ..privacy import Budget, Neighbours
@@ -31,6 +31,7 @@ from ..scores import PublicModel
 from .base import PrivateGLM
 from .classifiers import codes_among
 from .columns import column_apart
+from .habits import explained
 from .inputs import Table, numeric_table, numeric_target
 from .pipeline import PrivatePipeline
 from .promised import guarantee_of, randomness_of, require_kept, warn_of_delta
@@ -42,6 +43,7 @@ _FARTHEST = 6.0
 """Margins beyond count as this one when they are sorted into bins."""
 
 
+@explained
 def evaluate(
     model: PrivateGLM | PrivatePipeline,
     X: object,
@@ -104,7 +106,7 @@ def evaluate(
     True
     """
     strict.positive("log_loss_cut", log_loss_cut)
-    names = (metric,) if isinstance(metric, str) else tuple(metric)
+    names = _names(metric)
     fitted, table, codes = _read(model, X, y)
     n, p = table.shape
     problem, relation = fitted._fitted_problem, Neighbours.from_name(neighbours)
@@ -157,6 +159,14 @@ def evaluate(
     if records.trusted:
         facts["trusted"] = records.trusted
     return Evaluation(type(fitted).__name__, estimates, plan, guarantee_of(plan, randomness, facts))
+
+
+def _names(metric: object) -> tuple[str, ...]:
+    """The metrics by their names."""
+    names = (metric,) if isinstance(metric, str) else metric
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise strict.wrong("metric", metric, f"the name of a metric or a list of names: {', '.join(METRICS)}")
+    return tuple(names)
 
 
 def _planned(evaluator: Evaluator, n_features: int, budget: Budget, epsilon: float) -> EvaluationPlan:

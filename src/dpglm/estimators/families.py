@@ -60,10 +60,7 @@ class _LogLinked(GLMRegressor):
 
 
 def _range_of_means(means: object) -> tuple[float, float]:
-    low, high = strict.sequence("means", means) if isinstance(means, list | tuple) else (math.nan, math.nan)
-    if not (0 <= float(low) < float(high) < math.inf):
-        raise strict.wrong("means", means, "two numbers (low, high) with 0 <= low < high")
-    return float(low), float(high)
+    return strict.between("means", means, 0.0, math.inf, "two numbers (low, high) with 0 <= low < high")
 
 
 @estimator
@@ -287,6 +284,7 @@ class QuantileRegressor(GLMRegressor):
 
     def _loss(self) -> Loss:
         target = self._bounds().target
+        require_strength("alpha", self.alpha)
         narrow = _NARROWEST if self.alpha == 0 else _NARROW_ENOUGH  # Newton, or gradients
         usual = narrow * getattr(self, "_largest_target", 1.0)
         if target is not None:

@@ -14,11 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import Vector
 from ..errors import NotReleased
 from ..inference import INTERCEPT, Coefficients, Summary, WaldTest
+from ..losses import LOSSES
+from ..penalties import Zero
 from ..plan import Plan
 from ..privacy import Guarantee
 from ..problem import Problem
 from ..solvers import Result
 from ..solvers.base import Uncertainty
+from ..solvers.newton import serves
 
 
 def uncertainty_of(results: Sequence[Result]) -> tuple[Uncertainty, ...] | None:
@@ -136,9 +139,7 @@ class Inference:
         if stated is None:
             raise NotReleased(
                 f"this {type(self).__name__} has no {asked}: {self.plan_.solver} with penalty "
-                f"{problem.penalty!r} does not release how far coefficients may be off. Use solver=Newton() "
-                "of dpglm.solvers, which serves the logistic and squared losses without a penalty: "
-                'C=float("inf"), alpha=0, penalty=None or LinearRegression'
+                f"{problem.penalty!r} does not release how far coefficients may be off. {_way_out(problem)}"
             )
         names = tuple(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
         rows, intercepts = self._rows_of_coef(), np.ravel(self.intercept_)
@@ -162,6 +163,17 @@ class Inference:
         if len(classes) == 2:
             return [f"{classes[1]} against {classes[0]}"]
         return [f"{label} against the rest" for label in classes]
+
+
+def _way_out(problem: Problem) -> str:
+    """What releases how far the coefficients of a problem may be off."""
+    if serves(problem.loss, Zero()):
+        return (
+            "solver=Newton() of dpglm.solvers does, without a penalty: "
+            'C=float("inf"), alpha=0, penalty=None or LinearRegression'
+        )
+    served = sorted({loss.name for loss in LOSSES if serves(loss(), Zero())})
+    return f"Newton of dpglm.solvers does, but not for the {problem.loss.name} loss: for {', '.join(served)}"
 
 
 def _stacked(arrays: Sequence[Vector]) -> Vector:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import Any
 
 import numpy as np
 
@@ -30,17 +30,23 @@ def labels_of(y: object, classes: Labels | None) -> Labels:
     return values
 
 
-def class_set(classes: object) -> Labels:
+def class_set(classes: Any) -> Labels:
     """Declared classes in order, each once, in an array of the type that they have."""
-    given = list(classes) if isinstance(classes, set | frozenset) else cast(Sequence[object], classes)
-    declared = np.asarray(given)
+    given = list(classes) if isinstance(classes, set | frozenset) else classes
+    try:
+        declared = np.asarray(given)
+    except ValueError:  # lists of different lengths
+        declared = np.empty((0, 0))
     alike = declared.dtype.kind not in "US" or all(isinstance(label, str | bytes) for label in given)
     try:
-        if alike:
-            return np.unique(declared)
+        if alike and declared.ndim == 1 and not any(map(is_missing, declared)):
+            found = np.unique(declared)
+            if len(found) < len(declared):
+                raise ValueError(f"classes must hold each label once, got {classes!r}")
+            return found
     except TypeError:  # objects that have no order
         pass
-    raise ValueError(f"classes must be labels of one type, got {classes!r}")
+    raise ValueError(f"classes must be labels of one type, none of them missing, got {classes!r}")
 
 
 @np.errstate(all="ignore")

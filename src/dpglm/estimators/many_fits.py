@@ -6,54 +6,122 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from ..errors import PrivacyWarning
 from ..ledger import resolved
 
-_SAID = "__dpglm_said__"
-"""What marks a call about which a warning was given, in its frame: it is gone when the call ends."""
+_FITS = "__dpglm_fits__"
+"""Where the frame of a call counts the fits that it makes: it is gone when the call ends."""
+
+_WARNED = "__dpglm_warned__"
+"""What marks the frames of calls about which a warning was given."""
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of a tool on the stack: an estimator that fits another one, or a function that does."""
+
+    frame: FrameType
+    tool: str
+    wraps: bool
+    """Whether it is a pipeline or the like, which fits each of its parts once."""
+
+    count: int | None
+    """How many fits it makes of what it holds, if public numbers of the call say."""
+
+    holds: object
+    """What it fits, if that can be told."""
+
+    @property
+    def notes(self) -> Any:
+        """What is kept with the frame."""
+        return self.frame.f_locals
 
 
 def warn_of_many_fits(model: Any) -> None:
-    """Warn, once for each call, if a model is being fitted by a tool that fits it again and again."""
-    found = _outermost_tool()
-    if found is None:
+    """Warn, once per call, if a model is being fitted by a tool that fits it more than once.
+
+    A tool that is known to make several fits, or to reveal more than its fits do, is named at the first of
+    them, any other at the second.
+    """
+    calls, in_worker = _calls(model)
+    if any(_WARNED in call.notes for call in calls):
         return
-    frame, tool, count = found
-    local: Any = frame.f_locals
-    if _SAID in local:
+    for call in calls:
+        call.notes[_FITS] = call.notes.get(_FITS, 0) + 1
+    # The outermost tool is what the user called; a pipeline is to blame only if no part of it is.
+    tools = [call for call in calls if not call.wraps]
+    leaks = [_LEAKS[tool] for tool in dict.fromkeys(call.tool for call in tools) if tool in _LEAKS]
+    if leaks or any(map(_is_many, tools)) or (tools and in_worker):  # other fits are in other workers
+        found = tools[-1]
+    elif any(map(_is_many, calls)):
+        found = calls[-1]
+    else:
         return
-    local[_SAID] = True
-    times = "again and again" if count is None else f"{count} time{'s' * (count != 1)}"
+    for call in calls:
+        call.notes[_WARNED] = True
+    times = "more than once" if in_worker or any(map(_is_many, calls)) else "once or more"
+    if (found.count or 0) > 1:
+        direct = isinstance(found.holds, type(model)) or _is_wrapper(found.holds)
+        times = f"{'' if direct else 'at least '}{found.count} times"  # a tool inside multiplies the fits
     paid = (
         "each fit is charged to the ledger"
         if resolved(getattr(model, "ledger", None), vars(model).get("_carried_ledger"))
         else "their prices add up, and nobody keeps count: name a ledger in the model"
     )
     warnings.warn(
-        f"{tool} fits {type(model).__name__} {times}: each fit spends its whole epsilon, and {paid}. Scores "
-        "on private rows are not private. PrivatePath and PrivateSearch choose within one budget",
+        f"{found.tool} fits {type(model).__name__} {times}: each fit spends its whole epsilon, and {paid}. "
+        f"{''.join(leaks)}Scores on private rows are not private. PrivatePath and PrivateSearch choose "
+        "within one budget",
         PrivacyWarning,
         stacklevel=4,
     )
 
 
-def _outermost_tool() -> tuple[FrameType, str, int | None] | None:
-    """The frame of the outermost call of such a tool, its name, and how many fits it makes, if known."""
-    found = None
+def _is_many(call: _Call) -> bool:
+    """Whether a call is known to fit more than once."""
+    return (call.count or 0) > 1 or call.notes[_FITS] > 1
+
+
+def _is_wrapper(owner: object) -> bool:
+    return type(owner).__module__.startswith(_WRAPPERS)
+
+
+def _calls(model: Any) -> tuple[list[_Call], bool]:
+    """The tools that are fitting a model, from the innermost to the outermost; and whether in a worker.
+
+    A tool is an estimator in the manner of scikit-learn, but not of dpglm, or a function of scikit-learn:
+    they are on the stack because they call ``fit``. Of the frames of one tool the outermost counts. A worker
+    of a tool does not have the call itself on its stack.
+    """
+    from sklearn.base import BaseEstimator
+
+    calls: dict[object, _Call] = {}
+    in_worker = False
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         module, function = frame.f_globals.get("__name__", ""), frame.f_code.co_name
-        owner = frame.f_locals.get("self") if module.startswith("sklearn.") else None
-        name = next((kind.__name__ for kind in type(owner).__mro__ if kind.__name__ in _TOOLS), None)
-        if name is not None and function.endswith("fit"):
-            found = frame, type(owner).__name__, _counted(_TOOLS[name], owner, frame)
-        elif (module, function) in _FUNCTIONS:
-            found = frame, function.lstrip("_"), _counted(_FUNCTIONS[module, function], owner, frame)
+        owner = frame.f_locals.get("self") if "self" in frame.f_code.co_varnames[:1] else None
+        if isinstance(owner, BaseEstimator):
+            if owner is not model and not type(owner).__module__.startswith("dpglm."):
+                in_worker = False
+                kinds = (kind.__name__ for kind in type(owner).__mro__ if kind.__name__ in _COUNTS)
+                count = _counted(_COUNTS.get(next(kinds, ""), _unknown), owner, frame)
+                calls.pop(id(owner), None)
+                holds = getattr(owner, "estimator", None)
+                calls[id(owner)] = _Call(frame, type(owner).__name__, _is_wrapper(owner), count, holds)
+        elif module.startswith("sklearn.utils.parallel"):
+            in_worker = True
+        elif module.startswith("sklearn.") and not module.startswith(_HELPERS) and owner is None:
+            in_worker = False
+            count = _counted(_FUNCTIONS.get(function, _unknown), owner, frame)
+            holds = frame.f_locals.get("estimator")
+            calls[frame] = _Call(frame, function.lstrip("_"), False, count, holds)
         frame = frame.f_back
-    return found
+    return list(calls.values()), in_worker
 
 
 def _counted(count: Callable[[Any, FrameType], int | None], owner: Any, frame: FrameType) -> int | None:
@@ -101,10 +169,6 @@ def _of_bagging(owner: Any, frame: FrameType) -> int:
     return int(owner.n_estimators)
 
 
-def _of_one(owner: Any, frame: FrameType) -> int:
-    return 1
-
-
 def _of_folds(owner: Any, frame: FrameType) -> int:
     """One fit for each fold of a function such as ``cross_validate``."""
     return _folds(frame.f_locals["cv"], frame.f_locals["estimator"], frame)
@@ -123,27 +187,28 @@ def _folds(cv: Any, estimator: Any, frame: FrameType) -> int:
     return int(splits.get_n_splits(local.get("X"), local.get("y"), local.get("groups")))
 
 
-_TOOLS: dict[str, Callable[[Any, FrameType], int | None]] = {
-    "BaseSearchCV": _of_search, "RFE": _of_elimination, "SelectFromModel": _of_one,
-    "SequentialFeatureSelector": _unknown, "BaseBagging": _of_bagging,
-    "CalibratedClassifierCV": _of_calibration, "OneVsRestClassifier": _unknown,
-    "OneVsOneClassifier": _unknown, "StackingClassifier": _unknown, "StackingRegressor": _unknown,
-    "BaseWeightBoosting": _unknown,
+_COUNTS: dict[str, Callable[[Any, FrameType], int | None]] = {
+    "BaseSearchCV": _of_search, "RFE": _of_elimination, "BaseBagging": _of_bagging,
+    "CalibratedClassifierCV": _of_calibration,
 }  # fmt: skip
-"""Tools that are estimators, by the name of one of their classes."""
+"""How many fits an estimator makes, where that can be known, by the name of one of its classes."""
 
-_VALIDATION = "sklearn.model_selection._validation"
-_FUNCTIONS: dict[tuple[str, str], Callable[[Any, FrameType], int | None]] = {
-    (_VALIDATION, "cross_validate"): _of_folds,
-    (_VALIDATION, "cross_val_score"): _of_folds,
-    (_VALIDATION, "cross_val_predict"): _of_folds,
-    (_VALIDATION, "learning_curve"): _unknown,
-    (_VALIDATION, "validation_curve"): _unknown,
-    (_VALIDATION, "permutation_test_score"): _unknown,
-    # in another process than the tool itself
-    (_VALIDATION, "_fit_and_score"): _unknown,
-    ("sklearn.ensemble._bagging", "_parallel_build_estimators"): _unknown,
-    ("sklearn.calibration", "_fit_classifier_calibrator_pair"): _unknown,
-    ("sklearn.feature_selection._rfe", "_rfe_single_fit"): _unknown,
+_FUNCTIONS: dict[str, Callable[[Any, FrameType], int | None]] = {
+    "cross_validate": _of_folds, "cross_val_score": _of_folds, "cross_val_predict": _of_folds,
+}  # fmt: skip
+"""How many fits a function makes, where that can be known."""
+
+_LEAKS = {
+    "TunedThresholdClassifierCV": "Its threshold is tuned on exact scores of private rows, for which nobody "
+    "pays. ",
+    "OneVsOneClassifier": "The plans of its parts state how many records two classes have together, which "
+    "nobody hides. ",
+    "RANSACRegressor": "The plan of its last fit states how many records are inliers, which nobody hides. ",
 }
-"""Tools that are functions, by module and name."""
+"""What tools reveal beside the fits, by name."""
+
+_WRAPPERS = ("sklearn.pipeline", "sklearn.compose")
+"""Modules of estimators that pass their rows on, and fit each part once."""
+
+_HELPERS = ("sklearn.utils", "sklearn.base")
+"""Modules of functions that are no tools."""

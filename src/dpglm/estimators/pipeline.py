@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +22,7 @@ from ..data.stream import Source
 from ..inference import INTERCEPT, Coefficients
 from ..plan import Plan
 from ..schema import RawCoefficients, Schema
-from ..schema.encoder import encoded
+from ..schema.encoder import SchemaEncoder, encoded
 from ..schema.frames import is_frame
 from ..schema.raw import Unlearnt
 from ..schema.source import EncodedSource, EncodedTable, Held
@@ -169,7 +170,8 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
         if not isinstance(self.schema, Schema):
             raise ValueError(f"schema must be a dpglm.schema.Schema, got a {type(self.schema).__name__}")
         if not isinstance(self.estimator, PrivateGLM):
-            raise ValueError(f"estimator must be one of dpglm, got a {type(self.estimator).__name__}")
+            kind, hint = type(self.estimator).__name__, _nested(self.estimator)
+            raise ValueError(f"estimator must be one of dpglm, got a {kind}{hint}")
         schema, labels = self.schema, is_classifier(self.estimator)
         if schema.target is None:
             raise ValueError("the schema must declare a target: Target(low, high) or Target(classes=[...])")
@@ -274,7 +276,11 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
         return float(scored.score(rows, schema.read_target(X), **self._offsets(X)))
 
     def raw_coefficients(self) -> RawCoefficients | list[RawCoefficients]:
-        """Coefficients in the units of the raw columns; with more than two classes a list, one for each."""
+        """Coefficients in the units of the raw columns; with more than two classes a list, one for each.
+
+        They hold noise. How much is known only after a fit by `Newton`, whose ``summary()`` states it: other
+        solvers release no standard errors, and their coefficients are for prediction.
+        """
         check_is_fitted(self)
         rows, intercepts = self.estimator_._rows_of_coef(), np.ravel(self.estimator_.intercept_)
         found = [self.schema_.raw_coefficients(w, b) for w, b in zip(rows, intercepts, strict=True)]
@@ -285,6 +291,11 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return tuple(map(partial(_in_raw_units, self.schema_), self.estimator_._blocks(asked)))
 
+    def _sk_visual_block_(self) -> Any:
+        """The diagram of a notebook: what encodes, then what fits."""
+        steps = [("schema", SchemaEncoder(self.schema)), ("model", self.estimator)]
+        return Pipeline(steps)._sk_visual_block_()
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = self.estimator.__sklearn_tags__()
@@ -292,6 +303,15 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
+
+
+def _nested(tool: object) -> str:
+    """Which way round a tool that holds an estimator goes with a schema."""
+    inner = getattr(tool, "estimator", None)
+    if not isinstance(inner, PrivateGLM):
+        return ""
+    name = type(tool).__name__
+    return f": put the schema inside, {name}(make_private_pipeline(schema, {type(inner).__name__}(...)))"
 
 
 def _in_raw_units(schema: Schema, block: Coefficients) -> Coefficients:

@@ -67,7 +67,7 @@ def randomness_of(random_state: object) -> Randomness:
         random_state = random_state.randint(2**31)
     if isinstance(random_state, np.random.Generator):
         random_state = random_state.integers(2**63)
-    if not isinstance(random_state, Integral):
+    if not isinstance(random_state, Integral) or isinstance(random_state, bool):
         raise ValueError(
             f"random_state must be None, an integer, a RandomState or a Generator, got {random_state!r}"
         )

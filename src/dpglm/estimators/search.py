@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from sklearn.base import is_classifier
 
+from .. import strict
 from ..data.beside import Several
 from ..problem import Problem
 from ..solvers.searched import Candidate, Searched
@@ -20,6 +21,8 @@ from .watched import all_or_nothing
 
 _SHARED = ("epsilon", "delta", "neighbours", "classes", "ledger", "random_state", "verbose")
 """What a candidate cannot have for itself."""
+
+_CANDIDATES = "a grid of parameters, a list of them, or a list of estimators of dpglm"
 
 
 @documented
@@ -126,19 +129,25 @@ class PrivateSearch(PrivateChoice):
         """The candidates with the budget of the search, and what sets each of them apart."""
         shared = {"epsilon": self.epsilon, "delta": self.delta}
         base = glm_of(self.estimator)
-        if isinstance(self.candidates, Mapping) or all(isinstance(one, Mapping) for one in self.candidates):
+        grids = [self.candidates] if isinstance(self.candidates, Mapping) else self.candidates
+        if not isinstance(grids, list | tuple) or not grids or self.candidates == {}:
+            raise strict.wrong("candidates", self.candidates, f"{_CANDIDATES}, with at least one candidate")
+        if all(isinstance(one, Mapping) for one in grids):
             from sklearn.model_selection import ParameterGrid  # slow to import
 
-            params: list[dict[str, Any]] = list(ParameterGrid(self.candidates))
+            try:
+                params: list[dict[str, Any]] = list(ParameterGrid(grids))
+            except TypeError as error:  # it says which parameter lacks a list
+                raise ValueError(f"candidates must be {_CANDIDATES}: {error}") from None
             own = sorted({name for one in params for name in one} & set(_SHARED))
             if own:
                 raise ValueError(f"candidates share {own}: set them in the search or its estimator")
             models = [with_params(self.estimator, **one, **shared) for one in params]
         else:
-            models = [with_params(one, **shared) for one in self.candidates]
-            params = [{"estimator": one} for one in self.candidates]
-        if not models:
-            raise ValueError("candidates must hold at least one candidate")
+            if not all(isinstance(one, PrivateGLM | PrivatePipeline) for one in grids):
+                raise strict.wrong("candidates", self.candidates, _CANDIDATES)
+            models = [with_params(one, **shared) for one in grids]
+            params = [{"estimator": one} for one in grids]
         for model in map(glm_of, models):
             if is_classifier(model) != is_classifier(base):
                 raise ValueError("candidates must all be classifiers, or all be regressors")

@@ -10,6 +10,7 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from .. import strict
+from ..arrays import Vector
 from ..plan import Plan
 from ..privacy import Guarantee, Neighbours
 from ..schema import Schema
@@ -98,13 +99,16 @@ def restored(text: str) -> PrivatePipeline:
 def _restored(values: dict[str, Any]) -> PrivatePipeline:
     """The fitted model of values that are sealed."""
     kind = ESTIMATORS[strict.one_of("estimator", values["estimator"], ESTIMATORS)]
+    stored_names = [name for name in kind().get_params(deep=False) if name in _PARAMETERS]
     given = strict.mapping("parameters", values["parameters"])
+    if not set(given) <= set(stored_names):
+        raise strict.wrong("parameters", given, f"a mapping with keys among {stored_names}")
     numbers = {key: value if key == "penalty" else strict.numeric(value) for key, value in given.items()}
     model = PrivatePipeline(Schema.from_toml(strict.text("schema", values["schema"])), kind(**numbers))
     learnt = _learnt(model.schema, values.get("learnt"))
     fitted: Any = PrivatePipeline(learnt, model.estimator)._prepared()
     plan, privacy = Plan.from_dict(values["plan"]), Guarantee.from_dict(values["privacy"])
-    coef, intercept = (np.array(values[name], dtype=np.float64) for name in ("coef", "intercept"))
+    coef, intercept = (_numbers(values[name]) for name in ("coef", "intercept"))
     width, rows = model.schema.n_features, plan.fits
     if not is_regressor(fitted):
         classes = np.unique(np.asarray(model.schema.classes))
@@ -147,6 +151,14 @@ def _require_budget(fitted: Any, plan: Plan) -> None:
         )
 
 
+def _numbers(values: object) -> Vector:
+    """An array of finite numbers."""
+    found = strict.doubles(values)
+    if found is None or not np.isfinite(found).all():
+        raise ValueError("the model has coefficients or errors that are no finite numbers")
+    return found
+
+
 def _learnt(declared: Schema, text: object) -> Schema:
     """The schema with what was learnt, if it differs from the declared one in nothing else."""
     if not declared.pending and text is None:
@@ -184,11 +196,10 @@ def _restored_errors(values: Any, fits: int, d: int) -> tuple[Uncertainty, ...] 
         determined = strict.flag("determined", parts["determined"])
         nothing = np.zeros((d, d))
         covariance, privacy = (
-            np.array(parts[name], dtype=np.float64) if determined else nothing
-            for name in ("covariance", "privacy")
+            _numbers(parts[name]) if determined else nothing for name in ("covariance", "privacy")
         )
-        deviance = None if parts["deviance"] is None else tuple(map(float, parts["deviance"]))
-        if any(m.shape != (d, d) or not np.isfinite(m).all() for m in (covariance, privacy)) or (
+        deviance = None if parts["deviance"] is None else tuple(_numbers(parts["deviance"]).ravel().tolist())
+        if any(m.shape != (d, d) for m in (covariance, privacy)) or (
             deviance is not None and len(deviance) != 2
         ):
             raise ValueError("the model contradicts itself: its errors are not those of its coefficients")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from numbers import Real
 
 import numpy as np
 
@@ -27,21 +26,17 @@ def given(penalty: object) -> Penalty:
 
 def require_strength(name: str, value: object) -> None:
     """Refuse a strength that is no finite number of at least 0."""
-    if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
-        raise strict.wrong(name, value, "a finite number of at least 0")
+    strict.number(name, value, "a finite number of at least 0", lambda found: 0 <= found < math.inf)
 
 
 def require_share(name: str, value: object) -> None:
     """Refuse a share that is no number from 0 to 1."""
-    if not (isinstance(value, Real) and 0 <= float(value) <= 1):
-        raise strict.wrong(name, value, "a number from 0 to 1")
+    strict.number(name, value, "a number from 0 to 1", lambda found: 0 <= found <= 1)
 
 
 def inverse_strength(C: object, n_samples: int) -> float:
     """Strength of a penalty relative to the mean loss, for C the weight of the sum of losses."""
-    if not (isinstance(C, Real) and float(C) > 0):
-        raise strict.wrong("C", C, "a positive number")
-    return 1.0 / (float(C) * n_samples)
+    return 1.0 / (strict.number("C", C, "a positive number", lambda found: found > 0) * n_samples)
 
 
 def warn_of_strong_l1(problem: Problem, n_features: int) -> None:

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from .. import progress
+from .. import progress, strict
 from ..plan import Plan
 from .leaks import warn_of_learning_steps
 from .many_fits import warn_of_many_fits
@@ -24,7 +24,7 @@ def watched(plan: Plan, verbose: int) -> AbstractContextManager[None]:
 
     Releases are counted, or passes where a release takes a number of them that is not known beforehand.
     """
-    if not verbose and not progress.is_wanted():
+    if not strict.verbosity("verbose", verbose) and not progress.is_wanted():
         return nullcontext()
     if plan.passes is not None and not plan.passes.is_exact:
         return progress.shown(plan.solver, "passes", plan.passes.usual, exact=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 _NONE = "-"
+FOR_PREDICTION = "this solver releases no standard errors: the coefficients are for prediction"
 LEAST = 0.0005  # the least p-value that is printed in digits
 
 
@@ -13,6 +14,11 @@ def figure(value: float, error: float) -> str:
     if math.isfinite(value) and 1e-4 <= error < 1e5:
         return f"{value:.{max(0, 2 - math.floor(math.log10(error)))}f}"
     return f"{value:.4g}"
+
+
+def rough(value: float) -> str:
+    """A number whose error is not known: two digits."""
+    return f"{float(f'{value:.2g}'):g}"
 
 
 def fixed(value: float, decimals: int) -> str:

@@ -15,6 +15,9 @@ from .base import Loss, inside
 
 _WIDE_ENOUGH = 1e4
 
+_FROM_ENDS = 1e-9
+"""No table has enough records for a level that is nearer to 0 or 1."""
+
 
 @dataclass(frozen=True)
 class Quantile(Loss):
@@ -46,7 +49,8 @@ class Quantile(Loss):
     width: float = 0.5
 
     def __post_init__(self) -> None:
-        strict.number("level", self.level, "strictly between 0 and 1", lambda level: 0 < level < 1)
+        needed = f"strictly between 0 and 1, by {_FROM_ENDS:g} at least"
+        strict.number("level", self.level, needed, lambda level: _FROM_ENDS <= level <= 1 - _FROM_ENDS)
         strict.positive("width", self.width)
 
     @classmethod

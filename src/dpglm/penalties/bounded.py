@@ -41,8 +41,10 @@ class Bounded(Separable):
         strict.level("l2", self.l2)
         for name in ("low", "high"):
             given = getattr(self, name)
-            if not isinstance(given, tuple):
-                object.__setattr__(self, name, float(given))
+            ends = strict.doubles(given)
+            if ends is None or ends.ndim > 1 or np.isnan(ends).any():
+                raise strict.wrong(name, given, "a number, or one for each coefficient")
+            object.__setattr__(self, name, tuple(ends.tolist()) if ends.ndim else float(ends))
         low, high = np.asarray(self.low), np.asarray(self.high)
         if low.ndim and high.ndim and low.shape != high.shape:
             raise ValueError(f"low and high must have one length, got {low.size} and {high.size}")
@@ -53,6 +55,12 @@ class Bounded(Separable):
     def is_zero(self) -> bool:
         free = np.all(np.asarray(self.low) == -math.inf) and np.all(np.asarray(self.high) == math.inf)
         return bool(free) and self.l1 == 0 and self.l2 == 0
+
+    def prox(self, w: Vector, step: float | Vector) -> Vector:
+        for end in (self.low, self.high):
+            if isinstance(end, tuple) and len(end) != w.shape[-1]:
+                raise ValueError(f"Bounded has {len(end)} ends, the table has {w.shape[-1]} features")
+        return super().prox(w, step)
 
     def scaled(self, factor: float) -> Self:
         return replace(self, l1=factor * self.l1, l2=factor * self.l2)

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from . import yaml
-from .numbers import number, percent, percent_up, up
+from .numbers import coefficient, number, percent, percent_up, up
 from .words import meanings, scene, units
 
 MOST_COEFFICIENTS = 20
@@ -34,7 +34,7 @@ def model_card(stated: dict[str, Any]) -> str:
               line["sensitivity"], percent(line["share"]) if line["share"] is not None else "")
              for line in stated["releases"]],
         ),
-        *(line for fit in stated["fits"] for line in _coefficients(fit)),
+        *(line for fit in stated["fits"] for line in _coefficients(fit, stated["private"])),
         "## Evaluation", "", *_scores(stated),
         "## Intended use", "", "TODO: only you know.", "",
         "## Limitations", "", "The promise does not cover", "",
@@ -97,7 +97,7 @@ def _promise(stated: dict[str, Any]) -> list[str]:
     ]
 
 
-def _coefficients(fit: dict[str, Any]) -> list[str]:
+def _coefficients(fit: dict[str, Any], private: bool) -> list[str]:
     rows = sorted(
         fit["coefficients"], key=lambda row: abs(row["value"]) * (row["range"] or 1.0), reverse=True
     )  # fmt: skip
@@ -105,7 +105,8 @@ def _coefficients(fit: dict[str, Any]) -> list[str]:
     columns = ("feature", "coefficient", *(("from", "to") if fit["determined"] else ()))
     left = len(rows) - MOST_COEFFICIENTS
     cells = [
-        (row["name"], number(row["value"]), number(row["low"]), number(row["high"]))[: len(columns)]
+        (row["name"], coefficient(row["value"], fit, private), number(row["low"]),
+         number(row["high"]))[: len(columns)]
         for row in rows[:MOST_COEFFICIENTS]
     ]  # fmt: skip
     more = [f"{left:,} more are not shown.", ""] if left > 0 else []

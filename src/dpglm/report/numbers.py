@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, Decimal
+from typing import Any
 
+from ..inference import rough
 from ..privacy import rounded_up
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -17,6 +19,11 @@ def number(value: float | str | None, digits: int = 4) -> str:
     if isinstance(value, str):  # "inf", as JSON keeps it
         return "infinite" if value == "inf" else value
     return "infinite" if math.isinf(value) else f"{value:.{digits}g}"
+
+
+def coefficient(value: float, fit: dict[str, Any], private: bool, digits: int = 4) -> str:
+    """A coefficient of a fit: with two digits where noise was added and nobody knows how much it moves it."""
+    return rough(value) if private and fit["determined"] is None else number(value, digits)
 
 
 def up(value: float | str | None, digits: int = 4) -> str:

@@ -6,7 +6,6 @@ import math
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -190,9 +189,7 @@ def range_of(low: object, high: object) -> tuple[float, float]:
     """Two ends of a range, checked."""
     ends = []
     for name, end in (("low", low), ("high", high)):
-        if not isinstance(end, Real) or isinstance(end, bool) or not abs(float(end)) <= 1e50:
-            raise strict.wrong(name, end, "a number")
-        ends.append(float(end))
+        ends.append(strict.number(name, end, "a number", lambda found: abs(found) <= 1e50))
     if not ends[0] < ends[1]:
         raise ValueError(f"low must be less than high, got {low!r} and {high!r}")
     return ends[0], ends[1]

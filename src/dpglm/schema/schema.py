@@ -100,7 +100,10 @@ class Schema:
         kinds = [column.kind for column in self.columns.values() if isinstance(column, Target | Beside)]
         if len(set(kinds)) < len(kinds):
             raise ValueError("a schema has at most one target, weight, offset, exposure and unit")
-        pairs = tuple(tuple(strict.sequence("interactions", pair)) for pair in self.interactions)
+        pairs = tuple(
+            tuple(strict.sequence("interactions", pair))
+            for pair in strict.sequence("interactions", self.interactions)
+        )
         for pair in pairs:
             self._check_pair(pair)
         object.__setattr__(self, "interactions", pairs)
@@ -406,6 +409,10 @@ class Schema:
         from .encoder import SchemaEncoder  # scikit-learn is slow to import
 
         return SchemaEncoder(self)
+
+    def __repr__(self) -> str:
+        target = "" if self.target is None else f", target {self.target!r}"
+        return f"<Schema: {len(self.columns)} columns{target}>"  # all columns would fill the screen
 
     def __str__(self) -> str:
         edges, shares = self._edges, self.shares

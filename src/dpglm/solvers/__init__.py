@@ -58,7 +58,7 @@ def get(solver: str | AnySolver, task: Task) -> AnySolver:
 def _found(solver: str | AnySolver, task: Task) -> AnySolver:
     if isinstance(solver, Solver):
         return solver
-    if solver == "auto":
+    if isinstance(solver, str) and solver == "auto":
         return suited(task)
     if not isinstance(solver, str) or solver not in SOLVERS:
         raise UnsupportedProblem(

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -276,14 +275,13 @@ class Solver(ABC, Generic[PlanType]):
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if name in self.choices and value not in self.choices[name]:
-                known = sorted(filter(None, self.choices[name]))
-                raise ValueError(f"{name} must be one of {known}, got {value!r}")
+            if name in self.choices and not (value is None and None in self.choices[name]):
+                strict.one_of(name, value, [known for known in self.choices[name] if known is not None])
             if name in _COUNTS:
                 positive_count(**{name: value})
             elif name in _LEVELS and value is not None:
                 strict.positive(name, value)
-            elif name.endswith("share") and (value, getattr(type(self), name, value)) != (None, None):
+            elif name.endswith("share") and not (value is None and getattr(type(self), name, value) is None):
                 strict.number(name, value, "strictly between 0 and 1", lambda share: 0 < share < 1)
             if name == "clip" and value is not None:
                 require_enforceable(name, value)
@@ -408,5 +406,5 @@ def require_public_size(task: Task, who: str) -> None:
 def positive_count(**settings: int | None) -> None:
     """Refuse settings that are given but not positive whole numbers."""
     for name, value in settings.items():
-        if value is not None and not (isinstance(value, Integral) and value > 0):
-            raise ValueError(f"{name} must be a positive whole number, got {value!r}")
+        if value is not None:
+            strict.whole(name, value)

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import strict
 from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
@@ -109,8 +110,7 @@ class FrankWolfe(Solver[FrankWolfePlan]):
         super().__post_init__()
         if self.step_size is not None and self.step_size >= 1:
             raise ValueError(f"step_size must lie strictly between 0 and 1, got {self.step_size!r}")
-        if not 0 <= self.refresh < math.inf:
-            raise ValueError(f"refresh must be at least 0 and finite, got {self.refresh!r}")
+        strict.level("refresh", self.refresh)
 
     def plan_for(self, task: Task) -> FrankWolfePlan:
         problem, p = task.problem, task.p

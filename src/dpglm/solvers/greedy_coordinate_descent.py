@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import strict
 from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
@@ -277,11 +278,8 @@ def _require_moderate(plan: GreedyCoordinateDescentPlan, task: Task) -> None:
 
 def _given(coefficients: ArrayLike, problem: Problem, p: int) -> tuple[float, ...]:
     """Public coefficients to start from, perhaps with an intercept, as numbers."""
-    try:
-        given = np.asarray(coefficients, dtype=np.float64)
-    except (TypeError, ValueError):
-        given = np.empty((0, 0))
-    if given.shape not in ((p,), (problem.dimension(p),)) or not np.isfinite(given).all():
+    given = strict.doubles(coefficients)
+    if given is None or given.shape not in ((p,), (problem.dimension(p),)) or not np.isfinite(given).all():
         raise ValueError(
             f"warm_start must be {p} finite coefficients"
             + (", or these and an intercept" if problem.fit_intercept else "")

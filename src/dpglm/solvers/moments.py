@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import strict
 from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
@@ -142,8 +143,12 @@ def require_separable(problem: Problem, solver: str) -> None:
         )
 
 
+def _are_positive(moments: Vector) -> bool:
+    return bool(((moments > 0) & (moments < math.inf)).all())
+
+
 def _declared(values: ArrayLike, n_features: int) -> Vector:
-    moments = np.asarray(values, dtype=np.float64)
-    if moments.shape != (n_features,) or not ((moments > 0) & (moments < math.inf)).all():
+    moments = strict.doubles(values)
+    if moments is None or moments.shape != (n_features,) or not _are_positive(moments):
         raise ValueError(f"second_moments must be {n_features} positive numbers, one for each feature")
     return moments

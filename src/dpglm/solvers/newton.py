@@ -81,6 +81,10 @@ class NewtonPlan(Plan):
                 f"undetermined, no interval will be finite: n mu / d^1.5 is {enough:.3g}, and should be "
                 f"{ENOUGH:g}"
             )
+        if not self.intervals:
+            return (
+                f"n mu / d^1.5 is {enough:.3g}: from {ENOUGH:g} on noise leaves the coefficients to be seen"
+            )
         return f"determined, with intervals about {length:.3g} times as long as without noise"
 
     @property
@@ -199,7 +203,7 @@ class Newton(Solver[NewtonPlan]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.rounds is not None and self.rounds not in range(2, MOST_ROUNDS + 1):
+        if self.rounds is not None and strict.whole("rounds", self.rounds, 2) > MOST_ROUNDS:
             raise ValueError(f"rounds must be a whole number from 2 to {MOST_ROUNDS}, got {self.rounds!r}")
         if self.leverage is not None:
             strict.positive("leverage", self.leverage)
@@ -226,7 +230,7 @@ class Newton(Solver[NewtonPlan]):
         # As generous as noise of four fifths of the sampling error in the last round alone allows.
         allowed = _ALLOWED * mu * math.sqrt(shares[-1] * task.n) / _price(task.neighbours)
         deviations = _LEAST_CLIP if linear else _DEVIATIONS_OF_COUNTS if counts else _DEVIATIONS
-        leverage = min(max((allowed / deviations) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
+        leverage = min(max(min(allowed / deviations, 1e100) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
         clip = min(max(_LEAST_CLIP, allowed / math.sqrt(leverage * d)), _MOST_CLIP)
         clip = 0.0 if counts else clip
         last = float(self.leverage or leverage), float(clip if counts else self.clip or clip)

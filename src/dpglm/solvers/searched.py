@@ -214,7 +214,8 @@ class Searched(Solver[SearchedPlan]):
 
     def _cheapest(self, task: Task) -> tuple[str, Tries, float]:
         """The law, and the mu that it leaves to a try; 0 without noise."""
-        names = LAWS if self.law == "auto" else (self.law,)
+        law = strict.one_of("law", self.law, ["auto", *LAWS])
+        names = LAWS if law == "auto" else (law,)
         laws = [(name, tries_of(name, self.runs)) for name in names]
         if not task.private:
             return (*laws[0], 0.0)

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ... import strict
 from ...arrays import Vector
 from .base import Features, SetFunction, check_set_function
+
+_MOST = 10_000
+"""Largest number of features."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,8 +48,8 @@ class Custom(SetFunction):
     p: int
 
     def __post_init__(self) -> None:
-        if self.p < 1:
-            raise ValueError(f"p must be at least 1, got {self.p!r}")
+        if strict.whole("p", self.p) > _MOST:
+            raise strict.wrong("p", self.p, f"at most {_MOST:,}: the value of each set is computed in Python")
         check_set_function(self, self.p)
 
     def __repr__(self) -> str:

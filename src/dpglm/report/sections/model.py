@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...inference import FOR_PREDICTION
 from .. import charts, html
-from ..numbers import number, percent
+from ..numbers import coefficient, number, percent
 
 MOST_ROWS = 400
 """So many coefficients are shown at most, in all fits together."""
@@ -35,14 +36,14 @@ def _fit(number_: int, fit: dict[str, Any], stated: dict[str, Any], most: int) -
     left_out = len(features) - len(ordered)
     said = f"{100 * stated['level']:g} % intervals count sampling and noise. {_sentence(fit['estimand'])}"
     if fit["determined"] is None:
-        said = "This solver releases no standard errors: the coefficients are for prediction."
+        said = _sentence(FOR_PREDICTION)
     elif not fit["determined"]:
         said = f"Noise hides how far the coefficients may be off, so there are no intervals: {fit['reason']}."
     if left_out:
         said += f" Shown are {len(ordered):,} of {len(features):,} features: those that can change a "
         said += "prediction most."
     about = f"Coefficients{', ' + fit['outcome'] if fit['outcome'] else ''}"
-    drawn = [_drawn(row, ranges, fit["determined"]) for row in ordered]
+    drawn = [_drawn(row, ranges, fit, stated["private"]) for row in ordered]
     unit = "change over the declared range of the feature" if ranges else "coefficient"
     caption = (
         "How far each feature moves the linear predictor over its declared range. The numbers are "
@@ -54,7 +55,7 @@ def _fit(number_: int, fit: dict[str, Any], stated: dict[str, Any], most: int) -
     if fit["determined"]:
         columns += ["standard error", "of which noise", "from", "to"]
     cells = [
-        (row["name"], number(row["value"], 5), number(row["standard_error"], 3),
+        (row["name"], coefficient(row["value"], fit, stated["private"], 5), number(row["standard_error"], 3),
          percent(row["privacy_share"]), number(row["low"]), number(row["high"]))[: len(columns)]
         for row in listed
     ]  # fmt: skip
@@ -82,8 +83,8 @@ def _weight(row: dict[str, Any]) -> float:
     return float(abs(row["value"]) * (row["range"] or 1.0))
 
 
-def _drawn(row: dict[str, Any], ranges: bool, determined: bool | None) -> dict[str, Any]:
+def _drawn(row: dict[str, Any], ranges: bool, fit: dict[str, Any], private: bool) -> dict[str, Any]:
     scale = row["range"] if ranges else 1.0
-    more = f" ({number(row['low'], 3)} to {number(row['high'], 3)})" if determined else ""
+    more = f" ({number(row['low'], 3)} to {number(row['high'], 3)})" if fit["determined"] else ""
     ends = {name: None if row[name] is None else scale * row[name] for name in ("value", "low", "high")}
-    return {"name": row["name"], "words": number(row["value"], 3), "more": more, **ends}
+    return {"name": row["name"], "words": coefficient(row["value"], fit, private, 3), "more": more, **ends}
