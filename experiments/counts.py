@@ -62,7 +62,12 @@ class Design:
             feature=1.0, target=(0.0, self.most), offset=(math.log(0.05), 0.0) if self.exposed else None,
             rows_per_unit=5 if self.persons else None,
         )  # fmt: skip
-        facts: dict[str, Any] = {"alpha": self.alpha, "solver": solver, "bounds": bounds, "random_state": seed}
+        facts: dict[str, Any] = {
+            "alpha": self.alpha,
+            "solver": solver,
+            "bounds": bounds,
+            "random_state": seed,
+        }
         if self.power == 1:
             return PoissonRegressor(epsilon, **facts)
         if self.power == 2:
@@ -156,9 +161,7 @@ def cell(design: Design, seed: int, epsilons: tuple[float, ...], names: list[str
         return deviance(design.power, fresh.y, np.maximum(model.predict(fresh.X, **told), least))
 
     found: dict[Any, float] = {
-        "constant": deviance(
-            design.power, fresh.y, constant_rate(design.power, train) * fresh.exposure
-        ),
+        "constant": deviance(design.power, fresh.y, constant_rate(design.power, train) * fresh.exposure),
         "no noise": scored(replace_alpha(design).model(math.inf, "auto")),
     }
     for epsilon in epsilons:
@@ -189,7 +192,9 @@ def main(seeds: range, epsilons: tuple[float, ...], designs: tuple[Design, ...],
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", choices=("tune", "report"), default="report")
     parser.add_argument("--designs", default="", help="names that contain this")
     parser.add_argument("--solvers", default=",".join(SOLVERS))

@@ -47,7 +47,9 @@ class Problem:
             return self
         low, high = self.bounds.offset_range
         half = (high - low) / 2
-        return replace(self, bounds=replace(self.bounds, offset=(-half, half)), offset_middle=(low + high) / 2)
+        return replace(
+            self, bounds=replace(self.bounds, offset=(-half, half)), offset_middle=(low + high) / 2
+        )
 
     @property
     def has_weights(self) -> bool:

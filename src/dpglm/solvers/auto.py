@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import UnsupportedProblem
 from ..losses import Loss
 from ..penalties import Separable
+from . import count_descent
 from .base import AnySolver, Task, require_smooth
 from .coordinate_descent import CoordinateDescent
 from .dual_coordinate_descent import DualCoordinateDescent
@@ -34,8 +35,8 @@ SMALL = 1 << 26
 PLENTY = 300.0
 """From this multiple of d^1.5 on, n mu is so large that the few passes of Newton are as good as any."""
 
-PLENTY_OF_COUNTS = 60.0
-"""The same for counts with an L2 penalty, which preconditioned descent does not serve."""
+PLENTY_OF_COUNTS = 600.0
+"""The same for counts and amounts, whose declared ranges Newton takes for the size of slopes."""
 
 ENOUGH, ENOUGH_FOR_TARGETS = 0.03, 0.01
 """Below this multiple of d^1.5, noise hides the whole Gram matrix.
@@ -57,9 +58,10 @@ def suited(task: Task) -> AnySolver:
 
     Other tables are wide. With declared bounds of features and an L1 penalty, few of them are expected to
     matter, and it is greedy coordinate descent. If declared bounds of columns are unequal, it is coordinate
-    descent, which scales steps and noise to each column; it needs a resident table. Else it is gradient
-    descent. For a loss whose slope jumps, as the hinge, it is dual coordinate descent. Solvers that take no
-    weights, offsets or persons are left out where records have them.
+    descent, which scales steps and noise to each column; it needs a resident table. Else, and for counts and
+    amounts whose mean an intercept can be, it is gradient descent. For a loss whose slope jumps, as the
+    hinge, it is dual coordinate descent. Solvers that take no weights, offsets or persons are left out where
+    records have them.
 
     With several predictions a record it is preconditioned descent or gradient descent. One metric serves all
     of them, so d is the number of features.
@@ -67,9 +69,7 @@ def suited(task: Task) -> AnySolver:
     problem = task.problem
     if task.private and _is_narrow(task):
         budget = task.moved / task.noise / task.width**1.5  # n mu / d^1.5
-        plenty = PLENTY
-        if problem.loss.kind == "count" and problem.penalty.strong_convexity > 0:
-            plenty = PLENTY_OF_COUNTS
+        plenty = PLENTY_OF_COUNTS if problem.loss.kind == "count" else PLENTY
         if budget >= plenty and serves(problem.loss, problem.penalty) and not _is_steep(problem.loss):
             return Newton(intervals=problem.penalty.is_zero)
         if budget >= _enough(task) and has_metric(problem.loss, problem.penalty):
@@ -89,6 +89,8 @@ def suited(task: Task) -> AnySolver:
     if task.private and task.p > NARROW and l1 > 0 and not problem.has_offsets:
         return GreedyCoordinateDescent()
     limits = problem.bounds.features(task.p)
+    if task.private and count_descent.serves(problem):
+        return GradientDescent()
     if task.resident and np.max(limits) >= UNEQUAL * np.min(limits):
         return CoordinateDescent()
     return GradientDescent()

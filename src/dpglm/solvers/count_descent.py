@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from .gradient_descent import GradientDescentPlan
 
 STEPS, MOST_MOMENTUM = 150, 0.8
-_GOOD, _LEAST_SHARE, _MOST_SHARE = 0.008, 0.03, 0.4
+_GOOD, _LEAST_SHARE, _MOST_SHARE = 0.012, 0.03, 0.4
 _BEFORE_WITH_OFFSETS = 2  # steps along the intercept before the others; one comes after them
 _CONSTANT, _SHORTEST = 0.4, 0.02
-_SPREAD, _AMOUNTS, _AMOUNTS_WITH_ZEROS = 1.0, 3.5, 8.0
-_ALLOWED_NOISE, _NOISE_FOR_CLIP = 0.12, 0.03
+_SPREAD, _AMOUNTS, _AMOUNTS_WITH_ZEROS = 0.5, 3.5, 12.0
+_ALLOWED_NOISE, _NOISE_OF_LONGER, _NOISE_FOR_CLIP = 0.2, 0.08, 0.03
 _ROOM = 2.0
 _DOUBT_OF_OFFSETS, _DOUBT_OF_DESCENT = 1.0, 0.15
 _PRECISE, _FARTHEST = 0.03, 8.0
@@ -103,7 +103,7 @@ def run(plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result
     largest = problem.loss.lipschitz(problem.bounds.target)
     clip = min(max(plan.clip * rate.usual_slope, _NOISE_FOR_CLIP / full, _LEAST_CLIP * largest), largest)
     step = longest * min(_ALLOWED_NOISE / (full * clip), 1.0)
-    momentum = min(max(1.0 - full * clip / _ALLOWED_NOISE, 0.0), plan.momentum)
+    momentum = min(max(1.0 - full * clip / _NOISE_OF_LONGER, 0.0), plan.momentum)
 
     query = ClippedGradient(problem.loss, clip * radius, constant, scales)
     tail, ahead = Tail(plan.steps, w, _LAST), w
@@ -120,11 +120,6 @@ def run(plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result
         tail.add(w)
         visit_noisy(t + 1, w, finished)
     w = tail.mean.copy() if plan.average else w.copy()
-    left = plan.steps * (1.0 - 2 * _LAST / 3 if plan.average else 1.0)
-    noise = step / (1.0 - momentum) * clip * radius * each * math.sqrt(left)
-    features, _ = problem.split(w)
-    length = float(features @ features)
-    features *= max(0.0, 1.0 - p * noise**2 / length) if length > 0 else 0.0
     found = finished(w)
     rate.doubt += _DOUBT_OF_DESCENT**2
     rate.fit_intercept(curator, found, 1)
