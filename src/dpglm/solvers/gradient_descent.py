@@ -263,6 +263,9 @@ class GradientDescent(Solver[GradientDescentPlan]):
             of_scales(cls(steps=1)).persons(first=1, second=20),
             of_columns(cls(steps=1, scale_columns=True)),
             of_columns(cls(steps=1, scale_columns=True)).beside(weight=3.0, offset=0.5),
+            count_descent.of_counts(cls(steps=1)),
+            count_descent.of_counts(cls(steps=1)).beside(weight=3.0, offset=0.5),
+            count_descent.of_counts(cls(steps=1)).persons(first=1, second=20),
         )
 
 
