@@ -1,4 +1,4 @@
-"""Counts and amounts: exact without noise in any unit of the exposure, never worse than a constant with it."""
+"""Counts and amounts: exact in any unit of the exposure without noise, not worse than a constant with it."""
 
 import math
 

@@ -186,7 +186,7 @@ class _Rate:
 
 def of_counts(solver: AnySolver) -> AuditCase:
     """A record of the largest count against an empty row without a count, in unequal columns."""
-    bounds = Bounds(feature=[1.0, 4.0], target=(0.0, 4.0))
+    bounds = Bounds(feature=np.array([1.0, 4.0]), target=(0.0, 4.0))
     problem = Problem(Poisson(max_rate=4.0), Zero(), bounds, fit_intercept=True)
     crowd = np.zeros((_CROWD, 2)), np.resize([0.0, 1.0], _CROWD)
     return AuditCase(solver, problem, crowd, (np.array([1.0, 4.0]), 4.0), (np.zeros(2), 0.0))
