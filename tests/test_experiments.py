@@ -18,6 +18,7 @@ RUNS = [
     ("unequal_columns.py", ["--runs", "1", "--quick"], "| 10000 | 20 | 1 | logistic |"),
     ("audit_false_alarms.py", ["--audits", "14", "--runs", "20"], "14 audits: "),
     ("claims.py", ["--quick"], "epsilon 1 explains"),
+    ("counts.py", ["--quick"], "| few records | 1 |"),
     ("comparison.py", ["--quick", "--fits", "1", "--out", "."], "| dpglm | "),
     ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
     ("defaults.py", ["--quick", "--out", "."], "| small linear | drawn | 1,600 x 5 |"),

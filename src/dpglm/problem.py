@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,6 +35,22 @@ class Problem:
     fit_intercept: bool = True
     predicted: tuple[float, float] | None = None
     """The range of predictions, if it is not that of the targets that the loss is given."""
+    offset_middle: float = 0.0
+    """What is taken off the offsets of records; the intercept of the declared offsets is less by it."""
+
+    def with_centred_offsets(self) -> Problem:
+        """The problem for offsets less the middle of their range, for which the intercept makes up.
+
+        So a fit does not depend on the unit of an exposure, and a prediction without offset starts from the
+        middle. Without an intercept it is the problem as it is.
+        """
+        if not self.fit_intercept or self.bounds.offset is None:
+            return self
+        low, high = self.bounds.offset_range
+        half = (high - low) / 2
+        return replace(
+            self, bounds=replace(self.bounds, offset=(-half, half)), offset_middle=(low + high) / 2
+        )
 
     @property
     def has_weights(self) -> bool:
@@ -50,6 +66,14 @@ class Problem:
     def has_persons(self) -> bool:
         """Whether the promise is one to persons, who may have several records."""
         return self.bounds.rows_per_unit is not None
+
+    @property
+    def declared_bounds(self) -> Bounds:
+        """The bounds with offsets as they are declared."""
+        if self.bounds.offset is None:
+            return self.bounds
+        low, high = (end + self.offset_middle for end in self.bounds.offset_range)
+        return replace(self.bounds, offset=(low, high))
 
     @property
     def unit(self) -> str:

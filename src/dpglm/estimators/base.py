@@ -162,8 +162,10 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
             unit, bounds = unit * self._class_weights.largest, self._class_weights.within(bounds)
         if unit != 1:
             penalty = penalty.scaled(1 / unit)
-        if bounds.offset is None or loss.kind != "regression":
+        if bounds.offset is None:
             return Problem(loss, penalty, bounds, fit_intercept)
+        if loss.kind != "regression":
+            return Problem(loss, penalty, bounds, fit_intercept).with_centred_offsets()
         # The loss depends on margin minus target: an offset is taken off the target.
         (bottom, top), target = bounds.offset_range, bounds.target
         if target is not None:
@@ -340,7 +342,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
             )
             # Weights of records are cut before those of classes multiply them.
             bounds = replace(problem.bounds, weight=declared_bounds.weight)
-            folded = declared_bounds if problem.bounds.offset != declared_bounds.offset else None
+            folded = declared_bounds if not problem.has_offsets and declared_bounds.offset else None
             if isinstance(table, Unlearnt):
                 table, codes, logged = self._learnt(plan, table, codes, randomness)
                 spent += logged
@@ -382,7 +384,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
         self.plan_ = plan
         trusted = {"trusted": records.trusted} if records.trusted else {}
         stated = {
-            "bounds": str(problem.bounds),
+            "bounds": str(problem.declared_bounds),
             "loss": repr(problem.loss),
             "penalty": repr(problem.penalty),
         }

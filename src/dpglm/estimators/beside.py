@@ -21,12 +21,15 @@ from .streams import Codes, codes_in_block
 NAMES = Several("y", "sample_weight", "offset", "exposure", "units")
 
 
-def numbers_beside(several: Several, codes: Codes, folded: Bounds | None) -> Vector:
+def numbers_beside(
+    several: Several, codes: Codes, folded: Bounds | None, offset_middle: float = 0.0
+) -> Vector:
     """Targets, weights and offsets of records, in three columns; NaN for what is no number.
 
     Numbers of persons are a fourth column, if there are any.
     An exposure adds its logarithm to the offset. If bounds are given, the loss depends on margin minus target
-    alone: offsets, inside their bounds, are taken off the targets instead.
+    alone: offsets, inside their bounds, are taken off the targets instead. ``offset_middle`` is taken off the
+    offsets.
     """
     target = codes_in_block(several.target, codes)
     values = np.column_stack([target, np.ones(len(target)), np.zeros(len(target))])
@@ -45,6 +48,7 @@ def numbers_beside(several: Several, codes: Codes, folded: Bounds | None) -> Vec
             nothing = 0.0 * values[:, [0, 2]]  # NaN where a target or an offset is not finite
             values[:, 0] = np.clip(values[:, 0], low, high) - np.clip(values[:, 2], *folded.offset_range)
             values[:, 2] = nothing.sum(axis=1)
+        values[:, 2] -= offset_middle
     return values if several.unit is None else np.column_stack([values, several.unit])
 
 
@@ -60,17 +64,18 @@ class CodesBeside:
     codes : callable
         Turns targets into numbers.
     folded : Bounds, optional
+    offset_middle : float
         As in `numbers_beside`.
     """
 
     takes_levels = True
 
-    def __init__(self, codes: Codes, folded: Bounds | None) -> None:
-        self._codes, self._folded = codes, folded
+    def __init__(self, codes: Codes, folded: Bounds | None, offset_middle: float) -> None:
+        self._codes, self._folded, self._offset_middle = codes, folded, offset_middle
 
     def __call__(self, targets: object) -> Vector:
         several = targets if isinstance(targets, Several) else Several(targets)
-        return numbers_beside(several, self._codes, self._folded)
+        return numbers_beside(several, self._codes, self._folded, self._offset_middle)
 
 
 def declared(bounds: Bounds, several: Several, private: bool) -> Bounds:

@@ -77,9 +77,10 @@ class LinearPredictor:
         return self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
 
     def _split(self, w: Vector, n_features: int) -> tuple[Vector, float]:
-        """Coefficients and intercept of one output, the latter without its constant feature."""
+        """Coefficients of one output, and the intercept of a constant feature of 1 and declared offsets."""
         features, intercept = w[:n_features], w[n_features:]
-        return features, float(intercept.sum() * self._fitted_problem.constant(n_features))
+        problem = self._fitted_problem
+        return features, float(intercept.sum() * problem.constant(n_features)) - problem.offset_middle
 
     @np.errstate(all="ignore")  # a warning about a number would reveal something about a row
     def _margins(self, X: object, beside: Several = ALONE) -> Vector:

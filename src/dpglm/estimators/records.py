@@ -47,13 +47,13 @@ def records_in(
     if not isinstance(table, Source):
         values = cast(Vector, codes)
         if is_beside:
-            values = numbers_beside(held._replace(target=values), np.asarray, folded)
+            values = numbers_beside(held._replace(target=values), np.asarray, folded, problem.offset_middle)
         if most and not len(values):  # kernels want a record: a null one adds nothing
             table, values = as_block(np.full((1, p), np.nan)), np.full((1, *values.shape[1:]), np.nan)
         return as_data(table, values, problem.bounds, constant, most)
     codes_of_block: Codes = codes if callable(codes) else np.asarray
     if is_beside:
-        codes_of_block = CodesBeside(codes_of_block, folded)
+        codes_of_block = CodesBeside(codes_of_block, folded, problem.offset_middle)
     reader = BlockReader(p, codes_of_block)
     if isinstance(table, DaskTable):
         reader(*table.example)  # refuses types that hold no numbers, before a record is read

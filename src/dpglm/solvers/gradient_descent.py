@@ -14,6 +14,7 @@ from ..mechanisms.sampling import Poisson
 from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import ClippedGradient, InterceptSlope, MultinomialGradient, gradient_of
+from . import count_descent
 from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .classes import of_class_shares, opposed_classes
@@ -78,6 +79,10 @@ class GradientDescentPlan(NoiseForecast, Plan):
     largest usual slope, and ``step_size`` in units of the inverse of its curvature. ``momentum`` is
     Nesterov's. ``first_step`` is the length of the first step, along the gradient that is released with the
     sizes of columns, in the same units and for a gradient of norm ``clip``; 0 without that release.
+
+    For counts and amounts ``clip`` is in units of the usual slope that follows from the released mean,
+    ``step_size`` in units of the inverse of twice the curvature there, and like ``momentum`` it is the
+    largest: noise may allow less.
     """
 
     solver: ClassVar[str] = "gradient descent"
@@ -165,6 +170,8 @@ class GradientDescent(Solver[GradientDescentPlan]):
         scales = last = momentum = columns = size = first_step = 0.0
         if not task.private:
             steps, clip, step_size = STEPS_WITHOUT_NOISE, task.enforced(self.clip or math.inf), 0.0
+        elif self.clip is None and self.step_size is None and count_descent.serves(task.problem):
+            return self._for_counts(task)
         elif self.clip is None and self.step_size is None and share_of_scales(task) > 0:
             scales, last = share_of_scales(task), share_of_intercept(task, typical_clip(task))
             if self.batch_size is None:
@@ -207,10 +214,20 @@ class GradientDescent(Solver[GradientDescentPlan]):
             task.require_reach(task.problem.start(task.p), steps, step_size * slope, noise)
         return plan
 
+    def _for_counts(self, task: Task) -> GradientDescentPlan:
+        """The plan for counts and amounts."""
+        steps = self.steps or count_descent.STEPS
+        releases = count_descent.releases(task, steps, task.batches(self.batch_size))
+        momentum = count_descent.MOST_MOMENTUM
+        plan = GradientDescentPlan(*task.facts, releases, steps, 1.0, 1.0, self.average, momentum, 0.0)
+        return plan.calibrated()
+
     @classmethod
     def run(cls, plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result:
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator, plan.clip)
+        if plan.learns_scales and count_descent.serves(problem):
+            return count_descent.run(plan, problem, curator)
         query, step_size, w, typical, scales = _started(plan, problem, curator)
         release = plan[query.name]
         batch = plan.n_records * (release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0)
@@ -253,6 +270,9 @@ class GradientDescent(Solver[GradientDescentPlan]):
             of_scales(cls(steps=1)).persons(first=1, second=20),
             of_columns(cls(steps=1, scale_columns=True)),
             of_columns(cls(steps=1, scale_columns=True)).beside(weight=3.0, offset=0.5),
+            count_descent.of_counts(cls(steps=1)),
+            count_descent.of_counts(cls(steps=1)).beside(weight=3.0, offset=0.5),
+            count_descent.of_counts(cls(steps=1)).persons(first=1, second=20),
         )
 
 

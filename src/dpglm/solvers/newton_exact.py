@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,12 +19,14 @@ from ..queries import ClippedGradient, ScoreAndCurvature
 from .base import Result, Uncertainty
 from .newton_rounds import inverse_of
 from .newton_run import Setting
+from .noise_free import constant_start
 
 if TYPE_CHECKING:
     from .newton import NewtonPlan
 
 _WIDE = 8.0
 _SETTLED, _SINGULAR, _SINGULAR_IF_PRECISE, _UNSEEN = 1e-12, 1e-12, 1e-14, 1e-6
+_LONGEST_OF_COUNTS, _MOST_TIMES = 4.0, 1024.0
 _STALLED, _LONG, _ROUGH_STEPS = 1e-8, 1e-4, 25
 _DEPENDENT = "the features are linearly dependent"
 _NOT_REACHED = "the minimum was not reached, and there is none if classes can be separated"
@@ -37,7 +40,7 @@ def exact(plan: NewtonPlan, problem: Problem, curator: Curator) -> Result:
     features that vary by a millionth of their size, the Hessian is that of the records' own features.
     """
     n, p, nothing = plan.n_records, plan.n_features, Gaussian(0.0)
-    wider, start = problem.loss.wider(), problem.start(p)
+    wider, start = problem.loss.wider(), constant_start(problem, curator, n, p)
     if wider is not None:
         easier = exact(replace(plan, intervals=False), replace(problem, loss=wider), curator)
         start = easier.w
@@ -48,7 +51,9 @@ def exact(plan: NewtonPlan, problem: Problem, curator: Curator) -> Result:
     fine = _in_own_features(problem.loss, setting)
     w, steps, step, fell, precise = start, 0, np.zeros(d), 0.0, False
     first: _Progress | None = None
-    reached = False
+    reached, longer = False, 1.0
+    longest = _LONGEST_OF_COUNTS if problem.loss.kind == "count" else math.inf
+    squares = cache(lambda: _squares(setting, curator))
     while steps < plan.steps:
         steps += 1
         slope = back.T @ curator.release(gradient, nothing, w) + setting.ridge * (forth @ w)
@@ -64,9 +69,17 @@ def exact(plan: NewtonPlan, problem: Problem, curator: Curator) -> Result:
         if precise or not seen or steps > _ROUGH_STEPS:
             own = fine.parts(curator.release(fine, nothing, np.eye(d), w)).hessian
             hessian = back.T @ own @ back + ridge
-            newton, _, rank = _newton_step(hessian, slope, _SINGULAR_IF_PRECISE)
+            newton, seen, rank = _newton_step(hessian, slope, _SINGULAR_IF_PRECISE)
             first = first if precise or first is None else replace(first, rank=rank)
             precise = True
+            if not seen and first is None and problem.loss.kind == "count":
+                # Margins outside of the range of means have no curvature: a bound of it leads back.
+                bounding = back.T @ (problem.loss.smoothness() * squares()) @ back + ridge
+                newton, _, _ = _newton_step(bounding, slope)
+                step, longer = longer * newton, min(2 * longer, _MOST_TIMES)
+                fell = -float(step @ slope)
+                w = w + back @ step
+                continue
         decrement = math.sqrt(max(-float(newton @ slope), 0.0))
         if first is None or rank > first.rank:
             first = _Progress(decrement, hessian, newton, rank)
@@ -76,7 +89,12 @@ def exact(plan: NewtonPlan, problem: Problem, curator: Curator) -> Result:
             # Steps that stay long while slopes vanish: classes are separable, and there is no minimum.
             reached, steps = short, steps if short else plan.steps
             break
-        fell, step = decrement**2, newton
+        # Where means of most records are outside of their range, the curvature of few leads too far.
+        share = 1.0
+        if np.abs(newton).sum() > longest:
+            moved = back @ newton
+            share = longest / max(longest, math.sqrt(max(float(moved @ squares() @ moved) / n, 0.0)))
+        fell, step, longest = share * decrement**2, share * newton, 2 * longest
         w = w + back @ step
     stated = _sandwich(problem, curator, setting, w, reached) if plan.intervals else None
     return Result(w, steps, uncertainty=stated)
@@ -110,13 +128,18 @@ def _in_own_features(loss: Loss, setting: Setting) -> ScoreAndCurvature:
     return ScoreAndCurvature(loss, setting.coordinates, math.inf, 1.0, setting.n)
 
 
+def _squares(setting: Setting, curator: Curator) -> Vector:
+    """The second moments of the records' own features."""
+    query, d = _in_own_features(Squared(), setting), setting.dimension
+    return query.parts(curator.release(query, Gaussian(0.0), np.eye(d), np.zeros(d))).hessian
+
+
 def _without_bounds(problem: Problem, curator: Curator, n: int, p: int) -> Setting:
     """The scales of a problem; from second moments of the records if there are no bounds."""
     setting = Setting.of(problem, n, p)
     if np.isfinite(setting.coordinates.half).all():
         return setting
-    query, d = _in_own_features(Squared(), setting), setting.dimension
-    moments = query.parts(curator.release(query, Gaussian(0.0), np.eye(d), np.zeros(d))).hessian
+    moments = _squares(setting, curator)
     squares, middle = np.diag(moments)[:p] / n, np.zeros(p)
     if problem.fit_intercept:
         middle = moments[-1, :p] / (n * setting.constant)

@@ -1,4 +1,4 @@
-"""Fits without a budget: the exact minimiser, by accelerated proximal steps."""
+"""Fits without a budget: where they start, and the exact minimiser, by accelerated proximal steps."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ STEPS_WITHOUT_NOISE = 10_000
 _POWER_STEPS = 40
 _SAFETY = 1.05
 _SETTLED = 1e-8
+_NEAR, _MOST_HALVINGS = 0.1, 100
 _KNOWN, _RIDGE, _SHORTER = 5, 1e-13, 0.95
 
 
 def exact_minimiser(plan: Plan, problem: Problem, curator: Curator, clip: float = math.inf) -> Result:
     """The minimiser of the problem with clipped gradients, in at most as many steps as the plan has."""
     nothing, n = Gaussian(0.0), plan.n_records
-    start = problem.start(plan.n_features)
+    start = constant_start(problem, curator, n, plan.n_features)
     query = gradient_of(problem.loss, clip, n, plan.n_features)
     quadratic, width = ClippedGradient(Squared(), math.inf), problem.width(plan.n_features)
     origin = curator.release(quadratic, nothing, np.zeros(width))
@@ -42,6 +43,28 @@ def exact_minimiser(plan: Plan, problem: Problem, curator: Curator, clip: float 
         plan.steps,
         _has_smooth_minimum(problem),
     )
+
+
+def constant_start(problem: Problem, curator: Curator, n: int, p: int) -> Vector:
+    """Where a fit without noise starts: for a loss with a log link at the best constant prediction.
+
+    Elsewhere it is the public start. Where margins are outside of the range of means, such a loss has no
+    curvature, and offsets can put all records there.
+    """
+    start = problem.start(p)
+    if problem.loss.kind != "count" or not problem.fit_intercept:
+        return start
+    query, constant = ClippedGradient(problem.loss, math.inf), problem.constant(p)
+    bottom, top = problem.bounds.offset_range if problem.has_offsets else (0.0, 0.0)
+    low, high = problem.loss.link(0.0) - top, problem.loss.link(math.inf) - bottom
+    for _ in range(_MOST_HALVINGS):
+        if not _NEAR < high - low < math.inf:
+            break
+        middle = (low + high) / 2
+        problem.split(start)[1][:] = middle / constant
+        falls = float(curator.release(query, Gaussian(0.0), start)[-1]) <= 0
+        low, high = (middle, high) if falls else (low, middle)
+    return start
 
 
 def _has_smooth_minimum(problem: Problem) -> bool:
