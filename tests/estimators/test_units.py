@@ -179,7 +179,7 @@ def test_unsorted_and_changing_streams_are_refused():
     order = np.arange(len(IDS))
     with pytest.raises(SourceChanged, match="must be sorted by units"):
         fitted(Stream(lambda: read(order[::-1]), *X.shape), None, IDS[::-1])
-    with pytest.raises(SourceChanged, match="other records than before"):
+    with pytest.raises(SourceChanged, match="more or fewer records than it states"):
         fitted(Stream(lambda: read(order), *X.shape, n_units=PERSONS + 1), None, IDS)
     with pytest.raises(SourceChanged, match="have no ids of persons"):
         model = GLMClassifier(epsilon=1.0, classes=[-1, 1], bounds=BOUNDS, solver=STEPS)

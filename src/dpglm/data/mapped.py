@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..arrays import Vector
 from ..errors import SourceChanged, UnsupportedProblem
-from .stream import CHANGED, Source, count_of
+from .stream import MISCOUNTED, Source, count_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class Mapped(Around):
                 break
             whole[place - len(part) : place] = part
         if place != self.n_samples:
-            raise SourceChanged(CHANGED)
+            raise SourceChanged(MISCOUNTED)
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
 
@@ -99,5 +99,5 @@ class Paired(Around):
             count = count_of(rows)
             place += count
             if place > self.n_samples:
-                raise SourceChanged(CHANGED)
+                raise SourceChanged(MISCOUNTED)
             yield rows, self.targets[place - count : place]

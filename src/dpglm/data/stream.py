@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
+from numbers import Real
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import strict
 from ..errors import SourceChanged
 
 T = TypeVar("T")
@@ -120,6 +122,23 @@ class Stream(Source):
     feature_names: Sequence[str] | None = None
     n_units: int | None = None
 
+    def __post_init__(self) -> None:
+        if not callable(self.read):
+            raise ValueError(
+                "read must be a function that returns a fresh iterator of blocks each time that it is called, "
+                f"got a {type(self.read).__name__}"
+            )
+        for name, least in (("n_samples", 0), ("n_features", 1), ("n_units", 0)):
+            value = getattr(self, name)
+            if value is None and name == "n_units":
+                continue
+            if not isinstance(value, Real):  # an array of records must not be quoted
+                raise ValueError(f"{name} must be a whole number, got a {type(value).__name__}")
+            object.__setattr__(self, name, strict.whole(name, value, least))
+        names = self.feature_names
+        if names is not None and (isinstance(names, str) or len(names) != self.n_features):
+            raise ValueError(f"feature_names must be a list of {self.n_features} names, one for each feature")
+
     @property
     def has_targets(self) -> bool:
         return True
@@ -166,7 +185,21 @@ def asked(question: Callable[[], T]) -> T:
     return next(guarded(lambda: iter([question()])))
 
 
+def require_again(blocks: Iterator[object]) -> None:
+    """Refuse a source that was read to its end and has no first block any more."""
+    if next(blocks, None) is None:
+        raise SourceChanged(EXHAUSTED)
+
+
 CHANGED = "the source gave other records than before: every pass must read the same table"
+MISCOUNTED = (
+    "the source gave more or fewer records than it states, or than were counted before: check n_samples, and "
+    "n_units if the number of persons is declared"
+)
+EXHAUSTED = (
+    "the source gave no records when it was read again: each pass needs a fresh iterator, not one that was "
+    "made once for all passes"
+)
 _UNREADABLE = (
     "the source could not be read: it raised an error, which is not shown because it may quote records; read "
     "the source by itself to see it"

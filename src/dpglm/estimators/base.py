@@ -304,7 +304,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
             )
         resident = X.resident if isinstance(X, Unlearnt) else not isinstance(X, Source) or X.is_stored
         randomness, spent = randomness_of(self.random_state), Counter[Event]()
-        counted = self._counted(X, codes, len(targets), resident, randomness)
+        counted = self._counted(X, codes, len(targets), resident, randomness, held)
         if counted is not None:
             n, spent = counted.n_records, counted.spent
         problem, solver, plan = self._prepared(n, p, len(targets), resident)
@@ -322,26 +322,22 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
         # A warning about a number would reveal something about a record.
         with np.errstate(all="ignore"), watched(plan, self.verbose):
             table = table_for(X, codes, solver, plan, problem)
+            most = 0 if counted is None else plan.table_size
+            records = self._records(table, codes, problem, held, n, most)
             if counted is None:
                 paid = self._reserved(
-                    plan, randomness.secure, lambda it: it._plan(n, p, len(targets), resident)
+                    plan,
+                    randomness.secure,
+                    lambda it: it._plan(n, p, len(targets), resident),
+                    records.require_readable,
                 )
             else:
                 paid = counted.paid
-            declared_bounds = self._bounds()
-            is_beside = weights is not None or (
-                (declared_bounds.weight, declared_bounds.offset, declared_bounds.rows_per_unit) != (None,) * 3
-            )
-            # Weights of records are cut before those of classes multiply them.
-            bounds = replace(problem.bounds, weight=declared_bounds.weight)
-            folded = declared_bounds if problem.bounds.offset != declared_bounds.offset else None
-            if isinstance(table, Unlearnt):
-                table, codes, logged = self._learnt(plan, table, codes, randomness)
+            if isinstance(records, Unlearnt):
+                table, codes, logged = self._learnt(plan, records, codes, randomness)
                 spent += logged
-            records = records_in(
-                table, codes, replace(problem, bounds=bounds), held=held, is_beside=is_beside, folded=folded,
-                most=0 if counted is None else plan.table_size, n_units=n,
-            )  # fmt: skip
+                records = self._records(table, codes, problem, held, n, most)
+            assert isinstance(records, Summed)
             if weights is not None:
                 if weights.factors is None:
                     counting = self._curator(records, plan.neighbours, randomness)
@@ -383,6 +379,24 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
         self.privacy_ = guarantee_of(plan, randomness, {**stated, **public, **trusted})
         return results
 
+    def _records(
+        self, table: Stored | Source | Unlearnt, codes: Vector | Codes, problem: Problem, held: Several,
+        n_units: int = 0, most: int = 0,
+    ) -> Summed | Unlearnt:  # fmt: skip
+        """The records of a table, inside of the problem's bounds; a table that is unlearnt stays one."""
+        if isinstance(table, Unlearnt):
+            return table
+        declared = self._bounds()
+        beside = declared.weight, declared.offset, declared.rows_per_unit
+        return records_in(
+            table, codes,
+            replace(problem, bounds=replace(problem.bounds, weight=declared.weight)),  # before that of classes
+            held=held,
+            is_beside=self._class_weights is not None or beside != (None,) * 3,
+            folded=declared if problem.bounds.offset != declared.offset else None,
+            most=most, n_units=n_units,
+        )  # fmt: skip
+
     def _is_counted(self) -> bool:
         """Whether the number of records is private, and counted first."""
         neighbours = Neighbours.from_name(self.neighbours)
@@ -390,7 +404,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
 
     def _counted(
         self, X: Table | Source | Unlearnt, codes: Vector | Codes, fits: int, resident: bool,
-        randomness: Randomness,
+        randomness: Randomness, held: Several,
     ) -> CountedRecords | None:  # fmt: skip
         """The released number of records, where it is private, and the charge for the whole fit; else None.
 
@@ -406,10 +420,14 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
                 problem, solver, plan = self._prepared(MANY, p, fits, resident)
             table_for(X, codes, solver, plan, problem)
 
+        def read_once() -> None:
+            if isinstance(X, Source | Unlearnt):  # records in memory are converted already
+                self._records(X, codes, self._problem(MANY, p), held).require_readable()
+
         def planned(it: PrivateGLM) -> Plan:
             return CountedPlan.of(budget_of(it.epsilon, it.delta, 1, neighbours), p)
 
-        paid = self._reserved(planned(self), randomness.secure, planned)
+        paid = self._reserved(planned(self), randomness.secure, planned, read_once)
         curator = self._curator(cast(Summed, TableSize(X.shape[0])), neighbours, randomness)
         return counted_records(curator, count_release(budget), paid)
 

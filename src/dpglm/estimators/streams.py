@@ -17,7 +17,7 @@ from ..data.ahead import ahead
 from ..data.beside import Several
 from ..data.cluster import by_blocks, is_dask
 from ..data.columnar import Columnar, Levels
-from ..data.stream import CHANGED, Source, Stream
+from ..data.stream import MISCOUNTED, Source, Stream
 from ..errors import SourceChanged
 from .inputs import Labels, Table, numeric_table, numeric_target, require_numbers
 from .units import LENGTHS
@@ -195,5 +195,5 @@ def filled(source: Source, out: Any, value_of: Callable[[object, object], Any]) 
             break
         out[place - len(values) : place] = values
     if place != len(out):
-        raise SourceChanged(CHANGED)
+        raise SourceChanged(MISCOUNTED)
     return out

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..data.beside import Several
 from ..data.columnar import Columnar
 from ..data.lines import Lines
-from ..data.stream import BLOCK_ROWS, CHANGED, Source, guarded
+from ..data.stream import BLOCK_ROWS, MISCOUNTED, Source, guarded
 from ..errors import SourceChanged
 from .frames import checked_names
 
@@ -128,7 +128,7 @@ class EncodedSource(Source):
         blocks: list[Any] = list(self.blocks()) or [self._block(no_records(self.schema))]
         rows = [rows for rows, _ in blocks]
         if sum(block.shape[0] for block in rows) != self.n_samples:
-            raise SourceChanged(CHANGED)
+            raise SourceChanged(MISCOUNTED)
         whole = sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.concatenate(rows)
         found = [one if isinstance(one, Several) else Several(one) for _, one in blocks]
         columns = (None if parts[0] is None else np.concatenate(parts) for parts in zip(*found, strict=True))

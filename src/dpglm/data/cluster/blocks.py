@@ -12,10 +12,10 @@ from ...bounds import Bounds
 from ...errors import ClusterFailed, SourceChanged, WorkerDiffers
 from ...losses import Loss
 from ..fingerprint import Fingerprint, Mark
-from ..stream import CHANGED
+from ..stream import CHANGED, MISCOUNTED
 from .probe import Probe, versions
 from .table import UNREADABLE, Block, DaskTable
-from .worker import Agreement, Answer, Convert, Failure, Loading, Pass, answered, join, load, run
+from .worker import Agreement, Answer, Convert, Failure, Loading, Pass, Reading, answered, join, load, run
 
 _TRIES = 5
 _ANSWERS_AT_ONCE = 8
@@ -60,7 +60,11 @@ class Blocks:
         self._marks: dict[int, Mark] | None = None
         self._require_agreement()
 
-    def answer(self, order: Pass) -> Any:
+    def require_readable(self) -> None:
+        """Load all blocks and release nothing; they stay on the workers."""
+        self.answer(Reading(self.agreement))
+
+    def answer(self, order: Pass | Reading) -> Any:
         """The sum over all records, or the longest term."""
         try:
             answer: Answer = self._repeated(lambda held: self._attempt(order, held))
@@ -74,8 +78,11 @@ class Blocks:
 
     def _require_same(self, marks: dict[int, Mark]) -> None:
         """Refuse blocks other than those of the first pass, and blocks of another length than counted."""
-        lengths = {part.number: part.length for part in self._parts}
-        if self._marks is None and lengths == {number: mark.length for number, mark in marks.items()}:
+        if self._marks is None:
+            if {part.number: part.length for part in self._parts} != {
+                k: mark.length for k, mark in marks.items()
+            }:
+                raise SourceChanged(MISCOUNTED)
             self._marks = marks
         if marks != self._marks:
             raise SourceChanged(CHANGED)
@@ -115,7 +122,7 @@ class Blocks:
             "are withheld, since they may quote records"
         )
 
-    def _attempt(self, order: Pass, held: list[Any]) -> Answer | Failure:
+    def _attempt(self, order: Pass | Reading, held: list[Any]) -> Answer | Failure:
         """One pass: a task for each worker, whose answers are added up in a tree."""
         if not self._groups:
             self._groups = self._grouped()
