@@ -66,7 +66,7 @@ def streams():
         "reads nothing": (lambda: None, SourceChanged, "could not be read"),
         "reader fails": (fails, SourceChanged, "could not be read"),
         "scalar blocks": (lambda: [1, 2], ValueError, "two dimensions"),
-        "wider block": (pairs(X[:200], np.ones((100, 8))), ValueError, "a block has 8 features, the source states 4"),
+        "wider block": (pairs(X[:200], np.ones((100, 8))), ValueError, "a block has 8 features"),
         "fewer rows": (pairs(X[:-1]), SourceChanged, NOT_AS_STATED),
         "more rows": (pairs(X, X[:1]), SourceChanged, NOT_AS_STATED),
         "no rows": (lambda: [], SourceChanged, NOT_AS_STATED),
@@ -195,7 +195,7 @@ def dask_tables():
     rows = dd.from_pandas(FRAME, npartitions=3)
     yield "column of text", rows.assign(a="x"), "y", ValueError, "column 'a' of X must be numeric"
     bad = rows.map_partitions(lambda part: part.rename(columns={"y": "z"}), meta=FRAME)
-    yield "another column", bad, "y", (ClusterFailed, KeyError, ValueError), ""
+    yield "another column", bad, "y", (ClusterFailed, KeyError, ValueError), "."
 
 
 @pytest.mark.parametrize("case", list(dask_tables()), ids=lambda case: case[0])

@@ -125,7 +125,7 @@ class Stream(Source):
     def __post_init__(self) -> None:
         if not callable(self.read):
             raise ValueError(
-                "read must be a function that returns a fresh iterator of blocks each time that it is called, "
+                "read must be a function that returns a fresh iterator of blocks in each call, "
                 f"got a {type(self.read).__name__}"
             )
         for name, least in (("n_samples", 0), ("n_features", 1), ("n_units", 0)):

@@ -86,7 +86,7 @@ class Summed(ABC):
     def n_features(self) -> int:
         """Features of the table, without the constant one."""
 
-    def require_readable(self) -> None:
+    def require_readable(self) -> None:  # noqa: B027 - records in memory were read already
         """Read records that are not in memory once, and release nothing: what fails then costs no budget."""
 
     @abstractmethod

@@ -388,10 +388,10 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
             return table
         declared = self._bounds()
         beside = declared.weight, declared.offset, declared.rows_per_unit
+        # Weights of records are cut before those of classes multiply them.
+        bounds = replace(problem.bounds, weight=declared.weight)
         return records_in(
-            table, codes,
-            replace(problem, bounds=replace(problem.bounds, weight=declared.weight)),  # before that of classes
-            held=held,
+            table, codes, replace(problem, bounds=bounds), held=held,
             is_beside=self._class_weights is not None or beside != (None,) * 3,
             folded=declared if problem.bounds.offset != declared.offset else None,
             most=most, n_units=n_units,
