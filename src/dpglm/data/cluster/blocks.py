@@ -14,7 +14,8 @@ from ...losses import Loss
 from ..fingerprint import Fingerprint, Mark
 from ..stream import CHANGED, MISCOUNTED
 from .probe import Probe, versions
-from .table import UNREADABLE, Block, DaskTable
+from .table import Block, DaskTable
+from .waiting import UNREADABLE, NoWorker, finish, results
 from .worker import Agreement, Answer, Convert, Failure, Loading, Pass, Reading, answered, join, load, run
 
 _TRIES = 5
@@ -96,7 +97,7 @@ class Blocks:
         def attempt(held: list[Any]) -> Failure | None:
             for worker in self._client.nthreads():
                 held.append(self._submit(answered, self.agreement, worker=worker))
-            answers: list[Failure | None] = self._client.gather(held)
+            answers: list[Failure | None] = results(self._client, held)
             return next(filter(None, answers), None)
 
         self._repeated(attempt)
@@ -107,12 +108,14 @@ class Blocks:
             held: list[Any] = []  # futures must be held until the answer has arrived
             try:
                 result = attempt(held)
+            except NoWorker:
+                self._cancel(held)
+                raise
             except (Exception, CancelledError):
                 self._groups = []
                 continue
             except BaseException:
-                with suppress(Exception):
-                    self._client.cancel([*held, *filter(None, self._loaded)], force=True)
+                self._cancel(held)
                 raise
             if isinstance(result, Failure):
                 raise _error(result)
@@ -121,6 +124,11 @@ class Blocks:
             f"the Dask cluster did not complete a pass over the records in {_TRIES} attempts: its own errors "
             "are withheld, since they may quote records"
         )
+
+    def _cancel(self, held: list[Any]) -> None:
+        """Leave nothing to the cluster that nobody waits for."""
+        with suppress(Exception):
+            self._client.cancel([*held, *filter(None, self._loaded)], force=True)
 
     def _attempt(self, order: Pass | Reading, held: list[Any]) -> Answer | Failure:
         """One pass: a task for each worker, whose answers are added up in a tree."""
@@ -134,7 +142,7 @@ class Blocks:
             starts = range(0, len(answers), _ANSWERS_AT_ONCE)
             answers = [self._submit(join, answers[k : k + _ANSWERS_AT_ONCE]) for k in starts]
             held += answers
-        return join(self._client.gather(answers))
+        return join(results(self._client, answers))
 
     def _submit(self, function: Any, *arguments: Any, worker: str | None = None) -> Any:
         """A task with an opaque name. If the intended worker is lost another one may run it."""
@@ -153,7 +161,6 @@ class Blocks:
     def _grouped(self) -> list[tuple[str, list[Any]]]:
         """The blocks by the worker that holds them, all loaded."""
         import dask
-        from distributed import wait
 
         lost = [
             k for k, future in enumerate(self._loaded)
@@ -164,7 +171,7 @@ class Blocks:
                 futures = self._client.compute([self._load(self._parts[k]) for k in lost])
             for k, future in zip(lost, futures, strict=True):
                 self._loaded[k] = future
-        wait(self._loaded)
+        finish(self._client, self._loaded)
         if any(future.status != "finished" for future in self._loaded):
             raise ClusterFailed(UNREADABLE)
         holders = self._client.who_has(self._loaded)
