@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -60,6 +60,9 @@ class Mapped(Around):
     @property
     def is_stored(self) -> bool:
         return self.source.is_stored
+
+    def reordered(self, order: NDArray[np.intp]) -> Mapped:
+        return replace(self, source=self.source.reordered(order))
 
     def resident(self) -> NDArray[np.generic] | None:
         return np.asarray(self) if self.is_stored else None

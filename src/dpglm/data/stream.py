@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import strict
-from ..errors import SourceChanged
+from ..errors import SourceChanged, UnsupportedProblem
 
 T = TypeVar("T")
 
@@ -78,8 +78,12 @@ class Source(ABC):
 
     @property
     def is_stored(self) -> bool:
-        """Whether ``resident`` gives an array."""
+        """Whether ``resident`` gives an array, and rows can be ``reordered``."""
         return False
+
+    def reordered(self, order: NDArray[np.intp]) -> Source:
+        """The same rows, those at the given places one after the other."""
+        raise UnsupportedProblem(f"a {type(self).__name__} is read in its own order")
 
     def resident(self) -> NDArray[np.generic] | None:
         """The rows as one array, for solvers that need more than passes; None if that is not possible."""

@@ -65,7 +65,7 @@ from .streams import (
     source_of,
 )
 from .strengths import given, warn_of_strong_l1
-from .units import LENGTHS, by_persons, ranked, require_shapes
+from .units import LENGTHS, by_persons, ranked, require_shapes, sorted_by_unit
 from .watched import watched
 
 Targets = TypeVar("Targets", bound=Labels)
@@ -253,6 +253,8 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
                 if len(ids) != source.n_samples:
                     raise ValueError(LENGTHS)
                 held = held._replace(unit=np.where(ids < 0, np.nan, ids))
+                if source.is_stored:
+                    source, found, held = sorted_by_unit(source, found, held)
             remember_columns(self, source)
             return source, found, held
         rows, several = columns_apart(X, beside._replace(target=y))
