@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from functools import cache
+from threading import Timer
 
 import cloudpickle
 import dask
@@ -329,8 +330,8 @@ def test_nothing_as_large_as_a_block_comes_back(client, monkeypatch):
     X, y = table()
     sizes = []
 
-    def weighed(client, futures):
-        found = results(client, futures)
+    def weighed(*arguments):
+        found = results(*arguments)
         sizes.append(len(pickle.dumps(found)))
         return found
 
@@ -347,7 +348,7 @@ def test_an_interrupt_leaves_nothing_on_the_cluster(client, monkeypatch):
     def interrupt():
         monkeypatch.setattr(blocks, "results", interrupted)
 
-    def interrupted(client, futures):
+    def interrupted(*arguments):
         raise KeyboardInterrupt
 
     before_pass(monkeypatch, 3, interrupt)
@@ -456,13 +457,30 @@ def test_a_cluster_without_a_worker_is_given_up_in_words_and_costs_nothing(no_wo
     assert not our_tasks(no_worker)
 
 
+def small_cluster():
+    return LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
+    )  # fmt: skip
+
+
+def test_new_workers_take_over_when_all_were_lost_at_once(monkeypatch):
+    X, y = table()
+
+    def replaced():
+        workers.scale(0)
+        wait_until_none(client)
+        Timer(0.5, workers.scale, [2]).start()
+
+    with small_cluster() as workers, Client(workers, set_as_default=False) as client, client.as_current():
+        before_pass(monkeypatch, 4, replaced)
+        same(model().fit(da.from_array(X, (250, P)), y), in_memory())
+
+
 def test_the_loss_of_all_workers_ends_a_fit_with_one_line_of_progress(monkeypatch, capsys):
     monkeypatch.setattr(waiting, "_SILENCE", 0.3)
     X, y = table()
     with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
-        ) as workers,
+        small_cluster() as workers,
         Client(workers, set_as_default=False) as client,
         client.as_current(),
         dask.config.set({"dpglm.cluster.timeout": "1 s"}),

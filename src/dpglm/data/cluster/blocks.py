@@ -95,9 +95,10 @@ class Blocks:
         """Probe all workers. Those that come later are probed before they load their first block."""
 
         def attempt(held: list[Any]) -> Failure | None:
-            for worker in self._client.nthreads():
+            workers = list(self._client.nthreads())
+            for worker in workers:
                 held.append(self._submit(answered, self.agreement, worker=worker))
-            answers: list[Failure | None] = results(self._client, held)
+            answers: list[Failure | None] = results(self._client, held, workers)
             return next(filter(None, answers), None)
 
         self._repeated(attempt)
@@ -142,7 +143,7 @@ class Blocks:
             starts = range(0, len(answers), _ANSWERS_AT_ONCE)
             answers = [self._submit(join, answers[k : k + _ANSWERS_AT_ONCE]) for k in starts]
             held += answers
-        return join(results(self._client, answers))
+        return join(results(self._client, answers, [worker for worker, _ in self._groups]))
 
     def _submit(self, function: Any, *arguments: Any, worker: str | None = None) -> Any:
         """A task with an opaque name. If the intended worker is lost another one may run it."""

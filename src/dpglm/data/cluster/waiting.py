@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -31,18 +31,31 @@ class NoWorker(ClusterFailed):
     """No worker has computed anything for too long: to try again would be to wait again."""
 
 
-def results(client: Any, futures: Sequence[Any]) -> list[Any]:
-    """What tasks return, as soon as all are done."""
+class WorkerLost(Exception):
+    """A worker that a task was submitted to is lost: the task is to be submitted again."""
+
+
+def results(client: Any, futures: Sequence[Any], workers: Collection[str] = ()) -> list[Any]:
+    """What tasks return, as soon as all are done; ``workers`` as in `finish`."""
     while True:
-        finish(client, futures)
+        finish(client, futures, workers)
         if any(future.status != "finished" for future in futures):
             raise ClusterFailed(UNREADABLE)
         with suppress(TimeoutError):
             return [future.result(timeout=_FETCH) for future in futures]
 
 
-def finish(client: Any, futures: Sequence[Any]) -> None:
-    """Wait until tasks have ended; give up on a cluster that computes nothing for too long."""
+def finish(client: Any, futures: Sequence[Any], workers: Collection[str] = ()) -> None:
+    """Wait until tasks have ended; give up on a cluster that computes nothing for too long.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    futures : sequence of distributed.Future
+    workers : collection of str
+        Addresses of the workers that the tasks were submitted to. If all workers are lost at once, the
+        scheduler gives such tasks to no other one, although it may.
+    """
     from dask import config
     from dask.utils import parse_timedelta
     from distributed import wait
@@ -53,14 +66,17 @@ def finish(client: Any, futures: Sequence[Any]) -> None:
         with suppress(TimeoutError):
             wait(futures, timeout=min(_LOOK, limit / 4))
             return
-        if any(client.processing().values()):
+        processing = client.processing()
+        if any(processing.values()):
             silence, began = _SILENCE, monotonic()
+        elif processing and not processing.keys() >= set(workers):
+            raise WorkerLost
         idle = monotonic() - began
-        if idle >= limit:
-            break
         if idle >= silence:
             progress.said(f"Dask cluster: no worker for {idle:.0f} s")
             silence *= 2
+        if idle >= limit:
+            break
     raise NoWorker(
         f"no worker of the Dask cluster computed anything for {limit:g} s: start workers, or set {TIMEOUT!r} "
         "in the configuration of Dask to wait longer"
