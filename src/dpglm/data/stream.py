@@ -148,10 +148,18 @@ class Stream(Source):
         return True
 
     def blocks(self) -> Iterator[tuple[object, object]]:
-        for block in guarded(self.read):
+        return guarded(self._blocks)
+
+    def _blocks(self) -> Iterator[tuple[object, object]]:
+        place = 0
+        for block in self.read():
             rows, targets = block if isinstance(block, tuple) and len(block) == 2 else (block, None)
-            if count_of(rows):
+            count = count_of(rows)
+            if count:
                 yield rows, targets
+            place += count
+            if place > self.n_samples:  # too many for whoever counts them, and a stream may have no end
+                return
 
 
 def count_of(rows: object) -> int:

@@ -170,7 +170,7 @@ class Account:
         content: dict[str, object] | None = None,
         ready: Callable[[], None] = lambda: None,
     ) -> Entry:
-        """Charge a fit before it reads a record. What is not committed later stays spent.
+        """Charge a fit before its first release. What is not committed later stays spent.
 
         Parameters
         ----------

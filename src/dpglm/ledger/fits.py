@@ -1,4 +1,4 @@
-"""How a fit pays: reserve before a record is read, commit after the last release."""
+"""How a fit pays: reserve before the first release, commit after the last release."""
 
 from __future__ import annotations
 
