@@ -1,9 +1,9 @@
 """Random mistakes in streams, Dask collections and raw streams: does a refused call cost anything?
 
-Each case makes a small table that is read block by block, spoils some of its blocks in the same way in every
+Each case makes a small table that is read block by block, spoils one of its blocks in the same way in every
 pass, and fits or evaluates with an account. A call must either return and be charged once, or be refused in a
-sentence that quotes no record, and leave the account as it was. ``python tests/data/fuzzing.py 20000`` runs so
-many cases.
+sentence that quotes no record, and leave the account as it was.
+``python tests/data/fuzzing.py 20000`` runs so many cases.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def raw(rng, words):
         "rude": lambda part: Rude(),
         "nothing": lambda part: None,
         "index": lambda part: part.set_index(["k"]),
-        "two levels": lambda part: part.set_axis(pd.MultiIndex.from_tuples([("a", 1), ("k", 1), ("y", 1)]), axis=1),
+        "two levels": lambda part: part.set_axis(pd.MultiIndex.from_product([["a", "k", "y"], [1]]), axis=1),
     }  # fmt: skip
     kind = _pick(rng, mistakes) if rng.random() < 0.7 else ""
     cuts = _cuts(rng, N)
