@@ -1,5 +1,7 @@
 """A source is read once before an account is charged: a mistake in it costs nothing."""
 
+import itertools
+
 import dask.array as da
 import dask.dataframe as dd
 import duckdb
@@ -53,6 +55,13 @@ def fails():
     raise RuntimeError("secret")
 
 
+class Rude:
+    def _raise(self, *_, **__):
+        raise RuntimeError("secret")
+
+    __len__ = __array__ = __iter__ = _raise
+
+
 def once(*blocks):
     """Readers as ``read`` of one generator; the second wraps it anew each time."""
     made, other = iter(blocks), iter(blocks)
@@ -65,6 +74,9 @@ def streams():
     return {
         "reads nothing": (lambda: None, SourceChanged, "could not be read"),
         "reader fails": (fails, SourceChanged, "could not be read"),
+        "targets that raise": (lambda: [(X, Rude())], SourceChanged, "could not be read"),
+        "rows that raise": (lambda: [(Rude(), Y)], SourceChanged, "could not be read"),
+        "endless": (lambda: itertools.repeat((X, Y)), SourceChanged, NOT_AS_STATED),
         "scalar blocks": (lambda: [1, 2], ValueError, "two dimensions"),
         "wider block": (pairs(X[:200], np.ones((100, 8))), ValueError, "a block has 8 features"),
         "fewer rows": (pairs(X[:-1]), SourceChanged, NOT_AS_STATED),
@@ -234,6 +246,7 @@ RAW_STREAMS = {
     "one generator": (None, SourceChanged, "gave no records when it was read again"),
     "pairs": (lambda: [(RAW, Y)], ValueError, "come with targets"),
     "arrays": (lambda: [X], ValueError, "frame"),
+    "endless": (lambda: itertools.repeat(RAW), SourceChanged, NOT_AS_STATED),
     "fails": (lambda: map(len, [5]), SourceChanged, "could not be read"),
 }
 

@@ -188,7 +188,7 @@ def guarded(read: Callable[[], Iterable[T]]) -> Iterator[T]:
         except Exception:  # an engine may raise anything
             pass
         if not found:  # outside of the handler, so that the error of the engine is not its context
-            raise SourceChanged(_UNREADABLE)
+            raise SourceChanged(UNREADABLE)
         yield found.pop()  # nothing of it stays here while the next one is read
 
 
@@ -212,7 +212,7 @@ EXHAUSTED = (
     "the source gave no records when it was read again: each pass needs a fresh iterator, not one that was "
     "made once for all passes"
 )
-_UNREADABLE = (
+UNREADABLE = (
     "the source could not be read: it raised an error, which is not shown because it may quote records; read "
     "the source by itself to see it"
 )
