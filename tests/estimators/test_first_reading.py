@@ -266,6 +266,14 @@ def test_a_mistake_in_a_raw_stream_costs_nothing(mistake, columns, relation, tmp
     assert len(account.history()) == 1
 
 
+@pytest.mark.parametrize("columns", [COLUMNS, LEARNT], ids=["declared", "learnt"])
+def test_a_block_of_empty_columns_adds_no_record(columns):
+    blocks = [{name: RAW[name].tolist()[part] for name in RAW} for part in (slice(0), slice(None))]
+    model = LogisticRegression(1.0, solver=GradientDescent(steps=3), delta=1e-4)
+    fitted = make_private_pipeline(Schema(columns), model).fit(Stream(lambda: blocks, N, 3))
+    assert np.isfinite(fitted.estimator_.coef_).all()
+
+
 def test_a_fit_reads_a_stream_once_more_than_its_plan_states():
     passes = []
 

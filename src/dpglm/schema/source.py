@@ -115,9 +115,11 @@ class EncodedSource(Source):
         return self.schema.target if self.has_targets else None
 
     def blocks(self) -> Iterator[tuple[object, object]]:
-        return map(self._block, self.frames())
+        for rows, targets in map(self._block, self.frames()):
+            if rows.shape[0]:  # a dict of empty columns is a frame without records
+                yield rows, targets
 
-    def _block(self, frame: object) -> tuple[object, object]:
+    def _block(self, frame: object) -> tuple[Any, object]:
         targets: object = self.schema.read_target(frame) if self.has_targets else None
         if self.schema.beside.has_more:
             targets = self.schema.read_beside(frame, self.has_targets)._replace(target=targets)
