@@ -132,5 +132,5 @@ def test_rows_of_a_table_refuse_what_they_do_not_offer():
 def test_a_source_of_another_size_than_it_states_is_refused():
     for n in (N - 1, N + 1):
         changed = Stream(stream().read, n, P)
-        with pytest.raises(SourceChanged, match="other records than before"):
+        with pytest.raises(SourceChanged, match="more or fewer records than it states"):
             records_of(changed, PROBLEM.bounds).total(SquaredRow(1.0))

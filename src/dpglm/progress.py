@@ -24,6 +24,7 @@ class Display(Protocol):
     """What shows a share, from 0 to 1."""
 
     def show(self, share: float) -> None: ...
+    def say(self, line: str) -> None: ...
     def close(self) -> None: ...
 
 
@@ -55,6 +56,12 @@ class Work:
                 return
             self._display = _display(self._title, self.unit)
         self._display.show(min(self._done / self._total, 1.0) if self._exact else 0.0)
+
+    def say(self, line: str) -> None:
+        """Show a line of text beside the share."""
+        if self._display is None:
+            self._display = _display(self._title, self.unit)
+        self._display.say(f"{self._title}: {line}")
 
     def end(self, done: bool) -> None:
         """All of it is done, or was given up."""
@@ -116,6 +123,13 @@ def released(count: int) -> None:
     _add("releases", count)
 
 
+def said(line: str) -> None:
+    """Say why nothing is done."""
+    work = _CURRENT.get()
+    if work is not None:
+        work.say(line)
+
+
 def _add(unit: Unit, count: int) -> None:
     work = _CURRENT.get()
     if work is not None and work.unit == unit:
@@ -132,6 +146,9 @@ class Lines:
         for part in range(self._said + 1, int(_PARTS * share) + 1):
             print(f"{self._title}: {100 * part // _PARTS} % of its {self._unit}", file=sys.stderr, flush=True)
             self._said = part
+
+    def say(self, line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         pass
@@ -152,6 +169,9 @@ class Bar:
 
     def show(self, share: float) -> None:
         self._progress.update(self._task, completed=share)
+
+    def say(self, line: str) -> None:
+        self._progress.console.print(line)
 
     def close(self) -> None:
         self._progress.stop()

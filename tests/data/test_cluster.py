@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from functools import cache
+from threading import Timer
 
 import cloudpickle
 import dask
@@ -29,8 +30,11 @@ from dpglm import (
     PrivateSearch,
     Ridge,
 )
+from dpglm.data.cluster import blocks, waiting
 from dpglm.data.cluster.blocks import Blocks
+from dpglm.data.cluster.waiting import results
 from dpglm.errors import ClusterFailed, PrivacyWarning, SourceChanged, UnsupportedProblem, WorkerDiffers
+from dpglm.ledger import Ledger
 from dpglm.solvers import (
     CoordinateDescent,
     GradientDescent,
@@ -228,7 +232,7 @@ def test_a_killed_worker_changes_no_bit(client, monkeypatch):
     X, y = table()
     passes = before_pass(monkeypatch, 4, lambda: kill_one(client))
     same(model().fit(da.from_array(X, (150, P)), y), in_memory())
-    assert len(passes) == 7
+    assert len(passes) == 1 + 7
 
 
 def unseeded(block):
@@ -315,7 +319,7 @@ def test_names_of_tasks_and_texts_of_their_arguments_say_nothing(client, monkeyp
     ours = {name for name in names if "dpglm" in name}
     assert len(ours) > 5
     assert all(re.fullmatch(r"dpglm-[0-9a-f]{32}", name) for name in ours)
-    assert {repr(order) for order in passes} == {"<Pass>"}
+    assert {repr(order) for order in passes} == {"<Reading>", "<Pass>"}
 
 
 def names_of_tasks(dask_scheduler):
@@ -324,16 +328,16 @@ def names_of_tasks(dask_scheduler):
 
 def test_nothing_as_large_as_a_block_comes_back(client, monkeypatch):
     X, y = table()
-    sizes, gather = [], client.gather
+    sizes = []
 
-    def weighed(futures):
-        result = gather(futures)
-        sizes.append(len(pickle.dumps(result)))
-        return result
+    def weighed(*arguments):
+        found = results(*arguments)
+        sizes.append(len(pickle.dumps(found)))
+        return found
 
-    monkeypatch.setattr(client, "gather", weighed)
+    monkeypatch.setattr(blocks, "results", weighed)
     model().fit(da.from_array(X, (N // 2, P)), y)
-    assert len(sizes) == 1 + 7
+    assert len(sizes) == 2 + 7
     assert max(sizes) < X.nbytes / 20
 
 
@@ -342,9 +346,9 @@ def test_an_interrupt_leaves_nothing_on_the_cluster(client, monkeypatch):
     before = our_tasks(client)  # those of earlier tests, as long as a traceback holds them
 
     def interrupt():
-        monkeypatch.setattr(client, "gather", interrupted)
+        monkeypatch.setattr(blocks, "results", interrupted)
 
-    def interrupted(futures):
+    def interrupted(*arguments):
         raise KeyboardInterrupt
 
     before_pass(monkeypatch, 3, interrupt)
@@ -422,3 +426,91 @@ def test_scores_and_scaled_tables_are_those_of_memory():
 def test_what_does_not_fit_together_is_refused_in_words(X, y, words):
     with pytest.raises(ValueError, match=re.escape(words)):
         GLMRegressor(bounds=Bounds(row_norm=1.0, target=(0, 1)), solver="gradient-descent").fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def no_worker():
+    with (
+        LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", host="127.0.0.1") as workers,
+        Client(workers, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("X", [da.zeros((6, 2), chunks=3), frame(2)], ids=["array", "data frame"])
+def test_a_cluster_without_a_worker_is_given_up_in_words_and_costs_nothing(no_worker, X, tmp_path):
+    account = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}").create("a", epsilon=5.0, delta=1e-3)
+    fitted = model(random_state=None, ledger=str(account.address))
+    began = time.monotonic()
+    y, words = (
+        np.array(["no"] * 6) if isinstance(X, da.Array) else "label",
+        r"^no worker .* for 0.4 s: start workers",
+    )
+    with (
+        dask.config.set({"dpglm.cluster.timeout": "400 ms"}),
+        no_worker.as_current(),
+        pytest.raises(ClusterFailed, match=words),
+    ):
+        fitted.fit(X, y)
+    assert time.monotonic() - began < 60
+    assert len(account.history()) == 1
+    assert not our_tasks(no_worker)
+
+
+def small_cluster():
+    return LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
+    )  # fmt: skip
+
+
+def test_new_workers_take_over_when_all_were_lost_at_once(monkeypatch):
+    X, y = table()
+    submit, submitted = Blocks._submit, []
+
+    def replaced(self, *arguments, **options):
+        submitted.append(1)
+        if len(submitted) == 1:  # a task for a worker that is lost, while there is no other one
+            workers.scale(0)
+            wait_until_none(client)
+            Timer(0.5, workers.scale, [2]).start()
+        return submit(self, *arguments, **options)
+
+    monkeypatch.setattr(Blocks, "_submit", replaced)
+    with small_cluster() as workers, Client(workers, set_as_default=False) as client, client.as_current():
+        same(model().fit(da.from_array(X, (250, P)), y), in_memory())
+
+
+def test_the_loss_of_all_workers_ends_a_fit_with_one_line_of_progress(monkeypatch, capsys):
+    monkeypatch.setattr(waiting, "_SILENCE", 0.3)
+    X, y = table()
+    with (
+        small_cluster() as workers,
+        Client(workers, set_as_default=False) as client,
+        client.as_current(),
+        dask.config.set({"dpglm.cluster.timeout": "1 s"}),
+    ):
+        passes = before_pass(monkeypatch, 4, lambda: workers.scale(0) or wait_until_none(client))
+        with pytest.raises(ClusterFailed, match="^no worker of the Dask cluster computed anything for 1 s"):
+            model(verbose=1).fit(da.from_array(X, (250, P)), y)
+    assert len(passes) == 4
+    said = [line for line in capsys.readouterr().err.splitlines() if "no worker" in line]
+    assert said and all(
+        re.fullmatch(r"gradient descent: Dask cluster: no worker for \d s", line) for line in said
+    )
+
+
+def wait_until_none(client):
+    while client.nthreads():
+        time.sleep(0.05)
+
+
+def test_a_cluster_that_works_for_longer_than_the_limit_is_not_given_up(client):
+    X, y = table()
+    slow = da.from_array(X, (N // 2, P)).map_blocks(rested, dtype=float)
+    with dask.config.set({"dpglm.cluster.timeout": "300 ms"}):
+        same(model().fit(slow, y), in_memory())
+
+
+def rested(block):
+    time.sleep(1.0)
+    return block

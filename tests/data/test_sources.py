@@ -233,7 +233,7 @@ def test_targets_beside_a_source_are_cut_as_its_blocks_are():
     X, y = np.arange(20.0).reshape(10, 2), np.arange(10.0)
     source = Paired(Stream(lambda: [X[:3], X[3:3], X[3:].tolist()], 10, 2), y)
     assert [part.tolist() for _, part in source.blocks()] == [[0, 1, 2], [3, 4, 5, 6, 7, 8, 9]]
-    with pytest.raises(SourceChanged, match="other records"):
+    with pytest.raises(SourceChanged, match="more or fewer records"):
         list(Paired(Stream(lambda: [X, X], 10, 2), y).blocks())
     with pytest.raises(UnsupportedProblem, match="come with targets"):
         list(Paired(Stream(lambda: [(X, y)], 10, 2), y).blocks())
@@ -245,7 +245,7 @@ def test_a_mapped_source_is_an_array_for_those_who_ask_for_one():
     np.testing.assert_array_equal(np.asarray(source), X / 2)
     assert np.asarray(source, dtype=np.float32).dtype == np.float32 and source.resident() is None
     for blocks in ([X, X], [X[:4]]):
-        with pytest.raises(SourceChanged, match="other records"):
+        with pytest.raises(SourceChanged, match="more or fewer records"):
             np.asarray(Mapped(Stream(lambda blocks=blocks: blocks, 10, 2), lambda rows: rows))
 
 

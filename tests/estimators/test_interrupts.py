@@ -47,7 +47,7 @@ def test_an_interrupted_or_failed_fit_leaves_an_earlier_one_as_it_was():
     model = LogisticRegression(classes=[-1, 1]).fit(X[:, :2], Y)
     before = dict(vars(model))
     with pytest.raises(KeyboardInterrupt):
-        model.fit(Stream(Interrupted(passes=2), 60, 3), None)
+        model.fit(Stream(Interrupted(passes=3), 60, 3), None)
     with pytest.raises(ValueError):
         model.set_params(solver="no such").fit(X, Y)
     assert vars(model.set_params(solver="auto")) == before

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from dpglm import (
     Bounds,
+    BoundsScaler,
     GLMClassifier,
     Guarantee,
     Ledger,
@@ -27,7 +28,7 @@ from dpglm import (
     Stream,
     evaluate,
 )
-from dpglm.data import columnar
+from dpglm.data import columnar, stream
 from dpglm.data.persons import Persons
 from dpglm.errors import LedgerError, SourceChanged, UnsupportedProblem
 from dpglm.estimators import make_private_pipeline
@@ -179,11 +180,31 @@ def test_unsorted_and_changing_streams_are_refused():
     order = np.arange(len(IDS))
     with pytest.raises(SourceChanged, match="must be sorted by units"):
         fitted(Stream(lambda: read(order[::-1]), *X.shape), None, IDS[::-1])
-    with pytest.raises(SourceChanged, match="other records than before"):
+    with pytest.raises(SourceChanged, match="more or fewer records than it states"):
         fitted(Stream(lambda: read(order), *X.shape, n_units=PERSONS + 1), None, IDS)
     with pytest.raises(SourceChanged, match="have no ids of persons"):
         model = GLMClassifier(epsilon=1.0, classes=[-1, 1], bounds=BOUNDS, solver=STEPS)
         model.fit(Stream(lambda: read(order), *X.shape))
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_memory_map_needs_no_order_and_has_the_bits_of_the_array_on_both_sides_of_its_limit(
+    scaled, tmp_path, monkeypatch
+):
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    mixed = np.random.default_rng(5).permutation(len(X))
+
+    def coefficients(rows, ids):
+        model = GLMClassifier(epsilon=1.0, classes=[-1, 1], bounds=BOUNDS, solver=STEPS, random_state=1)
+        rows = BoundsScaler(-2, 2).fit(rows).transform(rows) if scaled else rows
+        return model.fit(rows, Y, units=ids).coef_
+
+    for ids in (IDS, IDS[mixed], IDS[::-1].astype(str)):
+        expected = coefficients(X, ids)
+        for limit in (X.nbytes, X.nbytes - 1, 1 << 9):  # an array; a source; one of several blocks
+            monkeypatch.setattr(stream, "BLOCK_BYTES", limit)
+            np.testing.assert_array_equal(coefficients(mapped, ids), expected)
 
 
 def test_bounds_of_persons_need_units():

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..errors import SourceChanged, UnsupportedProblem
 from .mapped import Around
-from .stream import CHANGED, count_of
+from .stream import MISCOUNTED, count_of
 
 
 class Several(NamedTuple):
@@ -73,6 +73,6 @@ class Joined(Around):
             here = slice(place, place + count_of(rows))
             place = here.stop
             if place > self.n_samples:
-                raise SourceChanged(CHANGED)
+                raise SourceChanged(MISCOUNTED)
             held = Several(*(None if part is None else part[here] for part in self.held))
             yield rows, held.joined(given)

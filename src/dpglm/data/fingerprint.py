@@ -14,7 +14,7 @@ from .dense import Dense
 from .parts import in_sum, parts_of
 from .piece import Steps, Stored
 from .sparse import Sparse
-from .stream import CHANGED
+from .stream import CHANGED, MISCOUNTED
 
 _WORD = (1 << 64) - 1
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
@@ -110,9 +110,10 @@ class Watch:
         self.fingerprint = Fingerprint()
         self._first: Mark | None = None
 
-    def require_same(self, mark: Mark, length: int) -> None:
-        """Refuse a pass that has read another number of records, or others than the first pass."""
-        if self._first is None:
+    def require_same(self, mark: Mark, as_stated: bool) -> None:
+        """Refuse a pass that has read other records than the first one, or not as many as are stated."""
+        is_first = self._first is None
+        if is_first:
             self._first = mark
-        if mark != self._first or mark.length != length:
-            raise SourceChanged(CHANGED)
+        if mark != self._first or not as_stated:
+            raise SourceChanged(MISCOUNTED if is_first else CHANGED)

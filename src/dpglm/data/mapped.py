@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ..arrays import Vector
 from ..errors import SourceChanged, UnsupportedProblem
-from .stream import CHANGED, Source, count_of
+from .stream import MISCOUNTED, Source, count_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +61,9 @@ class Mapped(Around):
     def is_stored(self) -> bool:
         return self.source.is_stored
 
+    def reordered(self, order: NDArray[np.intp]) -> Mapped:
+        return replace(self, source=self.source.reordered(order))
+
     def resident(self) -> NDArray[np.generic] | None:
         return np.asarray(self) if self.is_stored else None
 
@@ -75,7 +78,7 @@ class Mapped(Around):
                 break
             whole[place - len(part) : place] = part
         if place != self.n_samples:
-            raise SourceChanged(CHANGED)
+            raise SourceChanged(MISCOUNTED)
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
 
@@ -99,5 +102,5 @@ class Paired(Around):
             count = count_of(rows)
             place += count
             if place > self.n_samples:
-                raise SourceChanged(CHANGED)
+                raise SourceChanged(MISCOUNTED)
             yield rows, self.targets[place - count : place]

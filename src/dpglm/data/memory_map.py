@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,17 @@ from .stream import Source, rows_a_block
 
 @dataclass(frozen=True, eq=False)
 class MemoryMap(Source):
-    """The rows of a memory map; a solver that needs more than passes takes it as an array."""
+    """The rows of a memory map; a solver that needs more than passes takes it as an array.
+
+    Parameters
+    ----------
+    X : memory map
+    order : array of int, optional
+        The places of the rows in the order in which they are read; by default that of the map.
+    """
 
     X: NDArray[np.generic]
+    order: NDArray[np.intp] | None = None
 
     @property
     def n_samples(self) -> int:  # type: ignore[override]
@@ -30,14 +38,18 @@ class MemoryMap(Source):
         n, p = self.X.shape
         step = rows_a_block(p * self.X.itemsize)
         for start in range(0, n, step):
-            yield np.asarray(self.X[start : start + step]), None
+            here = slice(start, start + step)
+            yield np.asarray(self.X[here if self.order is None else self.order[here]]), None
 
     @property
     def is_stored(self) -> bool:
         return True
 
     def resident(self) -> NDArray[np.generic]:
-        return self.X
+        return self.X if self.order is None else np.asarray(self.X[self.order])
+
+    def reordered(self, order: NDArray[np.intp]) -> MemoryMap:
+        return replace(self, order=order)
 
 
 def recognised(X: object) -> MemoryMap | None:

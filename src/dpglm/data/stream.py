@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
+from numbers import Real
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import SourceChanged
+from .. import strict
+from ..errors import SourceChanged, UnsupportedProblem
 
 T = TypeVar("T")
 
@@ -76,8 +78,12 @@ class Source(ABC):
 
     @property
     def is_stored(self) -> bool:
-        """Whether ``resident`` gives an array."""
+        """Whether ``resident`` gives an array, and rows can be ``reordered``."""
         return False
+
+    def reordered(self, order: NDArray[np.intp]) -> Source:
+        """The same rows, those at the given places one after the other."""
+        raise UnsupportedProblem(f"a {type(self).__name__} is read in its own order")
 
     def resident(self) -> NDArray[np.generic] | None:
         """The rows as one array, for solvers that need more than passes; None if that is not possible."""
@@ -120,15 +126,40 @@ class Stream(Source):
     feature_names: Sequence[str] | None = None
     n_units: int | None = None
 
+    def __post_init__(self) -> None:
+        if not callable(self.read):
+            raise ValueError(
+                "read must be a function that returns a fresh iterator of blocks in each call, "
+                f"got a {type(self.read).__name__}"
+            )
+        for name, least in (("n_samples", 0), ("n_features", 1), ("n_units", 0)):
+            value = getattr(self, name)
+            if value is None and name == "n_units":
+                continue
+            if not isinstance(value, Real):  # an array of records must not be quoted
+                raise ValueError(f"{name} must be a whole number, got a {type(value).__name__}")
+            object.__setattr__(self, name, strict.whole(name, value, least))
+        names = self.feature_names
+        if names is not None and (isinstance(names, str) or len(names) != self.n_features):
+            raise ValueError(f"feature_names must be a list of {self.n_features} names, one for each feature")
+
     @property
     def has_targets(self) -> bool:
         return True
 
     def blocks(self) -> Iterator[tuple[object, object]]:
-        for block in guarded(self.read):
+        return guarded(self._blocks)
+
+    def _blocks(self) -> Iterator[tuple[object, object]]:
+        place = 0
+        for block in self.read():
             rows, targets = block if isinstance(block, tuple) and len(block) == 2 else (block, None)
-            if count_of(rows):
+            count = count_of(rows)
+            if count:
                 yield rows, targets
+            place += count
+            if place > self.n_samples:  # too many for whoever counts them, and a stream may have no end
+                return
 
 
 def count_of(rows: object) -> int:
@@ -157,7 +188,7 @@ def guarded(read: Callable[[], Iterable[T]]) -> Iterator[T]:
         except Exception:  # an engine may raise anything
             pass
         if not found:  # outside of the handler, so that the error of the engine is not its context
-            raise SourceChanged(_UNREADABLE)
+            raise SourceChanged(UNREADABLE)
         yield found.pop()  # nothing of it stays here while the next one is read
 
 
@@ -166,8 +197,22 @@ def asked(question: Callable[[], T]) -> T:
     return next(guarded(lambda: iter([question()])))
 
 
+def require_again(blocks: Iterator[object]) -> None:
+    """Refuse a source that was read to its end and has no first block any more."""
+    if next(blocks, None) is None:
+        raise SourceChanged(EXHAUSTED)
+
+
 CHANGED = "the source gave other records than before: every pass must read the same table"
-_UNREADABLE = (
+MISCOUNTED = (
+    "the source gave more or fewer records than it states, or than were counted before: check n_samples, and "
+    "n_units if the number of persons is declared"
+)
+EXHAUSTED = (
+    "the source gave no records when it was read again: each pass needs a fresh iterator, not one that was "
+    "made once for all passes"
+)
+UNREADABLE = (
     "the source could not be read: it raised an error, which is not shown because it may quote records; read "
     "the source by itself to see it"
 )

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT, Bounds
-from ..errors import SourceChanged
 from ..threads import beside_a_reader
 from .ahead import ahead
 from .fingerprint import Mark, Watch
 from .in_order import Carried
 from .records import Records
 from .source import as_block, as_data
-from .stream import CHANGED, Source
+from .stream import Source, require_again
 from .summed import Coins, Elsewhere, Grid, Part, taking_part
 from .terms import Term
 
@@ -100,9 +99,15 @@ class Streamed(Elsewhere):
         if last is not None:
             yield self.records_of(last[0], last[1], place)
             place += _units(last[1])
-        self.watch.require_same(read, whole)
-        if carried is not None and place != self.n_units:
-            raise SourceChanged(CHANGED)
+        self.watch.require_same(read, read.length == whole and (carried is None or place == self.n_units))
+
+    @np.errstate(all="ignore")  # a warning about a number would reveal something about a record
+    def require_readable(self) -> None:
+        with beside_a_reader():
+            for records in self.blocks():
+                del records  # as in ``blocks``
+        if self.source.n_samples:
+            require_again(self.source.blocks())
 
     def records_of(self, table: Any, values: Vector, place: int) -> Records:
         """The records of a block that begins at a place of the table."""

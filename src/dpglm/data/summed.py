@@ -86,6 +86,9 @@ class Summed(ABC):
     def n_features(self) -> int:
         """Features of the table, without the constant one."""
 
+    def require_readable(self) -> None:  # noqa: B027 - records in memory were read already
+        """Read records that are not in memory once, and release nothing: what fails then costs no budget."""
+
     @abstractmethod
     def steps(self, term: Term, grid: Grid, finely: int = 0) -> NDArray[np.int64]:
         """Sum over the records of what each adds, in steps of a grid.

@@ -66,7 +66,7 @@ from .streams import (
     source_of,
 )
 from .strengths import given, warn_of_strong_l1
-from .units import LENGTHS, by_persons, ranked, require_shapes
+from .units import LENGTHS, by_persons, ranked, require_shapes, sorted_by_unit
 from .watched import watched
 
 Targets = TypeVar("Targets", bound=Labels)
@@ -259,6 +259,8 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
                 if len(ids) != source.n_samples:
                     raise ValueError(LENGTHS)
                 held = held._replace(unit=np.where(ids < 0, np.nan, ids))
+                if source.is_stored:
+                    source, found, held = sorted_by_unit(source, found, held)
             remember_columns(self, source)
             return source, found, held
         rows, several = columns_apart(X, beside._replace(target=y))
@@ -310,7 +312,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
             )
         resident = X.resident if isinstance(X, Unlearnt) else not isinstance(X, Source) or X.is_stored
         randomness, spent = randomness_of(self.random_state), Counter[Event]()
-        counted = self._counted(X, codes, len(targets), resident, randomness)
+        counted = self._counted(X, codes, len(targets), resident, randomness, held)
         if counted is not None:
             n, spent = counted.n_records, counted.spent
         problem, solver, plan = self._prepared(n, p, len(targets), resident)
@@ -330,26 +332,22 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
         # A warning about a number would reveal something about a record.
         with np.errstate(all="ignore"), watched(plan, self.verbose):
             table = table_for(X, codes, solver, plan, problem)
+            most = 0 if counted is None else plan.table_size
+            records = self._records(table, codes, problem, held, n, most)
             if counted is None:
                 paid = self._reserved(
-                    plan, randomness.secure, lambda it: it._plan(n, p, len(targets), resident)
+                    plan,
+                    randomness.secure,
+                    lambda it: it._plan(n, p, len(targets), resident),
+                    records.require_readable,
                 )
             else:
                 paid = counted.paid
-            declared_bounds = self._bounds()
-            is_beside = weights is not None or (
-                (declared_bounds.weight, declared_bounds.offset, declared_bounds.rows_per_unit) != (None,) * 3
-            )
-            # Weights of records are cut before those of classes multiply them.
-            bounds = replace(problem.bounds, weight=declared_bounds.weight)
-            folded = declared_bounds if not problem.has_offsets and declared_bounds.offset else None
-            if isinstance(table, Unlearnt):
-                table, codes, logged = self._learnt(plan, table, codes, randomness)
+            if isinstance(records, Unlearnt):
+                table, codes, logged = self._learnt(plan, records, codes, randomness)
                 spent += logged
-            records = records_in(
-                table, codes, replace(problem, bounds=bounds), held=held, is_beside=is_beside, folded=folded,
-                most=0 if counted is None else plan.table_size, n_units=n,
-            )  # fmt: skip
+                records = self._records(table, codes, problem, held, n, most)
+            assert isinstance(records, Summed)
             if weights is not None:
                 if weights.factors is None:
                     counting = self._curator(records, plan.neighbours, randomness)
@@ -400,6 +398,24 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
         self.privacy_ = guarantee_of(plan, randomness, {**stated, **public, **trusted}, counted_share)
         return results
 
+    def _records(
+        self, table: Stored | Source | Unlearnt, codes: Vector | Codes, problem: Problem, held: Several,
+        n_units: int = 0, most: int = 0,
+    ) -> Summed | Unlearnt:  # fmt: skip
+        """The records of a table, inside of the problem's bounds; a table that is unlearnt stays one."""
+        if isinstance(table, Unlearnt):
+            return table
+        declared = self._bounds()
+        beside = declared.weight, declared.offset, declared.rows_per_unit
+        # Weights of records are cut before those of classes multiply them.
+        bounds = replace(problem.bounds, weight=declared.weight)
+        return records_in(
+            table, codes, replace(problem, bounds=bounds), held=held,
+            is_beside=self._class_weights is not None or beside != (None,) * 3,
+            folded=declared if not problem.has_offsets and declared.offset else None,
+            most=most, n_units=n_units,
+        )  # fmt: skip
+
     def _is_counted(self) -> bool:
         """Whether the number of records is private, and counted first."""
         neighbours = Neighbours.from_name(self.neighbours)
@@ -407,7 +423,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
 
     def _counted(
         self, X: Table | Source | Unlearnt, codes: Vector | Codes, fits: int, resident: bool,
-        randomness: Randomness,
+        randomness: Randomness, held: Several,
     ) -> CountedRecords | None:  # fmt: skip
         """The released number of records, where it is private, and the charge for the whole fit; else None.
 
@@ -435,11 +451,15 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
             for solver, plan, problem in kinds.values():
                 table_for(X, codes, solver, plan, problem)
 
+        def read_once() -> None:
+            if isinstance(X, Source | Unlearnt):  # records in memory are converted already
+                self._records(X, codes, self._problem(1, p), held).require_readable()
+
         def planned(it: PrivateGLM) -> Plan:
             return CountedPlan.of(budget_of(it.epsilon, it.delta, 1, neighbours), p)
 
         planned(self).require_drawable()
-        paid = self._reserved(planned(self), randomness.secure, planned)
+        paid = self._reserved(planned(self), randomness.secure, planned, read_once)
         curator = self._curator(cast(Summed, TableSize(X.shape[0])), neighbours, randomness)
         return counted_records(curator, count_release(budget), paid)
 

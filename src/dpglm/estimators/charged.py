@@ -22,8 +22,13 @@ class Charged:
     ledger: str | None
     epsilon: float
 
-    def _reserved(self, plan: Plan, secure: bool, plan_of: Callable[[Any], Plan]) -> Reservation | None:
-        """Charge the account for a plan, if there is one; ``plan_of`` plans for a changed copy of this."""
+    def _reserved(
+        self, plan: Plan, secure: bool, plan_of: Callable[[Any], Plan], ready: Callable[[], None]
+    ) -> Reservation | None:
+        """Charge the account for a plan, if there is one; ``plan_of`` plans for a changed copy of this.
+
+        ``ready`` is called before, and even if there is no account; an error that it raises costs nothing.
+        """
 
         def planned(epsilon: float) -> Plan:
             other = copy.copy(self)
@@ -31,7 +36,7 @@ class Charged:
             return plan_of(other)
 
         address = resolved(self.ledger, vars(self).get(_CARRIED))
-        return reserve(address, plan, secure=secure, planned=planned)
+        return reserve(address, plan, secure=secure, planned=planned, ready=ready)
 
     def _pays(self) -> bool:
         """Whether an account pays for the next fit."""

@@ -138,13 +138,14 @@ def evaluate(
     warn_of_delta(plan)
     randomness = randomness_of(random_state)
     with np.errstate(all="ignore"), watched(plan, verbose):
+        records = records_in(table, codes, problem, constant=0.0)
         paid = reserve(
             resolved(ledger, None),
             plan,
             secure=randomness.secure,
             planned=partial(_planned, evaluator, p, budget),
+            ready=records.require_readable,
         )
-        records = records_in(table, codes, problem, constant=0.0)
         curator = Curator(records, relation, randomness)
         estimates = evaluator.run(plan, curator)
     require_kept("the evaluation", plan, curator.spent)

@@ -17,8 +17,8 @@ from ..data.ahead import ahead
 from ..data.beside import Several
 from ..data.cluster import by_blocks, is_dask
 from ..data.columnar import Columnar, Levels
-from ..data.stream import CHANGED, Source, Stream
-from ..errors import SourceChanged
+from ..data.stream import MISCOUNTED, UNREADABLE, Source, Stream
+from ..errors import DpglmError, SourceChanged
 from .inputs import Labels, Table, numeric_table, numeric_target, require_numbers
 from .units import LENGTHS
 
@@ -169,6 +169,15 @@ class BlockReader:
         self._n_features, self._codes = n_features, codes
 
     def __call__(self, rows: object, targets: object) -> tuple[Table, Vector]:
+        try:
+            return self._numbers(rows, targets)
+        except (ValueError, TypeError, DpglmError):  # they name types and shapes
+            raise
+        except Exception:  # a block that is an odd object may raise anything
+            pass
+        raise SourceChanged(UNREADABLE)
+
+    def _numbers(self, rows: object, targets: object) -> tuple[Table, Vector]:
         table = numeric_table(BaseEstimator(), rows, reset=True, missing=True)
         if table.shape[1] != self._n_features:
             raise ValueError(f"a block has {table.shape[1]} features, the source states {self._n_features}")
@@ -195,5 +204,5 @@ def filled(source: Source, out: Any, value_of: Callable[[object, object], Any]) 
             break
         out[place - len(values) : place] = values
     if place != len(out):
-        raise SourceChanged(CHANGED)
+        raise SourceChanged(MISCOUNTED)
     return out

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..data.beside import Several
 from ..data.columnar import Levels
 from ..data.persons import grouped
+from ..data.stream import Source
 from .inputs import Table, column_of
 
 LENGTHS = "X, y, units and what else is given for each record must have one entry for each record"
@@ -87,6 +88,13 @@ def require_shapes(rows: object, several: Several) -> None:
         shape: tuple[int, ...] = getattr(part, "shape", (1,))
         if len(shape) > 2 or len(shape) == 2 and shape[1] != 1:
             raise ValueError(f"{name} must have one dimension, an entry for each record")
+
+
+def sorted_by_unit(source: Source, targets: Any, held: Several) -> tuple[Source, Any, Several]:
+    """A memory map with its records in the order of persons, as those of an array are brought into."""
+    order = np.argsort(held.unit, kind="stable")  # records without an id are the last
+    parts = (None if part is None else part[order] for part in (targets, *held))
+    return source.reordered(order), next(parts), Several(*parts)
 
 
 def by_persons(ids: NDArray[np.int64], most: int, table: Table, *columns: Any) -> tuple[Any, ...]:

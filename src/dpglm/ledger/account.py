@@ -168,14 +168,17 @@ class Account:
         planned: Callable[[float], Plan] | None = None,
         kind: str = "reservation",
         content: dict[str, object] | None = None,
+        ready: Callable[[], None] = lambda: None,
     ) -> Entry:
-        """Charge a fit before it reads a record. What is not committed later stays spent.
+        """Charge a fit before its first release. What is not committed later stays spent.
 
         Parameters
         ----------
         plan : Plan
         planned : callable, optional
             The plan of the same fit at another epsilon, to say which one the account can pay for.
+        ready : callable, optional
+            What is done first if the account can pay: an error that it raises costs nothing.
         """
         before = self.state()
         self._require_same(before, plan)
@@ -184,6 +187,8 @@ class Account:
 
         state = before
         if charge is not None:
+            if before.affords(charge, self.part):
+                ready()
             try:
                 return self._append(lambda state: self._charged(state, kind, words, charge))
             except _TooLittle as error:

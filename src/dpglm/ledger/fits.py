@@ -1,4 +1,4 @@
-"""How a fit pays: reserve before a record is read, commit after the last release."""
+"""How a fit pays: reserve before the first release, commit after the last release."""
 
 from __future__ import annotations
 
@@ -39,7 +39,12 @@ class Reservation:
 
 
 def reserve(
-    address: str | None, plan: Plan, *, secure: bool, planned: Callable[[float], Plan]
+    address: str | None,
+    plan: Plan,
+    *,
+    secure: bool,
+    planned: Callable[[float], Plan],
+    ready: Callable[[], None] = lambda: None,
 ) -> Reservation | None:
     """Charge the account at an address for a plan; None without an address.
 
@@ -51,8 +56,11 @@ def reserve(
         Whether the noise will be unpredictable. If not, nothing is promised, and an account refuses it.
     planned : callable
         The plan of the same fit at another epsilon.
+    ready : callable, optional
+        What is done first, unless the account cannot pay: an error that it raises costs nothing.
     """
     if address is None:
+        ready()
         return None
     place = Address.parse(address)
     if place.account is None:
@@ -63,4 +71,4 @@ def reserve(
             f"random_state makes the noise predictable, and such a fit promises nothing at any price: the "
             f"account {account.name!r} refuses it"
         )
-    return Reservation(account, account.reserve(plan, planned))
+    return Reservation(account, account.reserve(plan, planned, ready=ready))

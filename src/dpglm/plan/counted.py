@@ -17,7 +17,7 @@ from .release import Releasable
 class CountedPlan(Plan):
     """A count of the records, and a reserve for whatever plan follows from it.
 
-    The price of both depends on the budget alone: an account pays it before a record is read. The number of
+    The price of both depends on the budget alone: an account pays it before the first release. The number of
     records in this plan means nothing.
     """
 

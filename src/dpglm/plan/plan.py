@@ -176,7 +176,8 @@ class Plan:
         """How often the table is read from its first row to its last, in all fits together.
 
         None if the plan needs a resident table, of which it reads rows or columns, and without noise, where
-        a fit ends when it has converged. A resident table may be read less often than this.
+        a fit ends when it has converged. A resident table may be read less often than this. Others are read
+        once more before the fit is charged, which is not counted here.
         """
         if not self.budget.private:
             return None

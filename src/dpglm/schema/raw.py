@@ -14,7 +14,7 @@ from ..arrays import Vector
 from ..data import as_block, sources
 from ..data.census import Census, Counts, RawRecords
 from ..data.cluster import DaskTable, by_blocks, is_dask, of_each_block
-from ..data.stream import CHANGED, Source
+from ..data.stream import MISCOUNTED, Source, require_again
 from ..errors import SourceChanged
 from .frames import checked_names, column_names, count_of, is_frame
 from .learning import Scaled, census_of, norm_counts
@@ -37,6 +37,7 @@ class Unlearnt:
     X: Any
     resident: bool = field(init=False)
     n_samples: int = field(init=False)
+    _census: Census | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         X = self.X
@@ -70,9 +71,15 @@ class Unlearnt:
         shape = (1, self.schema.n_features)
         return as_block(sp.csr_array(shape) if self.schema.is_sparse else np.zeros(shape))
 
+    def require_readable(self) -> None:
+        """Take the census, of which nothing is released yet: what fails then costs no budget."""
+        self._census = self.records().census()
+        if isinstance(self.X, Source) and self.n_samples:
+            require_again(EncodedSource(self.X, self.schema).frames())
+
     def records(self, table_size: int = 0) -> Counted:
         """The records, to be counted; ``table_size`` is how many there can be, if that is private."""
-        return Counted(self.schema, self.X, self.n_samples, table_size or self.n_samples)
+        return Counted(self.schema, self.X, self.n_samples, table_size or self.n_samples, self._census)
 
     def encoded(self, scaled: Scaled) -> tuple[Any, Any]:
         """The rows and targets of a fit; None in place of targets that come with the rows."""
@@ -98,11 +105,15 @@ class Counted(RawRecords):
     n_samples : int
     table_size : int
         The most records that there can be, if their number is private; else their number.
+    census : Census, optional
+        If it is taken already.
     """
 
-    def __init__(self, schema: Schema, X: Any, n_samples: int, table_size: int) -> None:
+    def __init__(
+        self, schema: Schema, X: Any, n_samples: int, table_size: int, census: Census | None = None
+    ) -> None:
         self._schema, self._X, self._length, self.table_size = schema, X, n_samples, table_size
-        self._census: Census | None = None
+        self._census = census
 
     def census(self) -> Census:
         if self._census is None:
@@ -110,7 +121,7 @@ class Counted(RawRecords):
             first = next(blocks, None) or census_of(self._schema, no_records(self._schema))
             found = reduce(Census.joined, blocks, first)
             if found.length != self._length:
-                raise SourceChanged(CHANGED)
+                raise SourceChanged(MISCOUNTED)
             self._census = found
         return self._census
 
@@ -123,7 +134,7 @@ class Counted(RawRecords):
         for records, counts in self._each(partial(norm_counts, self._schema, candidates=candidates)):
             length, found = length + records, found + counts
         if length != self._length:
-            raise SourceChanged(CHANGED)
+            raise SourceChanged(MISCOUNTED)
         return found
 
     def _each(self, function: Any) -> Iterable[Any]:

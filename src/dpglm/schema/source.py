@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..data.beside import Several
 from ..data.columnar import Columnar
 from ..data.lines import Lines
-from ..data.stream import BLOCK_ROWS, CHANGED, Source, guarded
+from ..data.stream import BLOCK_ROWS, MISCOUNTED, Source, guarded
 from ..errors import SourceChanged
 from .frames import checked_names
 
@@ -115,9 +115,11 @@ class EncodedSource(Source):
         return self.schema.target if self.has_targets else None
 
     def blocks(self) -> Iterator[tuple[object, object]]:
-        return map(self._block, self.frames())
+        for rows, targets in map(self._block, self.frames()):
+            if rows.shape[0]:  # a dict of empty columns is a frame without records
+                yield rows, targets
 
-    def _block(self, frame: object) -> tuple[object, object]:
+    def _block(self, frame: object) -> tuple[Any, object]:
         targets: object = self.schema.read_target(frame) if self.has_targets else None
         if self.schema.beside.has_more:
             targets = self.schema.read_beside(frame, self.has_targets)._replace(target=targets)
@@ -128,7 +130,7 @@ class EncodedSource(Source):
         blocks: list[Any] = list(self.blocks()) or [self._block(no_records(self.schema))]
         rows = [rows for rows, _ in blocks]
         if sum(block.shape[0] for block in rows) != self.n_samples:
-            raise SourceChanged(CHANGED)
+            raise SourceChanged(MISCOUNTED)
         whole = sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.concatenate(rows)
         found = [one if isinstance(one, Several) else Several(one) for _, one in blocks]
         columns = (None if parts[0] is None else np.concatenate(parts) for parts in zip(*found, strict=True))

@@ -12,10 +12,11 @@ from ...bounds import Bounds
 from ...errors import ClusterFailed, SourceChanged, WorkerDiffers
 from ...losses import Loss
 from ..fingerprint import Fingerprint, Mark
-from ..stream import CHANGED
+from ..stream import CHANGED, MISCOUNTED
 from .probe import Probe, versions
-from .table import UNREADABLE, Block, DaskTable
-from .worker import Agreement, Answer, Convert, Failure, Loading, Pass, answered, join, load, run
+from .table import Block, DaskTable
+from .waiting import UNREADABLE, NoWorker, finish, results
+from .worker import Agreement, Answer, Convert, Failure, Loading, Pass, Reading, answered, join, load, run
 
 _TRIES = 5
 _ANSWERS_AT_ONCE = 8
@@ -60,7 +61,11 @@ class Blocks:
         self._marks: dict[int, Mark] | None = None
         self._require_agreement()
 
-    def answer(self, order: Pass) -> Any:
+    def require_readable(self) -> None:
+        """Load all blocks and release nothing; they stay on the workers."""
+        self.answer(Reading(self.agreement))
+
+    def answer(self, order: Pass | Reading) -> Any:
         """The sum over all records, or the longest term."""
         try:
             answer: Answer = self._repeated(lambda held: self._attempt(order, held))
@@ -74,8 +79,11 @@ class Blocks:
 
     def _require_same(self, marks: dict[int, Mark]) -> None:
         """Refuse blocks other than those of the first pass, and blocks of another length than counted."""
-        lengths = {part.number: part.length for part in self._parts}
-        if self._marks is None and lengths == {number: mark.length for number, mark in marks.items()}:
+        if self._marks is None:
+            if {part.number: part.length for part in self._parts} != {
+                k: mark.length for k, mark in marks.items()
+            }:
+                raise SourceChanged(MISCOUNTED)
             self._marks = marks
         if marks != self._marks:
             raise SourceChanged(CHANGED)
@@ -87,9 +95,10 @@ class Blocks:
         """Probe all workers. Those that come later are probed before they load their first block."""
 
         def attempt(held: list[Any]) -> Failure | None:
-            for worker in self._client.nthreads():
+            workers = list(self._client.nthreads())
+            for worker in workers:
                 held.append(self._submit(answered, self.agreement, worker=worker))
-            answers: list[Failure | None] = self._client.gather(held)
+            answers: list[Failure | None] = results(self._client, held, workers)
             return next(filter(None, answers), None)
 
         self._repeated(attempt)
@@ -100,12 +109,14 @@ class Blocks:
             held: list[Any] = []  # futures must be held until the answer has arrived
             try:
                 result = attempt(held)
+            except NoWorker:
+                self._cancel(held)
+                raise
             except (Exception, CancelledError):
                 self._groups = []
                 continue
             except BaseException:
-                with suppress(Exception):
-                    self._client.cancel([*held, *filter(None, self._loaded)], force=True)
+                self._cancel(held)
                 raise
             if isinstance(result, Failure):
                 raise _error(result)
@@ -115,7 +126,12 @@ class Blocks:
             "are withheld, since they may quote records"
         )
 
-    def _attempt(self, order: Pass, held: list[Any]) -> Answer | Failure:
+    def _cancel(self, held: list[Any]) -> None:
+        """Leave nothing to the cluster that nobody waits for."""
+        with suppress(Exception):
+            self._client.cancel([*held, *filter(None, self._loaded)], force=True)
+
+    def _attempt(self, order: Pass | Reading, held: list[Any]) -> Answer | Failure:
         """One pass: a task for each worker, whose answers are added up in a tree."""
         if not self._groups:
             self._groups = self._grouped()
@@ -127,7 +143,7 @@ class Blocks:
             starts = range(0, len(answers), _ANSWERS_AT_ONCE)
             answers = [self._submit(join, answers[k : k + _ANSWERS_AT_ONCE]) for k in starts]
             held += answers
-        return join(self._client.gather(answers))
+        return join(results(self._client, answers, [worker for worker, _ in self._groups]))
 
     def _submit(self, function: Any, *arguments: Any, worker: str | None = None) -> Any:
         """A task with an opaque name. If the intended worker is lost another one may run it."""
@@ -146,7 +162,6 @@ class Blocks:
     def _grouped(self) -> list[tuple[str, list[Any]]]:
         """The blocks by the worker that holds them, all loaded."""
         import dask
-        from distributed import wait
 
         lost = [
             k for k, future in enumerate(self._loaded)
@@ -157,7 +172,7 @@ class Blocks:
                 futures = self._client.compute([self._load(self._parts[k]) for k in lost])
             for k, future in zip(lost, futures, strict=True):
                 self._loaded[k] = future
-        wait(self._loaded)
+        finish(self._client, self._loaded)
         if any(future.status != "finished" for future in self._loaded):
             raise ClusterFailed(UNREADABLE)
         holders = self._client.who_has(self._loaded)

@@ -87,6 +87,9 @@ class Clustered(Elsewhere):
     def longest(self, term: Term) -> float:
         return float(self.blocks.answer(self._pass(term, None, False)))
 
+    def require_readable(self) -> None:
+        self.blocks.require_readable()
+
     def _pass(self, term: Term, grid: Grid | None, finely: int) -> Pass:
         return Pass(
             self.blocks.agreement, term, grid, finely, self.aim, self.target, self.coins, self.part,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
@@ -15,12 +16,10 @@ import scipy.sparse as sp
 from ...errors import ClusterFailed
 from ..beside import Several
 from ..stream import Source
+from .waiting import UNREADABLE, NoWorker, results
 from .worker import apart
 
 _ALONE = Several()
-UNREADABLE = (
-    "a block of the Dask collection could not be read: its own error is withheld, since it may quote records"
-)
 
 
 class Block(NamedTuple):
@@ -123,14 +122,8 @@ class DaskTable(Source):
     @property
     def client(self) -> Any:
         """The current client of a distributed cluster; None if there is none."""
-        distributed = sys.modules.get("distributed")
-        if distributed is None:
-            return None
-        try:
-            client = distributed.get_client()
-        except ValueError:
-            return None
-        if client.asynchronous:
+        client = _client()
+        if client is not None and client.asynchronous:
             raise ValueError("an asynchronous Dask client cannot run a fit: make one with asynchronous=False")
         return client
 
@@ -220,8 +213,24 @@ def computed(tasks: Sequence[Any]) -> tuple[Any, ...]:
     """The values of tasks, and what are none as they are; errors, which may quote records, are replaced."""
     import dask
 
+    client = _client()
     try:
-        return tuple(dask.compute(*tasks, traverse=False))
-    except Exception:
+        if client is None or client.asynchronous:
+            return tuple(dask.compute(*tasks, traverse=False))
+        return tuple(results(client, client.compute(tasks, traverse=False)))
+    except NoWorker:
+        raise
+    except (Exception, CancelledError):
         pass
     raise ClusterFailed(UNREADABLE)
+
+
+def _client() -> Any:
+    """The current client of a distributed cluster; None if there is none."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        return distributed.get_client()
+    except ValueError:
+        return None

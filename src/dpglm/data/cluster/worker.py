@@ -134,6 +134,17 @@ class Partition(Opaque):
         return int(sum(part.nbytes for part in parts)) + 5 * self.records.y.nbytes
 
 
+class Reading(Opaque):
+    """A pass that sums nothing: its answer has the fingerprints alone."""
+
+    def __init__(self, agreement: Agreement) -> None:
+        self.agreement = agreement
+
+    def over(self, partition: Partition) -> float:
+        """What a partition adds: nothing."""
+        return 0.0
+
+
 class Pass(Opaque):
     """One sum over all records; with the coefficients in its term it is sent to the workers.
 
@@ -226,7 +237,7 @@ def load(rows: object, targets: object, loading: Loading, number: int, place: in
         return Failure()
 
 
-def run(partitions: Sequence[Partition | Failure], order: Pass, worker: str) -> Answer | Failure:
+def run(partitions: Sequence[Partition | Failure], order: Pass | Reading, worker: str) -> Answer | Failure:
     """The sum over the partitions of a worker, one after the other."""
     if failure := answered(order.agreement):
         return failure
