@@ -105,7 +105,7 @@ def adult() -> GroupTable:
         for name, column in zip(schema.features, X.T, strict=True)
         if "=" in name and 20 <= np.count_nonzero(column) < RARE * len(X)
     }
-    return GroupTable(X, y, groups, schema.bounds)
+    return GroupTable(X, y, groups, schema.bounds())
 
 
 DRAWN: dict[str, Draw] = {
