@@ -214,6 +214,8 @@ class Records(Summed):
             return self.with_columns(term.scales).steps(replace(term, scales=None), grid, finely)
         if isinstance(term, Gradient) and term.constant is not None:
             return self.with_constant(term.constant).steps(replace(term, constant=None), grid, finely)
+        if isinstance(term, Gradient) and term.longest is not None:
+            return self.weighed_by_length(term.longest).steps(replace(term, longest=None), grid, finely)
         shape = (1 + finely, term.entries(self.n_features))
         if term.needs_norms:
             _ = self.row_norms  # parts of the records would compute them in every pass
@@ -320,6 +322,27 @@ class Records(Summed):
                 self, constant=constant, radius=math.hypot(rows, constant)
             )
         return self._other_constants[constant]
+
+    def weighed_by_length(self, longest: float) -> Records:
+        """The same records, those with a longer row with the weight longest / norm; what they add is clipped.
+
+        The weight is a part of the share, which follows after the clip, and the clip is for the weighed row.
+        What was computed for the last norm is kept.
+        """
+        if longest not in self._by_length:
+            norms = np.minimum(self.row_norms, longest)
+            with np.errstate(invalid="ignore"):
+                weight = np.where(self.row_norms > longest, longest / self.row_norms, 1.0)
+            offset = np.zeros(self.n_records) if self.beside is None else self.beside.offset
+            weighed = replace(self, beside=Beside(self.shared(weight), offset))
+            weighed.__dict__["row_norms"] = norms
+            self._by_length.clear()
+            self._by_length[longest] = weighed
+        return self._by_length[longest]
+
+    @cached_property
+    def _by_length(self) -> dict[float, Records]:
+        return {}
 
     def with_columns(self, scales: Vector) -> Records:
         """The same records with column j of the table multiplied by scale j, which is from 0 to 1.

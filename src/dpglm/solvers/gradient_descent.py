@@ -32,6 +32,7 @@ from .derived import sparse_models
 from .last_intercept import fit_intercept_last, fits_intercept_last, release_of_intercept, share_of_intercept
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
+from .secant import Secant
 from .typical import (
     SCALES,
     NoiseForecast,
@@ -45,11 +46,12 @@ from .typical import (
 )
 
 LONGEST_STEP = 1.5
-_LEAST_CLIP, _CLIP_NOISE = 0.12, 6e-4
+_LEAST_CLIP, _LEAST_CLIP_OF_LABELS, _CLIP_NOISE = 0.12, 0.3, 6e-4
 _CLIP_OF_TARGETS, _LARGEST_CLIP_OF_TARGETS = 4e-4, 25.0  # in units of the usual slopes
 _NOISE_OF_TARGETS = 0.2  # in units of the usual slopes over the smoothness
 _CONSTANT, _CONSTANT_OF_REFITTED = 0.25, 0.1
 _LEAST_STEPS = 10
+_LITTLE_NOISE, _MOST_STEPS = 5e-5, 1000
 
 
 class _Usual(NamedTuple):
@@ -216,11 +218,15 @@ class GradientDescent(Solver[GradientDescentPlan]):
                 problem.split(found)[1][:] *= query.constant / problem.constant(plan.n_features)
             return found
 
+        noise = release.mechanism.noise * query.sensitivity(plan.neighbours) / batch
+        guard = Secant(step_size, plan.momentum, noise)
         for t in range(plan.steps):
             gradient = curator.release(query, release.mechanism, ahead, sampling=release.sampling) / batch
             gradient = problem.centred(gradient)
-            before, w = w, problem.prox_in_scale(ahead - step_size * gradient, step_size, scales)
-            ahead = w + min(plan.momentum, t / (t + 3)) * (w - before) if plan.momentum else w
+            if plan.learns_scales and not isinstance(release.sampling, Poisson):
+                guard.see(ahead, gradient)
+            before, w = w, problem.prox_in_scale(ahead - guard.step_size * gradient, guard.step_size, scales)
+            ahead = w + min(guard.momentum, t / (t + 3)) * (w - before) if guard.momentum else w
             tail.add(w)
             visit_noisy(t + 1, w, finished)
         found = finished(tail.mean if plan.average else w)
@@ -273,7 +279,7 @@ def _started(
         features = problem.split(w)[0]
         features[:] = features / columns.scales - length * columns.scales * problem.split(columns.first)[0]
         w = problem.prox_in_scale(w, length, columns.scales)
-    query = gradient_of(problem.loss, clip, *table, constant, scales)
+    query = gradient_of(problem.loss, clip, *table, constant, scales, radius)
     if constant is not None:
         problem.split(w)[1][:] = typical.start / constant
     return query, plan.step_size / curvature, w, typical, scales
@@ -287,8 +293,11 @@ def typical_clip(task: Task) -> float:
     """The clip in units of the gradient norm of a typical row with the largest usual slope."""
     if task.problem.loss.kind == "regression":
         return float(min(max(_CLIP_OF_TARGETS / task.noise, _LEAST_CLIP), _LARGEST_CLIP_OF_TARGETS))
+    labels = task.problem.loss.kind == "classification"
     clip = _usual(task.problem).clip * (_CLIP_NOISE / task.noise) ** (1 / 3)
-    return float(min(max(clip, _LEAST_CLIP), 1.0))
+    # Where steps cannot take all of the time that noise leaves, a larger clip costs nothing.
+    free = PREDICTION_NOISE * task.problem.stretch() / (task.noise * longest_time(task.problem))
+    return float(min(max(clip, free, _LEAST_CLIP_OF_LABELS if labels else _LEAST_CLIP), 1.0))
 
 
 def settled_time(task: Task, share: float, clip: float) -> float:
@@ -325,7 +334,8 @@ def typical_settings(
     for length in (1e-3, 1.0):
         task.enforced(clip * problem.slope_bound() * problem.radius(task.p) * length)
     time = part * settled_time(task, share, clip)
-    steps = given or min(max(math.ceil(time / usual.finest_step), _LEAST_STEPS), usual.most_steps)
+    most = min(usual.most_steps * max(1.0, math.sqrt(_LITTLE_NOISE / task.noise)), _MOST_STEPS)
+    steps = given or min(max(math.ceil(time / usual.finest_step), _LEAST_STEPS), task.affordable(int(most)))
     longest = longest_step(problem)
     momentum = min(max(0.0, 1.0 - steps * longest / time), usual.most_momentum)
     return steps, clip, min(time / steps, longest), momentum
