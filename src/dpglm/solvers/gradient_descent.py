@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from .. import strict
+import numpy as np
+
 from ..arrays import Vector
+from ..bounds import Coordinates
 from ..curator import Curator
 from ..mechanisms import Gaussian
 from ..mechanisms.sampling import Poisson
+from ..penalties import Separable
 from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import ClippedGradient, InterceptSlope, MultinomialGradient, gradient_of
@@ -47,11 +51,13 @@ from .typical import (
 
 LONGEST_STEP = 1.5
 _LEAST_CLIP, _LEAST_CLIP_OF_LABELS, _CLIP_NOISE = 0.12, 0.3, 6e-4
-_CLIP_OF_TARGETS, _LARGEST_CLIP_OF_TARGETS = 4e-4, 25.0  # in units of the usual slopes
+_CLIP_OF_TARGETS, _LARGE_CLIP_OF_TARGETS = 4e-4, 25.0  # in units of the usual slopes
 _NOISE_OF_TARGETS = 0.2  # in units of the usual slopes over the smoothness
 _CONSTANT, _CONSTANT_OF_REFITTED = 0.25, 0.1
 _LEAST_STEPS = 10
-_LITTLE_NOISE, _MOST_STEPS = 5e-5, 1000
+_MOST_SCALED = 1_000  # features by whose bounds columns are scaled: rows are written in these coordinates
+_LEAST_LENGTH = 1.5
+_LITTLE_NOISE, _MOST_STEPS, _MOST_MOMENTUM = 5e-5, 1000, 0.95
 
 
 class _Usual(NamedTuple):
@@ -263,26 +269,59 @@ def _started(
     If there are scales, the start is in coefficients of scaled columns.
     """
     w, table = problem.start(plan.n_features), (plan.table_size, plan.n_features)
-    typical = learn(plan, problem, curator, None)
     if not plan.learns_scales:
+        typical = learn(plan, problem, curator, None)
         return gradient_of(problem.loss, plan.clip, *table), plan.step_size, w, typical, None
+    limits = None if scales_columns(plan) else _unequal_limits(problem, plan.n_features)
+    coordinates = None if limits is None else Coordinates(np.zeros_like(limits), limits, intercept=False)
+    typical = learn(plan, problem, curator, coordinates)
     columns = learn_columns(plan, problem, curator, typical, plan._noise) if scales_columns(plan) else None
     norm, scales = (typical.norm, None) if columns is None else (columns.norm, columns.scales)
+    if limits is not None:
+        least = float(limits.min())
+        norm, scales = norm * least, least / limits
+        features = problem.split(w)[0]
+        features[:] = features / scales
     # Where the intercept is fitted once more at the end, gradients need not spend their clip on it.
     share = _CONSTANT_OF_REFITTED if fits_intercept_last(plan) else _CONSTANT
     constant = share * norm if problem.fit_intercept else None
     radius = math.hypot(norm, constant or 0.0)
-    clip = largest_slope(plan.clip, problem, typical) * radius
+    slope, length = _slope_and_length(plan.clip, problem, typical)
+    clip = slope * radius
     curvature = problem.loss.smoothness() * radius**2
     if columns is not None:
         length = plan.first_step / curvature * clip / columns.clip
         features = problem.split(w)[0]
         features[:] = features / columns.scales - length * columns.scales * problem.split(columns.first)[0]
         w = problem.prox_in_scale(w, length, columns.scales)
-    query = gradient_of(problem.loss, clip, *table, constant, scales, radius)
+    query = gradient_of(problem.loss, clip, *table, constant, scales, length * radius)
     if constant is not None:
         problem.split(w)[1][:] = typical.start / constant
     return query, plan.step_size / curvature, w, typical, scales
+
+
+def _unequal_limits(problem: Problem, p: int) -> Vector | None:
+    """Declared bounds of features that columns are scaled by: None if they are equal, or cannot be."""
+    if problem.bounds.feature is None or problem.outputs > 1 or p > _MOST_SCALED:
+        return None
+    limits = problem.bounds.features(p)
+    unequal = isinstance(problem.penalty, Separable) and float(limits.min()) < float(limits.max())
+    return limits if unequal else None
+
+
+def _slope_and_length(clip: float, problem: Problem, typical: Typical) -> tuple[float, float]:
+    """What slopes of a typical row are clipped to, and how long a row of full weight is, in typical rows.
+
+    Slopes of labels have a bound, so rows no longer than typical are not clipped in the end. Those of numbers
+    are clipped by less and less, on longer and longer rows. While the clip is below the usual slopes it is
+    small for any row, and weights would only cost what long rows say.
+    """
+    largest = problem.slope_bound()
+    if problem.loss.kind != "regression":
+        return clip * largest, 1.0
+    usual = largest_slope(1.0, problem, typical)
+    slope = min(clip * usual, largest * max(1.0, clip / _LARGE_CLIP_OF_TARGETS))
+    return slope, max(_LEAST_LENGTH, math.sqrt(slope / usual)) if clip >= 1.0 else math.inf
 
 
 def _usual(problem: Problem) -> _Usual:
@@ -292,12 +331,15 @@ def _usual(problem: Problem) -> _Usual:
 def typical_clip(task: Task) -> float:
     """The clip in units of the gradient norm of a typical row with the largest usual slope."""
     if task.problem.loss.kind == "regression":
-        return float(min(max(_CLIP_OF_TARGETS / task.noise, _LEAST_CLIP), _LARGEST_CLIP_OF_TARGETS))
+        clip = max(_CLIP_OF_TARGETS / task.noise, _LEAST_CLIP)
+        # Beyond this noise falls with the budget, and the clip still grows.
+        return float(min(clip, math.sqrt(clip * _LARGE_CLIP_OF_TARGETS)))
     labels = task.problem.loss.kind == "classification"
     clip = _usual(task.problem).clip * (_CLIP_NOISE / task.noise) ** (1 / 3)
     # Where steps cannot take all of the time that noise leaves, a larger clip costs nothing.
     free = PREDICTION_NOISE * task.problem.stretch() / (task.noise * longest_time(task.problem))
-    return float(min(max(clip, free, _LEAST_CLIP_OF_LABELS if labels else _LEAST_CLIP), 1.0))
+    least, most = (_LEAST_CLIP_OF_LABELS, 1.0) if labels else (_LEAST_CLIP, 2.0)
+    return float(max(min(clip, 1.0), min(free, most), least))
 
 
 def settled_time(task: Task, share: float, clip: float) -> float:
@@ -337,7 +379,8 @@ def typical_settings(
     most = min(usual.most_steps * max(1.0, math.sqrt(_LITTLE_NOISE / task.noise)), _MOST_STEPS)
     steps = given or min(max(math.ceil(time / usual.finest_step), _LEAST_STEPS), task.affordable(int(most)))
     longest = longest_step(problem)
-    momentum = min(max(0.0, 1.0 - steps * longest / time), usual.most_momentum)
+    plenty = _MOST_MOMENTUM * max(0.0, 1.0 - task.noise / _LITTLE_NOISE)
+    momentum = min(max(0.0, 1.0 - steps * longest / time), max(usual.most_momentum, plenty))
     return steps, clip, min(time / steps, longest), momentum
 
 
