@@ -17,12 +17,13 @@ from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import CoordinateRule, CoordinateSums, SecondMoments
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
-from .defaults import CROSSING_STEP, clip_of_gradients
-from .moments import CORNERS, SOURCES, Moments, Source, require_separable, second_moments
+from .defaults import CROSSING_STEP, PREDICTION_NOISE, clip_of_gradients
+from .moments import CORNERS, beside_bounds, SOURCES, Moments, Source, require_separable, second_moments
 
 CLIP_RULES = ("smoothness", "uniform")
 _SETTLED = 1e-7
 _MEMORY = 5
+_PASSES_OF_NOISE, _MOST_PASSES = 1.5e-3, 300.0
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,9 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         moments = second_moments(plan.second_moments, plan, problem, curator)
         curvature = problem.loss.smoothness() * moments
         step = plan.step_size / curvature
+        filled = beside_bounds(plan, problem, curator) if plan.second_moments == "bounds" else None
+        if filled is not None:
+            step /= np.maximum(filled, least_filled(plan, problem))
         uniform = np.full(len(step), 1 / len(step))
         share = uniform if plan.clip_rule == "uniform" else curvature / curvature.sum()
         query = CoordinateSums(problem.loss, plan.clip * np.sqrt(share))
@@ -145,8 +149,20 @@ def default_settings(problem: Problem, p: int, noise: float, clip: float | None)
     """(steps, clip, step_size) of coordinate descent; a clip that is given is kept (docs/defaults.md)."""
     stretch = problem.stretch()
     passes = min(max(10 * (2e-3 / noise) ** 0.25, 1.0) * stretch, 50.0)
+    passes = max(passes, min(_PASSES_OF_NOISE / noise, _MOST_PASSES))
     steps = math.ceil(passes * problem.dimension(p))
     return steps, clip_of_gradients(problem, p, noise, clip)[0], max(1.0, CROSSING_STEP * stretch)
+
+
+def least_filled(plan: CoordinateDescentPlan, problem: Problem) -> float:
+    """The least second moment, over the squared bound, whose inverse makes a step longer.
+
+    A step moves the prediction of a record that fills the column by the noise of one release over this, which
+    is then as much as predictions may have.
+    """
+    release = plan[CoordinateSums.name].mechanism.noise * plan.neighbours.records_moved / plan.n_records
+    noise = release * plan.clip / (problem.slope_bound() * problem.radius(plan.n_features))
+    return min(noise / (math.sqrt(2.0) * PREDICTION_NOISE), 1.0)
 
 
 def _settle(

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from .. import strict
 import numpy as np
 
+from .. import strict
 from ..arrays import Vector
 from ..bounds import Coordinates
 from ..curator import Curator
@@ -22,6 +22,7 @@ from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .classes import of_class_shares, opposed_classes
 from .columns import (
+    WIDE,
     COLUMNS,
     learn_columns,
     of_columns,
@@ -50,12 +51,14 @@ from .typical import (
 )
 
 LONGEST_STEP = 1.5
-_LEAST_CLIP, _LEAST_CLIP_OF_LABELS, _CLIP_NOISE = 0.12, 0.3, 6e-4
+_LEAST_CLIP, _CLIP_NOISE = 0.12, 6e-4
+_LEAST_CLIP_OF_LABELS, _MOST_LEAST_CLIP, _FEW = 0.2, 0.5, 10_000
 _CLIP_OF_TARGETS, _LARGE_CLIP_OF_TARGETS = 4e-4, 25.0  # in units of the usual slopes
 _NOISE_OF_TARGETS = 0.2  # in units of the usual slopes over the smoothness
 _CONSTANT, _CONSTANT_OF_REFITTED = 0.25, 0.1
 _LEAST_STEPS = 10
 _MOST_SCALED = 1_000  # features by whose bounds columns are scaled: rows are written in these coordinates
+_CLIP_OF_NARROW = 0.2
 _LEAST_LENGTH = 1.5
 _LITTLE_NOISE, _MOST_STEPS, _MOST_MOMENTUM = 5e-5, 1000, 0.95
 
@@ -286,7 +289,7 @@ def _started(
     share = _CONSTANT_OF_REFITTED if fits_intercept_last(plan) else _CONSTANT
     constant = share * norm if problem.fit_intercept else None
     radius = math.hypot(norm, constant or 0.0)
-    slope, length = _slope_and_length(plan.clip, problem, typical)
+    slope, length = _slope_and_length(plan, problem, typical)
     clip = slope * radius
     curvature = problem.loss.smoothness() * radius**2
     if columns is not None:
@@ -309,16 +312,16 @@ def _unequal_limits(problem: Problem, p: int) -> Vector | None:
     return limits if unequal else None
 
 
-def _slope_and_length(clip: float, problem: Problem, typical: Typical) -> tuple[float, float]:
+def _slope_and_length(plan: GradientDescentPlan, problem: Problem, typical: Typical) -> tuple[float, float]:
     """What slopes of a typical row are clipped to, and how long a row of full weight is, in typical rows.
 
     Slopes of labels have a bound, so rows no longer than typical are not clipped in the end. Those of numbers
     are clipped by less and less, on longer and longer rows. While the clip is below the usual slopes it is
     small for any row, and weights would only cost what long rows say.
     """
-    largest = problem.slope_bound()
+    clip, largest = plan.clip, problem.slope_bound()
     if problem.loss.kind != "regression":
-        return clip * largest, 1.0
+        return clip * largest, 1.0 if plan.n_features <= WIDE else 1.0 / clip
     usual = largest_slope(1.0, problem, typical)
     slope = min(clip * usual, largest * max(1.0, clip / _LARGE_CLIP_OF_TARGETS))
     return slope, max(_LEAST_LENGTH, math.sqrt(slope / usual)) if clip >= 1.0 else math.inf
@@ -338,8 +341,15 @@ def typical_clip(task: Task) -> float:
     clip = _usual(task.problem).clip * (_CLIP_NOISE / task.noise) ** (1 / 3)
     # Where steps cannot take all of the time that noise leaves, a larger clip costs nothing.
     free = PREDICTION_NOISE * task.problem.stretch() / (task.noise * longest_time(task.problem))
-    least, most = (_LEAST_CLIP_OF_LABELS, 1.0) if labels else (_LEAST_CLIP, 2.0)
-    return float(max(min(clip, 1.0), min(free, most), least))
+    least, most = (_least_clip_of_labels(task.n), 1.0) if labels else (_LEAST_CLIP, 2.0)
+    width = task.noise * task.width**1.5
+    narrow = _CLIP_OF_NARROW / math.sqrt(width) if labels else 0.0
+    return float(max(min(max(clip, narrow), 1.0), min(free, most), least))
+
+
+def _least_clip_of_labels(n: int) -> float:
+    """A small clip counts records by their labels alone; with few records, each has to say more."""
+    return min(_LEAST_CLIP_OF_LABELS * max(1.0, math.sqrt(_FEW / n)), _MOST_LEAST_CLIP)
 
 
 def settled_time(task: Task, share: float, clip: float) -> float:

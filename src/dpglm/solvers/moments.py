@@ -28,6 +28,7 @@ CORNERS = (np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0)
 
 _MOST_NOISE = 0.3
 _DENSITY = 0.4
+_CLEAR = 2e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +65,15 @@ class Moments:
         return self.setting
 
     def releases(self, source: Source, task: Task) -> tuple[tuple[Release, ...], float]:
-        """What the source costs, of a budget of 1 that is yet to be scaled, and how much is left of that."""
-        if source != "private":
+        """What the source costs, of a budget of 1 that is yet to be scaled, and how much is left of that.
+
+        Beside bounds a release is made, for steps, where noise is so small that it shows rare columns.
+        """
+        beside = self.setting is None and source == "bounds" and 0 < task.noise * task.p <= _CLEAR
+        if source != "private" and not beside:
             return (), 1.0
-        sensitivity = SecondMoments(task.problem.bounds.radius(task.p)).sensitivity(task.neighbours)
+        query = in_units_of_bounds(task.problem, task.p) if beside else SecondMoments(task.problem.bounds.radius(task.p))
+        sensitivity = query.sensitivity(task.neighbours)
         release = equal_releases(
             SecondMoments.name, Gaussian, 1, sensitivity, share=self.share, entries=task.p
         )
@@ -105,6 +111,28 @@ def second_moments(source: Source, plan: Plan, problem: Problem, curator: Curato
         deviation = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
         features[:] = np.minimum(np.maximum(noisy, 0.0) + 2.0 * deviation, features)
     return moments
+
+
+def in_units_of_bounds(problem: Problem, p: int) -> SecondMoments:
+    """The query for second moments of columns that are scaled to the least of their bounds."""
+    limits = problem.bounds.features(p)
+    least = float(limits.min())
+    return SecondMoments(min(least * math.sqrt(p), problem.bounds.radius(p)), least / limits)
+
+
+def beside_bounds(plan: Plan, problem: Problem, curator: Curator) -> Vector | None:
+    """The second moment of each feature over its squared bound, if it is released beside the bounds.
+
+    It is not below what noise might hide; the constant feature has 1.
+    """
+    if all(release.query != SecondMoments.name for release in plan.releases):
+        return None
+    p = plan.n_features
+    query, least = in_units_of_bounds(problem, p), float(problem.bounds.features(p).min())
+    mechanism = plan[query.name].mechanism
+    noisy = curator.release(query, mechanism) / (plan.n_records * least**2)
+    deviation = mechanism.noise * query.sensitivity(plan.neighbours) / (plan.n_records * least**2)
+    return problem.join(np.minimum(np.maximum(noisy, 0.0) + 2.0 * deviation, 1.0), 1.0)
 
 
 def require_separable(problem: Problem, solver: str) -> None:
