@@ -134,7 +134,9 @@ def as_markdown(rows: Sequence[Row]) -> str:
             found = [worst(rows, name, solver, epsilon) for name in names]
             times = [row.seconds for row in rows if (row.solver, row.epsilon) == (solver, epsilon)]
             cells = ["-" if gap is None else f"{gap:+.3f}" for gap in found]
-            lines.append(f"| {solver} | {epsilon:g} | " + " | ".join(cells) + f" | {max(times, default=0):.2g} |")
+            lines.append(
+                f"| {solver} | {epsilon:g} | " + " | ".join(cells) + f" | {max(times, default=0):.2g} |"
+            )
     return "\n".join(lines)
 
 
@@ -148,7 +150,9 @@ def draw_chart(rows: Sequence[Row], path: Path) -> None:
     epsilons = sorted({row.epsilon for row in rows})
     count = min(len(names), 4)
     lines = -(-len(names) // count)
-    figure, panels = pyplot.subplots(lines, count, sharex=True, sharey=True, squeeze=False, layout="constrained")
+    figure, panels = pyplot.subplots(
+        lines, count, sharex=True, sharey=True, squeeze=False, layout="constrained"
+    )
     figure.set_size_inches(2.6 * count, 2.2 * lines + 0.6)
     solvers = list(dict.fromkeys(row.solver for row in rows))
     for panel, name in zip(panels.flat, names, strict=False):
@@ -164,14 +168,18 @@ def draw_chart(rows: Sequence[Row], path: Path) -> None:
         panel.set_axis_off()
     figure.supxlabel("epsilon")
     figure.supylabel("largest gap of a group")
-    figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    figure.legend(
+        *panels.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
+    )
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
     pyplot.close(figure)
 
 
 def main() -> None:
     """Measure what is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     known = [*DRAWN, ADULT]
     parser.add_argument("--solvers", default="auto,preconditioned-descent,gradient-descent,newton")
     parser.add_argument("--epsilons", default=",".join(f"{epsilon:g}" for epsilon in FEW_EPSILONS))

@@ -8,21 +8,32 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Vector
 from ..curator import Curator
 from ..mechanisms import Gaussian
 from ..plan import Plan, Releasable
 from ..problem import Problem
-from ..queries import CoordinateRule, CoordinateSums, SecondMoments
+from ..queries import CoordinateRule, CoordinateSums, OpenCoordinates, SecondMoments
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
-from .defaults import CROSSING_STEP, PREDICTION_NOISE, clip_of_gradients
-from .moments import CORNERS, beside_bounds, SOURCES, Moments, Source, require_separable, second_moments
+from .defaults import CROSSING_STEP, clip_of_gradients
+from .moments import (
+    CORNERS,
+    SOURCES,
+    Moments,
+    Source,
+    beside_bounds,
+    largest_terms,
+    require_separable,
+    second_moments,
+)
 
 CLIP_RULES = ("smoothness", "uniform")
 _SETTLED = 1e-7
 _MEMORY = 5
+_LITTLE_NOISE, _STEP_NOISE = 2e-4, 0.15
+_MANY_PASSES = 50
 _PASSES_OF_NOISE, _MOST_PASSES = 1.5e-3, 300.0
 
 
@@ -119,21 +130,22 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
             step /= np.maximum(filled, least_filled(plan, problem))
         uniform = np.full(len(step), 1 / len(step))
         share = uniform if plan.clip_rule == "uniform" else curvature / curvature.sum()
-        query = CoordinateSums(problem.loss, plan.clip * np.sqrt(share))
+        clips = np.minimum(plan.clip * np.sqrt(share), largest_terms(problem, p))
+        query = CoordinateSums(problem.loss, clips)
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
         if not plan.budget.private:
             return _settle(plan, query, rule, problem.start(p), curator)
         w, mechanism = problem.start(p), plan[query.name].mechanism
         opened = curator.open(query, w, mechanism)
-        periods = max(plan.periods, 1)
-        for period in range(periods):
-            count = plan.steps // periods + (period < plan.steps % periods)
-            picked = curator.pick(len(w), count)
-            moves, last = opened.descend(picked, rule)
-            if plan.periods:
-                last = w + np.bincount(picked, moves * (count - np.arange(count)) / count, minlength=len(w))
-                opened = curator.open(query, last, mechanism)
-            w = last
+        if not plan.periods:
+            # Many passes end in noise that a mean removes; after few, the last point is the best.
+            tail = plan.steps // 4 if plan.steps > _MANY_PASSES * len(w) else 0
+            _, w = opened.descend(curator.pick(len(w), plan.steps - tail), rule)
+            return Result(_mean_of(opened, curator.pick(len(w), tail), rule, w) if tail else w, plan.steps)
+        for period in range(plan.periods):
+            count = plan.steps // plan.periods + (period < plan.steps % plan.periods)
+            w = _mean_of(opened, curator.pick(len(w), count), rule, w)
+            opened = curator.open(query, w, mechanism)
         return Result(w, plan.steps)
 
     @classmethod
@@ -151,18 +163,27 @@ def default_settings(problem: Problem, p: int, noise: float, clip: float | None)
     passes = min(max(10 * (2e-3 / noise) ** 0.25, 1.0) * stretch, 50.0)
     passes = max(passes, min(_PASSES_OF_NOISE / noise, _MOST_PASSES))
     steps = math.ceil(passes * problem.dimension(p))
-    return steps, clip_of_gradients(problem, p, noise, clip)[0], max(1.0, CROSSING_STEP * stretch)
+    found = clip_of_gradients(problem, p, noise, clip)[0]
+    if clip is None:  # coordinates share the norm of a row, and one entry may be as long as the row
+        found *= max(1.0, math.sqrt(_LITTLE_NOISE / noise))
+    return steps, found, max(1.0, CROSSING_STEP * stretch)
+
+
+def _mean_of(opened: OpenCoordinates, picked: NDArray[np.int64], rule: CoordinateRule, w: Vector) -> Vector:
+    """The mean of the points that steps from w along these coordinates lead to."""
+    moves, _ = opened.descend(picked, rule)
+    left = (len(picked) - np.arange(len(picked))) / len(picked)
+    mean: Vector = w + np.bincount(picked, moves * left, minlength=len(w))
+    return mean
 
 
 def least_filled(plan: CoordinateDescentPlan, problem: Problem) -> float:
     """The least second moment, over the squared bound, whose inverse makes a step longer.
 
-    A step moves the prediction of a record that fills the column by the noise of one release over this, which
-    is then as much as predictions may have.
+    A step moves the prediction of a record that fills the column by the noise of one release over this.
     """
-    release = plan[CoordinateSums.name].mechanism.noise * plan.neighbours.records_moved / plan.n_records
-    noise = release * plan.clip / (problem.slope_bound() * problem.radius(plan.n_features))
-    return min(noise / (math.sqrt(2.0) * PREDICTION_NOISE), 1.0)
+    noise = plan[CoordinateSums.name].mechanism.noise * plan.neighbours.records_moved / plan.n_records
+    return min(noise / _STEP_NOISE, 1.0)
 
 
 def _settle(

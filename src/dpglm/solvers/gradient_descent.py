@@ -22,8 +22,8 @@ from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .classes import of_class_shares, opposed_classes
 from .columns import (
-    WIDE,
     COLUMNS,
+    WIDE,
     learn_columns,
     of_columns,
     releases_of_columns,

@@ -72,7 +72,11 @@ class Moments:
         beside = self.setting is None and source == "bounds" and 0 < task.noise * task.p <= _CLEAR
         if source != "private" and not beside:
             return (), 1.0
-        query = in_units_of_bounds(task.problem, task.p) if beside else SecondMoments(task.problem.bounds.radius(task.p))
+        query = (
+            in_units_of_bounds(task.problem, task.p)
+            if beside
+            else SecondMoments(task.problem.bounds.radius(task.p))
+        )
         sensitivity = query.sensitivity(task.neighbours)
         release = equal_releases(
             SecondMoments.name, Gaussian, 1, sensitivity, share=self.share, entries=task.p
@@ -133,6 +137,12 @@ def beside_bounds(plan: Plan, problem: Problem, curator: Curator) -> Vector | No
     noisy = curator.release(query, mechanism) / (plan.n_records * least**2)
     deviation = mechanism.noise * query.sensitivity(plan.neighbours) / (plan.n_records * least**2)
     return problem.join(np.minimum(np.maximum(noisy, 0.0) + 2.0 * deviation, 1.0), 1.0)
+
+
+def largest_terms(problem: Problem, p: int) -> Vector:
+    """What a record can add to the slope of each coordinate, its prediction being in the range of targets."""
+    slope = min(problem.loss.lipschitz(problem.bounds.target), 2.0 * problem.slope_bound())
+    return slope * problem.features(p)
 
 
 def require_separable(problem: Problem, solver: str) -> None:
