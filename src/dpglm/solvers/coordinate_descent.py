@@ -32,7 +32,7 @@ from .moments import (
 CLIP_RULES = ("smoothness", "uniform")
 _SETTLED = 1e-7
 _MEMORY = 5
-_LITTLE_NOISE, _STEP_NOISE = 2e-4, 0.15
+_LITTLE_NOISE = 2e-4
 _MANY_PASSES = 50
 _PASSES_OF_NOISE, _MOST_PASSES = 1.5e-3, 300.0
 
@@ -111,7 +111,7 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         else:
             steps, clip, step_size = 20_000 * task.dimension, self.clip or math.inf, 1.0
         steps, clip = int(self.steps or steps), task.enforced(clip)
-        releases, left = moments.releases(source, task)
+        releases, left = moments.releases(source, task, steps=self.step_size is None)
         descent = equal_releases(CoordinateSums.name, Gaussian, steps, f"{task.moved} C_j", share=left)
         plan = CoordinateDescentPlan(
             *task.facts, (*releases, descent), steps, clip, self.clip_rule,
@@ -125,9 +125,8 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         moments = second_moments(plan.second_moments, plan, problem, curator)
         curvature = problem.loss.smoothness() * moments
         step = plan.step_size / curvature
-        filled = beside_bounds(plan, problem, curator) if plan.second_moments == "bounds" else None
-        if filled is not None:
-            step /= np.maximum(filled, least_filled(plan, problem))
+        if plan.second_moments == "bounds" and plan.budget.private:
+            step /= beside_bounds(plan, problem, curator, plan[CoordinateSums.name].mechanism)
         uniform = np.full(len(step), 1 / len(step))
         share = uniform if plan.clip_rule == "uniform" else curvature / curvature.sum()
         clips = np.minimum(plan.clip * np.sqrt(share), largest_terms(problem, p))
@@ -175,15 +174,6 @@ def _mean_of(opened: OpenCoordinates, picked: NDArray[np.int64], rule: Coordinat
     left = (len(picked) - np.arange(len(picked))) / len(picked)
     mean: Vector = w + np.bincount(picked, moves * left, minlength=len(w))
     return mean
-
-
-def least_filled(plan: CoordinateDescentPlan, problem: Problem) -> float:
-    """The least second moment, over the squared bound, whose inverse makes a step longer.
-
-    A step moves the prediction of a record that fills the column by the noise of one release over this.
-    """
-    noise = plan[CoordinateSums.name].mechanism.noise * plan.neighbours.records_moved / plan.n_records
-    return min(noise / _STEP_NOISE, 1.0)
 
 
 def _settle(

@@ -22,7 +22,16 @@ from ..queries import RULES, CoordinateRule, CoordinateScores, SecondMoments
 from ..tables import Capability, Columns
 from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .defaults import MOST_PRIVATE_STEPS, require_bounded_slopes
-from .moments import CORNERS, SOURCES, Moments, Source, require_separable, second_moments, typical_row
+from .moments import (
+    CORNERS,
+    SOURCES,
+    Moments,
+    Source,
+    beside_bounds,
+    require_separable,
+    second_moments,
+    typical_row,
+)
 from .path import visit
 
 SELECTIONS: dict[str, type[Selection]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
@@ -32,6 +41,7 @@ _FEW_ROUNDS = 8
 """Beyond this many rounds Gaussian noise is always the lesser one."""
 
 _SETTLED = 1e-7
+_LITTLE_NOISE = 5e-5
 
 
 @dataclass(frozen=True)
@@ -138,7 +148,7 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
             )
             steps = task.affordable(steps)
         steps, clip, moved = int(self.steps or steps), task.enforced(self.clip or clip), task.moved
-        first, left = moments.releases(source, task)
+        first, left = moments.releases(source, task, steps=self.step_size is None)
         rest = left / steps
         selection = SELECTIONS[self.selection](1 / math.sqrt(rest * self.selection_share))
         deviation = 1 / math.sqrt(rest * (1 - self.selection_share))
@@ -176,6 +186,10 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         largest = problem.loss.lipschitz(problem.bounds.target) * problem.features(p)
         query = CoordinateScores(problem.loss, clips, curvature, plan.rule, _form(problem), largest, n)
         step = plan.step_size / curvature
+        if plan.second_moments == "bounds" and plan.budget.private:
+            _, release = plan[query.name].lines
+            filled = beside_bounds(plan, problem, curator, release.mechanism)
+            step = np.maximum(step, problem.stretch() / (curvature * filled))
         # The curvature along the constant feature is known: a longer step would pass the minimum.
         _, along_constant = problem.split(step)
         along_constant[:] = min(plan.step_size, problem.stretch()) / problem.split(curvature)[1]
@@ -236,7 +250,8 @@ def default_settings(
         bounded = problem.loss.lipschitz(problem.bounds.target) <= problem.slope_bound()
         usual, most = (0.25, 1.0) if bounded else (0.08, 2.0)
         clip = min(signal_to_noise * usual, most / density) * problem.slope_bound() * norm
-    steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), MOST_PRIVATE_STEPS))
+    most = MOST_PRIVATE_STEPS * max(1.0, math.sqrt(_LITTLE_NOISE / noise))
+    steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), most))
     return steps, clip, max(4.0 / signal_to_noise, 1.0) * problem.stretch() / density**2
 
 

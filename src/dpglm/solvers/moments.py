@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
-from ..mechanisms import Gaussian
+from ..mechanisms import Additive, Gaussian
 from ..penalties import Separable
 from ..plan import Plan, Release
 from ..problem import Problem
@@ -29,6 +29,7 @@ CORNERS = (np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0)
 _MOST_NOISE = 0.3
 _DENSITY = 0.4
 _CLEAR = 2e-3
+_STEP_NOISE = 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,19 +65,16 @@ class Moments:
             )
         return self.setting
 
-    def releases(self, source: Source, task: Task) -> tuple[tuple[Release, ...], float]:
+    def releases(self, source: Source, task: Task, steps: bool = False) -> tuple[tuple[Release, ...], float]:
         """What the source costs, of a budget of 1 that is yet to be scaled, and how much is left of that.
 
-        Beside bounds a release is made, for steps, where noise is so small that it shows rare columns.
+        With ``steps`` a release beside the bounds is for steps, where it shows how rare columns are.
         """
-        beside = self.setting is None and source == "bounds" and 0 < task.noise * task.p <= _CLEAR
+        beside = steps and self.setting is None and source == "bounds" and 0 < task.noise * task.p <= _CLEAR
         if source != "private" and not beside:
             return (), 1.0
-        query = (
-            in_units_of_bounds(task.problem, task.p)
-            if beside
-            else SecondMoments(task.problem.bounds.radius(task.p))
-        )
+        problem, p = task.problem, task.p
+        query = in_units_of_bounds(problem, p) if beside else SecondMoments(problem.bounds.radius(p))
         sensitivity = query.sensitivity(task.neighbours)
         release = equal_releases(
             SecondMoments.name, Gaussian, 1, sensitivity, share=self.share, entries=task.p
@@ -124,19 +122,22 @@ def in_units_of_bounds(problem: Problem, p: int) -> SecondMoments:
     return SecondMoments(min(least * math.sqrt(p), problem.bounds.radius(p)), least / limits)
 
 
-def beside_bounds(plan: Plan, problem: Problem, curator: Curator) -> Vector | None:
+def beside_bounds(plan: Plan, problem: Problem, curator: Curator, additive: Additive) -> Vector:
     """The second moment of each feature over its squared bound, if it is released beside the bounds.
 
-    It is not below what noise might hide; the constant feature has 1.
+    Elsewhere, and for the constant feature, it is 1. It is not below what noise might hide, nor so small that
+    a step of its inverse length would move predictions far by noise alone: that of the ``additive`` mechanism
+    of the slope of a coordinate.
     """
-    if all(release.query != SecondMoments.name for release in plan.releases):
-        return None
     p = plan.n_features
+    if all(release.query != SecondMoments.name for release in plan.releases):
+        return np.ones(problem.dimension(p))
     query, least = in_units_of_bounds(problem, p), float(problem.bounds.features(p).min())
     mechanism = plan[query.name].mechanism
     noisy = curator.release(query, mechanism) / (plan.n_records * least**2)
     deviation = mechanism.noise * query.sensitivity(plan.neighbours) / (plan.n_records * least**2)
-    return problem.join(np.minimum(np.maximum(noisy, 0.0) + 2.0 * deviation, 1.0), 1.0)
+    floor = additive.noise * plan.neighbours.records_moved / (plan.n_records * _STEP_NOISE)
+    return problem.join(np.clip(noisy + 2.0 * deviation, min(max(floor, 2.0 * deviation), 1.0), 1.0), 1.0)
 
 
 def largest_terms(problem: Problem, p: int) -> Vector:
