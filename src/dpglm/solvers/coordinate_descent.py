@@ -126,7 +126,8 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         curvature = problem.loss.smoothness() * moments
         step = plan.step_size / curvature
         if plan.second_moments == "bounds" and plan.budget.private:
-            step /= beside_bounds(plan, problem, curator, plan[CoordinateSums.name].mechanism)
+            filled = beside_bounds(plan, problem, curator, plan[CoordinateSums.name].mechanism)
+            step = step if filled is None else step / filled
         uniform = np.full(len(step), 1 / len(step))
         share = uniform if plan.clip_rule == "uniform" else curvature / curvature.sum()
         clips = np.minimum(plan.clip * np.sqrt(share), largest_terms(problem, p))

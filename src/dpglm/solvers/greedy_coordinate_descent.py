@@ -20,6 +20,7 @@ from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import RULES, CoordinateRule, CoordinateScores, SecondMoments
 from ..tables import Capability, Columns
+from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .defaults import MOST_PRIVATE_STEPS, require_bounded_slopes
 from .moments import (
@@ -161,7 +162,7 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
             return GreedyCoordinateDescentPlan(
                 *task.facts, (*first, rounds), steps=steps, clip=clip,
                 step_size=float(self.step_size or step_size), rule=self.rule, second_moments=source,
-                secant=task.private and self.step_size is None, start=start,
+                secant=task.private and self.step_size is None and not (source == "bounds" and first), start=start,
             ).calibrated()  # fmt: skip
 
         if self.release != "auto":
@@ -189,7 +190,8 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         if plan.second_moments == "bounds" and plan.budget.private:
             _, release = plan[query.name].lines
             filled = beside_bounds(plan, problem, curator, release.mechanism)
-            step = np.maximum(step, problem.stretch() / (curvature * filled))
+            if filled is not None:
+                step = problem.stretch() / (curvature * filled)
         # The curvature along the constant feature is known: a longer step would pass the minimum.
         _, along_constant = problem.split(step)
         along_constant[:] = min(plan.step_size, problem.stretch()) / problem.split(curvature)[1]
@@ -212,10 +214,13 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
 
         if not plan.budget.private:
             return Result(w, _settle(advance, w, p, plan.steps))
+        tail = Tail(plan.steps, w)
         for done in range(1, plan.steps + 1):
             advance()
+            tail.add(w)
             visit(done, lambda: w)
-        return Result(w, plan.steps)
+        # So many steps end in noise that a mean removes; after fewer, the last point is the best.
+        return Result(tail.mean if plan.steps > MOST_PRIVATE_STEPS else w, plan.steps)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:

@@ -122,16 +122,16 @@ def in_units_of_bounds(problem: Problem, p: int) -> SecondMoments:
     return SecondMoments(min(least * math.sqrt(p), problem.bounds.radius(p)), least / limits)
 
 
-def beside_bounds(plan: Plan, problem: Problem, curator: Curator, additive: Additive) -> Vector:
+def beside_bounds(plan: Plan, problem: Problem, curator: Curator, additive: Additive) -> Vector | None:
     """The second moment of each feature over its squared bound, if it is released beside the bounds.
 
-    Elsewhere, and for the constant feature, it is 1. It is not below what noise might hide, nor so small that
+    For the constant feature it is 1. It is not below what noise might hide, nor so small that
     a step of its inverse length would move predictions far by noise alone: that of the ``additive`` mechanism
     of the slope of a coordinate.
     """
     p = plan.n_features
     if all(release.query != SecondMoments.name for release in plan.releases):
-        return np.ones(problem.dimension(p))
+        return None
     query, least = in_units_of_bounds(problem, p), float(problem.bounds.features(p).min())
     mechanism = plan[query.name].mechanism
     noisy = curator.release(query, mechanism) / (plan.n_records * least**2)
