@@ -330,12 +330,10 @@ class Records(Summed):
         What was computed for the last norm is kept.
         """
         if longest not in self._by_length:
-            norms = np.minimum(self.row_norms, longest)
-            with np.errstate(invalid="ignore"):
-                weight = np.where(self.row_norms > longest, longest / self.row_norms, 1.0)
+            weight = longest / np.maximum(self.row_norms, longest)
             offset = np.zeros(self.n_records) if self.beside is None else self.beside.offset
             weighed = replace(self, beside=Beside(self.shared(weight), offset))
-            weighed.__dict__["row_norms"] = norms
+            weighed.__dict__["row_norms"] = np.minimum(self.row_norms, longest)
             self._by_length.clear()
             self._by_length[longest] = weighed
         return self._by_length[longest]

@@ -130,7 +130,9 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
             step = step if filled is None else step / filled
         uniform = np.full(len(step), 1 / len(step))
         share = uniform if plan.clip_rule == "uniform" else curvature / curvature.sum()
-        clips = np.minimum(plan.clip * np.sqrt(share), largest_terms(problem, p))
+        clips = plan.clip * np.sqrt(share)
+        if plan.budget.private:
+            clips = np.minimum(clips, largest_terms(problem, p))
         query = CoordinateSums(problem.loss, clips)
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
         if not plan.budget.private:
@@ -172,8 +174,8 @@ def default_settings(problem: Problem, p: int, noise: float, clip: float | None)
 def _mean_of(opened: OpenCoordinates, picked: NDArray[np.int64], rule: CoordinateRule, w: Vector) -> Vector:
     """The mean of the points that steps from w along these coordinates lead to."""
     moves, _ = opened.descend(picked, rule)
-    left = (len(picked) - np.arange(len(picked))) / len(picked)
-    mean: Vector = w + np.bincount(picked, moves * left, minlength=len(w))
+    count = len(picked)
+    mean: Vector = w + np.bincount(picked, moves * (count - np.arange(count)) / count, minlength=len(w))
     return mean
 
 

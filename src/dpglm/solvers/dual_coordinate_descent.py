@@ -191,7 +191,10 @@ def default_settings(
     whole = problem.slope_bound() * problem.radius(p)
     # With little noise, paths are as long as the largest slope is far, and there is time to go them.
     little = max(1.0, LITTLE_NOISE / noise)
-    longest, most_steps = LONGEST_PATH * math.sqrt(little), min(int(MOST_DUAL_STEPS * little), MOST_OF_ALL)
+    longest, most_steps = (
+        LONGEST_PATH * min(math.sqrt(little), 10.0),
+        min(int(MOST_DUAL_STEPS * little), MOST_OF_ALL),
+    )
     path = min(PREDICTION_NOISE * weakest / (noise * bend * problem.radius(p) ** 2), longest)
     if clip is None:
         most = clip_fraction(problem, noise)

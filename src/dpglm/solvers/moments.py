@@ -70,7 +70,8 @@ class Moments:
 
         With ``steps`` a release beside the bounds is for steps, where it shows how rare columns are.
         """
-        beside = steps and self.setting is None and source == "bounds" and 0 < task.noise * task.p <= _CLEAR
+        served = steps and self.setting is None and source == "bounds" and task.problem.stretch() == 1.0
+        beside = served and 0 < task.noise * task.p <= _CLEAR
         if source != "private" and not beside:
             return (), 1.0
         problem, p = task.problem, task.p
