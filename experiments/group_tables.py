@@ -51,7 +51,8 @@ def labels(rng: np.random.Generator, margins: Vector, base_rate: float) -> Vecto
 
 def with_groups(
     rng: np.random.Generator, numbers: Vector, effect: Vector, ends: tuple[float, float],
-    shares: tuple[float, ...] = SHARES, base_rate: float = 0.15, more: dict[str, NDArray[np.bool_]] | None = None,
+    shares: tuple[float, ...] = SHARES, base_rate: float = 0.15,
+    more: dict[str, NDArray[np.bool_]] | None = None,
 ) -> GroupTable:  # fmt: skip
     """Numbers within one declared range, and groups with effects of 0.5 and -0.5 in turn."""
     n, count = numbers.shape

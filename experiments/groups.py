@@ -1,7 +1,7 @@
-"""The largest gap of a small group, for each solver and epsilon: are defaults fair to few?
+"""The largest gap of a small group, for each solver and epsilon.
 
-    python experiments/groups.py                                  # minutes on one core
-    python experiments/groups.py --all --figure docs/groups.svg   # every solver, epsilon and table, and a chart
+    python experiments/groups.py                                  # a minute on one core
+    python experiments/groups.py --all --figure docs/groups.svg   # all solvers and epsilons, and a chart
     python experiments/groups.py --solvers newton,auto --epsilons 1,100 --tables "long rows;adult" --fits 5
     python experiments/groups.py --quick                          # seconds
 

@@ -91,8 +91,8 @@ class Clipped(Term):
 class Gradient(Clipped):
     """The gradient of each record at w, scaled down to norm at most ``clip``.
 
-    The constant feature is that of the records unless another one is given. Before the clip, a row with a norm
-    above ``longest`` has the weight longest / norm.
+    The constant feature is that of the records unless another one is given. Before the clip, a row with a
+    norm above ``longest`` has the weight longest / norm.
     """
 
     constant: float | None = None

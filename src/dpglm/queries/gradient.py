@@ -10,7 +10,7 @@ from ..data.summed import Summed
 from ..data.terms import Gradient
 from ..losses import Loss
 from ..privacy import Neighbours
-from .base import Query, require_enforceable
+from .base import LARGEST_CLIP, LEAST_CLIP, Query, require_enforceable
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,9 +18,9 @@ class ClippedGradient(Query):
     """Sum over the records of their gradient at w, each scaled down to L2 norm at most ``clip``.
 
     The constant feature, which carries the intercept, is that of the records unless another one is given. If
-    there are ``scales``, column j is multiplied by scale j first, and w are coefficients of the products. A row
-    with a norm above ``longest`` has the weight longest / norm, before its gradient is clipped: a weight that
-    depends on the row alone leaves the mean gradient 0 where the model holds.
+    there are ``scales``, column j is multiplied by scale j first, and w are coefficients of the products. A
+    row with a norm above ``longest`` has the weight longest / norm, before its gradient is clipped: a weight
+    that depends on the row alone leaves the mean gradient 0 where the model holds.
 
     Guarantee
     ---------
@@ -39,6 +39,8 @@ class ClippedGradient(Query):
 
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
+        if self.longest is not None and not LEAST_CLIP <= self.longest <= LARGEST_CLIP:
+            raise ValueError(f"longest must be from {LEAST_CLIP:g} to {LARGEST_CLIP:g}, got {self.longest!r}")
 
     def __call__(self, data: Summed, *public: Vector) -> Total:
         (w,) = public

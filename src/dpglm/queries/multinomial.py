@@ -15,7 +15,7 @@ from ..data.summed import Summed
 from ..data.terms import SquaredRow
 from ..losses import Loss, Multinomial
 from ..privacy import Neighbours
-from .base import Query, WorstCase, require_enforceable
+from .base import LARGEST_CLIP, LEAST_CLIP, Query, WorstCase, require_enforceable
 from .gradient import ClippedGradient
 from .metric_gradient import MetricGradient
 
@@ -55,6 +55,8 @@ class MultinomialGradient(Query):
 
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
+        if self.longest is not None and not LEAST_CLIP <= self.longest <= LARGEST_CLIP:
+            raise ValueError(f"longest must be from {LEAST_CLIP:g} to {LARGEST_CLIP:g}, got {self.longest!r}")
 
     def __call__(self, data: Summed, *public: Vector) -> Total:
         w = public[0].reshape(-1, self.loss.outputs)

@@ -23,9 +23,10 @@ class SecondMoments(Query):
 
     Guarantee
     ---------
-    Rows have norm at most R, after their columns are scaled, so the squares of one row are non-negative numbers with sum at most R²
-    and L2 norm at most R². Zeroing a record out moves the vector by at most R²; replacing it moves
-    it by the distance of two such vectors, at most sqrt(2) R² since their inner product is >= 0.
+    Rows have norm at most R, after their columns are scaled, so the squares of one row are non-negative
+    numbers with sum at most R² and L2 norm at most R². Zeroing a record out moves the vector by at most R²;
+    replacing it moves it by the distance of two such vectors, at most sqrt(2) R² since their inner product
+    is >= 0.
     """
 
     name: ClassVar[str] = "column second moments"

@@ -289,15 +289,15 @@ def _started(
     share = _CONSTANT_OF_REFITTED if fits_intercept_last(plan) else _CONSTANT
     constant = share * norm if problem.fit_intercept else None
     radius = math.hypot(norm, constant or 0.0)
-    slope, length = _slope_and_length(plan, problem, typical)
-    clip = slope * radius
+    slope, long = _slope_and_length(plan, problem, typical)
+    clip, longest = slope * radius, long * radius if math.isfinite(long) else None
     curvature = problem.loss.smoothness() * radius**2
     if columns is not None:
         length = plan.first_step / curvature * clip / columns.clip
         features = problem.split(w)[0]
         features[:] = features / columns.scales - length * columns.scales * problem.split(columns.first)[0]
         w = problem.prox_in_scale(w, length, columns.scales)
-    query = gradient_of(problem.loss, clip, *table, constant, scales, length * radius)
+    query = gradient_of(problem.loss, clip, *table, constant, scales, longest)
     if constant is not None:
         problem.split(w)[1][:] = typical.start / constant
     return query, plan.step_size / curvature, w, typical, scales

@@ -155,6 +155,8 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         deviation = 1 / math.sqrt(rest * (1 - self.selection_share))
         gaussian, laplace = Gaussian(deviation), Laplace(deviation / math.sqrt(2))
 
+        secant = task.private and self.step_size is None and not (source == "bounds" and first)
+
         def planned(additive: Additive) -> GreedyCoordinateDescentPlan:
             words = f"{moved} C / sqrt(tr M)", f"{moved} C_j"
             mechanism = Round(selection, additive)
@@ -162,7 +164,7 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
             return GreedyCoordinateDescentPlan(
                 *task.facts, (*first, rounds), steps=steps, clip=clip,
                 step_size=float(self.step_size or step_size), rule=self.rule, second_moments=source,
-                secant=task.private and self.step_size is None and not (source == "bounds" and first), start=start,
+                secant=secant, start=start,
             ).calibrated()  # fmt: skip
 
         if self.release != "auto":

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
-from ..mechanisms import Additive, Gaussian
+from ..mechanisms import Gaussian, Mechanism
 from ..penalties import Separable
 from ..plan import Plan, Release
 from ..problem import Problem
@@ -123,7 +123,7 @@ def in_units_of_bounds(problem: Problem, p: int) -> SecondMoments:
     return SecondMoments(min(least * math.sqrt(p), problem.bounds.radius(p)), least / limits)
 
 
-def beside_bounds(plan: Plan, problem: Problem, curator: Curator, additive: Additive) -> Vector | None:
+def beside_bounds(plan: Plan, problem: Problem, curator: Curator, additive: Mechanism) -> Vector | None:
     """The second moment of each feature over its squared bound, if it is released beside the bounds.
 
     For the constant feature it is 1. It is not below what noise might hide, nor so small that

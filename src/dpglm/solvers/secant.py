@@ -21,7 +21,8 @@ class Secant:
 
     def __init__(self, step_size: float, momentum: float, noise: float) -> None:
         self.step_size, self.momentum = step_size, momentum
-        self._noise, self._last = noise * math.sqrt(2.0), None
+        self._noise = noise * math.sqrt(2.0)
+        self._last: tuple[Vector, Vector] | None = None
 
     def see(self, w: Vector, gradient: Vector) -> None:
         """Take the gradient at w into account, which has noise in each entry."""
