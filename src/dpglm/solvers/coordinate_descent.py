@@ -34,7 +34,7 @@ _SETTLED = 1e-7
 _MEMORY = 5
 _LITTLE_NOISE = 2e-4
 _MANY_PASSES = 50
-_PASSES_OF_NOISE, _MOST_PASSES = 1.5e-3, 300.0
+_PASSES_OF_NOISE, _MOST_PASSES, _MOST_TERMS = 1.5e-3, 300.0, 1e9
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         moments = Moments(self.second_moments, self.share)
         source = moments.source(problem, p)
         if task.private:
-            steps, clip, step_size = default_settings(problem, p, task.noise, self.clip)
+            steps, clip, step_size = default_settings(problem, task.n, p, task.noise, self.clip)
         else:
             steps, clip, step_size = 20_000 * task.dimension, self.clip or math.inf, 1.0
         steps, clip = int(self.steps or steps), task.enforced(clip)
@@ -159,11 +159,15 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         return sums, replace(moments, first=CORNERS[0], second=CORNERS[1]), intercept
 
 
-def default_settings(problem: Problem, p: int, noise: float, clip: float | None) -> tuple[int, float, float]:
+def default_settings(
+    problem: Problem, n: int, p: int, noise: float, clip: float | None
+) -> tuple[int, float, float]:
     """(steps, clip, step_size) of coordinate descent; a clip that is given is kept (docs/defaults.md)."""
     stretch = problem.stretch()
     passes = min(max(10 * (2e-3 / noise) ** 0.25, 1.0) * stretch, 50.0)
-    passes = max(passes, min(_PASSES_OF_NOISE / noise, _MOST_PASSES))
+    passes = max(
+        passes, min(_PASSES_OF_NOISE / noise, _MOST_PASSES, _MOST_TERMS / (n * problem.dimension(p)))
+    )
     steps = math.ceil(passes * problem.dimension(p))
     found = clip_of_gradients(problem, p, noise, clip)[0]
     if clip is None:  # coordinates share the norm of a row, and one entry may be as long as the row

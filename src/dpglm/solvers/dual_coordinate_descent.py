@@ -21,7 +21,7 @@ from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed
 from .defaults import PREDICTION_NOISE, clip_fraction
 
-MOST_DUAL_STEPS, MOST_OF_ALL = 1000, 10_000
+MOST_DUAL_STEPS, MOST_OF_ALL, MOST_VISITS = 1000, 10_000, 5e7
 LITTLE_NOISE = 5e-5
 USUAL_RATE = 0.2
 LEAST_FRACTION = 0.3
@@ -191,10 +191,9 @@ def default_settings(
     whole = problem.slope_bound() * problem.radius(p)
     # With little noise, paths are as long as the largest slope is far, and there is time to go them.
     little = max(1.0, LITTLE_NOISE / noise)
-    longest, most_steps = (
-        LONGEST_PATH * min(math.sqrt(little), 10.0),
-        min(int(MOST_DUAL_STEPS * little), MOST_OF_ALL),
-    )
+    longest = LONGEST_PATH * min(math.sqrt(little), 10.0)
+    more = min(MOST_DUAL_STEPS * little, MOST_OF_ALL, MOST_VISITS / batch_size)
+    most_steps = max(int(more), MOST_DUAL_STEPS)
     path = min(PREDICTION_NOISE * weakest / (noise * bend * problem.radius(p) ** 2), longest)
     if clip is None:
         most = clip_fraction(problem, noise)

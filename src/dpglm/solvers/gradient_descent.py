@@ -386,7 +386,8 @@ def typical_settings(
     for length in (1e-3, 1.0):
         task.enforced(clip * problem.slope_bound() * problem.radius(task.p) * length)
     time = part * settled_time(task, share, clip)
-    most = min(usual.most_steps * max(1.0, math.sqrt(_LITTLE_NOISE / task.noise)), _MOST_STEPS)
+    more = max(1.0, math.sqrt(_LITTLE_NOISE / task.noise)) if task.p <= WIDE else 1.0
+    most = min(usual.most_steps * more, _MOST_STEPS)
     steps = given or min(max(math.ceil(time / usual.finest_step), _LEAST_STEPS), task.affordable(int(most)))
     longest = longest_step(problem)
     plenty = _MOST_MOMENTUM * max(0.0, 1.0 - task.noise / _LITTLE_NOISE)
