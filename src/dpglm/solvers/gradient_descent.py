@@ -349,7 +349,7 @@ def typical_clip(task: Task) -> float:
 
 def _least_clip_of_labels(n: int) -> float:
     """A small clip counts records by their labels alone; with few records, each has to say more."""
-    return min(_LEAST_CLIP_OF_LABELS * max(1.0, math.sqrt(_FEW / n)), _MOST_LEAST_CLIP)
+    return min(_LEAST_CLIP_OF_LABELS * max(1.0, (_FEW / n) ** 0.25), _MOST_LEAST_CLIP)
 
 
 def settled_time(task: Task, share: float, clip: float) -> float:
