@@ -238,7 +238,8 @@ class GradientDescent(Solver[GradientDescentPlan]):
             ahead = w + min(guard.momentum, t / (t + 3)) * (w - before) if guard.momentum else w
             tail.add(w)
             visit_noisy(t + 1, w, finished)
-        found = finished(tail.mean if plan.average else w)
+        # A mean of points at the end of an interval may be rounded out of it.
+        found = problem.prox(finished(tail.mean), 0.0) if plan.average else finished(w)
         fit_intercept_last(plan, problem, curator, found, typical)
         offer(lambda: sparse_models(problem, found))
         return Result(found, plan.steps)
