@@ -23,6 +23,7 @@ RUNS = [
     ("cd_balanced.py", ["--quick", "--out", "."], "DP-CD, smoothness clip"),
     ("defaults.py", ["--quick", "--out", "."], "| small linear | drawn | 1,600 x 5 |"),
     ("evaluation_coverage.py", ["--quick"], "| 1,000 | replace-one | 2 | accuracy |"),
+    ("groups.py", ["--quick", "--out", "."], "| solver | epsilon | long rows | s |"),
     ("gcd_defaults.py", ["--seeds", "1"], "| logistic |"),
     ("gcd_share.py", ["--quick"], "|"),
     ("fw_accuracy.py", ["--quick", "--out", "."], "| tiny | Frank-Wolfe, radius 20 | 1 |"),

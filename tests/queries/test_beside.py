@@ -19,6 +19,7 @@ POISSON = Tweedie(1.0, 0.0, 2.0, 1.0)
     ("query", "bounds", "pairs", "tightness"),
     [
         (queries.ClippedGradient(Logistic(), 0.8), LABELS, 120, 0.95),
+        (queries.ClippedGradient(Logistic(), 0.8, longest=0.9), LABELS, 120, 0.95),
         (queries.ClippedGradient(NegativeBinomial(), 0.4), COUNTS, 80, 0.95),
         (queries.InterceptSlope(Logistic(), 0.3), LABELS, 80, 0.95),
         (metric_gradient(POISSON, 1.0), COUNTS, 80, 0.95),

@@ -40,6 +40,7 @@ CLASSES = Bounds(row_norm=1.0, target=(0, 2), rows_per_unit=1000)
 CASES = [
     (queries.ClippedGradient(Logistic(), 0.8), LABELS, 40, 0.95),
     (queries.ClippedGradient(Squared(), 0.8), WEIGHED, 40, 0.95),
+    (queries.ClippedGradient(Logistic(), 0.8, longest=0.9), LABELS, 40, 0.95),
     (queries.InterceptSlope(Logistic(), 0.3), LABELS, 40, 0.95),
     (queries.SecondMoments(1.0), LABELS, 40, 0.95),
     (row_scale(None), LABELS, 40, 0.95),

@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from dpglm import Bounds, Neighbours, queries
 from dpglm.bounds import Coordinates
@@ -92,6 +93,7 @@ def multinomial_gradients(classes, constant):
     return (
         queries.MultinomialGradient(loss, 0.8, 4, 4),
         queries.MetricMultinomialGradient(loss, coordinates, transform, 0.8, 2.0, 4),
+        queries.MultinomialGradient(loss, 0.8, 4, 4, longest=0.7),
     )
 
 
@@ -145,6 +147,7 @@ CASES = [
     )
 ] + [
     (queries.SecondMoments(radius=2.0), Bounds(row_norm=2.0), 0.0),
+    (queries.SecondMoments(2.0, np.ones(4)), Bounds(row_norm=2.0), 0.0),
     *((moments(constant), REALS, constant) for constant in (0.0, 1.0)),
     *(
         (score_and_curvature(loss, constant), REALS, constant)
@@ -186,6 +189,8 @@ CASES = [
         for loss, constant in zip((cls() for cls in DRAWN), itertools.cycle((0.0, 1.0)))
     ),
     (queries.ClippedGradient(Logistic(), 0.8, scales=np.linspace(0.9, 1.0, 4)), REALS, 1.0),
+    (queries.ClippedGradient(Logistic(), 0.8, longest=0.9), REALS, 0.0),
+    (queries.ClippedGradient(Squared(), 0.8, longest=0.3), REALS, 1.0),
     (queries.ScaledRowScale(None, 0.9, 0.0, 1.0, 4, np.linspace(0.9, 1.0, 4)), REALS, 1.0),
     (mean_row(), REALS, 1.0),
     (row_scale(None, queries.RowAndTargetScale), REALS, 1.0),
@@ -343,6 +348,26 @@ def test_an_unclipped_gradient_is_the_gradient():
     expected = X.T @ (X @ w - y)
     assert np.allclose(queries.ClippedGradient(Squared(), math.inf)(data, w), expected)
     assert np.allclose(queries.CoordinateSums(Squared(), np.full(4, math.inf))(data, w), expected)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, np.asfortranarray, sp.csr_array, np.float32], ids=str)
+def test_weights_of_long_rows_depend_on_the_row_alone(kind):
+    """Below the clip, the gradient of each record is multiplied by longest / norm, whatever its target."""
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((50, 4)).astype(np.float32), np.array([0.5, -1.0, 0.3, 0.2, 0.1])
+    rows = np.column_stack([X, np.full(50, 0.5)])
+    weight = np.minimum(1.0, 1.5 / np.linalg.norm(rows, axis=1))
+    assert 0 < np.count_nonzero(weight < 1) < 50
+    y = np.resize([1.0, -1.0], 50)
+    data = as_data(kind(X), y, Bounds(row_norm=100.0), 0.5)
+    query = queries.ClippedGradient(Logistic(), 1.5, longest=1.5)
+    expected = rows.T @ (weight * Logistic().derivative(rows @ w, y))
+    assert np.allclose(np.asarray(query(data, w)), expected, atol=1e-6)
+    classes = queries.MultinomialGradient(Multinomial(2), 3.0, 50, 4, longest=1.5)
+    both = np.asarray(
+        classes(as_data(kind(X), (y > 0) * 1.0, Bounds(row_norm=100.0), 0.5), np.column_stack([-w, w]) / 2)
+    )
+    assert np.allclose(both.reshape(-1, 2)[:, 1], expected, atol=1e-6)
 
 
 def test_clipping_keeps_the_direction_of_each_record():

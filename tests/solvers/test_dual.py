@@ -396,7 +396,7 @@ def test_usual_settings_are_usable_however_extreme_the_problem_is(radius, streng
         for n, p in ((1, 1), (1, 10**7), (10**9, 1)):
             noise = noise_of_one_pass(n, Budget(epsilon, 1e-6), REPLACE, 1)
             size, cut, count = default_settings(problem, n, p, noise, None, clip, steps, 1.0)
-            assert 1 <= size <= n and 0 < cut < math.inf and 1 <= count <= (steps or 1000)
+            assert 1 <= size <= n and 0 < cut < math.inf and 1 <= count <= (steps or 10_000)
 
 
 def test_a_prediction_answers_to_its_own_step_by_the_weights_of_row_and_constant_feature():
@@ -528,7 +528,7 @@ def test_neighbours_in_any_states_move_the_answer_by_at_most_the_sensitivity(kin
 
 def test_usual_clip_and_steps_let_a_dual_variable_go_its_way():
     problem = Problem(Logistic(), L2(1.0), Bounds(row_norm=1.0), fit_intercept=False)
-    way, usual = 0.8, partial(default_settings, problem, 10_000, 5, 1e-6, None)
+    way, usual = 0.8, partial(default_settings, problem, 10_000, 5, 5e-5, None)
     largest = 1 / (1 + (1 + 0.5 * 1999) / 10_000 / 4)
     batch, clip, steps = usual(None, None, 0.5)
     assert batch == 2000 and clip == pytest.approx(0.3 * largest)

@@ -21,7 +21,6 @@ from dpglm.solvers import (
     GradientDescent,
     PreconditionedDescent,
     Task,
-    preconditioned_descent,
     recalibration,
 )
 from dpglm.solvers.centring import shortened
@@ -273,19 +272,6 @@ def test_more_budget_does_not_make_a_fit_of_long_rows_worse(kind):
     losses = [loss(epsilon) for epsilon in (1.0, 4.0, 20.0, math.inf)]
     assert losses[0] < losses[-1] + 0.02
     assert max(losses[1:]) < losses[-1] + 0.003
-
-
-def test_steps_are_shortened_by_curvature_that_noise_does_not_explain():
-    exact, noisy = preconditioned_descent._Secant(0.0), preconditioned_descent._Secant(1.0)
-    curvature = np.diag([4.0, 1.0])
-    assert exact.longest_step(np.zeros(2), np.zeros(2)) == math.inf  # one point has no curvature
-    assert exact.longest_step(np.array([1.0, 0.0]), curvature @ [1.0, 0.0]) == 0.25
-    assert exact.longest_step(np.array([1.0, 1.0]), curvature @ [1.0, 1.0]) == 1.0
-    assert exact.longest_step(np.array([1.0, 1.0]), np.ones(2)) == math.inf  # it did not move
-    noisy.longest_step(np.zeros(2), np.zeros(2))
-    assert noisy.longest_step(np.array([1.0, 0.0]), curvature @ [1.0, 0.0]) == math.inf
-    far = noisy.longest_step(np.array([1e6, 0.0]), curvature @ [1e6, 0.0])
-    assert far == pytest.approx(0.25, rel=1e-3)
 
 
 def test_labels_of_wide_tables_get_momentum_and_targets_do_not():

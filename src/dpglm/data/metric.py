@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -147,6 +148,5 @@ def in_metric(rows: Records, coordinates: Coordinates, transform: Vector, levera
         narrow(products_of(part, coordinates, matrix), LEAST_NORM, table[here], norms[here])
 
     rows.in_chunks(coordinates.dimension, write)
-    lengths = np.minimum(norms, leverage)
-    weights = np.divide(lengths, norms, out=np.ones_like(norms), where=norms > 0)
-    return rows.in_table(Dense(table), np.where(rows.scale > 0, 1.0, 0.0), lengths, weights)
+    metric_rows = rows.in_table(Dense(table), np.where(rows.scale > 0, 1.0, 0.0), norms)
+    return metric_rows.weighed_by_length(leverage) if math.isfinite(leverage) else metric_rows

@@ -33,6 +33,8 @@ class ClassGradients(CrossProducts):
         Largest norm of what a record adds: the clip, unless that is infinite.
     constant : float or None
         The constant feature, that of the records unless another one is given.
+    longest : float or None
+        A row with a norm above it has the weight longest / norm, before the clip.
     """
 
     needs_norms: ClassVar[bool] = True
@@ -43,6 +45,7 @@ class ClassGradients(CrossProducts):
     clip: float
     most: float
     constant: float | None = None
+    longest: float | None = None
 
     @property
     def rows_at_once(self) -> int:
@@ -71,6 +74,8 @@ class ClassGradients(CrossProducts):
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
         if self.constant is not None:
             rows = rows.with_constant(self.constant)
+        if self.longest is not None:
+            rows = rows.weighed_by_length(self.longest)
         by_class = out.reshape(1 + self._finely, self.loss.outputs, -1)
         if not self._finely:
             rows.add_class_gradient(self.w, self.clip, self.grid, by_class[0])

@@ -214,6 +214,8 @@ class Records(Summed):
             return self.with_columns(term.scales).steps(replace(term, scales=None), grid, finely)
         if isinstance(term, Gradient) and term.constant is not None:
             return self.with_constant(term.constant).steps(replace(term, constant=None), grid, finely)
+        if isinstance(term, Gradient) and term.longest is not None:
+            return self.weighed_by_length(term.longest).steps(replace(term, longest=None), grid, finely)
         shape = (1 + finely, term.entries(self.n_features))
         if term.needs_norms:
             _ = self.row_norms  # parts of the records would compute them in every pass
@@ -302,16 +304,12 @@ class Records(Summed):
             if first < last:
                 yield self.part(first, last), first, last
 
-    def in_table(self, block: Stored, scale: Vector, norms: Vector, weights: Vector) -> Records:
-        """The same records with other rows, without a constant feature, and with shares times weights."""
-        beside = (
-            Beside(weights, np.zeros(self.n_records))
-            if self.beside is None
-            else Beside(weights * self.beside.share, self.beside.offset)
-        )
+    def in_table(self, block: Stored, scale: Vector, norms: Vector) -> Records:
+        """The same records with other rows, and without a constant feature."""
         return Records(
-            block, scale, norms, self.y, 0.0, table_size=self.table_size, beside=beside, persons=self.persons
-        )
+            block, scale, norms, self.y, 0.0, table_size=self.table_size, beside=self.beside,
+            persons=self.persons,
+        )  # fmt: skip
 
     def with_constant(self, constant: float) -> Records:
         """The same records with another constant feature; what was computed for one is kept."""
@@ -324,6 +322,25 @@ class Records(Summed):
                 self, constant=constant, radius=math.hypot(rows, constant)
             )
         return self._other_constants[constant]
+
+    def weighed_by_length(self, longest: float) -> Records:
+        """The same records, those with a longer row with the weight longest / norm; what they add is clipped.
+
+        The weight is a part of the share, which follows after the clip, and the clip is for the weighed row.
+        What was computed for the last norm is kept.
+        """
+        if longest not in self._by_length:
+            weight = longest / np.maximum(self.row_norms, longest)
+            offset = np.zeros(self.n_records) if self.beside is None else self.beside.offset
+            weighed = replace(self, beside=Beside(self.shared(weight), offset))
+            weighed.__dict__["row_norms"] = np.minimum(self.row_norms, longest)
+            self._by_length.clear()
+            self._by_length[longest] = weighed
+        return self._by_length[longest]
+
+    @cached_property
+    def _by_length(self) -> dict[float, Records]:
+        return {}
 
     def with_columns(self, scales: Vector) -> Records:
         """The same records with column j of the table multiplied by scale j, which is from 0 to 1.

@@ -91,10 +91,12 @@ class Clipped(Term):
 class Gradient(Clipped):
     """The gradient of each record at w, scaled down to norm at most ``clip``.
 
-    The constant feature is that of the records unless another one is given.
+    The constant feature is that of the records unless another one is given. Before the clip, a row with a
+    norm above ``longest`` has the weight longest / norm.
     """
 
     constant: float | None = None
+    longest: float | None = None
 
     def factors(self, rows: Records) -> Vector:
         return rows.clipped(rows.slopes(self.loss, rows.margins(self.w)), self.clip)

@@ -7,7 +7,7 @@ from .cell_sums import CellSums
 from .class_counts import ClassCounts
 from .column_ranges import ColumnRanges, RowNorms
 from .column_sizes import ColumnSizes
-from .coordinate import CoordinateRule, CoordinateSums
+from .coordinate import CoordinateRule, CoordinateSums, OpenCoordinates
 from .deviance import Deviance
 from .dual_step import DualForm, DualStep
 from .dual_vertices import DualVertices
@@ -85,6 +85,7 @@ __all__ = [
     "CoordinateRule",
     "CoordinateScores",
     "CoordinateSums",
+    "OpenCoordinates",
     "Deviance",
     "DualForm",
     "DualStep",

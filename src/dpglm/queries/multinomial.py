@@ -15,7 +15,7 @@ from ..data.summed import Summed
 from ..data.terms import SquaredRow
 from ..losses import Loss, Multinomial
 from ..privacy import Neighbours
-from .base import Query, WorstCase, require_enforceable
+from .base import LARGEST_CLIP, LEAST_CLIP, Query, WorstCase, require_enforceable
 from .gradient import ClippedGradient
 from .metric_gradient import MetricGradient
 
@@ -34,6 +34,8 @@ class MultinomialGradient(Query):
         The public size of the table: it decides on the grid of the sum, and on what rounding adds.
     constant : float, optional
         The constant feature, which carries the intercepts: that of the records unless another one is given.
+    longest : float, optional
+        A row with a norm above it has the weight longest / norm, before its gradient is clipped.
 
     Guarantee
     ---------
@@ -49,9 +51,12 @@ class MultinomialGradient(Query):
     n_records: int
     n_features: int
     constant: float | None = None
+    longest: float | None = None
 
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
+        if self.longest is not None and not LEAST_CLIP <= self.longest <= LARGEST_CLIP:
+            raise ValueError(f"longest must be from {LEAST_CLIP:g} to {LARGEST_CLIP:g}, got {self.longest!r}")
 
     def __call__(self, data: Summed, *public: Vector) -> Total:
         w = public[0].reshape(-1, self.loss.outputs)
@@ -59,7 +64,7 @@ class MultinomialGradient(Query):
         if math.isinf(limit):  # then nothing is private
             limit = self.loss.lipschitz() * (_longest(data) or 1.0)
         return data.cross_products(
-            ClassGradients(None, self.n_records, self.loss, w, self.clip, limit, self.constant)
+            ClassGradients(None, self.n_records, self.loss, w, self.clip, limit, self.constant, self.longest)
         )
 
     def sensitivity(self, neighbours: Neighbours) -> float:
@@ -142,12 +147,12 @@ class ClassShares(Query):
 
 def gradient_of(
     loss: Loss, clip: float, n_records: int, n_features: int, constant: float | None = None,
-    scales: Vector | None = None,
+    scales: Vector | None = None, longest: float | None = None,
 ) -> ClippedGradient | MultinomialGradient:  # fmt: skip
     """The query for clipped gradients of a loss; only those of one prediction a record have scales."""
     if isinstance(loss, Multinomial):
-        return MultinomialGradient(loss, clip, n_records, n_features, constant)
-    return ClippedGradient(loss, clip, constant, scales)
+        return MultinomialGradient(loss, clip, n_records, n_features, constant, longest)
+    return ClippedGradient(loss, clip, constant, scales, longest)
 
 
 def metric_gradient_of(

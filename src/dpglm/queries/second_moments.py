@@ -19,19 +19,23 @@ from .base import Query, WorstCase
 class SecondMoments(Query):
     """Sum over the records of x_j², for every feature j at once.
 
+    If there are ``scales``, column j is multiplied by scale j first, which is from 0 to 1.
+
     Guarantee
     ---------
-    Rows have norm at most R, so the squares of one row are non-negative numbers with sum at most R²
-    and L2 norm at most R². Zeroing a record out moves the vector by at most R²; replacing it moves
-    it by the distance of two such vectors, at most sqrt(2) R² since their inner product is >= 0.
+    Rows have norm at most R, after their columns are scaled, so the squares of one row are non-negative
+    numbers with sum at most R² and L2 norm at most R². Zeroing a record out moves the vector by at most R²;
+    replacing it moves it by the distance of two such vectors, at most sqrt(2) R² since their inner product
+    is >= 0.
     """
 
     name: ClassVar[str] = "column second moments"
     takes_persons: ClassVar[bool] = True
     radius: float
+    scales: Vector | None = None
 
     def __call__(self, data: Summed, *public: Vector) -> Total:
-        return data.total(SquaredRow(self.radius))
+        return data.total(SquaredRow(self.radius, scales=self.scales))
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return math.sqrt(neighbours.records_moved) * self.radius**2

@@ -8,21 +8,34 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import Vector
 from ..curator import Curator
 from ..mechanisms import Gaussian
 from ..plan import Plan, Releasable
 from ..problem import Problem
-from ..queries import CoordinateRule, CoordinateSums, SecondMoments
+from ..queries import CoordinateRule, CoordinateSums, OpenCoordinates, SecondMoments
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import CROSSING_STEP, clip_of_gradients
-from .moments import CORNERS, SOURCES, Moments, Source, least_moment, require_separable, second_moments
+from .moments import (
+    CORNERS,
+    SOURCES,
+    Moments,
+    Source,
+    beside_bounds,
+    largest_terms,
+    least_moment,
+    require_separable,
+    second_moments,
+)
 
 CLIP_RULES = ("smoothness", "uniform")
 _SETTLED = 1e-7
 _MEMORY = 5
+_LITTLE_NOISE = 2e-4
+_MANY_PASSES = 50
+_PASSES_OF_NOISE, _MOST_PASSES, _MOST_TERMS = 1.5e-3, 300.0, 1e9
 
 
 @dataclass(frozen=True)
@@ -95,11 +108,11 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         moments = Moments(self.second_moments, self.share)
         source = moments.source(problem, p)
         if task.private:
-            steps, clip, step_size = default_settings(problem, p, task.noise, self.clip)
+            steps, clip, step_size = default_settings(problem, task.n, p, task.noise, self.clip)
         else:
             steps, clip, step_size = 20_000 * task.dimension, self.clip or math.inf, 1.0
         steps, clip = int(self.steps or steps), task.enforced(clip)
-        releases, left = moments.releases(source, task)
+        releases, left = moments.releases(source, task, steps=self.step_size is None)
         descent = equal_releases(CoordinateSums.name, Gaussian, steps, f"{task.moved} C_j", share=left)
         plan = CoordinateDescentPlan(
             *task.facts, (*releases, descent), steps, clip, self.clip_rule,
@@ -119,23 +132,29 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         moments = second_moments(plan.second_moments, plan, problem, curator)
         curvature = problem.loss.smoothness() * moments
         step = plan.step_size / curvature
+        if plan.second_moments == "bounds" and plan.budget.private:
+            filled = beside_bounds(plan, problem, curator, plan[CoordinateSums.name].mechanism)
+            step = step if filled is None else step / filled
         uniform = np.full(len(step), 1 / len(step))
         share = uniform if plan.clip_rule == "uniform" else curvature / curvature.sum()
-        query = CoordinateSums(problem.loss, plan.clip * np.sqrt(share))
+        clips = plan.clip * np.sqrt(share)
+        if plan.budget.private:
+            clips = np.minimum(clips, largest_terms(problem, p))
+        query = CoordinateSums(problem.loss, clips)
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
         if not plan.budget.private:
             return _settle(plan, query, rule, problem.start(p), curator)
         w, mechanism = problem.start(p), plan[query.name].mechanism
         opened = curator.open(query, w, mechanism)
-        periods = max(plan.periods, 1)
-        for period in range(periods):
-            count = plan.steps // periods + (period < plan.steps % periods)
-            picked = curator.pick(len(w), count)
-            moves, last = opened.descend(picked, rule)
-            if plan.periods:
-                last = w + np.bincount(picked, moves * (count - np.arange(count)) / count, minlength=len(w))
-                opened = curator.open(query, last, mechanism)
-            w = last
+        if not plan.periods:
+            # Many passes end in noise that a mean removes; after few, the last point is the best.
+            tail = plan.steps // 4 if plan.steps > _MANY_PASSES * len(w) else 0
+            _, w = opened.descend(curator.pick(len(w), plan.steps - tail), rule)
+            return Result(_mean_of(opened, curator.pick(len(w), tail), rule, w) if tail else w, plan.steps)
+        for period in range(plan.periods):
+            count = plan.steps // plan.periods + (period < plan.steps % plan.periods)
+            w = _mean_of(opened, curator.pick(len(w), count), rule, w)
+            opened = curator.open(query, w, mechanism)
         return Result(w, plan.steps)
 
     @classmethod
@@ -147,12 +166,28 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         return sums, replace(moments, first=CORNERS[0], second=CORNERS[1]), intercept
 
 
-def default_settings(problem: Problem, p: int, noise: float, clip: float | None) -> tuple[int, float, float]:
+def default_settings(
+    problem: Problem, n: int, p: int, noise: float, clip: float | None
+) -> tuple[int, float, float]:
     """(steps, clip, step_size) of coordinate descent; a clip that is given is kept (docs/defaults.md)."""
     stretch = problem.stretch()
     passes = min(max(10 * (2e-3 / noise) ** 0.25, 1.0) * stretch, 50.0)
+    passes = max(
+        passes, min(_PASSES_OF_NOISE / noise, _MOST_PASSES, _MOST_TERMS / (n * problem.dimension(p)))
+    )
     steps = math.ceil(passes * problem.dimension(p))
-    return steps, clip_of_gradients(problem, p, noise, clip)[0], max(1.0, CROSSING_STEP * stretch)
+    found = clip_of_gradients(problem, p, noise, clip)[0]
+    if clip is None:  # coordinates share the norm of a row, and one entry may be as long as the row
+        found *= max(1.0, math.sqrt(_LITTLE_NOISE / noise))
+    return steps, found, max(1.0, CROSSING_STEP * stretch)
+
+
+def _mean_of(opened: OpenCoordinates, picked: NDArray[np.int64], rule: CoordinateRule, w: Vector) -> Vector:
+    """The mean of the points that steps from w along these coordinates lead to."""
+    moves, _ = opened.descend(picked, rule)
+    count = len(picked)
+    mean: Vector = w + np.bincount(picked, moves * (count - np.arange(count)) / count, minlength=len(w))
+    return mean
 
 
 def _settle(

@@ -21,7 +21,8 @@ from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed
 from .defaults import PREDICTION_NOISE, clip_fraction
 
-MOST_DUAL_STEPS = 1000
+MOST_DUAL_STEPS, MOST_OF_ALL, MOST_VISITS = 1000, 10_000, 5e7
+LITTLE_NOISE = 5e-5
 USUAL_RATE = 0.2
 LEAST_FRACTION = 0.3
 LONGEST_PATH = 0.8
@@ -188,15 +189,20 @@ def default_settings(
     row = problem.bounds.radius(p) ** 2 / weakest + _intercept(problem, p)[1]
     weight = min(answered * row, LARGEST_WEIGHT)
     whole = problem.slope_bound() * problem.radius(p)
-    path = min(PREDICTION_NOISE * weakest / (noise * bend * problem.radius(p) ** 2), LONGEST_PATH)
+    # With little noise, paths are as long as the largest slope is far, and there is time to go them.
+    little = max(1.0, LITTLE_NOISE / noise)
+    longest = LONGEST_PATH * min(math.sqrt(little), 10.0)
+    more = min(MOST_DUAL_STEPS * little, MOST_OF_ALL, MOST_VISITS / batch_size)
+    most_steps = max(int(more), MOST_DUAL_STEPS)
+    path = min(PREDICTION_NOISE * weakest / (noise * bend * problem.radius(p) ** 2), longest)
     if clip is None:
         most = clip_fraction(problem, noise)
-        least = path * (1 + weight * smoothness) / (rate * (steps or MOST_DUAL_STEPS))
-        fraction = max(most + (LEAST_FRACTION - most) * path / LONGEST_PATH, least)
+        least = path * (1 + weight * smoothness) / (rate * (steps or most_steps))
+        fraction = max(most + (LEAST_FRACTION - most) * min(path / LONGEST_PATH, 1.0), least)
         fraction = min(fraction, max(most, LEAST_FRACTION))
         clip = fraction * whole / (1 + weight * smoothness)
     if steps is None:
-        steps = math.ceil(min(max(path * whole / (rate * clip), 1), MOST_DUAL_STEPS))
+        steps = math.ceil(min(max(path * whole / (rate * clip), 1), most_steps))
     return batch_size, clip, steps
 
 

@@ -6,11 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
 from .. import strict
 from ..arrays import Vector
+from ..bounds import Coordinates
 from ..curator import Curator
 from ..mechanisms import Gaussian
 from ..mechanisms.sampling import Poisson
+from ..penalties import Separable
 from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import ClippedGradient, InterceptSlope, MultinomialGradient, gradient_of
@@ -20,6 +24,7 @@ from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, requ
 from .classes import of_class_shares, opposed_classes
 from .columns import (
     COLUMNS,
+    WIDE,
     learn_columns,
     of_columns,
     releases_of_columns,
@@ -33,6 +38,7 @@ from .derived import sparse_models
 from .last_intercept import fit_intercept_last, fits_intercept_last, release_of_intercept, share_of_intercept
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
+from .secant import Secant
 from .typical import (
     SCALES,
     NoiseForecast,
@@ -47,10 +53,15 @@ from .typical import (
 
 LONGEST_STEP = 1.5
 _LEAST_CLIP, _CLIP_NOISE = 0.12, 6e-4
-_CLIP_OF_TARGETS, _LARGEST_CLIP_OF_TARGETS = 4e-4, 25.0  # in units of the usual slopes
+_LEAST_CLIP_OF_LABELS, _MOST_LEAST_CLIP, _FEW = 0.2, 0.5, 10_000
+_CLIP_OF_TARGETS, _LARGE_CLIP_OF_TARGETS = 4e-4, 25.0  # in units of the usual slopes
 _NOISE_OF_TARGETS = 0.2  # in units of the usual slopes over the smoothness
 _CONSTANT, _CONSTANT_OF_REFITTED = 0.25, 0.1
 _LEAST_STEPS = 10
+_MOST_SCALED = 1_000  # features by whose bounds columns are scaled: rows are written in these coordinates
+_CLIP_OF_NARROW = 0.2
+_LEAST_LENGTH = 1.5
+_LITTLE_NOISE, _MOST_STEPS, _MOST_MOMENTUM = 5e-5, 1000, 0.95
 
 
 class _Usual(NamedTuple):
@@ -240,14 +251,19 @@ class GradientDescent(Solver[GradientDescentPlan]):
                 problem.split(found)[1][:] *= query.constant / problem.constant(plan.n_features)
             return found
 
+        noise = release.mechanism.noise * query.sensitivity(plan.neighbours) / batch
+        guard = Secant(step_size, plan.momentum, noise)
         for t in range(plan.steps):
             gradient = curator.release(query, release.mechanism, ahead, sampling=release.sampling) / batch
             gradient = problem.centred(gradient)
-            before, w = w, problem.prox_in_scale(ahead - step_size * gradient, step_size, scales)
-            ahead = w + min(plan.momentum, t / (t + 3)) * (w - before) if plan.momentum else w
+            if plan.learns_scales and not isinstance(release.sampling, Poisson):
+                guard.see(ahead, gradient)
+            before, w = w, problem.prox_in_scale(ahead - guard.step_size * gradient, guard.step_size, scales)
+            ahead = w + min(guard.momentum, t / (t + 3)) * (w - before) if guard.momentum else w
             tail.add(w)
             visit_noisy(t + 1, w, finished)
-        found = finished(tail.mean if plan.average else w)
+        # A mean of points at the end of an interval may be rounded out of it.
+        found = problem.prox(finished(tail.mean), 0.0) if plan.average else finished(w)
         fit_intercept_last(plan, problem, curator, found, typical)
         offer(lambda: sparse_models(problem, found))
         return Result(found, plan.steps, records=typical.records)
@@ -284,26 +300,59 @@ def _started(
     If there are scales, the start is in coefficients of scaled columns.
     """
     w, table = problem.start(plan.n_features), (plan.table_size, plan.n_features)
-    typical = learn(plan, problem, curator, None)
     if not plan.learns_scales:
+        typical = learn(plan, problem, curator, None)
         return gradient_of(problem.loss, plan.clip, *table), plan.step_size, w, typical, None
+    limits = None if scales_columns(plan) else _unequal_limits(problem, plan.n_features)
+    coordinates = None if limits is None else Coordinates(np.zeros_like(limits), limits, intercept=False)
+    typical = learn(plan, problem, curator, coordinates)
     columns = learn_columns(plan, problem, curator, typical, plan._noise) if scales_columns(plan) else None
     norm, scales = (typical.norm, None) if columns is None else (columns.norm, columns.scales)
+    if limits is not None:
+        least = float(limits.min())
+        norm, scales = norm * least, least / limits
+        features = problem.split(w)[0]
+        features[:] = features / scales
     # Where the intercept is fitted once more at the end, gradients need not spend their clip on it.
     share = _CONSTANT_OF_REFITTED if fits_intercept_last(plan) else _CONSTANT
     constant = share * norm if problem.fit_intercept else None
     radius = math.hypot(norm, constant or 0.0)
-    clip = largest_slope(plan.clip, problem, typical) * radius
+    slope, long = _slope_and_length(plan, problem, typical)
+    clip, longest = slope * radius, long * radius if math.isfinite(long) else None
     curvature = problem.loss.smoothness() * radius**2
     if columns is not None:
         length = plan.first_step / curvature * clip / columns.clip
         features = problem.split(w)[0]
         features[:] = features / columns.scales - length * columns.scales * problem.split(columns.first)[0]
         w = problem.prox_in_scale(w, length, columns.scales)
-    query = gradient_of(problem.loss, clip, *table, constant, scales)
+    query = gradient_of(problem.loss, clip, *table, constant, scales, longest)
     if constant is not None:
         problem.split(w)[1][:] = typical.start / constant
     return query, plan.step_size / curvature, w, typical, scales
+
+
+def _unequal_limits(problem: Problem, p: int) -> Vector | None:
+    """Declared bounds of features that columns are scaled by: None if they are equal, or cannot be."""
+    if problem.bounds.feature is None or problem.outputs > 1 or p > _MOST_SCALED:
+        return None
+    limits = problem.bounds.features(p)
+    unequal = isinstance(problem.penalty, Separable) and float(limits.min()) < float(limits.max())
+    return limits if unequal else None
+
+
+def _slope_and_length(plan: GradientDescentPlan, problem: Problem, typical: Typical) -> tuple[float, float]:
+    """What slopes of a typical row are clipped to, and how long a row of full weight is, in typical rows.
+
+    Slopes of labels have a bound, so rows no longer than typical are not clipped in the end. Those of numbers
+    are clipped by less and less, on longer and longer rows. While the clip is below the usual slopes it is
+    small for any row, and weights would only cost what long rows say.
+    """
+    clip, largest = plan.clip, problem.slope_bound()
+    if problem.loss.kind != "regression":
+        return clip * largest, 1.0 if plan.n_features <= WIDE else 1.0 / clip
+    usual = largest_slope(1.0, problem, typical)
+    slope = min(clip * usual, largest * max(1.0, clip / _LARGE_CLIP_OF_TARGETS))
+    return slope, max(_LEAST_LENGTH, math.sqrt(slope / usual)) if clip >= 1.0 else math.inf
 
 
 def _usual(problem: Problem) -> _Usual:
@@ -313,9 +362,22 @@ def _usual(problem: Problem) -> _Usual:
 def typical_clip(task: Task) -> float:
     """The clip in units of the gradient norm of a typical row with the largest usual slope."""
     if task.problem.loss.kind == "regression":
-        return float(min(max(_CLIP_OF_TARGETS / task.noise, _LEAST_CLIP), _LARGEST_CLIP_OF_TARGETS))
+        clip = max(_CLIP_OF_TARGETS / task.noise, _LEAST_CLIP)
+        # Beyond this noise falls with the budget, and the clip still grows.
+        return float(min(clip, math.sqrt(clip * _LARGE_CLIP_OF_TARGETS)))
+    labels = task.problem.loss.kind == "classification"
     clip = _usual(task.problem).clip * (_CLIP_NOISE / task.noise) ** (1 / 3)
-    return float(min(max(clip, _LEAST_CLIP), 1.0))
+    # Where steps cannot take all of the time that noise leaves, a larger clip costs nothing.
+    free = PREDICTION_NOISE * task.problem.stretch() / (task.noise * longest_time(task.problem))
+    least, most = (_least_clip_of_labels(task.n), 1.0) if labels else (_LEAST_CLIP, 2.0)
+    width = task.noise * task.width**1.5
+    narrow = _CLIP_OF_NARROW / math.sqrt(width) if labels else 0.0
+    return float(max(min(max(clip, narrow), 1.0), min(free, most), least))
+
+
+def _least_clip_of_labels(n: int) -> float:
+    """A small clip counts records by their labels alone; with few records, each has to say more."""
+    return float(min(_LEAST_CLIP_OF_LABELS * max(1.0, (_FEW / n) ** 0.25), _MOST_LEAST_CLIP))
 
 
 def settled_time(task: Task, share: float, clip: float) -> float:
@@ -352,9 +414,12 @@ def typical_settings(
     for length in (1e-3, 1.0):
         task.enforced(clip * problem.slope_bound() * problem.radius(task.p) * length)
     time = part * settled_time(task, share, clip)
-    steps = given or min(max(math.ceil(time / usual.finest_step), _LEAST_STEPS), usual.most_steps)
+    more = max(1.0, math.sqrt(_LITTLE_NOISE / task.noise)) if task.p <= WIDE else 1.0
+    most = min(usual.most_steps * more, _MOST_STEPS)
+    steps = given or min(max(math.ceil(time / usual.finest_step), _LEAST_STEPS), task.affordable(int(most)))
     longest = longest_step(problem)
-    momentum = min(max(0.0, 1.0 - steps * longest / time), usual.most_momentum)
+    plenty = _MOST_MOMENTUM * max(0.0, 1.0 - task.noise / _LITTLE_NOISE)
+    momentum = min(max(0.0, 1.0 - steps * longest / time), max(usual.most_momentum, plenty))
     return steps, clip, min(time / steps, longest), momentum
 
 

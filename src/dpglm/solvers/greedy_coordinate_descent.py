@@ -23,6 +23,7 @@ from ..problem import Problem
 from ..queries import RULES, CoordinateRule, CoordinateScores, SecondMoments
 from ..queries.scores import MOST_PULL
 from ..tables import Capability, Columns
+from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
 from .defaults import MOST_PRIVATE_STEPS, require_bounded_slopes
 from .moments import (
@@ -30,6 +31,7 @@ from .moments import (
     SOURCES,
     Moments,
     Source,
+    beside_bounds,
     least_moment,
     require_separable,
     second_moments,
@@ -44,6 +46,7 @@ _FEW_ROUNDS = 8
 """Beyond this many rounds Gaussian noise is always the lesser one."""
 
 _SETTLED = 1e-7
+_LITTLE_NOISE = 5e-5
 
 
 @dataclass(frozen=True)
@@ -150,11 +153,13 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
             )
             steps = task.affordable(steps)
         steps, clip, moved = int(self.steps or steps), task.enforced(self.clip or clip), task.moved
-        first, left = moments.releases(source, task)
+        first, left = moments.releases(source, task, steps=self.step_size is None)
         rest = left / steps
         selection = SELECTIONS[self.selection](1 / math.sqrt(rest * self.selection_share))
         deviation = 1 / math.sqrt(rest * (1 - self.selection_share))
         gaussian, laplace = Gaussian(deviation), Laplace(deviation / math.sqrt(2))
+
+        secant = task.private and self.step_size is None and not (source == "bounds" and first)
 
         def planned(additive: Additive) -> GreedyCoordinateDescentPlan:
             words = f"{moved} C / sqrt(tr M)", f"{moved} C_j"
@@ -163,7 +168,7 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
             plan = GreedyCoordinateDescentPlan(
                 *task.facts, (*first, rounds), steps=steps, clip=clip,
                 step_size=float(self.step_size or step_size), rule=self.rule, second_moments=source,
-                secant=task.private and self.step_size is None, start=start,
+                secant=secant, start=start,
             ).calibrated()  # fmt: skip
             if task.private:
                 _require_moderate(plan, task)
@@ -191,6 +196,11 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         largest = problem.loss.lipschitz(problem.bounds.target) * problem.features(p)
         query = CoordinateScores(problem.loss, clips, curvature, plan.rule, _form(problem), largest, n)
         step = plan.step_size / curvature
+        if plan.second_moments == "bounds" and plan.budget.private:
+            _, release = plan[query.name].lines
+            filled = beside_bounds(plan, problem, curator, release.mechanism)
+            if filled is not None:
+                step = problem.stretch() / (curvature * filled)
         # The curvature along the constant feature is known: a longer step would pass the minimum.
         _, along_constant = problem.split(step)
         along_constant[:] = min(plan.step_size, problem.stretch()) / problem.split(curvature)[1]
@@ -213,10 +223,13 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
 
         if not plan.budget.private:
             return Result(w, _settle(advance, w, p, plan.steps))
+        tail = Tail(plan.steps, w)
         for done in range(1, plan.steps + 1):
             advance()
+            tail.add(w)
             visit(done, lambda: w)
-        return Result(w, plan.steps)
+        # So many steps end in noise that a mean removes; after fewer, the last point is the best.
+        return Result(tail.mean if plan.steps > MOST_PRIVATE_STEPS else w, plan.steps)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -251,7 +264,8 @@ def default_settings(
         bounded = problem.loss.lipschitz(problem.bounds.target) <= problem.slope_bound()
         usual, most = (0.25, 1.0) if bounded else (0.08, 2.0)
         clip = min(signal_to_noise * usual, most / density) * problem.slope_bound() * norm
-    steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), MOST_PRIVATE_STEPS))
+    most = MOST_PRIVATE_STEPS * max(1.0, math.sqrt(_LITTLE_NOISE / noise))
+    steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), most))
     return steps, clip, max(4.0 / signal_to_noise, 1.0) * problem.stretch() / density**2
 
 

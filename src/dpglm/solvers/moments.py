@@ -12,7 +12,7 @@ from .. import strict
 from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
-from ..mechanisms import Gaussian
+from ..mechanisms import Gaussian, Mechanism
 from ..penalties import Separable
 from ..plan import Plan, Release
 from ..problem import Problem
@@ -29,6 +29,8 @@ CORNERS = (np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0)
 
 _MOST_NOISE = 0.3
 _DENSITY = 0.4
+_CLEAR = 2e-3
+_STEP_NOISE = 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +66,18 @@ class Moments:
             )
         return self.setting
 
-    def releases(self, source: Source, task: Task) -> tuple[tuple[Release, ...], float]:
-        """What the source costs, of a budget of 1 that is yet to be scaled, and how much is left of that."""
-        if source != "private":
+    def releases(self, source: Source, task: Task, steps: bool = False) -> tuple[tuple[Release, ...], float]:
+        """What the source costs, of a budget of 1 that is yet to be scaled, and how much is left of that.
+
+        With ``steps`` a release beside the bounds is for steps, where it shows how rare columns are.
+        """
+        served = steps and self.setting is None and source == "bounds" and task.problem.stretch() == 1.0
+        beside = served and 0 < task.noise * task.p <= _CLEAR
+        if source != "private" and not beside:
             return (), 1.0
-        sensitivity = SecondMoments(task.problem.bounds.radius(task.p)).sensitivity(task.neighbours)
+        problem, p = task.problem, task.p
+        query = in_units_of_bounds(problem, p) if beside else SecondMoments(problem.bounds.radius(p))
+        sensitivity = query.sensitivity(task.neighbours)
         release = equal_releases(
             SecondMoments.name, Gaussian, 1, sensitivity, share=self.share, entries=task.p
         )
@@ -132,6 +141,37 @@ def _public_moments(source: Source, problem: Problem, p: int) -> Vector:
 def _deviation(query: SecondMoments, plan: Plan) -> float:
     """Deviation of the noise in a released second moment."""
     return plan[query.name].mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
+
+
+def in_units_of_bounds(problem: Problem, p: int) -> SecondMoments:
+    """The query for second moments of columns that are scaled to the least of their bounds."""
+    limits = problem.bounds.features(p)
+    least = float(limits.min())
+    return SecondMoments(min(least * math.sqrt(p), problem.bounds.radius(p)), least / limits)
+
+
+def beside_bounds(plan: Plan, problem: Problem, curator: Curator, additive: Mechanism) -> Vector | None:
+    """The second moment of each feature over its squared bound, if it is released beside the bounds.
+
+    For the constant feature it is 1. It is not below what noise might hide, nor so small that
+    a step of its inverse length would move predictions far by noise alone: that of the ``additive`` mechanism
+    of the slope of a coordinate.
+    """
+    p = plan.n_features
+    if all(release.query != SecondMoments.name for release in plan.releases):
+        return None
+    query, least = in_units_of_bounds(problem, p), float(problem.bounds.features(p).min())
+    mechanism = plan[query.name].mechanism
+    noisy = curator.release(query, mechanism) / (plan.n_records * least**2)
+    deviation = mechanism.noise * query.sensitivity(plan.neighbours) / (plan.n_records * least**2)
+    floor = additive.noise * plan.neighbours.records_moved / (plan.n_records * _STEP_NOISE)
+    return problem.join(np.clip(noisy + 2.0 * deviation, min(max(floor, 2.0 * deviation), 1.0), 1.0), 1.0)
+
+
+def largest_terms(problem: Problem, p: int) -> Vector:
+    """What a record can add to the slope of each coordinate, its prediction being in the range of targets."""
+    slope = min(problem.loss.lipschitz(problem.bounds.target), 2.0 * problem.slope_bound())
+    return slope * problem.features(p)
 
 
 def require_separable(problem: Problem, solver: str) -> None:

@@ -35,6 +35,7 @@ _SHARES = {
 ENOUGH, _PLENTY = 25.0, 50.0
 _LEAST_LEVERAGE, _MOST_LEVERAGE, _LEAST_CLIP, _MOST_CLIP = 1.2, 8.0, 2.0, 5.0
 _ALLOWED = 0.8
+_FREE = 0.3
 _DEVIATIONS, _DEVIATIONS_OF_COUNTS = 2.2, 10.0
 _LENGTH, _LENGTH_LINEAR = (1.4, 68.0), (1.3, 216.0)
 _STEPS_WITHOUT_NOISE = 100
@@ -231,7 +232,9 @@ class Newton(Solver[NewtonPlan]):
         allowed = _ALLOWED * mu * math.sqrt(shares[-1] * task.n) / _price(task.neighbours)
         deviations = _LEAST_CLIP if linear else _DEVIATIONS_OF_COUNTS if counts else _DEVIATIONS
         leverage = min(max(min(allowed / deviations, 1e100) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
-        clip = min(max(_LEAST_CLIP, allowed / math.sqrt(leverage * d)), _MOST_CLIP)
+        deviations = allowed / math.sqrt(leverage * d)
+        # Beyond that the clip grows where noise is below a third of what is allowed: it vanishes in the end.
+        clip = max(min(max(_LEAST_CLIP, deviations), _MOST_CLIP), deviations * _FREE)
         clip = 0.0 if counts else clip
         last = float(self.leverage or leverage), float(clip if counts else self.clip or clip)
         combine = FAR_LINEAR if linear else FAR

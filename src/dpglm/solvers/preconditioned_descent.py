@@ -35,6 +35,7 @@ from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
 from .recalibration import recalibrated, release_of_recalibration, share_of_recalibration
 from .record_share import RecordShare, of_gram
+from .secant import Secant
 from .typical import (
     SCALES,
     NoiseForecast,
@@ -51,7 +52,6 @@ MOST_FEATURES = 1_000
 GRAM_SHARE = 0.15
 CONSTANT = 0.3
 _MOST_MOMENTUM = 0.8
-_CLEAR = 3.0
 _OUTWEIGHS, _MOST_BEYOND = 2.0**32, 1e100
 
 
@@ -178,13 +178,13 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         w = ahead = metric.start
         mechanism = plan[query.name].mechanism
         noise = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
-        gradients, secant = curator.open(query, w, mechanism), _Secant(noise)
+        gradients, secant = curator.open(query, w, mechanism), Secant(step, momentum, noise)
         tail = Tail(plan.steps, w, share=0.5)
         for t in range(plan.steps):
             gradient = problem.centred(gradients.release(ahead)) / plan.n_records + metric.pull(ahead)
-            step = min(step, secant.longest_step(ahead, gradient))
-            before, w = w, ahead - step * gradient
-            ahead = w + min(momentum, t / (t + 3)) * (w - before)
+            secant.see(ahead, gradient)
+            before, w = w, ahead - secant.step_size * gradient
+            ahead = w + min(secant.momentum, t / (t + 3)) * (w - before)
             tail.add(w)
             visit_noisy(t + 1, w, metric.to_records.__matmul__)
         found = np.ravel(metric.to_records @ tail.mean)
@@ -253,31 +253,6 @@ class _Metric:
         by_features = self.transform @ w
         by_features[-1] = 0.0
         return float(np.linalg.norm(self.inverse @ by_features))
-
-
-class _Secant:
-    """The longest step that two released gradients allow: the inverse curvature between their points.
-
-    Long rows are scaled down further in the Gram matrix than in gradients, so a direction may be more curved
-    than the metric says, and longer steps would diverge along it. What noise of the gradients explains does
-    not count.
-    """
-
-    def __init__(self, noise: float) -> None:
-        self._noise = math.sqrt(2.0) * noise
-        self._last: tuple[Vector, Vector] | None = None
-
-    def longest_step(self, point: Vector, gradient: Vector) -> float:
-        """The longest step from a point, whose gradient was released; infinite if nothing limits it."""
-        last, self._last = self._last, (point, gradient)
-        if last is None:
-            return math.inf
-        moved, turned = point - last[0], gradient - last[1]
-        length = float(np.linalg.norm(moved))
-        if length == 0.0:
-            return math.inf
-        curvature = float(np.vdot(moved, turned)) / length**2 - _CLEAR * self._noise / length
-        return 1.0 / curvature if curvature > 0.0 else math.inf
 
 
 def _metric(

@@ -1,0 +1,153 @@
+"""As the budget grows, fits tend to those without noise: docs/consistency.md states for which solvers.
+
+Every table has three small groups, which are columns of 0 and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from dpglm import Bounds, LinearRegression, LogisticRegression, Ridge
+from dpglm.solvers import (
+    CoordinateDescent,
+    DualCoordinateDescent,
+    GradientDescent,
+    GreedyCoordinateDescent,
+    Newton,
+    ObjectivePerturbation,
+    PreconditionedDescent,
+)
+from dpglm.solvers.secant import Secant
+
+N = 16_000
+SHARES = (0.01, 0.03, 0.1)
+EFFECTS = np.array([0.6, -0.6, 0.6])
+
+Draw = Callable[[np.random.Generator], tuple[Any, tuple[float, float]]]
+
+
+def equal_rows(rng: np.random.Generator) -> tuple[Any, tuple[float, float]]:
+    """Numbers that fill their declared ranges."""
+    return rng.uniform(-1, 1, (N, 3)), (-1.0, 1.0)
+
+
+def skewed_columns(rng: np.random.Generator) -> tuple[Any, tuple[float, float]]:
+    """Log-normal numbers, declared far beyond most of them."""
+    return np.minimum(rng.lognormal(0.0, 1.0, (N, 3)), 50.0), (0.0, 50.0)
+
+
+def long_rows(rng: np.random.Generator) -> tuple[Any, tuple[float, float]]:
+    """Numbers of which three in a hundred are five times as large."""
+    long = np.where(rng.random(N) < 0.03, 5.0, 1.0)
+    return np.clip(rng.normal(0.0, 1.0, (N, 3)) * long[:, None], -15.0, 15.0), (-15.0, 15.0)
+
+
+DESIGNS: dict[str, Draw] = {"equal": equal_rows, "skewed": skewed_columns, "long": long_rows}
+ALL = tuple(DESIGNS)
+
+SOLVERS = {
+    "gradient descent": (GradientDescent(), ALL),
+    "preconditioned descent": (PreconditionedDescent(), ALL),
+    "coordinate descent": (CoordinateDescent(), ALL),
+    "greedy coordinate descent": (GreedyCoordinateDescent(), ALL),
+    "Newton": (Newton(intervals=False), ALL),
+    # Their noise and their quadratic terms are sized by the declared ranges, which numbers have to fill.
+    "dual coordinate descent": (DualCoordinateDescent(), ("equal",)),
+    "objective perturbation": (ObjectivePerturbation(), ("equal",)),
+}
+CASES = [(name, design) for name, (_, designs) in SOLVERS.items() for design in designs]
+
+LIMITS = {1.0: 0.3, 10.0: 0.12, 100.0: 0.02, 1000.0: 0.02}
+"""Largest gap of a group: mean predicted probability minus that of the fit without noise."""
+
+
+def drawn(design: str) -> tuple[Any, Any, Any, Bounds]:
+    """Rows, margins and members of the groups, and what is declared of the rows."""
+    rng = np.random.default_rng(list(DESIGNS).index(design))
+    numbers, ends = DESIGNS[design](rng)
+    members = (rng.random((N, 3)) < SHARES).astype(float)
+    margins = numbers @ (np.array([0.5, -0.4, 0.0]) / numbers.std()) + members @ EFFECTS
+    bounds = Bounds(feature=[ends] * 3 + [(0.0, 1.0)] * 3)
+    return np.hstack([numbers, members]), margins, members > 0, bounds
+
+
+def largest_gap(prediction: Any, expected: Any, members: Any) -> float:
+    """Of the groups, in absolute value."""
+    error = prediction - expected
+    return max(abs(float(error[group].mean())) for group in members.T)
+
+
+@pytest.mark.parametrize(("name", "design"), CASES)
+def test_the_gap_of_each_small_group_vanishes_as_the_budget_grows(name: str, design: str) -> None:
+    X, margins, members, bounds = drawn(design)
+    y = (np.random.default_rng(9).random(N) < expit(margins - margins.mean() - 1.6)).astype(int)
+    common = {"classes": [0, 1], "bounds": bounds}
+    exact = LogisticRegression(float("inf"), **common).fit(X, y).predict_proba(X)[:, 1]
+    for epsilon, limit in LIMITS.items():
+        if epsilon > 100 and name.startswith(("greedy", "dual")):
+            continue  # the first has no plan there, the second takes seconds
+        model = LogisticRegression(epsilon, solver=SOLVERS[name][0], random_state=5, **common).fit(X, y)
+        assert largest_gap(model.predict_proba(X)[:, 1], exact, members) < limit, epsilon
+
+
+@pytest.mark.parametrize("design", ALL)
+@pytest.mark.parametrize("name", ["gradient descent", "coordinate descent", "Newton"])
+def test_means_of_small_groups_tend_to_least_squares_for_skewed_errors(name: str, design: str) -> None:
+    """Errors have a long tail, so that clipped residuals do not cancel."""
+    X, margins, members, bounds = drawn(design)
+    noise = np.random.default_rng(9).exponential(1.0, N) - 1.0
+    y = np.clip(margins - margins.mean() + noise, -6.0, 10.0)
+    common = {"bounds": Bounds(feature=bounds.feature, target=(-6.0, 10.0))}
+    exact = LinearRegression(float("inf"), **common).fit(X, y).predict(X)
+    model = LinearRegression(1000.0, solver=SOLVERS[name][0], random_state=5, **common).fit(X, y)
+    assert largest_gap(model.predict(X), exact, members) < 0.06
+    assert np.sqrt(np.mean(np.square(model.predict(X) - exact))) < 0.04
+
+
+def test_small_groups_of_several_classes_have_no_gap_with_a_large_budget() -> None:
+    X, margins, members, bounds = drawn("long")
+    rng = np.random.default_rng(9)
+    scores = np.column_stack([margins, -margins, 0.5 * X[:, 2]])
+    y = np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)
+    common = {"classes": [0, 1, 2], "bounds": bounds}
+    exact = LogisticRegression(float("inf"), **common).fit(X, y).predict_proba(X)
+    model = LogisticRegression(1000.0, solver=GradientDescent(), random_state=5, **common).fit(X, y)
+    for k in range(3):
+        assert largest_gap(model.predict_proba(X)[:, k], exact[:, k], members) < 0.03
+
+
+def test_steps_longer_than_released_gradients_allow_are_shortened_and_go_as_far() -> None:
+    """A quadratic whose curvature is five times what a step of 1 assumes."""
+    curvature = np.array([5.0, 0.01])
+    guard, w = Secant(1.0, 0.5, noise=0.0), np.array([1.0, 1.0])
+    for _ in range(3):
+        gradient = curvature * w
+        guard.see(w, gradient)
+        w = w - guard.step_size * gradient
+    assert guard.step_size <= 1 / 4.9
+    assert guard.step_size / (1 - guard.momentum) == pytest.approx(2.0)
+
+
+def test_noise_alone_shortens_no_step() -> None:
+    rng = np.random.default_rng(0)
+    guard, w = Secant(1.0, 0.5, noise=1.0), np.zeros(50)
+    for _ in range(200):
+        gradient = rng.standard_normal(50)
+        guard.see(w, gradient)
+        w = w - guard.step_size * gradient
+    assert guard.step_size > 0.5
+
+
+def test_a_ridge_penalty_has_the_same_limit_in_columns_of_unequal_bounds() -> None:
+    """Columns are scaled by their bounds, and the penalty is that of the columns as they are."""
+    X, margins, _, bounds = drawn("skewed")
+    y = np.clip(margins - margins.mean(), -6.0, 10.0)
+    common = {"alpha": 0.05, "bounds": Bounds(feature=bounds.feature, target=(-6.0, 10.0))}
+    exact = Ridge(float("inf"), **common).fit(X, y)
+    model = Ridge(1000.0, solver=GradientDescent(), random_state=5, **common).fit(X, y)
+    assert np.allclose(model.coef_, exact.coef_, atol=0.03)
