@@ -60,6 +60,27 @@ def run(*arguments, code=0):
     return result
 
 
+@pytest.mark.parametrize("kind", ["parquet", "csv.gz"])
+def test_a_file_with_a_damaged_part_costs_nothing(folder, kind):
+    raw, account = pd.read_csv("data.csv"), Ledger("sqlite:///b.db").create("a", epsilon=9.0, delta=1e-3)
+    name = f"bad.{kind}"
+    if kind == "parquet":
+        raw.to_parquet(name, row_group_size=500, compression="zstd")
+    else:
+        raw.to_csv(name, index=False)
+    content = bytearray(Path(name).read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 2_000] = b"\x5a" * 2_000  # names, types and the number of rows stay readable
+    Path(name).write_bytes(content)
+    model = "schema.toml", "--epsilon", 1, "--ledger", str(account.address)
+    run("fit", "data.csv", "schema.toml", "--out", "m.json", "--epsilon", 1)
+    for command in (("fit", name, *model, "--out", "x.json"), ("evaluate", "m.json", name, *model[1:])):
+        run(*command, "--stream", code=2)
+        assert len(account.history()) == 1
+    run("fit", "data.parquet", *model, "--out", "x.json", "--stream")
+    assert len(account.history()) == 3
+
+
 def test_from_a_file_to_predictions(folder):
     for data, stream in (("data.csv", []), ("data.parquet", ["--stream"])):
         told = run("fit", data, "schema.toml", "--epsilon", 1, "--out", "model.json", *stream).stdout
