@@ -381,7 +381,9 @@ def test_intervals_survive_in_a_file(folder):
     rng = np.random.default_rng(0)
     age = rng.uniform(18, 90, 20_000)
     pd.DataFrame({"age": age, "rent": age / 12 + rng.normal(0, 0.3, 20_000)}).to_csv("rent.csv", index=False)
-    told = run("fit", "rent.csv", "s.toml", "--out", "m.json", "--epsilon", 2, "--report", "r.html").stdout
+    told = run(
+        "fit", "rent.csv", "s.toml", "--out", "m.json", "--epsilon", 2, "--report", "r.html", "--intervals"
+    ).stdout
     assert "std err" in told and run("show", "m.json").stdout.strip() in told
     again = restored((folder / "m.json").read_text())
     assert again.summary().determined and stored(again) == (folder / "m.json").read_text().strip()

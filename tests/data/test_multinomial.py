@@ -37,7 +37,7 @@ TERMS = {
     "gradient": ClassGradients(None, N, LOSS, W, 0.4, 0.4),
     "gradient with another constant": ClassGradients(None, N, LOSS, W, 0.4, 0.4, constant=0.125),
     "gradient without a clip": ClassGradients(None, N, LOSS, W, math.inf, 2.0),
-    "gradient in a metric": MetricClassRows(COORDINATES, N, LOSS, METRIC, W, 0.4),
+    "gradient in a metric": MetricClassRows(COORDINATES, N, LOSS, METRIC, W, 0.4, 2.0),
     "class sizes": ClassSizes(None, N, 1.0, 0.0, 1.0, K),
 }
 EVERY_TERM = pytest.mark.parametrize("term", TERMS.values(), ids=TERMS)

@@ -224,7 +224,7 @@ def of_search(kind):
 
 PARTS = {
     **{kind.__name__: of_estimator(kind) for kind in (*REGRESSORS, *CLASSIFIERS)},
-    **{kind.__name__: of_solver(kind) for kind in set(SOLVERS.values())},
+    **{kind.__name__: of_solver(kind) for kind in dict.fromkeys(SOLVERS.values())},
     **{f"penalty {type(one).__name__}": of_penalty(one) for one in PENALTIES},
     **{f"loss {kind.__name__}": of_loss(kind) for kind in LOSSES},
     **{kind.__name__: of_search(kind) for kind in (PrivateSearch, PrivatePath)},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json as jsons
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -53,6 +54,10 @@ schemas = typer.Typer(help="Public facts about raw columns.")
 
 SchemaFile = Annotated[Path, typer.Argument(help="TOML file that declares the columns.")]
 Epsilon = Annotated[float, typer.Option(help="Privacy to be spent.")]
+Intervals = Annotated[
+    bool,
+    typer.Option("--intervals", help="Fit by Newton without a penalty: coefficients come with intervals."),
+]
 Model = Annotated[
     str | None,
     typer.Option(
@@ -140,12 +145,13 @@ def plan(
     delta: Delta = None,
     neighbours: Relation = "replace-one",
     model: Model = None,
+    intervals: Intervals = False,
     stream: Streamed = False,
     json: Json = False,
 ) -> None:
     """Show what a fit will release, what it costs and how often it reads the table; no data is needed."""
     with one_sentence():
-        pipeline = _pipeline(schema, model, epsilon, delta, neighbours)
+        pipeline = _pipeline(schema, model, intervals, epsilon, delta, neighbours)
         persons = pipeline.schema.beside.unit is not None
         count = units if persons else rows
         if count is None or (rows if persons else units) is not None:
@@ -167,6 +173,7 @@ def fit(
     delta: Delta = None,
     neighbours: Relation = "replace-one",
     model: Model = None,
+    intervals: Intervals = False,
     stream: Streamed = False,
     ledger: Account = None,
     report: Annotated[
@@ -179,7 +186,7 @@ def fit(
     from ..estimators.stored import stored
 
     with one_sentence(quiet):
-        pipeline = _pipeline(schema, model, epsilon, delta, neighbours, ledger)
+        pipeline = _pipeline(schema, model, intervals, epsilon, delta, neighbours, ledger)
         require_apart(data, schema, out, report)
         require_folder(out, "model")
         if report is not None:
@@ -226,7 +233,7 @@ def predict(
 
 
 def _pipeline(
-    schema: Path, model: str | None, epsilon: float, delta: float | None, neighbours: str,
+    schema: Path, model: str | None, intervals: bool, epsilon: float, delta: float | None, neighbours: str,
     ledger: str | None = None,
 ) -> PrivatePipeline:  # fmt: skip
     declared = _declared(schema)
@@ -235,8 +242,13 @@ def _pipeline(
         refuse(f"--model must be one of {', '.join(MODELS)}")
     from ..estimators.pipeline import make_private_pipeline
     from ..estimators.stored import ESTIMATORS
+    from ..solvers import Newton
 
     estimator = ESTIMATORS[name](epsilon, delta=delta, neighbours=neighbours, ledger=ledger)
+    if intervals:
+        without = {"C": math.inf, "alpha": 0.0}
+        penalty = {key: without[key] for key in without.keys() & estimator.get_params()}
+        estimator.set_params(solver=Newton(), **penalty)
     return make_private_pipeline(declared, estimator)
 
 

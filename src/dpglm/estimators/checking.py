@@ -116,16 +116,17 @@ def check(
     if plan.warning is not None:
         warnings.warn(plan.warning, PrivacyWarning, stacklevel=2)
     with np.errstate(all="ignore"), watched(plan, verbose):
+        records = records_in(
+            table.rows, table.targets, problem, constant=0.0, held=table.held, is_beside=unit is not None,
+            n_units=table.n,
+        )  # fmt: skip
         paid = reserve(
             resolved(ledger, None),
             plan,
             secure=randomness.secure,
             planned=partial(_planned, query, budget, relation, problem.unit),
+            ready=records.require_readable,
         )
-        records = records_in(
-            table.rows, table.targets, problem, constant=0.0, held=table.held, is_beside=unit is not None,
-            n_units=table.n,
-        )  # fmt: skip
         curator = Curator(records, relation, randomness)
         names = {
             name: tuple(WORDS[kind] for kind in column.possible_kinds)

@@ -9,7 +9,6 @@ import numpy as np
 from ..errors import UnsupportedProblem
 from ..losses import Loss
 from ..penalties import Separable
-from . import count_descent
 from .base import AnySolver, Task, require_smooth
 from .coordinate_descent import CoordinateDescent
 from .dual_coordinate_descent import DualCoordinateDescent
@@ -62,11 +61,10 @@ def suited(task: Task) -> AnySolver:
     themselves. Without noise it is Newton for all narrow tables that it serves.
 
     Other tables are wide. With declared bounds of features and an L1 penalty, few of them are expected to
-    matter, and it is greedy coordinate descent. If declared bounds of columns are unequal, it is coordinate
-    descent, which scales steps and noise to each column; it needs a resident table. Else, and for counts and
-    amounts whose mean an intercept can be, it is gradient descent. For a loss whose slope jumps, as the
-    hinge, it is dual coordinate descent. Solvers that take no weights, offsets or persons are left out where
-    records have them.
+    matter, and it is greedy coordinate descent. For a loss whose slope jumps, as the hinge, it is dual
+    coordinate descent. Else it is gradient descent, which scales columns by their declared bounds; without
+    noise it is coordinate descent if these are unequal and the table is resident. Solvers that take no
+    weights, offsets or persons are left out where records have them.
 
     With several predictions a record it is preconditioned descent or gradient descent. One metric serves all
     of them, so d is the number of features.
@@ -93,9 +91,7 @@ def suited(task: Task) -> AnySolver:
     if task.private and task.p > NARROW and l1 > 0 and not problem.has_offsets:
         return GreedyCoordinateDescent()
     limits = problem.bounds.features(task.p)
-    if task.private and count_descent.serves(problem):
-        return GradientDescent()
-    if task.resident and np.max(limits) >= UNEQUAL * np.min(limits):
+    if not task.private and task.resident and np.max(limits) >= UNEQUAL * np.min(limits):
         return CoordinateDescent()
     return GradientDescent()
 

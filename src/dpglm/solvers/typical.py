@@ -26,7 +26,7 @@ _GOOD, _USELESS = 0.1, 0.3
 _SHORTEST, _SHORTEST_SCALED = 0.02, 0.001
 _LONG = 1.5
 _FARTHEST = 0.95
-_HOPELESS = 0.25
+_HOPELESS, _NOISY = 0.1, 0.03
 _CROWD = 99
 _DEVIATIONS = 2.0
 
@@ -58,11 +58,12 @@ class NoiseForecast:
 
     @property
     def warning(self) -> str | None:
-        if not self.budget.private or self._noise <= _HOPELESS:
+        if not self.budget.private or self._noise <= _NOISY:
             return None
+        few, what = ("too few", "what") if self._noise > _HOPELESS else ("few", "much of what")
         return (
-            f"{self.n_records} {self.unit}s are too few for epsilon {self.budget.epsilon:g}: noise will "
-            "hide what they say (see the forecast of the plan)"
+            f"{self.n_records} {self.unit}s are {few} for epsilon {self.budget.epsilon:g}: noise will "
+            f"hide {what} they say (see the forecast of the plan)"
         )
 
 
