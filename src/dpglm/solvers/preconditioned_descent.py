@@ -33,7 +33,12 @@ from .derived import Quadratic, optimism_of
 from .metric_settings import allowed_noise, clip_share, longest_step, usual_leverage, usual_steps
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
-from .recalibration import recalibrated, release_of_recalibration, share_of_recalibration
+from .recalibration import (
+    of_recalibration,
+    recalibrated,
+    release_of_recalibration,
+    share_of_recalibration,
+)
 from .record_share import RecordShare, of_gram
 from .secant import Secant
 from .typical import (
@@ -205,7 +210,8 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         spread = of_spread(cls(steps=1, gram_share=0.02))
         mean = of_mean(cls(steps=1, gram_share=0.02))
         persons = gradients.persons(3, 30), gram.persons(30, 3), mean.persons(first=1, second=20)
-        return gradients, gram, constant, classes, *persons, spread, mean
+        last = of_recalibration(cls(steps=1, clip=0.1, gram_share=0.02))
+        return gradients, gram, constant, classes, *persons, spread, mean, last
 
 
 @dataclass(frozen=True, eq=False)

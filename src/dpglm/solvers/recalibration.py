@@ -12,15 +12,17 @@ import math
 import numpy as np
 
 from ..arrays import Vector, one_blas_thread
+from ..bounds import Bounds
 from ..curator import Curator
 from ..losses import Logistic
 from ..mechanisms import Gaussian
+from ..penalties import Zero
 from ..plan import Plan, Release
 from ..privacy import Neighbours
 from ..problem import Problem
 from ..queries import Recalibration
 from . import newton_rounds as algebra
-from .base import Task, equal_releases, noise_of_one_pass
+from .base import AnySolver, AuditCase, Task, equal_releases, noise_of_one_pass
 from .newton_rounds import Deviations, Estimate, Round, State
 from .typical import Typical
 
@@ -30,6 +32,7 @@ _LEAST_LEVERAGE, _LEVERAGE_IN_NOISE = 1.5, 0.0008
 _CLIPPED = 0.9
 _UNIT = 0.4
 _LEAST_SPREAD = 1e-3
+_CROWD = 599
 _SHORTEST, _LONGEST = -0.7, 3.0
 
 
@@ -129,3 +132,14 @@ def _leverage(noise: float) -> float:
 def _query(problem: Problem, n_records: int, neighbours: Neighbours, leverage: float) -> Recalibration:
     weight = Recalibration.weight_for(problem.loss, neighbours)
     return Recalibration(problem.loss, None, leverage, weight, n_records)
+
+
+def of_recalibration(solver: AnySolver) -> AuditCase:
+    """Two certain records on the wrong side, among so many that rounds for scale and shift are planned.
+
+    What they add along the shift is opposite, and along the scale it is alike.
+    """
+    problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept=True)
+    rows = np.resize([1.0, -1.0], _CROWD)
+    crowd = rows[:, None], np.where(np.arange(_CROWD) % 10 < 8, rows, -rows)
+    return AuditCase(solver, problem, crowd, (-np.ones(1), 1.0), (np.ones(1), -1.0))
