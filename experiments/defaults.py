@@ -110,10 +110,10 @@ QUICK: dict[str, Load] = {f"small {kind}": small(kind) for kind in ("logistic", 
 def estimator(table: Table, solver: str, epsilon: float) -> Any:
     """The public estimator with default settings."""
     chosen: dict[str, Any] = {"epsilon": epsilon, "bounds": table.bounds, "solver": solver}
-    if table.target is not None:
-        return (Ridge if solver == "dual-coordinate-descent" else LinearRegression)(**chosen)
     if solver == "newton":
         chosen["solver"] = Newton(intervals=False)  # with the default penalty, as `auto` takes it
+    if table.target is not None:
+        return (Ridge if solver == "dual-coordinate-descent" else LinearRegression)(**chosen)
     return LogisticRegression(classes=[-1.0, 1.0], **chosen)
 
 

@@ -92,7 +92,7 @@ def test_every_experiment_is_run():
     shared |= {f"scd_{name}.py" for name in ("problems", "published", "search")}
     shared |= {"fw_tables.py", "inference_fits.py", "inference_tables.py", "outputs.py"}
     shared |= {"adassp.py", "comparison_worker.py", "defaults_report.py", "prediction_tables.py"}
-    shared |= {"table_runs.py"}
+    shared |= {"table_runs.py", "group_tables.py"}
     assert {path.name for path in EXPERIMENTS.glob("*.py")} - shared == {script for script, *_ in RUNS}
 
 

@@ -390,11 +390,11 @@ class LocalSensitivity(ClippedGradient):
 
     def __call__(self, data, *public):
         slopes = np.abs(self.loss.derivative(data.dot(public[0]), data.y)) * data.row_norms
-        object.__setattr__(self, "longest", min(self.clip, slopes.max()))
+        object.__setattr__(self, "largest", min(self.clip, slopes.max()))
         return super().__call__(data, *public)
 
     def sensitivity(self, neighbours):
-        return max(getattr(self, "longest", self.clip), 1e-3) * neighbours.records_moved
+        return max(getattr(self, "largest", self.clip), 1e-3) * neighbours.records_moved
 
 
 def noise_scaled_by_the_data(monkeypatch):

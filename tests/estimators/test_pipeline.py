@@ -263,7 +263,7 @@ def test_steps_that_learn_are_known_by_name(step, names):
 
 def test_a_pipeline_whose_steps_learn_warns_by_their_names():
     X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
-    model = LogisticRegression(epsilon=1.0, classes=[0, 1], solver=GradientDescent(steps=2))
+    model = LogisticRegression(epsilon=5.0, classes=[0, 1], solver=GradientDescent(steps=2))
     with pytest.warns(PrivacyWarning, match="StandardScaler, PCA in front of LogisticRegression"):
         make_pipeline(StandardScaler(), BoundsScaler(), PCA(2), model).fit(X, y)
     with warnings.catch_warnings():

@@ -106,7 +106,7 @@ def test_the_advice_of_the_warning_about_targets_works():
     declared = eval(advice, {"Bounds": Bounds, "low": -1.0, "high": 2.0})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Ridge(bounds=declared).fit(X, TARGET)
+        Ridge(20.0, bounds=declared).fit(X, TARGET)
     with pytest.raises(ValueError, match=r"for example Bounds\(row_norm=1.0, target="):
         Bounds(target=(0, 100))
 

@@ -84,15 +84,15 @@ def test_an_epsilon_for_which_no_noise_can_be_drawn_is_not_charged(ledger, solve
     if more.get("neighbours") and isinstance(solver, OutputPerturbation):
         pytest.skip("it is refused for another reason")
     account = ledger.create("a", epsilon=100.0, delta=1e-3, neighbours=more.get("neighbours", "replace-one"))
-    with pytest.raises(UnsupportedProblem, match=f"{NOISE}: its share of epsilon = 1e-13"):
-        model(account, 1e-13, delta=1e-20, solver=solver, **more).fit(X, Y)
+    with pytest.raises(UnsupportedProblem, match=f"{NOISE}: its share of epsilon = 1e-12"):
+        model(account, 1e-12, delta=1e-20, solver=solver, **more).fit(X, Y)
     assert len(account.history()) == 1
 
 
 def test_an_evaluation_for_which_no_noise_can_be_drawn_is_not_charged(account):
     fitted = model(None).fit(X, Y)
     with pytest.raises(UnsupportedProblem, match=NOISE):
-        evaluate(fitted, X, Y, epsilon=1e-13, delta=1e-20, ledger=str(account.address))
+        evaluate(fitted, X, Y, epsilon=1e-12, delta=1e-20, ledger=str(account.address))
     assert len(account.history()) == 1
 
 

@@ -303,18 +303,19 @@ def test_a_ridge_shrinks_private_coefficients_towards_that_of_the_ridge():
     assert np.abs(exact[0.0] - exact[2_000.0]).max() > 0.2
 
 
-def test_auto_takes_newton_where_noise_leaves_all_of_the_gram_matrix():
+def test_auto_takes_newton_for_very_large_tables_and_without_noise():
     def chosen(n, p, **settings):
         plan = LogisticRegression(1.0, classes=[-1, 1], bounds=Bounds(feature=1.0), **settings).plan(n, p)
         return plan.solver, getattr(plan, "intervals", None)
 
-    assert chosen(100_000, 10) == ("Newton", False)
-    assert chosen(100_000, 10, penalty=None) == ("Newton", True)
-    assert chosen(1_000, 10) == ("preconditioned descent", None)
+    assert chosen(10**8, 10) == ("Newton", False)
+    assert chosen(10**8, 10, penalty=None) == ("Newton", True)
+    assert chosen(1_000, 10) == chosen(10**6, 10) == ("preconditioned descent", None)
     assert chosen(1, 10) == chosen(100_000, 10, penalty="l1") == ("gradient descent", None)
     assert chosen(10**9, 301) == ("gradient descent", None)
-    assert LinearRegression(1.0, bounds=WITH_TARGET).plan(50_000, P).solver == "Newton"
-    assert LinearRegression(1.0, bounds=WITH_TARGET).plan(50_000, P, resident=False).solver == "Newton"
+    for n, solver in ((50_000, "preconditioned descent"), (10**8, "Newton")):
+        for resident in (True, False):
+            assert LinearRegression(1.0, bounds=WITH_TARGET).plan(n, P, resident=resident).solver == solver
     exact = LogisticRegression(math.inf, classes=[-1, 1])
     assert [exact.plan(100_000, p).solver for p in (10, 301)] == ["Newton", "gradient descent"]
 
@@ -461,7 +462,7 @@ def test_a_penalty_of_a_column_in_any_unit_leaves_the_others_as_they_are(unit, e
     ).fit(X * scale, y)
     kept = X if unit > 1 else X[:, :2]  # a coefficient in units of 1e12 would be too large for the penalty
     exact = linear_model.LogisticRegression(C=1.0 if unit < 1 else 1e6).fit(kept, y)
-    assert model.plan_.solver == "Newton"
+    assert model.plan_.solver == ("Newton" if epsilon == math.inf else "preconditioned descent")
     assert model.score(X * scale, y) == pytest.approx(exact.score(kept, y), abs=0.01)
 
 

@@ -21,16 +21,16 @@ Y = np.where(X @ [1.0, -1.0, 0.5, 0.0] > 0, 1, -1)
 
 
 class Counted:
-    """A stream of several blocks, and how often it was read."""
+    """A stream of several blocks, and how often it was read to its end: once before all passes of a plan."""
 
     def __init__(self):
         self.reads = 0
         self.stream = Stream(self.read, N, P)
 
     def read(self):
-        self.reads += 1
         for start in range(0, N, 70):
             yield X[start : start + 70], Y[start : start + 70]
+        self.reads += 1
 
 
 def fitted(solver, penalty, table=None, **settings):
@@ -60,7 +60,7 @@ def test_a_solver_on_a_stream_gives_what_it_gives_in_memory_in_the_passes_it_pla
     assert np.allclose(here.coef_, there.coef_, rtol=1e-9, atol=1e-12)
     assert here.plan_ == there.plan_
     passes = here.plan_.passes
-    assert table.reads == passes.most if passes.is_exact else table.reads <= passes.most
+    assert table.reads == 1 + passes.most if passes.is_exact else table.reads <= 1 + passes.most
     assert f"passes    {passes}\n" in str(here.plan_)
     assert "passes" in here.plan_._repr_html_()
     assert Plan.from_json(here.plan_.to_json()).passes == passes
@@ -135,7 +135,7 @@ def test_every_class_of_a_one_vs_rest_fit_takes_its_passes():
     assert model.plan(1000, 4).passes == PassCount.exactly(18)
 
 
-def test_auto_takes_the_same_solver_on_a_stream_unless_it_needs_a_resident_table():
+def test_auto_plans_the_same_private_fit_on_a_stream():
     for p, bounds, penalty in (
         (4, Bounds(row_norm=1.0), "l2"),
         (400, Bounds(row_norm=1.0), "l2"),
@@ -144,8 +144,7 @@ def test_auto_takes_the_same_solver_on_a_stream_unless_it_needs_a_resident_table
         model = LogisticRegression(epsilon=1.0, classes=[-1, 1], bounds=bounds, penalty=penalty)
         assert model.plan(N, p, resident=False) == model.plan(N, p)
     unequal = LogisticRegression(classes=[-1, 1], bounds=Bounds(feature=[1.0, 9.0]), penalty="l1")
-    assert unequal.plan(N, 2, resident=False).solver == "gradient descent"
-    assert unequal.plan(N, 2).solver == "coordinate descent"
+    assert unequal.plan(N, 2, resident=False) == unequal.plan(N, 2)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])

@@ -57,6 +57,7 @@ QUERIES: tuple[type[Query], ...] = (
     Minimiser,
     Moments,
     MultinomialGradient,
+    Recalibration,
     RowAndTargetScale,
     RowScale,
     ScaledRowScale,
