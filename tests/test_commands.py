@@ -16,14 +16,15 @@ import skops.io
 import yaml
 from typer.testing import CliRunner
 
-from dpglm import Ledger, __version__
+from dpglm import Ledger, LinearRegression, __version__, make_private_pipeline
 from dpglm.audit import Finding
 from dpglm.audit import Report as Findings
 from dpglm.cli import app
 from dpglm.commands import tables
 from dpglm.datasets import write_adult
 from dpglm.estimators.stored import ESTIMATORS, restored, stored
-from dpglm.schema import Schema
+from dpglm.schema import Number, Schema, Target
+from dpglm.solvers import Newton
 
 from . import fuzzed_commands
 
@@ -321,6 +322,27 @@ def test_exports_predict_what_the_model_predicts(folder, kind):
         assert np.allclose(found[1], fitted.predict_proba(raw), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("always:scikit-learn has no step")
+@pytest.mark.parametrize("kind", ["LogisticRegression", "LinearSVC"])
+def test_onnx_cuts_rows_to_the_norm_of_the_schema_and_scikit_learn_warns(folder, kind):
+    (folder / "schema.toml").write_text(f"row_norm = 0.7\n{SCHEMA}")
+    run("fit", "data.csv", "schema.toml", "--out", "m.json", "--epsilon", 4, "--model", kind)
+    told = run("export", "m.json", "--onnx", "m.onnx", "--sklearn", "m.skops")
+    fitted, raw = restored((folder / "m.json").read_text()), pd.read_csv("data.csv")
+    rows = fitted.schema_.encode(raw)
+    rows = rows.toarray() if hasattr(rows, "toarray") else rows
+    assert "Warning: scikit-learn has no step that cuts rows to row_norm = 0.7" in told.stderr
+    assert (np.linalg.norm(rows, axis=1) > 0.7).any()
+    session = onnxruntime.InferenceSession("m.onnx")
+    found = session.run(None, {"X": rows.astype(np.float32 if kind == "LinearSVC" else float)})
+    assert (found[0] == fitted.predict(raw)).mean() > 0.999  # single precision may move one
+    if kind == "LogisticRegression":
+        assert np.allclose(found[1], fitted.predict_proba(raw), atol=1e-9)
+        cut = fitted.schema_.bounds().clip(rows)
+        assert np.allclose(skops.io.load("m.skops").predict_proba(cut), found[1], atol=1e-9)
+
+
+@pytest.mark.filterwarnings("always:scikit-learn has no step")
 @pytest.mark.parametrize("most", [2, 20])
 @pytest.mark.parametrize("target", ["classes", "numbers"])
 def test_a_model_that_learnt_its_schema_is_shown_reported_exported_and_used(folder, most, target):
@@ -363,15 +385,15 @@ def test_a_model_that_learnt_its_schema_is_shown_reported_exported_and_used(fold
 
 
 def test_intervals_survive_in_a_file(folder):
-    (folder / "s.toml").write_text(
-        '[columns]\nage = { type = "number", low = 18, high = 90 }\n'
-        'rent = { type = "target", low = 0, high = 9 }\n'
-    )
+    schema = Schema({"age": Number(18, 90), "rent": Target(0, 9)})
     rng = np.random.default_rng(0)
     age = rng.uniform(18, 90, 20_000)
-    pd.DataFrame({"age": age, "rent": age / 12 + rng.normal(0, 0.3, 20_000)}).to_csv("rent.csv", index=False)
-    told = run("fit", "rent.csv", "s.toml", "--out", "m.json", "--epsilon", 2, "--report", "r.html").stdout
-    assert "std err" in told and run("show", "m.json").stdout.strip() in told
+    raw = pd.DataFrame({"age": age, "rent": age / 12 + rng.normal(0, 0.3, 20_000)})
+    model = make_private_pipeline(schema, LinearRegression(epsilon=2.0, solver=Newton())).fit(raw)
+    (folder / "m.json").write_text(stored(model))
+    told = run("show", "m.json").stdout
+    assert "std err" in told and str(model.summary()) in told
+    run("report", "m.json", "--out", "r.html")
     again = restored((folder / "m.json").read_text())
     assert again.summary().determined and stored(again) == (folder / "m.json").read_text().strip()
     (fit,) = json.loads(run("show", "m.json", "--json").stdout)["fits"]
