@@ -209,6 +209,16 @@ def test_a_file_whose_cells_cannot_be_read_is_no_longer_fitted_in_silence(folder
     assert said in stated["privacy"]["record_share"]
 
 
+def test_a_fit_that_cannot_know_how_many_records_were_read_says_so_before_its_coefficients(folder):
+    unreadable(folder)
+    options = "--epsilon", 8, "--out", "m.json", "--quiet"
+    told = run("fit", "raw.csv", "raw.toml", *options, "--model", "LinearSVC")
+    assert told.stderr.startswith("Note: which share of the records counted cannot be known")
+    assert "dpglm check" in told.stderr and "Warning" not in told.stderr
+    known = run("fit", "data.csv", "schema.toml", *options)
+    assert "Note:" not in known.stderr
+
+
 @pytest.mark.parametrize("stream", [[], ["--stream"]])
 def test_a_check_counts_cells_that_cannot_be_read_and_an_account_pays(folder, stream):
     unreadable(folder)
@@ -332,6 +342,27 @@ def test_exports_predict_what_the_model_predicts(folder, kind):
         assert np.allclose(found[1], fitted.predict_proba(raw), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("always:scikit-learn has no step")
+@pytest.mark.parametrize("kind", ["LogisticRegression", "LinearSVC"])
+def test_onnx_cuts_rows_to_the_norm_of_the_schema_and_scikit_learn_warns(folder, kind):
+    (folder / "schema.toml").write_text(f"row_norm = 0.7\n{SCHEMA}")
+    run("fit", "data.csv", "schema.toml", "--out", "m.json", "--epsilon", 4, "--model", kind)
+    told = run("export", "m.json", "--onnx", "m.onnx", "--sklearn", "m.skops")
+    fitted, raw = restored((folder / "m.json").read_text()), pd.read_csv("data.csv")
+    rows = fitted.schema_.encode(raw)
+    rows = rows.toarray() if hasattr(rows, "toarray") else rows
+    assert "Warning: scikit-learn has no step that cuts rows to row_norm = 0.7" in told.stderr
+    assert (np.linalg.norm(rows, axis=1) > 0.7).any()
+    session = onnxruntime.InferenceSession("m.onnx")
+    found = session.run(None, {"X": rows.astype(np.float32 if kind == "LinearSVC" else float)})
+    assert (found[0] == fitted.predict(raw)).mean() > 0.999  # single precision may move one
+    if kind == "LogisticRegression":
+        assert np.allclose(found[1], fitted.predict_proba(raw), atol=1e-9)
+        cut = fitted.schema_.bounds().clip(rows)
+        assert np.allclose(skops.io.load("m.skops").predict_proba(cut), found[1], atol=1e-9)
+
+
+@pytest.mark.filterwarnings("always:scikit-learn has no step")
 @pytest.mark.parametrize("most", [2, 20])
 @pytest.mark.parametrize("target", ["classes", "numbers"])
 def test_a_model_that_learnt_its_schema_is_shown_reported_exported_and_used(folder, most, target):
@@ -554,7 +585,11 @@ again = { type = "target", classes = ["yes", "no"] }
         (["fit", "other.csv", "schema.toml", "--out", "m.json"], "the table has no column 'age', 'job'"),
         (["fit", "extra.csv", "schema.toml", "--out", "m.json"], "does not declare column 'extra'"),
         (["predict", "schema.toml", "data.csv"], "this is no model of dpglm"),
-        (["predict", "data.parquet", "data.csv"], "is no text"),
+        (["predict", "data.parquet", "data.csv"], "is no text in UTF-8"),
+        (
+            ["plan", "utf16.toml", "--rows", "9"],
+            "if it is in UTF-16, as some shells write it",
+        ),
         (["schema", "draft", "data.jsonl"], "JSON lines declare no columns"),
     ],
 )
@@ -563,6 +598,7 @@ def test_errors_are_one_sentence_that_names_the_fact_and_no_value(arguments, err
     (folder / "other.csv").write_text(f"{MARK},home\n{MARK},owned\n")
     (folder / "extra.csv").write_text(f"age,job,home,extra\n1,clerk,owned,{MARK}\n")
     (folder / "data.jsonl").write_text(f'{{"age": "{MARK}"}}\n')
+    (folder / "utf16.toml").write_text((folder / "schema.toml").read_text(), encoding="utf-16")
     result = run(*arguments, code=2)
     assert error in result.stderr and MARK not in result.output
     assert result.stderr.count("Error: ") == 1 and "Traceback" not in result.output

@@ -45,11 +45,14 @@ def number(name: str, value: object, needed: str, holds: Callable[[float], bool]
 
 def whole(name: str, value: object, least: int = 1) -> int:
     """The value as an int that is at least so large."""
+    needed = f"a whole number from {least} on"
     if type(value) is int or isinstance(value, Integral) and not isinstance(value, bool):
         found = int(value)
         if least <= found <= MOST:
             return found
-    raise wrong(name, value, f"a whole number from {least} on")
+        if found > MOST:
+            needed = f"a whole number from {least} to {MOST:,}"
+    raise wrong(name, value, needed)
 
 
 def between(name: str, value: object, least: float, largest: float, needed: str) -> tuple[float, float]:

@@ -126,9 +126,9 @@ def test_a_mistake_in_a_stream_costs_nothing_whatever_the_relation(mistake, rela
 @pytest.mark.parametrize(
     "changes, words",
     [
-        ({"read": 5}, "read must be a function that returns a fresh iterator .* got a int"),
-        ({"read": [X]}, "read must be a function .* got a list"),
-        ({"n_samples": X}, "n_samples must be a whole number, got a ndarray"),
+        ({"read": 5}, "read must be a function that returns a fresh iterator .* got int"),
+        ({"read": [X]}, "read must be a function .* got list"),
+        ({"n_samples": X}, "n_samples must be a whole number, got ndarray"),
         ({"n_samples": -1}, "n_samples must be a whole number from 0 on, got -1"),
         ({"n_features": 0}, "n_features must be a whole number from 1 on"),
         ({"n_units": 2.5}, "n_units must be a whole number"),

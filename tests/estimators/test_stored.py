@@ -102,6 +102,13 @@ def test_a_model_whose_parameters_are_not_those_of_its_plan_is_refused(text, cha
         restored(sealed(text, parameters=parameters))
 
 
+@pytest.mark.parametrize("change", [{"alpha": 17.0}, {"alpha": 0}, {"positive": True}])
+def test_a_model_whose_penalty_is_not_that_of_its_promise_is_refused(text, change):
+    parameters = json.loads(text)["parameters"] | change
+    with pytest.raises(ValueError, match="another penalty than its promise"):
+        restored(sealed(text, parameters=parameters))
+
+
 @pytest.mark.parametrize(
     "settings",
     [{}, {"delta": 1e-4}, {"epsilon": float("inf")}, {"neighbours": "zero-out"},

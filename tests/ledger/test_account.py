@@ -257,7 +257,7 @@ def test_a_file_in_wal_mode_does_the_same(account, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (3, "given as text"),
+        (3, "must be a string"),
         ("budget.db", "SQLite or PostgreSQL"),
         ("mysql://x/y#a", "SQLite or PostgreSQL"),
         ("sqlite:///#a", "is a file"),

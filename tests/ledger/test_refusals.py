@@ -187,6 +187,13 @@ def test_auto_takes_no_newton_that_must_be_undetermined(kind, epsilon, n):
         assert kind(epsilon, delta=1e-7, bounds=bounds, **more).plan(n, p).hopeless is None
 
 
+def test_a_search_among_newtons_that_must_be_undetermined_is_not_charged(account):
+    candidates = {"solver": [Newton(), Newton(leverage=4.0)]}
+    with pytest.raises(UnsupportedProblem, match="noise would hide every coefficient of Newton"):
+        PrivateSearch(newton(account), candidates, epsilon=0.3).fit(np.tile(X[:, :1], 14), Y)
+    assert len(account.history()) == 1
+
+
 def blocks():
     yield X, Y
 

@@ -10,7 +10,18 @@ import typer
 from ..data.files import source_of_file
 from ..schema import Schema
 from ..schema.source import Held
-from .common import Account, Data, Delta, Json, Quiet, Streamed, columns_of, naming, one_sentence, text_of
+from .common import (
+    Account,
+    Data,
+    Json,
+    Quiet,
+    Streamed,
+    WithDefault,
+    columns_of,
+    naming,
+    one_sentence,
+    text_of,
+)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,7 +33,7 @@ def check(
     data: Data,
     schema: Annotated[Path, typer.Argument(help="TOML file that declares the columns.")],
     epsilon: Annotated[float, typer.Option(help="Privacy to be spent on all counts together.")],
-    delta: Delta = None,
+    delta: WithDefault = None,
     neighbours: Annotated[str, typer.Option(help="replace-one or zero-out")] = "replace-one",
     ledger: Account = None,
     stream: Streamed = False,

@@ -27,6 +27,7 @@ ModelFile = Annotated[Path, typer.Argument(help="Model that `dpglm fit` wrote.")
 Delta = Annotated[
     float | None, typer.Option(help="By default 1/n²; needed by add-remove.", show_default=False)
 ]
+WithDefault = Annotated[float | None, typer.Option("--delta", help="By default 1/n².", show_default=False)]
 Relation = Annotated[str, typer.Option("--neighbours", help="replace-one, zero-out or add-remove.")]
 Level = Annotated[float, typer.Option(help="Probability with which an interval covers.")]
 Streamed = Annotated[
@@ -91,7 +92,7 @@ def text_of(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")  # some editors mark the order of bytes
     except UnicodeDecodeError:
-        refuse("the file is no text")
+        refuse("the file is no text in UTF-8; if it is in UTF-16, as some shells write it, save it in UTF-8")
 
 
 def model_of(path: Path) -> PrivatePipeline:

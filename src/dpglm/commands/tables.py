@@ -19,6 +19,7 @@ from ..report import Report, statement
 from ..schema import Schema
 from ..schema.source import Held, gathered
 from ..schema.trial import trial
+from ..solvers.record_share import is_unknown
 from .common import (
     Account,
     Data,
@@ -196,6 +197,9 @@ def fit(
         out.write_text(stored(fitted) + "\n", encoding="utf-8")
         if report is not None:
             report.write_text(Report(statement(fitted)).html(), encoding="utf-8")
+        counted = fitted.privacy_.record_share
+        if is_unknown(counted):  # no warning: the table may be as it should be
+            print(f"Note: {counted}", file=sys.stderr)
         if json:
             print(strict.to_json({"file": str(out), **statement(fitted)}))
         else:

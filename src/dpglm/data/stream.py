@@ -130,14 +130,14 @@ class Stream(Source):
         if not callable(self.read):
             raise ValueError(
                 "read must be a function that returns a fresh iterator of blocks in each call, "
-                f"got a {type(self.read).__name__}"
+                f"got {type(self.read).__name__}"
             )
         for name, least in (("n_samples", 0), ("n_features", 1), ("n_units", 0)):
             value = getattr(self, name)
             if value is None and name == "n_units":
                 continue
             if not isinstance(value, Real):  # an array of records must not be quoted
-                raise ValueError(f"{name} must be a whole number, got a {type(value).__name__}")
+                raise ValueError(f"{name} must be a whole number, got {type(value).__name__}")
             object.__setattr__(self, name, strict.whole(name, value, least))
         names = self.feature_names
         if names is not None and (isinstance(names, str) or len(names) != self.n_features):

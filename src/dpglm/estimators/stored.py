@@ -127,6 +127,11 @@ def _restored(values: dict[str, Any]) -> PrivatePipeline:
         raise ValueError("the model contradicts itself: its schema, plan, promise and coefficients differ")
     _require_budget(fitted, plan)
     fitted._fitted_problem = fitted._problem(plan.n_records, width)
+    # Weights of classes enter the strength of a penalty, and are no parameters of a stored model.
+    if "class weights" not in privacy.public and privacy.public["penalty"] != repr(
+        fitted._fitted_problem.penalty
+    ):
+        raise ValueError("the model contradicts itself: its parameters have another penalty than its promise")
     d = fitted._fitted_problem.dimension(width)
     fitted._uncertainty = _restored_errors(values.get("uncertainty"), plan.fits, d)
     fitted.n_features_in_, fitted.plan_ = width, plan

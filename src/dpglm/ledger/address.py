@@ -34,7 +34,7 @@ class Address:
     def parse(cls, text: object) -> Address:
         """The address that a text names; one with a password, or of another database, is refused."""
         if not isinstance(text, str):
-            raise LedgerError(f"a ledger must be given as text, got {type(text).__name__}: {_NEEDED}")
+            raise LedgerError(f"a ledger must be a string, got {type(text).__name__}: {_NEEDED}")
         url, _, fragment = text.partition("#")
         account, _, part = fragment.partition("/")
         for name in (account, part):

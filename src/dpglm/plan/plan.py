@@ -228,8 +228,8 @@ class Plan:
 
     @property
     def hopeless(self) -> str | None:
-        """Why the fit cannot give what was asked for, if public numbers say so for certain."""
-        return None
+        """Why the fit, or a part of it, cannot give what was asked for, if public numbers say so for certain."""
+        return next((part.hopeless for part in self.parts if part.hopeless is not None), None)
 
     def require_drawable(self) -> None:
         """Refuse noise that cannot be drawn: the budget, or a share of it, is too small."""

@@ -21,6 +21,7 @@ ENOUGH = 0.9
 """A smaller share of the records is worth a warning."""
 
 _DEVIATIONS = 2.0
+_UNKNOWN = "which share of the records counted cannot be known"
 _REMEDY = "`dpglm check` counts missing and unreadable cells of a raw table, column by column"
 
 
@@ -136,11 +137,16 @@ def of_gram(plan: Plan, problem: Problem, query: Gram, gram: Vector, noise: floa
 def in_words(share: RecordShare | None, unit: str) -> str:
     """What a promise says of it."""
     if share is None:
-        return f"which share of the records counted cannot be known from what this fit released: {_REMEDY}"
+        return f"{_UNKNOWN} from what this fit released: {_REMEDY}"
     if share.is_hidden:
-        return f"which share of the records counted cannot be known, since noise hides it: {_REMEDY}"
+        return f"{_UNKNOWN}, since noise hides it: {_REMEDY}"
     mean = "" if unit == "record" else f", in the mean over the {unit}s"
     return f"{share} of the records counted{mean}; from the {share.release} that this fit released"
+
+
+def is_unknown(words: str | None) -> bool:
+    """Whether a promise says that nobody can know it."""
+    return words is not None and words.startswith(_UNKNOWN)
 
 
 def warning(share: RecordShare | None) -> str | None:
