@@ -28,6 +28,7 @@ from dpglm import (
     Stream,
     evaluate,
 )
+from dpglm.curator import Curator
 from dpglm.data import columnar, stream
 from dpglm.data.persons import Persons
 from dpglm.errors import LedgerError, SourceChanged, UnsupportedProblem
@@ -307,3 +308,10 @@ def test_a_model_of_persons_is_evaluated_by_records_in_memory_and_on_streams():
         assert found.privacy.unit == "record" and "person" not in str(found.privacy)
         results.append(found["accuracy"].value)
     assert results[0] == results[1]
+
+
+def test_records_of_persons_are_not_counted_before_a_fit_is_refused(monkeypatch):
+    """Their number is not private for persons: the refusal came after it was released, with no account."""
+    monkeypatch.setattr(Curator, "release", lambda *_: pytest.fail("something was released"))
+    with pytest.raises(UnsupportedProblem, match="units are for neighbours whose number is public"):
+        fitted(X, Y, IDS, neighbours="add-remove", delta=1e-6)

@@ -374,3 +374,14 @@ def test_clipping_keeps_the_direction_of_each_record():
     data = as_data([[3.0, 4.0]], [0.0], Bounds(row_norm=math.inf))
     w = np.array([1.0, 1.0])
     assert np.allclose(queries.ClippedGradient(Squared(), 2.0)(data, w), 2.0 * np.array([0.6, 0.8]))
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array, sp.csc_array])
+def test_columns_in_single_precision_are_not_scaled_beyond_their_bounds(layout):
+    """A product that is rounded up to single precision made the sensitivity too small by one part in 1e7."""
+    for seed in range(20):
+        scales = np.random.default_rng(seed).uniform(0.1, 1.0, 3)
+        query = queries.SecondMoments(float(np.linalg.norm(scales)), scales)
+        records = as_data(layout(np.ones((1, 3), dtype=np.float32)), np.ones(1), Bounds(feature=1.0), 0.0)
+        moved = np.linalg.norm(np.sqrt(np.asarray(query(records))))
+        assert moved <= query.radius * (1 + 1e-12)

@@ -13,7 +13,7 @@ from ..arrays import Vector
 from ..bounds import rounded_inward
 from ..kernels.arguments import BothWays, CoordinateSteps, DualSteps, Form, RowFacts
 from ..tables import ColumnsOnDemand, Weighed
-from .piece import Index, Steps, Stored, taken
+from .piece import Index, Steps, Stored, never_larger, taken
 from .sums import FreshSums
 
 if TYPE_CHECKING:
@@ -156,6 +156,7 @@ class Dense(Stored):
         return Dense(X)
 
     def times_columns(self, factors: Vector) -> Dense:
+        factors = never_larger(factors, self.X.dtype)
         return Dense(np.multiply(self.X, factors, out=np.empty_like(self.X), casting="same_kind"))
 
     def scaled_columns(self, scale: Vector) -> Dense:

@@ -126,7 +126,10 @@ class Stored(ABC):
 
     @abstractmethod
     def times_columns(self, factors: Vector) -> Self:
-        """The table with column j multiplied by factor j, rounded to the type of its entries."""
+        """The table with column j multiplied by factor j, rounded to the type of its entries.
+
+        No product is larger than it is before it is rounded, but for the rounding of doubles.
+        """
 
     @property
     def whole(self) -> Piece:
@@ -184,7 +187,7 @@ class Piece:
         return Piece(self.table, self.index, self.first + start, stop - start)
 
     def times_columns(self, factors: Vector) -> Piece:
-        """These rows of the table with column j multiplied by factor j."""
+        """These rows of the table with column j multiplied by factor j, from 0 to 1."""
         return Piece(self.table.times_columns(factors), self.index, self.first, self.count)
 
     def dot(self, w: Vector) -> Vector:
@@ -208,6 +211,15 @@ class Piece:
             parts_of(self.entries),
         )
         return out
+
+
+def never_larger(factors: Vector, dtype: np.dtype[np.floating]) -> Vector:
+    """Factors that are a little smaller, so that products rounded to single precision exceed no bound.
+
+    Sensitivities allow for the rounding of doubles.
+    """
+    single = np.finfo(np.float32)
+    return factors * (1.0 - float(single.eps)) if dtype == single.dtype else factors
 
 
 def taken(index: Index, first: int, count: int) -> slice | NDArray[np.intp]:

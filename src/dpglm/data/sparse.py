@@ -17,7 +17,7 @@ from ..threads import in_ranges
 from .conversion import ScipyTable, converted, unsigned
 from .on_demand import ColumnsOnDemand
 from .parts import ENTRIES_A_COLUMN, WIDE, parts_of
-from .piece import Index, Steps, Stored, taken
+from .piece import Index, Steps, Stored, never_larger, taken
 from .sums import KeptSums, weighed
 
 Number = TypeVar("Number", bound=np.floating)
@@ -132,7 +132,7 @@ class Sparse(Stored):
         return self._times_rows(np.where(dropped, 0.0, 1.0))
 
     def times_columns(self, factors: Vector) -> Self:
-        return self._times(factors, not self.is_by_rows)
+        return self._times(never_larger(factors, self.X.dtype), not self.is_by_rows)
 
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector, size: int) -> KeptSums:
         return KeptSums(self.by_rows, scale, tail, limit, size)

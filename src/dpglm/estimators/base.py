@@ -434,6 +434,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
             return None
         p, neighbours = X.shape[1], Neighbours.from_name(self.neighbours)
         budget = budget_of(self.epsilon, self.delta, 1, neighbours)
+        self._problem(1, p)  # refuses persons, for whom a count of records is not private
         if self._pays():
             kinds: dict[type[AnySolver], tuple[AnySolver, Plan, Problem]] = {}
             for n in possible_counts(count_release(budget)):
