@@ -346,7 +346,8 @@ def silence(data: str, declared: str, said: str) -> str:
     if found is None:
         return f"nothing is said of the records, of which {percent:.0f} % count"
     least, margin = int(found[2]), int(found[4])
-    most = {"about": least, "at least": 100, "between": int(found[3] or 0)}[found[1]]
+    # ends that are nearer to each other than the margin are shown as their mean
+    most = {"about": least + margin / 2, "at least": 100, "between": int(found[3] or 0)}[found[1]]
     if not least - 4 * margin - 1 <= percent <= most + 4 * margin + 1:  # eight deviations of the noise
         return f"{found[0]}, but {percent:.0f} % do"
     if "Warning: only" not in text and most + margin < 89:
