@@ -32,6 +32,8 @@ from dpglm import (
     Bounds,
     BoundsScaler,
     LinearRegression,
+    LinearSVC,
+    LinearSVR,
     LogisticRegression,
     PrivatePath,
     Stream,
@@ -39,7 +41,7 @@ from dpglm import (
 )
 from dpglm.errors import PrivacyWarning
 from dpglm.estimators.leaks import learning_steps
-from dpglm.schema import Boolean, Category, Drop, Number, Schema, Target
+from dpglm.schema import Boolean, Category, Drop, Exposure, Number, Offset, Schema, Target, Unit, Weight
 from dpglm.solvers import GradientDescent, Newton
 
 SCHEMA = Schema(
@@ -270,6 +272,25 @@ def test_a_pipeline_whose_steps_learn_warns_by_their_names():
         warnings.simplefilter("error")
         make_pipeline(BoundsScaler(), model).fit(X, y)
         model.fit(StandardScaler().fit_transform(X), y)  # nobody can know
+
+
+@pytest.mark.parametrize(
+    "model, target", [(LinearSVC, Target(classes=["no", "yes"])), (LinearSVR, Target(0, 1))]
+)
+@pytest.mark.parametrize("column", [Weight(2), Offset(-1, 1), Exposure(1, 2), Unit(2)], ids=lambda x: x.kind)
+def test_a_column_that_the_estimator_does_not_take_is_refused_in_words(model, target, column):
+    schema = Schema({"x": Number(0, 1), "beside": column, "y": target})
+    pipeline = make_private_pipeline(schema, model(epsilon=1.0))
+    answers = ["no", "yes"] if target.classes else [0, 1]
+    table = pd.DataFrame({"x": [0.0, 1.0] * 20, "beside": [1] * 40, "y": answers * 20})
+    said = f"column 'beside' as {column.kind}, {model.__name__} takes none"
+    for call in (
+        lambda: pipeline.plan(40),
+        lambda: pipeline.fit(table),
+        lambda: pipeline.fit(pa.table(table)),
+    ):
+        with pytest.raises(ValueError, match=said):
+            call()
 
 
 def test_the_package_exports_what_a_new_user_needs():

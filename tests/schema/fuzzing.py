@@ -287,11 +287,12 @@ def odd_line(line: bytes, rng: np.random.Generator) -> bytes:
 
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    problems = cells(count)
-    found, declared = spellings(count)
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    problems = cells(count, seed)
+    found, declared = spellings(count, seed)
     problems += found
     print(f"{declared} of {-(-count // CELLS)} spellings could be declared")
     with tempfile.TemporaryDirectory() as name:
-        problems += files(count, Path(name))
+        problems += files(count, Path(name), seed)
     print("\n".join(problems[:20]) or "nothing was raised, and no record changed another")
     sys.exit(bool(problems))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -140,7 +141,7 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
             found = X if isinstance(X, EncodedTable) else self._read(X)
             columns = zip(NAMES, found.beside, strict=True)
             given = {name: column for name, column in columns if column is not None}
-            model.fit(found.rows, found.target, **given)  # not every estimator takes all of them
+            model.fit(found.rows, found.target, **given)
         self.schema_ = learnt
         self.estimator_ = model
         self.plan_ = model.plan_
@@ -187,6 +188,13 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
         bounds = fit_bounds(schema)
         facts = {"bounds": bounds} | ({"classes": schema.classes} if labels else {})
         model: PrivateGLM = clone(self.estimator).set_params(**facts)
+        taken = signature(model.fit).parameters
+        for part, name in schema.beside._asdict().items():
+            if name is not None and getattr(NAMES, part) not in taken:
+                raise ValueError(
+                    f"the schema declares column {name!r} as {schema.columns[name].kind}, "
+                    f"{type(model).__name__} takes none: declare it as Drop() or fit another model"
+                )
         if schema.beside.exposure is not None and model._loss().kind != "count":
             raise ValueError(
                 f"the schema declares an exposure, {type(model).__name__} has no log link: declare an Offset"
