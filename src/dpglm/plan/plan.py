@@ -228,7 +228,7 @@ class Plan:
 
     @property
     def hopeless(self) -> str | None:
-        """Why the fit, or a part of it, cannot give what was asked for, if public numbers say so for certain."""
+        """Why the fit, or a part of it, cannot give what was asked for, if public numbers say so."""
         return next((part.hopeless for part in self.parts if part.hopeless is not None), None)
 
     def require_drawable(self) -> None:
