@@ -31,7 +31,7 @@ _ROUNDS = 2
 _LEAST_LEVERAGE, _LEVERAGE_IN_NOISE = 1.5, 0.0008
 _CLIPPED = 0.9
 _UNIT = 0.4
-_LEAST_SPREAD = 1e-3
+_LEAST_SPREAD, _FARTHEST = 1e-3, 30.0
 _CROWD = 599
 _SHORTEST, _LONGEST = -0.7, 3.0
 
@@ -57,11 +57,6 @@ def release_of_recalibration(task: Task, share: float) -> Release:
     return equal_releases(Recalibration.name, Gaussian, _ROUNDS, stated, share=share, entries=8)
 
 
-def is_recalibrated(plan: Plan) -> bool:
-    """Whether the plan has these releases."""
-    return any(release.query == Recalibration.name for release in plan.releases)
-
-
 def recalibrated(
     plan: Plan, problem: Problem, curator: Curator, w: Vector, typical: Typical, spread: float
 ) -> Vector:
@@ -70,7 +65,7 @@ def recalibrated(
     ``spread`` is a guess of the deviation of margins: it makes the first metric, and the curvature that is
     released makes the next.
     """
-    if not is_recalibrated(plan):
+    if all(release.query != Recalibration.name for release in plan.releases):
         return w
     leverage = _leverage(noise_of_one_pass(plan.n_records, plan.budget, plan.neighbours, plan.fits))
     query = _query(problem, plan.table_size, plan.neighbours, leverage)
@@ -80,7 +75,8 @@ def recalibrated(
     features, _ = problem.split(w)
     strength = plan.n_records * problem.penalty.strong_convexity
     ridge = np.array([strength * float(features @ features), 0.0])
-    point, middle, spread = np.array([1.0, 0.0]), float(typical.start), max(spread, _LEAST_SPREAD)
+    point, middle = np.array([1.0, 0.0]), float(typical.start)
+    spread = min(max(spread, _LEAST_SPREAD), _FARTHEST)
     with one_blas_thread():
         for _ in range(_ROUNDS):
             # Margins of usual size are short beside the constant: the shift gets less noise than the scale.
@@ -92,8 +88,9 @@ def recalibrated(
             point = point + _damped(_shortened(estimate, point), point[0], middle)
             hessian, _ = algebra.floored(round_.parts.hessian, round_.least)
             square, cross, total = (state.root @ hessian @ state.root.T)[[0, 0, 1], [0, 1, 1]]
-            middle = float(cross / total)
-            spread = math.sqrt(max(float(square / total) - middle**2, _LEAST_SPREAD**2))
+            # Noise alone may say anything; the matrix above has to stay far from singular.
+            middle = min(max(float(cross / total), -_FARTHEST), _FARTHEST)
+            spread = math.sqrt(min(max(float(square / total) - middle**2, _LEAST_SPREAD**2), _FARTHEST**2))
     scale, shift = point
     better: Vector = scale * w
     problem.split(better)[1][:] += shift / problem.constant(plan.n_features)
