@@ -85,7 +85,8 @@ class Parsed(HTMLParser):
 def test_every_exported_name_has_a_page():
     pages = built()
     names = ["dpglm", *(f"dpglm.{name}" for name in LISTED if name.islower() and "_" not in name)]
-    for module in map(import_module, (name for name in names if name != "dpglm.evaluate")):
+    functions = {"dpglm.check", "dpglm.evaluate"}
+    for module in map(import_module, (name for name in names if name not in functions)):
         for name in getattr(module, "__all__", ()):
             anchor = f"{module.__name__}.{name}"
             own = SITE / "generated" / f"{anchor}.html"
