@@ -21,6 +21,8 @@ from dpglm.solvers import (
     GradientDescent,
     PreconditionedDescent,
     Task,
+    gradient_descent,
+    last_intercept,
     recalibration,
 )
 from dpglm.solvers.centring import shortened
@@ -230,6 +232,30 @@ def test_the_last_rounds_correct_what_clipping_does_to_a_rare_label(solver, monk
     found = share_of_rare()
     assert 0.45 < found < 1.4
     monkeypatch.setattr(recalibration, "_USEFUL", 0.0)
+    corrected = 0
+    assert share_of_rare() < found / 1.5
+
+
+def test_the_last_steps_of_gradient_descent_correct_what_clipping_does_to_a_rare_label(monkeypatch):
+    monkeypatch.setattr(
+        gradient_descent, "_CLIP_OF_NARROW", 0.0
+    )  # it clips little on tables as narrow as this
+    monkeypatch.setattr(gradient_descent, "_FEW", 1)
+    rare = np.where(np.random.default_rng(0).random(N) < 1 / (1 + np.exp(-6 * (X @ SLOPES) + 4.5)), 1, -1)
+    assert np.mean(rare > 0) < 0.05
+
+    def share_of_rare():
+        """The median of five fits, over the share of the label."""
+        settings = {"classes": [-1, 1], "bounds": Bounds(feature=1.0), "solver": GradientDescent()}
+        fits = [LogisticRegression(3.0, random_state=seed, **settings).fit(X, rare) for seed in range(5)]
+        for fit in fits:
+            assert sum(release.query == "intercept slope" for release in fit.plan_.releases) == corrected
+        return np.median([fit.predict_proba(X)[:, 1].mean() / np.mean(rare > 0) for fit in fits])
+
+    corrected = 1
+    found = share_of_rare()
+    assert 0.5 < found < 1.4
+    monkeypatch.setattr(last_intercept, "_USEFUL", 0.0)
     corrected = 0
     assert share_of_rare() < found / 1.5
 

@@ -97,10 +97,10 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
     steps : int, optional
         Number of gradients. By default from 8 to 60, as the budget allows and the clip needs.
     clip : float, optional
-        Largest norm of a record's gradient in the metric, in units of the largest usual slope times the root
-        of the effective dimension. The usual slopes are those of targets within two standard deviations; no
-        clip is above the largest slope. By default it falls as noise hides more directions, from 1 to 0.12
-        for labels and from 25 to 0.02 for real targets.
+        Largest norm of a record's gradient in the metric, in units of the largest usual slope times the
+        length from which on rows are weighted down. The usual slopes are those of targets within two standard
+        deviations; no clip is above the largest slope. By default it falls as noise hides more directions,
+        from 1 to 0.12 for labels and from 25 to 0.02 for real targets.
     gram_share : float
         Share of the budget for the Gram matrix.
 
