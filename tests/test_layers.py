@@ -175,13 +175,13 @@ def test_the_table_has_no_cycles():
 
 
 BAD = [
-    ("dpglm/losses/logistic.py", "from dpglm.penalties import L1"),
-    ("dpglm/losses/logistic.py", "from ..penalties.l1 import L1"),
+    ("dpglm/losses/classification.py", "from dpglm.penalties import L1"),
+    ("dpglm/losses/classification.py", "from ..penalties.l1 import L1"),
     ("dpglm/losses/__init__.py", "from .. import data"),
     ("dpglm/accounting/compose.py", "import dpglm.privacy"),
     ("dpglm/bounds.py", "from .data import Dense"),
     ("dpglm/data/dense.py", "from dpglm.mechanisms import Gaussian"),
-    ("dpglm/losses/huber.py", "from dpglm import data"),
+    ("dpglm/losses/regression.py", "from dpglm import data"),
     ("dpglm/solvers/gradient_descent.py", "from dpglm.data.dense import Dense"),
     ("dpglm/solvers/gradient_descent.py", "from ..data.records import Records"),
     ("dpglm/tables.py", "from .data.records import Records"),
@@ -199,7 +199,7 @@ BAD = [
     ("dpglm/kernels/coordinate.py", "from llvmlite import ir"),
     ("dpglm/kernels/coordinate.py", "from ..losses import Logistic"),
     ("dpglm/kernels/coordinate.py", "from ..errors import DpglmError"),
-    ("dpglm/losses/huber.py", "from sklearn.linear_model import HuberRegressor"),
+    ("dpglm/losses/regression.py", "from sklearn.linear_model import HuberRegressor"),
     ("dpglm/schema/schema.py", "from sklearn.base import BaseEstimator"),
     ("dpglm/schema/schema.py", "from ..estimators import LogisticRegression"),
     ("dpglm/data/chunked.py", "import dask.array"),
@@ -213,8 +213,11 @@ BAD = [
     ("dpglm/nowhere.py", "from .losses import Huber"),
 ]
 GOOD = [
-    ("dpglm/losses/logistic.py", "from .base import Loss\nfrom ..errors import DpglmError\nimport numpy"),
-    ("dpglm/losses/__init__.py", "from .base import Loss\nfrom . import huber"),
+    (
+        "dpglm/losses/classification.py",
+        "from .base import Loss\nfrom ..errors import DpglmError\nimport numpy",
+    ),
+    ("dpglm/losses/__init__.py", "from .base import Loss\nfrom . import regression"),
     ("dpglm/data/dense.py", "from dpglm.bounds import Bounds\nfrom ..kernels.batch import dense_dots"),
     ("dpglm/data/cluster/table.py", "def f():\n    import dask.array"),
     ("dpglm/kernels/compiled.py", "from numba import njit"),

@@ -7,18 +7,9 @@ prediction for each class, and tests of its own.
 from __future__ import annotations
 
 from .base import Loss
-from .epsilon_insensitive import EpsilonInsensitive
-from .hinge import Hinge
-from .huber import Huber
-from .log_cosh import LogCosh
-from .logistic import Logistic
-from .multinomial import Multinomial
-from .negative_binomial import NegativeBinomial
-from .poisson import Poisson
-from .quantile import Quantile
-from .smoothed_hinge import SmoothedHinge
-from .squared import Squared
-from .tweedie import Tweedie
+from .classification import Hinge, Logistic, Multinomial, SmoothedHinge
+from .counts import NegativeBinomial, Poisson, Tweedie
+from .regression import EpsilonInsensitive, Huber, LogCosh, Quantile, Squared
 
 LOSSES: tuple[type[Loss], ...] = (
     Logistic, Squared, Huber, LogCosh, SmoothedHinge, Hinge, EpsilonInsensitive, Poisson, Tweedie,

@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 
+SLOPE_UNIT = 1.25
+"""Newton's unit of slopes over their bound: slopes below it leave room for the curvature beside them."""
+
+JOINT = 1 / (4 * (1 - SLOPE_UNIT**-2))
+"""The joint constant for a curvature of at most 1 and slopes of at most 1 / SLOPE_UNIT units."""
+
 
 @dataclass(frozen=True)
 class Loss(ABC):
