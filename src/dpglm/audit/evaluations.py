@@ -12,7 +12,7 @@ import numpy as np
 from ..bounds import Bounds
 from ..curator import Curator
 from ..evaluation import METRICS, EvaluationPlan, Evaluator
-from ..evaluation.metric import Setting
+from ..evaluation.metrics import Setting
 from ..losses import Logistic, Squared
 from ..penalties import Zero
 from ..plan import Plan

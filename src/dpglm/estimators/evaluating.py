@@ -22,7 +22,7 @@ from ..data.cluster import DaskTable, by_blocks, is_dask
 from ..data.stream import Source
 from ..errors import UnsupportedProblem
 from ..evaluation import LOG_LOSS_CUT, METRICS, Evaluation, EvaluationPlan, Evaluator
-from ..evaluation.metric import Setting
+from ..evaluation.metrics import Setting
 from ..ledger import reserve, resolved
 from ..privacy import Budget, Neighbours
 from ..schema.encoder import encoded

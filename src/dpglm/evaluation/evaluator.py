@@ -14,11 +14,17 @@ from ..mechanisms import Gaussian
 from ..plan import Plan, Releasable, Release
 from ..privacy import Budget
 from ..queries import Query
-from .calibration import CalibrationMetric
-from .determination import DeterminationMetric
-from .means import AbsoluteErrorMetric, AccuracyMetric, LogLossMetric, SquaredErrorMetric
-from .metric import Metric, Setting
-from .ranking import RankingMetric
+from .metrics import (
+    AbsoluteErrorMetric,
+    AccuracyMetric,
+    CalibrationMetric,
+    DeterminationMetric,
+    LogLossMetric,
+    Metric,
+    RankingMetric,
+    Setting,
+    SquaredErrorMetric,
+)
 from .result import Estimate
 
 METRICS: dict[str, Metric] = {
