@@ -18,7 +18,7 @@ from dpglm import GLMRegressor, Lasso, Ledger, LinearSVC, LogisticRegression
 from dpglm.accounting import gaussian_mu
 from dpglm.datasets import load_adult
 from dpglm.ledger import price_of_plan
-from dpglm.ledger.entry import written
+from dpglm.ledger.journal import written
 from dpglm.penalties import L1Ball
 from dpglm.solvers import (
     CoordinateDescent,

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from dpglm import Ledger, LogisticRegression
 from dpglm.accounting import gaussian_mu
 from dpglm.cli import app
-from dpglm.ledger.chart import shares, text_chart
+from dpglm.ledger.extract import shares, text_chart
 from dpglm.solvers import GradientDescent
 
 

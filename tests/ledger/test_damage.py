@@ -9,7 +9,7 @@ import pytest
 
 from dpglm import Ledger, LogisticRegression
 from dpglm.errors import BudgetExceeded, LedgerError
-from dpglm.ledger.entry import digest
+from dpglm.ledger.journal import digest
 from dpglm.solvers import GradientDescent
 
 PLAN = LogisticRegression(epsilon=0.5, delta=1e-9, solver=GradientDescent(steps=5)).plan(1000, 3)

@@ -6,9 +6,9 @@ import re
 import pytest
 
 from dpglm import Ledger, PrivateSearch
-from dpglm.ledger import entry as entries
 from dpglm.ledger import extract, verify_export
-from dpglm.ledger.chart import shares, text_chart
+from dpglm.ledger import journal as entries
+from dpglm.ledger.extract import shares, text_chart
 
 from .test_fits import X, Y, model
 

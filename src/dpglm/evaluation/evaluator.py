@@ -9,7 +9,7 @@ from typing import ClassVar
 from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
-from ..inference.coefficients import LEVEL
+from ..inference import LEVEL
 from ..mechanisms import Gaussian
 from ..plan import Plan, Releasable, Release
 from ..privacy import Budget

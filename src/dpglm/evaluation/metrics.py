@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Vector
-from ..inference.coefficients import quantile
+from ..inference import quantile
 from ..losses import Logistic, Loss, Multinomial
 from ..privacy import Neighbours
 from ..queries import CellSums, Query, ScoreSums

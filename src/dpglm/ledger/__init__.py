@@ -6,15 +6,12 @@ a ledger is opened.
 
 from .account import Account
 from .address import Address
-from .chain import State, Terms
-from .default import VARIABLE, resolved
-from .entry import Entry
-from .export import verify_export
+from .context import VARIABLE, resolved
 from .extract import extract
-from .fits import Reservation, reserve
+from .journal import Entry, State, Terms, verify_export
 from .ledger import Ledger
-from .left import Left
-from .price import Price, price_of_epsilon, price_of_mu, price_of_plan
+from .price import Left, Price, price_of_epsilon, price_of_mu, price_of_plan
+from .reservation import Reservation, reserve
 
 __all__ = [
     "VARIABLE", "Account", "Address", "Entry", "Ledger", "Left", "Price", "Reservation", "State", "Terms",

@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Self
 from .. import strict
 from ..errors import BudgetExceeded, DpglmError, LedgerError
 from ..plan import Plan
-from . import default
+from . import context
 from .address import NAME, Address
-from .chain import State, require_link, state_of, verified
-from .entry import WHOLE, Entry, written
-from .export import exported
-from .left import Left
-from .price import FIT_SHARE, Price, largest_epsilon, price_of_epsilon, price_of_mu, price_of_plan
+from .journal import WHOLE, Entry, State, exported, require_link, state_of, verified, written
+from .price import FIT_SHARE, Left, Price, largest_epsilon, price_of_epsilon, price_of_mu, price_of_plan
 
 if TYPE_CHECKING:
     from .storage import Journal
@@ -211,13 +208,13 @@ class Account:
 
     def __enter__(self) -> Self:
         self.state()
-        default.push(str(self.address))
+        context.push(str(self.address))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        default.pop()
+        context.pop()
 
     def __repr__(self) -> str:
         return f"Account({str(self.address)!r})"

@@ -17,13 +17,20 @@ from ..accounting import gaussian_mu
 from ..errors import DpglmError
 from ..privacy import Budget
 from .address import Address
-from .chain import State
-from .chart import save_png, shares, text_chart
-from .export import verify_export
-from .extract import account_at, how_it_adds, like_the_last, running, summary, what
+from .extract import (
+    account_at,
+    how_it_adds,
+    like_the_last,
+    running,
+    save_png,
+    shares,
+    summary,
+    text_chart,
+    what,
+)
+from .journal import State, verify_export
 from .ledger import Ledger
-from .left import Left
-from .price import price_of_mu
+from .price import Left, price_of_mu
 
 app = typer.Typer(add_completion=False, help="One budget over all fits.", no_args_is_help=True)
 

@@ -7,7 +7,7 @@ from ..errors import LedgerError
 from ..privacy import Neighbours
 from .account import Account, opened
 from .address import NAME, Address
-from .entry import written
+from .journal import written
 from .price import whole_budget
 
 

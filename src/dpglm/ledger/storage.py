@@ -22,7 +22,7 @@ from sqlalchemy.pool import NullPool
 
 from ..errors import DpglmError, LedgerError
 from .address import Address
-from .entry import Entry, read
+from .journal import Entry, read
 
 VERSION = 1
 """The version of the tables. A later one is refused; an earlier one would be brought up to date."""

@@ -42,7 +42,7 @@ def statement(
     audit : dpglm.audit.Report or dict, optional
         What an audit found, or what its ``to_dict`` gave.
     ledger : dict, optional
-        What `dpglm.ledger.extract` gave of the account that paid.
+        What `dpglm.ledger.summary` gave of the account that paid.
     """
     plan, privacy = model.plan_, model.privacy_
     chosen = getattr(model, "best_estimator_", model)

@@ -10,7 +10,7 @@ from ..errors import LedgerError, PrivacyWarning
 from ..plan import Plan
 from .account import Account
 from .address import Address
-from .entry import Entry
+from .journal import Entry
 
 
 @dataclass(frozen=True)
