@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from dpglm import Guarantee, LogisticRegression, accounting
 from dpglm.report import SCHEMAS, json_schema, statement
-from dpglm.report.measures import guesses, measures, shares
+from dpglm.report.statement import guesses, measures, shares
 from dpglm.solvers import GradientDescent, GreedyCoordinateDescent
 
 from . import facts

@@ -8,8 +8,7 @@ from html import escape
 from typing import Any
 
 from . import yaml
-from .numbers import coefficient, number, percent, percent_up, up
-from .words import meanings, scene, units
+from .text import coefficient, meanings, number, percent, percent_up, scene, units, up
 
 MOST_COEFFICIENTS = 20
 """So many coefficients of a fit are shown, those that can change a prediction most."""

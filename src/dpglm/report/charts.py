@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import svg
-from .numbers import number, percent, percent_up, tiny, up
+from .text import number, percent, percent_up, tiny, up
 
 _ROW = 38
 

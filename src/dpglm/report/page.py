@@ -7,10 +7,9 @@ from html import escape
 from typing import Any
 
 from . import charts, html
-from .numbers import percent_up, tiny, up
+from .html import STYLE
 from .sections import audited, evaluated, model, not_covered, paid, promise, public, read, released, versions
-from .style import STYLE
-from .words import scene, units
+from .text import percent_up, scene, tiny, units, up
 
 _SECTIONS: tuple[tuple[str, str, Callable[[dict[str, Any]], str]], ...] = (
     ("promise", "The promise", promise),

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import yaml
-from .numbers import number, percent_up, up
-from .words import units
+from .text import number, percent_up, units, up
 from .yaml import Unknown
 
 _UNKNOWN = Unknown()

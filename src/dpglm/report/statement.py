@@ -6,16 +6,223 @@ of a model, in HTML, YAML or Markdown, is made from this dictionary.
 
 from __future__ import annotations
 
+import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from .. import strict
-from ..plan import Plan
+import numpy as np
+
+from .. import accounting, strict
+from ..accounting import Event, Repeated
+from ..arrays import Vector
+from ..errors import NotReleased
+from ..inference import INTERCEPT, Coefficients
+from ..plan import Plan, Release
 from ..privacy import Guarantee, StatedRelease
-from .coefficients import fits_of
-from .measures import counted, measures, shares
+
+POINTS = 49
+"""Points of the curve that are stated."""
+
+LEAST_DELTA = 1e-12
+"""The stated curve ends where its delta is this small."""
+
+FALSE_ALARMS = 0.01
+"""The share of wrong accusations at which the share of right ones is stated."""
+
+_SLACK_SHARE = 0.1
+
+
+def measures(plan: Plan, records: int | None) -> dict[str, Any] | None:
+    """What a plan with noise promises, in all usual parameters; None without noise.
+
+    Every number is an upper bound on the truth.
+
+    Parameters
+    ----------
+    plan : Plan
+    records : int or None
+        Number of records, for the deltas that are made from it; None if there is no public one.
+
+    Returns
+    -------
+    dict
+        ``mu`` with ``exact`` (whether the whole curve is that of a Gaussian mechanism) and ``slack`` (what is
+        added to delta), ``rho`` (None unless all noise is Gaussian), ``epsilons`` at usual deltas, ``curve``
+        as pairs of epsilon and delta, and ``guess``: how often someone who guesses which of two neighbouring
+        tables was used, equally likely before, is right at most.
+    """
+    if not plan.budget.private:
+        return None
+    curve = accounting.compose(plan.event)
+    found = accounting.cover(plan.event, _SLACK_SHARE * plan.budget.delta)
+    # What follows from a private count is paid for by a reserve, of which something may be left.
+    exact = plan.count is None and all(
+        isinstance(event, accounting.Gaussian | accounting.Imprecision) for event in plan.price
+    )
+    finite = math.isfinite(found.mu)
+    deltas = [("the delta of the fit", plan.budget.delta), *_usual(plan.budget.delta, records)]
+    farthest = curve.epsilon(LEAST_DELTA)
+    if not math.isfinite(farthest):
+        farthest = 2 * plan.budget.epsilon
+    epsilons = np.linspace(0.0, farthest, POINTS) if farthest > 0 else np.zeros(1)
+    points = [[float(epsilon), curve.delta(float(epsilon))] for epsilon in epsilons]
+    values = {
+        "mu": found.mu if finite else None,
+        "exact": exact,
+        "slack": found.slack if finite else None,
+        "rho": found.mu**2 / 2 if exact and finite else None,
+        "epsilons": [
+            {"name": name, "delta": delta, "epsilon": plan.epsilon if k == 0 else curve.epsilon(delta)}
+            for k, (name, delta) in enumerate(deltas)
+        ],
+        "curve": points,
+        "guess": guesses(points, plan.epsilon, plan.budget.delta),
+    }
+    return {name: strict.plain(name, value) for name, value in values.items()}
+
+
+def _usual(own: float, records: int | None) -> list[tuple[str, float]]:
+    """Names and values of the deltas that readers look for, but for the fit's own."""
+    found = [("a usual delta", 1e-5)]
+    if records is not None and records > 1:
+        found += [("1/n", 1 / records), ("1/n²", 1 / records**2)]
+    return [(name, delta) for name, delta in found if not math.isclose(delta, own)]
+
+
+def guesses(points: list[list[float]], epsilon: float, delta: float) -> dict[str, float]:
+    """How often an attacker is right at most, from a curve that begins at epsilon 0.
+
+    Of two tables that are equally likely, any rule names the right one with probability (1 + TV) / 2 at most,
+    and the total variation TV is delta(0). A rule that accuses with probability a under one table accuses
+    with at most e^epsilon a + delta(epsilon) under the other, for every epsilon.
+    """
+    caught = min(math.exp(min(x, 700.0)) * FALSE_ALARMS + d for x, d in points)
+    return {
+        "right": (1 + points[0][1]) / 2,
+        "right_by_epsilon": 1 - (1 - delta) / (1 + math.exp(min(epsilon, 700.0))),
+        "false_alarms": FALSE_ALARMS,
+        "caught": min(1.0, caught),
+    }
+
+
+def counted(plan: Plan) -> list[tuple[Release, int]]:
+    """All releases of a plan, those of what was learnt first, and how many fits make each."""
+    return [
+        *((release, 1) for release in plan.learning),
+        *((release, plan.fits) for release in plan.releases),
+    ]
+
+
+def shares(plan: Plan) -> list[float] | None:
+    """Share of each release in the price, in squares of mu; None if they cannot be told apart.
+
+    That of a release that is not Gaussian is by the least Gaussian above its curve.
+    """
+    if not plan.budget.private or plan.parts:
+        return None
+    slack = _SLACK_SHARE * plan.budget.delta / len(counted(plan))
+    squares = [_squared(release, fits, plan, slack) for release, fits in counted(plan)]
+    total = sum(squares)
+    return [square / total for square in squares] if 0 < total < math.inf else None
+
+
+def _squared(release: Release, fits: int, plan: Plan, slack: float) -> float:
+    event: Event = Repeated(release.event(plan.neighbours), release.count * fits)
+    return accounting.cover(event, slack).mu ** 2
+
+
+def fits_of(model: Any, level: float) -> list[dict[str, Any]]:
+    """A mapping for each fit: what it is for, and its coefficients in units of the columns.
+
+    Each coefficient has ``range``, the declared width of its feature in units of the column, or None. Their
+    product is the most by which the feature can change the linear predictor.
+    """
+    try:
+        blocks = model._blocks("summary()")
+    except NotReleased:
+        return _without_errors(model)
+    return [_with_errors(block, _widths(model, len(block.names)), level) for block in blocks]
+
+
+def _without_errors(model: Any) -> list[dict[str, Any]]:
+    estimator = getattr(model, "estimator_", model)
+    if hasattr(model, "raw_coefficients"):
+        found = model.raw_coefficients()
+        several = found if isinstance(found, list) else [found]
+        tables = [((*one.values, INTERCEPT), (*one.values.values(), one.intercept)) for one in several]
+    else:
+        rows, intercepts = model._rows_of_coef(), np.ravel(model.intercept_)
+        names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
+        tables = [((*names, INTERCEPT), (*w, b)) for w, b in zip(rows, intercepts, strict=True)]
+    return [
+        {
+            "outcome": outcome,
+            "determined": None,
+            "reason": None,
+            "estimand": None,
+            "deviance": None,
+            "coefficients": [
+                _row(*row) for row in zip(names, values, _widths(model, len(names)), strict=True)
+            ],
+        }
+        for (names, values), outcome in zip(tables, estimator._outcomes(), strict=True)
+    ]
+
+
+def _with_errors(block: Coefficients, widths: Sequence[float | None], level: float) -> dict[str, Any]:
+    numbers = zip(
+        block.names, block.values, widths, block.standard_errors, block.privacy_shares,
+        block.intervals(level), strict=True,
+    )  # fmt: skip
+    return {
+        "outcome": block.outcome,
+        "determined": block.determined,
+        "reason": block.reason or None,
+        "estimand": block.estimand,
+        "deviance": None if block.deviance is None else list(block.deviance),
+        "coefficients": [
+            _row(name, value, width, (error, share, *ends) if block.determined else None)
+            for name, value, width, error, share, ends in numbers
+        ],
+    }
+
+
+def _row(
+    name: str, value: float, width: float | None, stated: Sequence[float] | None = None
+) -> dict[str, Any]:
+    numbers = (None,) * 4 if stated is None else stated
+    error, share, low, high = (
+        None if number is None or math.isnan(number) else float(number) for number in numbers
+    )
+    return {
+        "name": str(name),
+        "value": float(value),
+        "standard_error": error,
+        "privacy_share": share,
+        "low": low,
+        "high": high,
+        "range": width,
+    }
+
+
+def _widths(model: Any, count: int) -> list[float | None]:
+    """Declared widths of the coefficients; None where none is declared, and for the intercept."""
+    bounds = getattr(model, "estimator_", model)._fitted_problem.bounds
+    features = getattr(model, "estimator_", model).n_features_in_
+    if bounds.feature is None:
+        return [None] * count
+    low, high = bounds.ranges(features)
+    widths: Vector = high - low
+    schema = getattr(model, "schema_", None)
+    if schema is not None:  # encoded = scale * raw + rest
+        scale = np.abs(schema.raw_map.diagonal()[:features])
+        widths = np.divide(widths, scale, out=np.zeros_like(widths), where=scale > 0)
+        widths = widths[[feature.used for feature in schema.layout]]
+    found = [float(width) if 0 < width < math.inf else None for width in widths]
+    return [*found, *[None] * (count - len(found))]
+
 
 FORMAT, STATEMENT_VERSION = "dpglm statement", 2
 

@@ -1,4 +1,4 @@
-"""Numbers in words of a report. What is promised is rounded up, never down."""
+"""Numbers and sentences of a report. What is promised is rounded up, never down."""
 
 from __future__ import annotations
 
@@ -54,3 +54,28 @@ def percent_up(share: float) -> str:
     """A share that is promised, in percent with one digit, never below itself."""
     found = (Decimal(share) * 100).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
     return f"{min(found, Decimal(100)):f} %"
+
+
+_MEANINGS = (
+    "The promise holds against everybody, whatever they know besides and however long they compute, now and "
+    "later.",
+    "It is about what one {unit} adds. What holds for many alike is what a model is meant to learn, and is "
+    "not hidden: it could be learnt from a table without the {unit} in question.",
+    "It holds for everything that the fit released together, and for everything that is computed from it.",
+)
+
+
+def meanings(stated: dict[str, Any]) -> list[str]:
+    """What readers should know of any promise."""
+    return [words.format(unit=stated["unit"]) for words in _MEANINGS]
+
+
+def scene(stated: dict[str, Any]) -> str:
+    """Who is guessing what."""
+    return f"Someone knows {stated['doubt']}."
+
+
+def units(stated: dict[str, Any]) -> str:
+    """How many units of privacy the table has, as far as that is known."""
+    count = f"{stated['records']:,} {stated['unit']}s"
+    return count if stated["records_are"] == "public" else f"about {count} (a released count)"
