@@ -20,7 +20,7 @@ from .data.records import Records
 from .data.summed import Summed
 from .errors import PlanMismatch, UnsupportedProblem
 from .mechanisms import Mechanism, Randomness
-from .mechanisms.order import order_of
+from .mechanisms.randomness import order_of
 from .mechanisms.sampling import Everyone, Sampling
 from .mechanisms.tries import TRIES_DISTANCE, draw_tries
 from .privacy import Neighbours

@@ -19,8 +19,7 @@ from dpglm.accounting import (
     compose,
 )
 from dpglm.accounting.compose import SMALLEST_DELTA
-from dpglm.accounting.curves import gaussian_profile
-from dpglm.accounting.gaussian import gaussian_delta
+from dpglm.accounting.curves import gaussian_delta, gaussian_profile
 from dpglm.accounting.normal_form import normal_form
 from dpglm.accounting.pld import composed_delta, discretise
 from dpglm.accounting.zcdp import zcdp_delta, zcdp_rho

@@ -23,7 +23,7 @@ from dpglm.accounting import (
 )
 from dpglm.accounting.compose import composed_curve_of
 from dpglm.accounting.normal_form import normal_form
-from dpglm.accounting.transport import transport_bounds
+from dpglm.accounting.objective import transport_bounds
 
 SLACK = 1e-10
 EVENTS = {

@@ -16,7 +16,7 @@ from dpglm.accounting import (
     gaussian_delta,
     gaussian_mu,
 )
-from dpglm.accounting.gaussian import DELTA_ERROR, hockey_stick
+from dpglm.accounting.curves import DELTA_ERROR, hockey_stick
 
 
 def exact_delta(mu, epsilon):

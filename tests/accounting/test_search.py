@@ -31,8 +31,7 @@ from dpglm.accounting import (
 )
 from dpglm.accounting import search as priced_search
 from dpglm.accounting import tries as priced_tries
-from dpglm.accounting.curves import Profile, gaussian_profile
-from dpglm.accounting.gaussian import hockey_stick
+from dpglm.accounting.curves import Profile, gaussian_profile, hockey_stick
 from dpglm.accounting.search import search_profile
 from dpglm.mechanisms import Randomness
 from dpglm.mechanisms.tries import draw_tries

@@ -7,8 +7,7 @@ import pytest
 
 from dpglm.accounting import Composed, Exponential, Gaussian, Laplace, Pure, Repeated, compose
 from dpglm.accounting.curves import bounded_range_profile, gaussian_profile, laplace_profile
-from dpglm.accounting.pld import discretise
-from dpglm.accounting.selection import _without_gains, selection_rounds
+from dpglm.accounting.pld import _without_gains, discretise, selection_rounds
 
 from .reference import achieved_delta, gaussian_loss_cdf, laplace_loss_cdf
 

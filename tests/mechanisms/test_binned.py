@@ -11,7 +11,7 @@ from dpglm.accounting import Composed, Imprecision, Repeated, calibrate
 from dpglm.errors import UnsupportedProblem
 from dpglm.kernels.bins import BINS, LOWEST, ORIGIN
 from dpglm.mechanisms import Exponential, Randomness, randomness
-from dpglm.mechanisms.binned import Binned
+from dpglm.mechanisms.exponential import Binned
 from dpglm.mechanisms.grid import on_grid
 from dpglm.solvers import GreedyCoordinateDescent
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dpglm.mechanisms import Randomness
-from dpglm.mechanisms.coins import Coins
+from dpglm.mechanisms.randomness import Coins
 
 LARGEST = 2**64 - 1
 

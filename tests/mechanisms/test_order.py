@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpglm.mechanisms import Randomness
-from dpglm.mechanisms.order import order_of
+from dpglm.mechanisms.randomness import order_of
 
 
 @pytest.mark.parametrize("digits", [1, 3, 30, 62])

@@ -5,7 +5,7 @@ import pytest
 from randomgen import AESCounter
 
 from dpglm.kernels import aes
-from dpglm.mechanisms.words import Words
+from dpglm.mechanisms.randomness import Words
 
 KEYS = [0, 1, 2**64, 2**128 - 1, 0x0123456789ABCDEF0011223344556677]
 STARTS = [0, 1, 15, 16, 2**64 - 2, 2**64 + 1, 2**65 - 17, 2**65 - 1, 5 << 64, (1 << 128) + 3]

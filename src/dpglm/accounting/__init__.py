@@ -8,7 +8,8 @@ docs/proofs/objective_perturbation.md.
 
 from .calibrate import calibrate, calibrate_beside
 from .compose import Curve, compose, imprecise_delta
-from .cover import Cover, cover, cover_pure
+from .cover import SLACK_SHARE, Cover, calibrate_covered, cover, cover_pure, reserved
+from .curves import gaussian_delta, gaussian_epsilon, gaussian_mu
 from .events import (
     NOT_NEGATIVE,
     RATE,
@@ -19,15 +20,15 @@ from .events import (
     Imprecision,
     Laplace,
     ObjectivePerturbation,
+    Parallel,
     PoissonGaussian,
     Pure,
     Repeated,
     Reserved,
+    Search,
+    event_from_dict,
+    together,
 )
-from .filter import SLACK_SHARE, calibrate_covered, reserved
-from .gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
-from .nested import Parallel, Search, together
-from .stored import event_from_dict
 from .tries import LAWS, NegativeBinomial, PoissonTries, Tries, tries_of
 
 __all__ = [

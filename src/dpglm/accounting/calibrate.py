@@ -6,8 +6,8 @@ import math
 from functools import lru_cache
 
 from .compose import LARGEST_EPSILON, SMALLEST_DELTA, compose, imprecise_delta
+from .curves import check_budget, gaussian_mu
 from .events import Composed, Event, ObjectivePerturbation
-from .gaussian import check_budget, gaussian_mu
 from .normal_form import NormalForm, normal_form
 from .objective import largest_curvature
 

@@ -11,14 +11,20 @@ from typing import Protocol
 import numpy as np
 
 from ..arrays import Vector
-from .curves import Profile, bounded_range_profile, gaussian_profile, largest, symmetric
-from .events import Event
-from .gaussian import check_budget, gaussian_delta, gaussian_epsilon
-from .nested import Parallel, Search
+from .curves import (
+    Profile,
+    bounded_range_profile,
+    check_budget,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_profile,
+    largest,
+    symmetric,
+)
+from .events import Event, Parallel, Search
 from .normal_form import NormalForm, Round, Single, normal_form, single_profile
-from .pld import GridLaw, composed_curve, composed_delta, discretise
+from .pld import GridLaw, SampledCurve, composed_curve, composed_delta, discretise, selection_rounds
 from .search import search_profile
-from .selection import SampledCurve, selection_rounds
 from .zcdp import zcdp_delta, zcdp_rho
 
 # Below this a grid that cuts its tails at 1e-30 would charge the cut, not the mechanism.

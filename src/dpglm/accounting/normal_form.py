@@ -21,13 +21,15 @@ from .events import (
     Laplace,
     Noisy,
     ObjectivePerturbation,
+    Parallel,
     PoissonGaussian,
     Pure,
     Relation,
     Repeated,
     Reserved,
+    Search,
+    together,
 )
-from .nested import Parallel, Search, together
 from .objective import objective_profile
 
 Leaf = Laplace | Pure | PoissonGaussian | ObjectivePerturbation

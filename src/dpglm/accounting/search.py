@@ -14,8 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..arrays import Vector
-from .curves import SURVEY, Profile, symmetric
-from .gaussian import hockey_stick
+from .curves import SURVEY, Profile, hockey_stick, symmetric
 from .tries import LONGEST, Tries
 
 _LINES = 400

@@ -1,10 +1,8 @@
 """Mechanisms: noise for what a query answers, and the event that it costs."""
 
-from .additive import Additive
+from .additive import Additive, Gaussian, Laplace
 from .base import Mechanism, Selection
 from .exponential import STRUCTURES, Exponential
-from .gaussian import Gaussian
-from .laplace import Laplace
 from .linear_term import LinearTerm
 from .noisy_max import LaplaceNoisyMax
 from .randomness import Randomness

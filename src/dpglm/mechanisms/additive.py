@@ -1,19 +1,20 @@
-"""What adds noise to an answer: integer noise on a public grid."""
+"""Mechanisms that add noise to an answer: integer noise on a public grid."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import overload
+from typing import ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import accounting
 from ..arrays import Total, Vector
 from .base import Mechanism
 from .grid import Integers, Numbers, on_grid, public_grid
-from .randomness import Randomness, Shape
+from .randomness import GAUSSIAN_DISTANCE, Randomness, Shape
 
 
 @dataclass(frozen=True)
@@ -119,3 +120,45 @@ class Additive(Mechanism):
 
     def worst_cases(self) -> dict[str, tuple[float, float]]:
         return {"one number": (1.0, 0.0)}
+
+
+@dataclass(frozen=True)
+class Gaussian(Additive):
+    """Adds N(0, (noise * sensitivity)²), on a grid, to each entry; the sensitivity is in the L2 norm."""
+
+    name: ClassVar[str] = "Gaussian"
+    distance: ClassVar[float] = GAUSSIAN_DISTANCE
+
+    @property
+    def event(self) -> accounting.Event:
+        return accounting.Gaussian(self.noise)
+
+    def _rounding(self, entries: int) -> float:
+        # Twice: the price of a Poisson batch sets two records apart, and each has its own rounding.
+        return 2 * math.sqrt(entries)
+
+    def _integers(self, scale: Integers, shape: Shape, randomness: Randomness) -> Integers:
+        return randomness.gaussian(scale, shape)
+
+    def _log_density(self, noise: Vector) -> Vector:
+        return -0.5 * noise**2
+
+
+@dataclass(frozen=True)
+class Laplace(Additive):
+    """Adds Laplace noise of scale noise * sensitivity, on a grid; the sensitivity is in the L1 norm."""
+
+    name: ClassVar[str] = "Laplace"
+
+    @property
+    def event(self) -> accounting.Event:
+        return accounting.Laplace(self.noise)
+
+    def _rounding(self, entries: int) -> float:
+        return float(entries)
+
+    def _integers(self, scale: Integers, shape: Shape, randomness: Randomness) -> Integers:
+        return randomness.laplace(scale, shape)
+
+    def _log_density(self, noise: Vector) -> Vector:
+        return -np.abs(noise)

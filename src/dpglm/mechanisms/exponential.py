@@ -1,9 +1,10 @@
-"""The exponential mechanism."""
+"""The exponential mechanism, and the structures of scores that it draws from."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,13 +13,84 @@ from scipy.special import softmax
 from .. import accounting
 from ..arrays import Vector
 from ..errors import UnsupportedProblem
-from .base import Kept, Selection, opposed_scores
-from .binned import Binned
+from .base import Index, Kept, Selection, opposed_scores
 from .grid import public_grid
 from .grouped import Grouped
-from .gumbel import Gumbel
 from .heap import Heap
 from .randomness import GUMBEL_DISTANCE, Randomness
+
+
+class Gumbel(Kept):
+    """Rounded scores; a draw adds Gumbel noise to all of them and takes the largest.
+
+    Guarantee
+    ---------
+    That of `Exponential` with this grid and scale. Proof: docs/proofs/grid_noise.md.
+    """
+
+    @property
+    def log_weights(self) -> Vector:
+        """Rounded scores below the largest, in units of the scale."""
+        return (self._values - float(self._values.max())) / self._scale
+
+    def draw(self, randomness: Randomness, score: Callable[[int], float] | None = None) -> int:
+        return int(np.argmax(self.log_weights + randomness.gumbel(self._values.shape)))
+
+
+class Binned(Kept):
+    """Candidates in bins of width 1 in log-weight, by composition and rejection.
+
+    A draw takes candidate j with probability proportional to exp(rounded score_j / scale): it chooses a bin
+    by an upper bound of its mass and one of its members uniformly, and accepts that one with the probability
+    that corrects for the bound. Otherwise it starts again, a few times on average. A new score moves its
+    candidate over the boundaries between its old bin and its new one, by a swap for each; sums are never
+    kept, so nothing drifts. The bound holds for all scores below the edge of a bin: a score that moves within
+    its ``slack`` needs no update, if ``draw`` is given its present value.
+
+    Guarantee
+    ---------
+    That of `Exponential` with this grid and scale, after any updates. Proof: docs/proofs/binned_selection.md.
+    """
+
+    def __init__(self, scores: ArrayLike, grid: float, scale: float) -> None:
+        from ..kernels import binned, bins  # compiled code is loaded by those who use it
+
+        self._kernels = binned
+        count = np.size(scores)
+        self._values = np.empty(count)
+        self._bins = bins.empty(count, np.array([grid, 1 / scale, 0.0]))
+        super().__init__(scores, grid, scale)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The rounded scores and the parts of the bins, for compiled code that uses them by itself."""
+        return (self._values, *self._bins)
+
+    def slack(self, index: Index) -> Vector:
+        return np.asarray(self._kernels.slack(index, self._values, self._bins.line))
+
+    def draw(self, randomness: Randomness, score: Callable[[int], float] | None = None) -> int:
+        kernels = self._kernels
+        if score is None:
+            return randomness.run(kernels.draw, self._values, *self._bins)
+        while True:
+            j, k = divmod(randomness.run(kernels.draw_bin, *self._bins), kernels.BINS)
+            if randomness.run(kernels.accept, score(j), k, self._bins.line):
+                return int(j)
+
+    def set_all(self, scores: Vector) -> None:
+        """Set the scores of all candidates, and sort them anew."""
+        self._build(scores)
+
+    def _build(self, scores: Vector) -> None:
+        self._kernels.build(np.ascontiguousarray(scores, dtype=np.float64), self._values, *self._bins)
+
+    def _set(self, index: Index, scores: Vector, everything: Callable[[], Vector] | None) -> bool:
+        sort, _ = self._kernels.update(index, scores, self._values, *self._bins)
+        if sort:
+            self._build(everything() if everything else self._values)
+        return bool(sort)
+
 
 STRUCTURES: dict[str, type[Kept]] = {"binned": Binned, "grouped": Grouped, "gumbel": Gumbel, "heap": Heap}
 """What scores can be kept in, by name."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import accounting, strict
 from ..arrays import Vector
+from .additive import Gaussian
 from .base import Mechanism
-from .gaussian import Gaussian
 from .grid import MOST_GRID_STEPS, power_of_two
 from .randomness import GAUSSIAN_DISTANCE, Randomness
 

@@ -8,10 +8,9 @@ from typing import Protocol
 
 from .. import accounting, strict
 from ..privacy import Neighbours
+from .additive import Gaussian
 from .base import Mechanism
-from .coins import Coins
-from .gaussian import Gaussian
-from .randomness import Randomness
+from .randomness import Coins, Randomness
 
 
 class Sampling(Protocol):

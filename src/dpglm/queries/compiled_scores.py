@@ -14,7 +14,7 @@ from ..data.sums import KeptSums
 from ..kernels.arguments import Fields, Form, ScoreRule
 from ..mechanisms import Randomness
 from ..mechanisms.base import Kept
-from ..mechanisms.binned import Binned
+from ..mechanisms.exponential import Binned
 from ..tables import ClippedSums
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ..data.summed import Summed
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian, Round
 from ..mechanisms.base import Kept
-from ..mechanisms.binned import Binned
+from ..mechanisms.exponential import Binned
 from ..privacy import Neighbours
 from .base import LARGEST_LIMIT, LEAST_LIMIT, Draws, Opening, Query, require_enforceable, require_moderate
 from .by_passes import ScoresByPasses
