@@ -27,7 +27,9 @@ RUNS = [
     ("gcd_defaults.py", ["--seeds", "1"], "| logistic |"),
     ("gcd_share.py", ["--quick"], "|"),
     ("fw_accuracy.py", ["--quick", "--out", "."], "| tiny | Frank-Wolfe, radius 20 | 1 |"),
+    ("fw_accuracy.py", ["--quick", "--published", "--out", "."], "| tiny | signs paid | 0.1 |"),
     ("fw_gap.py", ["--quick", "--out", "."], "| 50 |"),
+    ("fw_rates.py", ["--quick"], "| *slope in n* |"),
     ("fw_scaling.py", ["--quick", "--out", "."], "| sharpness | microseconds a step |"),
     ("fw_steps.py", ["--quick"], "| normal | 300 x 20 | 1 | 5 |"),
     ("fw_speed.py", ["--quick", "--out", "."], "| rcv1 | 1,000 | 0.1 |"),
@@ -53,6 +55,7 @@ RUNS = [
     ),
     ("search.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 | 1 |"),
     ("search_prices.py", ["--quick"], "Below the truth: 0 of 3."),
+    ("structured_dual.py", ["--quick"], "| groups of 5 | 2 / (t + 2) |"),
     ("structured_recovery.py", ["--quick", "--out", "."], "| groups | objective perturbation | 500 |"),
     ("structured_width.py", ["--quick"], "| any feature | 2.6 |"),
 ]
