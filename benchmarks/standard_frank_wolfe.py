@@ -37,13 +37,11 @@ class StandardFrankWolfe:
         self.w = np.zeros(X.shape[1], dtype=X.dtype)
         self._support = np.empty(0, dtype=np.int64)
         self._in_support = 0  # entries of these columns
-        self._weights, self._noise = np.empty(X.shape[1]), np.empty(X.shape[1])
+        self._scaled, self._weights, self._noise = np.empty((3, X.shape[1]))
 
     def step(self) -> int:
         """Select a vertex and move towards it; its feature."""
-        slopes = -self._y * expit(-self._y * self._margins())
-        sums = (self._transposed @ slopes).astype(np.float64)
-        sums /= self._scale
+        sums = np.divide(self._sums_of_features(), self._scale, out=self._scaled)
         j = self._select(np.abs(sums))
         up = self._rng.random() < expit(-2 * sums[j])
         self.move(j, 1 if up else -1)
@@ -58,6 +56,15 @@ class StandardFrankWolfe:
             self._support = np.append(self._support, j)
             self._in_support += int(self._columns.indptr[j + 1] - self._columns.indptr[j])
         self.w[j] += size * sign * self._radius
+
+    def replay(self, choices: Any) -> None:
+        """Take steps towards these vertices, numbered as in `VertexScores`."""
+        for choice in choices:
+            self.move(int(choice) // 2, 1 if choice % 2 else -1)
+
+    def _sums_of_features(self) -> Any:
+        slopes = -self._y * expit(-self._y * self._margins())
+        return self._transposed @ slopes
 
     def _margins(self) -> Any:
         if 4 * self._in_support > self._rows.nnz:  # an entry of some columns costs some four of all rows

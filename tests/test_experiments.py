@@ -27,7 +27,9 @@ RUNS = [
     ("gcd_defaults.py", ["--seeds", "1"], "| logistic |"),
     ("gcd_share.py", ["--quick"], "|"),
     ("fw_accuracy.py", ["--quick", "--out", "."], "| tiny | Frank-Wolfe, radius 20 | 1 |"),
+    ("fw_accuracy.py", ["--quick", "--published", "--out", "."], "| tiny | signs paid | 0.1 |"),
     ("fw_gap.py", ["--quick", "--out", "."], "| 50 |"),
+    ("fw_rates.py", ["--quick"], "| *slope in n* |"),
     ("fw_scaling.py", ["--quick", "--out", "."], "| sharpness | microseconds a step |"),
     ("fw_steps.py", ["--quick"], "| normal | 300 x 20 | 1 | 5 |"),
     ("fw_speed.py", ["--quick", "--out", "."], "| rcv1 | 1,000 | 0.1 |"),
@@ -53,6 +55,7 @@ RUNS = [
     ),
     ("search.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 | 1 |"),
     ("search_prices.py", ["--quick"], "Below the truth: 0 of 3."),
+    ("structured_dual.py", ["--quick"], "| groups of 5 | 2 / (t + 2) |"),
     ("structured_recovery.py", ["--quick", "--out", "."], "| groups | objective perturbation | 500 |"),
     ("structured_width.py", ["--quick"], "| any feature | 2.6 |"),
 ]
@@ -114,3 +117,34 @@ def test_drawn_tables_have_their_shape_and_depend_on_the_seed_alone(monkeypatch)
         assert np.array_equal(X.indices, again.indices) and np.array_equal(X.data, again.data)
         assert np.array_equal(y, labels)
         assert not np.array_equal(X.indices, tables.make(shape, seed=4, rows=300)[0].indices)
+
+
+def test_the_ablation_of_frank_wolfe_keeps_the_sums_that_the_standard_algorithm_computes(monkeypatch):
+    for folder in (EXPERIMENTS, EXPERIMENTS.parent / "benchmarks"):
+        monkeypatch.syspath_prepend(folder)
+    tables = importlib.import_module("fw_tables")
+    standard = importlib.import_module("standard_frank_wolfe").StandardFrankWolfe
+    sparse = importlib.import_module("sparse_frank_wolfe").SparseFrankWolfe
+    X, y = tables.make(tables.SHAPES["rcv1"], rows=200)
+    choices = 2 * np.argsort(-X.sum(axis=0))[:30] + np.arange(30) % 2
+    exact = standard(X, y, 50.0, 1.0)
+    exact.replay(choices)
+    errors = []
+    for refresh in (0.0, np.inf):
+        kept = sparse(X, y, 50.0, 1.0, refresh=refresh)
+        kept.replay(choices[:3])
+        before = np.array(kept._sums_of_features())
+        kept.replay(choices[3:])
+        assert np.allclose(kept.coefficients, exact.w, atol=1e-5)
+        assert not np.allclose(before, kept._sums_of_features(), atol=1)
+        errors.append(np.abs(kept._sums_of_features() - exact._sums_of_features()).max())
+    assert errors[0] < 1e-3 < errors[1]  # without refreshes, as published, sums lag behind
+
+
+def test_proposals_of_the_published_frank_wolfe_have_its_weights(monkeypatch):
+    monkeypatch.syspath_prepend(EXPERIMENTS)
+    proposals = importlib.import_module("fw_accuracy").proposals
+    most = np.array([0.0, 1.0, 3.0, 2.0])
+    drawn = proposals(most, np.random.default_rng(0))
+    found = np.bincount([next(drawn)[0] for _ in range(20_000)], minlength=4) / 20_000
+    assert np.allclose(found, np.exp(most) / np.exp(most).sum(), atol=0.015)

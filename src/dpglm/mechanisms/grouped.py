@@ -17,7 +17,8 @@ class Grouped(Kept):
     The weight of candidate j is exp((rounded score_j - reference) / scale). An update adds up the groups of
     its candidates anew from all of their members, never by differences, so nothing drifts. A draw halves the
     set of groups by coins until one is left, and then its members. If the sum of all weights leaves a wide
-    range, the largest score becomes the reference.
+    range, the largest score becomes the reference. It takes the place of Algorithm 4 of Raff, Khanna and Lu,
+    arXiv:2310.19978, whose groups drift.
 
     Guarantee
     ---------

@@ -18,8 +18,8 @@ class Heap(Kept):
     An update raises the bound of a candidate whose score exceeds it, and leaves it alone otherwise. A draw
     looks at the top: a bound that is stale becomes the present score and sinks, until the top is current.
     Of equal scores the first is the largest. This is Algorithm 3 of Raff, Khanna and Lu, "Scaling up
-    differentially private LASSO regularized logistic regression via faster Frank-Wolfe iterations", with a
-    binary heap for a Fibonacci heap.
+    differentially private LASSO regularized logistic regression via faster Frank-Wolfe iterations",
+    arXiv:2310.19978, with a binary heap for a Fibonacci heap.
 
     Guarantee
     ---------

@@ -44,7 +44,8 @@ class L1Ball(Penalty):
         """Return the point of the ball that is nearest to w, whatever the step.
 
         Sorting finds the threshold exactly in O(p log p); see Duchi, Shalev-Shwartz, Singer and
-        Chandra, "Efficient projections onto the l1-ball for learning in high dimensions".
+        Chandra, "Efficient projections onto the l1-ball for learning in high dimensions",
+        doi:10.1145/1390156.1390191.
         """
         if not w.any():
             return np.zeros(w.shape)

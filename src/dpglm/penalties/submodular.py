@@ -32,6 +32,13 @@ class Submodular(Penalty):
     l2 : float
         Weight of the L2 part, with the Euclidean norm. Output perturbation and dual Frank-Wolfe need one.
 
+    References
+    ----------
+    Kumar and Deisenroth, "Differentially private empirical risk minimization with sparsity-inducing norms",
+    2019, arXiv:1905.04873: equations (5) and (6).
+
+    Bach, "Structured sparsity-inducing norms through submodular functions", NIPS 2010.
+
     Examples
     --------
     >>> import numpy as np

@@ -71,6 +71,15 @@ class DualFrankWolfe(Solver[DualFrankWolfePlan]):
     A theta(s) has the sensitivity of the result of `OutputPerturbation`. The mean of all has at most 1.16
     times its noise, some of which the proximal step at the end removes: with 10 steps both solvers are about
     equally good. With selected vertices only half of the budget is left for theta(s), and it is worse.
+
+    References
+    ----------
+    Kumar and Deisenroth, "Differentially private empirical risk minimization with sparsity-inducing norms",
+    2019, arXiv:1905.04873: Algorithm 2, with an L2 part, and with coefficients that follow from what is
+    released.
+
+    Bach, "Duality between subgradient and conditional gradient methods", SIAM Journal on Optimization 25,
+    2015, doi:10.1137/130941961: the mean of the theta(s).
     """
 
     plan_type: ClassVar[type[Plan]] = DualFrankWolfePlan

@@ -92,6 +92,16 @@ class FrankWolfe(Solver[FrankWolfePlan]):
     With an infinite epsilon and no ``steps`` the solver returns the exact minimiser over the ball, found as
     in `GradientDescent`. With ``steps`` it takes plain Frank-Wolfe steps without noise, and returns the gap,
     an upper bound on objective minus minimum with the intercept held fixed.
+
+    References
+    ----------
+    Talwar, Thakurta and Zhang, "Nearly optimal private LASSO", NIPS 2015: Algorithm 2, with the price of
+    exact composition.
+
+    Raff, Khanna and Lu, "Scaling up differentially private LASSO regularized logistic regression via faster
+    Frank-Wolfe iterations", NeurIPS 2023, arXiv:2310.19978: Algorithm 2 is the update of kept sums, Algorithm
+    3 ``selection="heap"``, and ``selection="grouped"`` takes the place of Algorithm 4. The sign of a vertex,
+    which is free there, is selected and paid for here.
     """
 
     plan_type: ClassVar[type[Plan]] = FrankWolfePlan

@@ -71,6 +71,20 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
     -----
     The intercept gets the L2 part of the other coefficients, around its start. With an infinite epsilon the
     solver returns the exact minimiser, without that L2 part, clipping and ``quadratic``.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate, "Differentially private empirical risk minimization", Journal of
+    Machine Learning Research 12, 2011, arXiv:0912.0071.
+
+    Kifer, Smith and Thakurta, "Private convex empirical risk minimization and high-dimensional regression",
+    Conference on Learning Theory, PMLR 23, 2012: penalties with kinks.
+
+    Redberg, Koskela and Wang, "Improving the privacy and practicality of objective perturbation for
+    differentially private linear learners", NeurIPS 2023, arXiv:2401.00583: the price.
+
+    Kumar and Deisenroth, "Differentially private empirical risk minimization with sparsity-inducing norms",
+    2019, arXiv:1905.04873: section 4.3, norms from submodular functions.
     """
 
     plan_type: ClassVar[type[Plan]] = ObjectivePerturbationPlan

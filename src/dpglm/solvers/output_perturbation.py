@@ -60,6 +60,14 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
     -----
     The intercept gets the L2 part of the other coefficients, around its start. With an infinite epsilon the
     solver returns the exact minimiser, without that L2 part, clipping and ``sparse``.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate, "Differentially private empirical risk minimization", Journal of
+    Machine Learning Research 12, 2011, arXiv:0912.0071: output perturbation, here with Gaussian noise.
+
+    Kumar and Deisenroth, "Differentially private empirical risk minimization with sparsity-inducing norms",
+    2019, arXiv:1905.04873: section 4.1, with the L2 part that its Theorem 1 lacks.
     """
 
     plan_type: ClassVar[type[Plan]] = OutputPerturbationPlan

@@ -86,7 +86,7 @@ class SetFunction(ABC):
         The set where the result is above a level minimises step * F(A) - sum over A of (size - level).
         Features of one block are equal to its level unless a part of it is above; then it is split. See
         Groenevelt, "Two algorithms for maximizing a separable concave function over a polymatroid feasible
-        region", and Bach, "Learning with submodular functions", section 9.1.
+        region", and Bach, "Learning with submodular functions", section 9.1, doi:10.1561/2200000039.
         """
         result = np.zeros(size.shape)
         blocks = [(NONE, self.support(size, step))]

@@ -36,7 +36,7 @@ class OfCardinality(SetFunction):
         """Return the proximal step of coefficients that are at least 0, by pooling adjacent violators.
 
         See Bogdan, van den Berg, Sabatti, Su and Candes, "SLOPE: adaptive variable selection via convex
-        optimization".
+        optimization", doi:10.1214/15-AOAS842.
         """
         order = np.argsort(-size, kind="stable")
         result = np.empty(size.shape)

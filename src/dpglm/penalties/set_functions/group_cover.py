@@ -93,7 +93,7 @@ class GroupCover(SetFunction):
         """Return the proximal step of coefficients that are at least 0.
 
         In a hierarchy it is the step of one group after the other, inner groups first; see Jenatton, Mairal,
-        Obozinski and Bach, "Proximal methods for hierarchical sparse coding".
+        Obozinski and Bach, "Proximal methods for hierarchical sparse coding", arXiv:1009.2139.
         """
         if self._hierarchy is None:
             return super().shrink(size, step)

@@ -37,6 +37,11 @@ def gaussian_width(
     float
         The width; where it is simulated, the mean over the draws.
 
+    References
+    ----------
+    Kumar and Deisenroth, "Differentially private empirical risk minimization with sparsity-inducing norms",
+    2019, arXiv:1905.04873: what the bounds of Theorems 1 and 4 depend on.
+
     Examples
     --------
     >>> from dpglm.penalties import Cardinality, gaussian_width
