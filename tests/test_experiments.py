@@ -27,6 +27,7 @@ RUNS = [
     ("cd_ablation.py", ["--quick", "--loss", "LASSO", "--out", "."], "| LASSO | shuffled passes |"),
     ("cd_dimension.py", ["--quick", "--labels", "labels before", "--out", "."], "| labels before | 2 |"),
     ("gcd_draws.py", ["--quick"], "| log1, draw 0 |"),
+    ("gcd_steps.py", ["--quick"], "| squared, 200 x 5 |"),
     ("gcd_defaults.py", ["--seeds", "1"], "| logistic |"),
     ("gcd_share.py", ["--quick"], "|"),
     ("fw_accuracy.py", ["--quick", "--out", "."], "| tiny | Frank-Wolfe, radius 20 | 1 |"),
