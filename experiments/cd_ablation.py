@@ -195,10 +195,12 @@ class Study:
         draws = rng.standard_normal((len(batches), p), dtype=np.float32)
         ends = np.append(0, np.cumsum([len(batch) for batch in batches]))
         size = clip * math.sqrt(self.task.second_moments.sum())
+        l1, l2 = self.penalty
+        share = ends[-1] / len(batches)  # A sum over so many records has as many penalties.
         w = sgd(
             rows.indptr, rows.indices, rows.data, norms, self.task.y, self.logistic, ends,
             np.concatenate(batches), draws, size, size * noise, step / (self.task.curvature * n),
-            *self.penalty,
+            l1 * share, l2 * share,
         )  # fmt: skip
         return self.task.relative_error(w)
 
