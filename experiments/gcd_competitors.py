@@ -1,9 +1,9 @@
 """The two competitors of greedy coordinate descent: DP-CD by dpglm, DP-SGD by a compiled loop of the study.
 
-DP-SGD takes one record a step on average (Poisson sampling at rate 1/n), clips its gradient to norm C, adds
-Gaussian noise and makes a proximal step of constant size. Its noise level is dpglm's for that mechanism;
-its noise comes from an ordinary generator in single precision, so its runs are for studies only. All
-settings of a seed share their draws.
+DP-SGD takes one record a step on average, or ``batch`` (Poisson sampling at rate batch/n), clips gradients to
+norm C, adds Gaussian noise and makes a proximal step of constant size. Its noise level is dpglm's for that
+mechanism; its noise comes from an ordinary generator in single precision, so its runs are for studies only.
+All settings of a seed share their draws.
 """
 
 from __future__ import annotations
@@ -27,31 +27,37 @@ def coordinate_descent(task: Task, steps: int, clip: float, step_size: float) ->
 
 
 @lru_cache
-def sgd_noise(n: int, steps: int, epsilon: float, delta: float) -> float:
-    """Noise over the clip that pays for so many steps at rate 1/n."""
-    return calibrate(Repeated(PoissonGaussian(1.0, 1 / n, NEIGHBOURS.value), steps), epsilon, delta)
+def sgd_noise(n: int, steps: int, epsilon: float, delta: float, batch: int = 1) -> float:
+    """Noise over the clip that pays for so many steps at rate batch/n."""
+    return calibrate(Repeated(PoissonGaussian(1.0, batch / n, NEIGHBOURS.value), steps), epsilon, delta)
 
 
 class StochasticGradient:
     """DP-SGD on one task for one seed: the draws are made once, for the longest run."""
 
-    def __init__(self, task: Task, seed: int, longest: int) -> None:
+    def __init__(self, task: Task, seed: int, longest: int, batch: int = 1) -> None:
         n, p = task.shape
         rng = np.random.default_rng(seed)
         start = time.perf_counter()
         self._noise = rng.standard_normal((longest, p), dtype=np.float32)
-        sizes = rng.binomial(n, 1 / n, longest)
+        sizes = rng.binomial(n, batch / n, longest)
+        self._size, self._factor = batch, 1.0
         self._batches = np.append(0, np.cumsum(sizes))
         self._batch = _distinct(rng, n, sizes)
         self._drawing = (time.perf_counter() - start) / longest
         self._task, self._rows = task, sp.csr_array(task.X)
         self._norms = np.sqrt(self._rows.multiply(self._rows).sum(axis=1))
 
+    def scale_noise(self, factor: float) -> None:
+        """Runs have so many times the noise that the exact price asks for, as under a looser price."""
+        self._factor = factor
+
     def run(self, steps: int, clip: float, step_size: float) -> tuple[Vector, float]:
         """The last iterate, and the seconds it took with the drawing of its noise."""
         task, rows = self._task, self._rows
         budget = task.budget
-        deviation = clip * sgd_noise(task.shape[0], steps, budget.epsilon, budget.delta)
+        exact = sgd_noise(task.shape[0], steps, budget.epsilon, budget.delta, self._size)
+        deviation = self._factor * clip * exact
         l1, l2, *_ = task.problem.penalty.coordinate_form()
         start = time.perf_counter()
         w = sgd(

@@ -116,6 +116,12 @@ class Task:
     def gap_at_zero(self) -> float:
         return self.gap(self.zero)
 
+    @property
+    def sixth(self) -> float:
+        """The alpha of an (alpha, 5)-quasi-sparse minimiser, over its largest coefficient (Figure 2)."""
+        sizes = np.sort(np.abs(self.optimum))[::-1]
+        return float(sizes[5] / sizes[0])
+
     def objective(self, w: Vector) -> float:
         return float(self.problem.loss.value(self.X @ w, self.y).mean() + self.problem.penalty.value(w))
 
@@ -142,6 +148,7 @@ class Task:
         return (
             f"{self.name}: {self.problem.loss.name} + {self.problem.penalty!r}, {n:,} x {p:,}, "
             f"f* {self.least:.6f}, {np.count_nonzero(self.optimum)} non-zeros, "
+            f"sixth largest over largest {self.sixth:.2g}, "
             f"relative gap at w = 0 {self.gap_at_zero:.4g}, relative duality gap of f* "
             f"{max(duality_gap(self, self.optimum), 0) / self.least:.0e}"
         )

@@ -24,6 +24,10 @@ RUNS = [
     ("defaults.py", ["--quick", "--out", "."], "| small linear | drawn | 1,600 x 5 |"),
     ("evaluation_coverage.py", ["--quick"], "| 1,000 | replace-one | 2 | accuracy |"),
     ("groups.py", ["--quick", "--out", "."], "| solver | epsilon | long rows | s |"),
+    ("cd_ablation.py", ["--quick", "--loss", "LASSO", "--out", "."], "| LASSO | shuffled passes |"),
+    ("cd_dimension.py", ["--quick", "--labels", "labels before", "--out", "."], "| labels before | 2 |"),
+    ("gcd_draws.py", ["--quick"], "| log1, draw 0 |"),
+    ("gcd_steps.py", ["--quick"], "| squared, 200 x 5 |"),
     ("gcd_defaults.py", ["--seeds", "1"], "| logistic |"),
     ("gcd_share.py", ["--quick"], "|"),
     ("fw_accuracy.py", ["--quick", "--out", "."], "| tiny | Frank-Wolfe, radius 20 | 1 |"),
@@ -53,6 +57,7 @@ RUNS = [
         ["--quick", "--data", ".", "--out", ".", "--problems", "ridge_small,hinge_small"],
         "| ridge_small, MSE | 1 |",
     ),
+    ("scd_primal.py", ["--quick", "--data", ".", "--out", "."], "| ridge_small, MSE | 1 |"),
     ("search.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 | 1 |"),
     ("search_prices.py", ["--quick"], "Below the truth: 0 of 3."),
     ("structured_dual.py", ["--quick"], "| groups of 5 | 2 / (t + 2) |"),
@@ -91,7 +96,9 @@ def test_an_experiment_runs_and_prints_its_table(script, arguments, printed, run
 
 
 def test_every_experiment_is_run():
-    shared = {f"gcd_{name}.py" for name in ("problems", "competitors", "kernels", "search")}
+    shared = {f"gcd_{name}.py" for name in ("problems", "competitors", "kernels", "search")} | {
+        "cd_kernels.py"
+    }
     shared |= {f"scd_{name}.py" for name in ("problems", "published", "search")}
     shared |= {"fw_tables.py", "inference_fits.py", "inference_tables.py", "outputs.py"}
     shared |= {"adassp.py", "comparison_worker.py", "defaults_report.py", "prediction_tables.py"}
@@ -148,3 +155,14 @@ def test_proposals_of_the_published_frank_wolfe_have_its_weights(monkeypatch):
     drawn = proposals(most, np.random.default_rng(0))
     found = np.bincount([next(drawn)[0] for _ in range(20_000)], minlength=4) / 20_000
     assert np.allclose(found, np.exp(most) / np.exp(most).sum(), atol=0.015)
+
+
+def test_primal_steps_move_by_the_stated_sensitivity_and_not_by_that_of_lemma_4(monkeypatch):
+    monkeypatch.syspath_prepend(EXPERIMENTS)
+    primal, problems = importlib.import_module("scd_primal"), importlib.import_module("scd_problems")
+    task = problems.drawn("ridge_small", problems.Squared(), n=60, p=3)
+    for n, coordinates in ((20, 1), (50, 4)):
+        pair, clip = primal.neighbours(task, n, coordinates)
+        moved, published = primal.largest_move(pair, clip), primal.LEMMA
+        assert np.isclose(moved, primal.sensitivity(primal.PAIR, clip, coordinates, n), rtol=1e-9)
+        assert moved > 1.5 * primal.sensitivity(published, clip, coordinates, n)

@@ -15,7 +15,7 @@ from dpglm.losses import Logistic, Squared
 from dpglm.mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, Randomness
 from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Zero
 from dpglm.problem import Problem
-from dpglm.solvers import GreedyCoordinateDescent
+from dpglm.solvers import GreedyCoordinateDescent, steps_if_convex, steps_if_strongly_convex
 
 from .runs import BUDGET, REPLACE, solved
 
@@ -328,3 +328,46 @@ def test_steps_without_noise_go_on_while_a_short_one_may_hide_a_long_one():
 
     # Two short steps after the last long one, which left one coefficient.
     assert _settle(advance, w, 3, 100) == 4 + 2
+
+
+def test_steps_of_theorems_are_those_computed_by_hand():
+    # (1 * 1000 / 1)^(2/3) = 100, log(1/delta) = 8.
+    assert steps_if_convex(1_000, 1.0, math.exp(-8), slope=1.0, distance=1.0) == round(100 / (4 * 2))
+    # Distance, epsilon and 1/slope count alike, as the power 2/3.
+    assert steps_if_convex(1_000, 8.0, math.exp(-8), slope=1.0, distance=1.0) == 50
+    assert steps_if_convex(1_000, 1.0, math.exp(-8), slope=0.125, distance=1.0) == 50
+    assert steps_if_convex(1, 0.01, 0.5, slope=1.0, distance=1.0) == 1
+    # 8 p / failure = e^2, log(1/delta) = 2: the denominator is 512 * 2 * 4 = 2^12.
+    known = {"slope": 1.0, "failure": 8 * math.exp(-2) * (1 - 1e-15)}
+    n, delta = 2**10, math.exp(-2)
+    with pytest.raises(ValueError, match="failure"):
+        steps_if_strongly_convex(n, 1, 1.0, delta, gap=1.0, strong_convexity=1.0, **known)
+    known["failure"] /= 10
+    count = steps_if_strongly_convex(n, 1, 1.0, delta, gap=1.0, strong_convexity=0.25, **known)
+    log = 2 + math.log(10)
+    assert count == round(16 * math.log(0.25 * 2**20 / (2**10 * log**2)))
+
+
+def test_the_steps_of_theorem_4_7_are_those_of_4_4_for_the_strong_convexity_of_sparse_vectors():
+    both = {"slope": 0.5, "gap": 0.7}
+    sparse = steps_if_strongly_convex(10**6, 50, 1.0, 1e-9, strong_convexity=0.4, sparsity=8, **both)
+    assert sparse == steps_if_strongly_convex(10**6, 50, 1.0, 1e-9, strong_convexity=0.05, **both) > 1
+    assert steps_if_strongly_convex(100, 50, 1.0, 1e-9, strong_convexity=0.4, **both) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"distance": 0.0}, {"distance": math.inf}, {"slope": -1.0}, {"delta": 1.0}, {"n_samples": 0}]
+)
+def test_steps_of_theorems_refuse_constants_that_are_none(wrong):
+    known = {"n_samples": 100, "epsilon": 1.0, "delta": 1e-6, "slope": 1.0, "distance": 1.0} | wrong
+    with pytest.raises(ValueError, match=f"^{next(iter(wrong))}"):
+        steps_if_convex(**known)
+
+
+def test_a_fit_takes_the_steps_that_a_theorem_states():
+    steps = steps_if_convex(N, BUDGET.epsilon, BUDGET.delta, slope=1.0, distance=3.0)
+    problem = Problem(Squared(), L2(0.1), Bounds(row_norm=10.0, target=(-10.0, 10.0)), fit_intercept=False)
+    solver = GreedyCoordinateDescent(steps=steps, clip=1.0, step_size=1.0, second_moments="even")
+    assert steps > 1
+    assert solver.plan(problem, N, P, BUDGET, REPLACE).steps == steps
+    assert solved(solver, problem, X, TARGET, BUDGET).steps == steps

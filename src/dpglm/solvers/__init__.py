@@ -23,6 +23,7 @@ from .dual_frank_wolfe import DualFrankWolfe
 from .frank_wolfe import FrankWolfe
 from .gradient_descent import GradientDescent
 from .greedy_coordinate_descent import GreedyCoordinateDescent
+from .greedy_steps import steps_if_convex, steps_if_strongly_convex
 from .newton import Newton
 from .objective_perturbation import ObjectivePerturbation
 from .output_perturbation import OutputPerturbation
@@ -44,7 +45,7 @@ __all__ = [
     "DualFrankWolfe", "FrankWolfe", "GradientDescent", "GreedyCoordinateDescent", "Newton",
     "ObjectivePerturbation", "OutputPerturbation", "PreconditionedDescent", "Result", "Searched", "Solver",
     "Task", "get", "is_able", "require_able", "require_drawable",
-    "require_suited", "run", "solver_of",
+    "require_suited", "run", "solver_of", "steps_if_convex", "steps_if_strongly_convex",
 ]  # fmt: skip
 
 

@@ -83,6 +83,17 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
     periods : int, optional
         Restart from the mean of the iterates this many times (periodic averaging); by default the
         last iterate is returned, which does better in practice.
+
+    Notes
+    -----
+    Algorithm 1 of the paper below, with the clips of its section 3.5. Its experiments are
+    ``experiments/cd_balanced.py`` (Figure 1) and ``experiments/cd_dimension.py`` (Figure 2). In place of the
+    price of Theorem 1, updates are composed exactly.
+
+    References
+    ----------
+    Mangold, P., Bellet, A., Salmon, J. and Tommasi, M. (2022): Differentially private coordinate descent for
+    composite empirical risk minimization. ICML. arXiv:2110.11688.
     """
 
     plan_type: ClassVar[type[Plan]] = CoordinateDescentPlan

@@ -88,6 +88,16 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
     until the duality gap vanishes, with Newton steps in between if the slope of the loss jumps and there are
     at most 500 coefficients. With ``steps`` it takes so many steps of batches without noise. The intercept
     gets a small L2 part around its start, which vanishes without noise.
+
+    Algorithm 1 of the paper below, which releases the dual variables too; its experiments are
+    ``experiments/scd_paper.py`` (Figures 1 to 3), and its Algorithm 2, the primal form, is
+    ``experiments/scd_primal.py``.
+
+    References
+    ----------
+    Damaskinos, G., Mendler-Dünner, C., Guerraoui, R., Papandreou, N. and Parnell, T. (2021): Differentially
+    private stochastic coordinate descent. AAAI 35(8), 7176-7184. doi:10.1609/aaai.v35i8.16882,
+    arXiv:2006.07272.
     """
 
     plan_type: ClassVar[type[Plan]] = DualCoordinateDescentPlan
