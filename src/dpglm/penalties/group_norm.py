@@ -25,7 +25,7 @@ class GroupNorm(Penalty):
     """strength * sum of weight * norm(w_group) + l1 * sum of abs(w_j) + l2 / 2 * norm(w)².
 
     Any two groups are disjoint, or one is within the other, and every feature is in one at least. A subclass
-    is a frozen dataclass with the four fields below, and says its groups.
+    is a frozen dataclass that sets the four values below, and says its groups.
     """
 
     strength: float
@@ -211,8 +211,8 @@ def whole_groups(groups: Iterable[Iterable[int]]) -> tuple[Group, ...]:
     lacking = next((j for j in range(len(covered)) if j not in covered), None)
     if lacking is not None:
         raise ValueError(
-            f"feature {lacking} is in no group, {max(covered)} is in one: put features that are to be free of "
-            "the penalty in a group of weight 0"
+            f"feature {lacking} is in no group, {max(covered)} is in one: features of a group of weight 0 "
+            "are free of the penalty"
         )
     return tuple(found)
 

@@ -33,8 +33,6 @@ class Hierarchy(GroupNorm):
         The parent of each feature, -1 for one without; or the children of each feature that has some.
     weights : sequence of float, optional
         One for each feature, of the norm of it and its descendants; by default 1.
-    l1 : float
-        Weight of an L1 part, ``l1 * sum of abs(w_j)``, beside the mean loss.
     l2 : float
         Weight of an L2 part, ``l2 / 2 * norm(w)²``. Output perturbation needs one.
 
@@ -53,8 +51,8 @@ class Hierarchy(GroupNorm):
     strength: float
     tree: Sequence[int] | Mapping[int, Sequence[int]]
     weights: Sequence[float] | None = None
-    l1: float = 0.0
     l2: float = 0.0
+    l1 = 0.0  # it would leave out ancestors of features that are kept
 
     def __post_init__(self) -> None:
         parents = _parents_of(self.tree) if isinstance(self.tree, Mapping) else _parents(self.tree)
@@ -65,7 +63,7 @@ class Hierarchy(GroupNorm):
         self._check()
 
     def scaled(self, factor: float) -> Self:
-        return replace(self, strength=factor * self.strength, l1=factor * self.l1, l2=factor * self.l2)
+        return replace(self, strength=factor * self.strength, l2=factor * self.l2)
 
     @cached_property
     def members(self) -> tuple[Group, ...]:
