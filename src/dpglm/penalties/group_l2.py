@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from .group_norm import Group, GroupNorm, whole_groups
+from .group_norm import Group, GroupNorm, root_sizes, whole_groups
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class GroupL2(GroupNorm):
         groups = whole_groups(given)
         object.__setattr__(self, "groups", groups)
         if self.weights is None:
-            object.__setattr__(self, "weights", [math.sqrt(len(group)) for group in groups])
+            object.__setattr__(self, "weights", root_sizes(groups))
         self._check()
 
     def scaled(self, factor: float) -> Self:

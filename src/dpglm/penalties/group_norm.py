@@ -217,6 +217,11 @@ def whole_groups(groups: Iterable[Iterable[int]]) -> tuple[Group, ...]:
     return tuple(found)
 
 
+def root_sizes(groups: Sequence[Group]) -> list[float]:
+    """The usual weights: noise makes a group about as long as the root of its size."""
+    return [math.sqrt(len(group)) for group in groups]
+
+
 def _longest(sizes: NDArray[np.generic], count: int) -> Vector:
     """The length of a group of so many unit normal entries that the longest of ``count`` groups seldom has.
 

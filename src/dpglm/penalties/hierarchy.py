@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from .. import strict
-from .group_norm import Group, GroupNorm
+from .group_norm import Group, GroupNorm, root_sizes
 
 _ROOT = -1
 
@@ -32,19 +32,20 @@ class Hierarchy(GroupNorm):
     tree : sequence of int, or mapping of int to sequence of int
         The parent of each feature, -1 for one without; or the children of each feature that has some.
     weights : sequence of float, optional
-        One for each feature, of the norm of it and its descendants; by default 1.
+        One for each feature, of the norm of it and its descendants; by default the root of how many they are.
+        With 1 for each, fewer features are kept that do not matter, and those that do are shrunk more.
     l2 : float
         Weight of an L2 part, ``l2 / 2 * norm(w)²``. Output perturbation needs one.
 
     Examples
     --------
     >>> import numpy as np
-    >>> penalty = Hierarchy(1.0, [-1, 0, 0, -1])
-    >>> penalty == Hierarchy(1.0, {0: [1, 2], 3: []})
+    >>> penalty = Hierarchy(1.0, [-1, 0, 0, -1], weights=[2, 1, 1, 1])
+    >>> penalty == Hierarchy(1.0, {0: [1, 2], 3: []}, weights=[2, 1, 1, 1])
     True
     >>> penalty.value(np.array([0.0, 3.0, 4.0, 2.0]))
-    14.0
-    >>> penalty.prox(np.array([0.2, 1.5, 0.5, 2.0]), step=1.0)
+    19.0
+    >>> penalty.prox(np.array([0.2, 2.5, 0.5, 2.0]), step=1.0)
     array([0., 0., 0., 1.])
     """
 
@@ -59,7 +60,7 @@ class Hierarchy(GroupNorm):
         object.__setattr__(self, "tree", parents)
         _require_no_cycle(parents)
         if self.weights is None:
-            object.__setattr__(self, "weights", [1.0] * len(parents))
+            object.__setattr__(self, "weights", root_sizes(self.members))
         self._check()
 
     def scaled(self, factor: float) -> Self:
