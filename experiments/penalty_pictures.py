@@ -1,6 +1,6 @@
 """What each penalty recovers: pictures of private fits to drawn truths with a structure and to a real table.
 
-    python experiments/penalty_pictures.py --figures docs   # 5 minutes on one core; two SVG files and tables
+    python experiments/penalty_pictures.py --figures docs   # a minute on one core; two SVG files and tables
     python experiments/penalty_pictures.py --quick          # seconds, too small to mean anything
 
 **Drawn truths.** Least squares, 20,000 records of 60 features with entries of one size and rows of norm 1,
