@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import sys
 from dataclasses import FrozenInstanceError, replace
 
 import mpmath
@@ -211,6 +212,49 @@ def test_a_long_group_is_kept_whole_and_a_feature_only_with_its_ancestors():
     free = GroupL2(0.1, [[0, 1], [2, 3, 4], [5]], weights=[1, 0, 1])
     np.testing.assert_array_equal(free.support(np.zeros(P), 1.0), [False, False, True, True, True, False])
     assert replace(groups, strength=0.0).support(w, 1.0).all()
+
+
+@EVERY
+def test_the_pattern_of_some_features_is_the_least_that_a_proximal_step_leaves(penalty):
+    """Of those with these features: they are the complements of unions of groups."""
+    groups = [set(group) for group, weight in parts(penalty) if weight]
+    everything = set(range(P))
+    unions = {frozenset()}
+    for group in groups:
+        unions |= {union | group for union in unions}
+    for mask in range(2**P):
+        kept = np.array([mask >> j & 1 for j in range(P)], dtype=bool)
+        least = min(
+            (everything - union for union in unions if not union & set(np.flatnonzero(kept))), key=len
+        )
+        assert set(np.flatnonzero(penalty.pattern(kept))) == least
+
+
+def test_objective_perturbation_leaves_no_hole_in_a_group(monkeypatch):
+    """Coefficients below what hides a zero are 0 only with their group."""
+    module = sys.modules["dpglm.solvers.objective_perturbation"]
+    rng = np.random.default_rng(10)
+    X = rng.uniform(-1, 1, (2_000, P)) / math.sqrt(P)
+    y = np.clip(2 * X[:, 0] + 0.05 * X[:, 1] + X[:, 5], -1, 1)
+    zeros = {}
+    for penalty in (
+        GroupL2(0.02, [[0, 1, 2], [3, 4], [5]]),
+        GroupL2(0.02, [[0, 1, 2], [3, 4], [5]], l1=1e-9),
+    ):
+        model = GLMRegressor(
+            2.0, penalty=penalty, bounds=Bounds(row_norm=1.0, target=(-1, 1)), random_state=1,
+            solver="objective-perturbation", fit_intercept=False,
+        )  # fmt: skip
+        monkeypatch.setattr(module, "_HIDDEN", 4.0)
+        with pytest.warns(UserWarning, match="random_state"):
+            coef = model.fit(X, y).coef_
+        noise = np.sort(np.abs(coef[:3]))[1] / 1e3  # a limit between the coefficients of the first group
+        monkeypatch.setattr(module, "_finishing", lambda plan, query, noise=noise: noise)
+        monkeypatch.setattr(module, "_HIDDEN", 1.1e3)
+        with pytest.warns(UserWarning, match="random_state"):
+            zeros[penalty.l1] = np.flatnonzero(model.fit(X, y).coef_ == 0).tolist()
+        monkeypatch.undo()
+    assert zeros[0.0] == [3, 4] and set(zeros[1e-9]) > {3, 4}
 
 
 def test_groups_of_single_features_are_the_lasso():

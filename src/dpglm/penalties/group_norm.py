@@ -100,6 +100,16 @@ class GroupNorm(Penalty):
             kept[level.features] &= np.repeat(long, level.sizes)
         return kept & (np.abs(w) > noise * _longest(np.ones(1), count)) if self.l1 else kept
 
+    def pattern(self, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return all but the groups of which no coefficient is kept; an L1 part makes single zeros."""
+        if self.l1:
+            return kept
+        found = np.ones(kept.shape, dtype=bool)
+        for level in self._levels:
+            used = np.logical_or.reduceat(kept[level.features], level.begins)
+            found[level.features] &= np.repeat(used | (self._thresholds[level.places] == 0), level.sizes)
+        return found
+
     def _check(self) -> None:
         """Refuse strengths, weights and groups that make no such penalty."""
         for name in ("strength", "l1", "l2"):
