@@ -49,6 +49,7 @@ RUNS = [
     ("private_size.py", ["--quick", "--runs", "1"], "| 1,000 | "),
     ("newton_prediction.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 |"),
     ("objective_scale.py", ["--quick", "--out", "."], "| 1e+09 | 8 | planned |"),
+    ("penalty_pictures.py", ["--quick", "--figures", "."], "| branches of trees |"),
     ("persons.py", ["--quick"], "| 2 visits | 300 | 600 | 1 |"),
     ("scd_defaults.py", ["--quick", "--runs", "1", "--data", "."], "| Adult, hinge | 1 | 0.1 | - |"),
     ("scd_noise.py", ["--quick"], "| 1 | 1,000 | 100 | 200 |"),

@@ -12,7 +12,20 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize_scalar
 
-from dpglm.penalties import L1, L2, PENALTIES, Bounded, Box, ElasticNet, L1Ball, Separable, Submodular, Zero
+from dpglm.penalties import (
+    L1,
+    L2,
+    PENALTIES,
+    Bounded,
+    Box,
+    ElasticNet,
+    GroupL2,
+    Hierarchy,
+    L1Ball,
+    Separable,
+    Submodular,
+    Zero,
+)
 from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
 
 
@@ -43,6 +56,12 @@ EXAMPLES = [
     Submodular(0.2, Range(6)),
     Submodular(0.3, GroupCover([[0, 1], [2, 3, 4], [5]]), l2=0.5),
     Submodular(0.7, Custom(root, 6)),
+    GroupL2(0.0, [[0, 1, 2, 3, 4, 5]]),
+    GroupL2(0.7, [[0, 1], [2, 3, 4], [5]]),
+    GroupL2(0.7, [[5, 0], [2, 3, 4], [1]], weights=[1.0, 0.0, 2.5], l1=0.3, l2=0.5),
+    GroupL2(0.7, [[0, 1], [2], [0, 1, 2, 3], [4, 5]], weights=[1.0, 2.0, 0.5, 0.3]),
+    Hierarchy(0.7, [-1, 0, 0, 1, 1, -1]),
+    Hierarchy(0.7, [-1, 0, 1, 2, 3, 4], l2=0.5),
 ]
 EVERY = pytest.mark.parametrize("penalty", EXAMPLES, ids=repr)
 SEPARABLE = pytest.mark.parametrize("penalty", [p for p in EXAMPLES if isinstance(p, Separable)], ids=repr)
@@ -165,7 +184,10 @@ def test_a_penalty_that_is_none_changes_nothing(penalty, w):
 
 
 def test_no_penalty_is_recognised():
-    none = [Zero(), L1(0), L2(0.0), ElasticNet(0, 0), Box(-math.inf, math.inf), Submodular(0, Cardinality())]
+    none = [
+        *(Zero(), L1(0), L2(0.0), ElasticNet(0, 0), Box(-math.inf, math.inf), Submodular(0, Cardinality())),
+        *(GroupL2(0, [range(6)]), GroupL2(1, [range(6)], weights=[0]), Hierarchy(0, [-1])),
+    ]
     assert all(penalty.is_zero for penalty in none)
     assert not any(p.is_zero for p in EXAMPLES if p not in none)
 

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Submodular, Zero
+from dpglm.penalties import L1, L2, Box, ElasticNet, GroupL2, Hierarchy, L1Ball, Submodular, Zero
 from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
 
 P = 6
@@ -22,6 +22,11 @@ SETS = {
     "range": Range(P),
     "custom": Custom(lambda features: min(len(features), 3), P),
 }
+GROUPS = [
+    GroupL2(0.3, [[0, 1], [2, 3, 4], [5]], l1=0.1, l2=0.7),
+    GroupL2(0.3, [[0, 1], [0, 1, 2], [3, 4, 5], range(P)]),
+    Hierarchy(0.2, [-1, 0, 1, 2, 3, 4], l2=0.5),
+]
 SEPARABLE = [Zero(), L1(0.3), L2(0.7), ElasticNet(0.2, 0.9), Box(-0.5, 0.25), Box(0.1, 0.2)]
 
 
@@ -115,7 +120,9 @@ def test_projections_on_the_l1_ball_are_a_tenth_as_far_off_as_they_say(p):
 
 
 @pytest.mark.parametrize(
-    "penalty", [*SEPARABLE, *(Submodular(1.0, function, l2=0.5) for function in SETS.values())], ids=str
+    "penalty",
+    [*SEPARABLE, *GROUPS, *(Submodular(1.0, function, l2=0.5) for function in SETS.values())],
+    ids=str,
 )
 def test_an_argument_and_a_step_that_are_off_move_the_result_no_farther_than_is_said(penalty):
     """With errors of 1e-6 in place of roundings, which are too small to be seen here."""

@@ -12,7 +12,7 @@ from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import Huber, Logistic, Poisson, SmoothedHinge, Squared
 from dpglm.mechanisms import Gaussian, LinearTerm
-from dpglm.penalties import L1, L2, Box, ElasticNet, L1Ball, Submodular, Zero
+from dpglm.penalties import L1, L2, Box, ElasticNet, GroupL2, Hierarchy, L1Ball, Submodular, Zero
 from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
 from dpglm.privacy import PUBLIC_SIZE
 from dpglm.problem import Problem
@@ -40,6 +40,8 @@ PENALTIES = {
     "ball with quadratic": (L1Ball(0.4), 0.05),
     "nothing but quadratic": (Zero(), 0.05),
     "L2 with quadratic": (L2(0.02), 0.03),
+    "sparse groups": (GroupL2(0.02, [[0, 2], [1, 3]], l1=0.01, l2=0.05), 0.0),
+    "hierarchy with quadratic": (Hierarchy(0.02, [-1, 0, 1, 1]), 0.05),
     **{name: (Submodular(0.02, function, l2=0.05), 0.0) for name, function in SETS.items()},
 }
 LOSSES = [Logistic(), Squared(), Huber(0.7), SmoothedHinge(0.5), Poisson(max_rate=3.0)]

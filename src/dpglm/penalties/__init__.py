@@ -9,6 +9,8 @@ from .base import Penalty, Separable
 from .bounded import Bounded
 from .box import Box
 from .elastic_net import ElasticNet
+from .group_l2 import GroupL2
+from .hierarchy import Hierarchy
 from .l1 import L1
 from .l1_ball import L1Ball
 from .l2 import L2
@@ -26,10 +28,12 @@ from .set_functions import (
 from .submodular import Submodular
 from .zero import Zero
 
-PENALTIES: tuple[type[Penalty], ...] = (Zero, L1, L2, ElasticNet, Box, Bounded, L1Ball, Submodular)
+PENALTIES: tuple[type[Penalty], ...] = (
+    Zero, L1, L2, ElasticNet, Box, Bounded, L1Ball, Submodular, GroupL2, Hierarchy,
+)  # fmt: skip
 
 __all__ = [
     "L1", "L2", "PENALTIES", "AnyFeature", "Bounded", "Box", "Cardinality", "Custom", "ElasticNet",
-    "GroupCover", "L1Ball", "Ordered", "Penalty", "Range", "Separable", "SetFunction", "Submodular", "Zero",
-    "check_set_function", "gaussian_width",
+    "GroupCover", "GroupL2", "Hierarchy", "L1Ball", "Ordered", "Penalty", "Range", "Separable", "SetFunction",
+    "Submodular", "Zero", "check_set_function", "gaussian_width",
 ]  # fmt: skip

@@ -66,6 +66,10 @@ class Penalty(ABC):
         """
         return np.ones(w.shape, dtype=bool)
 
+    def pattern(self, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the fewest coefficients with these that the penalty lets differ from 0 together."""
+        return kept
+
 
 @dataclass(frozen=True)
 class Separable(Penalty):

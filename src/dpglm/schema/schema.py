@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -221,6 +221,20 @@ class Schema:
         widths = [column.n_features for column in self._encoded.values()]
         pairs = [self._encoded[a].n_features * self._encoded[b].n_features for a, b in self.interactions]
         return [0, *accumulate([*widths, *pairs])]
+
+    def groups(self) -> dict[str, list[int]]:
+        """The features of each column, and of each pair: the groups of `penalties.GroupL2`.
+
+        Examples
+        --------
+        >>> from dpglm.schema import Category, Number, Schema
+        >>> schema = Schema({"age": Number(17, 90), "size": Category(["S", "M", "L"], other=False)})
+        >>> schema.groups()
+        {'age': [0], 'size': [1, 2, 3]}
+        """
+        return {
+            name: list(range(*edges)) for name, edges in zip(self.norms, pairwise(self._edges), strict=True)
+        }
 
     @property
     def norms(self) -> dict[str, float]:

@@ -117,8 +117,8 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
         problem, n = task.problem, task.n
         if not (isinstance(problem.penalty, Separable) and problem.penalty.strong_convexity > 0):
             raise UnsupportedProblem(
-                f"{type(self).__name__} needs a penalty with an L2 part, such as L2 or ElasticNet, "
-                f"not {problem.penalty!r}"
+                f"{type(self).__name__} needs a penalty that is a sum over coordinates with an L2 part, such "
+                f"as L2 or ElasticNet, not {problem.penalty!r}: use GradientDescent"
             )
         if task.private:
             batch_size, clip, steps = default_settings(

@@ -151,7 +151,7 @@ def _norm(problem: Problem) -> Submodular:
     if not isinstance(penalty, Submodular):
         raise UnsupportedProblem(
             "DualFrankWolfe needs a penalty that is a norm with an L2 part, Submodular(..., l2=...) or "
-            f"ElasticNet, not {type(penalty).__name__}"
+            f"ElasticNet, not {type(penalty).__name__}: OutputPerturbation takes any with an L2 part"
         )
     return penalty
 

@@ -227,7 +227,8 @@ def _radius(problem: Problem) -> float:
     """The radius of the ball that the coefficients are in."""
     if not isinstance(problem.penalty, L1Ball):
         raise UnsupportedProblem(
-            f"FrankWolfe needs the penalty L1Ball(radius), not {type(problem.penalty).__name__}"
+            f"FrankWolfe needs the penalty L1Ball(radius), not {type(problem.penalty).__name__}: "
+            "use GradientDescent"
         )
     radius = problem.penalty.radius
     if not radius < LARGEST_COEFFICIENT:

@@ -326,14 +326,14 @@ def serves(loss: Loss, penalty: Penalty) -> bool:
 def _require_suited(task: Task, intervals: bool) -> None:
     """Refuse what Newton's rounds do not serve, and name what does."""
     problem = task.problem
+    if not (problem.penalty.is_zero or type(problem.penalty) is L2):
+        raise UnsupportedProblem(
+            f"Newton takes no penalty but L2, not {type(problem.penalty).__name__}: use GradientDescent"
+        )
     if intervals and not problem.penalty.is_zero:
         raise UnsupportedProblem(
             'Newton fits without a penalty: use C=float("inf"), penalty=None, alpha=0 or LinearRegression. '
             "Newton(intervals=False) takes an L2 penalty and states no errors"
-        )
-    if not (problem.penalty.is_zero or type(problem.penalty) is L2):
-        raise UnsupportedProblem(
-            f"Newton takes no penalty but L2, not {type(problem.penalty).__name__}: use GradientDescent"
         )
     if not serves(problem.loss, Zero()):
         raise UnsupportedProblem(

@@ -138,7 +138,7 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
         # Noise after the minimisation moved zeros, and points out of a constraint set: undo both.
         noise = _finishing(plan, query)
         features, _ = problem.split(w)
-        features[:] = np.where(np.abs(features) > _HIDDEN * noise, features, 0.0)
+        features[:] = np.where(problem.penalty.pattern(np.abs(features) > _HIDDEN * noise), features, 0.0)
         return Result(problem.prox(w, 0.0), plan.steps)
 
     @classmethod
