@@ -119,7 +119,7 @@ class GroupNorm(Penalty):
             needed = f"{len(self.members)} numbers, finite and >= 0, one for each group"
             raise strict.wrong("weights", self.weights, needed)
         object.__setattr__(self, "weights", tuple(found.tolist()))
-        assert self._levels
+        _ = self._levels  # refuses groups that overlap
 
     def _require_width(self, w: Vector) -> None:
         if len(w) != self._width:
