@@ -9,6 +9,7 @@ from .base import Penalty, Separable
 from .bounded import Bounded
 from .box import Box
 from .elastic_net import ElasticNet
+from .in_scaled_columns import InScaledColumns
 from .l1 import L1
 from .l1_ball import L1Ball
 from .l2 import L2
@@ -30,6 +31,6 @@ PENALTIES: tuple[type[Penalty], ...] = (Zero, L1, L2, ElasticNet, Box, Bounded, 
 
 __all__ = [
     "L1", "L2", "PENALTIES", "AnyFeature", "Bounded", "Box", "Cardinality", "Custom", "ElasticNet",
-    "GroupCover", "L1Ball", "Ordered", "Penalty", "Range", "Separable", "SetFunction", "Submodular", "Zero",
-    "check_set_function", "gaussian_width",
+    "GroupCover", "InScaledColumns", "L1Ball", "Ordered", "Penalty", "Range", "Separable", "SetFunction",
+    "Submodular", "Zero", "check_set_function", "gaussian_width",
 ]  # fmt: skip
