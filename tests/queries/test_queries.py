@@ -175,11 +175,6 @@ CASES = [
     *((queries.InterceptSlope(cls(), 0.4), REALS if cls.kind != "count" else COUNTS, 0.5) for cls in DRAWN),
     (minimiser(Logistic(), 1.0), REALS, 1.0),
     (minimiser(Squared(), 0.0), REALS, 0.0),
-    *((scaled_minimiser(constant), REALS, constant) for constant in (0.0, 1.0)),
-    *(
-        (queries.DualStep(Logistic(), 0.4, 0.5, 0.5, 0.1, np.linspace(1.0, 0.9, 4), other), REALS, constant)
-        for constant, other in ((0.0, None), (1.0, 0.5))
-    ),
     (queries.DualVertices(minimiser(Logistic(), 0.0), 0.3), REALS, 0.0),
     (queries.DualVertices(minimiser(Squared(), 0.0), 2.0), REALS, 0.0),
     *((gram(constant), REALS, constant) for constant in (0.0, 1.0)),
@@ -223,6 +218,11 @@ CASES = [
     (queries.CellCounts(((1, 2),) * 4, 4), Bounds(row_norm=1.0), 0.0),
     (queries.ClassShares(None, 1.0, 3, 4), Bounds(row_norm=1.0), 1.0),
     (queries.ClassShares(Coordinates(np.zeros(4), np.ones(4), False), 1.0, 3, 4), Bounds(row_norm=1.0), 0.0),
+    *((scaled_minimiser(constant), REALS, constant) for constant in (0.0, 1.0)),
+    *(
+        (queries.DualStep(Logistic(), 0.4, 0.5, 0.5, 0.1, np.linspace(1.0, 0.9, 4), other), REALS, constant)
+        for constant, other in ((0.0, None), (1.0, 0.5))
+    ),
 ]
 PAIRS = {
     # A minimiser takes some milliseconds: test_minimiser.py has a thousand pairs more, made for it.

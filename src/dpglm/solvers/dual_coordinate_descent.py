@@ -19,7 +19,7 @@ from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import DualForm, DualStep
 from .averaging import Tail
-from .base import AuditCase, Result, Solver, Task, equal_releases, opposed
+from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, opposed_in_scaled_columns
 from .defaults import PREDICTION_NOISE, clip_fraction
 
 MOST_DUAL_STEPS, MOST_OF_ALL, MOST_VISITS = 1000, 10_000, 5e7
@@ -174,6 +174,7 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
             # The weak penalty on the intercept makes every step short.
             opposed(cls(steps=2, clip=5e-4, batch_size=8), 1, L2(1.0), fit_intercept=True, crowd=7),
             opposed(cls(steps=1, clip=0.1, batch_size=1), 1, L2(1.0), crowd=3),
+            opposed_in_scaled_columns(cls(steps=2, batch_size=8), L2(1.0)),
         )
 
 
@@ -257,7 +258,7 @@ def _form(problem: Problem, plan: DualCoordinateDescentPlan) -> DualForm:
     return form.around(problem.start(p))
 
 
-def _query(problem: Problem, plan: DualCoordinateDescentPlan, scales: Vector | None) -> DualStep:
+def _query(problem: Problem, plan: DualCoordinateDescentPlan, scales: Vector | None = None) -> DualStep:
     n, p = plan.n_records, plan.n_features
     strength, (intercept, of_constant) = problem.penalty.strong_convexity, _intercept(problem, p)
     largest = problem.bounds.radius(p) ** 2 / strength + of_constant

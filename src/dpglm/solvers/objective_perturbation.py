@@ -18,7 +18,7 @@ from ..penalties import L2
 from ..plan import PassCount, Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import Minimiser
-from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
+from .base import AuditCase, Result, Solver, Task, opposed, opposed_in_scaled_columns, require_smooth
 from .defaults import PREDICTION_NOISE, clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .output_perturbation import default_clip, minimiser, passes_of_search, steps_of_search
@@ -152,6 +152,7 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
         return (
             opposed(cls(clip=0.1, quadratic=0.0), 2, L2(1.0)),
             opposed(cls(clip=0.1, quadratic=0.0), 1, L2(1.0), fit_intercept=True, crowd=7),
+            opposed_in_scaled_columns(cls(), L2(1.0)),
         )
 
 
