@@ -383,7 +383,7 @@ def opposed_in_scaled_columns(solver: AnySolver, penalty: Penalty = _NO_PENALTY)
     They are long in the first column, which is scaled down: the other ways of seeing them, unscaled or with
     the constant feature of the unscaled table, let gradients pass that are too long.
     """
-    problem = Problem(Logistic(), penalty, Bounds(feature=[8.0, 1.0]), fit_intercept=True)
+    problem = Problem(Logistic(), penalty, Bounds(feature=np.array([8.0, 1.0])), fit_intercept=True)
     crowd = np.zeros((_BYSTANDERS, 2)), np.ones(_BYSTANDERS)
     row = np.array([8.0, 1.0])
     return AuditCase(solver, problem, crowd, (row, 1.0), (row, -1.0))

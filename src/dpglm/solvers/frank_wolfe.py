@@ -31,6 +31,7 @@ from .path import visit, visited_within
 MOST_VERTICES = 10_000
 SELECTIONS = ("lazy", *STRUCTURES)
 _INTERCEPT_RELEASES = 8
+# The widest ball of vertices, what of a signal widens it, and how far inside of the ball coefficients are.
 _WIDEST, _SIGNAL, _INSIDE = 4.0, 0.008, 0.8
 # How far bounds of features are above their typical size, and which correlation selections shall still find.
 _BOUND_OVER_ENTRY, _CORRELATION = 3.0, 0.12
@@ -90,6 +91,10 @@ class FrankWolfe(Solver[FrankWolfePlan]):
 
     Notes
     -----
+    Where coefficients are well inside of the ball and noise is little, steps go to vertices of a ball up to
+    four times as wide and are shorter in proportion, unless ``step_size`` is given (docs/defaults.md): they
+    shrink coefficients less. The result is in the ball.
+
     With an infinite epsilon and no ``steps`` the solver returns the exact minimiser over the ball, found as
     in `GradientDescent`. With ``steps`` it takes plain Frank-Wolfe steps without noise, and returns the gap,
     an upper bound on objective minus minimum with the intercept held fixed.
@@ -277,10 +282,10 @@ def _widest(plan: FrankWolfePlan, problem: Problem) -> float:
     of the vertices. With a larger radius noise shrinks less, so the ball grows only where the scale is small
     against what the slope of a rare feature changes by (docs/defaults.md).
     """
-    if not plan.budget.private or plan.step_size is not None or not math.isfinite(problem.slope_bound()):
+    noise, slope = plan[VertexScores.name].mechanism.noise, problem.slope_bound()
+    if noise == 0 or plan.step_size is not None or not math.isfinite(slope):
         return 1.0
-    p, slope = plan.n_features, problem.slope_bound()
-    scale = plan[VertexScores.name].mechanism.noise * plan.neighbours.records_moved / plan.n_records
+    p, scale = plan.n_features, noise * plan.neighbours.records_moved / plan.n_records
     signal = problem.bend() * _radius(problem) * plan.clip / (slope**2 * p * scale)
     return min(max(_SIGNAL * signal, 1.0), _WIDEST)
 
