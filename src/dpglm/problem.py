@@ -11,10 +11,11 @@ from .arrays import Vector
 from .bounds import Bounds
 from .errors import UnsupportedProblem
 from .losses import Loss
-from .penalties import Penalty, Separable
+from .penalties import InScaledColumns, Penalty, Separable
 
 _LEAST_SLOPE, _LARGEST_SLOPE = 1e-100, 1e100
 _FARTHEST_START = 1e90
+_MOST_SCALED = 1_000
 
 
 @dataclass(frozen=True)
@@ -203,6 +204,37 @@ class Problem:
         features, intercept = self.split(w)
         stepped = self.penalty.prox(features, step)
         return self.join(stepped, intercept) if self.fit_intercept else stepped
+
+    def scales_of_bounds(self, n_features: int) -> Vector | None:
+        """Factors that make the declared bounds of all features as small as the least one.
+
+        None if there are no such bounds, or equal ones, if the penalty is no sum over coordinates, or if
+        there are more than 1,000 features: a table with scaled columns is a copy.
+        """
+        if self.bounds.feature is None or self.outputs > 1 or n_features > _MOST_SCALED:
+            return None
+        if not isinstance(self.penalty, Separable):
+            return None
+        limits = self.bounds.features(n_features)
+        return float(limits.min()) / limits if limits.min() < limits.max() else None
+
+    def in_scaled_columns(self, scales: Vector, quadratic: float = 0.0) -> Problem:
+        """The problem for columns that are multiplied by scales from 0 to 1: a change of variables.
+
+        The penalty may have a further quadratic term in the new coefficients.
+        """
+        assert isinstance(self.penalty, Separable)
+        low, high = self.bounds.ranges(len(scales))
+        bounds = replace(self.bounds, feature=(low * scales, high * scales))
+        return replace(self, bounds=bounds, penalty=InScaledColumns(self.penalty, scales, quadratic))
+
+    def from_scaled_columns(self, w: Vector, scales: Vector, other: Problem) -> Vector:
+        """Coefficients of the table from those of the other problem, that of scaled columns."""
+        found = self.scaled(w, scales)
+        if self.fit_intercept:
+            p = len(scales)
+            self.split(found)[1][:] *= other.constant(p) / self.constant(p)
+        return self.prox(found, 0.0)
 
     def scaled(self, w: Vector, scales: Vector | None) -> Vector:
         """Coefficients of the features from those of features that are multiplied by scales."""

@@ -1,5 +1,6 @@
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,6 +57,14 @@ def minimiser(loss, constant):
     """Its public linear terms and starts are of any size that the check draws."""
     radius, hold = math.hypot(1.0, constant), 1.0 if constant else None
     return queries.Minimiser(loss, 0.5, L2(1.0), 4, 4, radius, hold=hold, push=1e4)
+
+
+def scaled_minimiser(constant):
+    """For columns that are multiplied by scales, with another constant feature than that of the records."""
+    return replace(
+        minimiser(Logistic(), constant), scales=np.linspace(1.0, 0.9, 4), constant=constant / 2 or None,
+        radius=math.hypot(1.0, constant / 2), table_radius=math.hypot(1.0, constant),
+    )  # fmt: skip
 
 
 def moments(constant):
@@ -209,6 +218,11 @@ CASES = [
     (queries.CellCounts(((1, 2),) * 4, 4), Bounds(row_norm=1.0), 0.0),
     (queries.ClassShares(None, 1.0, 3, 4), Bounds(row_norm=1.0), 1.0),
     (queries.ClassShares(Coordinates(np.zeros(4), np.ones(4), False), 1.0, 3, 4), Bounds(row_norm=1.0), 0.0),
+    *((scaled_minimiser(constant), REALS, constant) for constant in (0.0, 1.0)),
+    *(
+        (queries.DualStep(Logistic(), 0.4, 0.5, 0.5, 0.1, np.linspace(1.0, 0.9, 4), other), REALS, constant)
+        for constant, other in ((0.0, None), (1.0, 0.5))
+    ),
 ]
 PAIRS = {
     # A minimiser takes some milliseconds: test_minimiser.py has a thousand pairs more, made for it.

@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dpglm import Bounds, LinearRegression, LogisticRegression, Ridge
+from dpglm import Bounds, GLMClassifier, LinearRegression, LogisticRegression, Ridge, Stream
+from dpglm.penalties import L1Ball, Zero
 from dpglm.solvers import (
     CoordinateDescent,
     DualCoordinateDescent,
+    FrankWolfe,
     GradientDescent,
     GreedyCoordinateDescent,
     Newton,
@@ -56,9 +58,9 @@ SOLVERS = {
     "coordinate descent": (CoordinateDescent(), ALL),
     "greedy coordinate descent": (GreedyCoordinateDescent(), ALL),
     "Newton": (Newton(intervals=False), ALL),
-    # Their noise and their quadratic terms are sized by the declared ranges, which numbers have to fill.
-    "dual coordinate descent": (DualCoordinateDescent(), ("equal",)),
-    "objective perturbation": (ObjectivePerturbation(), ("equal",)),
+    "objective perturbation": (ObjectivePerturbation(), ALL),
+    # Its steps are as short as the longest rows require.
+    "dual coordinate descent": (DualCoordinateDescent(), ("equal", "skewed")),
 }
 CASES = [(name, design) for name, (_, designs) in SOLVERS.items() for design in designs]
 
@@ -93,6 +95,48 @@ def test_the_gap_of_each_small_group_vanishes_as_the_budget_grows(name: str, des
             continue  # the first has no plan there, the second takes seconds
         model = LogisticRegression(epsilon, solver=SOLVERS[name][0], random_state=5, **common).fit(X, y)
         assert largest_gap(model.predict_proba(X)[:, 1], exact, members) < limit, epsilon
+
+
+def test_frank_wolfe_inside_of_its_ball_has_no_gap_with_a_large_budget() -> None:
+    """Steps that shrink all coefficients by as much as on the boundary would leave a gap of 0.03."""
+    rng = np.random.default_rng(3)
+    members = (rng.random((N, 3)) < SHARES).astype(float)
+    X, shares = np.hstack([rng.uniform(-1, 1, (N, 8)), members]), members > 0
+    margins = X @ np.concatenate([[1.0, -0.8, 0.6, -0.4, 0.3, -0.2, 0.1, 0.0], EFFECTS])
+    y = (rng.random(N) < expit(margins - 1.8)).astype(int)
+    bounds = Bounds(feature=[(-1.0, 1.0)] * 8 + [(0.0, 1.0)] * 3)
+    exact = LogisticRegression(float("inf"), classes=[0, 1], bounds=bounds).fit(X, y)
+    ball, expected = L1Ball(1.5 * float(np.abs(exact.coef_).sum())), exact.predict_proba(X)[:, 1]
+    model = GLMClassifier(
+        100.0, penalty=ball, classes=[0, 1], bounds=bounds, solver=FrankWolfe(), random_state=5
+    ).fit(X, y)
+    assert np.abs(model.coef_).sum() <= ball.radius * (1 + 1e-9)
+    assert largest_gap(model.predict_proba(X)[:, 1], expected, shares) < 0.02
+
+
+def test_objective_perturbation_does_not_depend_on_the_units_of_columns() -> None:
+    X, margins, _, _ = drawn("equal")
+    y = (np.random.default_rng(9).random(N) < expit(margins - 1.6)).astype(int)
+    limits, units = np.ones(6), 2.0 ** np.array([0, 5, 11, 0, -3, 2])
+    common = {"classes": [0, 1], "penalty": Zero(), "solver": ObjectivePerturbation(), "random_state": 5}
+
+    def fitted(table: Any, scales: Any) -> Any:
+        return GLMClassifier(4.0, bounds=Bounds(feature=limits * scales), **common).fit(table, y)
+
+    plain, other = fitted(X, np.ones(6)), fitted(X * units, units)
+    assert np.allclose(other.coef_ * units, plain.coef_, rtol=1e-9, atol=0)
+    assert np.allclose(other.intercept_, plain.intercept_, rtol=1e-9, atol=0)
+
+
+def test_objective_perturbation_in_scaled_columns_is_the_same_of_a_stream() -> None:
+    X, margins, _, bounds = drawn("skewed")
+    y = (margins > margins.mean()).astype(int)
+    common = {"classes": [0, 1], "bounds": bounds, "solver": ObjectivePerturbation(), "random_state": 5}
+    whole = LogisticRegression(4.0, **common).fit(X, y)
+    blocks = [(X[k : k + 5_000], y[k : k + 5_000]) for k in range(0, N, 5_000)]
+    streamed = LogisticRegression(4.0, **common).fit(Stream(lambda: iter(blocks), N, X.shape[1]))
+    assert np.array_equal(whole.coef_, streamed.coef_)
+    assert np.array_equal(whole.intercept_, streamed.intercept_)
 
 
 @pytest.mark.parametrize("design", ALL)

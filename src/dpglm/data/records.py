@@ -212,8 +212,9 @@ class Records(Summed):
     def steps(self, term: Term, grid: Grid, finely: int = 0) -> Steps:
         if term.scales is not None:
             return self.with_columns(term.scales).steps(replace(term, scales=None), grid, finely)
-        if isinstance(term, Gradient) and term.constant is not None:
-            return self.with_constant(term.constant).steps(replace(term, constant=None), grid, finely)
+        if term.constant_feature is not None:
+            other = self.with_constant(term.constant_feature)
+            return other.steps(replace(term, constant_feature=None), grid, finely)
         if isinstance(term, Gradient) and term.longest is not None:
             return self.weighed_by_length(term.longest).steps(replace(term, longest=None), grid, finely)
         shape = (1 + finely, term.entries(self.n_features))
@@ -348,7 +349,8 @@ class Records(Summed):
         What was computed for the last scales is kept.
         """
         if not (self._other_columns and np.array_equal(self._other_columns[0][0], scales)):
-            table = replace(self, block=self._piece.times_columns(scales), known_norms=None)
+            block = self.block if isinstance(self.block, Stored) else self._piece
+            table = replace(self, block=block.times_columns(scales), known_norms=None)
             self._other_columns[:] = [(scales, table)]
         return self._other_columns[0][1]
 

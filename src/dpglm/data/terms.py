@@ -37,6 +37,8 @@ class Term(ABC):
         Whether the absolute values of all entries are summed up too: their sums follow.
     scales : array or None
         Public factors that the columns of the table are multiplied by first.
+    constant_feature : float or None
+        Another constant feature than that of the records.
     """
 
     square: ClassVar[bool] = False
@@ -44,6 +46,7 @@ class Term(ABC):
     needs_norms: ClassVar[bool] = False
     sizes: ClassVar[bool] = False
     scales: Vector | None = field(default=None, kw_only=True)
+    constant_feature: float | None = field(default=None, kw_only=True)
 
     @property
     def cuts(self) -> Vector | None:
@@ -91,11 +94,9 @@ class Clipped(Term):
 class Gradient(Clipped):
     """The gradient of each record at w, scaled down to norm at most ``clip``.
 
-    The constant feature is that of the records unless another one is given. Before the clip, a row with a
-    norm above ``longest`` has the weight longest / norm.
+    Before the clip, a row with a norm above ``longest`` has the weight longest / norm.
     """
 
-    constant: float | None = None
     longest: float | None = None
 
     def factors(self, rows: Records) -> Vector:

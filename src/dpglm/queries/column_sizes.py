@@ -39,7 +39,7 @@ class ColumnSizes(Query):
 
     def __call__(self, data: Summed, *public: Vector) -> Total:
         (w,) = public
-        return data.total(SizedGradient(self.loss, w, self.clip, self.constant))
+        return data.total(SizedGradient(self.loss, w, self.clip, constant_feature=self.constant))
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return self.clip * (2.0 if neighbours is Neighbours.REPLACE_ONE else math.sqrt(2.0) * (1 + 2.0**-50))

@@ -88,7 +88,7 @@ class DualForm:
         return float((self.l1 * np.abs(free) + self.l2 / 2 * np.square(free)).sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DualStep(Query):
     """Sum over the records of dual step times row, each scaled down to L2 norm at most ``clip``.
 
@@ -105,12 +105,17 @@ class DualStep(Query):
         plus the second times the square of the constant feature.
     shared_weight : float
         How much it changes with the rest of the batch, whose steps are taken to be as long as its own.
+    scales : array, optional
+        Public factors from 0 to 1 that columns are multiplied by first; w are coefficients of the products.
+    constant : float, optional
+        The constant feature beside scaled columns; by default that of the records.
 
     Guarantee
     ---------
     For any dual variable, a record adds a vector of norm at most C, so the sum moves by at most C
     if the record is zeroed out, 2C if it is replaced. The variables of all other records are functions of
-    what was released and of their own coins, so they are the same for neighbours.
+    what was released and of their own coins, so they are the same for neighbours. A row in scaled columns is
+    a function of one record.
     """
 
     name: ClassVar[str] = "dual step"
@@ -120,6 +125,8 @@ class DualStep(Query):
     weight: float
     constant_weight: float
     shared_weight: float = 0.0
+    scales: Vector | None = None
+    constant: float | None = None
 
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
@@ -143,6 +150,10 @@ class OpenDual:
         if not isinstance(opening.mechanism, Gaussian):
             raise opening.wrong_kind(query, "adds Gaussian noise")
         data, self._releases, self._mechanism = opening.resident, opening.releases, opening.mechanism
+        if query.scales is not None:
+            data = data.with_columns(query.scales)
+        if query.constant is not None:
+            data = data.with_constant(query.constant)
         self._query, self._data, self._sensitivity = query, data, query.sensitivity(opening.neighbours)
         self._alpha = np.zeros(data.n_records)
         with np.errstate(over="ignore", invalid="ignore"):  # a warning would reveal something of a record

@@ -44,7 +44,11 @@ class ClippedGradient(Query):
 
     def __call__(self, data: Summed, *public: Vector) -> Total:
         (w,) = public
-        return data.total(Gradient(self.loss, w, self.clip, self.constant, self.longest, scales=self.scales))
+        return data.total(
+            Gradient(
+                self.loss, w, self.clip, self.longest, scales=self.scales, constant_feature=self.constant
+            )
+        )
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         return self.clip * neighbours.records_moved

@@ -34,14 +34,15 @@ _MOST_STEPS = 50_000
 _MOST_STEPS_A_ROOT = 200  # of n: the default penalties have a condition of about n
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Minimiser(Query):
     """The w that minimises mean loss + penalty + quadratic and linear terms.
 
     The objective is (1/n) sum of loss(x_i · w, y_i) + penalty(w) + quadratic / 2 norm(w)² + linear · w. The
     slope of a record's loss is clipped so that its gradient has norm at most ``clip``: it is the slope of a
     convex loss that is continued linearly. The intercept is the last coefficient; it has no part in the
-    penalty and in ``quadratic``, and is held around its start by ``hold`` / 2 (w - start)².
+    penalty and in ``quadratic``, and is held around its start by ``hold`` / 2 (w - start)². If there are
+    ``scales``, column j is multiplied by scale j first, and w are coefficients of the products.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class Minimiser(Query):
     n_records, n_features : int
         The public size of the table, n the number that sums are divided by.
     radius : float
-        Largest norm of a row, the constant feature included.
+        Largest norm of a row, its columns scaled and the constant feature included.
     quadratic : float
         Strength of the quadratic term of the features.
     hold : float, optional
@@ -66,6 +67,12 @@ class Minimiser(Query):
         The most records that there can be, if their number is private; by default n.
     rows_per_unit : int
         How many records a person has at most: each is rounded by itself.
+    scales : array, optional
+        Public factors of the columns, from 0 to 1.
+    constant : float, optional
+        The constant feature beside scaled columns; by default that of the records.
+    table_radius : float, optional
+        Largest norm of a row as it is in the table, where columns are scaled.
 
     Guarantee
     ---------
@@ -89,6 +96,9 @@ class Minimiser(Query):
     fall: float = math.inf
     table_size: int = 0
     rows_per_unit: int = 1
+    scales: Vector | None = None
+    constant: float | None = None
+    table_radius: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table_size", max(self.table_size, self.n_records))
@@ -114,7 +124,12 @@ class Minimiser(Query):
     @property
     def strength(self) -> float:
         """The least strong convexity in any coordinate."""
-        return self.strongest if self.hold is None else min(self.strongest, self.hold)
+        return self._weakest if self.hold is None else min(self._weakest, self.hold)
+
+    @property
+    def _weakest(self) -> float:
+        """The least strength of the L2 part of a feature."""
+        return self.penalty.strong_convexity + self.quadratic
 
     @property
     def smoothness(self) -> float:
@@ -196,9 +211,16 @@ class Minimiser(Query):
         return self.table_size * (rounded + grid)
 
     @property
+    def strengths(self) -> Vector:
+        """The strength of the L2 part of each feature, of which that of the intercept is no more."""
+        own = self.penalty.coordinate_form()[1] if isinstance(self.penalty, Separable) else None
+        least = self.penalty.strong_convexity if own is None else own
+        return np.broadcast_to(np.asarray(least + self.quadratic), self.n_features)
+
+    @property
     def strongest(self) -> float:
-        """The strength of the L2 part of the features, of which that of the intercept is no more."""
-        return self.penalty.strong_convexity + self.quadratic
+        """The largest strength of the L2 part of a feature."""
+        return float(self.strengths.max(initial=self._weakest))
 
     @property
     def condition(self) -> float:

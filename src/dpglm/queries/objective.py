@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import Vector
+from ..arrays import Total, Vector
 from ..data.summed import Summed
-from ..data.terms import Bent, Curved, Gradient, PreciseGradient
+from ..data.terms import Bent, Curved, Gradient, PreciseGradient, Term
 from ..errors import UnsupportedProblem
 from ..mechanisms import LinearTerm
 from ..penalties import Separable
@@ -27,7 +28,7 @@ class Objective:
     def __init__(self, query: Minimiser, data: Summed, linear: Vector, start: Vector) -> None:
         if (data.table_size, data.n_features) != (query.table_size, query.n_features):
             raise ValueError("the minimiser is asked of a table of another size than planned")
-        if not data.radius <= query.radius * (1 + 1e-9):
+        if not data.radius <= (query.table_radius or query.radius) * (1 + 1e-9):
             raise ValueError("the records were not clipped into the bounds that the minimiser is planned for")
         longest = np.linalg.norm(linear) + query.strength * np.linalg.norm(start)
         if not longest <= query.push * (1 + 1e-12):
@@ -58,7 +59,7 @@ class Objective:
         assert isinstance(query.penalty, Separable)
         l1, _, low, high = query.penalty.coordinate_form()
         ends = [np.empty(query.dimension) for _ in range(5)]
-        for end, value in zip(ends, (query.strongest, 0.0, l1, low, high), strict=True):
+        for end, value in zip(ends, (query.strengths, 0.0, l1, low, high), strict=True):
             end[:p] = value
         if query.hold is not None:
             for end, one in zip(ends, (query.hold, self._start[p], 0.0, -math.inf, math.inf), strict=True):
@@ -72,7 +73,12 @@ class Objective:
     def _total(self, w: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
         """Sum of the clipped gradients, in pairs."""
         query = self._query
-        return self._data.total(PreciseGradient(query.loss, np.array(w), query.clip), finely=2).twofold()
+        return self._sum(PreciseGradient(query.loss, np.array(w), query.clip), finely=2).twofold()
+
+    def _sum(self, term: Term, finely: int = 0) -> Total:
+        """The sum of a term over the records as the query sees them."""
+        query = self._query
+        return self._data.total(replace(term, scales=query.scales, constant_feature=query.constant), finely)
 
     def implied(self, w: Vector) -> tuple[Vector, float]:
         """The linear term times n that has its minimiser at w, and the log-determinant of the Hessian there.
@@ -80,26 +86,27 @@ class Objective:
         Only the L2 part of the penalty counts: with other parts this is no density, but still a statistic.
         """
         query, data, n = self._query, self._data, self._query.n_records
-        strengths = np.full(query.dimension, query.penalty.strong_convexity + query.quadratic)
+        strengths = np.zeros(query.dimension)
+        data.split(strengths)[0][:] = query.strengths
         centre = np.zeros(query.dimension)
         if query.hold is not None:
             data.split(strengths)[1][:] = query.hold
             data.split(centre)[1][:] = data.split(self._start)[1]
         columns = [Bent(query.loss, w, query.clip, unit) for unit in np.eye(query.dimension)]
-        hessian = np.array([data.total(column) for column in columns])
+        hessian = np.array([self._sum(column) for column in columns])
         gradient = self._slope(w) + self._linear + strengths * (w - centre)
         return -n * gradient, float(np.linalg.slogdet(hessian + n * np.diag(strengths))[1])
 
     def _slope(self, w: Vector) -> Vector:
         """Mean of the clipped gradients."""
         query = self._query
-        total = self._data.total(Gradient(query.loss, w, query.clip), finely=1)
+        total = self._sum(Gradient(query.loss, w, query.clip), finely=1)
         return np.asarray(total) / query.n_records
 
     def _curve(self, v: Vector) -> Vector:
         """The largest curvature along v."""
         query = self._query
-        moments = np.asarray(self._data.total(Curved(v, query.radius)))
+        moments = np.asarray(self._sum(Curved(v, query.radius)))
         return query.loss.smoothness() * moments / query.n_records
 
     def _prox(self, w: Vector, step: float) -> Vector:

@@ -377,6 +377,18 @@ def opposed(
     return AuditCase(solver, problem, (rows, np.full(len(rows), second[1])), first, second)
 
 
+def opposed_in_scaled_columns(solver: AnySolver, penalty: Penalty = _NO_PENALTY) -> AuditCase:
+    """Two logistic records of opposed labels whose columns have unequal declared bounds.
+
+    They are long in the first column, which is scaled down: the other ways of seeing them, unscaled or with
+    the constant feature of the unscaled table, let gradients pass that are too long.
+    """
+    problem = Problem(Logistic(), penalty, Bounds(feature=np.array([8.0, 1.0])), fit_intercept=True)
+    crowd = np.zeros((_BYSTANDERS, 2)), np.ones(_BYSTANDERS)
+    row = np.array([8.0, 1.0])
+    return AuditCase(solver, problem, crowd, (row, 1.0), (row, -1.0))
+
+
 def noise_of_one_pass(n: int, budget: Budget, neighbours: Neighbours, fits: int) -> float:
     """Deviation of a mean over n records when the whole budget buys one release of it.
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from .. import strict
+from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..losses import Loss
@@ -18,7 +19,7 @@ from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import DualForm, DualStep
 from .averaging import Tail
-from .base import AuditCase, Result, Solver, Task, equal_releases, opposed
+from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, opposed_in_scaled_columns
 from .defaults import PREDICTION_NOISE, clip_fraction
 
 MOST_DUAL_STEPS, MOST_OF_ALL, MOST_VISITS = 1000, 10_000, 5e7
@@ -41,7 +42,10 @@ _LEAST_WORK = 5000  # of a call, however few steps it takes
 
 @dataclass(frozen=True)
 class DualCoordinateDescentPlan(Plan):
-    """Plan of `DualCoordinateDescent`; without releases it is one for the exact minimiser."""
+    """Plan of `DualCoordinateDescent`; without releases it is one for the exact minimiser.
+
+    Columns are scaled to equal declared bounds if there is a ``quadratic`` term in their coefficients.
+    """
 
     solver: ClassVar[str] = "dual coordinate descent"
     may_release: ClassVar[Releasable] = {DualStep.name: (Gaussian,)}
@@ -50,6 +54,7 @@ class DualCoordinateDescentPlan(Plan):
     clip: float
     overlap: float
     average: bool
+    quadratic: float
 
     def _passes_of_a_fit(self) -> None:
         """None: it reads the rows of batches, and keeps a number for each, of a resident table."""
@@ -120,7 +125,10 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
                 f"{type(self).__name__} needs a penalty that is a sum over coordinates with an L2 part, such "
                 f"as L2 or ElasticNet, not {problem.penalty!r}: use GradientDescent"
             )
+        quadratic = 0.0
         if task.private:
+            quadratic = _quadratic(task) if self.clip is None else 0.0
+            problem, _ = _in_equal_columns(problem, task.p, quadratic)
             batch_size, clip, steps = default_settings(
                 problem, n, task.p, task.noise, self.batch_size, self.clip, self.steps, self.overlap
             )
@@ -144,12 +152,13 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
         )  # fmt: skip
         releases = (release,) if task.private or self.steps else ()
         return DualCoordinateDescentPlan(
-            *task.facts, releases, steps, batch_size, clip, float(self.overlap), self.average
+            *task.facts, releases, steps, batch_size, clip, float(self.overlap), self.average, quadratic
         ).calibrated()
 
     @classmethod
     def run(cls, plan: DualCoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
-        form, query = _form(problem, plan), _query(problem, plan)
+        solved, scales = _in_equal_columns(problem, plan.n_features, plan.quadratic)
+        form, query = _form(solved, plan), _query(solved, plan, scales)
         if not plan.releases:
             return _minimise(plan, form, query, curator)
         release, v = plan[query.name], np.zeros(len(form.l2))
@@ -161,6 +170,8 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
             tail.add(w)
         if plan.average:
             w = tail.mean
+        if scales is not None:
+            w = problem.from_scaled_columns(w, scales, solved)
         gap = None if plan.budget.private else opened.gap(w, form.around(w))[0]
         return Result(w, plan.steps, gap)
 
@@ -173,7 +184,27 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
             # The weak penalty on the intercept makes every step short.
             opposed(cls(steps=2, clip=5e-4, batch_size=8), 1, L2(1.0), fit_intercept=True, crowd=7),
             opposed(cls(steps=1, clip=0.1, batch_size=1), 1, L2(1.0), crowd=3),
+            opposed_in_scaled_columns(cls(steps=2, batch_size=8), L2(1.0)),
         )
+
+
+def _quadratic(task: Task) -> float:
+    """Strength of the quadratic term of scaled columns, as in objective perturbation; 0 if none are scaled.
+
+    The L2 part of the penalty is that of the columns as they are, and holds large ones back too little for
+    noise that is the same for all scaled columns.
+    """
+    scales = task.problem.scales_of_bounds(task.p)
+    if scales is None:
+        return 0.0
+    smoothness = task.problem.bend() * task.problem.in_scaled_columns(scales).radius(task.p) ** 2
+    return smoothness * task.noise * clip_fraction(task.problem, task.noise) / PREDICTION_NOISE
+
+
+def _in_equal_columns(problem: Problem, p: int, quadratic: float) -> tuple[Problem, Vector | None]:
+    """The problem for columns that are scaled to equal bounds, with a quadratic term, if there is one."""
+    scales = problem.scales_of_bounds(p) if quadratic > 0 else None
+    return (problem, None) if scales is None else (problem.in_scaled_columns(scales, quadratic), scales)
 
 
 def _starts_inside(problem: Problem) -> bool:
@@ -237,12 +268,15 @@ def _form(problem: Problem, plan: DualCoordinateDescentPlan) -> DualForm:
     return form.around(problem.start(p))
 
 
-def _query(problem: Problem, plan: DualCoordinateDescentPlan) -> DualStep:
+def _query(problem: Problem, plan: DualCoordinateDescentPlan, scales: Vector | None = None) -> DualStep:
     n, p = plan.n_records, plan.n_features
     strength, (intercept, of_constant) = problem.penalty.strong_convexity, _intercept(problem, p)
     largest = problem.bounds.radius(p) ** 2 / strength + of_constant
     shared = plan.overlap * (plan.batch_size - 1) / n * largest if plan.batch_size > 1 else 0.0
-    return DualStep(problem.loss, plan.clip, 1 / (n * strength), 1 / (n * intercept), shared)
+    constant = problem.constant(p) if scales is not None and problem.fit_intercept else None
+    return DualStep(
+        problem.loss, plan.clip, 1 / (n * strength), 1 / (n * intercept), shared, scales, constant
+    )
 
 
 def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, curator: Curator) -> Result:

@@ -31,6 +31,8 @@ from .path import visit, visited_within
 MOST_VERTICES = 10_000
 SELECTIONS = ("lazy", *STRUCTURES)
 _INTERCEPT_RELEASES = 8
+# The widest ball of vertices, what of a signal widens it, and how far inside of the ball coefficients are.
+_WIDEST, _SIGNAL, _INSIDE = 4.0, 0.008, 0.8
 # How far bounds of features are above their typical size, and which correlation selections shall still find.
 _BOUND_OVER_ENTRY, _CORRELATION = 3.0, 0.12
 
@@ -89,6 +91,10 @@ class FrankWolfe(Solver[FrankWolfePlan]):
 
     Notes
     -----
+    Where coefficients are well inside of the ball and noise is little, steps go to vertices of a ball up to
+    four times as wide and are shorter in proportion, unless ``step_size`` is given (docs/defaults.md): they
+    shrink coefficients less. The result is in the ball.
+
     With an infinite epsilon and no ``steps`` the solver returns the exact minimiser over the ball, found as
     in `GradientDescent`. With ``steps`` it takes plain Frank-Wolfe steps without noise, and returns the gap,
     an upper bound on objective minus minimum with the intercept held fixed.
@@ -173,21 +179,27 @@ class FrankWolfe(Solver[FrankWolfePlan]):
         sizes = 2 / (t + 2) if plan.step_size is None else np.full(plan.steps, plan.step_size)
         w, mean, moved = problem.start(p), np.zeros(p), 0
         features, intercept = problem.split(w)
-        for stretch in _stretches(plan.steps, problem.fit_intercept):
+        widest = _widest(plan, problem)
+        for stretch in _stretches(plan.steps, problem.fit_intercept, widest > 1.0):
             if stretch is None:
                 intercept -= _intercept_step(plan, problem, curator, w, moved)
                 moved += 1
                 continue
-            choices = curator.open(query, w, mechanism).run(sizes[stretch], radius)
+            inside = stretch.start > 0 and float(np.abs(features).sum()) <= _INSIDE * radius
+            wider = widest if inside else 1.0
+            # Moves are as long; coefficients shrink less between them.
+            lengths, reach = sizes[stretch] / wider, wider * radius
+            choices = curator.open(query, w, mechanism).run(lengths, reach)
             for step in visited_within(stretch.start, stretch.stop):
                 here, point = step - stretch.start, features.copy()
-                _move(point, sizes[stretch][:here], choices[:here], radius)
-                visit(step, partial(problem.join, point, intercept))
+                _move(point, lengths[:here], choices[:here], reach)
+                visit(step, partial(problem.join, _inside(problem, point, wider), intercept))
             if plan.average:
-                mean += _sum_of_iterates(features, sizes[stretch], choices, radius, counted[stretch])
-            _move(features, sizes[stretch], choices, radius)
+                mean += _sum_of_iterates(features, lengths, choices, reach, counted[stretch])
+            _move(features, lengths, choices, reach)
+            features[:] = _inside(problem, features, wider)
         if plan.average:
-            features[:] = mean / counted.sum()
+            features[:] = _inside(problem, mean / counted.sum(), widest)
         gap = None if plan.budget.private else curator.open(query, w, mechanism).gap(radius)
         return Result(w, plan.steps, gap)
 
@@ -253,23 +265,45 @@ def _intercept_step(
     return max(1.0, problem.stretch() / 2.0**before) * slope / (plan.n_records * curvature)
 
 
-def _stretches(steps: int, fit_intercept: bool) -> Iterator[slice | None]:
+def _stretches(steps: int, fit_intercept: bool, in_parts: bool) -> Iterator[slice | None]:
     """Stretches of steps, and None wherever the intercept moves between them.
 
     It moves twice before the first step, because a wrong intercept distorts the scores of all features, and
-    then after each of equal parts of the steps.
+    then after each of equal parts of the steps. Without an intercept all steps are one stretch, unless the
+    ball of vertices may change from part to part.
     """
-    if not fit_intercept:
-        yield slice(0, steps)
-        return
-    yield None
-    parts = _INTERCEPT_RELEASES - 2
+    if fit_intercept:
+        yield None
+    parts = _INTERCEPT_RELEASES - 2 if fit_intercept or in_parts else 1
     ends = [steps * k // parts for k in range(parts + 1)]
     for start, stop in zip(ends, ends[1:], strict=False):
-        yield None
+        if fit_intercept:
+            yield None
         if start < stop:
             yield slice(start, stop)
-    yield None
+    if fit_intercept:
+        yield None
+
+
+def _widest(plan: FrankWolfePlan, problem: Problem) -> float:
+    """Radius of the ball of vertices that steps inside of the ball go to, over its radius.
+
+    Selections by exponential weights choose among all vertices, and steps shrink all coefficients: together
+    they pull towards 0, however many steps there are. The pull is the scale of the weights over the radius
+    of the vertices. With a larger radius noise shrinks less, so the ball grows only where the scale is small
+    against what the slope of a rare feature changes by (docs/defaults.md).
+    """
+    noise, slope = plan[VertexScores.name].mechanism.noise, problem.slope_bound()
+    if noise == 0 or plan.step_size is not None or not math.isfinite(slope):
+        return 1.0
+    p, scale = plan.n_features, noise * plan.neighbours.records_moved / plan.n_records
+    signal = problem.bend() * _radius(problem) * plan.clip / (slope**2 * p * scale)
+    return min(max(_SIGNAL * signal, 1.0), _WIDEST)
+
+
+def _inside(problem: Problem, features: Vector, wider: float) -> Vector:
+    """The nearest point of the ball, for a point that vertices of a wider one may have led out of it."""
+    return problem.penalty.prox(features, 0.0) if wider > 1.0 else features
 
 
 def _move(w: Vector, sizes: Vector, choices: NDArray[np.int64], radius: float) -> None:

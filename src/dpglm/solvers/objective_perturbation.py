@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from .. import strict
+from ..arrays import Vector
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..mechanisms import LinearTerm
@@ -17,7 +18,7 @@ from ..penalties import L2
 from ..plan import PassCount, Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import Minimiser
-from .base import AuditCase, Result, Solver, Task, opposed, require_smooth
+from .base import AuditCase, Result, Solver, Task, opposed, opposed_in_scaled_columns, require_smooth
 from .defaults import PREDICTION_NOISE, clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .output_perturbation import default_clip, minimiser, passes_of_search, steps_of_search
@@ -36,6 +37,7 @@ class ObjectivePerturbationPlan(Plan):
     clip: float
     quadratic: float
     search_steps: int
+    scales_columns: bool
 
     def _passes_of_a_fit(self) -> PassCount:
         return passes_of_search(self.search_steps)
@@ -43,6 +45,9 @@ class ObjectivePerturbationPlan(Plan):
     @property
     def deviation(self) -> float:
         """Standard deviation of each entry of the linear term added to the mean loss; 0 without noise.
+
+        Where columns are scaled, it is that of the feature with the least bound. That of another one is as
+        many times larger as its bound.
 
         A norm penalty sets coefficients to 0 where its strength exceeds the slope of this term plus the loss,
         so a first strength to try is this times the dual norm of a standard normal vector.
@@ -69,6 +74,10 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
 
     Notes
     -----
+    Columns of unequal declared bounds are scaled to equal ones first, up to 1,000 features and for a penalty
+    that is a sum over coordinates, unless ``clip`` or ``quadratic`` is given: noise and quadratic term are
+    then those of scaled columns, and the penalty is that of the columns as they are.
+
     The intercept gets the L2 part of the other coefficients, around its start. With an infinite epsilon the
     solver returns the exact minimiser, without that L2 part, clipping and ``quadratic``.
 
@@ -104,19 +113,25 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
         require_smooth(problem, type(self).__name__)
         releases: tuple[Release, ...] = ()
         steps, clip, quadratic, search = STEPS_WITHOUT_NOISE, 0.0, 0.0, 0
+        scales: Vector | None = None
         if task.private:
+            table_radius = problem.radius(p)
+            if self.clip is None and self.quadratic is None:
+                problem, scales = _in_equal_columns(problem, p)
             clip, quadratic = default_settings(
                 problem, n, p, task.noise, task.budget.epsilon / task.fits, self.clip, self.quadratic
             )
             steps, clip, quadratic = 1, task.enforced(clip), float(quadratic)
             if self.quadratic is None:
                 _warn_of_short_reach(problem, p, quadratic)
-            query = minimiser(problem, n, p, clip, quadratic, task.table_size)
+            query = minimiser(problem, n, p, clip, quadratic, task.table_size, scales, table_radius)
             search = steps_of_search(query)
             mechanism = LinearTerm(1.0, **query.perturbation(task.neighbours))
             sensitivity, entries = f"{task.moved * clip:.4g}", 2 * task.dimension
             releases = (Release(query.name, mechanism, 1, sensitivity, entries=entries),)
-        plan = ObjectivePerturbationPlan(*task.facts, releases, steps, clip, quadratic, search)
+        plan = ObjectivePerturbationPlan(
+            *task.facts, releases, steps, clip, quadratic, search, scales is not None
+        )
         try:
             plan = plan.calibrated()
         except ValueError as error:
@@ -133,12 +148,17 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator)
         p = plan.n_features
-        query = minimiser(problem, plan.n_records, p, plan.clip, plan.quadratic, plan.table_size)
-        w = curator.open(query, problem.start(p), plan[query.name].mechanism).release()
+        solved, scales = _in_equal_columns(problem, p) if plan.scales_columns else (problem, None)
+        query = minimiser(
+            solved, plan.n_records, p, plan.clip, plan.quadratic, plan.table_size, scales, problem.radius(p)
+        )
+        w = curator.open(query, solved.start(p), plan[query.name].mechanism).release()
         # Noise after the minimisation moved zeros, and points out of a constraint set: undo both.
         noise = _finishing(plan, query)
         features, _ = problem.split(w)
         features[:] = np.where(problem.penalty.pattern(np.abs(features) > _HIDDEN * noise), features, 0.0)
+        if scales is not None:
+            return Result(problem.from_scaled_columns(w, scales, solved), plan.steps)
         return Result(problem.prox(w, 0.0), plan.steps)
 
     @classmethod
@@ -146,7 +166,18 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
         return (
             opposed(cls(clip=0.1, quadratic=0.0), 2, L2(1.0)),
             opposed(cls(clip=0.1, quadratic=0.0), 1, L2(1.0), fit_intercept=True, crowd=7),
+            opposed_in_scaled_columns(cls(), L2(1.0)),
         )
+
+
+def _in_equal_columns(problem: Problem, p: int) -> tuple[Problem, Vector | None]:
+    """The problem for columns that are scaled to equal declared bounds, and their scales, where they can be.
+
+    Noise and quadratic term are the same for all coordinates: those of a small column would be sized by the
+    largest one.
+    """
+    scales = problem.scales_of_bounds(p)
+    return (problem, None) if scales is None else (problem.in_scaled_columns(scales), scales)
 
 
 def default_settings(

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..arrays import Vector
 from ..curator import Curator
 from ..mechanisms import Gaussian
 from ..penalties import L2
@@ -141,12 +142,17 @@ def default_clip(problem: Problem, p: int, noise: float, clip: float | None) -> 
 
 
 def minimiser(
-    problem: Problem, n: int, p: int, clip: float, quadratic: float = 0.0, table_size: int = 0
-) -> Minimiser:
-    """The query for the minimiser of a problem, with an L2 part on the intercept as on its features."""
+    problem: Problem, n: int, p: int, clip: float, quadratic: float = 0.0, table_size: int = 0,
+    scales: Vector | None = None, table_radius: float | None = None,
+) -> Minimiser:  # fmt: skip
+    """The query for the minimiser of a problem, with an L2 part on the intercept as on its features.
+
+    With scales it is the problem for the scaled columns of a table whose rows have this radius.
+    """
     strength = problem.penalty.strong_convexity + quadratic
     return Minimiser(
         problem.loss, clip, problem.penalty, n, p, problem.radius(p), quadratic,
         strength if problem.fit_intercept else None, strength * float(np.linalg.norm(problem.start(p))),
-        problem.fall(), table_size, problem.bounds.rows_per_unit or 1,
+        problem.fall(), table_size, problem.bounds.rows_per_unit or 1, scales,
+        problem.constant(p) if scales is not None and problem.fit_intercept else None, table_radius,
     )  # fmt: skip
