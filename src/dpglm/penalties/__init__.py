@@ -11,7 +11,6 @@ from .box import Box
 from .elastic_net import ElasticNet
 from .group_l2 import GroupL2
 from .hierarchy import Hierarchy
-from .in_scaled_columns import InScaledColumns
 from .l1 import L1
 from .l1_ball import L1Ball
 from .l2 import L2
@@ -35,6 +34,6 @@ PENALTIES: tuple[type[Penalty], ...] = (
 
 __all__ = [
     "L1", "L2", "PENALTIES", "AnyFeature", "Bounded", "Box", "Cardinality", "Custom", "ElasticNet",
-    "GroupCover", "GroupL2", "Hierarchy", "InScaledColumns", "L1Ball", "Ordered", "Penalty", "Range",
+    "GroupCover", "GroupL2", "Hierarchy", "L1Ball", "Ordered", "Penalty", "Range",
     "Separable", "SetFunction", "Submodular", "Zero", "check_set_function", "gaussian_width",
 ]  # fmt: skip
