@@ -53,6 +53,7 @@ from .typical import (
 MOST_FEATURES = 1_000
 GRAM_SHARE = 0.15
 _MOST_MOMENTUM = 0.8
+_CROWD = 119
 
 
 @dataclass(frozen=True)
@@ -193,16 +194,18 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
-        """Opposed gradients, orthogonal rows for the Gram matrix, targets far apart, and opposite rows."""
+        """Opposed gradients, orthogonal rows for Gram matrices, targets far apart, and opposite rows."""
         gradients = opposed(cls(steps=2, gram_share=0.02), 2, crowd=7)
         gram = replace(gradients, solver=cls(steps=1, gram_share=0.95), second=(np.array([0.6, 0.8]), 1.0))
+        empty = np.zeros((_CROWD, 2)), np.resize([1.0, -1.0], _CROWD)
+        twice = replace(gram, solver=cls(steps=1, gram_share=0.75), bystanders=empty)
         constant = opposed(cls(steps=1), 1, fit_intercept=True, crowd=7)
         classes = opposed_classes(cls(steps=2, gram_share=0.02), crowd=7)
         spread = of_spread(cls(steps=1, gram_share=0.02))
         mean = of_mean(cls(steps=1, gram_share=0.02))
         persons = gradients.persons(3, 30), gram.persons(30, 3), mean.persons(first=1, second=20)
         last = of_recalibration(cls(steps=1, clip=0.1, gram_share=0.02))
-        return gradients, gram, constant, classes, *persons, spread, mean, last
+        return gradients, gram, constant, classes, *persons, spread, mean, last, twice
 
 
 def serves(loss: Loss, penalty: Penalty) -> bool:
