@@ -107,9 +107,13 @@ def test_a_column_that_fills_little_of_its_range_is_found():
     table = np.random.default_rng(1).uniform(-1, 1, (20_000, P))
     y = np.clip(table @ [0.5, 0.1, -0.1, 0.1, 0.05, 0.0], -1, 1)
     scores = [
-        r2(LinearRegression(1.0, bounds=wide, solver=PreconditionedDescent(), random_state=k).fit(table, y), table, y)
+        r2(
+            LinearRegression(1.0, bounds=wide, solver=PreconditionedDescent(), random_state=k).fit(table, y),
+            table,
+            y,
+        )
         for k in range(3)
-    ]  # fmt: skip
+    ]
     assert min(scores) > 0.95
 
 
