@@ -9,7 +9,7 @@ from dpglm import Bounds
 from dpglm.bounds import Coordinates
 from dpglm.data import as_data
 from dpglm.privacy import PUBLIC_SIZE
-from dpglm.queries import Moments
+from dpglm.queries import Gram, Moments
 from dpglm.testing import check_query
 
 
@@ -31,6 +31,27 @@ def test_the_moment_matrix_is_that_of_the_records():
     records = as_data(X, y, Bounds(feature=(-1.0, 3.0), target=(0, 10)), 1.5)
     z = np.column_stack([(X - 1) / 2, np.ones(400), 0.4 * (y - 5)])
     assert np.allclose(asked.matrix(np.asarray(asked(records))), z.T @ z, atol=1e-3)
+
+
+def test_the_gram_matrix_is_that_of_rows_in_a_metric_cut_to_the_norm():
+    """With a metric that is not diagonal, a constant and a null record; the same bits however it is cut."""
+    rng = np.random.default_rng(6)
+    X, y = rng.uniform(-1, 3, (400, 3)), np.zeros(400)
+    X[7] = np.nan
+    metric = np.array(
+        [[1.0, 0.2, 0.0, -0.3], [0.0, 0.8, 0.5, 0.1], [0.3, 0.0, 1.2, 0.0], [0.1, 0.2, 0.1, 0.3]]
+    )
+    asked = Gram(Coordinates(np.full(3, 1.0), np.full(3, 2.0), True), 0.9, metric, 400)
+    records = as_data(X, y, Bounds(feature=(-1.0, 3.0)), 1.5)
+    z = np.column_stack([(np.delete(X, 7, axis=0) - 1) / 2, np.ones(399)]) @ metric
+    lengths = np.linalg.norm(z, axis=1)
+    assert 0.1 < np.mean(lengths > 0.9) < 0.9
+    z *= np.minimum(1, 0.9 / lengths)[:, None]
+    assert np.allclose(asked.matrix(np.asarray(asked(records))), z.T @ z, atol=1e-3)
+    parts = [
+        as_data(X[part], y[part], Bounds(feature=(-1.0, 3.0)), 1.5) for part in (slice(150), slice(150, 400))
+    ]
+    assert np.array_equal(sum(asked(part).steps for part in parts), asked(records).steps)
 
 
 def test_a_record_beyond_the_norm_is_scaled_down():

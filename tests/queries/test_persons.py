@@ -103,7 +103,7 @@ def test_rounding_of_many_records_adds_nothing_to_a_person(count, size):
         (queries.ClippedGradient(Logistic(), size), (far,)),
         (queries.SecondMoments(1.0), ()),
         (queries.RowScale(None, 1.0, 0.0, 1.0, HUGE), ()),
-        (queries.Gram(replace(coordinates, intercept=False), size, 0.1, HUGE), ()),
+        (queries.Gram(coordinates, size, np.diag([1.0, 2.0, 0.5, 0.1]), HUGE), ()),
         (queries.MeanRow(replace(coordinates, intercept=False), size, HUGE), ()),
         (queries.Deviance(Logistic(), coordinates, 2.0, HUGE), (far,)),
         (queries.ScoreAndCurvature(LogCosh(), coordinates, size, 0.6, HUGE), (np.eye(4), 1e-3 * far)),

@@ -73,8 +73,10 @@ def moments(constant):
 
 
 def gram(constant):
-    coordinates = Coordinates(np.zeros(4), np.ones(4), False)
-    return queries.Gram(coordinates, math.hypot(0.9, constant / 2), constant / 2, 4)
+    """With columns of unequal scales, in which the first feature reaches the bound, and with a constant."""
+    coordinates = Coordinates(np.zeros(4), np.ones(4), constant > 0)
+    scales = np.array([1.5, 1.2, 1.0, 0.3, constant / 2])[: coordinates.dimension]
+    return queries.Gram(coordinates, math.hypot(0.9, constant / 2), np.diag(scales), 4)
 
 
 def mean_row():

@@ -25,7 +25,7 @@ from dpglm.solvers import (
     last_intercept,
     recalibration,
 )
-from dpglm.solvers.centring import shortened
+from dpglm.solvers.centring import deviations_of, shortened
 from dpglm.solvers.typical import learn, share_of_scales
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
@@ -88,6 +88,43 @@ def test_layouts_threads_streams_and_blocks_give_the_same_bits(solver, monkeypat
     assert np.array_equal(fitted(X), expected)
     monkeypatch.setattr(metric_gradient, "_MOST_BYTES", 0)  # the matrix is multiplied in every pass
     assert np.array_equal(fitted(X), expected)
+
+
+def test_no_column_deviates_more_than_its_mean_allows():
+    """Numbers in [-1, 1] of any law; the bound is reached by those at the ends."""
+    laws = [drawn(size=(500, 40)) for drawn in (rng.random, rng.standard_normal, rng.standard_cauchy)]
+    columns = np.hstack([np.clip(k * law - c, -1, 1) for law in laws for k in (0.1, 3) for c in (0, 0.9)])
+    means = columns.mean(axis=0)
+    assert (columns.std(axis=0) <= deviations_of(means, 0.0) + 1e-12).all()
+    ends = np.where(rng.random((500, 9)) < np.linspace(0.1, 0.9, 9), -1.0, 1.0)
+    assert np.allclose(ends.std(axis=0), deviations_of(ends.mean(axis=0), 0.0))
+    assert (deviations_of(means + 0.1, 0.05) >= deviations_of(means + 0.1, 0.0)).all()
+
+
+def test_a_column_that_fills_little_of_its_range_is_found():
+    """Its variance is a tenth of what noise hides in the first Gram matrix."""
+    wide = Bounds(feature=[40.0, 1, 1, 1, 1, 1], target=(-1, 1))
+    table = np.random.default_rng(1).uniform(-1, 1, (20_000, P))
+    y = np.clip(table @ [0.5, 0.1, -0.1, 0.1, 0.05, 0.0], -1, 1)
+    scores = [
+        r2(
+            LinearRegression(1.0, bounds=wide, solver=PreconditionedDescent(), random_state=k).fit(table, y),
+            table,
+            y,
+        )
+        for k in range(3)
+    ]
+    assert min(scores) > 0.95
+
+
+def test_little_noise_pays_for_two_gram_matrices_and_much_for_one():
+    def count(n):
+        plan = PreconditionedDescent().plan(
+            Problem(Squared(), Zero(), BOUNDS), n, 20, Budget(1.0, 1e-6), Neighbours.REPLACE_ONE
+        )
+        return plan["Gram matrix"].count
+
+    assert count(1_000) == 1 and count(100_000) == 2
 
 
 def test_rare_labels_are_found():

@@ -129,18 +129,18 @@ class CrossProducts(Term):
 
 @dataclass(frozen=True, eq=False)
 class OuterRows(CrossProducts):
-    """z z' for z = (coordinates, one more number), scaled to norm at most ``norm``."""
+    """z z' for numbers z of a record, scaled to norm at most ``norm``."""
 
     norm: float
 
     @property
-    def top(self) -> float:
-        """The largest offset, if rows are multiplied by exp(offset - top); infinite if they are not."""
-        return math.inf
+    @abstractmethod
+    def size(self) -> int:
+        """Length of z."""
 
     @abstractmethod
-    def last(self, rows: Records) -> Vector:
-        """The last number of each record; any number for a null record."""
+    def numbers(self, rows: Records) -> Vector:
+        """The z of each record, rounded, and zeros up to any width; 0 for a null record."""
 
     @property
     def grid(self) -> float:
@@ -150,50 +150,64 @@ class OuterRows(CrossProducts):
     @property
     def _rounding(self) -> float:
         """What rounding can add to the norm of z, over its limit."""
-        return math.sqrt(self.coordinates.dimension + 1) * self.grid / (2 * self.norm)
+        return math.sqrt(self.size) * self.grid / (2 * self.norm)
 
     def entries(self, n_features: int) -> int:
-        return triangle(self.coordinates.dimension + 1)
+        return triangle(self.size)
 
     def total(self, steps: NDArray[np.int64]) -> Total:
-        return Total(steps, 1.0, unit=_symmetric_units(self.coordinates.dimension + 1, self.grid**2))
+        return Total(steps, 1.0, unit=_symmetric_units(self.size, self.grid**2))
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        from ..kernels.products import moment_rows
-
-        d = self.coordinates.dimension + 1
-        factors = _scratch.array(rows.n_records, in_lanes(d))
-        moment_rows(
-            rows.dense, rows.scale, box_of(self.coordinates), self.last(rows),
-            rows.beside_less(self._rounding, root=True), self.top, self.norm, ROUNDING * self.grid, factors,
-        )  # fmt: skip
-        out += _upper(factors, self.grid, d)
+        out += _upper(self.numbers(rows), self.grid, self.size)
 
 
 @dataclass(frozen=True, eq=False)
 class MomentRows(OuterRows):
-    """The last number is target_scale * (y - target_middle)."""
+    """z = (coordinates, target_scale * (y - target_middle)).
+
+    If ``largest_offset`` is finite, coordinates are multiplied by exp(offset - largest_offset).
+    """
 
     target_middle: float
     target_scale: float
     largest_offset: float = math.inf
 
     @property
-    def top(self) -> float:
-        return self.largest_offset
+    def size(self) -> int:
+        return self.coordinates.dimension + 1
 
-    def last(self, rows: Records) -> Vector:
-        return self.target_scale * (rows.y - self.target_middle)
+    def numbers(self, rows: Records) -> Vector:
+        from ..kernels.products import moment_rows
+
+        factors = _scratch.array(rows.n_records, in_lanes(self.size))
+        moment_rows(
+            rows.dense, rows.scale, box_of(self.coordinates),
+            self.target_scale * (rows.y - self.target_middle),
+            rows.beside_less(self._rounding, root=True), self.largest_offset, self.norm,
+            ROUNDING * self.grid, factors,
+        )  # fmt: skip
+        return factors
 
 
 @dataclass(frozen=True, eq=False)
 class GramRows(OuterRows):
-    """The last number is a constant."""
+    """z = coordinates @ transform, a product that is exact: the matrix is on column grids."""
 
-    constant: float
+    transform: Vector
 
-    def last(self, rows: Records) -> Vector:
-        return np.full(rows.n_records, self.constant)
+    @property
+    def size(self) -> int:
+        return int(self.transform.shape[1])
+
+    def numbers(self, rows: Records) -> Vector:
+        from ..kernels.products import shortened_rows
+
+        matrix = np.pad(self.transform, [(0, in_lanes(size) - size) for size in self.transform.shape])
+        factors = products_of(rows, self.coordinates, matrix)
+        beside = rows.beside_less(self._rounding, root=True)
+        shortened_rows(beside, self.norm, ROUNDING * self.grid, factors)
+        return factors
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,6 +115,17 @@ def moment_rows(
 
 
 @compiled(nogil=True)
+def shortened_rows(beside: Beside | None, limit: float, rounding: float, rows: Floats) -> None:
+    """Scale each row down to norm at most ``limit``, multiply it by the root of its share and round it."""
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        factor = min(limit / max(math.sqrt(_square(row)), _LEAST_NORM), 1.0)
+        factor *= math.sqrt(_share(i, beside))
+        for j in range(row.size):
+            row[j] = (row[j] * factor + rounding) - rounding
+
+
+@compiled(nogil=True)
 def narrow(products: Floats, least: float, table: Entries, norms: Floats) -> None:
     """Round rows to the type of a table, and write their norms there, or ``least`` if that is more."""
     for i in range(products.shape[0]):

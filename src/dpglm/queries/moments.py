@@ -9,12 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import Total, Vector
+from ..arrays import Total, Vector, on_column_grids
 from ..bounds import Coordinates
+from ..data.metric import LARGEST_ENTRY
 from ..data.products import GramRows, MomentRows, OuterRows, symmetric
 from ..data.summed import Summed
 from ..privacy import Neighbours
-from .base import Query, WorstCase
+from .base import Query, WorstCase, require_enforceable, require_moderate
 
 _ROUNDING = 2.0**-53
 
@@ -46,9 +47,14 @@ class OuterProducts(Query):
         """Minus the inner product of two worst records without their features."""
 
     @property
+    def _reach(self) -> float:
+        """The number that z has for the first feature where its coordinate is 1."""
+        return 1.0
+
+    @property
     def size(self) -> int:
         """Length of z."""
-        return self.coordinates.dimension + 1
+        return self._term.size
 
     def __call__(self, data: Summed, *public: Vector) -> Total:
         return data.cross_products(self._term)
@@ -63,7 +69,8 @@ class OuterProducts(Query):
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         # Orthogonal records: what targets and constants multiply to is made up for by the features.
-        cosine = min(max(self._owed * (self.coordinates.half[0] / radius) ** 2, -1.0), 1.0)
+        unit = self.coordinates.half[0] / (radius * self._reach)
+        cosine = min(max(self._owed * unit**2, -1.0), 1.0)
         first, second = np.zeros(n_features), np.zeros(n_features)
         first[0], second[:2] = radius, (radius * cosine, radius * math.sqrt(1 - cosine**2))
         return WorstCase((first, 1.0), (second, -1.0), ())
@@ -111,18 +118,17 @@ class Moments(OuterProducts):
 
 @dataclass(frozen=True, eq=False)
 class Gram(OuterProducts):
-    """The second moments of z = (coordinates, constant).
+    """The second moments of z = coordinates @ transform.
 
-    Its sensitivity is that of `OuterProducts`.
+    Its sensitivity is that of `OuterProducts`, whatever the matrix is.
 
     Parameters
     ----------
     coordinates : Coordinates
-        Of features, without an intercept.
     norm : float
         Bound on the norm of z: longer records are scaled down.
-    constant : float
-        The last entry of z.
+    transform : array of shape (d, k)
+        Public. It is rounded to grids on which products with coordinates are exact.
     n_records : int
         The public size of the table: it decides on the grid that z is rounded to.
     """
@@ -130,13 +136,23 @@ class Gram(OuterProducts):
     name: ClassVar[str] = "Gram matrix"
     coordinates: Coordinates
     norm: float
-    constant: float
+    transform: Vector
     n_records: int
+
+    def __post_init__(self) -> None:
+        require_enforceable("norm", self.norm)
+        require_moderate(self.transform, LARGEST_ENTRY)
+        object.__setattr__(self, "transform", on_column_grids(self.transform))
 
     @property
     def _owed(self) -> float:
-        return -(self.constant**2)
+        constant = self.transform[-1] if self.coordinates.intercept else np.zeros(1)
+        return -float(constant @ constant)
+
+    @property
+    def _reach(self) -> float:
+        return float(np.linalg.norm(self.transform[0]))
 
     @property
     def _term(self) -> GramRows:
-        return GramRows(self.coordinates, self.n_records, self.norm, self.constant)
+        return GramRows(self.coordinates, self.n_records, self.norm, self.transform)

@@ -1,4 +1,4 @@
-"""Rows are moved by their mean, which is released first (docs/defaults.md)."""
+"""Rows are moved by their mean, which is released first and bounds their spread (docs/defaults.md)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from .typical import Typical
 _GOOD = _USELESS = 0.2
 _LEAST_SHARE, _MOST_SHARE = 0.02, 0.15
 _SHORTEST, _SMALLEST = 0.1, 0.02
+_DEVIATIONS, _LEAST_DEVIATION = 2.0, 0.05
 _CROWD = 99
 
 
@@ -46,14 +47,14 @@ def release_of_mean(task: Task, share: float) -> Release:
 
 def centred(
     plan: Plan, curator: Curator, coordinates: Coordinates, typical: Typical
-) -> tuple[Coordinates, Typical]:
-    """Coordinates whose middle is the mean row, and the size of a typical row in them.
+) -> tuple[Coordinates, Typical, Vector]:
+    """Coordinates whose middle is the mean row, the size of a typical row, and bounds of their deviations.
 
     Without a release they stay as they are. Coordinates become twice as wide, so that all rows still lie in
-    [-1, 1].
+    [-1, 1]. Bounds are in units of the largest deviation that a column of any mean can have.
     """
     if all(release.query != MeanRow.name for release in plan.releases):
-        return coordinates, typical
+        return coordinates, typical, np.ones(plan.n_features)
     query = MeanRow(replace(coordinates, intercept=False), typical.norm, plan.table_size)
     mechanism = plan[query.name].mechanism
     mean, size = query.means(curator.release(query, mechanism), plan.n_records)
@@ -71,7 +72,18 @@ def centred(
     moved = Coordinates(
         coordinates.middle + coordinates.half * middle, 2.0 * coordinates.half, coordinates.intercept
     )
-    return moved, replace(typical, norm=typical.norm * math.sqrt(left) / 2.0)
+    centre = replace(typical, norm=typical.norm * math.sqrt(left) / 2.0)
+    return moved, centre, deviations_of(middle, noise)
+
+
+def deviations_of(mean: Vector, noise: float) -> Vector:
+    """Upper bounds of deviations: a number in [-1, 1] with mean m has variance at most 1 - m².
+
+    The mean counts as nearer to 0 by two deviations of its noise.
+    """
+    surely = np.maximum(np.abs(mean) - _DEVIATIONS * noise, 0.0)
+    deviations: Vector = np.sqrt(np.maximum(1.0 - surely**2, _LEAST_DEVIATION**2))
+    return deviations
 
 
 def shortened(mean: Vector, noise: float) -> tuple[Vector, float]:

@@ -26,6 +26,7 @@ from .moments import (
     beside_bounds,
     largest_terms,
     least_moment,
+    of_moments_beside_bounds,
     require_separable,
     second_moments,
 )
@@ -174,7 +175,8 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         sums = opposed(small(second_moments="bounds"), 2)
         moments = opposed(small(second_moments="private", share=0.9, periods=2), 2)
         intercept = opposed(small(second_moments="bounds"), 1, fit_intercept=True, crowd=7)
-        return sums, replace(moments, first=CORNERS[0], second=CORNERS[1]), intercept
+        beside = of_moments_beside_bounds(cls(steps=3, clip=0.1, share=0.5))
+        return sums, replace(moments, first=CORNERS[0], second=CORNERS[1]), intercept, beside
 
 
 def default_settings(

@@ -33,6 +33,7 @@ from .moments import (
     Source,
     beside_bounds,
     least_moment,
+    of_moments_beside_bounds,
     require_separable,
     second_moments,
     typical_row,
@@ -260,7 +261,9 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
             for solver in solvers
         )
         moments = replace(opposite[2], first=CORNERS[0], second=CORNERS[1])
-        return (*opposite[:2], moments, opposed(solvers[0], 1, fit_intercept=True, crowd=7))
+        intercept = opposed(solvers[0], 1, fit_intercept=True, crowd=7)
+        beside = of_moments_beside_bounds(cls(steps=2, clip=0.1, moments_share=0.5))
+        return (*opposite[:2], moments, intercept, beside)
 
 
 def default_settings(

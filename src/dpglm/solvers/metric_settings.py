@@ -10,6 +10,7 @@ from .base import Task
 from .typical import Typical
 
 _HIDDEN = 1.3
+_TWO_ROUNDS = 0.3
 _CLIP, _LEAST_CLIP_OF_LABELS = 0.22, 0.12
 _CLIP_OF_HIDDEN, _LEAST_CLIP_OF_TARGETS, _LARGEST_CLIP_OF_TARGETS = 0.42, 0.02, 25.0
 _ALLOWED_NOISE, _MOST_ALLOWED, _ALLOWED_NOISE_OF_LABELS = 0.5, 0.95, 0.75
@@ -23,6 +24,14 @@ _LONGEST_STEP_OF_RARE = 3.0
 def _hidden(task: Task) -> float:
     """About 1 where noise hides half of the directions of the Gram matrix."""
     return float(_HIDDEN * task.noise * task.width**1.5)
+
+
+def gram_rounds(task: Task) -> int:
+    """How many Gram matrices are released, of which the second is in the metric of the first.
+
+    It says more of directions that noise hid in the first, unless noise hides most of them in both.
+    """
+    return 2 if _hidden(task) <= _TWO_ROUNDS else 1
 
 
 def clip_share(task: Task) -> float:

@@ -10,14 +10,16 @@ from numpy.typing import ArrayLike
 
 from .. import strict
 from ..arrays import Vector
+from ..bounds import Bounds
 from ..curator import Curator
 from ..errors import UnsupportedProblem
+from ..losses import Logistic
 from ..mechanisms import Gaussian, Mechanism
-from ..penalties import Separable
+from ..penalties import Separable, Zero
 from ..plan import Plan, Release
 from ..problem import Problem
 from ..queries import SecondMoments
-from .base import Task, equal_releases
+from .base import AnySolver, AuditCase, Task, equal_releases
 
 SOURCES = ("bounds", "private", "even")
 
@@ -31,6 +33,7 @@ _MOST_NOISE = 0.3
 _DENSITY = 0.4
 _CLEAR = 2e-3
 _STEP_NOISE = 0.15
+_CROWD = 5_999
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +169,13 @@ def beside_bounds(plan: Plan, problem: Problem, curator: Curator, additive: Mech
     deviation = mechanism.noise * query.sensitivity(plan.neighbours) / (plan.n_records * least**2)
     floor = additive.noise * plan.neighbours.records_moved / (plan.n_records * _STEP_NOISE)
     return problem.join(np.clip(noisy + 2.0 * deviation, min(max(floor, 2.0 * deviation), 1.0), 1.0), 1.0)
+
+
+def of_moments_beside_bounds(solver: AnySolver) -> AuditCase:
+    """Two records at the ends of two features, among so many that moments are released beside the bounds."""
+    problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0, feature=1.0), fit_intercept=False)
+    crowd = np.zeros((_CROWD, 2)), np.resize([1.0, -1.0], _CROWD)
+    return AuditCase(solver, problem, crowd, *CORNERS)
 
 
 def largest_terms(problem: Problem, p: int) -> Vector:

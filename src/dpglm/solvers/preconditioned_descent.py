@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import Vector, on_column_grids, one_blas_thread
-from ..bounds import Coordinates
+from ..arrays import one_blas_thread
 from ..curator import Curator
 from ..errors import UnsupportedProblem
 from ..losses import Loss
@@ -30,6 +29,7 @@ from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, requ
 from .centring import centred, of_mean, release_of_mean, share_of_mean
 from .classes import opposed_classes
 from .derived import Quadratic, optimism_of
+from .metric import learn_metric, release_of_gram
 from .metric_settings import allowed_noise, clip_share, longest_step, usual_leverage, usual_steps
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
@@ -39,15 +39,12 @@ from .recalibration import (
     release_of_recalibration,
     share_of_recalibration,
 )
-from .record_share import RecordShare, of_gram
 from .secant import Secant
 from .typical import (
     SCALES,
     NoiseForecast,
-    Typical,
     largest_slope,
     learn,
-    norm_of_coordinates,
     of_spread,
     release_of_scales,
     share_of_scales,
@@ -55,9 +52,8 @@ from .typical import (
 
 MOST_FEATURES = 1_000
 GRAM_SHARE = 0.15
-CONSTANT = 0.3
 _MOST_MOMENTUM = 0.8
-_OUTWEIGHS, _MOST_BEYOND = 2.0**32, 1e100
+_CROWD = 119
 
 
 @dataclass(frozen=True)
@@ -138,13 +134,9 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         steps = self.steps or usual_steps(task, clip, time)
         for length in (1e-3, 1e3):
             task.enforced(clip * leverage * task.problem.slope_bound() * length)
-        d = task.p + 1
         gradient_name = (MetricGradient if task.problem.outputs == 1 else MetricMultinomialGradient).name
         releases = [
-            equal_releases(
-                Gram.name, Gaussian, 1, "the squared size of a typical row", share=self.gram_share,
-                entries=d * (d + 1) // 2,
-            ),
+            release_of_gram(task, self.gram_share),
             equal_releases(
                 gradient_name, Gaussian, steps, f"{task.moved} x clip", share=left,
                 entries=task.dimension,
@@ -166,9 +158,9 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
             return exact_minimiser(plan, problem, curator)
         coordinates = problem.bounds.coordinates(plan.n_features, problem.fit_intercept)
         typical = learn(plan, problem, curator, replace(coordinates, intercept=False))
-        coordinates, typical = centred(plan, curator, coordinates, typical)
+        coordinates, typical, deviations = centred(plan, curator, coordinates, typical)
         with one_blas_thread():
-            metric = _metric(plan, problem, curator, coordinates, typical)
+            metric = learn_metric(plan, problem, curator, coordinates, typical, deviations, plan.leverage)
         smoothness, leverage = problem.bend(), plan.leverage * math.sqrt(metric.rank)
         query = metric_gradient_of(
             problem.loss, coordinates, metric.transform,
@@ -202,116 +194,18 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
-        """Opposed gradients, orthogonal rows for the Gram matrix, targets far apart, and opposite rows."""
+        """Opposed gradients, orthogonal rows for Gram matrices, targets far apart, and opposite rows."""
         gradients = opposed(cls(steps=2, gram_share=0.02), 2, crowd=7)
         gram = replace(gradients, solver=cls(steps=1, gram_share=0.95), second=(np.array([0.6, 0.8]), 1.0))
+        empty = np.zeros((_CROWD, 2)), np.resize([1.0, -1.0], _CROWD)
+        twice = replace(gram, solver=cls(steps=1, gram_share=0.75), bystanders=empty)
         constant = opposed(cls(steps=1), 1, fit_intercept=True, crowd=7)
         classes = opposed_classes(cls(steps=2, gram_share=0.02), crowd=7)
         spread = of_spread(cls(steps=1, gram_share=0.02))
         mean = of_mean(cls(steps=1, gram_share=0.02))
         persons = gradients.persons(3, 30), gram.persons(30, 3), mean.persons(first=1, second=20)
         last = of_recalibration(cls(steps=1, clip=0.1, gram_share=0.02))
-        return gradients, gram, constant, classes, *persons, spread, mean, last
-
-
-@dataclass(frozen=True, eq=False)
-class _Metric:
-    """The metric, and what follows from it.
-
-    Attributes
-    ----------
-    transform : array of shape (d, d)
-        Takes coordinates to the metric.
-    inverse : array of shape (d, d)
-        Takes coefficients of coordinates to coefficients in the metric.
-    rank : float
-        The effective dimension: the expected squared norm of a record.
-    start : array of shape (d,) or (d, outputs)
-        Coefficients in the metric of the best constant prediction.
-    to_records : array of shape (d, d)
-        Takes coefficients in the metric to those of the records' own features.
-    ridge, unit_ridge : array of shape (d, d)
-        Curvature in the metric of the penalty, and of an L2 penalty of strength 1.
-    records : RecordShare, optional
-        The share of the records that counted, if the Gram matrix tells.
-    """
-
-    transform: Vector
-    inverse: Vector
-    rank: float
-    start: Vector
-    to_records: Vector
-    ridge: Vector
-    unit_ridge: Vector
-    records: RecordShare | None
-
-    @property
-    def dimension(self) -> int:
-        return len(self.start)
-
-    def pull(self, w: Vector) -> Vector:
-        """Gradient of the penalty."""
-        pulled: Vector = self.ridge @ w
-        return pulled
-
-    def spread(self, w: Vector) -> float:
-        """About the deviation of margins, or more: rows have second moments of at most 1 in the metric."""
-        by_features = self.transform @ w
-        by_features[-1] = 0.0
-        return float(np.linalg.norm(self.inverse @ by_features))
-
-
-def _metric(
-    plan: PreconditionedDescentPlan, problem: Problem, curator: Curator, coordinates: Coordinates,
-    typical: Typical,
-) -> _Metric:  # fmt: skip
-    """Release the Gram matrix, and make a metric of it.
-
-    Eigenvalues are raised to half the norm of the noise: what noise hides is not stretched beyond it.
-    """
-    n, p, d = plan.n_records, plan.n_features, coordinates.dimension
-    constant = CONSTANT * typical.norm if problem.fit_intercept else 0.0
-    largest = norm_of_coordinates(problem, coordinates)
-    norm = math.hypot(min(plan.leverage * typical.norm, max(largest, typical.norm)), constant)
-    query = Gram(replace(coordinates, intercept=False), norm, constant, plan.table_size)
-    mechanism = plan[query.name].mechanism
-    gram = query.matrix(curator.release(query, mechanism))[:d, :d] / n
-    noise = mechanism.noise * query.sensitivity(plan.neighbours) / n
-    unit = np.append(1.0 / np.square(coordinates.half), np.zeros(d - p))
-    penalty = problem.penalty.strong_convexity * unit
-    # Beyond this the matrices below would be singular, and a coefficient is its gradient over its penalty.
-    strongest = _OUTWEIGHS * problem.bend() * norm**2
-    beyond = np.minimum(np.maximum(penalty / strongest, 1.0), _MOST_BEYOND)
-    penalty = np.minimum(penalty, strongest)
-    floor = noise * math.sqrt(d)
-    # A penalty that outweighs all records, as that of a feature in a large unit, would hide the others.
-    shrunk = 1.0 / np.sqrt(np.maximum(penalty / (problem.bend() * norm**2), 1.0))
-    curved = shrunk[:, None] * (gram + np.diag(penalty / problem.bend())) * shrunk
-    values, vectors = np.linalg.eigh(curved)
-    raised = np.maximum(values, max(floor, 1e-10 * float(np.abs(values).max())))
-    rank = float(np.sum(np.maximum(values, floor / 2) / raised))
-    scale = np.append(np.ones(p), np.full(d - p, constant))
-    transform = on_column_grids(((shrunk * scale)[:, None] * vectors) / np.sqrt(raised))
-    inverse = np.sqrt(raised)[:, None] * vectors.T / (shrunk * scale)
-    start = np.zeros(d if problem.outputs == 1 else (d, problem.outputs))
-    if problem.fit_intercept:
-        start[-1] = typical.start
-        start = inverse @ start
-    ridge, unit_ridge = (transform.T @ (strength[:, None] * transform) for strength in (penalty, unit))
-    to_records = _to_records(problem, p, coordinates) @ (transform / beyond[:, None])
-    return _Metric(
-        transform, inverse, rank, start, to_records, ridge, unit_ridge,
-        of_gram(plan, problem, query, gram, noise),
-    )  # fmt: skip
-
-
-def _to_records(problem: Problem, p: int, coordinates: Coordinates) -> Vector:
-    """The matrix that takes coefficients of coordinates to those of the records' own features."""
-    matrix = np.diag(1.0 / np.append(coordinates.half, np.ones(coordinates.dimension - p)))
-    if problem.fit_intercept:
-        matrix[-1, :p] = -coordinates.middle / coordinates.half
-        matrix[-1] /= problem.constant(p)
-    return matrix
+        return gradients, gram, constant, classes, *persons, spread, mean, last, twice
 
 
 def serves(loss: Loss, penalty: Penalty) -> bool:

@@ -116,19 +116,19 @@ def of_moments(
 
 
 def of_gram(plan: Plan, problem: Problem, query: Gram, gram: Vector, noise: float) -> RecordShare | None:
-    """From the mean second moments of features and a constant, of records that are scaled down if long.
+    """From the mean second moments of scaled features and a constant, of records cut to the norm if long.
 
     ``noise`` is the deviation of the noise in entries beside the diagonal. A record of squared norm r, in
     units of the bound, adds min(r, 1) to the trace and min(1, 1 / r) to the square of the constant. One of
     both is 1, and the other is not more; r is at least the share of the constant in the bound.
     """
-    if problem.has_weights or not query.constant:
+    if problem.has_weights or not query.coordinates.intercept:
         return None
-    squares, deviation = np.diag(gram), math.sqrt(2.0) * noise
-    constant = float(squares[-1]) / query.constant**2
+    squares, deviation, last = np.diag(gram), math.sqrt(2.0) * noise, float(query.transform[-1, -1])
+    constant = float(squares[-1]) / last**2
     features = float(squares[:-1].sum()) / query.norm**2
     trace = features + float(squares[-1]) / query.norm**2
-    error = deviation * math.hypot(1.0 / query.constant**2, math.sqrt(len(squares) - 1) / query.norm**2)
+    error = deviation * math.hypot(1.0 / last**2, math.sqrt(len(squares) - 1) / query.norm**2)
     least, most = max(constant, trace), features + constant
     stated = of_sum(plan, query.name, most, error)
     return RecordShare(least, max(least, most), stated.error, query.name)

@@ -127,7 +127,7 @@ class Probe:
             JointRows(coordinates, _ROWS, loss, 1.0, 0.6, metric, point),
             JointMargins(None, _ROWS, loss, 1.0, 0.6, metric[:2, :2], point[:2], w),
             LossValues(coordinates, _ROWS, loss, 2.0, point),
-            GramRows(coordinates, _ROWS, 1.5, 0.25),
+            GramRows(coordinates, _ROWS, 1.5, metric),
             MeanRows(replace(coordinates, intercept=False), _ROWS, 0.9),
             RowSizes(coordinates, _ROWS, 1.5, 0.25, 0.5),
             RowSizes(None, _ROWS, 1.5, 0.25, 0.5),
