@@ -159,15 +159,19 @@ def as_markdown(rows: Sequence[Row], solvers: Sequence[str], published: Sequence
 
 
 def _regrets(rows: Sequence[Row], solvers: Sequence[str]) -> list[str]:
-    """`auto`, the best other solver and the regret, for each score."""
-    lines = _header(["table", "epsilon", "score", "auto", "best other", "regret", ""])
+    """`auto`, the best other solver, and the regret in units of the score, for each score."""
+    first, *more = LABELS
+    lines = _header(["table", "epsilon", f"{first} or {', '.join(TARGETS)}", *more])
+    shown: dict[tuple[str, float], list[str]] = {}
     for cell in cells(rows, solvers, (), (*LABELS, *TARGETS)):
         auto, best = cell.auto, cell.best
-        met = "within one error" if cell.is_within_error else "small" if cell.is_small else "MISSED"
-        lines.append(
-            f"| {auto.table} | {auto.epsilon:g} | {auto.kind} | {_figure(auto)} "
-            f"| {_words(best.solver)} {_figure(best)} | {cell.regret:+.4f} | {met} |"
+        missed = "" if cell.is_small or cell.is_within_error else " MISSED"
+        shown.setdefault((auto.table, auto.epsilon), []).append(
+            f"{_figure(auto)}; {_words(best.solver)} {_figure(best)}; {cell.regret:+.4f}{missed}"
         )
+    for (table, epsilon), figures in shown.items():
+        figures += ["-"] * (len(LABELS) - len(figures))
+        lines.append(f"| {table} | {epsilon:g} | {' | '.join(figures)} |")
     return lines
 
 

@@ -41,15 +41,12 @@ Where ranges are declared far too wide, Newton's noise is larger than that of pr
 PLENTY_OF_COUNTS = 600.0
 """The same for counts and amounts, whose declared ranges Newton takes for the size of slopes."""
 
-ENOUGH, ENOUGH_FOR_TARGETS = 0.03, 0.01
-"""Below this multiple of d^1.5, noise hides the whole Gram matrix.
+ENOUGH, ENOUGH_FOR_TARGETS = 0.06, 0.01
+"""Below this multiple of d^1.5, noise hides so much of the Gram matrix that gradient descent is better.
 
 For real targets the threshold is lower: clips of preconditioned descent fall with noise there, and gradient
 descent without it ends farther from the mean.
 """
-
-ENOUGH_IN_RANGES = 0.06
-"""The same for labels of more than `NARROW` features: below it gradient descent is as good."""
 
 
 def suited(task: Task) -> AnySolver:
@@ -113,9 +110,7 @@ def _plenty(task: Task) -> float:
 
 def _enough(task: Task) -> float:
     """From which multiple of d^1.5 on a Gram matrix is worth its price."""
-    if task.problem.loss.kind == "regression":
-        return ENOUGH_FOR_TARGETS
-    return ENOUGH if task.p <= NARROW else ENOUGH_IN_RANGES
+    return ENOUGH_FOR_TARGETS if task.problem.loss.kind == "regression" else ENOUGH
 
 
 def _is_steep(loss: Loss) -> bool:
