@@ -41,11 +41,12 @@ Where ranges are declared far too wide, Newton's noise is larger than that of pr
 PLENTY_OF_COUNTS = 600.0
 """The same for counts and amounts, whose declared ranges Newton takes for the size of slopes."""
 
-ENOUGH, ENOUGH_FOR_TARGETS = 0.06, 0.01
+ENOUGH, ENOUGH_FOR_CLASSES, ENOUGH_FOR_TARGETS = 0.06, 0.03, 0.01
 """Below this multiple of d^1.5, noise hides so much of the Gram matrix that gradient descent is better.
 
 For real targets the threshold is lower: clips of preconditioned descent fall with noise there, and gradient
-descent without it ends farther from the mean.
+descent without it ends farther from the mean. With several classes gradient descent gains nothing on tables
+of up to `NARROW` features, and is too certain.
 """
 
 
@@ -110,7 +111,9 @@ def _plenty(task: Task) -> float:
 
 def _enough(task: Task) -> float:
     """From which multiple of d^1.5 on a Gram matrix is worth its price."""
-    return ENOUGH_FOR_TARGETS if task.problem.loss.kind == "regression" else ENOUGH
+    if task.problem.loss.kind == "regression":
+        return ENOUGH_FOR_TARGETS
+    return ENOUGH_FOR_CLASSES if task.problem.outputs > 1 and task.p <= NARROW else ENOUGH
 
 
 def _is_steep(loss: Loss) -> bool:
