@@ -191,6 +191,11 @@ def _line(name: str, figure: str, goal: str, met: bool) -> str:
     return f"| {name} | {figure} | {goal} | {'ok' if met else 'MISSED'} |"
 
 
+def _share(name: str, met: int, count: int) -> str:
+    figure = f"{met} of {count}, {100 * met / count:.1f} %"
+    return _line(name, figure, f"{100 * ASKED:.0f} %", met >= ASKED * count)
+
+
 def verdicts(rows: Sequence[Row], solvers: Sequence[str], published: Sequence[str]) -> str:
     """Goals beside figures: scores, the published regressions, and how many cells have no regret."""
     found = list(cells(rows, solvers, published, (*LABELS, *TARGETS)))
@@ -212,19 +217,9 @@ def verdicts(rows: Sequence[Row], solvers: Sequence[str], published: Sequence[st
         if not some:
             continue
         met = sum(cell.is_small or cell.is_within_error for cell in some)
-        share = met / len(some)
-        lines.append(
-            _line(
-                f"regret small or within one error, {name}",
-                f"{met} of {len(some)}, {share:.1%}",
-                f"{ASKED:.0%}",
-                share >= ASKED,
-            )  # fmt: skip
-        )
-    both = sum(cell.is_small and cell.is_within_error for cell in found) / len(found)
-    lines.append(
-        _line("regret small and within one error, all cells", f"{both:.1%}", f"{ASKED:.0%}", both >= ASKED)
-    )
+        lines.append(_share(f"regret small or within one error, {name}", met, len(some)))
+    both = sum(cell.is_small and cell.is_within_error for cell in found)
+    lines.append(_share("regret small and within one error, all cells", both, len(found)))
     lines.append("")
     for cell in found:
         where = f"- {cell.auto.table}, epsilon {cell.auto.epsilon:g}, {cell.auto.kind}:"
