@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from outputs import load_pyplot
+from prediction_scores import CALIBRATION, LABELS, TARGETS
 
 GOALS: dict[str, dict[float, float]] = {
     "california": {0.1: 0.62, 1: 0.67},
@@ -24,25 +24,27 @@ GOALS: dict[str, dict[float, float]] = {
     "imdb": {0.1: 0.65, 1: 0.80, 4: 0.82},
     "phishing": {0.1: 0.90, 1: 0.93},
 }
-"""Least mean of `auto`, by table and epsilon."""
-CLEARLY = {"accuracy": 0.005, "R²": 0.02}
-"""Regret that nine cells of ten may have at most."""
+"""Least mean accuracy or R² of `auto`, by table and epsilon."""
+SMALL = {"accuracy": 0.003, "AUC": 0.003, "log loss": 0.01, "R²": 0.01}
+"""Regret that counts as none, by score."""
+ASKED = 0.95
+"""Share of the cells whose regret is small, or within one standard error."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Held-out accuracy or R² of one solver: mean of several fits, and its standard error.
+    """One score of one solver on held-out rows: mean of several fits, and its standard error.
 
     ``chosen`` is the solver that `auto` is.
     """
 
     table: str
     group: str
-    kind: str
     n: int
     p: int
     epsilon: float
     solver: str
+    kind: str
     score: float
     error: float
     passes: str
@@ -50,10 +52,15 @@ class Row:
     fits: int
     chosen: str = ""
 
+    @property
+    def merit(self) -> float:
+        """The score, with the sign that makes more better."""
+        return -self.score if self.kind == "log loss" else self.score
+
 
 @dataclass(frozen=True)
 class Cell:
-    """All rows of a table at an epsilon."""
+    """One score on a table at an epsilon, of all solvers."""
 
     auto: Row
     plain: Row
@@ -63,17 +70,27 @@ class Cell:
     @property
     def best(self) -> Row:
         """The best other solver."""
-        return max(self.others.values(), key=lambda row: row.score)
+        return max(self.others.values(), key=lambda row: row.merit)
 
     @property
     def regret(self) -> float:
         """How much better the best other solver is."""
-        return self.best.score - self.auto.score
+        return self.best.merit - self.auto.merit
 
     @property
     def regret_error(self) -> float:
-        """Standard error of the regret."""
-        return math.hypot(self.best.error, self.auto.error)
+        """Standard error of the regret; 0 after one fit each."""
+        return math.hypot(self.best.error, self.auto.error) if self.auto.fits > 1 else 0.0
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the regret counts as none."""
+        return self.regret <= SMALL[self.auto.kind]
+
+    @property
+    def is_within_error(self) -> bool:
+        """Whether the regret is at most its standard error."""
+        return self.regret <= self.regret_error
 
     @property
     def verdict(self) -> str:
@@ -84,11 +101,14 @@ class Cell:
         return f"{goal:.3f} {'ok' if self.auto.score >= goal else 'MISSED'}"
 
 
-def cells(rows: Sequence[Row], solvers: Sequence[str], published: Sequence[str]) -> Iterator[Cell]:
-    """Cells in the order of their rows."""
-    for auto in (row for row in rows if row.solver == "auto"):
-        here = {row.solver: row for row in rows if (row.table, row.epsilon) == (auto.table, auto.epsilon)}
-        plain = next(row for row in rows if (row.table, row.solver) == (auto.table, "not private"))
+def cells(
+    rows: Sequence[Row], solvers: Sequence[str], published: Sequence[str], kinds: Sequence[str]
+) -> Iterator[Cell]:
+    """Cells of these scores in the order of their rows."""
+    for auto in (row for row in rows if row.solver == "auto" and row.kind in kinds):
+        same = [row for row in rows if (row.table, row.kind) == (auto.table, auto.kind)]
+        here = {row.solver: row for row in same if row.epsilon == auto.epsilon}
+        plain = next(row for row in same if row.solver == "not private")
         others, others_published = (
             {name: here[name] for name in names if name in here} for names in (solvers, published)
         )
@@ -106,19 +126,23 @@ def _figure(row: Row | None, best: bool = False) -> str:
     return f"{mean} ± {row.error:.3f}" if row.fits > 1 else mean
 
 
+def _header(names: Sequence[str]) -> list[str]:
+    return [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
+
+
 def as_markdown(rows: Sequence[Row], solvers: Sequence[str], published: Sequence[str]) -> str:
-    """A table of `auto` with its goals and regret, and one of all solvers, the best in bold."""
-    columns = "table | | n x p | not private | epsilon | auto | it is | passes | CPU s | goal"
-    first = [f"| {columns} | best other | regret |"]
-    first.append("|" + "---|" * 12)
-    names = " | ".join(_words(name) for name in (*solvers, *published))
-    second = [f"| table | epsilon | auto | {names} |", "|" + "---|" * (3 + len(solvers) + len(published))]
-    for cell in cells(rows, solvers, published):
-        auto, best = cell.auto, cell.best
-        first.append(
+    """Tables of `auto` with its goals, of regret in each score, of calibration, and of all solvers."""
+    facts = _header(
+        ["table", "", "n x p", "not private", "epsilon", "auto", "it is", "passes", "CPU s", "goal"]
+    )
+    names = [_words(name) for name in (*solvers, *published)]
+    every = _header(["table", "epsilon", "auto", *names])
+    for cell in cells(rows, solvers, published, (LABELS[0], *TARGETS)):
+        auto = cell.auto
+        facts.append(
             f"| {auto.table} | {auto.group} | {auto.n:,} x {auto.p:,} | {cell.plain.score:.3f} "
             f"| {auto.epsilon:g} | {_figure(auto)} | {auto.chosen} | {auto.passes} | {auto.seconds:.2g} "
-            f"| {cell.verdict} | {_words(best.solver)} {_figure(best)} | {cell.regret:+.3f} |"
+            f"| {cell.verdict} |"
         )
         most = max(row.score for row in (auto, *cell.others.values(), *cell.published.values()))
         shown = [_figure(auto, auto.score == most)]
@@ -129,48 +153,76 @@ def as_markdown(rows: Sequence[Row], solvers: Sequence[str], published: Sequence
             else:
                 time = f" ({row.seconds:.2g} s)" if row is not None else ""
                 shown.append(_figure(row, row is not None and row.score == most) + time)
-        second.append(f"| {auto.table} | {auto.epsilon:g} | {' | '.join(shown)} |")
-    return "\n".join([*first, "", *second])
+        every.append(f"| {auto.table} | {auto.epsilon:g} | {' | '.join(shown)} |")
+    parts = [facts, _regrets(rows, solvers), _calibration(rows), every]
+    return "\n\n".join("\n".join(part) for part in parts)
+
+
+def _regrets(rows: Sequence[Row], solvers: Sequence[str]) -> list[str]:
+    """`auto`, the best other solver, and the regret in units of the score, for each score."""
+    first, *more = LABELS
+    lines = _header(["table", "epsilon", f"{first} or {', '.join(TARGETS)}", *more])
+    shown: dict[tuple[str, float], list[str]] = {}
+    for cell in cells(rows, solvers, (), (*LABELS, *TARGETS)):
+        auto, best = cell.auto, cell.best
+        missed = "" if cell.is_small or cell.is_within_error else " MISSED"
+        shown.setdefault((auto.table, auto.epsilon), []).append(
+            f"{_figure(auto)}; {_words(best.solver)} {_figure(best)}; {cell.regret:+.4f}{missed}"
+        )
+    for (table, epsilon), figures in shown.items():
+        figures += ["-"] * (len(LABELS) - len(figures))
+        lines.append(f"| {table} | {epsilon:g} | {' | '.join(figures)} |")
+    return lines
+
+
+def _calibration(rows: Sequence[Row]) -> list[str]:
+    """Calibration of `auto` on tables of labels, beside that of the fit without noise."""
+    names = [f"{kind}{where}" for where in ("", ", not private") for kind in CALIBRATION]
+    lines = _header(["table", "epsilon", *names])
+    found = list(cells(rows, (), (), CALIBRATION))
+    for auto in (cell.auto for cell in found if cell.auto.kind == CALIBRATION[0]):
+        here = [cell for cell in found if (cell.auto.table, cell.auto.epsilon) == (auto.table, auto.epsilon)]
+        figures = [_figure(cell.auto) for cell in here] + [_figure(cell.plain) for cell in here]
+        lines.append(f"| {auto.table} | {auto.epsilon:g} | {' | '.join(figures)} |")
+    return lines
 
 
 def _line(name: str, figure: str, goal: str, met: bool) -> str:
     return f"| {name} | {figure} | {goal} | {'ok' if met else 'MISSED'} |"
 
 
+def _share(name: str, met: int, count: int) -> str:
+    figure = f"{met} of {count}, {100 * met / count:.1f} %"
+    return _line(name, figure, f"{100 * ASKED:.0f} %", met >= ASKED * count)
+
+
 def verdicts(rows: Sequence[Row], solvers: Sequence[str], published: Sequence[str]) -> str:
-    """Goals beside figures: scores, the published regressions, and the distribution of regret."""
-    found = list(cells(rows, solvers, published))
-    lines = ["| goal | found | asked | |", "|---|---|---|---|"]
-    asked = [cell for cell in found if cell.verdict]
+    """Goals beside figures: scores, the published regressions, and how many cells have no regret."""
+    found = list(cells(rows, solvers, published, (*LABELS, *TARGETS)))
+    lines = _header(["goal", "found", "asked", ""])
+    first = [cell for cell in found if cell.auto.kind in (LABELS[0], *TARGETS)]
+    asked = [cell for cell in first if cell.verdict]
     if asked:
         met = sum(cell.verdict.endswith("ok") for cell in asked)
         lines.append(
             _line("cells whose score reaches its goal", f"{met}", f"{len(asked)}", met == len(asked))
         )
-    raced = [cell for cell in found if cell.published]
+    raced = [cell for cell in first if cell.published]
     for name in published if raced else ():
         ahead = sum(cell.auto.score >= cell.published[name].score for cell in raced)
         lines.append(_line(f"cells ahead of {name}", f"{ahead}", f"{len(raced)}", ahead == len(raced)))
-    groups = {group: [cell for cell in found if cell.auto.group == group] for group in ("tuning", "test")}
-    for group, some in {"all tables": found, **{f"{k} tables": v for k, v in groups.items()}}.items():
+    parts = {f"{group} tables": [c for c in found if c.auto.group == group] for group in ("tuning", "test")}
+    parts |= {kind: [cell for cell in found if cell.auto.kind == kind] for kind in (*LABELS, *TARGETS)}
+    for name, some in {"all cells": found, **parts}.items():
         if not some:
             continue
-        relative = np.array([cell.regret / CLEARLY[cell.auto.kind] for cell in some])
-        middle, most = float(np.median(relative)), float(np.quantile(relative, 0.9))
-        lines.append(
-            _line(
-                f"regret, {group}: median, in units of 0.5 points or 0.02", f"{middle:.2f}", "0", middle <= 0
-            )
-        )
-        lines.append(_line(f"regret, {group}: 90 % quantile, the same", f"{most:.2f}", "1", most <= 1))
+        met = sum(cell.is_small or cell.is_within_error for cell in some)
+        lines.append(_share(f"regret small or within one error, {name}", met, len(some)))
+    both = sum(cell.is_small and cell.is_within_error for cell in found)
+    lines.append(_share("regret small and within one error, all cells", both, len(found)))
     lines.append("")
     for cell in found:
-        where = f"- {cell.auto.table}, epsilon {cell.auto.epsilon:g}:"
-        if cell.regret > CLEARLY[cell.auto.kind]:
-            errors = (
-                f"{cell.regret / cell.regret_error:.1f} standard errors" if cell.auto.fits > 1 else "one fit"
-            )
-            lines.append(f"{where} {_words(cell.best.solver)} is better by {cell.regret:.3f} ({errors})")
+        where = f"- {cell.auto.table}, epsilon {cell.auto.epsilon:g}, {cell.auto.kind}:"
         for row in cell.published.values():
             if row.score > cell.auto.score:
                 lines.append(f"{where} {row.solver} is better by {row.score - cell.auto.score:.3f}")
@@ -178,24 +230,23 @@ def verdicts(rows: Sequence[Row], solvers: Sequence[str], published: Sequence[st
 
 
 def draw_regret(rows: Sequence[Row], solvers: Sequence[str], path: Path) -> None:
-    """Regret of every cell, in units of what counts as clear."""
+    """Regret of every cell, in units of what counts as none."""
     pyplot = load_pyplot()
     if pyplot is None:
         return
-    found = list(cells(rows, solvers, ()))
-    names = list(dict.fromkeys(cell.auto.table for cell in found))
-    figure, axes = pyplot.subplots(figsize=(8, 0.4 * len(names) + 1.5))
+    found = list(cells(rows, solvers, (), (*LABELS, *TARGETS)))
+    names = list(dict.fromkeys((cell.auto.table, cell.auto.kind) for cell in found))
+    figure, axes = pyplot.subplots(figsize=(8, 0.3 * len(names) + 1.5))
     for epsilon in dict.fromkeys(cell.auto.epsilon for cell in found):
         some = [cell for cell in found if cell.auto.epsilon == epsilon]
-        relative = [max(cell.regret / CLEARLY[cell.auto.kind], -5) for cell in some]
-        axes.plot(
-            relative, [names.index(cell.auto.table) for cell in some], "o", label=f"epsilon {epsilon:g}"
-        )
+        relative = [max(cell.regret / SMALL[cell.auto.kind], -5) for cell in some]
+        heights = [names.index((cell.auto.table, cell.auto.kind)) for cell in some]
+        axes.plot(relative, heights, "o", label=f"epsilon {epsilon:g}")
     axes.axvline(0, color="grey", linewidth=0.8)
     axes.axvline(1, color="grey", linewidth=0.8, linestyle="--")
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), [", ".join(name) for name in names])
     axes.invert_yaxis()
-    axes.set_xlabel("regret of auto, in units of 0.5 points or 0.02 of R² (below -5 drawn at -5)")
+    axes.set_xlabel("regret of auto, in units of 0.3 points or 0.01 (below -5 drawn at -5)")
     axes.legend()
     figure.tight_layout()
     figure.savefig(path, dpi=120)

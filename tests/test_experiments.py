@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from dpglm.data import as_block
 
@@ -103,8 +104,38 @@ def test_every_experiment_is_run():
     shared |= {f"scd_{name}.py" for name in ("problems", "published", "search")}
     shared |= {"fw_tables.py", "inference_fits.py", "inference_tables.py", "outputs.py"}
     shared |= {"adassp.py", "comparison_worker.py", "defaults_report.py", "prediction_tables.py"}
-    shared |= {"table_runs.py", "group_tables.py"}
+    shared |= {"table_runs.py", "group_tables.py", "prediction_scores.py"}
     assert {path.name for path in EXPERIMENTS.glob("*.py")} - shared == {script for script, *_ in RUNS}
+
+
+def test_probabilities_are_calibrated_if_and_only_if_labels_are_drawn_from_them(monkeypatch):
+    monkeypatch.syspath_prepend(EXPERIMENTS)
+    scores = importlib.import_module("prediction_scores")
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=100_000)
+    happens, p = rng.random(100_000) < expit(z), expit(z)
+    assert scores.reliability(happens, p) == pytest.approx((1, 0), abs=0.03)
+    assert scores.calibration_error(happens, p) < 0.01
+    assert scores.reliability(happens, expit(2 * z + 1)) == pytest.approx((0.5, -0.5), abs=0.03)
+    assert scores.calibration_error(happens, 0 * p + 0.9) == pytest.approx(0.9 - happens.mean(), abs=0.001)
+
+
+def test_regret_is_none_if_it_is_small_or_within_its_error(monkeypatch):
+    monkeypatch.syspath_prepend(EXPERIMENTS)
+    report = importlib.import_module("defaults_report")
+
+    def cell(kind, auto, other, error, fits=2):
+        rows = (
+            report.Row("t", "test", 9, 9, 1.0, name, kind, score, error, "-", 0.0, fits)
+            for name, score in (("auto", auto), ("newton", other), ("not private", 0.0))
+        )
+        return next(report.cells(list(rows), ("newton",), (), (kind,)))
+
+    assert cell("accuracy", 0.5, 0.502, 0.0).is_small and not cell("accuracy", 0.5, 0.504, 0.0).is_small
+    assert cell("log loss", 0.5, 0.495, 0.0).is_small and not cell("log loss", 0.5, 0.48, 0.0).is_small
+    assert cell("log loss", 0.5, 0.6, 0.0).is_within_error and cell("log loss", 0.5, 0.6, 0.0).regret < 0
+    assert cell("R²", 0.5, 0.54, 0.03).is_within_error and not cell("R²", 0.5, 0.55, 0.03).is_within_error
+    assert not cell("R²", 0.5, 0.55, float("nan"), fits=1).is_within_error
 
 
 def test_drawn_tables_have_their_shape_and_depend_on_the_seed_alone(monkeypatch):

@@ -221,6 +221,7 @@ def test_auto_takes_the_metric_where_noise_leaves_some_of_it():
 
     assert chosen(10_000, 20, 3) is chosen(10_000, 20, 100) is PreconditionedDescent
     assert chosen(10_000, 5_000, 3) is chosen(100, 290, 3) is GradientDescent
+    assert chosen(200, 100, 3) is PreconditionedDescent  # of two classes at q = 0.04 it is gradient descent
 
 
 def test_predictions_start_from_the_shares_of_classes_as_far_as_noise_leaves_them():

@@ -345,15 +345,17 @@ def test_labels_of_wide_tables_get_momentum_and_targets_do_not():
     assert targets.momentum == 0
 
 
-def test_auto_takes_it_for_real_targets_while_noise_leaves_a_hundredth_and_for_labels_three():
+def test_auto_takes_it_for_real_targets_while_noise_leaves_a_hundredth_and_for_labels_six():
     bounds = Bounds(feature=1.0, target=(-1.0, 1.0))
 
     def solver_of_targets(n):
         return LinearRegression(epsilon=0.1, bounds=bounds).plan(n, 202).solver
 
     assert [solver_of_targets(n) for n in (660, 3_301)] == ["gradient descent", "preconditioned descent"]
-    labels = LogisticRegression(epsilon=0.1, bounds=Bounds(feature=1.0), classes=[-1, 1])
-    assert labels.plan(3_301, 202).solver == "gradient descent"
+    for bounds in (Bounds(feature=1.0), Bounds(row_norm=1.0)):
+        labels = LogisticRegression(epsilon=0.1, bounds=bounds, classes=[-1, 1])
+        chosen = [labels.plan(n, 68).solver for n in (1_250, 1_450)]
+        assert chosen == ["gradient descent", "preconditioned descent"]
 
 
 def test_auto_takes_it_for_real_targets_of_up_to_a_thousand_features_if_the_table_is_small():

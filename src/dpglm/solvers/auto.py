@@ -44,15 +44,13 @@ PLENTY_OF_COUNTS = 600.0
 Gradient descent fits as well there, and far better where the range of targets is declared ten times too wide.
 """
 
-ENOUGH, ENOUGH_FOR_TARGETS = 0.03, 0.01
-"""Below this multiple of d^1.5, noise hides the whole Gram matrix.
+ENOUGH, ENOUGH_FOR_CLASSES, ENOUGH_FOR_TARGETS = 0.06, 0.03, 0.01
+"""Below this multiple of d^1.5, noise hides so much of the Gram matrix that gradient descent is better.
 
 For real targets the threshold is lower: clips of preconditioned descent fall with noise there, and gradient
-descent without it ends farther from the mean.
+descent without it ends farther from the mean. With several classes gradient descent gains nothing on tables
+of up to `NARROW` features, and is too certain.
 """
-
-ENOUGH_IN_RANGES = 0.06
-"""The same for labels of more than `NARROW` features: below it gradient descent is as good."""
 
 
 def suited(task: Task) -> AnySolver:
@@ -118,7 +116,7 @@ def _enough(task: Task) -> float:
     """From which multiple of d^1.5 on a Gram matrix is worth its price."""
     if task.problem.loss.kind == "regression":
         return ENOUGH_FOR_TARGETS
-    return ENOUGH if task.p <= NARROW else ENOUGH_IN_RANGES
+    return ENOUGH_FOR_CLASSES if task.problem.outputs > 1 and task.p <= NARROW else ENOUGH
 
 
 def _is_steep(loss: Loss) -> bool:
