@@ -12,12 +12,34 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize_scalar
 
-from dpglm.penalties import L1, L2, PENALTIES, Bounded, Box, ElasticNet, L1Ball, Separable, Submodular, Zero
+from dpglm.penalties import (
+    L1,
+    L2,
+    PENALTIES,
+    Bounded,
+    Box,
+    ElasticNet,
+    Fused,
+    GraphFused,
+    L1Ball,
+    Lovasz,
+    Separable,
+    Submodular,
+    TotalVariation,
+    Zero,
+)
 from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
 
 
 def root(features):
     return len(features) ** 0.5
+
+
+def balance(features):
+    return float(len(features) * (6 - len(features)))
+
+
+RINGS = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (0, 3)]
 
 
 EXAMPLES = [
@@ -43,6 +65,14 @@ EXAMPLES = [
     Submodular(0.2, Range(6)),
     Submodular(0.3, GroupCover([[0, 1], [2, 3, 4], [5]]), l2=0.5),
     Submodular(0.7, Custom(root, 6)),
+    TotalVariation(0.0),
+    TotalVariation(0.7),
+    TotalVariation(0.7, l2=0.5),
+    GraphFused(0.7, RINGS, [1.0, 2.0, 0.5, 0.0, 0.3, 1.0]),
+    GraphFused(0.7, [(0, 1), (1, 2), (4, 3)]),
+    Fused(0.7, 0.4),
+    Fused(0.3, 0.4, RINGS, l2=0.5),
+    Lovasz(0.2, balance, 6),
 ]
 EVERY = pytest.mark.parametrize("penalty", EXAMPLES, ids=repr)
 SEPARABLE = pytest.mark.parametrize("penalty", [p for p in EXAMPLES if isinstance(p, Separable)], ids=repr)
@@ -166,6 +196,7 @@ def test_a_penalty_that_is_none_changes_nothing(penalty, w):
 
 def test_no_penalty_is_recognised():
     none = [Zero(), L1(0), L2(0.0), ElasticNet(0, 0), Box(-math.inf, math.inf), Submodular(0, Cardinality())]
+    none += [TotalVariation(0), Fused(0, 0.0), GraphFused(0.0, RINGS)]
     assert all(penalty.is_zero for penalty in none)
     assert not any(p.is_zero for p in EXAMPLES if p not in none)
 

@@ -9,9 +9,12 @@ from .base import Penalty, Separable
 from .bounded import Bounded
 from .box import Box
 from .elastic_net import ElasticNet
+from .fused import Fused
+from .graph_fused import GraphFused
 from .l1 import L1
 from .l1_ball import L1Ball
 from .l2 import L2
+from .lovasz import Lovasz
 from .set_functions import (
     AnyFeature,
     Cardinality,
@@ -21,15 +24,18 @@ from .set_functions import (
     Range,
     SetFunction,
     check_set_function,
-    gaussian_width,
 )
 from .submodular import Submodular
+from .total_variation import TotalVariation
+from .width import gaussian_width
 from .zero import Zero
 
-PENALTIES: tuple[type[Penalty], ...] = (Zero, L1, L2, ElasticNet, Box, Bounded, L1Ball, Submodular)
+PENALTIES: tuple[type[Penalty], ...] = (
+    Zero, L1, L2, ElasticNet, Box, Bounded, L1Ball, Submodular, TotalVariation, GraphFused, Fused, Lovasz
+)  # fmt: skip
 
 __all__ = [
-    "L1", "L2", "PENALTIES", "AnyFeature", "Bounded", "Box", "Cardinality", "Custom", "ElasticNet",
-    "GroupCover", "L1Ball", "Ordered", "Penalty", "Range", "Separable", "SetFunction", "Submodular", "Zero",
-    "check_set_function", "gaussian_width",
+    "L1", "L2", "PENALTIES", "AnyFeature", "Bounded", "Box", "Cardinality", "Custom", "ElasticNet", "Fused",
+    "GraphFused", "GroupCover", "L1Ball", "Lovasz", "Ordered", "Penalty", "Range", "Separable", "SetFunction",
+    "Submodular", "TotalVariation", "Zero", "check_set_function", "gaussian_width",
 ]  # fmt: skip
