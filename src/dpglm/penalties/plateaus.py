@@ -82,7 +82,8 @@ class Plateaus(Penalty):
     def dual_norm(self, g: Vector) -> float:
         """Return the least step of f that levels g: max of g(A) / F(A) for the g that is not flat.
 
-        Strength, L1 and L2 parts have no part in it.
+        Strength, L1 and L2 parts have no part in it. It is infinite for a function of one's own with
+        F(A) = 0 < g(A).
         """
         self.extension.require(len(g))
         return self.extension.dual_norm(g)
@@ -97,7 +98,7 @@ class Plateaus(Penalty):
             return w
         labels = np.arange(w.size)
         if self.strength > 0:
-            level = float(np.quantile(self._levels_of_noise(w.size), SURE))
+            level = float(np.quantile(self._levels_of_noise(w.size), SURE, method="higher"))
             if not level < np.inf:  # some jumps are free
                 return w
             labels = self.extension.plateaus(self.extension.flatten(w, level * noise), 0.0)
