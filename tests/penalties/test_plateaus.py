@@ -58,7 +58,10 @@ def cut_function(edges, weights):
 CHAIN = [(k, k + 1) for k in range(P - 1)]
 CASES = [
     (TotalVariation(1.0), cut_function(CHAIN, [1.0] * (P - 1))),
-    (GraphFused(1.0, CHAIN[:5], [0.5, 1.0, 0.0, 2.0, 1.0]), cut_function(CHAIN[:5], [0.5, 1.0, 0.0, 2.0, 1.0])),
+    (
+        GraphFused(1.0, CHAIN[:5], [0.5, 1.0, 0.0, 2.0, 1.0]),
+        cut_function(CHAIN[:5], [0.5, 1.0, 0.0, 2.0, 1.0]),
+    ),
     (GraphFused(1.0, ISLANDS), cut_function(ISLANDS, [1.0] * 4)),
     (GraphFused(1.0, RING), cut_function(RING, [1.0] * P)),
     (GraphFused(1.0, TANGLE, WEIGHTS), cut_function(TANGLE, WEIGHTS)),
@@ -113,7 +116,9 @@ def test_level_sets_of_a_proximal_step_are_the_best_of_all_sets(penalty, functio
         scale = np.abs(w).max() + step * price.max()
         for level in (ends := np.unique(np.round(u, 9)))[:-1] + np.diff(ends) / 2:
             costs = step * price - MEMBERS @ (w - level)
-            above = step * function(tuple(np.flatnonzero(u > level).tolist())) - np.sum((w - level)[u > level])
+            above = step * function(tuple(np.flatnonzero(u > level).tolist())) - np.sum(
+                (w - level)[u > level]
+            )
             assert above <= costs.min() + 1e-12 * P * scale
         # No part of a level is worth being split off, from above or from below.
         assert np.sum(w - u) == pytest.approx(0.0, abs=1e-12 * scale * P)
@@ -187,7 +192,9 @@ def test_a_step_on_a_grid_of_ten_thousand_has_a_flow_as_certificate(monkeypatch,
         flows.append((tails, network.heads, half))
 
     monkeypatch.setattr(cuts, "flatten", kept)
-    w = 3.0 * np.kron(rng.standard_normal((4, 4)), np.ones((25, 25))).ravel() + rng.standard_normal(side * side)
+    w = 3.0 * np.kron(rng.standard_normal((4, 4)), np.ones((25, 25))).ravel() + rng.standard_normal(
+        side * side
+    )
     u = GraphFused(strength, edges).prox(w, 1.0)
     tails, heads, shares = flows[0]
     jumps = u[tails] - u[heads]
@@ -223,7 +230,9 @@ def test_a_chain_given_by_its_cut_function_has_the_same_steps():
 def test_a_step_scales_with_its_argument(factor):
     w = np.random.default_rng(3).standard_normal(P)
     for penalty in (TotalVariation(0.3), GraphFused(0.3, RING), GraphFused(0.3, TANGLE, WEIGHTS)):
-        np.testing.assert_allclose(penalty.prox(factor * w, factor) / factor, penalty.prox(w, 1.0), atol=1e-12)
+        np.testing.assert_allclose(
+            penalty.prox(factor * w, factor) / factor, penalty.prox(w, 1.0), atol=1e-12
+        )
         assert np.ptp(penalty.prox(w, 1e300)[:5]) <= 1e-12
 
 
@@ -232,7 +241,9 @@ def test_shifts_pass_through_and_strong_steps_leave_means():
     for penalty, _ in CASES:
         np.testing.assert_allclose(penalty.prox(w + 5.0, 0.4), penalty.prox(w, 0.4) + 5.0, atol=1e-12)
     islands = GraphFused(1.0, ISLANDS).prox(w, 1e6)
-    np.testing.assert_allclose(islands, [w[:3].mean()] * 3 + [w[3]] + [w[4:7].mean()] * 3 + [w[7]], atol=1e-12)
+    np.testing.assert_allclose(
+        islands, [w[:3].mean()] * 3 + [w[3]] + [w[4:7].mean()] * 3 + [w[7]], atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("edges", [None, RING, TANGLE])
@@ -281,7 +292,10 @@ def test_equal_coefficients_are_equal_bit_for_bit(penalty):
         (lambda: GraphFused(1.0, [(0, 1)], [math.nan]), "weights must be finite numbers of at least 0"),
         (lambda: GraphFused(1.0, [(0, 1)], 1.0), "weights must be finite numbers of at least 0"),
         (lambda: GraphFused(1.0, [(0, 1)], [1.0, 2.0]), "one for each of 1 edges, got 2"),
-        (lambda: GraphFused(1.0, [(0, 7)]).prox(np.ones(7), 1.0), "feature 7, counted from 0, and there are 7"),
+        (
+            lambda: GraphFused(1.0, [(0, 7)]).prox(np.ones(7), 1.0),
+            "feature 7, counted from 0, and there are 7",
+        ),
         (lambda: GraphFused(1.0, RING).value(np.ones(7)), "feature 7, counted from 0, and there are 7"),
         (lambda: GraphFused(1.0, RING).prox(np.ones(P), np.ones(P)), "one step"),
         (lambda: Lovasz(1.0, len, P), "value of all features must be 0, got 8"),
@@ -318,7 +332,12 @@ def test_gaussian_widths_that_are_known():
 
 
 def test_penalties_are_values_that_can_be_pickled_and_scaled():
-    for penalty in (TotalVariation(0.5), GraphFused(0.5, RING, l2=0.1), Fused(0.5, 0.2), Lovasz(0.5, balance, P)):
+    for penalty in (
+        TotalVariation(0.5),
+        GraphFused(0.5, RING, l2=0.1),
+        Fused(0.5, 0.2),
+        Lovasz(0.5, balance, P),
+    ):
         penalty.prox(np.ones(P), 1.0)
         assert pickle.loads(pickle.dumps(penalty)) == penalty
         assert hash(penalty) == hash(replace(penalty)) and penalty != replace(penalty, strength=1.0)
@@ -452,13 +471,14 @@ def test_output_perturbation_levels_what_noise_alone_could_have_made():
 
 
 @pytest.mark.parametrize(
-    ("penalty", "draws"), [(TotalVariation(1.0), 150), (GraphFused(1.0, RING), 15), (Fused(1.0, 1.0, RING), 15)]
+    ("penalty", "draws"),
+    [(TotalVariation(1.0), 150), (GraphFused(1.0, RING), 15), (Fused(1.0, 1.0, RING), 15)],
 )
 def test_noise_alone_is_levelled_in_all_but_a_twentieth_of_cases(penalty, draws):
     rng = np.random.default_rng(9)
     found = [penalty.denoised(2.0 + 0.1 * rng.standard_normal(P), 0.1) for _ in range(draws)]
     flat = np.mean([len(np.unique(w)) == 1 for w in found])
-    assert 0.8 <= flat and (draws < 100 or 0.9 <= flat < 1)
+    assert flat >= 0.8 and (draws < 100 or 0.9 <= flat < 1)
     assert np.mean([w.mean() for w in found]) == pytest.approx(2.0, abs=0.05)
     jump = np.repeat([0.0, 9.0], P // 2) + 0.1 * rng.standard_normal(P)
     assert len(np.unique(penalty.denoised(jump, 0.1))) >= 2

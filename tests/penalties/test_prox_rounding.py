@@ -89,8 +89,12 @@ def extension_prices(penalty, step):
     weights = getattr(penalty, "weights", None) or [1.0] * len(edges)
     found = {}
     for members in (frozenset(chosen) for count in range(P + 1) for chosen in combinations(range(P), count)):
-        crossing = (Fraction(c) for (i, j), c in zip(edges, weights, strict=True) if (i in members) != (j in members))
-        price = Fraction(min(len(members), P - len(members))) if isinstance(penalty, Lovasz) else sum(crossing)
+        crossing = (
+            Fraction(c) for (i, j), c in zip(edges, weights, strict=True) if (i in members) != (j in members)
+        )
+        price = (
+            Fraction(min(len(members), P - len(members))) if isinstance(penalty, Lovasz) else sum(crossing)
+        )
         found[members] = Fraction(step) * price
     return found
 
@@ -204,7 +208,10 @@ def test_steps_along_chains_and_paths_are_a_third_as_far_off_as_they_say(p):
         step = float(10 ** rng.uniform(-2, 1))
         expected = exact_chain(w, Fraction(step))
         size = UNIT * np.linalg.norm(w)
-        assert distance(TotalVariation(1.0).prox(w, step), expected) <= TotalVariation(1.0).prox_rounding(p) / 3 * size
+        assert (
+            distance(TotalVariation(1.0).prox(w, step), expected)
+            <= TotalVariation(1.0).prox_rounding(p) / 3 * size
+        )
         moved = np.empty(p)
         moved[order] = w
         assert distance(path.prox(moved, step)[order], expected) <= path.prox_rounding(p) / 3 * size

@@ -540,7 +540,9 @@ def test_fused_levels_have_a_feature_each():
     assert [name for name in FUSED.features if name.startswith("school")] == names
     column = Schema({"x": Ordinal(["none", "some", "all"], fused=True, missing="indicator", weight=2.0)})
     found = dense(column, {"x": ["some", None, "all", "other", object()]})
-    np.testing.assert_array_equal(found[:4], 2.0 * np.array([[0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0], [0] * 4]))
+    np.testing.assert_array_equal(
+        found[:4], 2.0 * np.array([[0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0], [0] * 4])
+    )
     assert np.isnan(found[4]).any() and column.radius == 2.0
     null = dense(Schema({"x": Ordinal([0, 1], fused=True)}), {"x": [1, None, 0]})
     assert np.isnan(null).any(axis=1).tolist() == [False, True, False]

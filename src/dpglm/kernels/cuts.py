@@ -99,7 +99,7 @@ def flatten(network: Network, supply: Integers, order: Integers, space: Integers
 
 @compiled()
 def _settled(
-    network: Network, supply: Integers, nodes: Integers, block: Integers, level: int, more: int,
+    network: Network, supply: Integers, nodes: Integers, block: Integers, level: np.int64, more: np.int64,
     search: Search,
 ) -> bool:  # fmt: skip
     """Whether flow inside of a block levels its supply; if not, distances tell which part has too much.

@@ -275,7 +275,7 @@ class Schema:
         return [(begin + k, begin + k + 1) for begin, column in ends for k in range(column.neighbours - 1)]
 
     def penalty(self, strength: float, *, l1: float = 0.0, l2: float = 0.0) -> Penalty:
-        """The penalty that draws neighbouring levels and bins of columns with ``fused`` to equal coefficients.
+        """The penalty that draws neighbours among the levels and bins of ``fused`` columns to equal values.
 
         Parameters
         ----------

@@ -7,8 +7,6 @@ import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from .. import strict
 from ..curator import Curator
 from ..errors import UnsupportedProblem

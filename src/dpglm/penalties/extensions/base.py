@@ -26,6 +26,7 @@ class Extension(ABC):
         """How many features there are; None if there may be any number, or more."""
         return None
 
+    @abstractmethod
     def require(self, n_features: int) -> None:
         """Refuse a number of features that it is not for."""
 

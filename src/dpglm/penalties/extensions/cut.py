@@ -21,7 +21,7 @@ def cut_of(edges: NDArray[np.intp], weights: Vector) -> Extension:
     """The sum of weight * abs(w_i - w_j) over the edges (i, j); a chain if they join neighbours only."""
     first = edges.min(axis=1)
     if np.all(edges.max(axis=1) == first + 1):
-        return Chain(np.bincount(first, weights=weights))
+        return Chain(np.bincount(first, weights=weights).astype(np.float64))
     return Cut(edges, weights)
 
 
@@ -95,7 +95,8 @@ class Cut(Extension):
     def plateaus(self, w: Vector, width: float) -> Labels:
         first, second = self._edges[(self._weights > 0) & (self._jumps(w) <= width)].T
         links = csr_array((np.ones(len(first), dtype=bool), (first, second)), shape=(len(w), len(w)))
-        return connected_components(links, directed=False)[1].astype(np.intp)
+        labels: Labels = connected_components(links, directed=False)[1].astype(np.intp)
+        return labels
 
     def _jumps(self, w: Vector) -> Vector:
         return np.abs(w[self._edges[:, 0]] - w[self._edges[:, 1]])

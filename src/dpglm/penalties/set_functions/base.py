@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...arrays import Vector
-from .submodular_function import NONE, Features, SubmodularFunction, check_random_sets
+from .submodular_function import NONE, SubmodularFunction, check_random_sets
+from .submodular_function import Features as Features
 
 
 @dataclass(frozen=True)
