@@ -2,11 +2,13 @@
 
 60 ordered bins of one number, 20,000 records, epsilon 1, and effects of the bins that are drawn for each of
 five stretches: of targets with noise as large as the largest effect (*numbers*), or of log odds (*labels*).
-The stretches have *equal* lengths, or *drawn* ends, so that some have one or two bins. Every penalty has its best of 15 strengths by the error itself, which no private fit can do: the table compares what
-the penalties can reach, on one solver. There is no intercept: the bins cover all records. *Error* is the
-distance of the coefficients from the effects over the length of the latter, averaged over five seeds.
+The stretches have *equal* lengths, or *drawn* ends, so that some have one or two bins. Every penalty has its
+best of 15 strengths by the error itself, which no private fit can do: the table compares what the penalties
+can reach, on one solver. There is no intercept: the bins cover all records. The error is the distance of the
+coefficients from the effects over the length of the latter, averaged over five seeds; the best strength
+stands beside it.
 
-    python experiments/plateaus.py           # 10 minutes
+    python experiments/plateaus.py           # 15 minutes
     python experiments/plateaus.py --quick   # seconds, too small to mean anything
 
 Objective perturbation is shown with its own quadratic term and with a weak one, near the least that the
@@ -82,7 +84,7 @@ def error(design: str, ends: str, solver: Solver, penalty: Penalty, n: int, seed
 def best(
     design: str, ends: str, solver: Solver, kind: str, strengths: list[float], n: int, seeds: int
 ) -> tuple[float, float, float]:
-    """Least mean error over the strengths, the strength that has it, and the mean number of plateaus there."""
+    """Least mean error over the strengths, the strength that has it, and the mean number of plateaus."""
     found = []
     l2 = L2_PART if isinstance(solver, OutputPerturbation) else 0.0
     for strength in strengths:
