@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "entries": set(),
     "errors": set(),
     "losses": set(),
-    "penalties": set(),
+    "penalties": {"kernels"},
     "display": set(),
     "progress": set(),
     "silence": set(),
@@ -48,7 +48,7 @@ MAY_IMPORT = {
         "bounds", "data", "kernels", "losses", "mechanisms", "penalties", "privacy", "scores", "tables",
     },
     "mechanisms": {"accounting", "kernels", "privacy", "threads"},
-    "schema": {"bounds", "data"},
+    "schema": {"bounds", "data", "penalties"},
     "report": {"accounting", "inference", "plan", "privacy"},
     "scores": {"losses"},
     "evaluation": {

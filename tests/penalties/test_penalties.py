@@ -19,11 +19,15 @@ from dpglm.penalties import (
     Bounded,
     Box,
     ElasticNet,
+    Fused,
+    GraphFused,
     GroupL2,
     Hierarchy,
     L1Ball,
+    Lovasz,
     Separable,
     Submodular,
+    TotalVariation,
     Zero,
 )
 from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
@@ -31,6 +35,13 @@ from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, Group
 
 def root(features):
     return len(features) ** 0.5
+
+
+def balance(features):
+    return float(len(features) * (6 - len(features)))
+
+
+RINGS = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (0, 3)]
 
 
 EXAMPLES = [
@@ -62,6 +73,14 @@ EXAMPLES = [
     GroupL2(0.7, [[0, 1], [2], [0, 1, 2, 3], [4, 5]], weights=[1.0, 2.0, 0.5, 0.3]),
     Hierarchy(0.7, [-1, 0, 0, 1, 1, -1]),
     Hierarchy(0.7, [-1, 0, 1, 2, 3, 4], l2=0.5),
+    TotalVariation(0.0),
+    TotalVariation(0.7),
+    TotalVariation(0.7, l2=0.5),
+    GraphFused(0.7, RINGS, [1.0, 2.0, 0.5, 0.0, 0.3, 1.0]),
+    GraphFused(0.7, [(0, 1), (1, 2), (4, 3)]),
+    Fused(0.7, 0.4),
+    Fused(0.3, 0.4, RINGS, l2=0.5),
+    Lovasz(0.2, balance, 6),
 ]
 EVERY = pytest.mark.parametrize("penalty", EXAMPLES, ids=repr)
 SEPARABLE = pytest.mark.parametrize("penalty", [p for p in EXAMPLES if isinstance(p, Separable)], ids=repr)
@@ -188,6 +207,7 @@ def test_no_penalty_is_recognised():
         *(Zero(), L1(0), L2(0.0), ElasticNet(0, 0), Box(-math.inf, math.inf), Submodular(0, Cardinality())),
         *(GroupL2(0, [range(6)]), GroupL2(1, [range(6)], weights=[0]), Hierarchy(0, [-1])),
     ]
+    none += [TotalVariation(0), Fused(0, 0.0), GraphFused(0.0, RINGS)]
     assert all(penalty.is_zero for penalty in none)
     assert not any(p.is_zero for p in EXAMPLES if p not in none)
 

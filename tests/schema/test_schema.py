@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from dpglm import Stream
 from dpglm.data.files import source_of_file
+from dpglm.penalties import Fused
 from dpglm.schema import Boolean, Category, Date, Drop, Hashed, Number, Ordinal, Schema, Target, Text
 from dpglm.schema.roles import Exposure, Offset, Unit, Weight
 from dpglm.schema.source import EncodedSource
@@ -155,6 +156,7 @@ def test_missing_levels_mean_what_is_declared():
         Number(0, 1, missing="indicator"),
         Category(["a"], missing="indicator"),
         Ordinal(["a", "b"], missing="a"),
+        Ordinal(["a", "b"], missing="indicator", fused=True),
         Boolean(missing="indicator"),
         Date("2000-01-01", "2001-01-01", missing="indicator"),
         Hashed(4, missing="indicator"),
@@ -365,6 +367,7 @@ TYPED = {
         Number(0, 2, missing="indicator"),
         Category([2, "inf", "-Infinity"], missing="indicator"),
         Ordinal([1, 2]),
+        Ordinal([1, 2], fused=True),
         Boolean(missing="indicator"),
         Date("1960-01-01", "2020-01-02", unit="seconds", missing="indicator"),
         Hashed(512),
@@ -518,6 +521,57 @@ def test_targets_are_classes_or_numbers():
     np.testing.assert_array_equal(found, [1, 0, 1, math.nan])
 
 
+FUSED = Schema(
+    {
+        "member": Boolean(),
+        "age": Number(0, 90, cuts=[30, 60], fused=True, missing="indicator"),
+        "town": Category(["a", "b"]),
+        "school": Ordinal(["none", "some", "all"], fused=True, missing="indicator", weight=2.0),
+        "rank": Ordinal([1, 2, 3]),
+        "year": Number(0, 3, cuts=[1, 2]),
+        "y": Target(-1, 1),
+    },
+    interactions=[["member", "age"]],
+)
+
+
+def test_fused_levels_have_a_feature_each():
+    names = ["school=none", "school=some", "school=all", "school (missing)"]
+    assert [name for name in FUSED.features if name.startswith("school")] == names
+    column = Schema({"x": Ordinal(["none", "some", "all"], fused=True, missing="indicator", weight=2.0)})
+    found = dense(column, {"x": ["some", None, "all", "other", object()]})
+    np.testing.assert_array_equal(
+        found[:4], 2.0 * np.array([[0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0], [0] * 4])
+    )
+    assert np.isnan(found[4]).any() and column.radius == 2.0
+    null = dense(Schema({"x": Ordinal([0, 1], fused=True)}), {"x": [1, None, 0]})
+    assert np.isnan(null).any(axis=1).tolist() == [False, True, False]
+    level = dense(Schema({"x": Ordinal([0, 1], fused=True, missing=0)}), {"x": [1, None]})
+    np.testing.assert_array_equal(level, [[0, 1], [1, 0]])
+    assert column.raw_coefficients([1, 2, 3, 4]).values["x=all"] == 6.0
+
+
+def test_the_penalty_of_a_schema_ties_neighbours_of_columns_that_ask_for_it_and_no_other():
+    names = FUSED.features
+    assert [(names[i], names[j]) for i, j in FUSED.fused] == [
+        ("age [0, 30)", "age [30, 60)"),
+        ("age [30, 60)", "age [60, 90]"),
+        ("school=none", "school=some"),
+        ("school=some", "school=all"),
+    ]
+    w = np.random.default_rng(0).standard_normal(FUSED.n_features)
+    free = np.setdiff1d(np.arange(FUSED.n_features), np.ravel(FUSED.fused))
+    found = FUSED.penalty(100.0).prox(w, 1.0)
+    np.testing.assert_array_equal(found[free], w[free])
+    np.testing.assert_allclose(found[1:4], w[1:4].mean())
+    assert FUSED.penalty(0.5, l1=0.1, l2=0.2) == Fused(0.5, 0.1, FUSED.fused, l2=0.2)
+
+
+def test_fused_columns_survive_toml():
+    assert Schema.from_toml(FUSED.to_toml()) == FUSED
+    assert FUSED.to_toml().count("fused = true") == 2
+
+
 BAD = [
     (lambda: Number(5, 5), "low must be less than high"),
     (lambda: Number("?", 5), "low must be a number"),
@@ -526,6 +580,11 @@ BAD = [
     (lambda: Number(0, 1, transform="log"), "low must be more than 0"),
     (lambda: Number(0, 1, cuts=[0.7, 0.2]), "cuts must be increasing"),
     (lambda: Number(0, 1, cuts=[0.5], knots=[0.5]), "give one of"),
+    (lambda: Number(0, 1, fused=True), "fused is for bins: give cuts"),
+    (lambda: Number(0, 1, cuts=[0.5], fused=1), "fused must be True or False"),
+    (lambda: Ordinal(["a", "b"], fused="yes"), "fused must be True or False"),
+    (lambda: Schema({"x": Number(0, 1, cuts=[0.5])}).penalty(0.1), "no column has fused=True"),
+    (lambda: Schema({"x": Number(0, 1, cuts=[0.5], fused=True)}).penalty(-1.0), "strength must be finite"),
     (lambda: Number(0, 1, weight=0), "weight must be positive"),
     (lambda: Category([]), "levels must be at least one"),
     (lambda: Category("abc"), "levels must be a list"),

@@ -66,9 +66,20 @@ class Penalty(ABC):
         """
         return np.ones(w.shape, dtype=bool)
 
-    def pattern(self, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return the fewest coefficients with these that the penalty lets differ from 0 together."""
-        return kept
+    def denoised(self, w: Vector, noise: float) -> Vector:
+        """Return w without what noise of that deviation alone could have made.
+
+        Coefficients outside of the support are 0. Penalties that draw coefficients to equal values level
+        them, too.
+        """
+        return np.where(self.support(w, noise), w, 0.0)
+
+    def rounded(self, w: Vector, width: float) -> Vector:
+        """Return w with the zeros of a minimiser from which each coefficient is off by at most the width.
+
+        Penalties that draw coefficients to equal values make those equal that may be.
+        """
+        return np.where(np.abs(w) > width, w, 0.0)
 
 
 @dataclass(frozen=True)

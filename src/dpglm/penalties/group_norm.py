@@ -100,6 +100,9 @@ class GroupNorm(Penalty):
             kept[level.features] &= np.repeat(long, level.sizes)
         return kept & (np.abs(w) > noise * _longest(np.ones(1), count)) if self.l1 else kept
 
+    def rounded(self, w: Vector, width: float) -> Vector:
+        return np.where(self.pattern(np.abs(w) > width), w, 0.0)
+
     def pattern(self, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return all but the groups of which no coefficient is kept; an L1 part makes single zeros."""
         if self.l1:

@@ -137,6 +137,11 @@ class Column(ABC):
         return sp.csr_array(sp.eye_array(1 + self.n_features))
 
     @property
+    def neighbours(self) -> int:
+        """How many of the features, the first ones, form a chain of neighbours; 0 for none."""
+        return 0
+
+    @property
     def slots(self) -> int | None:
         """Largest number of features that a record has; None if it has no limit."""
         return 1

@@ -36,6 +36,8 @@ class Number(NumberCells, Column):
         The logarithm of x, or of 1 + x, takes the place of x.
     cuts : sequence of float, optional
         Cut points: each bin between them becomes a feature that is 0 or 1.
+    fused : bool
+        Whether `Schema.penalty` draws neighbouring bins to equal coefficients.
     knots : sequence of float, optional
         Inner knots: cubic B-splines take the place of x.
     learn : bool
@@ -67,6 +69,7 @@ class Number(NumberCells, Column):
     knots: tuple[float, ...] = ()
     learn: bool = False
     widest: tuple[float, float] | None = None
+    fused: bool = False
 
     kind: ClassVar[str] = "number"
 
@@ -90,6 +93,8 @@ class Number(NumberCells, Column):
                 object.__setattr__(self, name, ())
         if bool(self.cuts) + bool(self.knots) + (self.transform is not None) > 1:
             raise ValueError("give one of transform, cuts and knots")
+        if strict.flag("fused", self.fused) and not self.cuts:
+            raise ValueError("fused is for bins: give cuts")
 
     @property
     def pending(self) -> bool:
@@ -107,6 +112,10 @@ class Number(NumberCells, Column):
     @property
     def n_features(self) -> int:
         return self._parts + self._marked
+
+    @property
+    def neighbours(self) -> int:
+        return self._parts if self.fused else 0
 
     @property
     def slots(self) -> int:

@@ -11,9 +11,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .. import strict
+from ..arrays import Vector
 from ..data.cell_tally import UNKNOWN
 from .cells import ABSENT, UNREAD, Cells, codes_of_levels, key_of
-from .column import InOneFeature, Slots, checked_levels, scaled, single
+from .column import MISSING, Column, InOneFeature, Slots, checked_levels, one_hot, scaled, single
 from .kinds import Kinds, of_levels
 from .spelling import LevelCells
 
@@ -21,6 +22,9 @@ from .spelling import LevelCells
 @dataclass(frozen=True)
 class Ordinal(LevelCells, InOneFeature):
     """One of several levels in a declared order: one feature, from -1 for the first to 1 for the last.
+
+    With ``fused`` it is a feature for each level, 0 or 1, and `Schema.penalty` draws neighbours to equal
+    coefficients.
 
     Parameters
     ----------
@@ -34,16 +38,20 @@ class Ordinal(LevelCells, InOneFeature):
         Other spellings of levels, such as ``{"M": "male"}``.
     casefold : bool
         Whether upper and lower case are the same.
+    fused : bool
+        Whether each level has a feature; an unknown level then has none.
     weight : float
         As in all columns: largest norm of the features.
     """
 
     levels: Sequence[object]
     missing: object = "null"
+    fused: bool = False
 
     kind: ClassVar[str] = "ordinal"
 
     def check(self) -> None:
+        strict.flag("fused", self.fused)
         object.__setattr__(self, "levels", checked_levels("levels", self.levels))
         codes = codes_of_levels("levels", self.levels)
         if len(codes) < 2:
@@ -64,6 +72,11 @@ class Ordinal(LevelCells, InOneFeature):
                 code for key, code in declared.items() if key == key_of(self.missing)
             )
         missing, bad, half = codes == ABSENT, codes == UNREAD, (len(self.levels) - 1) / 2
+        if self.fused:
+            index = np.where(codes >= 0, codes, -1)
+            if self.missing == "indicator":
+                index = np.where(missing, len(self.levels), index)
+            return single(index, 1.0, bad | missing if self.missing == "null" else bad)
         value = np.where(codes >= 0, (codes - half) / half, 0.0)
         if self.missing == "null":
             return single(np.where(missing | bad, -1, 0), value, missing | bad)
@@ -80,6 +93,25 @@ class Ordinal(LevelCells, InOneFeature):
     def possible_kinds(self) -> tuple[int, ...]:
         return *super().possible_kinds, UNKNOWN
 
+    def features(self, name: str) -> list[str]:
+        if not self.fused:
+            return super().features(name)
+        names = [f"{name}={level}" for level in self.levels]
+        return [*names, f"{name} ({MISSING})"] if self._marked else names
+
+    @property
+    def n_features(self) -> int:
+        return len(self.levels) + self._marked if self.fused else super().n_features
+
+    @property
+    def neighbours(self) -> int:
+        return len(self.levels) if self.fused else 0
+
+    def ranges(self) -> tuple[Vector, Vector]:
+        return one_hot(self.n_features) if self.fused else super().ranges()
+
     def raw(self) -> sp.csr_array:
+        if self.fused:
+            return Column.raw(self)
         half = (len(self.levels) - 1) / 2
         return scaled(half, half, self._marked)

@@ -18,6 +18,7 @@ from .. import strict
 from ..arrays import Vector
 from ..bounds import Bounds
 from ..data.beside import Several
+from ..penalties import Fused, GraphFused, Penalty
 from . import draft as drafts
 from . import interaction, toml
 from .cells import MISSING_TEXTS, Cells
@@ -280,6 +281,36 @@ class Schema:
             offset=(sum(end[0] for end in ends), sum(end[1] for end in ends)) if ends else None,
             rows_per_unit=next((unit.rows for unit in self.columns.values() if isinstance(unit, Unit)), None),
         )  # fmt: skip
+
+    @property
+    def fused(self) -> list[tuple[int, int]]:
+        """Neighbouring levels and bins, as pairs of places of features: those of columns with ``fused``."""
+        ends = zip(self._edges, self._encoded.values(), strict=False)
+        return [(begin + k, begin + k + 1) for begin, column in ends for k in range(column.neighbours - 1)]
+
+    def penalty(self, strength: float, *, l1: float = 0.0, l2: float = 0.0) -> Penalty:
+        """The penalty that draws neighbours among the levels and bins of ``fused`` columns to equal values.
+
+        Parameters
+        ----------
+        strength : float
+            Weight of the sum of jumps between neighbours, beside the mean loss.
+        l1, l2 : float
+            Weights of an L1 and an L2 part, over all features.
+
+        Examples
+        --------
+        >>> from dpglm.schema import Boolean, Number, Ordinal, Schema
+        >>> school = Ordinal(["none", "some", "all"], fused=True)
+        >>> schema = Schema({"member": Boolean(), "age": Number(0, 90, cuts=[30, 60]), "school": school})
+        >>> schema.penalty(0.01, l2=0.001)
+        GraphFused(strength=0.01, l2=0.001, edges=((4, 5), (5, 6)), weights=(1.0, 1.0))
+        """
+        if not self.fused:
+            raise ValueError("no column has fused=True: it is for Ordinal(levels) and for Number(cuts=...)")
+        if strict.level("l1", l1):
+            return Fused(strength, l1, self.fused, l2=l2)
+        return GraphFused(strength, self.fused, l2=l2)
 
     def require_columns(self, names: Sequence[str], target: bool = True) -> None:
         """Refuse a table that lacks a column, or has one that is not declared.

@@ -134,7 +134,7 @@ def _level(name: str, column: Any, cells: Cells, missing: frozenset[str]) -> tup
         return *_absent(name, column), True
     if isinstance(column, Target | Boolean):
         return f"no {_WORDS[column.kind]}", True, False
-    if isinstance(column, Ordinal):
+    if isinstance(column, Ordinal) and not column.fused:
         return "an unknown level, which counts as the middle", False, False
     return f"an unknown level: {_features(name, column, cells, missing)[0]}", False, False
 

@@ -7,8 +7,6 @@ import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from .. import strict
 from ..arrays import Vector
 from ..curator import Curator
@@ -24,7 +22,7 @@ from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .output_perturbation import default_clip, minimiser, passes_of_search, steps_of_search
 
 CURVATURE_SHARE = 0.25
-_HIDDEN = 4.0  # deviations that hide a zero
+_HIDDEN = 4.0  # deviations that hide a zero, or that coefficients are equal
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,8 @@ class ObjectivePerturbationPlan(Plan):
 class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
     """The minimiser of loss + penalty + a quadratic term + a random linear term.
 
-    For any convex penalty. Its zeros remain in the result, because the noise is part of the objective. There
-    is hardly more noise than in one release of a sum of gradients.
+    For any convex penalty. Its zeros and its equal values remain in the result, because the noise is part of
+    the objective. There is hardly more noise than in one release of a sum of gradients.
 
     Parameters
     ----------
@@ -153,10 +151,10 @@ class ObjectivePerturbation(Solver[ObjectivePerturbationPlan]):
             solved, plan.n_records, p, plan.clip, plan.quadratic, plan.table_size, scales, problem.radius(p)
         )
         w = curator.open(query, solved.start(p), plan[query.name].mechanism).release()
-        # Noise after the minimisation moved zeros, and points out of a constraint set: undo both.
+        # Noise after the minimisation moved zeros, equal values, and points out of a constraint set.
         noise = _finishing(plan, query)
         features, _ = problem.split(w)
-        features[:] = np.where(problem.penalty.pattern(np.abs(features) > _HIDDEN * noise), features, 0.0)
+        features[:] = problem.penalty.rounded(features, _HIDDEN * noise)
         if scales is not None:
             return Result(problem.from_scaled_columns(w, scales, solved), plan.steps)
         return Result(problem.prox(w, 0.0), plan.steps)

@@ -54,8 +54,8 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
         Largest L2 norm of one record's gradient. Where the gradient would exceed it, the loss is continued as
         a straight line.
     sparse : bool
-        Set coefficients to 0 that noise alone could explain, if the penalty induces zeros (see
-        ``Penalty.support``).
+        Set coefficients to 0 that noise alone could explain, if the penalty induces zeros, and level jumps
+        that it could explain, if the penalty draws coefficients to equal values (see ``Penalty.denoised``).
 
     Notes
     -----
@@ -104,7 +104,7 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
         if plan.sparse:
             noise = mechanism.noise * float(query.sensitivity(plan.neighbours))
             features, _ = problem.split(w)
-            features[:] = np.where(problem.penalty.support(features, noise), features, 0.0)
+            features[:] = problem.penalty.denoised(features, noise)
         return Result(problem.prox(w, 0.0), plan.steps)
 
     @classmethod

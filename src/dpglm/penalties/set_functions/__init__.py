@@ -10,7 +10,6 @@ from .cardinality import AnyFeature, Cardinality, Ordered
 from .custom import Custom
 from .group_cover import GroupCover
 from .range import Range
-from .width import gaussian_width
 
 SET_FUNCTIONS: tuple[type[SetFunction], ...] = (Cardinality, AnyFeature, Ordered, GroupCover, Range, Custom)
 
@@ -24,5 +23,4 @@ __all__ = [
     "Range",
     "SetFunction",
     "check_set_function",
-    "gaussian_width",
 ]

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import Vector
-from .min_norm_point import minimising_set
-
-Features = NDArray[np.intp]
-
-NONE: Features = np.empty(0, dtype=np.intp)
-LEAST_GAIN = 1e-15  # relative; a set must be better than another by more than this
+from .submodular_function import NONE, SubmodularFunction, check_random_sets
+from .submodular_function import Features as Features
 
 
 @dataclass(frozen=True)
-class SetFunction(ABC):
+class SetFunction(SubmodularFunction):
     """A price F(A) of using the features A: non-decreasing and submodular, 0 for no feature.
 
     Submodular means that a feature costs no more beside others than alone: F(A + j) - F(A) never grows
@@ -33,22 +27,9 @@ class SetFunction(ABC):
     """
 
     @property
-    def n_features(self) -> int | None:
-        """How many features there are; None for a function that takes any number."""
-        return None
-
-    @property
     def few_vertices(self) -> bool:
         """Whether the s with abs(s)(A) <= F(A) for all A are the L1 ball, with two vertices a feature."""
         return False
-
-    @abstractmethod
-    def gains(self, order: Features) -> Vector:
-        """Return F(order[:k + 1]) - F(order[:k]) for every k and an order of some or all features."""
-
-    def value(self, subset: Features) -> float:
-        """Return F(subset)."""
-        return float(np.sum(self.gains(np.asarray(subset, dtype=np.intp))))
 
     def norm(self, w: Vector) -> float:
         """Return max of w · s over abs(s)(A) <= F(A), by the greedy algorithm."""
@@ -81,45 +62,12 @@ class SetFunction(ABC):
         return np.copysign(self.shrink(size, step), w) if step > 0 else np.array(w, dtype=np.float64)
 
     def shrink(self, size: Vector, step: float) -> Vector:
-        """Return the proximal step of coefficients that are at least 0, for a positive step.
-
-        The set where the result is above a level minimises step * F(A) - sum over A of (size - level).
-        Features of one block are equal to its level unless a part of it is above; then it is split. See
-        Groenevelt, "Two algorithms for maximizing a separable concave function over a polymatroid feasible
-        region", and Bach, "Learning with submodular functions", section 9.1, doi:10.1561/2200000039.
-        """
-        result = np.zeros(size.shape)
-        blocks = [(NONE, self.support(size, step))]
-        while blocks:
-            above, block = blocks.pop()
-            if not block.size:
-                continue
-            price = step * np.sum(self.gains(np.append(above, block))[above.size :])
-            level = (np.sum(size[block]) - price) / block.size
-            upper = self.minimiser(size - level, step, above, block) if block.size > 1 else NONE
-            if 0 < upper.size < block.size:
-                lower = np.setdiff1d(block, upper, assume_unique=True)
-                blocks += [(above, upper), (np.append(above, upper), lower)]
-            else:
-                result[block] = max(level, 0.0)
-        return result
+        """Return the proximal step of coefficients that are at least 0, for a positive step."""
+        return np.maximum(self.levels(size, step, self.support(size, step)), 0.0)
 
     def support(self, size: Vector, step: float) -> Features:
         """Return where `shrink` is positive: the A that minimises step * F(A) - size(A)."""
         return self.minimiser(size, step, NONE, np.arange(size.size))
-
-    def minimiser(self, worth: Vector, step: float, taken: Features, free: Features) -> Features:
-        """Return the A within `free` that minimises step * F(taken and A) - worth(A).
-
-        Found from the minimum-norm point of the base polytope, for any F; a subclass may be faster.
-        """
-
-        def gains(order: Features) -> Vector:
-            features = free[order]
-            return step * self.gains(np.append(taken, features))[taken.size :] - worth[features]
-
-        rounding = LEAST_GAIN * float(np.sum(np.abs(worth)))
-        return free[minimising_set(gains, free.size, rounding)] if free.size else free
 
     def mean_value(self, rate: Vector, n_features: int) -> Vector | None:
         """Return the mean of F(A) if every feature is in A with probability `rate`; None if unknown."""
@@ -161,13 +109,8 @@ def check_set_function(
         if not 0 < (single := function.value(np.array([j]))) < np.inf:
             raise ValueError(f"the value of a single feature must be positive, got {single!r} for [{j}]")
     rounding = tolerance * abs(function.value(np.arange(n_features)))
-    rng = np.random.default_rng(seed)
-    for _ in range(trials if n_features > 1 else 0):
-        i, j, *rest = rng.permutation(n_features)[: rng.integers(2, n_features, endpoint=True)].tolist()
-        none, with_i, with_j, both = (
-            function.value(np.array(rest + more, dtype=np.intp)) for more in ([], [i], [j], [i, j])
-        )
+    for rest, i, none, with_i in check_random_sets(function, n_features, trials, seed, rounding):
         if not with_i >= none - rounding:
-            raise ValueError(f"the value must not decrease, but does when {i} is added to {sorted(rest)}")
-        if not with_i - none >= both - with_j - rounding:
-            raise ValueError(f"not submodular: {i} adds more to {sorted([*rest, j])} than to {sorted(rest)}")
+            raise ValueError(
+                f"the value must not decrease, but does when {i} is added to {sorted(rest.tolist())}"
+            )
