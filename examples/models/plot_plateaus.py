@@ -22,8 +22,8 @@ mean = np.select([age < 25, age < 40, age < 65], [15.0, 32.0, 40.0], 22.0)
 income = np.clip(mean + 15 * rng.standard_normal(n), 0, 80)
 
 # %%
-# One bin for each year. ``fused=True`` says that they are neighbours, and the penalty of the schema uses it. A
-# weak quadratic term draws the predictions less to the middle, and lets more noise in, which the penalty
+# One bin for each year. ``fused=True`` says that they are neighbours, and the penalty of the schema uses it.
+# A weak quadratic term draws the predictions less to the middle, and lets more noise in, which the penalty
 # levels.
 schema = Schema({"age": Number(18, 78, cuts=list(range(19, 78)), fused=True), "income": Target(0, 80)})
 penalties = {"ridge": L2(1e-4), "total variation": schema.penalty(0.05)}
