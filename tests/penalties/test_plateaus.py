@@ -325,6 +325,17 @@ def test_gaussian_width_is_the_mean_of_the_extension(penalty):
     assert gaussian_width(penalty, P, draws) == pytest.approx(np.mean(values), abs=5 * error)
 
 
+@pytest.mark.parametrize("penalty", [case[0] for case in CASES[:6]], ids=repr)
+def test_noise_raises_a_penalty_by_its_gaussian_width_at_most(penalty):
+    """And by about that where the coefficients are equal."""
+    g = 0.3 * np.random.default_rng(12).standard_normal((1000, P))
+    most = 0.3 * gaussian_width(penalty, P)
+    for w, sharp in ((np.full(P, 2.0), True), (np.arange(float(P)), False)):
+        rise = np.mean([penalty.value(w + noise) - penalty.value(w) for noise in g])
+        assert rise <= 1.1 * most
+        assert sharp == (rise >= 0.9 * most)
+
+
 def test_gaussian_widths_that_are_known():
     assert gaussian_width(TotalVariation(3.0), 61) == pytest.approx(60 * 2 / math.sqrt(math.pi), rel=1e-12)
     assert gaussian_width(GraphFused(1.0, RING), P) == pytest.approx(P * 2 / math.sqrt(math.pi), rel=1e-12)
