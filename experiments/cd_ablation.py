@@ -56,7 +56,7 @@ from scipy import sparse
 from dpglm.accounting import gaussian_mu
 
 FINALISTS, TUNING_SEEDS, SEEDS = 3, 3, 5
-COARSE, FINE = (0.1, 0.3, 1.0, 3.0), (0.1, 0.2, 0.5, 1.0)
+COARSE, FINE = (0.1, 0.3, 1.0, 3.0), (0.1, 0.2, 0.3, 0.5, 1.0)
 COARSE_STEPS, FINE_STEPS = (0.03, 0.1, 0.3, 1.0), (0.05, 0.1, 0.2, 0.4)
 RANDOM, SHUFFLED = "random", "shuffled"
 
