@@ -193,7 +193,10 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
             tail.add(w)
             visit_noisy(t + 1, w, metric.to_records.__matmul__)
         found = np.ravel(metric.to_records @ tail.mean)
-        found = recalibrated(plan, problem, curator, found, typical, metric.spread(tail.mean))
+        found = recalibrated(
+            plan, problem, curator, found, typical, metric.spread(tail.mean),
+            problem.penalty.strong_convexity,
+        )  # fmt: skip
         optimism = optimism_of(problem, typical.spread)
         quadratic = Quadratic(metric.to_records, metric.unit_ridge, optimism)
         offer(lambda: quadratic.ridge_models(found))

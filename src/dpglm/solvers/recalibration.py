@@ -23,7 +23,7 @@ from ..problem import Problem
 from ..queries import Recalibration
 from . import newton_rounds as algebra
 from .base import AnySolver, AuditCase, Task, equal_releases, noise_of_one_pass
-from .newton_rounds import Deviations, Estimate, Round, State
+from .newton_rounds import Deviations, Round, State
 from .typical import Typical
 
 _LEAST_SHARE, _MOST_SHARE, _GOOD, _USEFUL = 0.05, 0.1, 0.05, 0.3
@@ -34,6 +34,7 @@ _UNIT = 0.4
 _LEAST_SPREAD, _FARTHEST = 1e-3, 30.0
 _CROWD = 599
 _SHORTEST, _LONGEST = -0.7, 3.0
+_DOUBT_OF_SCALE, _DOUBT_OF_SHIFT, _OF_STEP = 0.4, 2.0, 0.5
 
 
 def share_of_recalibration(task: Task, clip: float) -> float:
@@ -57,15 +58,20 @@ def release_of_recalibration(task: Task, share: float) -> Release:
     return equal_releases(Recalibration.name, Gaussian, _ROUNDS, stated, share=share, entries=8)
 
 
+def recalibrates(plan: Plan) -> bool:
+    """Whether the plan has these releases."""
+    return any(release.query == Recalibration.name for release in plan.releases)
+
+
 def recalibrated(
-    plan: Plan, problem: Problem, curator: Curator, w: Vector, typical: Typical, spread: float
+    plan: Plan, problem: Problem, curator: Curator, w: Vector, typical: Typical, spread: float, l2: float
 ) -> Vector:
     """Coefficients w, times the scale and with the intercept that fit best, if the plan pays for them.
 
     ``spread`` is a guess of the deviation of margins: it makes the first metric, and the curvature that is
-    released makes the next.
+    released makes the next. ``l2`` is the strength of an L2 penalty of the coefficients.
     """
-    if all(release.query != Recalibration.name for release in plan.releases):
+    if not recalibrates(plan):
         return w
     leverage = _leverage(noise_of_one_pass(plan.n_records, plan.budget, plan.neighbours, plan.fits))
     query = _query(problem, plan.table_size, plan.neighbours, leverage)
@@ -73,10 +79,10 @@ def recalibrated(
     each = mechanism.noise * query.sensitivity(plan.neighbours)
     noise = Deviations(each / (query.weight * query.leverage), each, each / query.weight)
     features, _ = problem.split(w)
-    strength = plan.n_records * problem.penalty.strong_convexity
-    ridge = np.array([strength * float(features @ features), 0.0])
+    ridge = np.array([plan.n_records * l2 * float(features @ features), 0.0])
     point, middle = np.array([1.0, 0.0]), float(typical.start)
     spread = min(max(spread, _LEAST_SPREAD), _FARTHEST)
+    doubt = _covariance(_DOUBT_OF_SCALE, _DOUBT_OF_SHIFT, middle)
     with one_blas_thread():
         for _ in range(_ROUNDS):
             # Margins of usual size are short beside the constant: the shift gets less noise than the scale.
@@ -85,7 +91,12 @@ def recalibrated(
             released = curator.release(query, mechanism, w, state.transform, point)
             round_ = Round(state, query.parts(released), noise, 1.0, 1.0, ridge)
             estimate, _ = round_.estimate()
-            point = point + _damped(_shortened(estimate, point), point[0], middle)
+            gain = doubt @ np.linalg.inv(doubt + estimate.noise)
+            step = _damped(gain @ (estimate.w - point), point[0], middle)
+            # A long step is far from a minimum that is known only where it began.
+            left = _OF_STEP * step[0], _OF_STEP * (step[0] * middle + step[1])
+            doubt = doubt - gain @ doubt + _covariance(*left, middle)
+            point = point + step
             hessian, _ = algebra.floored(round_.parts.hessian, round_.least)
             square, cross, total = (state.root @ hessian @ state.root.T)[[0, 0, 1], [0, 1, 1]]
             # Noise alone may say anything; the matrix above has to stay far from singular.
@@ -97,17 +108,10 @@ def recalibrated(
     return better
 
 
-def _shortened(estimate: Estimate, start: Vector) -> Vector:
-    """The way from the start to the estimate, without what noise makes it longer.
-
-    Each of the two directions in which noise is independent is shortened by itself (James and Stein): the
-    scale is often lost in noise where the shift is not.
-    """
-    variances, directions = np.linalg.eigh(estimate.noise)
-    along = directions.T @ (estimate.w - start)
-    left = np.maximum(along**2 - variances, 0.0) / np.maximum(along**2, np.finfo(float).tiny)
-    way: Vector = directions @ (left * along)
-    return way
+def _covariance(scale: float, shift: float, middle: float) -> Vector:
+    """Of scale and shift, from deviations of the scale and of the shift of a middling margin."""
+    across = -middle * scale**2
+    return np.array([[scale**2, across], [across, shift**2 + (middle * scale) ** 2]])
 
 
 def _damped(way: Vector, scale: float, middle: float) -> Vector:
