@@ -38,6 +38,7 @@ from .derived import sparse_models
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
 from .recalibration import (
+    Expected,
     of_recalibration,
     recalibrated,
     recalibrates,
@@ -67,7 +68,8 @@ _LEAST_STEPS = 10
 _MOST_SCALED = 1_000  # features by whose bounds columns are scaled: rows are written in these coordinates
 _CLIP_OF_NARROW = 0.2
 _LEAST_LENGTH = 1.5
-_USUAL_SPREAD, _WEAK = 1.0, 0.01
+_LEAST_LEFT = 1 / 3
+_USUAL_SPREAD, _DOUBT, _WEAK = 1.0, (0.4, 2.0), 0.01
 _LITTLE_NOISE, _MOST_STEPS, _MOST_MOMENTUM = 5e-5, 1000, 0.95
 
 
@@ -159,6 +161,9 @@ class GradientDescent(Solver[GradientDescentPlan]):
     one record each; otherwise ``scale_columns`` has no effect. Columns that noise hides, and columns that
     take most of the norm of a row, are made smaller (docs/defaults.md).
 
+    A logistic regression that is sized by a typical row ends with two rounds of Newton's method for its scale
+    and intercept, if their noise is small and gradients are clipped.
+
     With an infinite epsilon the solver returns the exact minimiser, found by accelerated steps;
     ``steps`` is then a limit, and no gradient is clipped unless ``clip`` is given.
     """
@@ -191,10 +196,12 @@ class GradientDescent(Solver[GradientDescentPlan]):
         elif self.clip is None and self.step_size is None and count_descent.serves(task.problem):
             return self._for_counts(task)
         elif self.clip is None and self.step_size is None and share_of_scales(task) > 0:
-            scales, last = share_of_scales(task), share_of_recalibration(task, typical_clip(task))
+            scales = share_of_scales(task)
             if self.batch_size is None:
                 columns = share_of_columns(task, self.scale_columns)
                 size = share_of_size(task) if columns else 0.0
+            if 1.0 - scales - columns - size >= _LEAST_LEFT:
+                last = share_of_recalibration(task, typical_clip(task))
             rest, worth = 1.0 - scales - last - columns - size, worth_of_first(task, columns)
             part = worth / (worth + rest)
             steps, clip, step_size, momentum = typical_settings(task, worth + rest, self.steps, 1.0 - part)
@@ -272,8 +279,8 @@ class GradientDescent(Solver[GradientDescentPlan]):
         # A mean of points at the end of an interval may be rounded out of it.
         found = problem.prox(finished(tail.mean), 0.0) if plan.average else finished(w)
         if recalibrates(plan):
-            l2 = _counted_penalty(problem, plan.n_features)
-            found = recalibrated(plan, problem, curator, found, typical, _USUAL_SPREAD, l2)
+            expected = Expected(_USUAL_SPREAD, _counted_penalty(problem, plan.n_features), _DOUBT)
+            found = recalibrated(plan, problem, curator, found, typical, expected)
             found = problem.prox(found, 0.0)
         offer(lambda: sparse_models(problem, found))
         return Result(found, plan.steps, records=typical.records)
@@ -324,7 +331,7 @@ def _started(
         norm, scales = norm * least, least / limits
         features = problem.split(w)[0]
         features[:] = features / scales
-    # Where the intercept is fitted once more at the end, gradients need not spend their clip on it.
+    # Where the fit is recalibrated at the end, gradients need not spend their clip on it.
     share = _CONSTANT_OF_REFITTED if recalibrates(plan) else _CONSTANT
     constant = share * norm if problem.fit_intercept else None
     radius = math.hypot(norm, constant or 0.0)

@@ -8,6 +8,7 @@ slope of Cox's recalibration mend that for the price of a small release.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from ..problem import Problem
 from ..queries import Recalibration
 from . import newton_rounds as algebra
 from .base import AnySolver, AuditCase, Task, equal_releases, noise_of_one_pass
-from .newton_rounds import Deviations, Round, State
+from .newton_rounds import Deviations, Estimate, Round, State
 from .typical import Typical
 
 _LEAST_SHARE, _MOST_SHARE, _GOOD, _USEFUL = 0.05, 0.1, 0.05, 0.3
@@ -34,7 +35,28 @@ _UNIT = 0.4
 _LEAST_SPREAD, _FARTHEST = 1e-3, 30.0
 _CROWD = 599
 _SHORTEST, _LONGEST = -0.7, 3.0
-_DOUBT_OF_SCALE, _DOUBT_OF_SHIFT, _OF_STEP = 0.4, 2.0, 0.5
+_OF_STEP = 0.5
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is expected of the margins of a fit.
+
+    Attributes
+    ----------
+    spread : float
+        A guess of their deviation: it makes the first metric, and the curvature that is released makes the
+        next.
+    l2 : float
+        Strength of an L2 penalty of the coefficients.
+    doubt : pair of float, optional
+        Deviations of the scale that is missing and of the shift of a middling margin. A round then goes as
+        far as these and its noise allow; otherwise, as far as noise does not explain (James and Stein).
+    """
+
+    spread: float
+    l2: float
+    doubt: tuple[float, float] | None = None
 
 
 def share_of_recalibration(task: Task, clip: float) -> float:
@@ -64,13 +86,9 @@ def recalibrates(plan: Plan) -> bool:
 
 
 def recalibrated(
-    plan: Plan, problem: Problem, curator: Curator, w: Vector, typical: Typical, spread: float, l2: float
+    plan: Plan, problem: Problem, curator: Curator, w: Vector, typical: Typical, expected: Expected
 ) -> Vector:
-    """Coefficients w, times the scale and with the intercept that fit best, if the plan pays for them.
-
-    ``spread`` is a guess of the deviation of margins: it makes the first metric, and the curvature that is
-    released makes the next. ``l2`` is the strength of an L2 penalty of the coefficients.
-    """
+    """Coefficients w, times the scale and with the intercept that fit best, if the plan pays for them."""
     if not recalibrates(plan):
         return w
     leverage = _leverage(noise_of_one_pass(plan.n_records, plan.budget, plan.neighbours, plan.fits))
@@ -79,10 +97,10 @@ def recalibrated(
     each = mechanism.noise * query.sensitivity(plan.neighbours)
     noise = Deviations(each / (query.weight * query.leverage), each, each / query.weight)
     features, _ = problem.split(w)
-    ridge = np.array([plan.n_records * l2 * float(features @ features), 0.0])
+    ridge = np.array([plan.n_records * expected.l2 * float(features @ features), 0.0])
     point, middle = np.array([1.0, 0.0]), float(typical.start)
-    spread = min(max(spread, _LEAST_SPREAD), _FARTHEST)
-    doubt = _covariance(_DOUBT_OF_SCALE, _DOUBT_OF_SHIFT, middle)
+    spread = min(max(expected.spread, _LEAST_SPREAD), _FARTHEST)
+    doubt = None if expected.doubt is None else _covariance(*expected.doubt, middle)
     with one_blas_thread():
         for _ in range(_ROUNDS):
             # Margins of usual size are short beside the constant: the shift gets less noise than the scale.
@@ -91,12 +109,15 @@ def recalibrated(
             released = curator.release(query, mechanism, w, state.transform, point)
             round_ = Round(state, query.parts(released), noise, 1.0, 1.0, ridge)
             estimate, _ = round_.estimate()
-            gain = doubt @ np.linalg.inv(doubt + estimate.noise)
-            step = _damped(gain @ (estimate.w - point), point[0], middle)
-            # A long step is far from a minimum that is known only where it began.
-            left = _OF_STEP * step[0], _OF_STEP * (step[0] * middle + step[1])
-            doubt = doubt - gain @ doubt + _covariance(*left, middle)
-            point = point + step
+            if doubt is None:
+                point = point + _damped(_shortened(estimate, point), point[0], middle)
+            else:
+                gain = doubt @ np.linalg.inv(doubt + estimate.noise)
+                step = _damped(gain @ (estimate.w - point), point[0], middle)
+                # A long step is far from a minimum that is known only where it began.
+                left = _OF_STEP * step[0], _OF_STEP * (step[0] * middle + step[1])
+                doubt = doubt - gain @ doubt + _covariance(*left, middle)
+                point = point + step
             hessian, _ = algebra.floored(round_.parts.hessian, round_.least)
             square, cross, total = (state.root @ hessian @ state.root.T)[[0, 0, 1], [0, 1, 1]]
             # Noise alone may say anything; the matrix above has to stay far from singular.
@@ -106,6 +127,19 @@ def recalibrated(
     better: Vector = scale * w
     problem.split(better)[1][:] += shift / problem.constant(plan.n_features)
     return better
+
+
+def _shortened(estimate: Estimate, start: Vector) -> Vector:
+    """The way from the start to the estimate, without what noise makes it longer.
+
+    Each of the two directions in which noise is independent is shortened by itself (James and Stein): the
+    scale is often lost in noise where the shift is not.
+    """
+    variances, directions = np.linalg.eigh(estimate.noise)
+    along = directions.T @ (estimate.w - start)
+    left = np.maximum(along**2 - variances, 0.0) / np.maximum(along**2, np.finfo(float).tiny)
+    way: Vector = directions @ (left * along)
+    return way
 
 
 def _covariance(scale: float, shift: float, middle: float) -> Vector:
