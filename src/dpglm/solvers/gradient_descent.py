@@ -306,7 +306,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
             count_descent.of_counts(cls(steps=1)),
             count_descent.of_counts(cls(steps=1)).beside(weight=3.0, offset=0.5),
             count_descent.of_counts(cls(steps=1)).persons(first=1, second=20),
-            of_recalibration(cls(steps=1)),
+            of_recalibration(cls(steps=1), n_features=20),  # on a narrow table nothing would be clipped
         )
 
 

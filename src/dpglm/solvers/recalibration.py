@@ -169,12 +169,12 @@ def _query(problem: Problem, n_records: int, neighbours: Neighbours, leverage: f
     return Recalibration(problem.loss, None, leverage, weight, n_records)
 
 
-def of_recalibration(solver: AnySolver) -> AuditCase:
+def of_recalibration(solver: AnySolver, n_features: int = 1) -> AuditCase:
     """Two certain records on the wrong side, among so many that rounds for scale and shift are planned.
 
-    What they add along the shift is opposite, and along the scale it is alike.
+    What they add along the shift is opposite, and along the scale it is alike. Features but the first are 0.
     """
     problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept=True)
-    rows = np.resize([1.0, -1.0], _CROWD)
-    crowd = rows[:, None], np.where(np.arange(_CROWD) % 10 < 8, rows, -rows)
-    return AuditCase(solver, problem, crowd, (-np.ones(1), 1.0), (np.ones(1), -1.0))
+    signs, first = np.resize([1.0, -1.0], _CROWD), np.eye(1, n_features)
+    crowd = signs[:, None] * first, np.where(np.arange(_CROWD) % 10 < 8, signs, -signs)
+    return AuditCase(solver, problem, crowd, (-first[0], 1.0), (first[0], -1.0))
