@@ -132,7 +132,7 @@ def test_given_steps_have_the_same_plan_for_every_kind_of_table():
 
 def test_every_class_of_a_one_vs_rest_fit_takes_its_passes():
     model = GLMClassifier(classes=[0, 1, 2], solver=solvers.GradientDescent(steps=5))
-    assert model.plan(1000, 4).passes == PassCount.exactly(18)
+    assert model.plan(1000, 4).passes == PassCount.exactly(24)
 
 
 def test_auto_plans_the_same_private_fit_on_a_stream():

@@ -22,7 +22,6 @@ from dpglm.solvers import (
     PreconditionedDescent,
     Task,
     gradient_descent,
-    last_intercept,
     recalibration,
 )
 from dpglm.solvers.centring import deviations_of, shortened
@@ -273,7 +272,7 @@ def test_the_last_rounds_correct_what_clipping_does_to_a_rare_label(solver, monk
     assert share_of_rare() < found / 1.5
 
 
-def test_the_last_steps_of_gradient_descent_correct_what_clipping_does_to_a_rare_label(monkeypatch):
+def test_the_last_rounds_of_gradient_descent_correct_what_clipping_does_to_a_rare_label(monkeypatch):
     monkeypatch.setattr(
         gradient_descent, "_CLIP_OF_NARROW", 0.0
     )  # it clips little on tables as narrow as this
@@ -286,13 +285,13 @@ def test_the_last_steps_of_gradient_descent_correct_what_clipping_does_to_a_rare
         settings = {"classes": [-1, 1], "bounds": Bounds(feature=1.0), "solver": GradientDescent()}
         fits = [LogisticRegression(3.0, random_state=seed, **settings).fit(X, rare) for seed in range(5)]
         for fit in fits:
-            assert sum(release.query == "intercept slope" for release in fit.plan_.releases) == corrected
+            assert sum(release.query == "recalibration" for release in fit.plan_.releases) == corrected
         return np.median([fit.predict_proba(X)[:, 1].mean() / np.mean(rare > 0) for fit in fits])
 
     corrected = 1
     found = share_of_rare()
     assert 0.5 < found < 1.4
-    monkeypatch.setattr(last_intercept, "_USEFUL", 0.0)
+    monkeypatch.setattr(recalibration, "_USEFUL", 0.0)
     corrected = 0
     assert share_of_rare() < found / 1.5
 

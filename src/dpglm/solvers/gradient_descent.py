@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from ..mechanisms.sampling import Poisson
 from ..penalties import Separable
 from ..plan import Plan, Releasable
 from ..problem import Problem
-from ..queries import ClippedGradient, InterceptSlope, MultinomialGradient, gradient_of
+from ..queries import ClippedGradient, InterceptSlope, MultinomialGradient, Recalibration, gradient_of
 from . import count_descent
 from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
@@ -35,9 +35,16 @@ from .columns import (
 )
 from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
 from .derived import sparse_models
-from .last_intercept import fit_intercept_last, fits_intercept_last, release_of_intercept, share_of_intercept
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
+from .recalibration import (
+    Expected,
+    of_recalibration,
+    recalibrated,
+    recalibrates,
+    release_of_recalibration,
+    share_of_recalibration,
+)
 from .secant import Secant
 from .typical import (
     SCALES,
@@ -61,6 +68,8 @@ _LEAST_STEPS = 10
 _MOST_SCALED = 1_000  # features by whose bounds columns are scaled: rows are written in these coordinates
 _CLIP_OF_NARROW = 0.2
 _LEAST_LENGTH = 1.5
+_LEAST_LEFT = 1 / 3
+_USUAL_SPREAD, _DOUBT, _WEAK = 1.0, (0.4, 2.0), 0.01
 _LITTLE_NOISE, _MOST_STEPS, _MOST_MOMENTUM = 5e-5, 1000, 0.95
 
 
@@ -99,7 +108,7 @@ class GradientDescentPlan(NoiseForecast, Plan):
     solver: ClassVar[str] = "gradient descent"
     may_release: ClassVar[Releasable] = {
         **SCALES, ClippedGradient.name: (Gaussian,), MultinomialGradient.name: (Gaussian,),
-        InterceptSlope.name: (Gaussian,), **COLUMNS,
+        InterceptSlope.name: (Gaussian,), Recalibration.name: (Gaussian,), **COLUMNS,
     }  # fmt: skip
 
     clip: float
@@ -152,6 +161,9 @@ class GradientDescent(Solver[GradientDescentPlan]):
     one record each; otherwise ``scale_columns`` has no effect. Columns that noise hides, and columns that
     take most of the norm of a row, are made smaller (docs/defaults.md).
 
+    A logistic regression that is sized by a typical row ends with two rounds of Newton's method for its scale
+    and intercept, if their noise is small and gradients are clipped.
+
     With an infinite epsilon the solver returns the exact minimiser, found by accelerated steps;
     ``steps`` is then a limit, and no gradient is clipped unless ``clip`` is given.
     """
@@ -184,10 +196,12 @@ class GradientDescent(Solver[GradientDescentPlan]):
         elif self.clip is None and self.step_size is None and count_descent.serves(task.problem):
             return self._for_counts(task)
         elif self.clip is None and self.step_size is None and share_of_scales(task) > 0:
-            scales, last = share_of_scales(task), share_of_intercept(task, typical_clip(task))
+            scales = share_of_scales(task)
             if self.batch_size is None:
                 columns = share_of_columns(task, self.scale_columns)
                 size = share_of_size(task) if columns else 0.0
+            if 1.0 - scales - columns - size >= _LEAST_LEFT:
+                last = share_of_recalibration(task, typical_clip(task))
             rest, worth = 1.0 - scales - last - columns - size, worth_of_first(task, columns)
             part = worth / (worth + rest)
             steps, clip, step_size, momentum = typical_settings(task, worth + rest, self.steps, 1.0 - part)
@@ -213,7 +227,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
         if scales:
             releases.insert(0, release_of_scales(task, scales, spread=True))
         if last:
-            releases.append(release_of_intercept(task, last))
+            releases.append(release_of_recalibration(task, last))
         plan = GradientDescentPlan(
             *task.facts, tuple(releases), steps, clip, step_size, self.average, momentum, first_step
         ).calibrated()
@@ -264,12 +278,17 @@ class GradientDescent(Solver[GradientDescentPlan]):
             visit_noisy(t + 1, w, finished)
         # A mean of points at the end of an interval may be rounded out of it.
         found = problem.prox(finished(tail.mean), 0.0) if plan.average else finished(w)
-        fit_intercept_last(plan, problem, curator, found, typical)
+        if recalibrates(plan):
+            expected = Expected(_USUAL_SPREAD, _counted_penalty(problem, plan.n_features), _DOUBT)
+            found = recalibrated(plan, problem, curator, found, typical, expected)
+            found = problem.prox(found, 0.0)
         offer(lambda: sparse_models(problem, found))
         return Result(found, plan.steps, records=typical.records)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
+        last = of_recalibration(cls(steps=1), n_features=20)  # on a narrow table nothing would be clipped
+        last = replace(last, second=(last.second[0], last.first[1]))  # opposite gradients
         return (
             opposed(cls(steps=2, clip=0.1, step_size=0.1), 2),
             opposed(cls(steps=2, clip=0.1, step_size=0.1, batch_size=2), 1),
@@ -289,6 +308,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
             count_descent.of_counts(cls(steps=1)),
             count_descent.of_counts(cls(steps=1)).beside(weight=3.0, offset=0.5),
             count_descent.of_counts(cls(steps=1)).persons(first=1, second=20),
+            last,
         )
 
 
@@ -313,8 +333,8 @@ def _started(
         norm, scales = norm * least, least / limits
         features = problem.split(w)[0]
         features[:] = features / scales
-    # Where the intercept is fitted once more at the end, gradients need not spend their clip on it.
-    share = _CONSTANT_OF_REFITTED if fits_intercept_last(plan) else _CONSTANT
+    # Where the fit is recalibrated at the end, gradients need not spend their clip on it.
+    share = _CONSTANT_OF_REFITTED if recalibrates(plan) else _CONSTANT
     constant = share * norm if problem.fit_intercept else None
     radius = math.hypot(norm, constant or 0.0)
     slope, long = _slope_and_length(plan, problem, typical)
@@ -329,6 +349,15 @@ def _started(
     if constant is not None:
         problem.split(w)[1][:] = typical.start / constant
     return query, plan.step_size / curvature, w, typical, scales
+
+
+def _counted_penalty(problem: Problem, p: int) -> float:
+    """The L2 penalty that counts in the recalibration, 0 if it is weak.
+
+    Most of the size of coefficients is noise then, and a penalty of noise would make margins too short.
+    """
+    l2 = problem.penalty.strong_convexity
+    return l2 if l2 > _WEAK * problem.smoothness(p) else 0.0
 
 
 def _unequal_limits(problem: Problem, p: int) -> Vector | None:

@@ -34,6 +34,7 @@ from .metric_settings import allowed_noise, clip_share, longest_step, usual_leve
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
 from .path import offer, visit_noisy
 from .recalibration import (
+    Expected,
     of_recalibration,
     recalibrated,
     release_of_recalibration,
@@ -185,7 +186,8 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
             tail.add(w)
             visit_noisy(t + 1, w, metric.to_records.__matmul__)
         found = np.ravel(metric.to_records @ tail.mean)
-        found = recalibrated(plan, problem, curator, found, typical, metric.spread(tail.mean))
+        expected = Expected(metric.spread(tail.mean), problem.penalty.strong_convexity)
+        found = recalibrated(plan, problem, curator, found, typical, expected)
         optimism = optimism_of(problem, typical.spread)
         quadratic = Quadratic(metric.to_records, metric.unit_ridge, optimism)
         offer(lambda: quadratic.ridge_models(found))

@@ -8,6 +8,7 @@ slope of Cox's recalibration mend that for the price of a small release.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,6 +35,28 @@ _UNIT = 0.4
 _LEAST_SPREAD, _FARTHEST = 1e-3, 30.0
 _CROWD = 599
 _SHORTEST, _LONGEST = -0.7, 3.0
+_OF_STEP = 0.5
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is expected of the margins of a fit.
+
+    Attributes
+    ----------
+    spread : float
+        A guess of their deviation: it makes the first metric, and the curvature that is released makes the
+        next.
+    l2 : float
+        Strength of an L2 penalty of the coefficients.
+    doubt : pair of float, optional
+        Deviations of the scale that is missing and of the shift of a middling margin. A round then goes as
+        far as these and its noise allow; otherwise, as far as noise does not explain (James and Stein).
+    """
+
+    spread: float
+    l2: float
+    doubt: tuple[float, float] | None = None
 
 
 def share_of_recalibration(task: Task, clip: float) -> float:
@@ -57,15 +80,16 @@ def release_of_recalibration(task: Task, share: float) -> Release:
     return equal_releases(Recalibration.name, Gaussian, _ROUNDS, stated, share=share, entries=8)
 
 
-def recalibrated(
-    plan: Plan, problem: Problem, curator: Curator, w: Vector, typical: Typical, spread: float
-) -> Vector:
-    """Coefficients w, times the scale and with the intercept that fit best, if the plan pays for them.
+def recalibrates(plan: Plan) -> bool:
+    """Whether the plan has these releases."""
+    return any(release.query == Recalibration.name for release in plan.releases)
 
-    ``spread`` is a guess of the deviation of margins: it makes the first metric, and the curvature that is
-    released makes the next.
-    """
-    if all(release.query != Recalibration.name for release in plan.releases):
+
+def recalibrated(
+    plan: Plan, problem: Problem, curator: Curator, w: Vector, typical: Typical, expected: Expected
+) -> Vector:
+    """Coefficients w, times the scale and with the intercept that fit best, if the plan pays for them."""
+    if not recalibrates(plan):
         return w
     leverage = _leverage(noise_of_one_pass(plan.n_records, plan.budget, plan.neighbours, plan.fits))
     query = _query(problem, plan.table_size, plan.neighbours, leverage)
@@ -73,10 +97,10 @@ def recalibrated(
     each = mechanism.noise * query.sensitivity(plan.neighbours)
     noise = Deviations(each / (query.weight * query.leverage), each, each / query.weight)
     features, _ = problem.split(w)
-    strength = plan.n_records * problem.penalty.strong_convexity
-    ridge = np.array([strength * float(features @ features), 0.0])
+    ridge = np.array([plan.n_records * expected.l2 * float(features @ features), 0.0])
     point, middle = np.array([1.0, 0.0]), float(typical.start)
-    spread = min(max(spread, _LEAST_SPREAD), _FARTHEST)
+    spread = min(max(expected.spread, _LEAST_SPREAD), _FARTHEST)
+    doubt = None if expected.doubt is None else _covariance(*expected.doubt, middle)
     with one_blas_thread():
         for _ in range(_ROUNDS):
             # Margins of usual size are short beside the constant: the shift gets less noise than the scale.
@@ -85,7 +109,15 @@ def recalibrated(
             released = curator.release(query, mechanism, w, state.transform, point)
             round_ = Round(state, query.parts(released), noise, 1.0, 1.0, ridge)
             estimate, _ = round_.estimate()
-            point = point + _damped(_shortened(estimate, point), point[0], middle)
+            if doubt is None:
+                point = point + _damped(_shortened(estimate, point), point[0], middle)
+            else:
+                gain = doubt @ np.linalg.inv(doubt + estimate.noise)
+                step = _damped(gain @ (estimate.w - point), point[0], middle)
+                # A long step is far from a minimum that is known only where it began.
+                left = _OF_STEP * step[0], _OF_STEP * (step[0] * middle + step[1])
+                doubt = doubt - gain @ doubt + _covariance(*left, middle)
+                point = point + step
             hessian, _ = algebra.floored(round_.parts.hessian, round_.least)
             square, cross, total = (state.root @ hessian @ state.root.T)[[0, 0, 1], [0, 1, 1]]
             # Noise alone may say anything; the matrix above has to stay far from singular.
@@ -110,6 +142,12 @@ def _shortened(estimate: Estimate, start: Vector) -> Vector:
     return way
 
 
+def _covariance(scale: float, shift: float, middle: float) -> Vector:
+    """Of scale and shift, from deviations of the scale and of the shift of a middling margin."""
+    across = -middle * scale**2
+    return np.array([[scale**2, across], [across, shift**2 + (middle * scale) ** 2]])
+
+
 def _damped(way: Vector, scale: float, middle: float) -> Vector:
     """A step whose change of the scale is limited, and whose change of a middling margin is a logarithm.
 
@@ -131,12 +169,12 @@ def _query(problem: Problem, n_records: int, neighbours: Neighbours, leverage: f
     return Recalibration(problem.loss, None, leverage, weight, n_records)
 
 
-def of_recalibration(solver: AnySolver) -> AuditCase:
+def of_recalibration(solver: AnySolver, n_features: int = 1) -> AuditCase:
     """Two certain records on the wrong side, among so many that rounds for scale and shift are planned.
 
-    What they add along the shift is opposite, and along the scale it is alike.
+    What they add along the shift is opposite, and along the scale it is alike. Features but the first are 0.
     """
     problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept=True)
-    rows = np.resize([1.0, -1.0], _CROWD)
-    crowd = rows[:, None], np.where(np.arange(_CROWD) % 10 < 8, rows, -rows)
-    return AuditCase(solver, problem, crowd, (-np.ones(1), 1.0), (np.ones(1), -1.0))
+    signs, first = np.resize([1.0, -1.0], _CROWD), np.eye(1, n_features)
+    crowd = signs[:, None] * first, np.where(np.arange(_CROWD) % 10 < 8, signs, -signs)
+    return AuditCase(solver, problem, crowd, (-first[0], 1.0), (first[0], -1.0))
