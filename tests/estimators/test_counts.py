@@ -178,6 +178,13 @@ def test_where_nothing_can_be_learnt_a_fit_of_counts_is_a_constant_rate():
         assert np.log(predicted / exposure).std() < 0.6
 
 
+def test_counts_of_large_tables_alone_are_fitted_in_few_passes():
+    """Newton takes the declared range of counts for the size of slopes, which may be far too wide."""
+    model = dpglm.PoissonRegressor(4.0, alpha=0, bounds=Bounds(feature=1.0, target=(0, 5)))
+    assert model.plan(1_000_000, 10).solver == "gradient descent"
+    assert model.plan(100_000_000, 10).solver == "Newton"
+
+
 @pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
 def test_counts_do_not_depend_on_units_of_columns():
     fits = []

@@ -39,7 +39,10 @@ Where ranges are declared far too wide, Newton's noise is larger than that of pr
 """
 
 PLENTY_OF_COUNTS = 600.0
-"""The same for counts and amounts, whose declared ranges Newton takes for the size of slopes."""
+"""The same for counts and amounts in tables of so many entries, whose ranges Newton takes for slopes.
+
+Gradient descent fits as well there, and far better where the range of targets is declared ten times too wide.
+"""
 
 ENOUGH, ENOUGH_FOR_TARGETS = 0.03, 0.01
 """Below this multiple of d^1.5, noise hides the whole Gram matrix.
@@ -56,9 +59,9 @@ def suited(task: Task) -> AnySolver:
     """The solver that suits the problem and the table.
 
     If the table is so narrow that noise leaves some of the Gram matrix, it is preconditioned descent, for
-    labels and real targets. For counts, and for very large tables, it is Newton where noise leaves all of the
-    matrix, for losses and penalties that it serves, in five passes. Both scale by the declared bounds
-    themselves. Without noise it is Newton for all narrow tables that it serves.
+    labels and real targets. For very large tables it is Newton where noise leaves all of the matrix, for
+    losses and penalties that it serves, in five passes. Both scale by the declared bounds themselves.
+    Without noise it is Newton for all narrow tables that it serves.
 
     Other tables are wide. With declared bounds of features and an L1 penalty, few of them are expected to
     matter, and it is greedy coordinate descent. For a loss whose slope jumps, as the hinge, it is dual
@@ -105,10 +108,10 @@ def _is_narrow(task: Task) -> bool:
 
 def _plenty(task: Task) -> float:
     """From which multiple of d^1.5 on the few passes of Newton are worth taking."""
-    if task.problem.loss.kind == "count":
-        return PLENTY_OF_COUNTS
-    large = task.table_size * task.width > SMALL or not has_metric(task.problem.loss, task.problem.penalty)
-    return PLENTY if large else math.inf
+    problem, large = task.problem, task.table_size * task.width > SMALL
+    if problem.loss.kind == "count":
+        return PLENTY_OF_COUNTS if large else math.inf
+    return PLENTY if large or not has_metric(problem.loss, problem.penalty) else math.inf
 
 
 def _enough(task: Task) -> float:
