@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dpglm import Bounds, PoissonRegressor
+from dpglm.solvers import Newton
 
 rng = np.random.default_rng(0)
 n = 100_000
@@ -30,7 +31,7 @@ claims = rng.poisson(years * rate)
 # A count has no upper limit of its own, so its range is declared, and the largest mean that a tariff would
 # expect. Narrow ranges mean little noise.
 bounds = Bounds(feature=[(0, 1)] * 3, target=(0, 2), offset=(np.log(0.1), 0.0))
-model = PoissonRegressor(epsilon=1.0, alpha=0, means=(0, 0.7), bounds=bounds)
+model = PoissonRegressor(epsilon=1.0, alpha=0, means=(0, 0.7), bounds=bounds, solver=Newton())
 model.fit(policies, claims, exposure=years)
 print(model.summary())
 

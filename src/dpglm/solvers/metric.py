@@ -143,7 +143,8 @@ def learn_metric(
         variances = noise**2 / np.outer(axes.raised, axes.raised), np.full((d, d), noise_seen**2)
         # Where the first matrix is clear, its rows were cut less.
         clear = axes.values >= _HIDDEN * floor
-        weight = np.where(np.outer(clear, clear), 1.0, variances[1] / (variances[0] + variances[1]))
+        precision = variances[1] / np.maximum(variances[0] + variances[1], np.finfo(float).tiny)
+        weight = np.where(np.outer(clear, clear), 1.0, precision)
         both = weight * np.diag(axes.values / axes.raised) + (1.0 - weight) * seen
         noises = weight**2 * variances[0] + (1.0 - weight) ** 2 * variances[1]
         hidden = noises.mean(axis=1)[np.ones(d, dtype=np.bool_) if clear.all() else ~clear]
