@@ -30,6 +30,7 @@ from dpglm.penalties import (
     TotalVariation,
     Zero,
 )
+from dpglm.penalties.in_scaled_columns import InScaledColumns
 from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
 
 
@@ -291,3 +292,20 @@ def test_penalties_are_frozen_values():
     assert len({L1(0.5), L1(0.5), L2(0.5)}) == 2
     with pytest.raises(FrozenInstanceError):
         L1(0.5).strength = 1.0
+
+
+@pytest.mark.parametrize("penalty", [L1(0.3), L2(0.7), ElasticNet(0.2, 0.5), Box(-0.4, 0.1), Zero()])
+@pytest.mark.parametrize("quadratic", [0.0, 0.3])
+def test_a_penalty_in_scaled_columns_is_that_of_the_columns_as_they_are(penalty, quadratic):
+    scales, step, rng = np.array([1.0, 0.25, 0.01]), 0.6, np.random.default_rng(0)
+    scaled = InScaledColumns(penalty, scales, quadratic)
+    for v in rng.normal(size=(20, 3)) * [1.0, 1.0, 30.0]:
+        u = scaled.prox(v, step)
+        assert scaled.value(u) == pytest.approx(penalty.value(scales * u) + quadratic / 2 * u @ u)
+
+        def objective(point, v=v):
+            return np.sum(np.square(point - v)) / 2 + step * scaled.value(point)
+
+        others = u + rng.normal(size=(50, 3)) * 10.0 ** rng.uniform(-4, 1, (50, 1))
+        assert all(objective(u) <= objective(other) for other in others)
+    assert scaled.strong_convexity == pytest.approx(penalty.strong_convexity * 1e-4 + quadratic)
