@@ -49,8 +49,8 @@ class Lovasz(Plateaus):
     >>> def balance(features):
     ...     return len(features) * (4 - len(features))
     >>> penalty = Lovasz(0.1, balance, p=4)
-    >>> penalty.value(np.array([1.0, 1.0, 1.0, 3.0])).round(6)
-    np.float64(0.6)
+    >>> round(penalty.value(np.array([1.0, 1.0, 1.0, 3.0])), 6)
+    0.6
     >>> penalty.prox(np.array([1.0, 1.1, 1.2, 3.0]), step=1.0).round(6)
     array([1.2, 1.2, 1.2, 2.7])
     """
