@@ -62,7 +62,7 @@ RUNS = [
     ("scd_primal.py", ["--quick", "--data", ".", "--out", "."], "| ridge_small, MSE | 1 |"),
     ("search.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 | 1 |"),
     ("search_prices.py", ["--quick"], "Below the truth: 0 of 3."),
-    ("plateaus.py", ["--quick"], "| labels | objective perturbation |"),
+    ("plateaus.py", ["--quick"], "| labels | equal | objective perturbation |"),
     ("structured_dual.py", ["--quick"], "| groups of 5 | 2 / (t + 2) |"),
     ("structured_recovery.py", ["--quick", "--out", "."], "| groups | objective perturbation | 500 |"),
     ("structured_width.py", ["--quick"], "| any feature | 2.6 |"),
