@@ -7,6 +7,7 @@ import math
 import pickle
 from dataclasses import replace
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.optimize import linprog, lsq_linear
@@ -426,11 +427,10 @@ def test_a_fit_without_noise_agrees_with_an_active_set_method_for_the_dual(penal
 
 @PROBLEMS
 def test_a_fit_without_noise_agrees_with_cvxpy(penalty, X, y):
-    cp = pytest.importorskip("cvxpy")
     w = cp.Variable(X.shape[1])
     objective = cp.sum_squares(X @ w - y) / (2 * len(y)) + cp.norm1(differences(penalty, len(X[0])) @ w)
     problem = cp.Problem(cp.Minimize(objective + penalty.l2 / 2 * cp.sum_squares(w)))
-    problem.solve(solver=cp.CLARABEL)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-13, tol_gap_rel=1e-13, tol_feas=1e-13)
     np.testing.assert_allclose(fitted(penalty, X, y), w.value, rtol=0, atol=1e-5)
 
 
