@@ -24,7 +24,7 @@ from dpglm.accounting import (
     tries_of,
 )
 from dpglm.audit import Claim, audit, audit_function, audit_probabilities, examine
-from dpglm.audit.holdings import blocks, streamed
+from dpglm.audit.tables import blocks, streamed
 from dpglm.audit.targets import TranscriptTarget
 from dpglm.curator import Curator
 from dpglm.data import Records

@@ -23,7 +23,7 @@ from dpglm.audit import (
     audit_registry,
     examine,
 )
-from dpglm.audit.learning import learning_targets
+from dpglm.audit.cases import learning_targets
 from dpglm.audit.registry import exact_findings, mechanism_targets, solver_targets
 from dpglm.audit.tables import worst_tables
 from dpglm.audit.targets import FitTarget, TranscriptTarget

@@ -7,8 +7,7 @@ from scipy import stats
 
 from dpglm.accounting import Gaussian, Laplace, PoissonGaussian, Pure, Repeated, compose, gaussian_mu
 from dpglm.audit import Claim, audit_outputs
-from dpglm.audit.lower_bounds import advantage_of, bound, clopper_pearson, exact_epsilon
-from dpglm.audit.statistics import candidates
+from dpglm.audit.lower_bounds import advantage_of, bound, candidates, clopper_pearson, exact_epsilon
 
 
 @pytest.mark.parametrize(("count", "total"), [(0, 10), (3, 10), (10, 10), (17, 5000)])

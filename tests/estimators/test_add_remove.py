@@ -26,8 +26,8 @@ from dpglm import (
     make_private_pipeline,
 )
 from dpglm.accounting import reserved
-from dpglm.audit.add_remove import add_remove_target, add_remove_targets
 from dpglm.audit.auditor import examine
+from dpglm.audit.cases import add_remove_target, add_remove_targets
 from dpglm.cli import app
 from dpglm.errors import PrivacyWarning, UnsupportedProblem
 from dpglm.estimators.stored import restored, stored

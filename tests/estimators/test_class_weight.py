@@ -22,8 +22,8 @@ from dpglm import (
     make_private_pipeline,
 )
 from dpglm.audit.auditor import examine
-from dpglm.audit.claim import Claim
-from dpglm.audit.learning import CountingTarget, learning_targets
+from dpglm.audit.cases import CountingTarget, learning_targets
+from dpglm.audit.findings import Claim
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.errors import PrivacyWarning, UnsupportedProblem

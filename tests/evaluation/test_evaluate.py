@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss, mean_absolute_error, mean_squared_error, r
 import dpglm
 from dpglm import Bounds, Ledger, LinearRegression, LinearSVC, LogisticRegression, evaluate
 from dpglm.audit.auditor import examine
-from dpglm.audit.evaluations import Scored, _case, evaluation_targets
+from dpglm.audit.cases import Scored, _case, evaluation_targets
 from dpglm.audit.targets import TranscriptTarget
 from dpglm.errors import BudgetExceeded, PrivacyWarning, UnsupportedProblem
 from dpglm.evaluation import METRICS, EvaluationPlan

@@ -9,7 +9,7 @@ from dpglm import Bounds, Neighbours
 from dpglm.data.census import Census, RawRecords, cells_of
 from dpglm.mechanisms import Exponential
 from dpglm.mechanisms.grid import on_grid
-from dpglm.plan.learning import MAY_LEARN, OWN_PASS
+from dpglm.plan.private_size import MAY_LEARN, OWN_PASS
 from dpglm.queries import LEARNING, ClassCounts, ColumnRanges, LevelCounts, RecordCount, RowNorms
 from dpglm.queries.column_ranges import pairs, preference, share_of_width, tail_of
 from dpglm.schema import Number

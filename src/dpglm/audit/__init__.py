@@ -4,8 +4,7 @@ An audit can refute a claim, never prove it: what it cannot show is in the docum
 """
 
 from .auditor import audit, audit_function, audit_outputs, audit_probabilities, examine
-from .claim import Claim
-from .findings import Finding, Report
+from .findings import Claim, Finding, Report
 from .registry import audit_registry
 
 __all__ = [

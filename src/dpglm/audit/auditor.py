@@ -14,8 +14,7 @@ from ..estimators.base import PrivateGLM
 from ..mechanisms import Randomness
 from ..privacy import Neighbours
 from ..silence import silent
-from .claim import Claim
-from .findings import Finding, Report
+from .findings import Claim, Finding, Report
 from .lower_bounds import bound, exact_epsilon
 from .tables import Record, Tables, worst_tables
 from .targets import FitTarget, FunctionTarget, ModelTarget, Target

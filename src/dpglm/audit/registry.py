@@ -8,18 +8,14 @@ from ..accounting import Repeated, calibrate, compose
 from ..mechanisms import MECHANISMS, Mechanism
 from ..privacy import PUBLIC_SIZE, Budget
 from ..solvers import SOLVERS, AnySolver
-from .add_remove import NAME as ADD_REMOVE
-from .add_remove import add_remove_targets
 from .auditor import audit_probabilities, examine
-from .checks import NAME as CHECK
-from .checks import check_targets
-from .claim import Claim
-from .evaluations import NAME as EVALUATION
-from .evaluations import evaluation_targets
-from .findings import Report
-from .holdings import on_a_stream
-from .learning import NAME as LEARNING
-from .learning import learning_targets
+from .cases import NAME as ADD_REMOVE
+from .cases import NAME as CHECK
+from .cases import NAME as EVALUATION
+from .cases import NAME as LEARNING
+from .cases import add_remove_targets, check_targets, evaluation_targets, learning_targets
+from .findings import Claim, Report
+from .tables import on_a_stream
 from .targets import MechanismTarget, Target, TranscriptTarget
 
 REPEATS = (1, 10)

@@ -1,7 +1,8 @@
-"""Two neighbouring tables for an estimator."""
+"""Two neighbouring tables, and how their records are read: from memory, or block by block."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +10,49 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..arrays import Vector
+from ..data import as_data
+from ..data.stream import Stream
+from ..data.streamed import Streamed
+from ..data.summed import Summed
 from ..estimators.base import PrivateGLM
 from ..privacy import Neighbours
+from ..problem import Problem
+
+Holding = Callable[[Vector, Vector, Problem, int], Summed]
+"""From rows, targets and the most rows that there can be to records inside the bounds of a problem."""
+
+_ROWS_A_BLOCK, _MOST_BLOCKS = 3, 8
+
+
+def in_memory(X: Vector, y: Vector, problem: Problem, most: int = 0) -> Summed:
+    """Resident records."""
+    return as_data(X, y, problem.bounds, problem.constant(X.shape[1]), most)
+
+
+def on_a_stream(X: Vector, y: Vector, problem: Problem, most: int = 0) -> Summed:
+    """Records that are read in small blocks."""
+    units = len(np.unique(y[:, 3])) if problem.has_persons else None
+    n, p = X.shape
+    return streamed(Stream(lambda: blocks(X, y), n, p, n_units=units), problem, most)
+
+
+def blocks(X: Vector, y: Vector) -> Iterator[tuple[Vector, Vector]]:
+    """The rows and targets of small blocks: of three rows, or of more where these would be many blocks."""
+    size = max(_ROWS_A_BLOCK, -(-len(y) // _MOST_BLOCKS))
+    for start in range(0, len(y), size):
+        here = slice(start, start + size)
+        yield X[here], y[here]
+
+
+def streamed(stream: Stream, problem: Problem, most: int = 0) -> Streamed:
+    """The records of a stream whose blocks are numbers already."""
+    constant = problem.constant(stream.n_features)
+    return Streamed(stream, _as_they_are, problem.bounds, constant, most=most, n_units=stream.n_units)
+
+
+def _as_they_are(rows: object, targets: object) -> tuple[object, Vector]:
+    return rows, targets  # type: ignore[return-value]  # blocks of this file
+
 
 Table = tuple[ArrayLike, ArrayLike]
 """X, which may be sparse, and y."""

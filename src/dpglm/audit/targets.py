@@ -21,11 +21,17 @@ from ..mechanisms.sampling import Poisson
 from ..plan import Plan
 from ..privacy import Budget, Neighbours
 from ..solvers import AuditCase
-from .claim import Claim
-from .comparison import differing, separate
-from .holdings import Holding, in_memory
-from .tables import Tables
-from .transcript import Recorder, Replayer, TranscriptMismatch, differing_releases, log_likelihood
+from .findings import Claim
+from .tables import Holding, Tables, in_memory
+from .transcript import (
+    Recorder,
+    Replayer,
+    TranscriptMismatch,
+    differing,
+    differing_releases,
+    log_likelihood,
+    separate,
+)
 
 _COMPARED_WHOLE = 20
 

@@ -1,8 +1,7 @@
 """The plan of a fit: everything that happens to the records, decided before any is read."""
 
 from .counted import CountedPlan
-from .passes import PassCount
-from .plan import Plan
+from .plan import PassCount, Plan
 from .release import Releasable, Release
 from .settings import Setting
 

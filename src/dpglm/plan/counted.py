@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from ..mechanisms import Gaussian
 from ..privacy import Budget, Neighbours
-from .learning import RECORD_COUNT
 from .plan import Plan
-from .private_size import count_release
+from .private_size import RECORD_COUNT, count_release
 from .release import Releasable
 
 

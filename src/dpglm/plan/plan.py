@@ -12,24 +12,55 @@ from typing import ClassVar, Self
 import numpy as np
 
 from .. import accounting, strict
-from ..accounting import (
-    Composed,
-    Event,
-    Repeated,
-    Reserved,
-    calibrate,
-    calibrate_covered,
-    reserved,
-    together,
-)
+from ..accounting import Composed, Event, Repeated, Reserved, calibrate, calibrate_covered, reserved, together
 from ..errors import UnsupportedProblem
 from ..privacy import UNITS, Budget, Neighbours, StatedRelease
 from . import words
-from .learning import MAY_LEARN, OWN_PASS, RECORD_COUNT
-from .passes import PassCount
-from .private_size import REST_SLACK, require_reserved, share_before, spare_of
+from .private_size import (
+    MAY_LEARN,
+    OWN_PASS,
+    RECORD_COUNT,
+    REST_SLACK,
+    require_reserved,
+    share_before,
+    spare_of,
+)
 from .release import Releasable, Release
 from .settings import Setting, Types, checks_of, types_of
+
+
+@dataclass(frozen=True)
+class PassCount:
+    """A number of passes over the table, or about how many and at most how many there will be.
+
+    Attributes
+    ----------
+    usual : int
+        How many there usually are.
+    most : int
+        There are never more.
+    """
+
+    usual: int
+    most: int
+
+    @classmethod
+    def exactly(cls, count: int) -> PassCount:
+        """A number that is known beforehand."""
+        return cls(count, count)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the number is known beforehand; if not, it depends on the records."""
+        return self.usual == self.most
+
+    def times(self, count: int) -> PassCount:
+        """So many times as many passes."""
+        return PassCount(self.usual * count, self.most * count)
+
+    def __str__(self) -> str:
+        return f"{self.most:,}" if self.is_exact else f"about {self.usual:,}, at most {self.most:,}"
+
 
 _LEAST_DELTA = 1e-300
 

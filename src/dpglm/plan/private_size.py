@@ -10,10 +10,25 @@ import math
 from collections.abc import Sequence
 
 from ..accounting import Cover, Event, cover, gaussian_epsilon, reserved
-from ..mechanisms import Gaussian
+from ..mechanisms import Exponential, Gaussian, Thresholded
 from ..privacy import Budget
-from .learning import RECORD_COUNT
-from .release import Release
+from .release import Releasable, Release
+
+RECORD_COUNT = "record count"
+"""Name of the query that comes before a plan: steps, penalties and sizes follow from its release."""
+
+MAY_LEARN: Releasable = {
+    "range of a column": (Exponential,),
+    "levels of columns": (Thresholded,),
+    "norm of rows": (Exponential,),
+    "class counts": (Gaussian,),
+    RECORD_COUNT: (Gaussian,),
+}
+"""Names of the queries that come before a fit, and the mechanisms that may release each."""
+
+OWN_PASS = ("norm of rows", "class counts")
+"""Queries that read rows once they can be encoded, each in a pass of its own."""
+
 
 COUNT_SHARE = 0.01
 """Share of the budget, in squared mu, that the count takes."""
