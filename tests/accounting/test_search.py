@@ -186,19 +186,19 @@ def test_a_price_is_at_most_every_published_one_and_less_than_an_even_split_from
         assert epsilon < compose(Repeated(Gaussian(1 / mu), mean)).epsilon(1e-6)
 
 
-EPSILONS = np.linspace(1e-4, 2.5, 400)
+FINE_EPSILONS = np.linspace(1e-4, 2.5, 400)
 
 
 @cache
 def deltas_of(event):
     """What one try may lose beyond each epsilon: the same for all laws of tries."""
     curve = compose(event)
-    return np.array([curve.delta(epsilon) for epsilon in EPSILONS])
+    return np.array([curve.delta(epsilon) for epsilon in FINE_EPSILONS])
 
 
 def published_of_any(event, tries, delta):
     """The same theorems for any kind of try."""
-    x, deltas = EPSILONS, deltas_of(event)
+    x, deltas = FINE_EPSILONS, deltas_of(event)
     if isinstance(tries, NegativeBinomial):
         odds = (1 - tries.stop) / tries.stop
         shift = ((tries.shape + 1) * np.log(np.exp(x) + odds * deltas)).min()

@@ -232,7 +232,7 @@ def test_a_killed_worker_changes_no_bit(client, monkeypatch):
     X, y = table()
     passes = before_pass(monkeypatch, 4, lambda: kill_one(client))
     same(model().fit(da.from_array(X, (150, P)), y), in_memory())
-    assert len(passes) == 1 + 7
+    assert len(passes) == 1 + 9
 
 
 def unseeded(block):
@@ -337,7 +337,7 @@ def test_nothing_as_large_as_a_block_comes_back(client, monkeypatch):
 
     monkeypatch.setattr(blocks, "results", weighed)
     model().fit(da.from_array(X, (N // 2, P)), y)
-    assert len(sizes) == 2 + 7
+    assert len(sizes) == 2 + 9
     assert max(sizes) < X.nbytes / 20
 
 

@@ -1,4 +1,4 @@
-"""Targets that are no solver: fits that count their records, checks of raw tables, evaluations, learnt facts."""
+"""Targets that are no solver: private counts, checks of raw tables, evaluations, learnt facts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from ..data import as_data
 from ..data.cell_tally import FINE, MISSING, OUTSIDE, UNREADABLE, Codes
 from ..data.census import RawRecords
 from ..data.summed import Summed
-from ..estimators import LogisticRegression
 from ..estimators.base import PrivateGLM
 from ..estimators.class_weight import ClassCounter, ClassWeights
 from ..estimators.classifiers import LogisticRegression
@@ -52,7 +51,7 @@ from .tables import Tables, on_a_stream
 from .targets import FitTarget, TranscriptTarget, compared
 from .transcript import Recorder, Replayer, TranscriptMismatch, differing
 
-NAME = "add-remove"
+ADD_REMOVE = "add-remove"
 """By this name `audit_registry` audits fits with a private number of records."""
 
 _BYSTANDERS = 7
@@ -99,10 +98,10 @@ def _estimator(solver: AnySolver, penalty: Penalty | None, budget: Budget) -> Pr
     )  # fmt: skip
 
 
-NAME = "check"
+CHECK = "check"
 """By this name `audit_registry` audits checks."""
 
-_BYSTANDERS = 15
+_CHECKED = 15
 _CODES: Codes = ((MISSING, UNREADABLE, OUTSIDE),) * 2 + ((MISSING,),)
 _COLUMNS = {name: ("missing", "unreadable", "out of range") for name in ("a", "b")}
 
@@ -128,7 +127,7 @@ class Checks:
 def check_targets(budget: Budget) -> Iterator[TranscriptTarget]:
     """A record whose cells are all out of range, against one without cells or a null one."""
     problem = Problem(Squared(), Zero(), Bounds(row_norm=math.inf), fit_intercept=False)
-    crowd = np.full((_BYSTANDERS, len(_CODES)), float(FINE)), np.zeros(_BYSTANDERS)
+    crowd = np.full((_CHECKED, len(_CODES)), float(FINE)), np.zeros(_CHECKED)
     outside, nothing = np.array([OUTSIDE, OUTSIDE, FINE]), np.full(len(_CODES), MISSING)
     case = AuditCase(
         cast(AnySolver, Checks()), problem, crowd, (outside.astype(float), 0.0), (nothing.astype(float), 0.0)
@@ -140,10 +139,10 @@ def check_targets(budget: Budget) -> Iterator[TranscriptTarget]:
     yield TranscriptTarget.of(case.persons(first=1, second=25), budget, Neighbours.REPLACE_ONE)
 
 
-NAME = "evaluation"
+EVALUATION = "evaluation"
 """By this name `audit_registry` audits evaluations."""
 
-_BYSTANDERS, _STEEP, _CUT = 15, 50.0, 4.0
+_EVALUATED, _STEEP, _CUT = 15, 50.0, 4.0
 
 
 @dataclass(frozen=True)
@@ -200,16 +199,16 @@ def _case(name: str) -> AuditCase:
         Bounds(1.0, target=(-1.0, 1.0) if numbers else None),
         False,
     )
-    rows = np.zeros((_BYSTANDERS, 2))
-    rows[:, 0] = np.resize([0.5, -0.5], _BYSTANDERS)
-    targets = np.resize([1.0, -1.0, -1.0, 1.0], _BYSTANDERS) * (math.sqrt(0.5) if numbers else 1.0)
+    rows = np.zeros((_EVALUATED, 2))
+    rows[:, 0] = np.resize([0.5, -0.5], _EVALUATED)
+    targets = np.resize([1.0, -1.0, -1.0, 1.0], _EVALUATED) * (math.sqrt(0.5) if numbers else 1.0)
     row = np.array([1.0, 0.0])
     # Cells are told apart by rows, scores by targets.
     other = (-row, 1.0) if name in ("calibration", "auc") else (row, 1.0)
     return AuditCase(cast(AnySolver, Scored(name)), problem, (rows, targets), (row, -1.0), cast(Any, other))
 
 
-NAME = "learning"
+LEARNING = "learning"
 """What the audit of dpglm itself calls these targets."""
 
 _ALMOST_ALL = 0.98
@@ -244,7 +243,7 @@ class LearningTarget:
 
     @property
     def subject(self) -> str:
-        return f"{NAME}: {self.case}"
+        return f"{LEARNING}: {self.case}"
 
     @property
     def neighbours(self) -> str:

@@ -9,11 +9,16 @@ from ..mechanisms import MECHANISMS, Mechanism
 from ..privacy import PUBLIC_SIZE, Budget
 from ..solvers import SOLVERS, AnySolver
 from .auditor import audit_probabilities, examine
-from .cases import NAME as ADD_REMOVE
-from .cases import NAME as CHECK
-from .cases import NAME as EVALUATION
-from .cases import NAME as LEARNING
-from .cases import add_remove_targets, check_targets, evaluation_targets, learning_targets
+from .cases import (
+    ADD_REMOVE,
+    CHECK,
+    EVALUATION,
+    LEARNING,
+    add_remove_targets,
+    check_targets,
+    evaluation_targets,
+    learning_targets,
+)
 from .findings import Claim, Report
 from .tables import on_a_stream
 from .targets import MechanismTarget, Target, TranscriptTarget

@@ -128,8 +128,6 @@ def _generators(thing: object, seen: set[int] | None = None) -> list[object]:
 _FEW = 32
 _BATCHES = 1 << 12
 
-T = TypeVar("T")
-
 
 @dataclass
 class Transcript:
