@@ -15,7 +15,7 @@ from ..arrays import Vector
 from ..curator import Curator
 from ..data.summed import Summed
 from ..estimators.base import PrivateGLM
-from ..ledger import context
+from ..ledger import suspended
 from ..mechanisms import Mechanism, Randomness
 from ..mechanisms.sampling import Poisson
 from ..plan import Plan
@@ -228,7 +228,7 @@ class ModelTarget:
             model._curator = curator
         if isinstance(model, PrivateGLM):
             model.ledger = None
-        with context.suspended():  # these tables are made up: no account pays for them
+        with suspended():  # these tables are made up: no account pays for them
             model.fit(*(self.tables.second if second else self.tables.first))
         return model
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, Self
 
-from ..ledger import Reservation, context, reserve, resolved
+from ..ledger import Reservation, current_account, reserve, resolved
 from ..plan import Plan
 
 _CARRIED = "_carried_ledger"
@@ -44,12 +44,12 @@ class Charged:
 
     def _spends(self, secure: bool) -> bool:
         """Whether the next fit spends a budget: not with a seed, which promises nothing, nor in an audit."""
-        return secure and context.current() != ""
+        return secure and current_account() != ""
 
     def _to_carry(self) -> dict[str, str]:
         address = None
         if self.ledger is None:
-            address = context.current() or vars(self).get(_CARRIED)
+            address = current_account() or vars(self).get(_CARRIED)
         return {_CARRIED: address} if address else {}
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""An account: what may be spent on a data set, and the journal of what was."""
+"""Ledgers and accounts, and how a fit pays: reserve before the first release, commit after the last."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -9,12 +10,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from .. import strict
-from ..errors import BudgetExceeded, DpglmError, LedgerError
+from ..errors import BudgetExceeded, DpglmError, LedgerError, PrivacyWarning
 from ..plan import Plan
-from . import context
-from .address import NAME, Address
+from ..privacy import Neighbours
+from .address import NAME, Address, pop, push
 from .journal import WHOLE, Entry, State, exported, require_link, state_of, verified, written
-from .price import FIT_SHARE, Left, Price, largest_epsilon, price_of_epsilon, price_of_mu, price_of_plan
+from .price import (
+    FIT_SHARE,
+    Left,
+    Price,
+    largest_epsilon,
+    price_of_epsilon,
+    price_of_mu,
+    price_of_plan,
+    whole_budget,
+)
 
 if TYPE_CHECKING:
     from .storage import Journal
@@ -208,13 +218,13 @@ class Account:
 
     def __enter__(self) -> Self:
         self.state()
-        context.push(str(self.address))
+        push(str(self.address))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        context.pop()
+        pop()
 
     def __repr__(self) -> str:
         return f"Account({str(self.address)!r})"
@@ -281,6 +291,149 @@ class Account:
                 f"a fit without noise (epsilon = inf) costs more than any budget: the account {self.name!r} "
                 "refuses it"
             )
+
+
+class Ledger:
+    """A database of accounts, each with a budget that lasts over fits, days and colleagues.
+
+    Parameters
+    ----------
+    url : str
+        ``sqlite:///file.db``, or ``postgresql://user@host/database``. It must not hold a password.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpglm import Ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger(f"sqlite:///{folder.name}/budget.db")
+    >>> account = ledger.create("patients-2026", epsilon=3.0, delta=1e-8)
+    >>> account.enter("a chart of ages, published elsewhere", epsilon=0.1, delta=0.0).number
+    1
+    >>> ledger.accounts()
+    ['patients-2026']
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, url: str) -> None:
+        address = Address.parse(url)
+        if address.account:
+            raise LedgerError("a ledger's address has no #account: use ledger.account(name)")
+        self.address = address.absolute()
+
+    def create(
+        self,
+        name: str,
+        *,
+        epsilon: float,
+        delta: float,
+        neighbours: str = "replace-one",
+        unit: str = "record",
+    ) -> Account:
+        """Open an account, and make the database if there is none.
+
+        Parameters
+        ----------
+        name : str
+            Letters, digits and ``. _ -``.
+        epsilon, delta : float
+            What everything together may cost. A tenth of delta is set aside for slacks.
+        neighbours : "replace-one", "zero-out" or "add-remove"
+            The relation of the promise. Fits for another are refused.
+        unit : str
+            What one neighbour differs in: a "record", or a "person" for fits with ``units``. Fits that
+            protect another unit are refused.
+        """
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise LedgerError(f"an account's name has letters, digits and . _ - only, got {name!r}")
+        terms = {
+            "epsilon": float(epsilon),
+            "delta": float(delta),
+            "neighbours": Neighbours.from_name(neighbours).value,
+            "unit": strict.text("unit", unit),
+            "budget": whole_budget(epsilon, delta).to_list(),
+        }
+        with opened(self.address, write=True, create=True) as journal:
+            if name in journal.names():
+                raise LedgerError(f"the ledger already has an account {name!r}")
+            journal.append(written(name, "opening", terms))
+        return self.account(name)
+
+    def account(self, name: str, part: str | None = None) -> Account:
+        """The account of this name, or a declared part of it; its whole journal is checked."""
+        address = Address.parse(f"{self.address.url}#{name}" + (f"/{part}" if part else ""))
+        account = Account(address)
+        account.verify()
+        return account
+
+    def accounts(self) -> list[str]:
+        """The names of all accounts."""
+        with opened(self.address) as journal:
+            return journal.names()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.address.url!r})"
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A charge for a fit that has not returned yet."""
+
+    account: Account
+    entry: Entry
+
+    @property
+    def words(self) -> str:
+        """The entry, as a promise states it: without the address."""
+        part = f", part {self.account.part}" if self.account.part else ""
+        return f"account {self.account.name}{part}, entry {self.entry.number}, hash {self.entry.hash}"
+
+    def commit(self) -> None:
+        """Note that the fit has returned. If that fails, the charge stays, and so does the model."""
+        try:
+            self.account.commit(self.entry)
+        except LedgerError as error:
+            warnings.warn(
+                f"the fit is paid for, but the ledger could not note that it has ended: {error}",
+                PrivacyWarning,
+                stacklevel=4,
+            )
+
+
+def reserve(
+    address: str | None,
+    plan: Plan,
+    *,
+    secure: bool,
+    planned: Callable[[float], Plan],
+    ready: Callable[[], None] = lambda: None,
+) -> Reservation | None:
+    """Charge the account at an address for a plan; None without an address.
+
+    Parameters
+    ----------
+    address : str or None
+    plan : Plan
+    secure : bool
+        Whether the noise will be unpredictable. If not, nothing is promised, and an account refuses it.
+    planned : callable
+        The plan of the same fit at another epsilon.
+    ready : callable, optional
+        What is done first, unless the account cannot pay: an error that it raises costs nothing.
+    """
+    if address is None:
+        ready()
+        return None
+    place = Address.parse(address)
+    if place.account is None:
+        raise LedgerError("a fit needs an account: add #name to the address of the ledger")
+    account = Account(place.absolute())
+    if not secure:
+        raise LedgerError(
+            f"random_state makes the noise predictable, and such a fit promises nothing at any price: the "
+            f"account {account.name!r} refuses it"
+        )
+    return Reservation(account, account.reserve(plan, planned, ready=ready))
 
 
 def opened(address: Address, *, write: bool = False, create: bool = False) -> AbstractContextManager[Journal]:

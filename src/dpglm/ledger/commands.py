@@ -16,6 +16,7 @@ from rich.table import Table
 from ..accounting import gaussian_mu
 from ..errors import DpglmError
 from ..privacy import Budget
+from .account import Ledger
 from .address import Address
 from .extract import (
     account_at,
@@ -29,7 +30,6 @@ from .extract import (
     what,
 )
 from .journal import State, verify_export
-from .ledger import Ledger
 from .price import Left, price_of_mu
 
 app = typer.Typer(add_completion=False, help="One budget over all fits.", no_args_is_help=True)
