@@ -86,7 +86,7 @@ def test_every_estimator_pays(account, kind):
 
 
 def test_a_fit_that_cannot_be_paid_for_reads_nothing(account):
-    account.enter("most of it", mu=0.999 * account.left().mu)
+    account.enter("most of it", mu=0.999 * account.remaining().mu)
     reads = []
 
     def blocks():

@@ -8,10 +8,10 @@ from .account import Account, Ledger, Reservation, reserve
 from .address import VARIABLE, Address, current_account, resolved, suspended
 from .extract import extract
 from .journal import Entry, State, Terms, verify_export
-from .price import Left, Price, price_of_epsilon, price_of_mu, price_of_plan
+from .price import Price, Remaining, price_of_epsilon, price_of_mu, price_of_plan
 
 __all__ = [
-    "VARIABLE", "Account", "Address", "Entry", "Ledger", "Left", "Price", "Reservation", "State", "Terms",
-    "current_account", "extract", "price_of_epsilon", "price_of_mu", "price_of_plan", "reserve", "resolved",
-    "suspended", "verify_export",
+    "VARIABLE", "Account", "Address", "Entry", "Ledger", "Price", "Remaining", "Reservation", "State",
+    "Terms", "current_account", "extract", "price_of_epsilon", "price_of_mu", "price_of_plan", "reserve",
+    "resolved", "suspended", "verify_export",
 ]  # fmt: skip

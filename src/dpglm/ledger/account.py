@@ -17,8 +17,8 @@ from .address import NAME, Address, pop, push
 from .journal import WHOLE, Entry, State, exported, require_link, state_of, verified, written
 from .price import (
     FIT_SHARE,
-    Left,
     Price,
+    Remaining,
     largest_epsilon,
     price_of_epsilon,
     price_of_mu,
@@ -62,10 +62,15 @@ class Account:
         with opened(self.address) as journal:
             return self._state(journal, lock=False)
 
-    def left(self) -> Left:
+    def remaining(self) -> Remaining:
         """What may still be spent."""
         state = self.state()
-        return Left(state.left(self.part), state.terms.delta)
+        return state.remaining(self.part)
+
+    def left(self) -> Remaining:
+        """The old name of `remaining`."""
+        warnings.warn("Account.left() is now Account.remaining()", FutureWarning, stacklevel=2)
+        return self.remaining()
 
     def history(self) -> list[Entry]:
         """All entries of the journal, each with its hash checked."""
@@ -189,7 +194,7 @@ class Account:
         """
         before = self.state()
         self._require_same(before, plan)
-        charge = price_of_plan(plan, before.left(self.part).slack * FIT_SHARE)
+        charge = price_of_plan(plan, before.remaining(self.part).price.slack * FIT_SHARE)
         words = {**(content or {}), "plan": plan.to_dict(), "unit": plan.unit}
 
         state = before
@@ -202,7 +207,7 @@ class Account:
                 state = error.state
         # after the transaction: a search for an epsilon that fits must not keep others waiting
         raise self._exceeded(
-            state, charge, lambda left: largest_epsilon(plan, planned, left) if planned else None
+            state, charge, lambda price: largest_epsilon(plan, planned, price) if planned else None
         )
 
     def commit(self, reservation: Entry) -> Entry:
@@ -252,24 +257,23 @@ class Account:
         return written(self.name, kind, content, state.last, charge, self.part or WHOLE)
 
     def _exceeded(
-        self, state: State, charge: Price | None, search: Callable[[Price], float | None] = lambda left: None
+        self, state: State, charge: Price | None, search: Callable[[Price], float | None] = lambda price: None
     ) -> BudgetExceeded:
-        left = Left(state.left(self.part), state.terms.delta)
+        remaining = state.remaining(self.part)
+        slack = remaining.price.slack
         cost = f"costs mu = {0 if charge is None else charge.mu:.4g}"
         if charge is None:
             cost = (
-                f"needs more slack than the {float(left.price.slack * FIT_SHARE):.2g} that one fit may use: "
+                f"needs more slack than the {float(slack * FIT_SHARE):.2g} that one fit may use: "
                 "delta is what lacks, so give the fit a smaller delta, or open an account with a larger one"
             )
-        if charge is not None and charge.mu_squared <= left.price.mu_squared:
-            cost += (
-                f" and a slack of {float(charge.slack):.3g}, of which {float(left.price.slack):.3g} is left"
-            )
-        epsilon = search(left.price)
+        if charge is not None and charge.mu_squared <= remaining.price.mu_squared:
+            cost += f" and a slack of {float(charge.slack):.3g}, of which {float(slack):.3g} is left"
+        epsilon = search(remaining.price)
         advice = f"; epsilon = {epsilon:g} would fit" if epsilon else ""
         return BudgetExceeded(
-            f"the account {self.name!r} has mu = {left.mu:.4g} left and this {cost}{advice}",
-            left.mu,
+            f"the account {self.name!r} has mu = {remaining.mu:.4g} left and this {cost}{advice}",
+            remaining.mu,
             float("inf") if charge is None else charge.mu,
             epsilon,
         )

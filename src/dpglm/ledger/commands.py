@@ -30,7 +30,7 @@ from .extract import (
     what,
 )
 from .journal import State, verify_export
-from .price import Left, price_of_mu
+from .price import price_of_mu
 
 app = typer.Typer(add_completion=False, help="One budget over all fits.", no_args_is_help=True)
 
@@ -74,7 +74,7 @@ def create(
     account = Ledger(place.url).create(
         place.account, epsilon=epsilon, delta=delta, neighbours=neighbours, unit=unit
     )
-    typer.echo(f"{account.name}: {account.left()}\nuse ledger={str(account.address)!r} in estimators")
+    typer.echo(f"{account.name}: {account.remaining()}\nuse ledger={str(account.address)!r} in estimators")
 
 
 @app.command()
@@ -104,7 +104,7 @@ def show(
         for line in text_chart(points):
             console.print(line, markup=False, highlight=False)
         console.print(how_it_adds(state, account.part), highlight=False)
-        console.print(f"left: {Left(state.left(account.part), state.terms.delta)}", highlight=False)
+        console.print(f"left: {state.remaining(account.part)}", highlight=False)
         if more := like_the_last(state, entries, account.part):
             console.print(f"      {more}", highlight=False)
         console.print(f"head: {state.last.hash}", highlight=False)
@@ -166,9 +166,9 @@ def plan(
     else:
         budget = Budget(epsilon, state.terms.delta if delta is None else delta)
     one = price_of_mu(gaussian_mu(budget.epsilon, budget.delta))
-    left = Left(state.left(account.part), state.terms.delta)
-    most = int(left.price.mu_squared / one.mu_squared)
-    largest = left.epsilon(fits, budget.delta)
+    remaining = state.remaining(account.part)
+    most = int(remaining.price.mu_squared / one.mu_squared)
+    largest = remaining.epsilon(fits, budget.delta)
     values = {"fits": fits, "epsilon": epsilon, "mu": one.mu, "affordable": fits <= most, "most_fits": most,
               "largest_epsilon": largest}  # fmt: skip
     share = float(fits * one.mu_squared / state.terms.budget.mu_squared)
@@ -221,12 +221,12 @@ def _accounts_table(states: list[State]) -> Table:
         share = float(state.spent().mu_squared / terms.budget.mu_squared)
         table.add_row(
             terms.name, f"epsilon {terms.epsilon:g}, delta {terms.delta:g}", terms.neighbours, terms.unit,
-            f"{share:.1%}", str(state.last.number + 1), str(Left(state.left(), terms.delta)),
+            f"{share:.1%}", str(state.last.number + 1), str(state.remaining()),
         )  # fmt: skip
         for part in state.parts:
             spent = float(state.spent(part).mu_squared / terms.budget.mu_squared)
-            left = Left(state.left(part), terms.delta)
-            table.add_row(f"{terms.name}/{part}", "", "", "", f"{spent:.1%}", "", str(left))
+            remaining = state.remaining(part)
+            table.add_row(f"{terms.name}/{part}", "", "", "", f"{spent:.1%}", "", str(remaining))
     return table
 
 
