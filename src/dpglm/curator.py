@@ -114,7 +114,7 @@ class Curator:
     def _require_served(self, query: object) -> None:
         """Refuse a query whose sensitivity is not proven for persons with several records, if these have."""
         served = isinstance(query, Query) and query.takes_units
-        if getattr(self._records, "has_persons", False) and not served:
+        if getattr(self._records, "has_units", False) and not served:
             raise UnsupportedProblem(f"{getattr(query, 'name', 'a query')} is not for persons")
 
     @contextmanager

@@ -287,7 +287,7 @@ def test_a_path_holds_out_persons(monkeypatch):
     assert seen == [path.plan_.parts[0].n_records, PERSONS - path.plan_.parts[0].n_records]
 
 
-def test_a_search_takes_persons_whose_bounds_follow_from_the_fit():
+def test_a_search_takes_units_whose_bounds_follow_from_the_fit():
     model = LogisticRegression(classes=[-1, 1], solver=STEPS)
     search = PrivateSearch(model, {"C": [0.1, 1.0]}, runs=2, epsilon=4.0).fit(X, Y, units=IDS)
     assert search.plan_.unit == search.plan_.parts[0].unit == search.privacy_.unit == "person"

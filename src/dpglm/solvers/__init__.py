@@ -73,7 +73,7 @@ def require_suited(solver: AnySolver, problem: Problem) -> None:
     for name, has, takes in (
         ("weights of records", problem.has_weights, "takes_weights"),
         ("offsets of records", problem.has_offsets, "takes_offsets"),
-        ("persons with several records", problem.has_units, "takes_persons"),
+        ("persons with several records", problem.has_units, "takes_units"),
     ):
         if has and not getattr(solver, takes):
             able = [kind.__name__ for kind in SOLVERS.values() if getattr(kind, takes)]
