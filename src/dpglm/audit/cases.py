@@ -18,12 +18,12 @@ from ..data.cell_tally import FINE, MISSING, OUTSIDE, UNREADABLE, Codes
 from ..data.raw_counts import RawRecords
 from ..data.record_set import RecordSet
 from ..estimators.base import PrivateGLM
-from ..estimators.class_weight import ClassCounter, ClassWeights
 from ..estimators.classifiers import LogisticRegression
-from ..estimators.learning import Learner, joined, left
 from ..estimators.pipeline import make_private_pipeline
 from ..evaluation import METRICS, Checker, CheckPlan, EvaluationPlan, Evaluator
 from ..evaluation.metrics import Setting
+from ..fit.class_weights import ClassCounter, ClassWeights
+from ..fit.preludes import Learner, joined, left
 from ..losses import Logistic, Squared
 from ..mechanisms import Randomness
 from ..penalties import L2, Penalty, Zero

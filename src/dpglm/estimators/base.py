@@ -31,6 +31,16 @@ from ..data.raw_counts import RawRecords, TableSize
 from ..data.record_set import RecordSet
 from ..data.stream import Source
 from ..errors import PrivacyWarning, UnsupportedProblem
+from ..fit.class_weights import ClassWeights
+from ..fit.columns import NAMES, declared
+from ..fit.counting import CountedRecords, budget_of, counted_records, is_counted, possible_counts
+from ..fit.frames import columns_apart
+from ..fit.guarantee import guarantee_of, randomness_of, require_kept, warn_of_delta
+from ..fit.inputs import Labels, Table, numeric_table, numeric_target
+from ..fit.preludes import Before, Learner, joined, left
+from ..fit.records import in_order, records_in, table_for
+from ..fit.sources import Codes, given_targets, held_beside, remember_columns, source_of
+from ..fit.units import LENGTHS, ranked, records_by_unit, require_shapes, sorted_by_unit
 from ..losses import Loss
 from ..mechanisms import Randomness
 from ..penalties import Penalty
@@ -43,29 +53,13 @@ from ..schema.raw import RawTable
 from ..silence import silent
 from ..solvers import AnySolver, Result, Task, record_share
 from ..solvers.base import positive_count
-from .beside import NAMES, declared
 from .charged import Charged
-from .class_weight import ClassWeights
-from .columns import columns_apart
 from .constraints import constrained
 from .docs import estimator
 from .inference import Inference, uncertainty_of
-from .inputs import Labels, Table, numeric_table, numeric_target
-from .learning import Before, Learner, joined, left
 from .predictor import NO_COLUMNS, LinearPredictor
-from .private_size import CountedRecords, budget_of, counted_records, is_counted, possible_counts
-from .promised import guarantee_of, randomness_of, require_kept, warn_of_delta
-from .records import in_order, records_in, table_for
 from .reported import Reported
-from .streams import (
-    Codes,
-    given_targets,
-    held_beside,
-    remember_columns,
-    source_of,
-)
 from .strengths import given, warn_of_strong_l1
-from .units import LENGTHS, ranked, records_by_unit, require_shapes, sorted_by_unit
 from .watched import watched
 
 Targets = TypeVar("Targets", bound=Labels)

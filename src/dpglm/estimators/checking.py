@@ -19,6 +19,10 @@ from ..data.columns import RecordColumns
 from ..data.stream import Source
 from ..errors import PrivacyWarning, UnsupportedProblem
 from ..evaluation.check import Check, Checker, CheckPlan
+from ..fit.guarantee import guarantee_of, randomness_of, require_kept, warn_of_delta
+from ..fit.inputs import numeric_target
+from ..fit.records import in_order, records_in
+from ..fit.units import ranked, records_by_unit
 from ..ledger import reserve, resolved
 from ..losses import Squared
 from ..penalties import Zero
@@ -32,10 +36,6 @@ from ..schema.frames import checked_names
 from ..schema.kinds import WORDS
 from ..schema.roles import Unit
 from ..schema.source import Held
-from .inputs import numeric_target
-from .promised import guarantee_of, randomness_of, require_kept, warn_of_delta
-from .records import in_order, records_in
-from .units import ranked, records_by_unit
 from .watched import watched
 
 

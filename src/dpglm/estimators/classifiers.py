@@ -24,17 +24,17 @@ from ..bounds import Bounds
 from ..data.cluster import in_memory
 from ..data.columns import RecordColumns
 from ..errors import PrivacyWarning
+from ..fit.class_weights import ClassWeights
+from ..fit.inputs import Labels, numeric_target
+from ..fit.labels import class_set, codes_of, is_missing, labels_of
+from ..fit.sources import Codes, lazily
 from ..losses import Logistic, Loss, Multinomial
 from ..penalties import L1, L2, ElasticNet, Penalty, Separable
 from ..plan import Plan
 from ..solvers import SOLVERS
 from ..solvers.base import positive_count
 from .base import PrivateGLM
-from .class_weight import ClassWeights
 from .docs import estimator
-from .inputs import Labels, numeric_target
-from .labels import class_set, codes_of, is_missing, labels_of
-from .streams import Codes, lazily
 from .strengths import given, inverse_strength, require_share
 from .watched import all_or_nothing
 

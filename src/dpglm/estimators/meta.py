@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..arrays import Vector
 from ..data.columns import RecordColumns
 from ..errors import UnsupportedProblem
+from ..fit.inputs import Labels
 from ..plan import Plan
 from ..solvers.base import AnySolver, Choice
 from .base import PrivateGLM
-from .inputs import Labels
 from .pipeline import PrivatePipeline
 from .reported import Reported
 

@@ -20,6 +20,9 @@ from ..arrays import Vector
 from ..data.cluster import by_blocks, is_dask
 from ..data.columns import RecordColumns
 from ..data.stream import Source
+from ..fit.columns import NAMES
+from ..fit.inputs import Labels
+from ..fit.preludes import SHARE, Learner, fit_bounds, taken_out
 from ..inference import INTERCEPT, Coefficients
 from ..plan import Plan
 from ..schema import RawCoefficients, Schema
@@ -28,11 +31,8 @@ from ..schema.frames import is_frame
 from ..schema.raw import RawTable
 from ..schema.source import EncodedSource, EncodedTable, Held
 from .base import PrivateGLM
-from .beside import NAMES
 from .docs import documented
 from .inference import Inference
-from .inputs import Labels
-from .learning import SHARE, Learner, fit_bounds, taken_out
 from .reported import Reported
 from .watched import all_or_nothing
 

@@ -14,11 +14,11 @@ from ..arrays import Vector
 from ..data import as_data
 from ..data.cluster import in_memory, is_dask, named_apart
 from ..data.columns import JoinedSource, RecordColumns
+from ..fit.columns import numbers_beside
+from ..fit.frames import column_apart, columns_apart
+from ..fit.inputs import Table, numeric_table
+from ..fit.sources import Codes, codes_in_block, filled, given_targets, held_beside, nameless, source_like
 from ..problem import Problem
-from .beside import numbers_beside
-from .columns import column_apart, columns_apart
-from .inputs import Table, numeric_table
-from .streams import Codes, codes_in_block, filled, given_targets, held_beside, nameless, source_like
 
 NO_COLUMNS = RecordColumns()
 """Nothing stands beside the rows."""

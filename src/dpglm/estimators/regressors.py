@@ -19,13 +19,13 @@ from ..bounds import LARGEST, Bounds
 from ..data.cluster import in_memory
 from ..data.columns import RecordColumns
 from ..errors import PrivacyWarning
+from ..fit.inputs import numeric_target
+from ..fit.sources import lazily
 from ..losses import Loss
 from ..plan import Plan
 from ..scores import predicted
 from .base import PrivateGLM
 from .docs import estimator
-from .inputs import numeric_target
-from .streams import lazily
 from .watched import all_or_nothing
 
 

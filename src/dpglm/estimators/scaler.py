@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..data.cluster import example_of, is_dask
 from ..data.columns import MappedSource
 from ..data.stream import Source
-from .inputs import numeric_table
-from .streams import lazily, nameless, remember_columns, source_like, source_of
+from ..fit.inputs import numeric_table
+from ..fit.sources import lazily, nameless, remember_columns, source_like, source_of
 
 _ENTRIES_A_PART = 1 << 18
 

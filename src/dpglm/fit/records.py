@@ -21,9 +21,9 @@ from ..plan import Plan
 from ..problem import Problem
 from ..schema.raw import RawTable
 from ..solvers import AnySolver
-from .beside import CodesBeside, numbers_beside
+from .columns import CodesBeside, numbers_beside
 from .inputs import Table, numeric_table
-from .streams import BlockReader, Codes
+from .sources import BlockReader, Codes
 from .units import ranked
 
 _NO_COLUMNS = RecordColumns()

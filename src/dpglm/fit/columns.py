@@ -16,7 +16,7 @@ from ..bounds import ROWS_PER_UNIT, Bounds
 from ..data.columns import RecordColumns
 from ..errors import PrivacyWarning
 from .inputs import numeric_target
-from .streams import Codes, codes_in_block
+from .sources import Codes, codes_in_block
 
 NAMES = RecordColumns("y", "sample_weight", "offset", "exposure", "units")
 
