@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from typing import ClassVar, Self
+from functools import cache, cached_property, lru_cache, partial
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from .. import accounting, strict
+from .. import accounting, codec, strict
 from ..accounting import Composed, Event, Repeated, Reserved, calibrate, calibrate_covered, reserved, together
 from ..errors import UnsupportedProblem
 from ..privacy import UNITS, Budget, Neighbours, StatedRelease
@@ -26,7 +26,7 @@ from .private_size import (
     spare_of,
 )
 from .release import Releasable, Release
-from .settings import Setting, Types, checks_of, types_of
+from .words import Setting
 
 
 @dataclass(frozen=True)
@@ -117,30 +117,20 @@ class Plan:
     steps: int
     learning: tuple[Release, ...] = field(default=(), kw_only=True)
     parts: tuple[Plan, ...] = field(default=(), kw_only=True)
-    unit: str = field(default="record", kw_only=True)
+    unit: Annotated[str, strict.named(UNITS)] = field(default="record", kw_only=True)
 
     def __init_subclass__(cls) -> None:
         Plan.kinds[cls.solver] = cls
         cls.__repr__ = Plan.__repr__  # type: ignore[method-assign]  # or ``dataclass`` makes another
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, Budget):
-            raise strict.wrong("budget", self.budget, "a Budget")
-        if not isinstance(self.neighbours, Neighbours):
-            raise strict.wrong("neighbours", self.neighbours, "a Neighbours")
-        for name in ("releases", "learning"):
-            given = getattr(self, name)
-            if not isinstance(given, tuple) or not all(isinstance(release, Release) for release in given):
-                raise strict.wrong(name, given, "a tuple of Release")
-        if not isinstance(self.parts, tuple) or not all(isinstance(part, Plan) for part in self.parts):
-            raise strict.wrong("parts", self.parts, "a tuple of Plan")
+        strict.keep(self, **_shared_checks())
         if self.budget.private and not self.releases and not self.parts:
             raise strict.wrong("releases", self.releases, "at least one, unless epsilon is infinite")
         if len(set(self._queries)) < len(self._queries):
             raise strict.wrong("releases", self._queries, "of different queries")
-        strict.keep(self, n_records=strict.whole, n_features=strict.whole, fits=strict.whole)
-        strict.keep(self, unit=strict.named(UNITS))
-        strict.keep(self, **checks_of(type(self), _SHARED, self.budget.private))
+        kind: Any = type(self)
+        strict.keep(self, **_setting_checks(kind, self.budget.private))
         _ = self.price  # refuses releases that have none
         known_kinds = [(release, self.may_release) for release in self.releases]
         for release, may_release in known_kinds + [(release, MAY_LEARN) for release in self.learning]:
@@ -310,12 +300,7 @@ class Plan:
 
     def settings(self) -> dict[str, Setting]:
         """The public settings of the solver."""
-        return {name: getattr(self, name) for name in self._types()}
-
-    @classmethod
-    def _types(cls) -> Types:
-        """The settings of this kind of plan with the types that each may have."""
-        return types_of(cls, _SHARED)
+        return {name: getattr(self, name) for name in _setting_names(type(self))}
 
     def to_dict(self) -> dict[str, object]:
         """The plan as JSON-able values; an infinite number is the text "inf"."""
@@ -347,18 +332,9 @@ class Plan:
         shared = [name for name in _SHARED if name not in optional]
         found = strict.mapping("a plan", values, ("solver", "settings", "digest", *shared))
         del found["digest"]
-        if "parts" in found:
-            found["parts"] = tuple(map(Plan.from_dict, strict.sequence("parts", found["parts"])))
         kind = Plan.kinds[strict.one_of("solver", found.pop("solver"), Plan.kinds)]
-        settings = strict.mapping("settings", found.pop("settings"), kind._types())
-        for name, kinds in kind._types().items():
-            if float in kinds:
-                settings[name] = strict.numeric(settings[name])
-        found["budget"] = Budget.from_dict(found["budget"])
-        found["neighbours"] = Neighbours.from_name(found["neighbours"])
-        for name in {"releases", "learning"} & set(found):
-            found[name] = tuple(map(Release.from_dict, strict.sequence(name, found[name])))
-        plan = kind(**found, **settings)
+        settings = strict.mapping("settings", found.pop("settings"), _setting_names(kind))
+        plan = kind(**codec.decoded(kind, {**found, **settings}))
         plan._refuse_overspending()
         strict.require_sealed("the plan", values)
         return plan
@@ -435,3 +411,29 @@ def _spent_epsilon(event: Event, budget: Budget) -> float:
 
 _SHARED = tuple(name for name in strict.names(Plan) if name != "steps")
 """Fields of every plan that a file keeps outside of the settings."""
+
+
+@cache
+def _shared_checks() -> dict[str, strict.Check]:
+    return {name: codec.check_of(name, codec.hints(Plan)[name]) for name in _SHARED}
+
+
+def _setting_names(kind: type[Plan]) -> tuple[str, ...]:
+    """The settings of a kind of plan: the fields that a solver adds, and the number of steps."""
+    return tuple(name for name in strict.names(kind) if name not in _SHARED)
+
+
+@cache
+def _setting_checks(kind: Any, private: bool) -> dict[str, strict.Check]:
+    """The check for each setting of a kind of plan; without noise a number may be infinite."""
+    level = strict.level if private else accounting.NOT_NEGATIVE
+    checks = {}
+    for name in _setting_names(kind):
+        word = strict.named(kind.choices[name]) if name in kind.choices else strict.text
+        count = partial(strict.whole, least=int(name == "steps"))
+        scalars: dict[object, strict.Check] = {bool: strict.flag, int: count, float: level, str: word}
+        hint = codec.hints(kind)[name]
+        if not set(codec.parts_of(hint)) <= {*scalars, *codec.parts_of(Setting)}:
+            raise TypeError(f"a setting is one of {Setting}, but {name} is of {hint}")
+        checks[name] = codec.check_of(name, hint, scalars)
+    return checks

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from .. import mechanisms, strict
+from .. import codec, mechanisms, strict
 from ..accounting import Event
 from ..mechanisms import Mechanism, Round, sampling
 from ..mechanisms.sampling import Everyone, Sampling
@@ -91,11 +91,8 @@ class Release:
     def from_dict(cls, values: Mapping[str, object]) -> Release:
         """The inverse of ``to_dict``; refuses what ``to_dict`` cannot have written."""
         found, mechanism = _from_dict("a release", values, strict.names(cls))
-        drawn = strict.mapping("sampling", found["sampling"])
-        sample = sampling.BY_NAME[strict.one_of("kind of sampling", drawn.get("kind"), sampling.BY_NAME)]
-        drawn = strict.mapping("sampling", drawn, ("kind", *strict.names(sample)))
-        del drawn["kind"]
-        return cls(**found | {"mechanism": mechanism, "sampling": sample(**drawn)})
+        kind, drawn = codec.kind_of("sampling", found["sampling"], sampling.BY_NAME)
+        return cls(**found | {"mechanism": mechanism, "sampling": codec.from_dict(kind, "sampling", drawn)})
 
 
 class Line(NamedTuple):

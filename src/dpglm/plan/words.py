@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from .. import accounting, display
 from ..accounting import Imprecision, Reserved
 from ..privacy import rounded_up
-from .settings import Setting
 
 if TYPE_CHECKING:
     from .plan import Plan
+
+Setting = bool | int | float | str | tuple[float, ...] | None
+"""What a setting of a plan may be."""
 
 
 def text(plan: Plan) -> str:
