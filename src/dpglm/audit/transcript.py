@@ -69,17 +69,11 @@ def _differing(here: Any, there: Any, name: str, seen: set[tuple[int, int]]) -> 
         return []
     if type(here) is not type(there):
         return [name]
-    if isinstance(here, _PLAIN):
-        return [] if here == there or (here != here and there != there) else [name]
-    seen.add((id(here), id(there)))
-    if isinstance(here, np.ndarray) and here.dtype != object:
-        # NaN equals nothing, but is stored alike.
-        same = here.shape == there.shape and (
-            np.array_equal(here, there) or here.tobytes() == there.tobytes()
-        )
+    if not isinstance(here, _PLAIN):
+        seen.add((id(here), id(there)))
+    same = _same(here, there)
+    if same is not None:
         return [] if same else [name]
-    if not hasattr(here, "__dict__") and not isinstance(here, (dict, list, tuple, np.ndarray)):
-        return [] if here == there or _contents(here) == _contents(there) else [name]
     parts = [_contents(thing) for thing in (here, there)]
     if parts[0].keys() != parts[1].keys():
         odd = parts[0].keys() ^ parts[1].keys()
@@ -89,6 +83,20 @@ def _differing(here: Any, there: Any, name: str, seen: set[tuple[int, int]]) -> 
         for key, part in parts[0].items()
         for found in _differing(part, parts[1][key], f"{name}.{key}".lstrip("."), seen)
     ]
+
+
+def _same(here: Any, there: Any) -> bool | None:
+    """Whether two objects of one type are stored alike; None if their parts decide."""
+    if isinstance(here, _PLAIN):
+        return bool(here == there or (here != here and there != there))
+    if isinstance(here, np.ndarray) and here.dtype != object:
+        # NaN equals nothing, but is stored alike.
+        return here.shape == there.shape and (
+            np.array_equal(here, there) or here.tobytes() == there.tobytes()
+        )
+    if hasattr(here, "__dict__") or isinstance(here, (dict, list, tuple, np.ndarray)):
+        return None
+    return bool(here == there or _contents(here) == _contents(there))
 
 
 def _contents(thing: object) -> dict[object, object]:

@@ -116,11 +116,8 @@ def _restored(values: dict[str, Any]) -> PrivatePipeline:
             fitted._outputs = fitted._outputs_for(len(classes))
         rows *= fitted._outputs
     if (
-        coef.shape != (rows, width)
-        or intercept.shape != (rows,)
-        or plan.n_features != width
+        (coef.shape, intercept.shape, plan.n_features) != ((rows, width), (rows,), width)
         or privacy.public.get("schema") != model.stated_schema
-        or not (np.isfinite(coef).all() and np.isfinite(intercept).all())
         or not math.isclose(privacy.epsilon, plan.epsilon)
         or (privacy.delta, privacy.neighbours) != (plan.budget.delta, plan.neighbours.value)
     ):
