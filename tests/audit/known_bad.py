@@ -24,8 +24,7 @@ from dpglm.accounting import (
     tries_of,
 )
 from dpglm.audit import Claim, audit, audit_function, audit_probabilities, examine
-from dpglm.audit.tables import blocks, streamed
-from dpglm.audit.targets import TranscriptTarget
+from dpglm.audit.targets import TranscriptTarget, blocks, streamed
 from dpglm.curator import Curator
 from dpglm.data import Records
 from dpglm.data.stream import Stream

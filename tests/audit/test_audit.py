@@ -25,8 +25,7 @@ from dpglm.audit import (
 )
 from dpglm.audit.cases import learning_targets
 from dpglm.audit.registry import exact_findings, mechanism_targets, solver_targets
-from dpglm.audit.tables import worst_tables
-from dpglm.audit.targets import FitTarget, TranscriptTarget
+from dpglm.audit.targets import FitTarget, TranscriptTarget, worst_tables
 from dpglm.cli import app
 from dpglm.curator import NoisyReleases
 from dpglm.mechanisms import MECHANISMS, Exponential, LaplaceNoisyMax, LinearTerm, Randomness

@@ -5,8 +5,7 @@ import pytest
 
 from dpglm import Bounds, Budget, LogisticRegression, PrivateSearch
 from dpglm.audit import Claim, audit, examine
-from dpglm.audit.tables import Tables
-from dpglm.audit.targets import FitTarget, TranscriptTarget
+from dpglm.audit.targets import FitTarget, Tables, TranscriptTarget
 from dpglm.privacy import Neighbours
 from dpglm.solvers import Along, GradientDescent
 from dpglm.split import Split

@@ -16,8 +16,7 @@ from ..privacy import Neighbours
 from ..silence import silent
 from .findings import Claim, Finding, Report
 from .lower_bounds import bound, exact_epsilon
-from .tables import Record, Tables, worst_tables
-from .targets import FitTarget, FunctionTarget, ModelTarget, Target
+from .targets import FitTarget, FunctionTarget, ModelTarget, Record, Tables, Target, worst_tables
 
 _PROBABILITY_SLACK = 1e-9
 

@@ -47,8 +47,7 @@ from ..solvers import (
     Result,
 )
 from .findings import Claim
-from .tables import Tables, on_a_stream
-from .targets import FitTarget, TranscriptTarget, compared
+from .targets import FitTarget, Tables, TranscriptTarget, compared, on_a_stream
 from .transcript import Recorder, Replayer, TranscriptMismatch, differing
 
 ADD_REMOVE = "add-remove"

@@ -21,8 +21,7 @@ from .cases import (
     learning_targets,
 )
 from .findings import Claim, Report
-from .tables import on_a_stream
-from .targets import MechanismTarget, Target, TranscriptTarget
+from .targets import MechanismTarget, Target, TranscriptTarget, on_a_stream
 
 REPEATS = (1, 10)
 
