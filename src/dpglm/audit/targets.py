@@ -210,7 +210,7 @@ class TranscriptTarget:
     """A solver of which every release is seen.
 
     The row of a run has its log-likelihood ratio first, then the coefficients and every released number.
-    Every run is replayed over the other table; ``strayed`` names what differs then, of all that a run
+    Every run is replayed over the other table; ``mismatches`` names what differs then, of all that a run
     returns, leaves behind in its solver and asks the curator for. The last columns are the coefficients of
     another run, with the curator of an ordinary fit, which may release in compiled blocks: they are audited
     alone, as the model. ``holding`` makes the records of both tables.
@@ -219,7 +219,7 @@ class TranscriptTarget:
     case: AuditCase
     plan: Plan
     holding: Holding = in_memory
-    strayed: list[str] = field(default_factory=list, init=False)
+    mismatches: list[str] = field(default_factory=list, init=False)
     _runs: int = field(default=0, init=False)
 
     @classmethod
@@ -280,11 +280,11 @@ class TranscriptTarget:
         replayer = Replayer(there, recorder)
         ratio = 0.0
         try:
-            self.strayed.extend(differing(left, self._carried_out(replayer)[1]))
-            ratio = compared([(recorder, replayer)], self.strayed)
+            self.mismatches.extend(differing(left, self._carried_out(replayer)[1]))
+            ratio = compare_releases([(recorder, replayer)], self.mismatches)
         except TranscriptMismatch as mismatch:
-            self.strayed.append(str(mismatch))
-        self.strayed.extend(replayer.strayed)
+            self.mismatches.append(str(mismatch))
+        self.mismatches.extend(replayer.mismatches)
         self._runs += 1
         return np.concatenate([[-ratio if second else ratio], w, recorder.transcript.numbers, plain])
 
@@ -359,11 +359,11 @@ class ModelTarget:
 class FitTarget(ModelTarget):
     """An estimator of dpglm, of which the model and every release are seen.
 
-    Every fit is replayed over the other table; ``strayed`` names what differs then.
+    Every fit is replayed over the other table; ``mismatches`` names what differs then.
     """
 
     views: ClassVar[dict[str, slice]] = {"transcript": slice(None)}
-    strayed: list[str] = field(default_factory=list)
+    mismatches: list[str] = field(default_factory=list)
 
     def run(self, second: bool, randomness: Randomness) -> Vector:
         recorders: list[Recorder] = []
@@ -382,11 +382,11 @@ class FitTarget(ModelTarget):
         ratio = 0.0
         try:
             again = self.fitted(not second, randomness, replay)
-            self.strayed.extend(differing(_stored(model), _stored(again)))
-            ratio = compared(zip(recorders, replayers, strict=True), self.strayed)
+            self.mismatches.extend(differing(_stored(model), _stored(again)))
+            ratio = compare_releases(zip(recorders, replayers, strict=True), self.mismatches)
         except TranscriptMismatch as mismatch:
-            self.strayed.append(str(mismatch))
-        self.strayed.extend(name for replayer in replayers for name in replayer.strayed)
+            self.mismatches.append(str(mismatch))
+        self.mismatches.extend(name for replayer in replayers for name in replayer.mismatches)
         numbers = [recorder.transcript.numbers for recorder in recorders]
         return np.concatenate([[-ratio if second else ratio], self.viewed(model), *numbers])
 
@@ -405,11 +405,11 @@ class FunctionTarget:
         return self.function(second)
 
 
-def compared(runs: Iterable[tuple[Recorder, Replayer]], strayed: list[str]) -> float:
-    """The log-likelihood ratio of all releases; what differs in how they are made is added to ``strayed``."""
+def compare_releases(runs: Iterable[tuple[Recorder, Replayer]], mismatches: list[str]) -> float:
+    """The log-likelihood ratio of all releases; adds what differs in how they are made to ``mismatches``."""
     ratio = 0.0
     for recorder, replayer in runs:
-        strayed.extend(differing_releases(recorder.answers, replayer.answers))
+        mismatches.extend(differing_releases(recorder.answers, replayer.answers))
         ratio += log_likelihood(recorder.transcript, recorder.answers)
         ratio -= log_likelihood(recorder.transcript, replayer.answers)
     return ratio

@@ -178,7 +178,7 @@ class _Alone:
         return np.arange(self.place - start, self.place - start + (start <= self.place < stop))
 
 
-class _Seeing:
+class _ExactAnswers:
     """The releases of an audit, with the exact answer behind each of them."""
 
     in_blocks: ClassVar[bool] = False
@@ -229,7 +229,7 @@ class _Seeing:
         return alone(adding)
 
 
-class Recording(_Seeing):
+class Recording(_ExactAnswers):
     """Releases that are written down as they are given out, with the exact answers behind them."""
 
     def __init__(self, records: RecordSet, neighbours: Neighbours, randomness: Randomness) -> None:
@@ -266,7 +266,7 @@ class Recording(_Seeing):
         return released
 
 
-class Replaying(_Seeing):
+class Replaying(_ExactAnswers):
     """Releases that were given out before, whatever the exact answers are now; these are written down."""
 
     def __init__(self, records: RecordSet, neighbours: Neighbours, released: Sequence[Any]) -> None:
@@ -302,7 +302,7 @@ class Replaying(_Seeing):
         return copy.copy(_next(self._released))
 
 
-class _Listening(Curator):
+class _QuestionLog(Curator):
     """A curator that hears every question it is asked."""
 
     def release(
@@ -326,7 +326,7 @@ class _Listening(Curator):
         raise NotImplementedError
 
 
-class Recorder(_Listening):
+class Recorder(_QuestionLog):
     """A curator that writes down what it is asked and what it gives out.
 
     Attributes
@@ -349,14 +349,14 @@ class Recorder(_Listening):
         self.transcript.asked.append(_question(*question))
 
 
-class Replayer(_Listening):
+class Replayer(_QuestionLog):
     """A curator that gives out what a recorder gave, whatever its own records are.
 
     Attributes
     ----------
     answers : list of Answer
         The exact answers of its own records.
-    strayed : list of str
+    mismatches : list of str
         What it was asked otherwise.
     """
 
@@ -365,7 +365,7 @@ class Replayer(_Listening):
         replaying = Replaying(records, recorder.neighbours, transcript.released)
         # A replay draws nothing.
         super().__init__(records, recorder.neighbours, Randomness(0), replaying)
-        self.answers, self.strayed = replaying.answers, list[str]()
+        self.answers, self.mismatches = replaying.answers, list[str]()
         self._picked, self._asked = iter(transcript.picked), iter(transcript.asked)
 
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
@@ -375,7 +375,7 @@ class Replayer(_Listening):
     def _hear(self, *question: object) -> None:
         """Compare what is asked: a solver that was given the same has the same to ask."""
         if differing(_question(*question), _next(self._asked)):
-            self.strayed.append("public values handed to the curator")
+            self.mismatches.append("public values handed to the curator")
 
 
 def _next(given: Iterator[T]) -> T:

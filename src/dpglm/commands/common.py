@@ -97,10 +97,10 @@ def text_of(path: Path) -> str:
 
 def model_of(path: Path) -> PrivatePipeline:
     """The model of a file; one that was edited is refused."""
-    from ..estimators.stored import restored  # with scikit-learn, which is slow to import
+    from ..estimators.stored import model_from_json  # with scikit-learn, which is slow to import
 
     with naming(path):
-        return restored(text_of(path))
+        return model_from_json(text_of(path))
 
 
 @contextmanager

@@ -53,7 +53,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def stored(model: PrivatePipeline) -> str:
+def model_to_json(model: PrivatePipeline) -> str:
     """A fitted model as JSON text: schema, coefficients, what their errors are, plan and promise, sealed."""
     check_is_fitted(model)
     fitted = model.estimator_
@@ -70,14 +70,14 @@ def stored(model: PrivatePipeline) -> str:
         "learnt": model.schema_.to_toml() if model.schema.pending else None,
         "coef": fitted._rows_of_coef().tolist(),
         "intercept": np.ravel(fitted.intercept_).tolist(),
-        "uncertainty": _stored_errors(fitted._uncertainty),
+        "uncertainty": _errors_to_json(fitted._uncertainty),
         "plan": model.plan_.to_dict(),
         "privacy": model.privacy_.to_dict(),
     }
     return strict.to_json(strict.sealed(values))
 
 
-def restored(text: str) -> PrivatePipeline:
+def model_from_json(text: str) -> PrivatePipeline:
     """The fitted model of a JSON text; one that was edited, or contradicts itself, is refused."""
     try:
         values = strict.from_json(text)
@@ -91,12 +91,12 @@ def restored(text: str) -> PrivatePipeline:
     values = strict.mapping("model", values, fields)
     strict.require_sealed("the model", values)
     try:
-        return _restored(values)
+        return _model_of(values)
     except (TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
         raise ValueError(f"the model contradicts itself: {error}") from None
 
 
-def _restored(values: dict[str, Any]) -> PrivatePipeline:
+def _model_of(values: dict[str, Any]) -> PrivatePipeline:
     """The fitted model of values that are sealed."""
     kind = ESTIMATORS[strict.one_of("estimator", values["estimator"], ESTIMATORS)]
     stored_names = [name for name in kind().get_params(deep=False) if name in _PARAMETERS]
@@ -130,7 +130,7 @@ def _restored(values: dict[str, Any]) -> PrivatePipeline:
     ):
         raise ValueError("the model contradicts itself: its parameters have another penalty than its promise")
     d = fitted._fitted_problem.dimension(width)
-    fitted._uncertainty = _restored_errors(values.get("uncertainty"), plan.fits, d)
+    fitted._uncertainty = _errors_from_json(values.get("uncertainty"), plan.fits, d)
     fitted.n_features_in_, fitted.plan_ = width, plan
     fitted.privacy_ = privacy
     if is_regressor(fitted):
@@ -171,7 +171,7 @@ def _learnt(declared: Schema, text: object) -> Schema:
     return learnt
 
 
-def _stored_errors(found: tuple[Uncertainty, ...] | None) -> Any:
+def _errors_to_json(found: tuple[Uncertainty, ...] | None) -> Any:
     """The released covariances as lists; of a fit that is not determined, none."""
     if found is None:
         return None
@@ -188,8 +188,8 @@ def _stored_errors(found: tuple[Uncertainty, ...] | None) -> Any:
     ]
 
 
-def _restored_errors(values: Any, fits: int, d: int) -> tuple[Uncertainty, ...] | None:
-    """The inverse of ``_stored_errors``; matrices of another shape are refused."""
+def _errors_from_json(values: Any, fits: int, d: int) -> tuple[Uncertainty, ...] | None:
+    """The inverse of ``_errors_to_json``; matrices of another shape are refused."""
     if values is None:
         return None
     found = []

@@ -14,7 +14,7 @@ from ..errors import BudgetExceeded, DpglmError, LedgerError, PrivacyWarning
 from ..plan import Plan
 from ..privacy import Neighbours
 from .address import NAME, Address, pop, push
-from .journal import WHOLE, Entry, State, exported, require_link, state_of, verified, written
+from .journal import WHOLE, Entry, State, export_entries, new_entry, require_link, state_of, verify_entries
 from .price import (
     FIT_SHARE,
     Price,
@@ -59,7 +59,7 @@ class Account:
 
     def state(self) -> State:
         """What the first and the last entry say; what lies between is checked by `verify`."""
-        with opened(self.address) as journal:
+        with transaction(self.address) as journal:
             return self._state(journal, lock=False)
 
     def remaining(self) -> Remaining:
@@ -74,7 +74,7 @@ class Account:
 
     def history(self) -> list[Entry]:
         """All entries of the journal, each with its hash checked."""
-        with opened(self.address) as journal:
+        with transaction(self.address) as journal:
             self._state(journal, lock=False)
             return list(journal.entries(self.name))
 
@@ -89,11 +89,11 @@ class Account:
         """
         from .storage import require_sound_file
 
-        with opened(self.address) as journal:
+        with transaction(self.address) as journal:
             require_sound_file(journal)
             # checks the row that names the last entry, too
             state = self._state(journal, lock=False)
-            whole = verified(journal.entries(self.name), head)
+            whole = verify_entries(journal.entries(self.name), head)
             if whole.last.hash != state.last.hash:
                 raise LedgerError(
                     "the journal is broken: its last entry is not the one that the account names"
@@ -103,7 +103,7 @@ class Account:
     def note(self, text: str) -> Entry:
         """Write words into the journal. They cost nothing."""
         content = {"text": strict.text("text", text)}
-        return self._append(lambda state: written(self.name, "note", content, state.last))
+        return self._append(lambda state: new_entry(self.name, "note", content, state.last))
 
     def parts(self, rule: str, names: Sequence[str]) -> list[Account]:
         """Declare that the data fall into disjoint parts by a public rule, and return their accounts.
@@ -127,7 +127,7 @@ class Account:
         def declared(state: State) -> Entry:
             if state.parts:
                 raise LedgerError(f"the account {self.name!r} has parts already: {', '.join(state.parts)}")
-            return written(self.name, "parts", content, state.last, new_parts=tuple(found))
+            return new_entry(self.name, "parts", content, state.last, new_parts=tuple(found))
 
         self._append(declared)
         return [Account(Address(self.address.url, self.name, name)) for name in found]
@@ -214,12 +214,12 @@ class Account:
         """Note that what was reserved has been released. When is not noted: the time is the reservation's."""
         content = {"reservation": reservation.number, "hash": reservation.hash}
         return self._append(
-            lambda state: written(self.name, "commitment", content, state.last, time=reservation.time)
+            lambda state: new_entry(self.name, "commitment", content, state.last, time=reservation.time)
         )
 
     def export(self) -> str:
         """The whole journal as JSON text, which `verify_export` checks without the database."""
-        return exported(self.history())
+        return export_entries(self.history())
 
     def __enter__(self) -> Self:
         self.state()
@@ -246,7 +246,7 @@ class Account:
         return state
 
     def _append(self, made: Callable[[State], Entry]) -> Entry:
-        with opened(self.address, write=True) as journal:
+        with transaction(self.address, write=True) as journal:
             entry = made(self._state(journal, lock=True))
             journal.append(entry)
         return entry
@@ -254,7 +254,7 @@ class Account:
     def _charged(self, state: State, kind: str, content: dict[str, object], charge: Price) -> Entry:
         if not state.affords(charge, self.part):
             raise _TooLittle(state)
-        return written(self.name, kind, content, state.last, charge, self.part or WHOLE)
+        return new_entry(self.name, kind, content, state.last, charge, self.part or WHOLE)
 
     def _exceeded(
         self, state: State, charge: Price | None, search: Callable[[Price], float | None] = lambda price: None
@@ -357,10 +357,10 @@ class Ledger:
             "unit": strict.text("unit", unit),
             "budget": whole_budget(epsilon, delta).to_list(),
         }
-        with opened(self.address, write=True, create=True) as journal:
+        with transaction(self.address, write=True, create=True) as journal:
             if name in journal.names():
                 raise LedgerError(f"the ledger already has an account {name!r}")
-            journal.append(written(name, "opening", terms))
+            journal.append(new_entry(name, "opening", terms))
         return self.account(name)
 
     def account(self, name: str, part: str | None = None) -> Account:
@@ -372,7 +372,7 @@ class Ledger:
 
     def accounts(self) -> list[str]:
         """The names of all accounts."""
-        with opened(self.address) as journal:
+        with transaction(self.address) as journal:
             return journal.names()
 
     def __repr__(self) -> str:
@@ -440,10 +440,12 @@ def reserve(
     return Reservation(account, account.reserve(plan, planned, ready=ready))
 
 
-def opened(address: Address, *, write: bool = False, create: bool = False) -> AbstractContextManager[Journal]:
+def transaction(
+    address: Address, *, write: bool = False, create: bool = False
+) -> AbstractContextManager[Journal]:
     """A transaction on the database at an address; SQLAlchemy is imported here, and nowhere earlier."""
     try:
-        from .storage import opened as connected
+        from .storage import transaction as connected
     except ModuleNotFoundError:
         raise LedgerError("a ledger needs SQLAlchemy: pip install 'dpglm[ledger]'") from None
     return connected(address, write=write, create=create)

@@ -74,7 +74,7 @@ class Entry:
     hash: str = field(repr=False)
 
 
-def written(
+def new_entry(
     account: str,
     kind: str,
     content: Mapping[str, object],
@@ -102,7 +102,7 @@ def written(
         "version": version(),
     }
     body = json.dumps(strict.plain("entry", values), sort_keys=True, allow_nan=False, separators=(",", ":"))
-    return read(body, digest(body))
+    return read_entry(body, digest(body))
 
 
 def digest(body: str) -> str:
@@ -110,8 +110,8 @@ def digest(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()
 
 
-def read(body: object, expected: object) -> Entry:
-    """The entry of a text, if that has this hash and is one that ``written`` can have made."""
+def read_entry(body: object, expected: object) -> Entry:
+    """The entry of a text, if that has this hash and is one that `new_entry` can have made."""
     if not isinstance(body, str) or not isinstance(expected, str) or digest(body) != expected:
         raise LedgerError("an entry of the journal was changed: its hash is that of another text")
     try:
@@ -262,7 +262,7 @@ def _require_reserved(commitment: Entry, reserved: dict[int, str]) -> None:
         raise LedgerError(f"the journal is broken: entry {commitment.number} commits what was not reserved")
 
 
-def verified(entries: Iterable[Entry], head: str | None = None) -> State:
+def verify_entries(entries: Iterable[Entry], head: str | None = None) -> State:
     """Check a whole journal, from its opening to its last entry, and return what it says.
 
     Parameters
@@ -302,9 +302,9 @@ def verified(entries: Iterable[Entry], head: str | None = None) -> State:
 FORMAT = "dpglm ledger account 1"
 
 
-def exported(entries: Sequence[Entry]) -> str:
+def export_entries(entries: Sequence[Entry]) -> str:
     """A journal, which is checked first, as JSON text."""
-    verified(entries)
+    verify_entries(entries)
     return strict.to_json(
         {"format": FORMAT, "entries": [{"body": entry.body, "hash": entry.hash} for entry in entries]}
     )
@@ -322,4 +322,4 @@ def verify_export(content: str, head: str | None = None) -> State:
         ]
     except (ValueError, RecursionError) as error:
         raise LedgerError(f"the export cannot be read: {error}") from None
-    return verified((read(row["body"], row["hash"]) for row in rows), head)
+    return verify_entries((read_entry(row["body"], row["hash"]) for row in rows), head)
