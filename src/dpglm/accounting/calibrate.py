@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from .compose import LARGEST_EPSILON, SMALLEST_DELTA, compose, imprecise_delta
+from .compose import LARGEST_EPSILON, SMALLEST_DELTA, NormalForm, compose, imprecise_delta, normal_form
 from .curves import check_budget, gaussian_mu
 from .events import Composed, Event, ObjectivePerturbation
-from .normal_form import NormalForm, normal_form
 from .objective import largest_curvature
 
 _TOLERANCE = 1e-4

@@ -18,13 +18,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
 from ..arrays import Vector
-from .events import Relation
+
+if TYPE_CHECKING:
+    from .events import Relation  # events know laws of tries, which know curves
 
 # Relative error granted to the special functions; their measured error is below 1e-12.
 DELTA_ERROR = 1e-11

@@ -21,8 +21,7 @@ from dpglm.accounting import (
     cover_pure,
     gaussian_delta,
 )
-from dpglm.accounting.compose import composed_curve_of
-from dpglm.accounting.normal_form import normal_form
+from dpglm.accounting.compose import composed_curve_of, normal_form
 from dpglm.accounting.objective import transport_bounds
 
 SLACK = 1e-10

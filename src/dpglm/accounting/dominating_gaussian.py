@@ -22,10 +22,9 @@ from scipy.special import ndtr, ndtri
 
 from ..arrays import Vector
 from .calibrate import calibrate
-from .compose import LARGEST_EPSILON, compose, composed_curve_of
+from .compose import LARGEST_EPSILON, NormalForm, compose, composed_curve_of, normal_form
 from .curves import Profile, check_budget, gaussian_epsilon, gaussian_mu, hockey_stick
 from .events import Event, ObjectivePerturbation, Reserved
-from .normal_form import NormalForm, normal_form
 from .objective import objective_profile, transport_bounds
 
 # Points per unit of x / mu at which a curve is compared, and how far.
