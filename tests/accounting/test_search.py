@@ -33,7 +33,7 @@ from dpglm.accounting import tries as priced_tries
 from dpglm.accounting.curves import Profile, gaussian_profile, hockey_stick
 from dpglm.accounting.tries import search_profile
 from dpglm.mechanisms import Randomness
-from dpglm.mechanisms.tries import draw_tries
+from dpglm.mechanisms.randomness import draw_tries
 
 TRIES = [
     *(tries_of(law, mean) for law in LAWS for mean in (1.5, 3.0, 20.0)),

@@ -6,7 +6,7 @@ import pytest
 from dpglm.arrays import Total
 from dpglm.errors import UnsupportedProblem
 from dpglm.mechanisms import Exponential, Gaussian, Laplace, LaplaceNoisyMax, Randomness, Round, Thresholded
-from dpglm.mechanisms.thresholded import Levels
+from dpglm.mechanisms.additive import Levels
 
 NOISES = [0.5, 1e3, *(10.0**k * f for k in range(8, 15) for f in (1, 2, 5)), 1e150]
 SENSITIVITIES = [1e-90, 1e-3, 1.0, 7.3, 1e90]

@@ -9,12 +9,11 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from dpglm.kernels import coin as coins
-from dpglm.kernels import grouped as kernels
+from dpglm.kernels import bins as kernels
+from dpglm.kernels import draws
 from dpglm.mechanisms import STRUCTURES, Exponential, LaplaceNoisyMax, Randomness, randomness
 from dpglm.mechanisms.grid import on_grid
-from dpglm.mechanisms.grouped import Grouped
-from dpglm.mechanisms.heap import Heap
+from dpglm.mechanisms.selection import Grouped, Heap
 
 from . import selections
 from .selections import GRID, SCALE, SPREADS, P, digits, drawn, drawn_from, fits, law, one_less, spread
@@ -155,7 +154,7 @@ CHANCES = [
 @njit(error_model="numpy")
 def tossed(words, at, chance):
     """A coin in a compiled function, which is where coins are tossed."""
-    return coins.coin(words, at, chance)
+    return draws.coin(words, at, chance)
 
 
 @pytest.mark.parametrize("chance", [*CHANCES, 2.0**-1022, 5e-324, 0.0])
@@ -164,7 +163,7 @@ def test_a_coin_has_exactly_its_probability_to_the_last_digit(chance):
     for words, wanted in [(edge, False), (one_less(edge), True)] if chance else [(edge, False)]:
         at, heads = tossed(np.array([9, *words, 5], dtype=np.uint64), 1, chance)
         assert heads == wanted
-        assert at <= 1 + len(words) <= 1 + coins.WORDS_A_COIN
+        assert at <= 1 + len(words) <= 1 + draws.WORDS_A_COIN
     if len(edge) > 1:
         for change, wanted in ((-1, True), (1, False)):
             words = [*edge[:-2], edge[-2] + change] if edge[-2] else [*edge[:-2], 1]
@@ -174,11 +173,11 @@ def test_a_coin_has_exactly_its_probability_to_the_last_digit(chance):
 
 @pytest.mark.parametrize("chance", [0.3, 1 / 3, 0.9, 0.01])
 def test_a_coin_has_its_probability_also_where_digits_tie_all_the_time(chance, monkeypatch):
-    monkeypatch.setattr(coins, "WORD", 4.0)
+    monkeypatch.setattr(draws, "WORD", 4.0)
     words = np.random.default_rng(1).integers(4, size=100_000).astype(np.uint64)
     at = heads = tosses = 0
     while at < len(words) - 40:
-        at, head = coins.coin.py_func(words, at, chance)
+        at, head = draws.coin.py_func(words, at, chance)
         heads, tosses = heads + head, tosses + 1
     assert tosses < 0.8 * at, "a tie takes another word"
     assert stats.binomtest(int(heads), tosses, chance).pvalue > 1e-4
@@ -192,7 +191,7 @@ def check_groups(grouped, scores):
     total = fresh._weigh(np.arange(len(scores)))
     assert np.array_equal(fresh._weights, grouped._weights)
     assert np.array_equal(fresh._sums, grouped._sums)
-    assert kernels.LOWEST <= total <= kernels.HIGHEST
+    assert kernels.LOWEST_SUM <= total <= kernels.HIGHEST_SUM
     leaves = grouped._sums[grouped._sums.size // 2 :]
     wanted = [math.fsum(row) for row in grouped._weights]
     assert np.allclose(leaves[: len(wanted)], wanted, rtol=1e-14, atol=0) and not leaves[len(wanted) :].any()

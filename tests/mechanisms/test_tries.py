@@ -3,7 +3,7 @@ import pytest
 
 from dpglm.accounting import NegativeBinomial, PoissonTries, tries_of
 from dpglm.mechanisms import Randomness
-from dpglm.mechanisms.tries import draw_tries
+from dpglm.mechanisms.randomness import draw_tries
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from scipy.special import softmax
 from dpglm import Bounds, Neighbours
 from dpglm.curator import Curator
 from dpglm.data import as_data
-from dpglm.kernels import calendar as calendars
-from dpglm.kernels import steps as kernels
+from dpglm.kernels import frank_wolfe_lazy as calendars
+from dpglm.kernels import frank_wolfe_lazy as kernels
 from dpglm.kernels.bins import BINS, LOWEST, ORIGIN
-from dpglm.kernels.calendar import CHUNK, DUE
+from dpglm.kernels.frank_wolfe_lazy import CHUNK, DUE
 from dpglm.losses import LOSSES, Huber, Logistic, Poisson, SmoothedHinge, Squared
 from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness
 from dpglm.queries import VertexScores

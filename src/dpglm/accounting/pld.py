@@ -342,7 +342,7 @@ def selection_rounds(
     cells : int
         Grid cells per standard deviation of the loss of a round (at most that many per eta).
     """
-    from ..kernels.rounds import advance
+    from ..kernels.selection_recursion import advance
 
     counts = set(counts)
     loss = math.hypot(eta / 2, release.size if release else 0.0)

@@ -25,7 +25,7 @@ from ..bounds import Bounds
 from ..curator import Curator
 from ..data.census import RawRecords
 from ..mechanisms import Exponential, Levels, Mechanism, Thresholded
-from ..mechanisms.thresholded import in_order
+from ..mechanisms.additive import in_order
 from ..plan import Plan, Release
 from ..plan.private_size import COUNT_SHARE, count_release, left_for_learning, share_of, spare_of
 from ..privacy import Budget, Neighbours

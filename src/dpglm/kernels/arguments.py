@@ -114,7 +114,7 @@ class HasForm(Protocol):
 
 
 class Form(NamedTuple):
-    """A loss: its code (see ``forms``), its first parameter, and further ones of losses that have them.
+    """A loss: its code (see ``formulas``), its first parameter, and further ones of losses that have them.
 
     These are the range of margins, the largest target (the width of a quantile) and the largest curvature.
     """
@@ -150,7 +150,7 @@ class Beside(NamedTuple):
 
 
 PAIRED = frozenset(range(5))
-"""The codes of losses whose slopes are computed in pairs of doubles too (see ``twofold``)."""
+"""The codes of losses whose slopes are computed in pairs of doubles too (see ``double_double``)."""
 
 
 class Duals(NamedTuple):
@@ -414,7 +414,7 @@ class Calendar(NamedTuple):
     spare : array of shape (2,)
         The first chunk that is free, and how many are.
     coming : array
-        Space for the columns of the next proposals (see ``ahead``).
+        Space for the columns of the next proposals (see ``prefetch``).
     """
 
     factors: Floats

@@ -30,10 +30,9 @@ from .arguments import (
     Whole,
 )
 from .compiled import compiled, part
-from .forms import to_dual_steps, to_slopes
-from .lanes import LANES as LANES
-from .lanes import add_eights, dot_in_lanes, four_dots, request, request_row
-from .primitives import cut
+from .formulas import cut, to_dual_steps, to_slopes
+from .simd import LANES as LANES
+from .simd import add_eights, dot_in_lanes, four_dots, request, request_row
 
 _STEPS = 1.5 * 2.0**52
 _ROWS_AHEAD = np.uint64(16)  # so early is a row requested: memory works while slopes and sums are computed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from functools import cache, partial
 from typing import NoReturn
 
@@ -11,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
+from ..accounting import NegativeBinomial, Tries
 from ..kernels.arguments import Whole
 from ..threads import in_ranges
-from . import exact
+from . import exact_noise
 from .grid import Integers, Numbers
 
 
@@ -92,7 +94,7 @@ class Coins:
 
     def taken(self, start: int, stop: int) -> NDArray[np.intp]:
         """The positions from start to stop whose coins say yes, counted from ``start``."""
-        from ..kernels.coin import taken as compiled  # compiled code is loaded by those who use it
+        from ..kernels.draws import taken as compiled  # compiled code is loaded by those who use it
 
         first, rest = divmod(int(self._rate * 2**53), 1 << 45)
         begin, read = start - start % _COINS_AT_ONCE, self._reader()
@@ -120,7 +122,7 @@ def order_of(keys: NDArray[np.int64], digits: int) -> NDArray[np.int64]:
 
     It takes a tenth of the time of NumPy's sort, and equal numbers stay in their order on every processor.
     """
-    from ..kernels.order import write_order  # compiled code is loaded by those who use it
+    from ..kernels.draws import write_order  # compiled code is loaded by those who use it
 
     order, found = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
     begins = np.empty((1 << min(len(keys).bit_length(), digits)) + 1, dtype=np.int64)
@@ -152,7 +154,7 @@ class _Stream:
     def fill(
         self,
         compiled: Compiled,
-        reference: Callable[[exact.Read, int], int],
+        reference: Callable[[exact_noise.Read, int], int],
         scales: NDArray[np.uint64],
         out: NDArray[np.int64],
     ) -> None:
@@ -209,13 +211,13 @@ class Randomness(_Stream):
 
     def gaussian(self, scale: Integers, size: int | Shape | None = None) -> Integers:
         """round(scale * Z) for standard normal Z and whole numbers ``scale`` from 1 to 2**41."""
-        return self._rounded(_gaussian(), exact.gaussian, scale, size)
+        return self._rounded(_gaussian(), exact_noise.gaussian, scale, size)
 
     def laplace(self, scale: Integers, size: int | Shape | None = None) -> Integers:
         """round(scale * L) for L of density exp(-abs(t)) / 2 and whole numbers ``scale`` from 1 to 2**41."""
-        from ..kernels.noise import laplace
+        from ..kernels.draws import laplace
 
-        return self._rounded(laplace, exact.laplace, scale, size)
+        return self._rounded(laplace, exact_noise.laplace, scale, size)
 
     def gumbel(self, size: int | Shape | None = None) -> Numbers:
         """Standard Gumbel noise: the largest of scores plus it is a draw proportional to exp(score)."""
@@ -288,7 +290,7 @@ class Randomness(_Stream):
     def _rounded(
         self,
         compiled: Compiled,
-        reference: Callable[[exact.Read, int], int],
+        reference: Callable[[exact_noise.Read, int], int],
         scale: Integers,
         size: int | Shape | None,
     ) -> Integers:
@@ -336,13 +338,53 @@ def _words_for(steps: int) -> int:
 
 @cache
 def _gaussian() -> Compiled:
-    from ..kernels.noise import gaussian  # compiled code is loaded by those who use it
+    from ..kernels.draws import gaussian  # compiled code is loaded by those who use it
 
-    own, other = exact.columns()
-    shares = [share >> exact.BITS - exact.CHOICE_BITS for share in own]
-    packed = [share << exact.COLUMN_BITS | cell for share, cell in zip(shares, other, strict=True)]
+    own, other = exact_noise.columns()
+    shares = [share >> exact_noise.BITS - exact_noise.CHOICE_BITS for share in own]
+    packed = [share << exact_noise.COLUMN_BITS | cell for share, cell in zip(shares, other, strict=True)]
     return partial(gaussian, np.array(packed, dtype=np.uint64))
 
 
 _1 = np.uint64(1)
 _SMALL = np.uint64(1 << 21)
+
+
+TRIES_DISTANCE = 2.0**-100
+"""Bound on the distance of a draw from its law, in total variation."""
+
+_DIGITS, _BITS, _NOTHING = 60, 62, Decimal("1e-45")
+
+
+def draw_tries(tries: Tries, randomness: Randomness) -> int:
+    """A number of tries: the first k with P(K <= k) above a uniform number of 124 binary digits.
+
+    Probabilities are computed to 60 decimal digits, so that no sum of them is off by more than 2**-120.
+    """
+    high, low = (int(word) for word in randomness.integers(1 << _BITS, 2))
+    with localcontext() as context:
+        context.prec = _DIGITS
+        uniform = (Decimal(high << _BITS | low) + Decimal("0.5")) / Decimal(1 << 2 * _BITS)
+        if isinstance(tries, NegativeBinomial):
+            return _negative_binomial(tries, uniform)
+        mean = Decimal(tries.mean)
+        k, term = 0, (-mean).exp()
+        below = term
+        while below <= uniform and (term > _NOTHING or k < mean):
+            k += 1
+            term *= mean / k
+            below += term
+        return k
+
+
+def _negative_binomial(tries: NegativeBinomial, uniform: Decimal) -> int:
+    shape, stop = Decimal(tries.shape), Decimal(tries.stop)
+    norm = ((-shape * stop.ln()).exp() - 1) / shape if shape else -stop.ln()
+    k, term = 1, (1 - stop) / norm
+    below = term
+    # A tail is at most its first term over 1 minus the largest ratio of two neighbours in it.
+    while below <= uniform and term > _NOTHING * (1 - (1 - stop) * max((k + shape) / (k + 1), Decimal(1))):
+        term *= (1 - stop) * (k + shape) / (k + 1)
+        k += 1
+        below += term
+    return k

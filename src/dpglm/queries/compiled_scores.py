@@ -13,8 +13,7 @@ from ..data.records import Records
 from ..data.sums import KeptSums
 from ..kernels.arguments import Fields, Form, ScoreRule
 from ..mechanisms import Randomness
-from ..mechanisms.base import Kept
-from ..mechanisms.exponential import Binned
+from ..mechanisms.selection import Binned, Kept
 from ..tables import ClippedSums
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from ..arrays import Vector
 from ..data.summed import Summed
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian, Round
-from ..mechanisms.base import Kept
-from ..mechanisms.exponential import Binned
+from ..mechanisms.selection import Binned, Kept
 from ..privacy import Neighbours
 from .base import LARGEST_LIMIT, LEAST_LIMIT, Draws, Opening, Query, require_enforceable, require_moderate
 from .by_passes import ScoresByPasses
@@ -94,7 +93,7 @@ class CoordinateScores(Query):
         self, n: int, p: int, sums: Vector, points: Vector, index: NDArray[np.signedinteger]
     ) -> Vector:
         """Scores of some coordinates from n g_j; ``points`` has the rows (w_j, M_j)."""
-        from ..kernels.scores import scores  # compiled code is loaded by those who use it
+        from ..kernels.greedy import scores  # compiled code is loaded by those who use it
 
         found: Vector = scores(RULES[self.rule], n, sums, points, *self.form, p, index)
         return found

@@ -13,7 +13,7 @@ from ..arrays import Vector
 from ..data.summed import Summed
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian
-from ..mechanisms.base import Kept
+from ..mechanisms.selection import Kept
 from ..privacy import Neighbours
 from ..tables import ClippedSums, Index
 from .base import Draws, Opening, Query, require_enforceable, require_moderate

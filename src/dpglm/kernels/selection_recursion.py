@@ -1,4 +1,4 @@
-"""One round of the recursion that prices adaptive selections (`accounting.selection`).
+"""One round of the recursion that prices adaptive selections (`accounting.pld`).
 
 Curves hold values at multiples of a step h; the range of a selection is eta = m h.
 
@@ -11,7 +11,7 @@ import math
 
 from .arguments import Floats
 from .compiled import compiled, part
-from .lanes import PLACES, best_places, weigh_places
+from .simd import PLACES, best_places, weigh_places
 
 
 @compiled()

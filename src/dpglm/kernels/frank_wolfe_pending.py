@@ -1,4 +1,4 @@
-"""Frank-Wolfe steps whose selections go to few heavy columns: their moves stay pending (see ``pending``).
+"""Frank-Wolfe steps whose selections go to few heavy columns, whose moves stay pending (``pending_moves``).
 
 All other columns are light: the bound of their scores is their weight, whatever the margins. A candidate that
 is a head is kept by a coin whose probability is a product over the rows of the column: rows drawn at random
@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from .arguments import Bins, Compressed, Floats, Followed, Held, Integers, Pending, Terms, Whole, Words
 from .bins import BINS, LOWEST, bin_of, carry, chance_of, propose, weigh
-from .coin import WORD, WORDS_A_COIN, coin
 from .compiled import compiled, part
-from .forms import slope
-from .pending import UNIT, add_line, add_pairs, bounds_of, expand, flush, refer, replay, weight_of
-from .primitives import on_grid, term, within
-from .steps import outlook, sort
+from .draws import WORD, WORDS_A_COIN, coin
+from .formulas import on_grid, slope, term, within
+from .frank_wolfe_lazy import outlook, sort
+from .pending_moves import UNIT, add_line, add_pairs, bounds_of, expand, flush, refer, replay, weight_of
 
 DONE, SHORT, LACKS, STALE, FULL = range(5)
 """Why steps stop: all are taken, words run out, a column is lacking, the reference is too far away, or there
@@ -284,7 +283,7 @@ def _too_far(p: int, pending: Pending, line: Floats) -> bool:
 
 @part
 def _lift(pending: Pending, bins: Bins, changed: int) -> int:
-    """Move the heads to the bins of their bounds; ``changed`` as in ``steps``."""
+    """Move the heads to the bins of their bounds; ``changed`` as in ``frank_wolfe_lazy``."""
     lines, grid, inverse, reference = pending.leading.lines, bins.line[0], bins.line[1], bins.line[2]
     for h in range(lines.shape[0]):
         centre, width = pending.values[h, 0] * UNIT, pending.values[h, 1] * UNIT + grid

@@ -4,8 +4,8 @@ The margin of row i is ``factor * v_i`` plus the intercept's part, with one fact
 shrinks. Sums of columns are kept for *followed* margins, which may lag behind the true ones by a slack; the
 bins of the sampler hold upper bounds of all scores, so a candidate is proposed often enough for any lag,
 and its true sum is computed only if the coin that accepts or rejects it depends on it. The sums of the
-*leading columns*, those of large weight, are linear models in the factor, with an error of second order. The
-state is described in ``arguments``.
+*leading columns*, those of large weight, are linear models in the factor, with an error of second order. A
+*calendar* says which rows to look at after which step. The state is described in ``arguments``.
 
 Proof: docs/proofs/vertex_scores.md, which gives the reasons of the constants below.
 """
@@ -17,13 +17,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from .ahead import AT_ONCE, request_entries, request_proposed, request_rows
 from .arguments import (
     Bins,
     Calendar,
     Compressed,
+    Entries,
     Floats,
     Followed,
+    Form,
     Held,
     Integers,
     Leading,
@@ -32,17 +33,183 @@ from .arguments import (
     Words,
 )
 from .bins import BINS, LOWEST, ORIGIN, add_up, bin_of, carry, chance_of, move_back, propose, weigh
-from .calendar import CHUNK, DUE, schedule, until, write_anew
-from .coin import WORD, coin
 from .compiled import compiled, part
-from .forms import slope
-from .lanes import request_line
-from .leading import lead
-from .primitives import on_grid, term
+from .draws import WORD, coin
+from .formulas import curvature, on_grid, slope, term
+from .prefetch import AT_ONCE, PROPOSALS, request_entries, request_proposed, request_rows
+from .simd import request_line
 
 _1, _2 = np.uint64(1), np.uint64(2)
-_ABOVE = 0.0625
+
+
+def some_columns(table: Compressed, columns: Words, n: int) -> tuple[Words, Entries]:
+    """By rows, where each begins and (number, entry) of some columns of a table that is stored by columns.
+
+    NumPy has large arrays in large pages of memory, which compiled code would not: steps read them at random.
+    """
+    begins = np.zeros(n + 1, dtype=np.uint64)
+    _count(table, columns, begins)
+    pairs = np.empty((int(begins[n]), 2), dtype=table.entries.dtype)
+    _fill(table, columns, begins, pairs)
+    return begins, pairs
+
+
+@compiled(nogil=True)
+def _count(table: Compressed, columns: Words, begins: Words) -> None:
+    """Turn zeros into where the entries of each row begin."""
+    indptr, indices = table.indptr, table.indices
+    for j in columns:
+        for e in range(indptr[j], indptr[j + _1]):
+            begins[indices[e] + _1] += _1
+    for i in range(np.uint64(begins.size - 1)):
+        begins[i + _1] += begins[i]
+
+
+@compiled(nogil=True)
+def _fill(table: Compressed, columns: Words, begins: Words, pairs: Entries) -> None:
+    indptr, indices, entries = table
+    # Each beginning moves to the end of its row, and back.
+    for number in range(columns.size):
+        j = columns[number]
+        for e in range(indptr[j], indptr[j + _1]):
+            at = begins[indices[e]]
+            pairs[at, 0], pairs[at, 1] = number, entries[e]
+            begins[indices[e]] = at + _1
+    for i in range(begins.size - 1, 0, -1):
+        begins[i] = begins[i - 1]
+    begins[0] = 0
+
+
+@part
+def _line_of(form: Form, here: float, part: float, shift: float, y: float, v: float) -> tuple[float, float]:
+    """(constant, multiple of the factor): linear model of a slope, ``here`` at the present factor."""
+    bend = curvature(form, part + shift, y, here)
+    return here - bend * part, bend * v
+
+
+@part
+def _add(i: Whole, constant: float, multiple: float, scale: float, leading: Leading) -> None:
+    """Add a linear model times the entries of row i."""
+    lines, begins, entries = leading.lines, leading.begins, leading.entries
+    for e in range(begins[i], begins[i + _1]):
+        k, x = np.uint64(np.int32(entries[e, 0])), np.float64(entries[e, 1]) * scale
+        lines[k, 0] += constant * x
+        lines[k, 1] += multiple * x
+
+
+@compiled(nogil=True)
+def start_leading(rows: Floats, leading: Leading, terms: Terms) -> None:
+    """Set the models of the leading columns, at a factor of 1."""
+    form, lines = terms.form, leading.lines
+    lines[:, 0], lines[:, 1], leading.drift[0] = 0.0, 0.0, 0.0
+    for i in range(np.uint64(rows.shape[0])):
+        v, y, scale = rows[i, 0], rows[i, 2], rows[i, 3]
+        shift = terms.base if scale > 0 else 0.0
+        rows[i, 4], rows[i, 5], rows[i, 7] = v, slope(form, v + shift, y), v
+        constant, multiple = _line_of(form, rows[i, 5], v, shift, y, v)
+        _add(i, constant, multiple, scale, leading)
+
+
+@part
+def lead(i: Whole, v: float, part: float, rows: Floats, leading: Leading, terms: Terms) -> None:
+    """Update the models to row i, whose v becomes ``v`` and whose part of the margin is ``part``."""
+    form, y, scale = terms.form, rows[i, 2], rows[i, 3]
+    shift = terms.base if scale > 0 else 0.0
+    old_constant, old_multiple = _line_of(form, rows[i, 5], rows[i, 4], shift, y, rows[i, 7])
+    rows[i, 4], rows[i, 5], rows[i, 7] = part, slope(form, part + shift, y), v
+    constant, multiple = _line_of(form, rows[i, 5], part, shift, y, v)
+    _add(i, constant - old_constant, multiple - old_multiple, scale, leading)
+
+
+DUE, CHUNK = 12, 15
 _SURE = 2.0**-40
+
+
+def empty_calendar(factors: Floats, links: NDArray[np.int32]) -> Calendar:
+    """An uninitialised schedule for steps with these factors, with space for three lists of all rows."""
+    lists, spare = np.empty((len(factors), 3), dtype=np.int32), np.empty(2, dtype=np.int64)
+    chunks = 3 * len(links) // CHUNK + 2 * len(factors) + 16
+    pool, coming = np.empty((chunks, 1 + CHUNK), dtype=np.int32), np.empty(PROPOSALS, dtype=np.int64)
+    return Calendar(factors, links, lists, pool, spare, coming)
+
+
+@part
+def until(part: float, v: float, slack: float) -> float:
+    """The factor below which factor * v differs from ``part`` by more than a slack; 0 if it never does."""
+    if v == 0 or (part > 0) != (v > 0) or abs(part) <= slack:
+        return 0.0
+    return (abs(part) - slack) / abs(v)
+
+
+@part
+def note(i: Whole, step: Whole, calendar: Calendar) -> None:
+    """Write row i into the list of a step. There must be a free chunk."""
+    lists, pool, spare = calendar.lists, calendar.pool, calendar.spare
+    if lists[step, 0] < 0 or lists[step, 1] == CHUNK:
+        chunk = spare[0]
+        spare[0] = pool[chunk, 0]
+        spare[1] -= 1
+        pool[chunk, 0] = lists[step, 0]
+        lists[step, 0], lists[step, 1] = chunk, 0
+    lists[step, 1] += 1
+    lists[step, 2] += 1
+    pool[lists[step, 0], lists[step, 1]] = i
+    calendar.links[i, DUE] = step
+
+
+@part
+def schedule(i: Whole, least: float, step: int, calendar: Calendar) -> None:
+    """Schedule row i for the first step with a factor below ``least``; now it is ``factors[step]``."""
+    factors, due = calendar.factors, calendar.links[i, DUE]
+    last = factors.size - 1
+    least *= 1 + _SURE
+    if step == last or factors[last] >= least:
+        return
+    if due > 0 and factors[due - 1] >= least:
+        return
+    low, high = step, last  # factors[low] >= least > factors[high], unless it is due at once
+    while high - low > 1:
+        middle = (low + high) // 2
+        if factors[middle] < least:
+            high = middle
+        else:
+            low = middle
+    note(i, high, calendar)
+
+
+@part
+def clear(calendar: Calendar) -> None:
+    """Make all lists empty and all chunks free."""
+    lists, pool, spare = calendar.lists, calendar.pool, calendar.spare
+    lists[:, 0], lists[:, 1], lists[:, 2] = -1, 0, 0
+    for chunk in range(pool.shape[0]):
+        pool[chunk, 0] = chunk + 1
+    pool[pool.shape[0] - 1, 0] = -1
+    spare[0], spare[1] = 0, pool.shape[0]
+
+
+@compiled(nogil=True)
+def schedule_all(rows: Floats, slack: float, leading_slack: float, calendar: Calendar) -> None:
+    """Schedule all rows: those with a margin move with the factor from the first step on."""
+    clear(calendar)
+    for i in range(np.uint64(rows.shape[0])):
+        calendar.links[i, DUE] = 0
+        v = rows[i, 0]
+        least = max(until(rows[i, 1], v, slack), until(rows[i, 4], v, leading_slack))
+        if least > 0:
+            schedule(i, least, 0, calendar)
+
+
+@compiled(nogil=True)
+def write_anew(calendar: Calendar) -> None:
+    """Write the schedule again, without rows that have become due at an earlier step."""
+    clear(calendar)
+    for i in range(np.uint64(calendar.links.shape[0])):
+        if calendar.links[i, DUE] > 0:
+            note(i, calendar.links[i, DUE], calendar)
+
+
+_ABOVE = 0.0625
 
 LACKS = np.int64(-2)
 
@@ -346,3 +513,30 @@ def run(
     if changed == 2:
         sort(followed, leading, bins)
     return at, choices.size, False
+
+
+_BELOW_1 = 1 - 2.0**-53
+
+
+@compiled(nogil=True)
+def foresee(
+    words: Words, at: int, steps: int, factor: float, followed: Followed, leading: Leading, bins: Bins,
+    wanted: NDArray[np.uint8],
+) -> int:  # fmt: skip
+    """Mark the columns that are proposed until about so many steps have accepted one, or words run out.
+
+    A proposal depends on words and bins only, and a coin takes one word but for one time in 2**64: so the
+    proposals are those of the steps until a bin changes. How many they accept is a guess, for it depends on
+    sums that are not computed here. Returns this number.
+    """
+    accepted, top = 0, weigh(bins)
+    while accepted < steps:
+        at, k, member = propose(words, at, top, 2, bins)
+        if member < 0:
+            break
+        j = np.uint64(bins.perm[bins.start[k] + (member >> 1)])
+        wanted[j] = 1
+        likely, _ = outlook(j, k, 1.0 if member & 1 else -1.0, factor, followed, leading, bins.line)
+        accepted += words[at] < np.uint64(min(math.exp(likely), _BELOW_1) * WORD)
+        at += 1
+    return accepted

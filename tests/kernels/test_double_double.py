@@ -8,7 +8,7 @@ import pytest
 
 from dpglm.arrays import exact_product, exact_sum
 from dpglm.kernels.arguments import Form
-from dpglm.kernels.twofold import write_slopes
+from dpglm.kernels.double_double import write_slopes
 from dpglm.losses import Huber, Logistic, Poisson, SmoothedHinge, Squared
 
 LOSSES = [Squared(), Logistic(), Huber(0.7), SmoothedHinge(0.3), Poisson(20.0)]

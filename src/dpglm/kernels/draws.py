@@ -1,17 +1,81 @@
-"""Draws of integer noise from a stream of random 64-bit words.
+"""Random draws from 64-bit words: coins, integer noise and the order of random numbers.
 
-They compute what ``mechanisms/exact.py`` defines, from the same words in the same order. Where the first
-digits of a number do not decide a comparison or a rounding, a kernel stops at the first word of that draw and
-states it. There is no floating-point operation; words are never mixed with signed integers, which would turn
-both into floats.
+Integer noise is what ``mechanisms/exact_noise.py`` defines, from the same words in the same order. Where the
+first digits of a number do not decide a comparison or a rounding, a kernel stops at the first word of that
+draw and states it. There is no floating-point operation in it; words are never mixed with signed integers,
+which would turn both into floats.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .arguments import Integers, Whole, Words
 from .compiled import compiled, part
+
+WORD = 2.0**64
+WORDS_A_COIN = 17
+"""The most words that a coin can take: a double has its last digit at 2**-1074 or before."""
+
+
+@part
+def coin(words: Words, at: int, chance: float) -> tuple[int, bool]:
+    """The next word, and True with exactly this probability below 1: digits are read until two differ."""
+    while True:
+        scaled = chance * WORD
+        whole = np.floor(scaled)  # a float: an integer would overflow
+        word, digits = words[at], np.uint64(whole)
+        at += 1
+        if word != digits or scaled == whole:
+            return at, word < digits
+        chance = scaled - whole
+
+
+@compiled(nogil=True)
+def taken(digits: NDArray[np.uint8], first: int, ties: NDArray[np.bool_], out: Integers) -> None:
+    """Write the places of digits below ``first``; ``ties`` decides on those that are equal.
+
+    A place is written before it is known whether it counts: the processor could not foresee it. So there is
+    space for one more.
+    """
+    count, tie = np.uint64(0), np.uint64(0)
+    for i in range(np.uint64(digits.size)):
+        out[count] = i
+        if digits[i] == first:
+            count += np.uint64(ties[tie])
+            tie += np.uint64(1)
+        else:
+            count += np.uint64(digits[i] < first)
+
+
+@compiled(nogil=True)
+def write_order(keys: Integers, digits: int, begins: Integers, found: Integers, order: Integers) -> None:
+    """Write the places of the keys, least key first; equal keys stay in their order.
+
+    Keys have so many binary digits. They are put into bins by the first of these, then ordered inside: that
+    takes few moves if keys are uniformly random and there are about as many bins as keys. ``begins`` has one
+    entry for each bin, a power of two, and one more; ``found`` is space for the ordered keys.
+    """
+    bins, shift = begins.size - 1, np.int64(digits)
+    while bins > 1:
+        bins, shift = bins >> 1, shift - 1
+    begins[:] = 0
+    for key in keys:
+        begins[(key >> shift) + 1] += 1
+    for k in range(1, begins.size):
+        begins[k] += begins[k - 1]
+    for i in range(keys.size):
+        at = begins[keys[i] >> shift]
+        begins[keys[i] >> shift] = at + 1
+        found[at], order[at] = keys[i], i
+    for i in range(1, keys.size):
+        key, place, at = found[i], order[i], i
+        while at > 0 and found[at - 1] > key:
+            found[at], order[at] = found[at - 1], order[at - 1]
+            at -= 1
+        found[at], order[at] = key, place
+
 
 _0, _1, _2, _32, _63 = (np.uint64(n) for n in (0, 1, 2, 32, 63))
 _HALF = np.uint64(1 << 63)

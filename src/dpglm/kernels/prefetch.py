@@ -11,7 +11,7 @@ import numpy as np
 from .arguments import Bins, Floats, Followed, Held, Integers, Leading, Unsigned, Whole, Words
 from .bins import propose
 from .compiled import part
-from .lanes import request_entry, request_line
+from .simd import request_entry, request_line
 
 PROPOSALS = 16
 AT_ONCE = np.uint64(16)

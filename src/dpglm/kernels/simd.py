@@ -1,4 +1,4 @@
-"""Products, moves and sums of ``rounds`` as vectors of eight doubles, and requests for what is needed soon.
+"""Products, moves and sums as vectors of eight doubles, and requests for what is needed soon.
 
 The compiler does not find these vectors by itself. They are written down as operations on eight doubles, each
 with the result of the same operation on single doubles. A processor whose vectors are shorter takes several.
@@ -400,7 +400,7 @@ def _weigh_places(_: Any, wide: Any, mass: Any, fours: Any, i: Any, first: Any, 
 
 
 weigh_places: Callable[[Floats, Floats, int, int, float, Floats], None] = cast(Any, intrinsic(_weigh_places))
-"""Set 32 places of ``after``, from i on, to ``first`` plus what 4 ``fours`` losses add in ``rounds``.
+"""Set 32 places of ``after``, from i on, to ``first`` plus what 4 ``fours`` losses add.
 
 Four products are added to each other, then to the total. For compiled code only.
 """
@@ -434,7 +434,7 @@ def _best_places(_: Any, after: Any, rises: Any, i: Any, best: Any) -> Any:
 
 
 best_places: Callable[[Floats, Floats, int, Floats], None] = cast(Any, intrinsic(_best_places))
-"""Set 32 places of ``best``, from i on, to the maxima over grid points of ``rounds._select``, or 0.
+"""Set 32 places of ``best``, from i on, to the maxima over grid points (see ``selection_recursion``), or 0.
 
 For compiled code only.
 """
