@@ -494,7 +494,7 @@ def plain(loss, X, y, steps):
 
 
 def followed(loss, X, y, steps, refresh):
-    """Our points without noise, with the scores kept in a heap, and the opened query."""
+    """Our points without noise, with all scores kept, and the opened query."""
     curator = Curator(as_data(X, y, Bounds(row_norm=math.inf)), REPLACE, Randomness(0))
     query = VertexScores(loss, math.inf, X.shape[1], math.inf, "heap", refresh)
     opened = curator.open(query, np.zeros(X.shape[1]), Exponential(0.0))

@@ -322,7 +322,7 @@ class Blocks(NamedTuple):
 class Pending(NamedTuple):
     """Head columns, whose moves stay pending: their sums are expansions to second order around a reference.
 
-    Whole numbers are in the units of ``kernels.pending``.
+    Whole numbers are in the units of ``kernels.pending_moves``.
 
     Attributes
     ----------

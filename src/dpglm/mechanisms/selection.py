@@ -160,48 +160,18 @@ class Grouped(Kept):
         )
 
 
-class Heap(Kept):
-    """A binary heap of upper bounds of the scores; a bound is lowered only at the top.
-
-    An update raises the bound of a candidate whose score exceeds it, and leaves it alone otherwise. A draw
-    looks at the top: a bound that is stale becomes the present score and sinks, until the top is current.
-    Of equal scores the first is the largest. This is Algorithm 3 of Raff, Khanna and Lu, "Scaling up
-    differentially private LASSO regularized logistic regression via faster Frank-Wolfe iterations",
-    arXiv:2310.19978, with a binary heap for a Fibonacci heap.
+class Largest(Kept):
+    """Scores without noise; a draw is the first of the largest.
 
     Guarantee
     ---------
     None: there is no noise.
-
-    Attributes
-    ----------
-    looks : int
-        How many stale tops all draws have looked at.
     """
 
     noisy: ClassVar[bool] = False
 
     def draw(self, randomness: Randomness, score: Callable[[int], float] | None = None) -> int:
-        largest, looks = self._kernels.top(self._values, self._bounds, self._order, self._place)
-        self.looks += looks
-        return int(largest)
-
-    def _build(self, scores: Vector) -> None:
-        from ..kernels import heap  # compiled code is loaded by those who use it
-
-        super()._build(scores)
-        self._kernels = heap
-        self._bounds = self._values.copy()
-        self._order = np.arange(self._values.size)
-        self._place = self._order.copy()
-        self._kernels.build(self._bounds, self._order, self._place)
-        self.looks = 0
-
-    def _set(self, index: Index, scores: Vector, everything: Callable[[], Vector] | None) -> bool:
-        super()._set(index, scores, everything)
-        places = index.astype(np.int64, copy=False)
-        self._kernels.lift(places, self._values, self._bounds, self._order, self._place)
-        return False
+        return int(np.argmax(self._values))
 
 
 class Gumbel(Kept):
@@ -276,7 +246,12 @@ class Binned(Kept):
         return bool(sort)
 
 
-STRUCTURES: dict[str, type[Kept]] = {"binned": Binned, "grouped": Grouped, "gumbel": Gumbel, "heap": Heap}
+STRUCTURES: dict[str, type[Kept]] = {
+    "binned": Binned,
+    "grouped": Grouped,
+    "gumbel": Gumbel,
+    "heap": Largest,
+}
 """What scores can be kept in, by name."""
 
 _WEIGHT_ERROR = 2.0**-39
@@ -317,9 +292,9 @@ class Exponential(Selection):
         sensitivity : float
             How far neighbours move any one score.
         structure : {"auto", "binned", "grouped", "gumbel", "heap"}
-            What the scores are kept in: a heap without noise, any of the others with it. "auto" takes bins,
-            or returns None where ``release`` of all scores is needed or as fast: without noise, with very
-            little noise, or with few candidates.
+            What the scores are kept in. "heap" is the plain maximum, without noise; all others are for noise.
+            "auto" takes bins, or returns None where ``release`` of all scores is needed or as fast: without
+            noise, with very little noise, or with few candidates.
         """
         exact = self.noise == 0 or sensitivity == 0
         if structure == "auto":
