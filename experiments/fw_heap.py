@@ -15,7 +15,7 @@ from numba import njit
 from dpglm.arrays import Vector
 from dpglm.kernels.arguments import Floats, Integers, Signed
 from dpglm.mechanisms import Randomness
-from dpglm.mechanisms.selection import Index, Kept
+from dpglm.mechanisms.selection import Index, ScoreStructure
 
 
 @njit(cache=True)
@@ -74,7 +74,7 @@ def top(scores: Floats, bounds: Floats, order: Integers, place: Integers) -> tup
     return order[0], looks
 
 
-class Heap(Kept):
+class Heap(ScoreStructure):
     """A binary heap of upper bounds of the scores; a bound is lowered only at the top.
 
     An update raises the bound of a candidate whose score exceeds it, and leaves it alone otherwise. A draw

@@ -213,18 +213,18 @@ def _search(event: Event, epsilon: float, delta: float, guess: float, ceiling: f
     points: list[tuple[float, float]] = []
     factor = guess
     for step in range(200):
-        found = compose(event.scaled(factor)).delta(epsilon)
-        if found <= delta:
+        reached = compose(event.scaled(factor)).delta(epsilon)
+        if reached <= delta:
             high = min(high, factor)
         else:
             low = max(low, factor)
         if high <= low * (1 + _TOLERANCE) or high <= _FLOOR * guess:
             return high
-        if 0 < found < 1:
-            points.append((math.log(factor), math.log(gaussian_mu(epsilon, found)) - target))
-            if found <= delta and _near(points):
+        if 0 < reached < 1:
+            points.append((math.log(factor), math.log(gaussian_mu(epsilon, reached)) - target))
+            if reached <= delta and _near(points):
                 return high
-        halve = step % 4 == 3 or not 0 < found < 1
+        halve = step % 4 == 3 or not 0 < reached < 1
         factor = max(_next(points, low, high, halve), _FLOOR * guess)
     raise ArithmeticError("calibration did not converge")
 

@@ -112,7 +112,7 @@ def _cover(event: Event, slack: float) -> Cover:
     squares = [rest.mu**2 * (1 + 1e-14)]
     if not rest.is_gaussian:
         squares = [_of_composition(rest, each) ** 2]
-    squares += [count * _of_objective(one, each) ** 2 for one, count in perturbed.items()]
+    squares += [count * _of_objective(part, each) ** 2 for part, count in perturbed.items()]
     mu = math.sqrt(math.fsum(squares)) * (1 + 1e-15)
     used = each * groups * (1 + 1e-15) + _of_distance(form.distance, mu) + form.slack
     return Cover(mu if used <= slack else math.inf, used)
@@ -277,10 +277,10 @@ def reserved(epsilon: float, delta: float) -> Reserved:
     check_budget(epsilon, delta)
     epsilon = min(epsilon, LARGEST_EPSILON)
     slack = SLACK_SHARE * delta
-    found = Reserved(gaussian_mu(epsilon, delta - slack), slack)
-    while compose(found).delta(epsilon) > delta:
-        found = found.scaled(1 + 1e-15)
-    return found
+    budget = Reserved(gaussian_mu(epsilon, delta - slack), slack)
+    while compose(budget).delta(epsilon) > delta:
+        budget = budget.scaled(1 + 1e-15)
+    return budget
 
 
 @lru_cache(maxsize=256)
@@ -316,22 +316,22 @@ def calibrate_covered(event: Event, mu: float, slack: float) -> float:
     low, high, factor = 0.0, math.inf, guess
     points: list[tuple[float, float]] = []
     for step in range(200):
-        found = cover(event.scaled(factor), slack).mu
-        if found <= mu:
+        reached = cover(event.scaled(factor), slack).mu
+        if reached <= mu:
             high = min(high, factor)
         else:
             low = max(low, factor)
         if high <= low * (1 + tolerance) or high <= _FLOOR * guess:
             return high
-        if found <= mu and found >= mu * (1 - tolerance):
+        if reached <= mu and reached >= mu * (1 - tolerance):
             return factor
         if low > _MOST * guess:
             raise ValueError(
                 "no reasonable noise is enough for this budget: the slack cannot pay for how records are "
                 "sampled or the curvature of a record; a larger delta or a stronger quadratic term is needed"
             )
-        if 0 < found < math.inf:
-            points.append((math.log(factor), math.log(found / mu)))
+        if 0 < reached < math.inf:
+            points.append((math.log(factor), math.log(reached / mu)))
         factor = _next(points, low, high, halve=step % 5 == 4)
     raise ArithmeticError("calibration did not converge")
 
@@ -339,8 +339,8 @@ def calibrate_covered(event: Event, mu: float, slack: float) -> float:
 def _necessary(event: Event, mu: float, slack: float) -> float:
     """Return about the least factor at which the curve is below H_mu + slack at points of the far tail."""
     tails = [(gaussian_epsilon(mu, times * slack), (times + 1) * slack) for times in _TAILS]
-    found = [calibrate(event, epsilon, delta) for epsilon, delta in tails if epsilon > 0 and delta < 1]
-    return max([*found, 1e-9])
+    factors = [calibrate(event, epsilon, delta) for epsilon, delta in tails if epsilon > 0 and delta < 1]
+    return max([*factors, 1e-9])
 
 
 def _next(points: list[tuple[float, float]], low: float, high: float, halve: bool) -> float:

@@ -169,11 +169,11 @@ def tries_of(law: str, mean: float) -> Tries:
 def tries_from_dict(values: Mapping[str, object]) -> Tries:
     """The inverse of ``to_dict``."""
     kinds: dict[str, type[Tries]] = {"negative-binomial": NegativeBinomial, "poisson": PoissonTries}
-    found = strict.mapping("tries", values)
-    kind = kinds[strict.one_of("kind of tries", found.get("kind"), kinds)]
-    found = strict.mapping("tries", found, ("kind", *strict.names(kind)))
-    del found["kind"]
-    return kind(**{name: strict.numeric(value) for name, value in found.items()})
+    fields = strict.mapping("tries", values)
+    kind = kinds[strict.one_of("kind of tries", fields.get("kind"), kinds)]
+    fields = strict.mapping("tries", fields, ("kind", *strict.names(kind)))
+    del fields["kind"]
+    return kind(**{name: strict.numeric(value) for name, value in fields.items()})
 
 
 _LINES = 400
@@ -221,8 +221,8 @@ def _bound(base: Profile, tries: Tries) -> Curve:
     return curve
 
 
-def _smaller(one: Curve, other: Curve) -> Curve:
-    return lambda x: np.minimum(one(x), other(x))
+def _smaller(first: Curve, second: Curve) -> Curve:
+    return lambda x: np.minimum(first(x), second(x))
 
 
 def _mixed(mu: float, chances: Vector) -> Curve:
@@ -252,8 +252,8 @@ def _terms(base: Profile, tries: Tries) -> tuple[Vector, Vector]:
     shift = np.maximum(_log_ratio(tries, slope, height, low), _log_ratio(tries, slope, height, high))
     weight = np.exp(tries.log_slope(low))
     order = np.argsort(-shift, kind="stable")
-    shift, most = shift[order], np.maximum.accumulate(weight[order])
-    added = np.diff(most, prepend=0.0)
+    shift, largest = shift[order], np.maximum.accumulate(weight[order])
+    added = np.diff(largest, prepend=0.0)
     shift, added = shift[added > 0], added[added > 0]
     # fewer terms: each takes the largest shift of its group
     starts = np.unique(np.linspace(0, len(shift), _MOST_TERMS + 1).astype(int)[:-1])

@@ -243,10 +243,10 @@ class Thresholded(Mechanism):
         return self.columns * answer.most  # how many levels there are is secret
 
     def imprecision(self, entries: int) -> Counter[Event]:
-        found = super().imprecision(entries)
+        extra = super().imprecision(entries)
         if self.noise > 0:
-            found[Imprecision(self.revealing)] += 1
-        return found
+            extra[Imprecision(self.revealing)] += 1
+        return extra
 
     def release(self, answer: Levels, sensitivity: float, randomness: Randomness) -> Levels:
         if self.noise == 0:

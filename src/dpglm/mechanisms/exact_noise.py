@@ -102,9 +102,9 @@ def _even(read: Read, z: Uniform, limit: Callable[[], Ends], *numbers: Uniform) 
 def _below(z: Uniform, limit: Callable[[], Ends], *numbers: Uniform) -> bool:
     """Whether z is below a limit between two ends; digits of z and of the numbers decide it."""
     while True:
-        (low, high), (least, most) = z.ends(), limit()
-        if high <= least or low >= most:
-            return high <= least
+        (low, high), (lowest, highest) = z.ends(), limit()
+        if high <= lowest or low >= highest:
+            return high <= lowest
         for number in (z, *numbers):
             number.extend()
 
@@ -142,15 +142,15 @@ def columns() -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def _weights(total: int) -> list[int]:
     """Whole numbers proportional to exp(-cell² / 512), for |Z| < 38, that add up to a total."""
-    one, term, k = 1 << _PRECISION, 1 << _PRECISION, 0
-    inverse = one  # exp(1 / 512), by its series
+    unit, term, k = 1 << _PRECISION, 1 << _PRECISION, 0
+    inverse = unit  # exp(1 / 512), by its series
     while term:
         k += 1
         term //= _TWICE_SQUARED * k
         inverse += term
-    ratio = one * one // inverse
+    ratio = unit * unit // inverse
     square = ratio * ratio >> _PRECISION
-    weights = [one]
+    weights = [unit]
     for _ in range(_UNITS * CELLS_A_UNIT - 1):
         weights.append(weights[-1] * ratio >> _PRECISION)
         ratio = ratio * square >> _PRECISION

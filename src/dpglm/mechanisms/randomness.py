@@ -124,9 +124,9 @@ def order_of(keys: NDArray[np.int64], digits: int) -> NDArray[np.int64]:
     """
     from ..kernels.draws import write_order  # compiled code is loaded by those who use it
 
-    order, found = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
+    order, space = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
     begins = np.empty((1 << min(len(keys).bit_length(), digits)) + 1, dtype=np.int64)
-    write_order(keys, digits, begins, found, order)
+    write_order(keys, digits, begins, space, order)
     return order
 
 
@@ -230,10 +230,10 @@ class Randomness(_Stream):
             v = ((first >> _1) + (second + 0.5) * 2.0**-64) * 2.0**-64
             if first.min() < _SMALL:
                 # Two words have too few digits for this v. It has the next ones, and those behind it wait.
-                here = int(np.argmax(first < _SMALL))
-                self._at -= 2 * (len(v) - here - 1)
-                first, v = first[: here + 1], v[: here + 1]
-                v[here] = self._small(int(first[here]) >> 1, int(second[here]))
+                small = int(np.argmax(first < _SMALL))
+                self._at -= 2 * (len(v) - small - 1)
+                first, v = first[: small + 1], v[: small + 1]
+                v[small] = self._small(int(first[small]) >> 1, int(second[small]))
             end = done + len(v)
             noise[done:end] = -np.log(np.where(first & _1, -np.log(v), -np.log1p(-v)))
             done = end
@@ -242,16 +242,16 @@ class Randomness(_Stream):
     def integers(self, stop: int, size: int) -> NDArray[np.int64]:
         """Uniform integers in [0, stop)."""
         largest = np.uint64((1 << 64) - (1 << 64) % stop - 1)
-        kept = self._take(size)
-        if size and kept.max() > largest:
-            kept = kept[kept <= largest]
-            while len(kept) < size:
-                words = self._take(size - len(kept))
-                kept = np.append(kept, words[words <= largest])
+        accepted = self._take(size)
+        if size and accepted.max() > largest:
+            accepted = accepted[accepted <= largest]
+            while len(accepted) < size:
+                words = self._take(size - len(accepted))
+                accepted = np.append(accepted, words[words <= largest])
         # The remainder: NumPy divides many numbers by one several times as fast as it finds remainders.
-        below: NDArray[np.uint64] = kept // np.uint64(stop)
+        below: NDArray[np.uint64] = accepted // np.uint64(stop)
         below *= np.uint64(stop)
-        np.subtract(kept, below, out=below)
+        np.subtract(accepted, below, out=below)
         return below.view(np.int64)
 
     def coins(self, rate: float) -> Coins:
@@ -296,9 +296,9 @@ class Randomness(_Stream):
     ) -> Integers:
         if isinstance(scale, int) and (size is None or size == ()):
             # At every step of some methods: no arrays are made.
-            one, drawn = self._one
-            one[0] = scale
-            self.fill(compiled, reference, one, drawn)
+            scales, drawn = self._one
+            scales[0] = scale
+            self.fill(compiled, reference, scales, drawn)
             return int(drawn[0])
         shape = np.shape(scale) if size is None else size
         out = np.empty(shape, dtype=np.int64).reshape(-1)
@@ -313,8 +313,8 @@ class Randomness(_Stream):
 
             def fill(stretch: int, start: int, stop: int) -> None:
                 stream = _Stream(Words(key).from_number(stretch << 64))
-                here = slice(start, stop) if len(scales) > 1 else slice(None)
-                stream.fill(compiled, reference, scales[here], out[start:stop])
+                rows = slice(start, stop) if len(scales) > 1 else slice(None)
+                stream.fill(compiled, reference, scales[rows], out[start:stop])
 
             in_ranges(fill, [*range(0, out.size, _STRETCH), out.size])
         return out.reshape(shape) if shape != () else int(out[0])

@@ -26,7 +26,7 @@ Index = NDArray[np.signedinteger]
 """Indices of candidates."""
 
 
-class Kept(ABC):
+class ScoreStructure(ABC):
     """Scores of all candidates, kept for many selections among them, with updates in between.
 
     Parameters
@@ -99,7 +99,7 @@ class Selection(Mechanism):
     @abstractmethod
     def worst_cases(self) -> Mapping[str, tuple[Vector, Vector]]: ...
 
-    def keep(self, scores: ArrayLike, sensitivity: float, structure: str = "auto") -> Kept | None:
+    def keep(self, scores: ArrayLike, sensitivity: float, structure: str = "auto") -> ScoreStructure | None:
         """The scores kept for many choices; None where ``release`` of all scores is as fast."""
         if structure != "auto":
             raise ValueError(f"the {self.name} mechanism keeps no scores: structure must be 'auto'")
@@ -111,7 +111,7 @@ def opposed_scores(gaps: Mapping[str, float]) -> dict[str, tuple[Vector, Vector]
     return {name: (np.array([1.0 - gap, -1.0]), np.array([-gap, 0.0])) for name, gap in gaps.items()}
 
 
-class Grouped(Kept):
+class Grouped(ScoreStructure):
     """About sqrt(p) groups of about sqrt(p) consecutive candidates, with the sum of the weights of each.
 
     The weight of candidate j is exp((rounded score_j - reference) / scale). An update adds up the groups of
@@ -160,7 +160,7 @@ class Grouped(Kept):
         )
 
 
-class Largest(Kept):
+class Largest(ScoreStructure):
     """Scores without noise; a draw is the first of the largest.
 
     Guarantee
@@ -174,7 +174,7 @@ class Largest(Kept):
         return int(np.argmax(self._values))
 
 
-class Gumbel(Kept):
+class Gumbel(ScoreStructure):
     """Rounded scores; a draw adds Gumbel noise to all of them and takes the largest.
 
     Guarantee
@@ -191,7 +191,7 @@ class Gumbel(Kept):
         return int(np.argmax(self.log_weights + randomness.gumbel(self._values.shape)))
 
 
-class Binned(Kept):
+class Binned(ScoreStructure):
     """Candidates in bins of width 1 in log-weight, by composition and rejection.
 
     A draw takes candidate j with probability proportional to exp(rounded score_j / scale): it chooses a bin
@@ -246,7 +246,7 @@ class Binned(Kept):
         return bool(sort)
 
 
-STRUCTURES: dict[str, type[Kept]] = {
+STRUCTURES: dict[str, type[ScoreStructure]] = {
     "binned": Binned,
     "grouped": Grouped,
     "gumbel": Gumbel,
@@ -282,7 +282,7 @@ class Exponential(Selection):
             return int(np.argmax(scores))
         return Gumbel(scores, *self.law(sensitivity)).draw(randomness)
 
-    def keep(self, scores: ArrayLike, sensitivity: float, structure: str = "auto") -> Kept | None:
+    def keep(self, scores: ArrayLike, sensitivity: float, structure: str = "auto") -> ScoreStructure | None:
         """Keep scores for many selections among them, with the law of ``release``, and updates in between.
 
         Parameters
