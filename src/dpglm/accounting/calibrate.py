@@ -19,7 +19,7 @@ _LONG, _MORE = 128, 0.0055
 _FLOOR = 1e-2
 # Objectives whose curvature would take more than this multiple of the noise of a Gaussian are refused.
 _MOST_NOISE = 100.0
-# Tolerance of a factor beside another event, and how far it is looked for.
+# Tolerance of a factor for one of two composed events, and how far it is looked for.
 _BESIDE = 1e-3
 _FARTHEST = 1e6
 
@@ -86,7 +86,7 @@ def _calibrate(event: Event, epsilon: float, delta: float) -> float:
 
 
 def _precise_delta(distance: float, epsilon: float, delta: float) -> float:
-    """What a distance from the exact laws leaves of delta."""
+    """Return the part of delta that a distance from the exact laws leaves."""
     rest = delta * (1 - 1e-15) - imprecise_delta(distance, epsilon)
     if rest <= 0:
         raise ValueError(
@@ -143,7 +143,7 @@ def _calibrate_beside(fixed: Event, event: Event, epsilon: float, delta: float) 
         while not enough(high):
             low, high, step = high, high * step, step**2
             if high > guess * _FARTHEST:
-                raise ValueError("the budget is spent: no noise is enough beside what is composed with it")
+                raise ValueError("the budget is spent: no noise is enough together with the fixed event")
     while high > low * (1 + _BESIDE):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if enough(middle) else (middle, high)
@@ -230,7 +230,7 @@ def _search(event: Event, epsilon: float, delta: float, guess: float, ceiling: f
 
 
 def _near(points: list[tuple[float, float]]) -> bool:
-    """Whether a secant that falls as prices do puts the root just below the last factor."""
+    """Return whether a secant that falls as prices do puts the root just below the last factor."""
     slope = _slope(points)
     return slope is not None and slope < -0.5 and points[-1][1] >= 0.8 * _TOLERANCE * slope
 

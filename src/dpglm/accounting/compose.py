@@ -141,13 +141,13 @@ def normal_form(event: Event) -> NormalForm:
 
 
 class _Parts(defaultdict[str, list[Counter[Event]]]):
-    """What is released about each part of a table, by the rule of the parts."""
+    """Events on each part of a table, by the rule of the parts."""
 
     def __init__(self) -> None:
         super().__init__(list)
 
     def add(self, event: Parallel, count: int) -> None:
-        """Add so many runs of an event, part by part."""
+        """Add ``count`` runs of an event, part by part."""
         prices = self[event.rule]
         prices += [Counter() for _ in range(len(event.events) - len(prices))]
         for price, one in zip(prices, event.events, strict=False):
@@ -164,7 +164,7 @@ def _relations(form: NormalForm) -> Iterator[Relation]:
 
 
 def _add_around(event: Parallel | Search, count: int, runs: float, form: NormalForm) -> None:
-    """Add an event of others, which are run so many times on average."""
+    """Add an event around others, which are run ``runs`` times on average."""
     inner = [normal_form(part) for part in event.events]
     if any(part.slack for part in inner):
         raise ValueError("what is reserved for a choice is no part of a search, nor of a part of a table")
@@ -462,7 +462,7 @@ class ComposedCurve:
 
 @dataclass(frozen=True)
 class ImpreciseCurve:
-    """What an implementation promises whose output is within a distance of a mechanism with that curve.
+    """The curve of an implementation whose output is within a distance of a mechanism with an exact curve.
 
     P'(S) <= P(S) + eta <= e^epsilon Q(S) + delta + eta <= e^epsilon Q'(S) + delta + (1 + e^epsilon) eta.
     """

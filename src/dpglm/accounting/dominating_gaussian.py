@@ -4,10 +4,9 @@ If E_{e^x} <= H_mu(x) + d for all x and both orders, the event costs mu^2 and d;
 however later events are chosen (docs/proofs/ledger.md). Both orders at x >= 0 are enough: at -x a Gaussian
 exceeds a curve by no less than e^-x of what it does at x, in the other order.
 
-*Budgets of what is planned after a first release: spent as an account of the ledger spends its own.*
-
-A plan that depends on what was released before may not be composed with it by exact curves. Squared mu and
-slacks may be added up (docs/proofs/ledger.md, section 2; docs/proofs/add_remove.md).
+A plan that depends on an earlier release may not be composed with it by exact curves, but squared mu and
+slacks may be added up (docs/proofs/ledger.md, section 2; docs/proofs/add_remove.md): ``reserved`` and
+``calibrate_covered`` are for such budgets.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def lines_curve(slopes: Vector, heights: Vector) -> LinesCurve:
 
 
 def _is_below(slopes: Vector, heights: Vector, i: int, j: int, k: int) -> bool:
-    """Whether line j nowhere exceeds the maximum of lines i and k."""
+    """Return whether line j nowhere exceeds the maximum of lines i and k."""
     share = (slopes[j] - slopes[i]) / (slopes[k] - slopes[i])
     return bool(heights[j] <= (1 - share) * heights[i] + share * heights[k])
 

@@ -51,7 +51,7 @@ class NegativeBinomial:
 
     @classmethod
     def of_mean(cls, shape: float, mean: float) -> NegativeBinomial:
-        """The law of this shape with so many tries on average."""
+        """Return the law of this shape with ``mean`` tries on average."""
         _MEAN("mean", mean)
         if not mean > 1:
             raise ValueError(f"mean must be above 1, as there is always one try, got {mean!r}")
@@ -159,7 +159,7 @@ LAWS = ("logarithmic", "geometric", "poisson")
 
 
 def tries_of(law: str, mean: float) -> Tries:
-    """The law of this name with so many tries on average."""
+    """Return the law of this name with ``mean`` tries on average."""
     strict.one_of("law", law, LAWS)
     if law == "poisson":
         return PoissonTries(float(mean))

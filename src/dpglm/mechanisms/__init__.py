@@ -13,7 +13,7 @@ BY_NAME: dict[str, type[Mechanism]] = {kind.__name__: kind for kind in MECHANISM
     Round.__name__: Round,
     Thresholded.__name__: Thresholded,
 }
-"""What a stored plan may name."""
+"""Mechanisms that a stored plan may name."""
 
 __all__ = [
     "BY_NAME",

@@ -34,7 +34,7 @@ class Additive(Mechanism):
 
     @abstractmethod
     def _rounding(self, entries: int) -> float:
-        """How many steps rounding so many entries can add to the sensitivity, in its norm."""
+        """Upper bound, in steps of the grid, on what rounding this many entries adds to the sensitivity."""
 
     @abstractmethod
     def _integers(self, scale: Integers, shape: Shape, randomness: Randomness) -> Integers:
@@ -76,7 +76,7 @@ class Additive(Mechanism):
         return noise, grid
 
     def grid(self, sensitivity: float, entries: int) -> float:
-        """The grid of a release of so many numbers."""
+        """The grid of a release of ``entries`` numbers."""
         return public_grid(sensitivity, self.noise, self._rounding(entries))[0]
 
     @overload
@@ -118,7 +118,7 @@ class Additive(Mechanism):
         return float(np.sum(self._log_density(noise)))
 
     def log_likelihoods(self, released: Vector, answers: Vector, sensitivity: Numbers) -> Vector:
-        """How likely released numbers are for each of several exact answers, which are rows."""
+        """Log-likelihood of released numbers for each of several exact answers, the rows of ``answers``."""
         noise = (released - answers) / (self.noise * np.asarray(sensitivity))
         likely: Vector = self._log_density(noise).sum(axis=-1)
         return likely
@@ -194,7 +194,7 @@ class Levels:
 
 
 def in_order(level: Level) -> tuple[bool, float, str]:
-    """What levels are sorted by: numbers first, then texts."""
+    """Sort key of levels: numbers first, then strings."""
     return (True, 0.0, level) if isinstance(level, str) else (False, float(level), "")
 
 

@@ -1,4 +1,4 @@
-"""What a mechanism is: noise for an answer, and the event that it costs."""
+"""The base class of mechanisms: noise for an answer, and the event that it costs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def event(self) -> Event:
-        """What one release costs."""
+        """The event that accountants price for one release."""
 
     @property
     def relation(self) -> str | None:
@@ -41,20 +41,20 @@ class Mechanism(ABC):
         return None
 
     def entries(self, answer: Any) -> int:
-        """How many numbers are drawn to release an answer: its entries, or the candidates of a selection."""
+        """Number of draws for one release: the entries of the answer, or the candidates of a selection."""
         return int(np.size(answer))
 
     def imprecision(self, entries: int) -> Counter[Event]:
-        """The extra cost of a release of so many entries whose law is not exactly the one accounted for."""
+        """The extra cost of ``entries`` draws whose law is not exactly the one accounted for."""
         if self.noise > 0 and self.distance > 0:
             return Counter({Imprecision(self.distance): entries})
         return Counter()
 
     def require_drawable(self, entries: int) -> None:  # noqa: B027 - most mechanisms have such a limit, not all
-        """Refuse noise that cannot be drawn for so many entries, whatever their sensitivity is."""
+        """Refuse noise that cannot be drawn for this many entries, whatever their sensitivity is."""
 
     def scaled(self, factor: float) -> Self:
-        """The same mechanism with all noise multiplied."""
+        """Return the mechanism with all noise multiplied by a factor."""
         return replace(self, noise=self.noise * factor)
 
     @abstractmethod
@@ -63,7 +63,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def log_likelihood(self, released: Any, answer: Any, sensitivity: Any) -> float:
-        """How likely a released value is for an exact answer, up to a constant."""
+        """Log-likelihood of a released value for an exact answer, up to a constant."""
 
     @abstractmethod
     def worst_cases(self) -> Mapping[str, tuple[object, object]]:

@@ -73,7 +73,7 @@ def laplace(read: Read, scale: int) -> int:
 
 
 def kept(read: Read, cell: int, x: Uniform, coin: Uniform) -> bool:
-    """True with probability exp(-x (2 cell + x) / 512): the density at cell + x over that at the cell.
+    """Return True with probability exp(-x (2 cell + x) / 512): the density at cell + x over that at the cell.
 
     It is that of several successes, each of a probability exp(-a) with a <= 1.
     """
@@ -87,7 +87,7 @@ def kept(read: Read, cell: int, x: Uniform, coin: Uniform) -> bool:
 
 
 def _even(read: Read, z: Uniform, limit: Callable[[], Ends], *numbers: Uniform) -> bool:
-    """True with probability exp(-a), for a limit a <= 1 that is a function of some numbers.
+    """Return True with probability exp(-a), for a limit a <= 1 that is a function of some numbers.
 
     The run a > z_1 > z_2 > ... has m members or more with probability a^m / m!; z is its first. That their
     number is even has the stated probability.
@@ -100,7 +100,7 @@ def _even(read: Read, z: Uniform, limit: Callable[[], Ends], *numbers: Uniform) 
 
 
 def _below(z: Uniform, limit: Callable[[], Ends], *numbers: Uniform) -> bool:
-    """Whether z is below a limit between two ends; digits of z and of the numbers decide it."""
+    """Return whether z is below a limit between two ends; digits are drawn until that is known."""
     while True:
         (low, high), (lowest, highest) = z.ends(), limit()
         if high <= lowest or low >= highest:
@@ -141,7 +141,7 @@ def columns() -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _weights(total: int) -> list[int]:
-    """Whole numbers proportional to exp(-cell² / 512), for |Z| < 38, that add up to a total."""
+    """Integers proportional to exp(-cell² / 512), for |Z| < 38, that add up to a total."""
     unit, term, k = 1 << _PRECISION, 1 << _PRECISION, 0
     inverse = unit  # exp(1 / 512), by its series
     while term:

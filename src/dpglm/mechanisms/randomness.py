@@ -41,7 +41,7 @@ class Words:
             aes.expand(self._keys)
 
     def read(self, start: int, count: int) -> NDArray[np.uint64]:
-        """So many words from number ``start`` on."""
+        """Return ``count`` words from number ``start`` on."""
         words: NDArray[np.uint64]
         if self._generator is not None:
             self._generator.advance(start - self._at)
@@ -56,7 +56,7 @@ class Words:
         return words[before : before + count]
 
     def from_number(self, start: int) -> Callable[[int], NDArray[np.uint64]]:
-        """What reads the next words at each call, the first time from number ``start`` on."""
+        """Return a function that reads the next words at each call, first from number ``start`` on."""
         at = start
 
         def read(count: int) -> NDArray[np.uint64]:
@@ -113,12 +113,12 @@ class Coins:
         return taken[np.searchsorted(taken, start - begin) :] - (start - begin) if start > begin else taken
 
     def _reader(self) -> Callable[[int, int], NDArray[np.uint64]]:
-        """What reads words from a place on, each time from a later one."""
+        """Return a function that reads words from a given number on, which must grow from call to call."""
         return Words(self._key).read
 
 
 def order_of(keys: NDArray[np.int64], digits: int) -> NDArray[np.int64]:
-    """The places of uniform random numbers of so many binary digits, least number first.
+    """Return the order of uniform random numbers of ``digits`` binary digits, least number first.
 
     It takes a tenth of the time of NumPy's sort, and equal numbers stay in their order on every processor.
     """
@@ -205,7 +205,7 @@ class Randomness(_Stream):
 
     @property
     def description(self) -> str:
-        """Where the noise comes from, in words."""
+        """The source of the noise, in words."""
         source = "keyed by the operating system" if self.secure else "with a fixed seed: NOT private"
         return f"AES-128 counter generator, {source}"
 
@@ -332,7 +332,7 @@ class Randomness(_Stream):
 
 
 def _words_for(steps: int) -> int:
-    """How many words to draw at once for so many steps."""
+    """Number of words to draw at once for ``steps`` steps."""
     return min(max(_WORDS_A_STEP * steps, _FEWEST), _MOST)
 
 

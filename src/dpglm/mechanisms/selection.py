@@ -59,7 +59,7 @@ class ScoreStructure(ABC):
         return self._set(places, values, everything)
 
     def slack(self, index: Index) -> Vector:
-        """How far each of these scores may move, up or down, before it must be set again."""
+        """Return how far each of these scores may move, up or down, before it must be set again."""
         return np.zeros(len(index))
 
     @abstractmethod
@@ -252,7 +252,7 @@ STRUCTURES: dict[str, type[ScoreStructure]] = {
     "gumbel": Gumbel,
     "heap": Largest,
 }
-"""What scores can be kept in, by name."""
+"""Structures of scores by name."""
 
 _WEIGHT_ERROR = 2.0**-39
 _MOST_NOISE = 2.0**37
@@ -317,7 +317,7 @@ class Exponential(Selection):
         return kind(scores, *self.law(sensitivity))
 
     def _divides(self, sensitivity: float) -> bool:
-        """Whether 1 / scale is finite."""
+        """Return whether 1 / scale is finite."""
         return self.law(sensitivity)[1] >= _SMALLEST
 
     def require_drawable(self, entries: int) -> None:
@@ -515,7 +515,7 @@ class Round(Mechanism):
         return self.selection.entries(answer[0])
 
     def imprecision(self, entries: int) -> Counter[accounting.Event]:
-        """That of a selection among so many candidates, and of one number."""
+        """The imprecision of a selection among ``entries`` candidates, and of one number."""
         return self.selection.imprecision(entries) + self.additive.imprecision(1)
 
     def require_drawable(self, entries: int) -> None:
