@@ -27,7 +27,7 @@ _1 = np.uint64(1)
 
 
 def empty(count: int, line: Floats) -> Bins:
-    """Bins for so many candidates, none of which is in any."""
+    """Return bins for ``count`` candidates, none of which is in any."""
     perm, position = np.empty(count, dtype=np.uint32), np.empty(count, dtype=np.uint32)
     return Bins(perm, position, np.empty(BINS + 1, dtype=np.int64), line, np.empty(BINS))
 
@@ -167,7 +167,7 @@ def build(
 
 @compiled(allocates=True)
 def slack(index: Signed, values: Floats, line: Floats) -> Floats:
-    """How far each score may move up or down before its bin must be looked at again.
+    """Return how far each score may move up or down before its bin must be looked at again.
 
     That is the distance to the upper edge of the bin, less two steps of the grid for rounding, and at most
     one scale: a candidate that has fallen farther would be proposed too often.

@@ -128,7 +128,7 @@ def _add_and_count(
 ) -> int:  # fmt: skip
     """Add a column to z, then the sum of the other column's cut terms in steps: for the squared loss.
 
-    ``soon`` is a column that is requested, so many entries ahead.
+    ``soon`` is a column that is requested, some entries ahead.
     """
     blocks = np.uint64(z.size) // _LANES
     total = move_in_lanes(move, column, z, other, limit, rounding, soon, ahead, blocks)

@@ -53,9 +53,9 @@ def taken(digits: NDArray[np.uint8], first: int, ties: NDArray[np.bool_], out: I
 def write_order(keys: Integers, digits: int, begins: Integers, found: Integers, order: Integers) -> None:
     """Write the places of the keys, least key first; equal keys stay in their order.
 
-    Keys have so many binary digits. They are put into bins by the first of these, then ordered inside: that
-    takes few moves if keys are uniformly random and there are about as many bins as keys. ``begins`` has one
-    entry for each bin, a power of two, and one more; ``found`` is space for the ordered keys.
+    Keys have ``digits`` binary digits. They are put into bins by the first of these, then ordered inside:
+    that takes few moves if keys are uniformly random and there are about as many bins as keys. ``begins`` has
+    one entry for each bin, a power of two, and one more; ``found`` is space for the ordered keys.
     """
     bins, shift = begins.size - 1, np.int64(digits)
     while bins > 1:

@@ -146,7 +146,7 @@ def grid_of(rounding: float) -> float:
 
 @part
 def row_of(k: Whole, index: Signed | None, first: Whole) -> Whole:
-    """Where in its table row k of a piece is: a range of rows, or some of an index."""
+    """The place in its table of row k of a piece: a range of rows, or some of an index."""
     here = np.uint64(first) + k
     return here if index is None else np.uint64(index[here])
 
@@ -168,7 +168,7 @@ def add_offsets(first: Whole, rows: Whole, beside: Beside | None, values: Floats
 
 @part
 def shared(k: Whole, beside: Beside | None, value: float) -> float:
-    """What record k adds, times its share."""
+    """The term of record k, times its share."""
     return value if beside is None else value * beside.share[k]
 
 

@@ -10,7 +10,7 @@ from .arguments import LARGEST_SLOPE, Compressed, Entries, Floats, Form
 from .compiled import compiled, inlined, part
 
 EXACT = 2.0**53
-"""Numbers of at least so many steps of a grid lie on it."""
+"""Numbers of at least this many steps of a grid lie on it."""
 
 _1_OVER_LOG2 = 1.4426950408889634
 _WHOLE = 1.5 * 2.0**52
@@ -32,7 +32,7 @@ def cut(value: float, limit: float) -> float:
 
 @inlined
 def term(value: float, limit: float, rounding: float) -> float:
-    """What a record adds to a column's sum: cut to the limit, then rounded to a grid of exact sums.
+    """The term of a record in a column's sum: cut to the limit, then rounded to a grid of exact sums.
 
     Adding and taking away 1.5 * 2**52 grid steps rounds to the grid; 0 leaves the value as it is.
     """

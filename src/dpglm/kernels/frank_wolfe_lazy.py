@@ -523,7 +523,7 @@ def foresee(
     words: Words, at: int, steps: int, factor: float, followed: Followed, leading: Leading, bins: Bins,
     wanted: NDArray[np.uint8],
 ) -> int:  # fmt: skip
-    """Mark the columns that are proposed until about so many steps have accepted one, or words run out.
+    """Mark the columns that are proposed until about ``steps`` steps have accepted one, or words run out.
 
     A proposal depends on words and bins only, and a coin takes one word but for one time in 2**64: so the
     proposals are those of the steps until a bin changes. How many they accept is a guess, for it depends on

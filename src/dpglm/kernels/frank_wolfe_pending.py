@@ -38,7 +38,7 @@ _ALL = np.uint64((1 << 64) - 1)
 
 @part
 def _term(i: Whole, entry: float, factor: float, rows: Floats, pending: Pending, terms: Terms) -> float:
-    """What row i adds to the sum of a column, at its true margin."""
+    """The term of row i in the sum of a column, at its true margin."""
     scale = rows[i, 3]
     z = factor * replay(i, rows, pending) + (terms.base if scale > 0 else 0.0)
     return term(slope(terms.form, z, rows[i, 2]) * scale * entry, terms.cut.limit, terms.cut.rounding)
@@ -262,7 +262,7 @@ def _move_rows(
 
 @part
 def _too_far(p: int, pending: Pending, line: Floats) -> bool:
-    """Whether a selection would take too many tries, by the bounds, or a head moved that is not active."""
+    """Return whether bounds let a selection take too many tries, or a head moved that is not active."""
     inverse, reference = line[1], line[2]
     upper, lower = 0.0, p * math.exp(-reference * inverse)
     longest = np.int64(0)

@@ -68,31 +68,31 @@ def replay(i: Whole, rows: Floats, pending: Pending) -> float:
 
 @part
 def slope_part(pull: float, entry: float) -> np.int64:
-    """What a row adds to the sum of slopes: ``pull`` is its slope times the factor of its entries."""
+    """The term of a row in the sum of slopes: ``pull`` is its slope times the factor of its entries."""
     return np.int64(np.rint(pull * entry * SLOPES))
 
 
 @part
 def rest_part(bend: float, rest: float, x: float) -> np.int64:
-    """What it adds to the change of that sum as all but the heads shrink."""
+    """The term of a row in the change of that sum as all but the heads shrink."""
     return np.int64(np.rint(bend * rest * x * BENDS))
 
 
 @part
 def rest_error(gamma: float, rest: float, x: float) -> np.int64:
-    """What it adds to the error of that change."""
+    """The term of a row in the error of that change."""
     return np.int64(np.ceil(_OF_REST * gamma * (rest * rest) * abs(x) * BENDS))
 
 
 @part
 def move_part(bend: float, product: float) -> float:
-    """What it adds to the change as a head moves, with the product of two entries: a whole number."""
+    """The term of a row in the change as a head moves, with the product of two entries: a whole number."""
     return float(np.rint(bend * BENDS * product))
 
 
 @part
 def move_error(gamma: float, size: float, product: float) -> float:
-    """What it adds to the error of that change, ``size`` being the sum of its absolute entries of heads."""
+    """The term of a row in the error of that change; ``size`` is the sum of its absolute entries of heads."""
     return float(np.ceil(_OF_MOVES * gamma * size * BENDS * abs(product)))
 
 
@@ -217,7 +217,7 @@ def expand(factor: float, pending: Pending) -> None:
 
 @part
 def bounds_of(i: Whole, entry: float, rows: Floats, pending: Pending) -> tuple[np.int64, np.int64]:
-    """What row i adds to the sum of a head with that entry, and what it may be off by (see ``expand``)."""
+    """The term of row i in the sum of a head with that entry, and a bound on its error (see ``expand``)."""
     leading, gamma, moved, scalars = pending.leading, pending.gamma, pending.moved, pending.scalars
     begin, end = leading.begins[i], leading.begins[i + _1]
     scale, bend, rest = rows[i, 3], rows[i, 6], rows[i, 7]

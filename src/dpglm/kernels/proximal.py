@@ -177,7 +177,7 @@ def _settled(
     network: Network, supply: Integers, nodes: Integers, block: Integers, level: np.int64, more: np.int64,
     search: Search,
 ) -> bool:  # fmt: skip
-    """Whether flow inside of a block levels its supply; if not, distances tell which part has too much.
+    """Return whether flow inside a block levels its supply; if not, distances tell which part has too much.
 
     Nodes with an excess push it along shortest paths to nodes that lack; see Goldberg and Tarjan, "A new
     approach to the maximum-flow problem".

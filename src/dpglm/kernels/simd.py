@@ -28,7 +28,7 @@ _SECOND_CACHE, _NEAREST_CACHE = 2, 3
 
 
 def _dots_in(lanes: int) -> Any:
-    """Code for sums of products in so many lanes."""
+    """Code for sums of products in some number of lanes."""
 
     def typed(_: Any, a: Any, b: Any, blocks: Any) -> Any:
 

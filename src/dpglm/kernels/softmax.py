@@ -20,7 +20,7 @@ _0, _1, _2, _3, _4 = (np.uint64(n) for n in range(5))
 # multiple of four: these change no product and no sum.
 @part
 def in_fours(rows: Whole) -> Whole:
-    """So many rows, and rows of zeros up to a multiple of four."""
+    """Round a number of rows up to a multiple of four; rows of zeros fill the block."""
     return (rows + _3) // _4 * _4
 
 

@@ -132,7 +132,7 @@ def cut_entries(
 
 @compiled(nogil=True)
 def within_rows(X: Entries, low: Floats, high: Floats) -> bool:
-    """Whether low <= X <= high, for a table stored by rows. A NaN is in no range."""
+    """Return whether low <= X <= high, for a table stored by rows. A NaN is in no range."""
     columns = range(np.uint64(X.shape[1]))
     for i in range(np.uint64(X.shape[0])):
         row, count = X[i], 0
@@ -205,7 +205,7 @@ def product(digits: np.uint64, key: np.uint64) -> np.uint64:
 
 @part
 def key_term(value: float, key: np.uint64) -> np.uint64:
-    """What an entry adds to the hash of its row."""
+    """The term of an entry in the hash of its row."""
     return product(bits(value), key) - product(_0, key)
 
 
@@ -219,7 +219,7 @@ def write_keys(seeds: Words, keys: Words) -> None:
 
 @part
 def _nothing(keys: Words, p: np.uint64) -> np.uint64:
-    """What the products of a row of zeros add up to."""
+    """The sum of the products of a row of zeros."""
     total = _0
     for j in range(p):
         total += product(_0, keys[j])
@@ -292,7 +292,7 @@ def sparse_sums(table: Compressed, first: int, y: Floats, seeds: Words, p: int, 
         out[1] += mixed(b ^ seed1)
 
 
-_AHEAD = np.uint64(64)  # so many entries ahead is a sum requested: memory has that many requests under way
+_AHEAD = np.uint64(64)  # entries from a request of a sum to its use: as many as memory has under way
 
 # Entries are finite: records that are not have been emptied.
 _FINITE = frozenset({"nnan"})
