@@ -50,6 +50,27 @@ from .tries import search_profile
 Leaf = Laplace | Pure | PoissonGaussian | ObjectivePerturbation
 Single = Leaf | Parallel | Search
 
+# Below this a grid that cuts its tails at 1e-30 would charge the cut, not the mechanism.
+SMALLEST_DELTA = 1e-20
+
+# Granted to rounding in curves and masses, whose observed effect on delta is below 1e-9 relative.
+_DELTA_SLACK = 1e-6
+# Grid step over the size of one loss; it costs about 0.03 % of noise.
+_FINENESS = 0.06
+_MOST_POINTS = 60_000
+_MOST_POINTS_COMPOSED = 260_000
+# Rounds priced exactly before blocks are composed, and grid cells per range of a selection.
+_BLOCK = 64
+_CELLS = 32
+# How far, in sizes of a composition, its curve is followed where it is part of another event.
+_FAR, _FAR_ENOUGH = 10.0, 1e-18
+_EPSILON_TOLERANCE = 1e-6
+_MOST_ROUNDS = 50
+
+# Imprecise samplers are priced at this epsilon also for larger ones.
+LARGEST_EPSILON = 600.0
+
+_NEWTON_STEPS = 20
 _SEARCH_SIZE = 1.7
 """About how much larger the variance of the loss of a search is than that of one try."""
 
@@ -212,7 +233,19 @@ def _loss_variance(event: Single) -> float:
     return event.rate**2 * 4 * math.sinh(square)
 
 
+def _plain(event: Event) -> Event:
+    """Return the Gaussian event that a sample of all records, or an objective without curvature, equals."""
+    match event:
+        case PoissonGaussian(noise, 1, neighbours):
+            return Gaussian(noise if neighbours == "zero-out" else noise / 2)
+        case ObjectivePerturbation(noise, 0, "signed" | "logistic", _, "zero-out"):
+            return Gaussian(noise)
+        case _:
+            return event
+
+
 def _collect(event: Event, count: int, form: NormalForm, parts: _Parts) -> None:
+    event = _plain(event)
     match event:
         case Repeated(inner, times):
             _collect(inner, count * times, form, parts)
@@ -229,11 +262,6 @@ def _collect(event: Event, count: int, form: NormalForm, parts: _Parts) -> None:
             form.mu = math.hypot(form.mu, math.sqrt(count) / noise)
         case Reserved(mu, slack):
             form.mu, form.slack = math.hypot(form.mu, math.sqrt(count) * mu), form.slack + count * slack
-        case PoissonGaussian(noise, 1, neighbours):
-            whole = noise if neighbours == "zero-out" else noise / 2
-            _collect(Gaussian(whole), count, form, parts)
-        case ObjectivePerturbation(noise, 0, "signed" | "logistic", _, "zero-out"):
-            _collect(Gaussian(noise), count, form, parts)
         case Exponential():
             form.rounds[Round(event)] += count
         case Pure(epsilon=0):
@@ -248,9 +276,6 @@ def _collect(event: Event, count: int, form: NormalForm, parts: _Parts) -> None:
             _add_around(event, count, event.tries.mean, form)
         case _:
             raise ValueError(f"no price is known for an event of type {type(event).__name__}")
-
-
-_STEPS, _FARTHEST = 20, 1e150
 
 
 def zcdp_rho(form: NormalForm) -> float:
@@ -288,32 +313,11 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         return gap * ((1 + gap) * rho - epsilon) - (1 + gap) * math.log1p(1 / gap) - math.log(gap)
 
     # Newton steps for gap = a - 1: the derivative, (2 gap + 1) rho - epsilon - log(1 + 1/gap), rises
-    gap = least = min(max((epsilon - rho) / (2 * rho), 1e-3), _FARTHEST)
-    for _ in range(_STEPS):
+    gap = least = min(max((epsilon - rho) / (2 * rho), 1e-3), 1e150)
+    for _ in range(_NEWTON_STEPS):
         fall = (2 * gap + 1) * rho - epsilon - math.log1p(1 / gap)
         gap = max(gap - fall / (2 * rho + 1 / (gap * (1 + gap))), gap / 4)
     return min(1.0, math.exp(min(log_delta(gap), log_delta(least), 0.0)))
-
-
-# Below this a grid that cuts its tails at 1e-30 would charge the cut, not the mechanism.
-SMALLEST_DELTA = 1e-20
-
-# Granted to rounding in curves and masses, whose observed effect on delta is below 1e-9 relative.
-_DELTA_SLACK = 1e-6
-# Grid step over the size of one loss; it costs about 0.03 % of noise.
-_FINENESS = 0.06
-_MOST_POINTS = 60_000
-_MOST_POINTS_COMPOSED = 260_000
-# Rounds priced exactly before blocks are composed, and grid cells per range of a selection.
-_BLOCK = 64
-_CELLS = 32
-# How far, in sizes of a composition, its curve is followed where it is part of another event.
-_FAR, _FAR_ENOUGH = 10.0, 1e-18
-_EPSILON_TOLERANCE = 1e-6
-_MOST_ROUNDS = 50
-
-# Imprecise samplers are priced at this epsilon also for larger ones.
-LARGEST_EPSILON = 600.0
 
 
 class Curve(Protocol):
