@@ -19,8 +19,7 @@ from typer.testing import CliRunner
 from dpglm import Ledger, __version__
 from dpglm.audit import Finding
 from dpglm.audit import Report as Findings
-from dpglm.cli import app
-from dpglm.commands import tables
+from dpglm.cli import app, tables
 from dpglm.datasets import write_adult
 from dpglm.estimators.stored import ESTIMATORS, restored, stored
 from dpglm.schema import Schema

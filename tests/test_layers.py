@@ -65,11 +65,9 @@ MAY_IMPORT = {
     "estimators": SKIN,
     "audit": SKIN | {ROOT},
     "testing": SKIN | {ROOT},
-    "commands": SKIN | {"audit"},
-    "cli": SKIN | {"audit", "commands", ROOT},
+    "cli": SKIN | {"audit", ROOT},
     "__main__": {"cli"},
-    "demo": SKIN | {"cli", "demo_picture", ROOT},
-    "demo_picture": {"accounting", ROOT},
+    "demo": SKIN | {"cli", ROOT},
     ROOT: SKIN,
 }  # fmt: skip
 

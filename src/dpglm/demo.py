@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpglm import LogisticRegression, Schema, make_private_pipeline
+from dpglm.accounting import gaussian_delta, gaussian_mu
+from dpglm.arrays import Vector
 from dpglm.cli import app
 from dpglm.data.files import source_of_file
 from dpglm.datasets import RawAdult, write_adult
-from dpglm.demo_picture import Accuracies, draw
 from dpglm.schema import Category, Column, Drop, Number, Target
 from dpglm.schema.source import EncodedSource, EncodedTable
 from dpglm.solvers import Newton
@@ -97,6 +100,162 @@ def _picture(schema: Schema, files: RawAdult, runs: int, second: Any, out: Path)
 def _accuracy(schema: Schema, epsilon: float, train: EncodedTable, test: EncodedTable) -> float:
     model = make_private_pipeline(schema, LogisticRegression(epsilon)).fit(train)
     return float(model.estimator_.score(test.rows, test.target))
+
+
+BESIDE = {
+    "elevators": (0.779, 0.602, 0.387, 0.796),
+    "protein": (0.280, 0.267, 0.215, 0.285),
+    "keggundirected": (0.973, 0.947, 0.921, 0.974),
+}
+"""R² on held-out rows at epsilon 1, delta 1/n², replace-one: `METHODS` in their order, mean of five fits.
+
+From experiments/README.md, made by experiments/defaults.py, with the published algorithms written from their
+formulas with exact prices.
+"""
+
+METHODS = ("dpglm", "BoostedAdaSSP", "AdaSSP", "not private")
+
+_COLOURS = ("#0b6b50", "#7fb5dd", "#b9c4cd", "#ffffff")
+_INK, _SOFT, _ACCENT, _OTHER = "#1d2126", "#555d66", "#0b6b50", "#a8480f"
+
+
+class Accuracies(NamedTuple):
+    """Accuracies of fits for each epsilon, without noise, and of the larger class."""
+
+    epsilons: Sequence[float]
+    curve: Vector
+    exact: float
+    majority: float
+
+
+def draw(found: Accuracies, facts: dict[str, Any], out: Path) -> None:
+    """Draw all four parts.
+
+    Parameters
+    ----------
+    found : Accuracies
+    facts : dict
+        The statement of a model with intervals.
+    out : Path
+        A PNG file.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 8.4), layout="constrained", facecolor="#faf8f4")
+    layout: Any = figure.get_layout_engine()
+    layout.set(w_pad=0.25, h_pad=0.18)
+    figure.suptitle(
+        "Private models of the Adult census, by dpglm", x=0.012, ha="left", size=19, weight="bold",
+        color=_INK,
+    )  # fmt: skip
+    (a, b), (c, d) = figure.subplots(2, 2)
+    for axes in (a, b, c, d):
+        axes.set_facecolor("#faf8f4")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(colors=_SOFT)
+    _draw_accuracy(a, found)
+    _beside(b)
+    _coefficients(c, facts["fits"][0]["coefficients"])
+    _person(d, found.epsilons, facts["records"])
+    figure.savefig(out, dpi=130)
+
+
+def _titled(axes: Any, title: str, below: str) -> None:
+    axes.set_title(title, loc="left", size=12.5, weight="bold", color=_INK, pad=22)
+    axes.text(0, 1.02, below, transform=axes.transAxes, size=9.5, color=_SOFT).set_in_layout(False)
+
+
+def _draw_accuracy(axes: Any, found: Accuracies) -> None:
+    from matplotlib.ticker import FuncFormatter, PercentFormatter
+
+    _titled(axes, "What privacy costs", "accuracy on the test part of Adult, by default fits")
+    mean = found.curve.mean(axis=1)
+    axes.fill_between(
+        found.epsilons,
+        found.curve.min(axis=1),
+        found.curve.max(axis=1),
+        color=_ACCENT,
+        alpha=0.2,
+        linewidth=0,
+    )
+    label = f"dpglm, mean and range of {found.curve.shape[1]} fits"
+    axes.plot(found.epsilons, mean, marker="o", color=_ACCENT, label=label)
+    axes.axhline(found.exact, color=_INK, linestyle="--", linewidth=1, label="not private")
+    axes.axhline(found.majority, color=_SOFT, linestyle=":", linewidth=1, label="always the larger class")
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.set_xlabel("epsilon, delta = 1/n² (smaller: more private)", color=_SOFT)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.legend(frameon=False, loc="center right", fontsize=9)
+
+
+def _beside(axes: Any) -> None:
+    _titled(axes, "Beside published algorithms, same promise", "R² of three regressions, epsilon 1")
+    places, wide = np.arange(len(BESIDE)), 0.2
+    for k, (method, colour) in enumerate(zip(METHODS, _COLOURS, strict=True)):
+        heights = [figures[k] for figures in BESIDE.values()]
+        bars = axes.bar(
+            places + (k - 1.5) * wide, heights, 0.92 * wide, color=colour, label=method, edgecolor=_INK,
+            linewidth=0.5,
+        )  # fmt: skip
+        axes.bar_label(bars, [f"{height:.2f}" for height in heights], size=8, color=_INK, padding=1)
+    axes.set_xticks(places, list(BESIDE))
+    axes.set_ylim(0, 1.35)
+    axes.set_yticks(np.linspace(0, 1, 6))
+    axes.set_xlabel("measured by experiments/defaults.py", color=_SOFT)
+    axes.legend(frameon=False, loc="upper left", fontsize=9, ncols=2)
+
+
+def _coefficients(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
+    _titled(axes, "What matters, with 95 % intervals", "change of the log-odds over the range of each column")
+    shown = sorted(
+        (row for row in rows if row["range"] is not None), key=lambda row: float(row["value"] * row["range"])
+    )
+    for place, row in enumerate(shown):
+        colour = _ACCENT if row["value"] >= 0 else _OTHER
+        axes.scatter([row["value"] * row["range"]], [place], color=colour, zorder=3)
+        if row["low"] is not None:  # noise did not hide it
+            ends = [row[name] * row["range"] for name in ("low", "high")]
+            axes.plot(ends, [place, place], color=colour, linewidth=5, alpha=0.45, solid_capstyle="round")
+    axes.axvline(0, color=_SOFT, linestyle=":", linewidth=1)
+    axes.set_yticks(range(len(shown)), [f"{row['name']}\n{_words(row)}" for row in shown], size=8.5)
+    axes.set_ylim(-0.6, len(shown) - 0.4)
+    axes.set_xlabel("log-odds of an income above 50,000 dollars", color=_SOFT)
+
+
+def _words(row: dict[str, Any]) -> str:
+    ends = "not determined" if row["low"] is None else f"{row['low']:.3g} to {row['high']:.3g}"
+    return f"{row['value']:.3g} ({ends})"
+
+
+def _person(axes: Any, epsilons: Sequence[float], records: int) -> None:
+    from matplotlib.ticker import FuncFormatter, PercentFormatter
+
+    _titled(
+        axes, "What epsilon means for one person", "right guesses of someone who knows all others, at most"
+    )
+    grid = np.geomspace(min(epsilons), max(epsilons), 60)
+    rights = [right_guesses(epsilon, records) for epsilon in grid]
+    axes.plot(grid, rights, color=_ACCENT, linewidth=2.5)
+    axes.fill_between(grid, 0.5, rights, color=_ACCENT, alpha=0.12)
+    for epsilon in epsilons:
+        if epsilon >= 0.1:
+            right = right_guesses(epsilon, records)
+            axes.scatter([epsilon], [right], color=_ACCENT, zorder=3)
+            words = f"{math.ceil(1000 * right) / 10:.1f} %"
+            axes.annotate(words, (epsilon, right), (-6, 7), textcoords="offset points", ha="right", size=9)
+    axes.axhline(0.5, color=_SOFT, linestyle=":", linewidth=1)
+    axes.text(min(epsilons), 0.508, "a coin toss", size=9, color=_SOFT)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.set_ylim(0.48, 1.0)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.set_xlabel("epsilon, delta = 1/n²", color=_SOFT)
+
+
+def right_guesses(epsilon: float, records: int) -> float:
+    """How often a guess is right at most, of two equally likely records: (1 + delta at epsilon 0) / 2."""
+    return (1 + gaussian_delta(gaussian_mu(epsilon, 1 / records**2), 0.0)) / 2
 
 
 if __name__ == "__main__":

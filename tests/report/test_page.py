@@ -16,7 +16,7 @@ from dpglm.audit import Report as Findings
 from dpglm.audit.transcript import Recorder, Replayer
 from dpglm.datasets import load_adult
 from dpglm.report import page
-from dpglm.report.sections import model as model_section
+from dpglm.report.page import model as model_section
 from dpglm.solvers import Newton
 
 from . import facts

@@ -53,11 +53,11 @@ from .docs import estimator
 from .inference import Inference, uncertainty_of
 from .inputs import Labels, Table, numeric_table, numeric_target
 from .learning import Before, Learner, joined, left
+from .mixins import Reported
 from .predictor import ALONE, LinearPredictor
 from .private_size import CountedRecords, budget_of, counted_records, is_counted, possible_counts
 from .promised import guarantee_of, randomness_of, require_kept, warn_of_delta
 from .records import in_order, records_in, table_for
-from .reported import Reported
 from .streams import (
     Codes,
     given_targets,

@@ -33,7 +33,7 @@ from .docs import documented
 from .inference import Inference
 from .inputs import Labels
 from .learning import SHARE, Learner, fit_bounds, taken_out
-from .reported import Reported
+from .mixins import Reported
 from .watched import all_or_nothing
 
 

@@ -15,7 +15,7 @@ from .. import accounting, strict
 from ..accounting import Composed, Event, Repeated, Reserved, calibrate, calibrate_covered, reserved, together
 from ..errors import UnsupportedProblem
 from ..privacy import UNITS, Budget, Neighbours, StatedRelease
-from . import words
+from . import text
 from .private_size import (
     MAY_LEARN,
     OWN_PASS,
@@ -240,7 +240,7 @@ class Plan:
     @property
     def learning_in_words(self) -> str:
         """What learning takes, in words."""
-        return words.learning(self)
+        return text.learning(self)
 
     @property
     def _counts(self) -> list[int]:
@@ -282,12 +282,12 @@ class Plan:
     @property
     def settings_in_words(self) -> str:
         """The public settings of the solver, in words."""
-        return words.settings(self)
+        return text.settings(self)
 
     @property
     def composition(self) -> str:
         """How the price is added up, in words."""
-        return words.composition(self)
+        return text.composition(self)
 
     def calibrated(self) -> Self:
         """The same plan with all noise scaled to the least that keeps within the budget."""
@@ -398,7 +398,7 @@ class Plan:
         return [together(_priced(some, self.neighbours)) for some in (counts, learning, fits)]
 
     def __str__(self) -> str:
-        return words.text(self)
+        return text.text(self)
 
     def stated_releases(self) -> list[StatedRelease]:
         """All releases, those of the parts included, as a promise states them."""
@@ -411,7 +411,7 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """The plan as a notebook shows it."""
-        return words.html(self)
+        return text.html(self)
 
 
 def _priced(releases: tuple[Release, ...], neighbours: Neighbours) -> Counter[Event]:

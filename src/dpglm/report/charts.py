@@ -1,12 +1,16 @@
-"""The charts of a report. Each takes plain values and returns SVG, or nothing if there is nothing to draw."""
+"""The charts of a report, as inline SVG that fits any width; empty text if there is nothing to draw.
+
+Places along the width are shares of it, written in percent, so a chart stretches with its column while its
+text keeps the size of the page's. Places along the height are pixels. Colours are the page's variables.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from html import escape
 from typing import Any
 
-from . import svg
 from .text import number, percent, percent_up, tiny, up
 
 _ROW = 38
@@ -18,16 +22,16 @@ def guess(right: float) -> str:
     said = percent_up(right)
     # a label near an end is anchored there, so that it stays inside
     anchor = "start" if place < 0.12 else "end" if place > 0.88 else "middle"
-    return svg.chart(
+    return chart(
         "guess", f"Chance of a right guess: at most {said}",
         f"A bar from 50 %, a coin toss, to 100 %, certainty. This model reaches at most {said}.", 74,
         [
-            svg.rect(0, 30, 1, 14, "track", 7),
-            svg.rect(0, 30, max(place, 0.012), 14, "accent", 7),
-            svg.line(place, 24, place, 50, "tick"),
-            svg.text(place, 18, said, "strong", anchor),
-            svg.text(0, 66, "50 %: a coin toss", "soft"),
-            svg.text(1, 66, "100 %: certain", "soft", "end"),
+            rect(0, 30, 1, 14, "track", 7),
+            rect(0, 30, max(place, 0.012), 14, "accent", 7),
+            line(place, 24, place, 50, "tick"),
+            text(place, 18, said, "strong", anchor),
+            text(0, 66, "50 %: a coin toss", "soft"),
+            text(1, 66, "100 %: certain", "soft", "end"),
         ],
     )  # fmt: skip
 
@@ -45,21 +49,21 @@ def curve(points: Sequence[Sequence[float]], marks: Sequence[tuple[str, float, f
 
     shapes = []
     places = [place(x, d) for x, d in drawn]
-    shapes.append(svg.path([(0.0, 0.0), *places, (1.0, 0.0)], height, top, "area"))
+    shapes.append(path([(0.0, 0.0), *places, (1.0, 0.0)], height, top, "area"))
     for exponent in range(0, round(-deepest) + 1, 3):
         y = top + height * exponent / -deepest
-        shapes.append(svg.line(0, y, 1, y, "grid"))
+        shapes.append(line(0, y, 1, y, "grid"))
         if y < top + height:  # the curve ends in the corner
-            shapes.append(svg.text(1, y + 14, tiny(10.0**-exponent), "soft small", "end", -6))
+            shapes.append(text(1, y + 14, tiny(10.0**-exponent), "soft small", "end", -6))
     for x in _ticks(farthest):
         shapes += [
-            svg.line(x / farthest, top + height, x / farthest, top + height + 5, "tick"),
-            svg.text(x / farthest, top + height + 20, f"{x:g}", "soft small", _anchor(x / farthest)),
+            line(x / farthest, top + height, x / farthest, top + height + 5, "tick"),
+            text(x / farthest, top + height + 20, f"{x:g}", "soft small", _anchor(x / farthest)),
         ]
     shapes += [
-        svg.path(places, height, top, "stroke"),
-        svg.text(0.5, top + height + 38, "epsilon", "soft small", "middle"),
-        svg.text(1, top - 8, "delta", "soft small", "end", -6),
+        path(places, height, top, "stroke"),
+        text(0.5, top + height + 38, "epsilon", "soft small", "middle"),
+        text(1, top - 8, "delta", "soft small", "end", -6),
     ]
     inside = [(name, x, d) for name, x, d in marks if 0 <= x <= farthest and math.log10(d) >= deepest]
     for name, x, d in inside:
@@ -67,8 +71,8 @@ def curve(points: Sequence[Sequence[float]], marks: Sequence[tuple[str, float, f
         end = a > 0.45  # below the curve there is room on the left, at its beginning on the right
         shift = -10 if end else 10
         shapes += [
-            svg.dot(a, top + height * b, 5, "mark"),
-            svg.text(
+            dot(a, top + height * b, 5, "mark"),
+            text(
                 a,
                 top + height * b + 13,
                 f"epsilon {up(x, 3)}",
@@ -79,7 +83,7 @@ def curve(points: Sequence[Sequence[float]], marks: Sequence[tuple[str, float, f
             ),
         ]
     said = "; ".join(f"at delta {tiny(d)} epsilon is {up(x)}" for _, x, d in inside)
-    return svg.chart(
+    return chart(
         "curve", "Every pair of epsilon and delta that holds",
         f"A falling curve: the larger epsilon, the smaller delta. {said}.", top + height + 46, shapes,
     )  # fmt: skip
@@ -87,14 +91,14 @@ def curve(points: Sequence[Sequence[float]], marks: Sequence[tuple[str, float, f
 
 def shares(parts: Sequence[tuple[str, float]], name: str, title: str) -> str:
     """One bar, divided by shares that add up to 1 at most; their names belong into a list beside it."""
-    shapes, start = [svg.rect(0, 4, 1, 26, "track", 4)], 0.0
+    shapes, start = [rect(0, 4, 1, 26, "track", 4)], 0.0
     for k, (_, share) in enumerate(parts):
-        shapes.append(svg.rect(start, 4, max(share - 0.003, 0.001), 26, f"part{k % 6}", 3))
+        shapes.append(rect(start, 4, max(share - 0.003, 0.001), 26, f"part{k % 6}", 3))
         if share > 0.2:  # narrower ones have no room for it on a phone
-            shapes.append(svg.text(start + share / 2, 22, percent(share), "onpart small", "middle"))
+            shapes.append(text(start + share / 2, 22, percent(share), "onpart small", "middle"))
         start += share
     said = "; ".join(f"{words} {percent(share)}" for words, share in parts)
-    return svg.chart(name, title, said, 34, shapes)
+    return chart(name, title, said, 34, shapes)
 
 
 def forest(name: str, title: str, rows: Sequence[dict[str, Any]], unit: str) -> str:
@@ -114,27 +118,27 @@ def forest(name: str, title: str, rows: Sequence[dict[str, Any]], unit: str) -> 
 
     bottom = _ROW * len(rows) + 6
     zero = place(0.0)
-    shapes = [svg.line(zero, 4, zero, bottom, "zero")]
+    shapes = [line(zero, 4, zero, bottom, "zero")]
     for tick in _ticks(high - low, low):
         shapes += [
-            svg.line(place(tick), 4, place(tick), bottom, "grid") if tick else "",
-            svg.text(place(tick), bottom + 16, f"{tick:g}", "soft small", _anchor(place(tick))),
+            line(place(tick), 4, place(tick), bottom, "grid") if tick else "",
+            text(place(tick), bottom + 16, f"{tick:g}", "soft small", _anchor(place(tick))),
         ]
     for k, row in enumerate(rows):
         y = _ROW * k + 28.0
         kind = "plus" if row["value"] >= 0 else "minus"
         shapes += [
-            svg.text(0, y - 10, _short(row["name"]), "label halo"),
-            svg.text(1, y - 10, row["words"], "soft small halo", "end", more=row["more"]),
+            text(0, y - 10, _short(row["name"]), "label halo"),
+            text(1, y - 10, row["words"], "soft small halo", "end", more=row["more"]),
         ]
         if row["low"] is None:
-            shapes.append(svg.line(zero, y, place(row["value"]), y, f"stem {kind}"))
+            shapes.append(line(zero, y, place(row["value"]), y, f"stem {kind}"))
         else:
-            shapes.append(svg.line(place(row["low"]), y, place(row["high"]), y, f"interval {kind}"))
-        shapes.append(svg.dot(place(row["value"]), y, 4.5, f"mark {kind}"))
-    shapes.append(svg.text(0.5, bottom + 34, unit, "soft small", "middle"))
+            shapes.append(line(place(row["low"]), y, place(row["high"]), y, f"interval {kind}"))
+        shapes.append(dot(place(row["value"]), y, 4.5, f"mark {kind}"))
+    shapes.append(text(0.5, bottom + 34, unit, "soft small", "middle"))
     said = "; ".join(f"{row['name']} {row['words']}{row['more']}" for row in rows)
-    return svg.chart(name, title, said, bottom + 42, shapes)
+    return chart(name, title, said, bottom + 42, shapes)
 
 
 def scores(rows: Sequence[dict[str, Any]]) -> str:
@@ -151,16 +155,16 @@ def scores(rows: Sequence[dict[str, Any]]) -> str:
     for k, row in enumerate(rows):
         y = _ROW * k + 28.0
         shapes += [
-            svg.line(0, y, 1, y, "grid"),
-            svg.line(place(row["low"]), y, place(row["high"]), y, "interval plus"),
-            svg.dot(place(row["value"]), y, 4.5, "mark plus"),
-            svg.text(0, y - 10, row["metric"], "label"),
-            svg.text(1, y - 10, f"{number(row['value'], 3)} ({_ends(row)})", "soft small", "end"),
+            line(0, y, 1, y, "grid"),
+            line(place(row["low"]), y, place(row["high"]), y, "interval plus"),
+            dot(place(row["value"]), y, 4.5, "mark plus"),
+            text(0, y - 10, row["metric"], "label"),
+            text(1, y - 10, f"{number(row['value'], 3)} ({_ends(row)})", "soft small", "end"),
         ]
     y = _ROW * len(rows) + 20
-    shapes += [svg.text(0, y, f"{low:g}", "soft small"), svg.text(1, y, f"{high:g}", "soft small", "end")]
+    shapes += [text(0, y, f"{low:g}", "soft small"), text(1, y, f"{high:g}", "soft small", "end")]
     said = "; ".join(f"{row['metric']} {number(row['value'])}, from {_ends(row)}" for row in rows)
-    return svg.chart("scores", "Private scores with intervals", said, y + 6, shapes)
+    return chart("scores", "Private scores with intervals", said, y + 6, shapes)
 
 
 def _ends(row: dict[str, Any]) -> str:
@@ -183,3 +187,54 @@ def _ticks(width: float, start: float = 0.0) -> list[float]:
     first = math.ceil(start / step - 1e-9)
     count = math.floor((start + width) / step + 1e-9) - first + 1
     return [round((first + k) * step, 12) + 0.0 for k in range(count)]
+
+
+def chart(name: str, title: str, description: str, height: float, shapes: Iterable[str]) -> str:
+    """A chart with its text alternative; the name is unique on its page."""
+    return (
+        f'<svg class="chart" role="img" width="100%" height="{height:g}" aria-labelledby="{name}-t {name}-d">'
+        f'<title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(description)}</desc>'
+        f"{''.join(shapes)}</svg>"
+    )
+
+
+def rect(x: float, y: float, width: float, height: float, kind: str, rounding: float = 0) -> str:
+    """A bar from a share of the width, so many shares wide."""
+    return (
+        f'<rect class="{kind}" x="{_percent(x)}" y="{y:g}" width="{_percent(width)}" height="{height:g}"'
+        f' rx="{rounding:g}"/>'
+    )
+
+
+def line(x: float, y: float, to_x: float, to_y: float, kind: str) -> str:
+    """A straight line."""
+    return f'<line class="{kind}" x1="{_percent(x)}" y1="{y:g}" x2="{_percent(to_x)}" y2="{to_y:g}"/>'
+
+
+def dot(x: float, y: float, radius: float, kind: str) -> str:
+    """A filled circle."""
+    return f'<circle class="{kind}" cx="{_percent(x)}" cy="{y:g}" r="{radius:g}"/>'
+
+
+def text(
+    x: float, y: float, words: str, kind: str = "", anchor: str = "start", shift: float = 0, more: str = ""
+) -> str:
+    """Words at a place, or so many pixels beside it, and more words where there is room for them."""
+    moved = f' dx="{shift:g}"' if shift else ""
+    anchored = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    classed = f' class="{kind}"' if kind else ""
+    rest = f'<tspan class="more">{escape(more)}</tspan>' if more else ""
+    return f'<text x="{_percent(x)}" y="{y:g}"{moved}{anchored}{classed}>{escape(words)}{rest}</text>'
+
+
+def path(points: Iterable[tuple[float, float]], height: float, top: float, kind: str) -> str:
+    """A line through points, or the area that it surrounds: shares of the width, and of the height."""
+    steps = "L".join(f"{1000 * x:.1f} {height * y:.1f}" for x, y in points)
+    return (
+        f'<svg x="0" y="{top:g}" width="100%" height="{height:g}" viewBox="0 0 1000 {height:g}"'
+        f' preserveAspectRatio="none"><path class="{kind}" d="M{steps}"/></svg>'
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.6g}%"

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from html import escape
 from typing import Any
 
+from ..inference import FOR_PREDICTION
 from . import charts, html
 from .html import STYLE
-from .sections import audited, evaluated, model, not_covered, paid, promise, public, read, released, versions
-from .text import percent_up, scene, tiny, units, up
-
-_SECTIONS: tuple[tuple[str, str, Callable[[dict[str, Any]], str]], ...] = (
-    ("promise", "The promise", promise),
-    ("released", "What was released", released),
-    ("model", "The model", model),
-    ("scores", "How good it is", evaluated),
-    ("table", "How the table was read", read),
-    ("public", "What was treated as public", public),
-    ("ledger", "The ledger", paid),
-    ("audit", "The audit", audited),
-    ("limits", "What is not covered", not_covered),
-    ("origin", "Versions and hash", versions),
-)
+from .text import coefficient, meanings, number, percent, percent_up, scene, tiny, units, up
 
 
 def page(stated: dict[str, Any]) -> str:
@@ -83,3 +71,356 @@ def _card(stated: dict[str, Any]) -> str:
             )
         )
     return "".join([*parts, "</div>"])
+
+
+def promise(stated: dict[str, Any]) -> str:
+    """All usual parameters, the whole curve, and what the promise is about."""
+    about = [
+        ("protected unit", f"one {stated['unit']}"),
+        ("neighbouring tables", stated["relation"]),
+        ("added up", stated["privacy"]["composition"]),
+        ("randomness", stated["privacy"]["randomness"]),
+    ]
+    found = stated["measures"]
+    if found is None:
+        return html.paragraph(stated["headline"], "note alarm") + html.facts(about)
+    alarm = "" if stated["private"] else stated["headline"]
+    guess = found["guess"]
+    rest = "" if found["exact"] else f", beside {number(found['slack'], 2)} of delta"
+    rows = []
+    if found["mu"] is not None:
+        rows.append(("mu", up(found["mu"]), f"the releases hide a {stated['unit']} as well as one Gaussian "
+                     f"release of sensitivity mu and deviation 1{rest}; less is more private"))  # fmt: skip
+    factor = number(math.exp(min(stated["privacy"]["epsilon"], 700.0)), 3)
+    said = [
+        f": any result is at most {factor} times as likely with one table as with its neighbour, but for a "
+        "probability of delta",
+        *[""] * len(found["epsilons"]),
+    ]
+    rows += [
+        ("epsilon", up(one["epsilon"]), f"at delta = {tiny(one['delta'])}, {one['name']}{words}")
+        for one, words in zip(found["epsilons"], said, strict=False)
+    ]
+    if found["rho"] is not None:
+        rows.append(("rho", up(found["rho"]), "zero-concentrated differential privacy, mu²/2, but for how "
+                     "noise is drawn, which is counted in delta"))  # fmt: skip
+    rows += [
+        ("right guesses", f"at most {percent_up(guess['right'])}",
+         "of two equally likely neighbours, by the whole curve: (1 + delta at epsilon 0) / 2"),
+        ("right guesses", f"at most {percent_up(guess['right_by_epsilon'])}",
+         "by epsilon and delta of the fit alone, which say less: (e^epsilon + delta) / (1 + e^epsilon)"),
+        ("caught", f"at most {percent_up(guess['caught'])}",
+         f"of the cases in which the suspicion is true, by a test that accuses wrongly in "
+         f"{percent(guess['false_alarms'])} of the others"),
+    ]  # fmt: skip
+    marks = [(f"delta {tiny(one['delta'], 2)}", one["epsilon"], one["delta"])
+             for one in found["epsilons"] if not isinstance(one["epsilon"], str)]  # fmt: skip
+    near = [mark for k, mark in enumerate(marks) if all(abs(math.log10(mark[2] / other[2])) > 0.7
+            for other in marks[:k])]  # fmt: skip
+    return "".join(
+        [
+            html.paragraph(alarm, "note alarm"),
+            html.items(meanings(stated)),
+            html.table(
+                "The promise in numbers, all rounded up", ("parameter", "value", "meaning"), rows, whole=(1,)
+            ),
+            html.figure(
+                charts.curve(found["curve"], near),
+                "Every pair of epsilon and delta on the curve, or in the shaded area above it, is a promise "
+                "that holds.",
+            ),
+            html.facts(about),
+        ]
+    )
+
+
+def released(stated: dict[str, Any]) -> str:
+    """Every release with its noise and its share of the price."""
+    lines = stated["releases"]
+    if not lines:
+        return html.paragraph("Coefficients without noise.", "note alarm")
+    parts = [(_named(line), line["share"]) for line in lines if line["share"] is not None]
+    chart = charts.shares(parts, "shares", "Share of each release in the price") if parts else ""
+    colours = html.legend(
+        (f"c{k % 6}", words, percent(share)) for k, (words, share) in enumerate(parts)
+    )  # fmt: skip
+    said = (
+        "The model was computed from these noisy answers and from nothing else. Noise is stated as a "
+        f"multiple of the sensitivity: the most that one {stated['unit']} can change the exact answer."
+    )
+    if not parts:
+        said += " The shares of a choice among several fits cannot be told apart."
+    rows = [
+        (
+            f"{'then ' if line['follows'] else ''}{line['query']}", f"{line['count']:,}", line["mechanism"],
+            number(line["noise"]), line["sensitivity"], f"{line['entries']:,}", line["sampling"],
+            percent(line["share"]) if line["share"] is not None else "",
+        )
+        for line in lines
+    ]  # fmt: skip
+    columns = ("release", "times", "mechanism", "noise", "sensitivity", "numbers", "records", "share")
+    return "".join(
+        [
+            html.paragraph(said),
+            html.figure(chart, "Shares of the price, in squares of mu.", colours if len(parts) > 1 else ""),
+            html.table("All releases", columns, rows, figures=(1, 3, 5, 7)),
+        ]
+    )
+
+
+def _named(line: dict[str, Any]) -> str:
+    return f"{line['count']:,} × {line['query']}"
+
+
+MOST_ROWS = 400
+"""So many coefficients are shown at most, in all fits together."""
+
+MOST_IN_A_FIT = 40
+LEAST_IN_A_FIT = 8
+
+
+def model(stated: dict[str, Any]) -> str:
+    """Coefficients in units of the columns, with intervals where the fit released them."""
+    fits = stated["fits"]
+    each = min(MOST_IN_A_FIT, max(LEAST_IN_A_FIT, MOST_ROWS // len(fits)))
+    shown = fits[: max(1, MOST_ROWS // each)]
+    parts = [_fit(k, fit, stated, each) for k, fit in enumerate(shown)]
+    if len(shown) < len(fits):
+        parts.append(html.paragraph(f"{len(fits) - len(shown)} further outcomes are not shown.", "note"))
+    return "".join(parts)
+
+
+def _fit(number_: int, fit: dict[str, Any], stated: dict[str, Any], most: int) -> str:
+    rows = fit["coefficients"]
+    features = [row for row in rows if row["name"] != "intercept"]
+    ordered = sorted(features, key=_weight, reverse=True)[:most]
+    kept = {id(row) for row in ordered}
+    listed = [row for row in rows if id(row) in kept or row["name"] == "intercept"]
+    ranges = all(row["range"] is not None for row in ordered)
+    left_out = len(features) - len(ordered)
+    said = f"{100 * stated['level']:g} % intervals count sampling and noise. {_sentence(fit['estimand'])}"
+    if fit["determined"] is None:
+        said = _sentence(FOR_PREDICTION)
+    elif not fit["determined"]:
+        said = f"Noise hides how far the coefficients may be off, so there are no intervals: {fit['reason']}."
+    if left_out:
+        said += f" Shown are {len(ordered):,} of {len(features):,} features: those that can change a "
+        said += "prediction most."
+    about = f"Coefficients{', ' + fit['outcome'] if fit['outcome'] else ''}"
+    drawn = [_drawn(row, ranges, fit, stated["private"]) for row in ordered]
+    unit = "change over the declared range of the feature" if ranges else "coefficient"
+    caption = (
+        "How far each feature moves the linear predictor over its declared range. The numbers are "
+        "coefficients in units of the column."
+        if ranges
+        else "Coefficients in units of the columns."
+    )
+    columns = ["feature", "coefficient"]
+    if fit["determined"]:
+        columns += ["standard error", "of which noise", "from", "to"]
+    cells = [
+        (row["name"], coefficient(row["value"], fit, stated["private"], 5), number(row["standard_error"], 3),
+         percent(row["privacy_share"]), number(row["low"]), number(row["high"]))[: len(columns)]
+        for row in listed
+    ]  # fmt: skip
+    numbers = html.table(about, columns, cells, figures=range(1, len(columns)), stack=False)
+    deviance = fit["deviance"]
+    return "".join(
+        [
+            html.heading(fit["outcome"]) if fit["outcome"] else "",
+            html.paragraph(said),
+            html.figure(charts.forest(f"forest{number_}", about, drawn, unit), caption),
+            html.folded(f"All {len(listed):,} numbers" if not left_out else "These numbers", numbers),
+            html.paragraph(
+                "" if deviance is None
+                else f"Released deviance: {number(deviance[0], 6)}, error by noise {number(deviance[1], 2)}."
+            ),
+        ]
+    )  # fmt: skip
+
+
+def _sentence(words: str | None) -> str:
+    return f"{words[0].upper()}{words[1:].rstrip('.')}." if words else ""
+
+
+def _weight(row: dict[str, Any]) -> float:
+    return float(abs(row["value"]) * (row["range"] or 1.0))
+
+
+def _drawn(row: dict[str, Any], ranges: bool, fit: dict[str, Any], private: bool) -> dict[str, Any]:
+    scale = row["range"] if ranges else 1.0
+    more = f" ({number(row['low'], 3)} to {number(row['high'], 3)})" if fit["determined"] else ""
+    ends = {name: None if row[name] is None else scale * row[name] for name in ("value", "low", "high")}
+    return {"name": row["name"], "words": coefficient(row["value"], fit, private, 3), "more": more, **ends}
+
+
+def read(stated: dict[str, Any]) -> str:
+    """How often the table was read, and what its columns are declared to be."""
+    passes = stated["passes"]
+    trusted = stated["privacy"]["public"].get("trusted")
+    counted = stated["privacy"].get("record_share")
+    pairs = [
+        ("size", units(stated)),
+        *([("records that counted", str(counted))] if counted else []),
+        ("features", f"{stated['features']:,}"),
+        ("passes over the table", passes or "none that are counted: rows and columns of a table in memory"),
+        *([("trusted besides", str(trusted))] if trusted else []),
+        *([("target", stated["target"])] if stated["target"] else []),
+        *([("classes", ", ".join(stated["classes"]))] if stated["classes"] else []),
+    ]
+    schema = stated["schema"]
+    return html.facts(pairs) + (html.folded("Declared columns (schema)", html.code(schema)) if schema else "")
+
+
+def public(stated: dict[str, Any]) -> str:
+    """What counts as known to everybody."""
+    return html.paragraph("Known to everybody, or decided before a record was read.") + html.facts(
+        (name, str(value)) for name, value in stated["privacy"]["public"].items()
+    )
+
+
+def not_covered(stated: dict[str, Any]) -> str:
+    """What the promise does not cover."""
+    return html.items(stated["privacy"]["not_covered"])
+
+
+def versions(stated: dict[str, Any]) -> str:
+    """What the report was made with, and a hash of its facts."""
+    return html.facts(
+        [
+            ("report by", stated["software"]),
+            *stated["versions"].items(),
+            ("format", f"{stated['format']}, version {stated['version']}"),
+            ("SHA-256 of the facts", stated["digest"]),
+        ]
+    )
+
+
+MOST_FINDINGS = 8
+"""More findings of an audit are folded up."""
+
+_BETWEEN_0_AND_1 = ("accuracy", "auc")
+
+
+def evaluated(stated: dict[str, Any]) -> str:
+    """Private scores, if there are any."""
+    found = stated["evaluation"]
+    if found is None:
+        return html.paragraph(
+            "No score was released. A score on private records is a statistic of them and has a price; "
+            "dpglm.evaluate releases scores with intervals."
+        )
+    rows = [
+        (
+            one["metric"], number(one["value"]) if one["determined"] else "not determined",
+            number(one["low"]), number(one["high"]), number(one["noise"], 2), one["words"].rstrip(":"),
+        )
+        for one in found["scores"]
+    ]  # fmt: skip
+    drawn = [one for one in found["scores"] if one["metric"] in _BETWEEN_0_AND_1 and one["determined"]]
+    level = 100 * found["scores"][0]["level"]
+    bins = [
+        (f"{one['low']:.2f} to {one['high']:.2f}", percent(one["share"]), f"{one['gap']:+.3f}",
+         number(one["error"], 2))
+        for score in found["scores"] for one in score["bins"]
+    ]  # fmt: skip
+    return "".join(
+        [
+            html.paragraph(
+                f"Scores on {found['plan']['n_records']:,} private records, released with noise. They have a "
+                f"promise of their own, beside that of the model: {stated['evaluation_headline']}"
+            ),
+            html.figure(charts.scores(drawn), f"Scores with {level:g} % intervals."),
+            html.table(
+                f"Scores with {level:g} % intervals, which count sampling and noise",
+                ("score", "value", "from", "to", "error by noise", "meaning"), rows, figures=(1, 2, 3, 4),
+            ),
+            html.table(
+                "Calibration", ("predicted", "records", "outcome - prediction", "standard error"), bins,
+                figures=(1, 2, 3), stack=False,
+            ),
+        ]
+    )  # fmt: skip
+
+
+def paid(stated: dict[str, Any]) -> str:
+    """The account that paid."""
+    found, words = stated["ledger"], stated["privacy"]["public"].get("ledger")
+    if found is None:
+        return html.paragraph(f"Paid for by {words}.") if words else html.paragraph(
+            "No ledger: nobody adds up what was released of these records besides this model.", "note"
+        )  # fmt: skip
+    journal = found["journal"]
+    own = [k for k, entry in enumerate(journal) if words and entry["hash"] in str(words)]
+    here = sum(journal[k]["share"] or 0.0 for k in own)
+    parts = [("this model", here), ("everything else", found["share_spent"] - here)]
+    legend = [("c0", "this model", percent(here)), ("c1", "everything else", percent(parts[1][1])),
+              ("ct", f"left: {found['left']}", percent(1 - found["share_spent"]))]  # fmt: skip
+    rows = [
+        (
+            str(entry["number"]), entry["kind"], entry["time"],
+            "" if entry["mu"] is None else number(entry["mu"]),
+            percent(entry["spent"]), entry["what"], entry["hash"][:12],
+        )
+        for entry in journal
+    ]  # fmt: skip
+    omitted = f", without {found['omitted']} in between" if found["omitted"] else ""
+    return "".join(
+        [
+            html.paragraph(
+                f"Account {found['account']}: epsilon {found['epsilon']:g} at delta {found['delta']:g} for "
+                f"everything together ({found['neighbours']}, unit {found['unit']})."
+            ),
+            html.figure(
+                charts.shares(parts, "account", "Shares of the budget of the account"),
+                "What is spent of the account's budget, in squares of mu.", html.legend(legend),
+            ),
+            html.table(
+                f"Entries of the journal{omitted}; its head is {found['head']}",
+                ("entry", "kind", "time", "mu", "spent", "what", "hash"), rows, figures=(3, 4), marked=own,
+            ),
+        ]
+    )  # fmt: skip
+
+
+def audited(stated: dict[str, Any]) -> str:
+    """What an audit found, if there was one."""
+    found = stated["audit"]
+    if found is None:
+        return html.paragraph(
+            "No audit was given. dpglm audit runs a fit many times on two neighbouring tables and bounds "
+            "from below what it really spends.", "note",
+        )  # fmt: skip
+    count = len(found["findings"])
+    verdict = "A claim was refuted." if found["violated"] else "No claim was refuted."
+    rows = [
+        (
+            one["subject"], one["verdict"], one["seen"], one["neighbours"], number(one["epsilon"]),
+            number(one["lower"], 3), number(one["fitted"], 3) if one["fitted"] else "–",
+            f"{one['runs']:,}" if one["runs"] else "exact",
+        )
+        for one in found["findings"]
+    ]  # fmt: skip
+    whole = html.table(
+        "Findings", ("subject", "verdict", "seen", "neighbours", "claimed", "at least", "fitted", "runs"),
+        rows, figures=(4, 5, 6, 7), marked=[k for k, one in enumerate(found["findings"]) if one["violated"]],
+    )  # fmt: skip
+    return html.paragraph(
+        f"{verdict} {count} finding{'s' * (count != 1)}, each with confidence {found['confidence']:g}. An "
+        "audit can refute a claim; it cannot prove one.",
+        "note alarm" if found["violated"] else "",
+    ) + (whole if count <= MOST_FINDINGS else html.folded(f"All {count} findings", whole))
+
+
+_SECTIONS: tuple[tuple[str, str, Callable[[dict[str, Any]], str]], ...] = (
+    ("promise", "The promise", promise),
+    ("released", "What was released", released),
+    ("model", "The model", model),
+    ("scores", "How good it is", evaluated),
+    ("table", "How the table was read", read),
+    ("public", "What was treated as public", public),
+    ("ledger", "The ledger", paid),
+    ("audit", "The audit", audited),
+    ("limits", "What is not covered", not_covered),
+    ("origin", "Versions and hash", versions),
+)

@@ -6,10 +6,12 @@ of a model, in HTML, YAML or Markdown, is made from this dictionary.
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -320,3 +322,23 @@ def _given(name: str, value: Any) -> Any:
     if value is None:
         return None
     return strict.plain(name, value.to_dict() if hasattr(value, "to_dict") else strict.mapping(name, value))
+
+
+SCHEMAS = {"promise": "promise-1.json", "statement": "statement-2.json"}
+"""Newest version of each schema, by what it describes."""
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """The JSON schema of what ``privacy_.to_dict()`` ("promise") or `statement` ("statement") gives.
+
+    Examples
+    --------
+    >>> json_schema("promise")["properties"]["version"]
+    {'const': 1}
+    """
+    if name not in SCHEMAS:
+        raise ValueError(f"name must be one of {sorted(SCHEMAS)}, got {name!r}")
+    found: dict[str, Any] = json.loads(
+        (files(__package__) / "schemas" / SCHEMAS[name]).read_text(encoding="utf-8")
+    )
+    return found

@@ -1,4 +1,4 @@
-"""From a file to a model and its predictions: ``dpglm schema``, ``plan``, ``fit`` and ``predict``."""
+"""From a file to a model and its predictions: ``dpglm schema``, ``plan``, ``check``, ``fit``, ``predict``."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from .common import (
     Quiet,
     Relation,
     Streamed,
+    WithDefault,
     columns_of,
     model_of,
     naming,
@@ -67,13 +68,6 @@ Model = Annotated[
         show_default=False,
     ),
 ]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    app.add_typer(schemas, name="schema")
-    for command in (example, plan, fit, predict):
-        app.command()(command)
 
 
 @schemas.callback()
@@ -205,6 +199,34 @@ def fit(
         else:
             print_model(fitted)
             print(f"\nThe model is in {out}" + ("" if report is None else f", the report in {report}"))
+
+
+def check(
+    data: Data,
+    schema: SchemaFile,
+    epsilon: Annotated[float, typer.Option(help="Privacy to be spent on all counts together.")],
+    delta: WithDefault = None,
+    neighbours: Annotated[str, typer.Option(help="replace-one or zero-out")] = "replace-one",
+    ledger: Account = None,
+    stream: Streamed = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Count cells that are missing, unreadable, out of range or unknown, with noise: a paid release."""
+    from ..estimators.checking import check as checked
+
+    with one_sentence(quiet):
+        declared = _declared(schema)
+        source = source_of_file(data, columns_of(declared, target=True))
+        found = checked(
+            declared,
+            source if stream else Held(source),
+            epsilon=epsilon,
+            delta=delta,
+            neighbours=neighbours,
+            ledger=ledger,
+        )
+        print(found.to_json() if json else found)
 
 
 def predict(

@@ -58,12 +58,6 @@ Journal = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add these commands to the command line."""
-    for command in (evaluate, show, report, export):
-        app.command()(command)
-
-
 def evaluate(
     model: ModelFile,
     data: Data,

@@ -1,4 +1,4 @@
-"""The command line: ``dpglm audit``, ``dpglm ledger``, and the commands of ``dpglm.commands``."""
+"""The command line."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ try:
 except ModuleNotFoundError:
     raise SystemExit("The command line needs typer and rich: pip install 'dpglm[cli]'") from None
 
-from . import __version__
-from .commands import check, models, tables
-from .ledger.commands import app as ledger
+from .. import __version__
+from . import ledger, models, tables
 
 if TYPE_CHECKING:
-    from .audit import Report
+    from ..audit import Report
 
 # A traceback must not show variables: they hold records.
 app = typer.Typer(
     pretty_exceptions_show_locals=False, help="Differentially private generalized linear models."
 )
-app.add_typer(ledger, name="ledger")
-tables.add_to(app)
-check.add_to(app)
-models.add_to(app)
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(tables.schemas, name="schema")
+for command in (
+    tables.example, tables.plan, tables.fit, tables.predict, tables.check,
+    models.evaluate, models.show, models.report, models.export,
+):  # fmt: skip
+    app.command()(command)
 
 _WIDE = 180
 
@@ -72,7 +74,7 @@ def audit_command(
 
     Exits with status 1 if a claim is refuted.
     """
-    from .audit import Report, audit, audit_registry  # with scikit-learn, which is slow to import
+    from ..audit import Report, audit, audit_registry  # with scikit-learn, which is slow to import
 
     estimators = [target for target in targets or () if ":" in target]
     names = [target for target in targets or () if ":" not in target]
@@ -107,7 +109,7 @@ def _loaded(path: str) -> Any:
 
 
 def _show(report: Report) -> None:
-    from .audit.findings import COLUMNS
+    from ..audit.findings import COLUMNS
 
     table = Table(caption=f"Each finding from runs holds with probability {report.confidence:g} or more.")
     for column in COLUMNS:

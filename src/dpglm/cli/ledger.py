@@ -15,9 +15,8 @@ from rich.table import Table
 
 from ..accounting import gaussian_mu
 from ..errors import DpglmError
-from ..privacy import Budget
-from .address import Address
-from .extract import (
+from ..ledger.address import Address
+from ..ledger.extract import (
     account_at,
     how_it_adds,
     like_the_last,
@@ -28,9 +27,10 @@ from .extract import (
     text_chart,
     what,
 )
-from .journal import State, verify_export
-from .ledger import Ledger
-from .price import Left, price_of_mu
+from ..ledger.journal import State, verify_export
+from ..ledger.ledger import Ledger
+from ..ledger.price import Left, price_of_mu
+from ..privacy import Budget
 
 app = typer.Typer(add_completion=False, help="One budget over all fits.", no_args_is_help=True)
 
