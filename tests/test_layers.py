@@ -49,7 +49,7 @@ MAY_IMPORT = {
     },
     "mechanisms": {"accounting", "kernels", "privacy", "threads"},
     "schema": {"bounds", "data", "penalties"},
-    "report": {"accounting", "inference", "plan", "privacy"},
+    "report": {"accounting", "display", "inference", "plan", "privacy"},
     "scores": {"losses"},
     "evaluation": {
         "curator", "display", "inference", "losses", "mechanisms", "plan", "privacy", "queries", "scores",

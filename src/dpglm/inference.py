@@ -433,16 +433,23 @@ class Summary:
     def _repr_html_(self) -> str:
         """The table as a notebook shows it."""
         several = len(self.blocks) > 1
-        parts = [display.paragraph(self._weighting)] if self._weighting else []
+        parts = [display.paragraph(self._weighting)]
         for block in self.blocks:
             if several or block.outcome or not block.determined:
-                badge = "determined" if block.determined else "not determined"
-                parts.append(display.marked(badge, block.determined, block.outcome))
-            parts.append(display.figures(self._columns, self._rows(block)))
+                words = "determined" if block.determined else "not determined"
+                badge = display.badge(words, block.determined)
+                parts.append(display.element("div", badge, block.outcome, kind="block"))
+            figures = range(1, len(self._columns))
+            parts.append(display.table(self._columns, self._rows(block), figures=figures))
             parts.append(display.facts(self._own(block)) if several else "")
         private = self.privacy.private
-        badge = "private" if private else "not private"
-        return display.card(badge, private, self._title, *parts, display.facts(self._facts()))
+        return display.card(
+            "private" if private else "not private",
+            private,
+            self._title,
+            *parts,
+            display.facts(self._facts()),
+        )
 
     def to_dict(self) -> dict[str, object]:
         """The numbers as JSON-able values, one row for each coefficient; NaN is None, infinity is text.

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
 
+from ..display import Html, element
 from .text import number, percent, percent_up, tiny, up
 
 _ROW = 38
 
 
-def guess(right: float) -> str:
+def guess(right: float) -> Html:
     """How far the chance of a right guess can rise above that of a coin toss."""
     place = 2 * (right - 0.5)
     said = percent_up(right)
@@ -36,7 +36,7 @@ def guess(right: float) -> str:
     )  # fmt: skip
 
 
-def curve(points: Sequence[Sequence[float]], marks: Sequence[tuple[str, float, float]]) -> str:
+def curve(points: Sequence[Sequence[float]], marks: Sequence[tuple[str, float, float]]) -> Html:
     """All pairs of epsilon and delta that hold; the marks are names, epsilons and deltas of some of them."""
     drawn = [(x, d) for x, d in points if d > 0]
     farthest = max((x for x, _ in drawn), default=0.0)
@@ -89,7 +89,7 @@ def curve(points: Sequence[Sequence[float]], marks: Sequence[tuple[str, float, f
     )  # fmt: skip
 
 
-def shares(parts: Sequence[tuple[str, float]], name: str, title: str) -> str:
+def shares(parts: Sequence[tuple[str, float]], name: str, title: str) -> Html:
     """One bar, divided by shares that add up to 1 at most; their names belong into a list beside it."""
     shapes, start = [rect(0, 4, 1, 26, "track", 4)], 0.0
     for k, (_, share) in enumerate(parts):
@@ -101,7 +101,7 @@ def shares(parts: Sequence[tuple[str, float]], name: str, title: str) -> str:
     return chart(name, title, said, 34, shapes)
 
 
-def forest(name: str, title: str, rows: Sequence[dict[str, Any]], unit: str) -> str:
+def forest(name: str, title: str, rows: Sequence[dict[str, Any]], unit: str) -> Html:
     """Values with intervals, one below the other, around 0. A row has name, words, value, low and high.
 
     Where there is little room, the words that are ``more`` are left out.
@@ -141,7 +141,7 @@ def forest(name: str, title: str, rows: Sequence[dict[str, Any]], unit: str) -> 
     return chart(name, title, said, bottom + 42, shapes)
 
 
-def scores(rows: Sequence[dict[str, Any]]) -> str:
+def scores(rows: Sequence[dict[str, Any]]) -> Html:
     """Scores between 0 and 1 with their intervals."""
     if not rows:
         return ""
@@ -189,51 +189,46 @@ def _ticks(width: float, start: float = 0.0) -> list[float]:
     return [round((first + k) * step, 12) + 0.0 for k in range(count)]
 
 
-def chart(name: str, title: str, description: str, height: float, shapes: Iterable[str]) -> str:
+def chart(name: str, title: str, description: str, height: float, shapes: Iterable[Html]) -> Html:
     """A chart with its text alternative; the name is unique on its page."""
-    return (
-        f'<svg class="chart" role="img" width="100%" height="{height:g}" aria-labelledby="{name}-t {name}-d">'
-        f'<title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(description)}</desc>'
-        f"{''.join(shapes)}</svg>"
-    )
+    return element(
+        "svg", element("title", title, id=f"{name}-t"), element("desc", description, id=f"{name}-d"), *shapes,
+        kind="chart", role="img", width="100%", height=height, aria_labelledby=f"{name}-t {name}-d",
+    )  # fmt: skip
 
 
-def rect(x: float, y: float, width: float, height: float, kind: str, rounding: float = 0) -> str:
+def rect(x: float, y: float, width: float, height: float, kind: str, rounding: float = 0) -> Html:
     """A bar from a share of the width, so many shares wide."""
-    return (
-        f'<rect class="{kind}" x="{_percent(x)}" y="{y:g}" width="{_percent(width)}" height="{height:g}"'
-        f' rx="{rounding:g}"/>'
-    )
+    return element(
+        "rect", kind=kind, x=_percent(x), y=y, width=_percent(width), height=height, rx=rounding
+    )  # fmt: skip
 
 
-def line(x: float, y: float, to_x: float, to_y: float, kind: str) -> str:
+def line(x: float, y: float, to_x: float, to_y: float, kind: str) -> Html:
     """A straight line."""
-    return f'<line class="{kind}" x1="{_percent(x)}" y1="{y:g}" x2="{_percent(to_x)}" y2="{to_y:g}"/>'
+    return element("line", kind=kind, x1=_percent(x), y1=y, x2=_percent(to_x), y2=to_y)
 
 
-def dot(x: float, y: float, radius: float, kind: str) -> str:
+def dot(x: float, y: float, radius: float, kind: str) -> Html:
     """A filled circle."""
-    return f'<circle class="{kind}" cx="{_percent(x)}" cy="{y:g}" r="{radius:g}"/>'
+    return element("circle", kind=kind, cx=_percent(x), cy=y, r=radius)
 
 
 def text(
     x: float, y: float, words: str, kind: str = "", anchor: str = "start", shift: float = 0, more: str = ""
-) -> str:
-    """Words at a place, or so many pixels beside it, and more words where there is room for them."""
-    moved = f' dx="{shift:g}"' if shift else ""
-    anchored = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    classed = f' class="{kind}"' if kind else ""
-    rest = f'<tspan class="more">{escape(more)}</tspan>' if more else ""
-    return f'<text x="{_percent(x)}" y="{y:g}"{moved}{anchored}{classed}>{escape(words)}{rest}</text>'
+) -> Html:
+    """Text at (x, y), moved by `shift` pixels; `more` is appended where the page is wide enough."""
+    rest = element("tspan", more, kind="more") if more else ""
+    return element("text", words, rest, kind=kind, x=_percent(x), y=y, dx=shift or None, text_anchor=anchor)
 
 
-def path(points: Iterable[tuple[float, float]], height: float, top: float, kind: str) -> str:
+def path(points: Iterable[tuple[float, float]], height: float, top: float, kind: str) -> Html:
     """A line through points, or the area that it surrounds: shares of the width, and of the height."""
     steps = "L".join(f"{1000 * x:.1f} {height * y:.1f}" for x, y in points)
-    return (
-        f'<svg x="0" y="{top:g}" width="100%" height="{height:g}" viewBox="0 0 1000 {height:g}"'
-        f' preserveAspectRatio="none"><path class="{kind}" d="M{steps}"/></svg>'
-    )
+    return element(
+        "svg", element("path", kind=kind, d=f"M{steps}"), x=0, y=top, width="100%", height=height,
+        viewBox=f"0 0 1000 {height:g}", preserveAspectRatio="none",
+    )  # fmt: skip
 
 
 def _percent(share: float) -> str:

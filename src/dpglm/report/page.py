@@ -3,77 +3,98 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from html import escape
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib.resources import files
+from string import Template
 from typing import Any
 
+from ..display import Html, badge, element, facts, folded, items, paragraph, render, table
 from ..inference import FOR_PREDICTION
-from . import charts, html
-from .html import STYLE
+from . import charts
 from .text import coefficient, meanings, number, percent, percent_up, scene, tiny, units, up
 
+Statement = dict[str, Any]
 
-def page(stated: dict[str, Any]) -> str:
+
+def page(stated: Statement) -> str:
     """The HTML text of a report: no script, no address, all text escaped."""
     title = stated["model"] + (f" for {stated['target']}" if stated["target"] else "")
-    found = [(name, head, make(stated)) for name, head, make in _SECTIONS]
-    shown = [(name, head, body) for name, head, body in found if body]
-    contents = "".join(f'<li><a href="#{name}">{escape(head)}</a></li>' for name, head, _ in shown)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>Privacy report: {escape(title)}</title><style>{STYLE}</style></head><body>"
-        '<a class="skip" href="#promise">Skip to the promise</a>'
-        f'<header><p class="over">Privacy report</p><h1>{escape(title)}</h1>'
-        f'<p class="lead">{escape(_subject(stated))}</p></header>'
-        f'<main>{_card(stated)}<nav aria-label="Contents"><ul>{contents}</ul></nav>'
-        f"{''.join(html.section(*one) for one in shown)}</main>"
-        f"<footer><p>Made by {escape(stated['software'])} from released and public values only. SHA-256 of "
-        f"the facts: <code>{stated['digest']}</code></p></footer></body></html>\n"
-    )
-
-
-def _subject(stated: dict[str, Any]) -> str:
     chosen = f", chosen by {stated['chosen_by']}" if stated["chosen_by"] else ""
-    return (
+    subject = (
         f"{stated['kind'].capitalize()} by {stated['solver']}{chosen}, fitted to "
         f"{units(stated)} with {stated['features']:,} features."
     )
+    contents = [element("li", element("a", head, href=f"#{name}")) for name, head, _ in _SECTIONS]
+    sections = [
+        element(
+            "section", element("h2", head, id=f"{name}-h"), make(stated), id=name, aria_labelledby=f"{name}-h"
+        )
+        for name, head, make in _SECTIONS
+    ]
+    made = f"Made by {stated['software']} from released and public values only. SHA-256 of the facts: "
+    body = [
+        element("a", "Skip to the promise", kind="skip", href="#promise"),
+        element(
+            "header", element("p", "Privacy report", kind="over"), element("h1", title),
+            element("p", subject, kind="lead"),
+        ),
+        element(
+            "main", _card(stated), element("nav", element("ul", *contents), aria_label="Contents"), *sections
+        ),
+        element("footer", element("p", made, element("code", stated["digest"]))),
+    ]  # fmt: skip
+    return _template().substitute(title=render(title), body=render(body))
 
 
-def _card(stated: dict[str, Any]) -> str:
+@cache
+def _template() -> Template:
+    return Template((files(__package__) / "page.html").read_text(encoding="utf-8"))
+
+
+def _card(stated: Statement) -> Html:
     """The promise for readers in a hurry."""
     found, private = stated["measures"], stated["private"]
-    kind, word = ("", "Private") if private else (" bad", "Not private")
-    parts = [f'<div class="card"><span class="badge{kind}">{word}</span>']
-    if not private:
-        parts.append(html.paragraph(stated["headline"], "say"))
-    else:
-        right = percent_up(found["guess"]["right"])
-        parts += [
-            html.paragraph(
+    if private:
+        right = found["guess"]["right"]
+        parts = [
+            paragraph(
                 f"{scene(stated)} Without this model, a guess is right 50 % of the time. With everything "
-                f"that was released here, it is right at most {right} of the time.",
+                f"that was released here, it is right at most {percent_up(right)} of the time.",
                 "say",
             ),
-            charts.guess(found["guess"]["right"]),
+            charts.guess(right),
         ]
+    else:
+        parts = [paragraph(stated["headline"], "say")]
     if found is not None:
         at = found["epsilons"][0]
-        parts.append(
-            html.tiles(
-                [
-                    ("mu, Gaussian differential privacy", up(found["mu"])),
-                    (f"epsilon at delta {tiny(at['delta'], 2)}", up(at["epsilon"])),
-                    ("releases", f"{sum(line['count'] for line in stated['releases']):,}"),
-                    ("protected unit", stated["unit"]),
-                ]
-            )
-        )
-    return "".join([*parts, "</div>"])
+        numbers = [
+            ("mu, Gaussian differential privacy", up(found["mu"])),
+            (f"epsilon at delta {tiny(at['delta'], 2)}", up(at["epsilon"])),
+            ("releases", f"{sum(line['count'] for line in stated['releases']):,}"),
+            ("protected unit", stated["unit"]),
+        ]
+        tiles = [element("div", element("dt", name), element("dd", value)) for name, value in numbers]
+        parts.append(element("dl", *tiles, kind="tiles"))
+    return element("div", badge("Private" if private else "Not private", private), *parts, kind="card")
 
 
-def promise(stated: dict[str, Any]) -> str:
+def _figure(chart: Html, caption: str, below: Html = "") -> Html:
+    """A chart under its caption; nothing without a chart."""
+    return element("figure", element("figcaption", caption), chart, below) if chart else ""
+
+
+def _legend(rows: Iterable[tuple[str, str, str]]) -> Html:
+    """What the colours of a chart are for: class of the colour, words, number."""
+    lines = [
+        element("li", element("i", kind=kind), element("span", words), element("b", value))
+        for kind, words, value in rows
+    ]
+    return element("ul", *lines, kind="legend")
+
+
+def promise(stated: Statement) -> Html:
     """All usual parameters, the whole curve, and what the promise is about."""
     about = [
         ("protected unit", f"one {stated['unit']}"),
@@ -83,7 +104,7 @@ def promise(stated: dict[str, Any]) -> str:
     ]
     found = stated["measures"]
     if found is None:
-        return html.paragraph(stated["headline"], "note alarm") + html.facts(about)
+        return [paragraph(stated["headline"], "note alarm"), facts(about)]
     alarm = "" if stated["private"] else stated["headline"]
     guess = found["guess"]
     rest = "" if found["exact"] else f", beside {number(found['slack'], 2)} of delta"
@@ -117,31 +138,32 @@ def promise(stated: dict[str, Any]) -> str:
              for one in found["epsilons"] if not isinstance(one["epsilon"], str)]  # fmt: skip
     near = [mark for k, mark in enumerate(marks) if all(abs(math.log10(mark[2] / other[2])) > 0.7
             for other in marks[:k])]  # fmt: skip
-    return "".join(
-        [
-            html.paragraph(alarm, "note alarm"),
-            html.items(meanings(stated)),
-            html.table(
-                "The promise in numbers, all rounded up", ("parameter", "value", "meaning"), rows, whole=(1,)
-            ),
-            html.figure(
-                charts.curve(found["curve"], near),
-                "Every pair of epsilon and delta on the curve, or in the shaded area above it, is a promise "
-                "that holds.",
-            ),
-            html.facts(about),
-        ]
-    )
+    return [
+        paragraph(alarm, "note alarm"),
+        items(meanings(stated)),
+        table(
+            ("parameter", "value", "meaning"),
+            rows,
+            whole=(1,),
+            caption="The promise in numbers, all rounded up",
+        ),
+        _figure(
+            charts.curve(found["curve"], near),
+            "Every pair of epsilon and delta on the curve, or in the shaded area above it, is a promise "
+            "that holds.",
+        ),
+        facts(about),
+    ]
 
 
-def released(stated: dict[str, Any]) -> str:
+def released(stated: Statement) -> Html:
     """Every release with its noise and its share of the price."""
     lines = stated["releases"]
     if not lines:
-        return html.paragraph("Coefficients without noise.", "note alarm")
+        return paragraph("Coefficients without noise.", "note alarm")
     parts = [(_named(line), line["share"]) for line in lines if line["share"] is not None]
     chart = charts.shares(parts, "shares", "Share of each release in the price") if parts else ""
-    colours = html.legend(
+    colours = _legend(
         (f"c{k % 6}", words, percent(share)) for k, (words, share) in enumerate(parts)
     )  # fmt: skip
     said = (
@@ -159,13 +181,11 @@ def released(stated: dict[str, Any]) -> str:
         for line in lines
     ]  # fmt: skip
     columns = ("release", "times", "mechanism", "noise", "sensitivity", "numbers", "records", "share")
-    return "".join(
-        [
-            html.paragraph(said),
-            html.figure(chart, "Shares of the price, in squares of mu.", colours if len(parts) > 1 else ""),
-            html.table("All releases", columns, rows, figures=(1, 3, 5, 7)),
-        ]
-    )
+    return [
+        paragraph(said),
+        _figure(chart, "Shares of the price, in squares of mu.", colours if len(parts) > 1 else ""),
+        table(columns, rows, figures=(1, 3, 5, 7), caption="All releases"),
+    ]
 
 
 def _named(line: dict[str, Any]) -> str:
@@ -179,18 +199,18 @@ MOST_IN_A_FIT = 40
 LEAST_IN_A_FIT = 8
 
 
-def model(stated: dict[str, Any]) -> str:
+def model(stated: Statement) -> Html:
     """Coefficients in units of the columns, with intervals where the fit released them."""
     fits = stated["fits"]
     each = min(MOST_IN_A_FIT, max(LEAST_IN_A_FIT, MOST_ROWS // len(fits)))
     shown = fits[: max(1, MOST_ROWS // each)]
     parts = [_fit(k, fit, stated, each) for k, fit in enumerate(shown)]
     if len(shown) < len(fits):
-        parts.append(html.paragraph(f"{len(fits) - len(shown)} further outcomes are not shown.", "note"))
-    return "".join(parts)
+        parts.append(paragraph(f"{len(fits) - len(shown)} further outcomes are not shown.", "note"))
+    return parts
 
 
-def _fit(number_: int, fit: dict[str, Any], stated: dict[str, Any], most: int) -> str:
+def _fit(number_: int, fit: dict[str, Any], stated: Statement, most: int) -> Html:
     rows = fit["coefficients"]
     features = [row for row in rows if row["name"] != "intercept"]
     ordered = sorted(features, key=_weight, reverse=True)[:most]
@@ -223,20 +243,18 @@ def _fit(number_: int, fit: dict[str, Any], stated: dict[str, Any], most: int) -
          percent(row["privacy_share"]), number(row["low"]), number(row["high"]))[: len(columns)]
         for row in listed
     ]  # fmt: skip
-    numbers = html.table(about, columns, cells, figures=range(1, len(columns)), stack=False)
+    numbers = table(columns, cells, figures=range(1, len(columns)), caption=about, stack=False)
     deviance = fit["deviance"]
-    return "".join(
-        [
-            html.heading(fit["outcome"]) if fit["outcome"] else "",
-            html.paragraph(said),
-            html.figure(charts.forest(f"forest{number_}", about, drawn, unit), caption),
-            html.folded(f"All {len(listed):,} numbers" if not left_out else "These numbers", numbers),
-            html.paragraph(
-                "" if deviance is None
-                else f"Released deviance: {number(deviance[0], 6)}, error by noise {number(deviance[1], 2)}."
-            ),
-        ]
-    )  # fmt: skip
+    return [
+        element("h3", fit["outcome"]) if fit["outcome"] else "",
+        paragraph(said),
+        _figure(charts.forest(f"forest{number_}", about, drawn, unit), caption),
+        folded(f"All {len(listed):,} numbers" if not left_out else "These numbers", numbers),
+        paragraph(
+            "" if deviance is None
+            else f"Released deviance: {number(deviance[0], 6)}, error by noise {number(deviance[1], 2)}."
+        ),
+    ]  # fmt: skip
 
 
 def _sentence(words: str | None) -> str:
@@ -254,7 +272,7 @@ def _drawn(row: dict[str, Any], ranges: bool, fit: dict[str, Any], private: bool
     return {"name": row["name"], "words": coefficient(row["value"], fit, private, 3), "more": more, **ends}
 
 
-def read(stated: dict[str, Any]) -> str:
+def read(stated: Statement) -> Html:
     """How often the table was read, and what its columns are declared to be."""
     passes = stated["passes"]
     trusted = stated["privacy"]["public"].get("trusted")
@@ -269,24 +287,25 @@ def read(stated: dict[str, Any]) -> str:
         *([("classes", ", ".join(stated["classes"]))] if stated["classes"] else []),
     ]
     schema = stated["schema"]
-    return html.facts(pairs) + (html.folded("Declared columns (schema)", html.code(schema)) if schema else "")
+    return [facts(pairs), folded("Declared columns (schema)", element("pre", schema)) if schema else ""]
 
 
-def public(stated: dict[str, Any]) -> str:
+def public(stated: Statement) -> Html:
     """What counts as known to everybody."""
-    return html.paragraph("Known to everybody, or decided before a record was read.") + html.facts(
-        (name, str(value)) for name, value in stated["privacy"]["public"].items()
-    )
+    return [
+        paragraph("Known to everybody, or decided before a record was read."),
+        facts((name, str(value)) for name, value in stated["privacy"]["public"].items()),
+    ]
 
 
-def not_covered(stated: dict[str, Any]) -> str:
+def not_covered(stated: Statement) -> Html:
     """What the promise does not cover."""
-    return html.items(stated["privacy"]["not_covered"])
+    return items(stated["privacy"]["not_covered"])
 
 
-def versions(stated: dict[str, Any]) -> str:
+def versions(stated: Statement) -> Html:
     """What the report was made with, and a hash of its facts."""
-    return html.facts(
+    return facts(
         [
             ("report by", stated["software"]),
             *stated["versions"].items(),
@@ -302,11 +321,11 @@ MOST_FINDINGS = 8
 _BETWEEN_0_AND_1 = ("accuracy", "auc")
 
 
-def evaluated(stated: dict[str, Any]) -> str:
+def evaluated(stated: Statement) -> Html:
     """Private scores, if there are any."""
     found = stated["evaluation"]
     if found is None:
-        return html.paragraph(
+        return paragraph(
             "No score was released. A score on private records is a statistic of them and has a price; "
             "dpglm.evaluate releases scores with intervals."
         )
@@ -324,30 +343,28 @@ def evaluated(stated: dict[str, Any]) -> str:
          number(one["error"], 2))
         for score in found["scores"] for one in score["bins"]
     ]  # fmt: skip
-    return "".join(
-        [
-            html.paragraph(
-                f"Scores on {found['plan']['n_records']:,} private records, released with noise. They have a "
-                f"promise of their own, beside that of the model: {stated['evaluation_headline']}"
-            ),
-            html.figure(charts.scores(drawn), f"Scores with {level:g} % intervals."),
-            html.table(
-                f"Scores with {level:g} % intervals, which count sampling and noise",
-                ("score", "value", "from", "to", "error by noise", "meaning"), rows, figures=(1, 2, 3, 4),
-            ),
-            html.table(
-                "Calibration", ("predicted", "records", "outcome - prediction", "standard error"), bins,
-                figures=(1, 2, 3), stack=False,
-            ),
-        ]
-    )  # fmt: skip
+    return [
+        paragraph(
+            f"Scores on {found['plan']['n_records']:,} private records, released with noise. They have a "
+            f"promise of their own, beside that of the model: {stated['evaluation_headline']}"
+        ),
+        _figure(charts.scores(drawn), f"Scores with {level:g} % intervals."),
+        table(
+            ("score", "value", "from", "to", "error by noise", "meaning"), rows, figures=(1, 2, 3, 4),
+            caption=f"Scores with {level:g} % intervals, which count sampling and noise",
+        ),
+        table(
+            ("predicted", "records", "outcome - prediction", "standard error"), bins,
+            figures=(1, 2, 3), caption="Calibration", stack=False,
+        ),
+    ]  # fmt: skip
 
 
-def paid(stated: dict[str, Any]) -> str:
+def paid(stated: Statement) -> Html:
     """The account that paid."""
     found, words = stated["ledger"], stated["privacy"]["public"].get("ledger")
     if found is None:
-        return html.paragraph(f"Paid for by {words}.") if words else html.paragraph(
+        return paragraph(f"Paid for by {words}.") if words else paragraph(
             "No ledger: nobody adds up what was released of these records besides this model.", "note"
         )  # fmt: skip
     journal = found["journal"]
@@ -365,29 +382,27 @@ def paid(stated: dict[str, Any]) -> str:
         for entry in journal
     ]  # fmt: skip
     omitted = f", without {found['omitted']} in between" if found["omitted"] else ""
-    return "".join(
-        [
-            html.paragraph(
-                f"Account {found['account']}: epsilon {found['epsilon']:g} at delta {found['delta']:g} for "
-                f"everything together ({found['neighbours']}, unit {found['unit']})."
-            ),
-            html.figure(
-                charts.shares(parts, "account", "Shares of the budget of the account"),
-                "What is spent of the account's budget, in squares of mu.", html.legend(legend),
-            ),
-            html.table(
-                f"Entries of the journal{omitted}; its head is {found['head']}",
-                ("entry", "kind", "time", "mu", "spent", "what", "hash"), rows, figures=(3, 4), marked=own,
-            ),
-        ]
-    )  # fmt: skip
+    return [
+        paragraph(
+            f"Account {found['account']}: epsilon {found['epsilon']:g} at delta {found['delta']:g} for "
+            f"everything together ({found['neighbours']}, unit {found['unit']})."
+        ),
+        _figure(
+            charts.shares(parts, "account", "Shares of the budget of the account"),
+            "What is spent of the account's budget, in squares of mu.", _legend(legend),
+        ),
+        table(
+            ("entry", "kind", "time", "mu", "spent", "what", "hash"), rows, figures=(3, 4), marked=own,
+            caption=f"Entries of the journal{omitted}; its head is {found['head']}",
+        ),
+    ]  # fmt: skip
 
 
-def audited(stated: dict[str, Any]) -> str:
+def audited(stated: Statement) -> Html:
     """What an audit found, if there was one."""
     found = stated["audit"]
     if found is None:
-        return html.paragraph(
+        return paragraph(
             "No audit was given. dpglm audit runs a fit many times on two neighbouring tables and bounds "
             "from below what it really spends.", "note",
         )  # fmt: skip
@@ -401,18 +416,22 @@ def audited(stated: dict[str, Any]) -> str:
         )
         for one in found["findings"]
     ]  # fmt: skip
-    whole = html.table(
-        "Findings", ("subject", "verdict", "seen", "neighbours", "claimed", "at least", "fitted", "runs"),
-        rows, figures=(4, 5, 6, 7), marked=[k for k, one in enumerate(found["findings"]) if one["violated"]],
+    whole = table(
+        ("subject", "verdict", "seen", "neighbours", "claimed", "at least", "fitted", "runs"),
+        rows, figures=(4, 5, 6, 7), caption="Findings",
+        marked=[k for k, one in enumerate(found["findings"]) if one["violated"]],
     )  # fmt: skip
-    return html.paragraph(
+    said = (
         f"{verdict} {count} finding{'s' * (count != 1)}, each with confidence {found['confidence']:g}. An "
-        "audit can refute a claim; it cannot prove one.",
-        "note alarm" if found["violated"] else "",
-    ) + (whole if count <= MOST_FINDINGS else html.folded(f"All {count} findings", whole))
+        "audit can refute a claim; it cannot prove one."
+    )
+    return [
+        paragraph(said, "note alarm" if found["violated"] else ""),
+        whole if count <= MOST_FINDINGS else folded(f"All {count} findings", whole),
+    ]
 
 
-_SECTIONS: tuple[tuple[str, str, Callable[[dict[str, Any]], str]], ...] = (
+_SECTIONS: tuple[tuple[str, str, Callable[[Statement], Html]], ...] = (
     ("promise", "The promise", promise),
     ("released", "What was released", released),
     ("model", "The model", model),
