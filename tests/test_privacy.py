@@ -180,27 +180,10 @@ def test_promise_and_plan_show_themselves_at_a_prompt(model):
     assert repr(model.plan_.budget) == "Budget(epsilon=0.7, delta=1e-05)"
 
 
-TAGS = set(
-    [
-        "b",
-        "dd",
-        "details",
-        "div",
-        "dl",
-        "dt",
-        "li",
-        "p",
-        "span",
-        "summary",
-        "table",
-        "tbody",
-        "td",
-        "th",
-        "thead",
-        "tr",
-        "ul",
-    ]
-)
+TAGS = {
+    "b", "dd", "details", "div", "dl", "dt", "li", "p", "span", "summary", "table", "tbody", "td", "th",
+    "thead", "tr", "ul",
+}  # fmt: skip
 
 
 class Page(HTMLParser):

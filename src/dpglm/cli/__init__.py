@@ -15,7 +15,7 @@ except ModuleNotFoundError:
     raise SystemExit("The command line needs typer and rich: pip install 'dpglm[cli]'") from None
 
 from .. import __version__
-from . import ledger, models, tables
+from . import commands, ledger
 
 if TYPE_CHECKING:
     from ..audit import Report
@@ -25,10 +25,10 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False, help="Differentially private generalized linear models."
 )
 app.add_typer(ledger.app, name="ledger")
-app.add_typer(tables.schemas, name="schema")
+app.add_typer(commands.schemas, name="schema")
 for command in (
-    tables.example, tables.plan, tables.fit, tables.predict, tables.check,
-    models.evaluate, models.show, models.report, models.export,
+    commands.example, commands.plan, commands.fit, commands.predict, commands.check,
+    commands.evaluate, commands.show, commands.report, commands.export,
 ):  # fmt: skip
     app.command()(command)
 
