@@ -12,7 +12,20 @@ from typing import Any
 
 from .. import strict
 from .page import page
-from .text import coefficient, meanings, number, percent, percent_up, scene, units, up
+from .text import (
+    coefficient,
+    effect,
+    meanings,
+    number,
+    percent,
+    percent_up,
+    scene,
+    score_cells,
+    subject,
+    title,
+    units,
+    up,
+)
 
 
 @dataclass(frozen=True)
@@ -76,13 +89,10 @@ _MARKUP = re.compile(r"([\\`*_\[\]|#])")
 
 def model_card(stated: dict[str, Any]) -> str:
     """The Markdown text of a model card."""
-    target = f" for {stated['target']}" if stated["target"] else ""
     parts = [
         "---", *lines(_header(stated)), "---", "",
-        f"# {_text(stated['model'] + target)}", "",
-        f"{stated['kind'].capitalize()} by {_text(stated['solver'])}, fitted to "
-        f"{_text(units(stated))} with {stated['features']:,} features under "
-        "differential privacy.", "",
+        f"# {_text(title(stated))}", "",
+        f"{_text(subject(stated))} under differential privacy.", "",
         "## Privacy", "", f"**{_text(stated['headline'])}**", "", *_promise(stated),
         "## Releases", "",
         *_table(
@@ -155,14 +165,12 @@ def _promise(stated: dict[str, Any]) -> list[str]:
 
 
 def _coefficients(fit: dict[str, Any], private: bool) -> list[str]:
-    rows = sorted(
-        fit["coefficients"], key=lambda row: abs(row["value"]) * (row["range"] or 1.0), reverse=True
-    )  # fmt: skip
+    rows = sorted(fit["coefficients"], key=effect, reverse=True)
     about = f": {_text(fit['outcome'])}" if fit["outcome"] else ""
     columns = ("feature", "coefficient", *(("from", "to") if fit["determined"] else ()))
     left = len(rows) - MOST_COEFFICIENTS
     cells = [
-        (row["name"], coefficient(row["value"], fit, private), number(row["low"]),
+        (row["name"], coefficient(row, fit, private), number(row["low"]),
          number(row["high"]))[: len(columns)]
         for row in rows[:MOST_COEFFICIENTS]
     ]  # fmt: skip
@@ -174,11 +182,7 @@ def _scores(stated: dict[str, Any]) -> list[str]:
     scores = stated["evaluation"]
     if scores is None:
         return ["No score was released: a score on private records has a price.", ""]
-    rows = [
-        (one["metric"], number(one["value"]) if one["determined"] else "not determined", number(one["low"]),
-         number(one["high"]))
-        for one in scores["scores"]
-    ]  # fmt: skip
+    rows = map(score_cells, scores["scores"])
     return [_text(stated["evaluation_headline"]), "", *_table(("score", "value", "from", "to"), rows)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from string import Template
@@ -12,19 +12,28 @@ from typing import Any
 from ..display import Html, badge, element, facts, folded, items, paragraph, render, table
 from ..inference import FOR_PREDICTION
 from . import charts
-from .text import coefficient, meanings, number, percent, percent_up, scene, tiny, units, up
+from .text import (
+    coefficient,
+    effect,
+    meanings,
+    number,
+    percent,
+    percent_up,
+    scene,
+    score_cells,
+    subject,
+    tiny,
+    title,
+    units,
+    up,
+)
 
 Statement = dict[str, Any]
 
 
 def page(stated: Statement) -> str:
     """The HTML text of a report: no script, no address, all text escaped."""
-    title = stated["model"] + (f" for {stated['target']}" if stated["target"] else "")
     chosen = f", chosen by {stated['chosen_by']}" if stated["chosen_by"] else ""
-    subject = (
-        f"{stated['kind'].capitalize()} by {stated['solver']}{chosen}, fitted to "
-        f"{units(stated)} with {stated['features']:,} features."
-    )
     contents = [element("li", element("a", head, href=f"#{name}")) for name, head, _ in _SECTIONS]
     sections = [
         element(
@@ -36,15 +45,15 @@ def page(stated: Statement) -> str:
     body = [
         element("a", "Skip to the promise", kind="skip", href="#promise"),
         element(
-            "header", element("p", "Privacy report", kind="over"), element("h1", title),
-            element("p", subject, kind="lead"),
+            "header", element("p", "Privacy report", kind="over"), element("h1", title(stated)),
+            element("p", f"{subject(stated, chosen)}.", kind="lead"),
         ),
         element(
             "main", _card(stated), element("nav", element("ul", *contents), aria_label="Contents"), *sections
         ),
         element("footer", element("p", made, element("code", stated["digest"]))),
     ]  # fmt: skip
-    return _template().substitute(title=render(title), body=render(body))
+    return _template().substitute(title=render(title(stated)), body=render(body))
 
 
 @cache
@@ -210,66 +219,69 @@ def model(stated: Statement) -> Html:
     return parts
 
 
-def _fit(number_: int, fit: dict[str, Any], stated: Statement, most: int) -> Html:
-    rows = fit["coefficients"]
+def _fit(place: int, fit: dict[str, Any], stated: Statement, most: int) -> Html:
+    rows, private = fit["coefficients"], stated["private"]
     features = [row for row in rows if row["name"] != "intercept"]
-    ordered = sorted(features, key=_weight, reverse=True)[:most]
-    kept = {id(row) for row in ordered}
-    listed = [row for row in rows if id(row) in kept or row["name"] == "intercept"]
-    ranges = all(row["range"] is not None for row in ordered)
+    ordered = sorted(features, key=effect, reverse=True)[:most]
     left_out = len(features) - len(ordered)
-    said = f"{100 * stated['level']:g} % intervals count sampling and noise. {_sentence(fit['estimand'])}"
-    if fit["determined"] is None:
-        said = _sentence(FOR_PREDICTION)
-    elif not fit["determined"]:
-        said = f"Noise hides how far the coefficients may be off, so there are no intervals: {fit['reason']}."
+    chosen = set(map(id, ordered))
+    listed = [row for row in rows if row["name"] == "intercept" or id(row) in chosen]
+    ranges = all(row["range"] is not None for row in ordered)
+    about = f"Coefficients{', ' + fit['outcome'] if fit['outcome'] else ''}"
+    said = _about_intervals(fit, stated["level"])
     if left_out:
         said += f" Shown are {len(ordered):,} of {len(features):,} features: those that can change a "
         said += "prediction most."
-    about = f"Coefficients{', ' + fit['outcome'] if fit['outcome'] else ''}"
-    drawn = [_drawn(row, ranges, fit, stated["private"]) for row in ordered]
     unit = "change over the declared range of the feature" if ranges else "coefficient"
-    caption = (
-        "How far each feature moves the linear predictor over its declared range. The numbers are "
-        "coefficients in units of the column."
-        if ranges
-        else "Coefficients in units of the columns."
-    )
+    caption = "Coefficients in units of the columns."
+    if ranges:
+        caption = (
+            "How far each feature moves the linear predictor over its declared range. The numbers are "
+            "coefficients in units of the column."
+        )
+    drawn = [_drawn(row, ranges, fit, private) for row in ordered]
+    deviance, error = fit["deviance"] or (None, None)
+    noisy = f"Released deviance: {number(deviance, 6)}, error by noise {number(error, 2)}."
+    numbers = _numbers(listed, fit, private, about)
+    return [
+        element("h3", fit["outcome"]) if fit["outcome"] else "",
+        paragraph(said),
+        _figure(charts.forest(f"forest{place}", about, drawn, unit), caption),
+        folded(f"All {len(listed):,} numbers" if not left_out else "These numbers", numbers),
+        paragraph("" if deviance is None else noisy),
+    ]
+
+
+def _about_intervals(fit: dict[str, Any], level: float) -> str:
+    if fit["determined"] is None:
+        return _sentence(FOR_PREDICTION)
+    if not fit["determined"]:
+        return f"Noise hides how far the coefficients may be off, so there are no intervals: {fit['reason']}."
+    return f"{100 * level:g} % intervals count sampling and noise. {_sentence(fit['estimand'])}"
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:].rstrip('.')}."
+
+
+def _numbers(rows: Sequence[dict[str, Any]], fit: dict[str, Any], private: bool, about: str) -> Html:
+    """The coefficients as a table, with errors and intervals if they are determined."""
     columns = ["feature", "coefficient"]
     if fit["determined"]:
         columns += ["standard error", "of which noise", "from", "to"]
     cells = [
-        (row["name"], coefficient(row["value"], fit, stated["private"], 5), number(row["standard_error"], 3),
+        (row["name"], coefficient(row, fit, private, 5), number(row["standard_error"], 3),
          percent(row["privacy_share"]), number(row["low"]), number(row["high"]))[: len(columns)]
-        for row in listed
+        for row in rows
     ]  # fmt: skip
-    numbers = table(columns, cells, figures=range(1, len(columns)), caption=about, stack=False)
-    deviance = fit["deviance"]
-    return [
-        element("h3", fit["outcome"]) if fit["outcome"] else "",
-        paragraph(said),
-        _figure(charts.forest(f"forest{number_}", about, drawn, unit), caption),
-        folded(f"All {len(listed):,} numbers" if not left_out else "These numbers", numbers),
-        paragraph(
-            "" if deviance is None
-            else f"Released deviance: {number(deviance[0], 6)}, error by noise {number(deviance[1], 2)}."
-        ),
-    ]  # fmt: skip
-
-
-def _sentence(words: str | None) -> str:
-    return f"{words[0].upper()}{words[1:].rstrip('.')}." if words else ""
-
-
-def _weight(row: dict[str, Any]) -> float:
-    return float(abs(row["value"]) * (row["range"] or 1.0))
+    return table(columns, cells, figures=range(1, len(columns)), caption=about, stack=False)
 
 
 def _drawn(row: dict[str, Any], ranges: bool, fit: dict[str, Any], private: bool) -> dict[str, Any]:
     scale = row["range"] if ranges else 1.0
     more = f" ({number(row['low'], 3)} to {number(row['high'], 3)})" if fit["determined"] else ""
     ends = {name: None if row[name] is None else scale * row[name] for name in ("value", "low", "high")}
-    return {"name": row["name"], "words": coefficient(row["value"], fit, private, 3), "more": more, **ends}
+    return {"name": row["name"], "words": coefficient(row, fit, private, 3), "more": more, **ends}
 
 
 def read(stated: Statement) -> Html:
@@ -330,12 +342,9 @@ def evaluated(stated: Statement) -> Html:
             "dpglm.evaluate releases scores with intervals."
         )
     rows = [
-        (
-            one["metric"], number(one["value"]) if one["determined"] else "not determined",
-            number(one["low"]), number(one["high"]), number(one["noise"], 2), one["words"].rstrip(":"),
-        )
-        for one in found["scores"]
-    ]  # fmt: skip
+        (*score_cells(score), number(score["noise"], 2), score["words"].rstrip(":"))
+        for score in found["scores"]
+    ]
     drawn = [one for one in found["scores"] if one["metric"] in _BETWEEN_0_AND_1 and one["determined"]]
     level = 100 * found["scores"][0]["level"]
     bins = [
