@@ -124,16 +124,13 @@ class Plan:
         cls.__repr__ = Plan.__repr__  # type: ignore[method-assign]  # or ``dataclass`` makes another
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, Budget):
-            raise strict.wrong("budget", self.budget, "a Budget")
-        if not isinstance(self.neighbours, Neighbours):
-            raise strict.wrong("neighbours", self.neighbours, "a Neighbours")
-        for name in ("releases", "learning"):
-            given = getattr(self, name)
-            if not isinstance(given, tuple) or not all(isinstance(release, Release) for release in given):
-                raise strict.wrong(name, given, "a tuple of Release")
-        if not isinstance(self.parts, tuple) or not all(isinstance(part, Plan) for part in self.parts):
-            raise strict.wrong("parts", self.parts, "a tuple of Plan")
+        for name, kind in (("budget", Budget), ("neighbours", Neighbours)):
+            if not isinstance(value := getattr(self, name), kind):
+                raise strict.wrong(name, value, f"a {kind.__name__}")
+        for name, item in (("releases", Release), ("learning", Release), ("parts", Plan)):
+            value = getattr(self, name)
+            if not isinstance(value, tuple) or not all(isinstance(one, item) for one in value):
+                raise strict.wrong(name, value, f"a tuple of {item.__name__}")
         if self.budget.private and not self.releases and not self.parts:
             raise strict.wrong("releases", self.releases, "at least one, unless epsilon is infinite")
         if len(set(self._queries)) < len(self._queries):
@@ -142,13 +139,8 @@ class Plan:
         strict.keep(self, unit=strict.named(UNITS))
         strict.keep(self, **checks_of(type(self), _SHARED, self.budget.private))
         _ = self.price  # refuses releases that have none
-        known_kinds = [(release, self.may_release) for release in self.releases]
-        for release, may_release in known_kinds + [(release, MAY_LEARN) for release in self.learning]:
-            if not isinstance(release.mechanism, may_release.get(release.query, ())):
-                known = {query: [kind.__name__ for kind in kinds] for query, kinds in may_release.items()}
-                raise strict.wrong(
-                    "mechanism", f"{release.query} by {type(release.mechanism).__name__}", f"one of {known}"
-                )
+        _require_known(self.releases, self.may_release)
+        _require_known(self.learning, MAY_LEARN)
 
     def __getitem__(self, query: str) -> Release:
         """The release of the query of that name."""
@@ -412,6 +404,16 @@ class Plan:
     def _repr_html_(self) -> str:
         """The plan as a notebook shows it."""
         return text.html(self)
+
+
+def _require_known(releases: tuple[Release, ...], may_release: Releasable) -> None:
+    """Refuse releases of other queries, or by other mechanisms, than may be."""
+    for release in releases:
+        if not isinstance(release.mechanism, may_release.get(release.query, ())):
+            known = {query: [kind.__name__ for kind in kinds] for query, kinds in may_release.items()}
+            raise strict.wrong(
+                "mechanism", f"{release.query} by {type(release.mechanism).__name__}", f"one of {known}"
+            )
 
 
 def _priced(releases: tuple[Release, ...], neighbours: Neighbours) -> Counter[Event]:

@@ -52,7 +52,7 @@ def html(plan: Plan) -> str:
                 ("budget", _budget(plan)),
                 ("neighbours", f"{plan.neighbours.value} ({plan.neighbours.of(plan.unit)})"),
                 *_facts(plan),
-                ("composed", composition(plan)),
+                ("composed", plan.composition),
             ]
         ),
     )

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ..display import Html, element
-from .text import number, percent, percent_up, tiny, up
+from .text import Row, number, percent, percent_up, tiny, up
 
 _ROW = 38
 
@@ -69,19 +68,10 @@ def curve(points: Sequence[Sequence[float]], marks: Sequence[tuple[str, float, f
     for name, x, d in inside:
         a, b = place(x, d)
         end = a > 0.45  # below the curve there is room on the left, at its beginning on the right
-        shift = -10 if end else 10
-        shapes += [
-            dot(a, top + height * b, 5, "mark"),
-            text(
-                a,
-                top + height * b + 13,
-                f"epsilon {up(x, 3)}",
-                "strong small",
-                "end" if end else "start",
-                shift,
-                f" at {name}",
-            ),
-        ]
+        anchor, shift = ("end", -10) if end else ("start", 10)
+        y = top + height * b
+        label = text(a, y + 13, f"epsilon {up(x, 3)}", "strong small", anchor, shift, f" at {name}")
+        shapes += [dot(a, y, 5, "mark"), label]
     said = "; ".join(f"at delta {tiny(d)} epsilon is {up(x)}" for _, x, d in inside)
     return chart(
         "curve", "Every pair of epsilon and delta that holds",
@@ -101,13 +91,15 @@ def shares(parts: Sequence[tuple[str, float]], name: str, title: str) -> Html:
     return chart(name, title, said, 34, shapes)
 
 
-def forest(name: str, title: str, rows: Sequence[dict[str, Any]], unit: str) -> Html:
-    """Values with intervals, one below the other, around 0. A row has name, words, value, low and high.
+def forest(
+    name: str, title: str, rows: Sequence[Row], unit: str, axis: tuple[float, float] | None = None
+) -> Html:
+    """Values with intervals, one below the other, on an axis that by default includes 0.
 
-    Where there is little room, the words that are ``more`` are left out.
+    A row has name, words, value, low and high; its words ``more`` are left out where there is little room.
     """
-    ends = [end for row in rows for end in (row["value"], row["low"], row["high"]) if end is not None]
-    low, high = min([0.0, *ends]), max([0.0, *ends])
+    ends = [0.0, *(end for row in rows for end in (row["value"], row["low"], row["high"]) if end is not None)]
+    low, high = axis or (min(ends), max(ends))
     if not rows or not math.isfinite(high - low) or high == low:
         return ""
     pad = 0.02 * (high - low)
@@ -118,57 +110,45 @@ def forest(name: str, title: str, rows: Sequence[dict[str, Any]], unit: str) -> 
 
     bottom = _ROW * len(rows) + 6
     zero = place(0.0)
-    shapes = [line(zero, 4, zero, bottom, "zero")]
+    shapes = [line(zero, 4, zero, bottom, "zero")] if axis is None else []
     for tick in _ticks(high - low, low):
         shapes += [
-            line(place(tick), 4, place(tick), bottom, "grid") if tick else "",
+            line(place(tick), 4, place(tick), bottom, "grid") if tick or axis else "",
             text(place(tick), bottom + 16, f"{tick:g}", "soft small", _anchor(place(tick))),
         ]
     for k, row in enumerate(rows):
         y = _ROW * k + 28.0
         kind = "plus" if row["value"] >= 0 else "minus"
+        at = place(row["value"])
         shapes += [
             text(0, y - 10, _short(row["name"]), "label halo"),
             text(1, y - 10, row["words"], "soft small halo", "end", more=row["more"]),
+            line(zero, y, at, y, f"stem {kind}")
+            if row["low"] is None
+            else line(place(row["low"]), y, place(row["high"]), y, f"interval {kind}"),
+            dot(at, y, 4.5, f"mark {kind}"),
         ]
-        if row["low"] is None:
-            shapes.append(line(zero, y, place(row["value"]), y, f"stem {kind}"))
-        else:
-            shapes.append(line(place(row["low"]), y, place(row["high"]), y, f"interval {kind}"))
-        shapes.append(dot(place(row["value"]), y, 4.5, f"mark {kind}"))
     shapes.append(text(0.5, bottom + 34, unit, "soft small", "middle"))
     said = "; ".join(f"{row['name']} {row['words']}{row['more']}" for row in rows)
     return chart(name, title, said, bottom + 42, shapes)
 
 
-def scores(rows: Sequence[dict[str, Any]]) -> Html:
+def scores(rows: Sequence[Row]) -> Html:
     """Scores between 0 and 1 with their intervals."""
     if not rows:
         return ""
-    shapes = []
     low = max(0.0, math.floor(20 * min(row["low"] for row in rows) - 1) / 20)
     high = min(1.0, math.ceil(20 * max(row["high"] for row in rows) + 1) / 20)
-
-    def place(value: float) -> float:
-        return float((min(max(value, low), high) - low) / (high - low))
-
-    for k, row in enumerate(rows):
-        y = _ROW * k + 28.0
-        shapes += [
-            line(0, y, 1, y, "grid"),
-            line(place(row["low"]), y, place(row["high"]), y, "interval plus"),
-            dot(place(row["value"]), y, 4.5, "mark plus"),
-            text(0, y - 10, row["metric"], "label"),
-            text(1, y - 10, f"{number(row['value'], 3)} ({_ends(row)})", "soft small", "end"),
-        ]
-    y = _ROW * len(rows) + 20
-    shapes += [text(0, y, f"{low:g}", "soft small"), text(1, y, f"{high:g}", "soft small", "end")]
-    said = "; ".join(f"{row['metric']} {number(row['value'])}, from {_ends(row)}" for row in rows)
-    return chart("scores", "Private scores with intervals", said, y + 6, shapes)
-
-
-def _ends(row: dict[str, Any]) -> str:
-    return f"{number(row['low'], 3)} to {number(row['high'], 3)}"
+    drawn = [
+        {
+            "name": row["metric"],
+            "words": number(row["value"], 3),
+            "more": f" ({number(row['low'], 3)} to {number(row['high'], 3)})",
+            **{end: min(max(row[end], low), high) for end in ("value", "low", "high")},
+        }
+        for row in rows
+    ]
+    return forest("scores", "Private scores with intervals", drawn, "score", (low, high))
 
 
 def _anchor(place: float) -> str:
