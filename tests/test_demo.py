@@ -39,7 +39,7 @@ def test_the_demo_goes_the_whole_way(tmp_path, capsys, monkeypatch):
 
 def test_the_stored_figures_of_others_are_those_of_the_experiments():
     table = (Path(__file__).resolve().parents[1] / "experiments" / "README.md").read_text(encoding="utf-8")
-    for name, figures in demo.BESIDE.items():
+    for name, figures in demo.PUBLISHED.items():
         rows = [line.replace("*", "") for line in table.splitlines() if line.startswith(f"| {name} |")]
         (beside,) = (
             row.split("|") for row in rows if row.count("|") == 13 and row.split("|")[2].strip() == "1"

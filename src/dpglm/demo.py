@@ -41,26 +41,26 @@ def main(arguments: list[str] | None = None) -> None:
     schema = Schema.from_toml(files.schema.read_text(encoding="utf-8"))
     print(schema)
 
-    _shell("What a fit will release, before a record is read", "plan", files.schema, "--rows", 32561)
-    _shell("A budget for everything that will be released of these records",
+    _run_command("What a fit will release, before a record is read", "plan", files.schema, "--rows", 32561)
+    _run_command("A budget for everything that will be released of these records",
            "ledger", "create", account, "--epsilon", 3, "--delta", 1e-6)  # fmt: skip
-    _shell("The fit, paid for by the account",
+    _run_command("The fit, paid for by the account",
            "fit", files.train, files.schema, "--epsilon", 1, "--out", model, "--report", report,
            "--ledger", account)  # fmt: skip
     print("\nA second model, for people who ask what matters: coefficients with intervals\n")
-    second = _with_intervals(schema, files, account)
+    second = _fit_with_intervals(schema, files, account)
     print(second.summary())
-    _shell("What is left of the budget", "ledger", "show", account)
-    _shell("Scores on other records, which are a release, too",
+    _run_command("What is left of the budget", "ledger", "show", account)
+    _run_command("Scores on other records, which are a release, too",
            "evaluate", model, files.test, "--epsilon", 1, "--metric", "accuracy",
            "--metric", "auc")  # fmt: skip
 
     picture = folder / "privacy_accuracy.png"
-    _picture(schema, files, options.runs, second, picture)
+    _draw_picture(schema, files, options.runs, second, picture)
     print(f"\nThe report is in {report}, a picture in {picture}")
 
 
-def _shell(what: str, *command: object) -> None:
+def _run_command(what: str, *command: object) -> None:
     """Run a command of the shell, and show it."""
     words = [str(word) for word in command]
     print(f"\n{what}\n\n$ dpglm {shlex.join(words)}")
@@ -69,7 +69,7 @@ def _shell(what: str, *command: object) -> None:
         raise SystemExit(code)
 
 
-def _with_intervals(schema: Schema, files: RawAdult, account: str) -> Any:
+def _fit_with_intervals(schema: Schema, files: RawAdult, account: str) -> Any:
     """A model of few columns, by the solver that releases how far coefficients may be off."""
     few: dict[str, Column | Target | Drop] = {
         "age": Number(17, 90),
@@ -84,11 +84,11 @@ def _with_intervals(schema: Schema, files: RawAdult, account: str) -> Any:
     return make_private_pipeline(Schema(columns), newton).fit(source_of_file(files.train, ()))
 
 
-def _picture(schema: Schema, files: RawAdult, runs: int, second: Any, out: Path) -> None:
+def _draw_picture(schema: Schema, files: RawAdult, runs: int, second: Any, out: Path) -> None:
     """Draw what convinces. The table is public: the accuracies here are not private, and not paid for."""
     train, test = (EncodedSource(source_of_file(path, ()), schema).in_memory() for path in files[:2])
-    curve = [[_accuracy(schema, epsilon, train, test) for _ in range(runs)] for epsilon in EPSILONS]
-    exact = _accuracy(schema, float("inf"), train, test)
+    curve = [[_test_accuracy(schema, epsilon, train, test) for _ in range(runs)] for epsilon in EPSILONS]
+    exact = _test_accuracy(schema, float("inf"), train, test)
     majority = max(np.mean(test.target == label) for label in ("<=50K", ">50K"))
     draw(Accuracies(EPSILONS, np.array(curve), exact, float(majority)), second.report().facts, out)
     print("\nAccuracy on the test part, which is public here")
@@ -97,12 +97,12 @@ def _picture(schema: Schema, files: RawAdult, runs: int, second: Any, out: Path)
     print(f"  always the larger class  {majority:.2%}")
 
 
-def _accuracy(schema: Schema, epsilon: float, train: EncodedTable, test: EncodedTable) -> float:
+def _test_accuracy(schema: Schema, epsilon: float, train: EncodedTable, test: EncodedTable) -> float:
     model = make_private_pipeline(schema, LogisticRegression(epsilon)).fit(train)
     return float(model.estimator_.score(test.rows, test.target))
 
 
-BESIDE = {
+PUBLISHED = {
     "elevators": (0.779, 0.602, 0.387, 0.796),
     "protein": (0.280, 0.267, 0.215, 0.285),
     "keggundirected": (0.973, 0.947, 0.921, 0.974),
@@ -128,7 +128,7 @@ class Accuracies(NamedTuple):
     majority: float
 
 
-def draw(found: Accuracies, facts: dict[str, Any], out: Path) -> None:
+def draw(accuracies: Accuracies, facts: dict[str, Any], out: Path) -> None:
     """Draw all four parts.
 
     Parameters
@@ -153,35 +153,37 @@ def draw(found: Accuracies, facts: dict[str, Any], out: Path) -> None:
         axes.set_facecolor("#faf8f4")
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(colors=_SOFT)
-    _draw_accuracy(a, found)
-    _beside(b)
-    _coefficients(c, facts["fits"][0]["coefficients"])
-    _person(d, found.epsilons, facts["records"])
+    _draw_accuracy(a, accuracies)
+    _draw_comparison(b)
+    _draw_coefficients(c, facts["fits"][0]["coefficients"])
+    _draw_person(d, accuracies.epsilons, facts["records"])
     figure.savefig(out, dpi=130)
 
 
-def _titled(axes: Any, title: str, below: str) -> None:
+def _title(axes: Any, title: str, below: str) -> None:
     axes.set_title(title, loc="left", size=12.5, weight="bold", color=_INK, pad=22)
     axes.text(0, 1.02, below, transform=axes.transAxes, size=9.5, color=_SOFT).set_in_layout(False)
 
 
-def _draw_accuracy(axes: Any, found: Accuracies) -> None:
+def _draw_accuracy(axes: Any, accuracies: Accuracies) -> None:
     from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-    _titled(axes, "What privacy costs", "accuracy on the test part of Adult, by default fits")
-    mean = found.curve.mean(axis=1)
+    _title(axes, "What privacy costs", "accuracy on the test part of Adult, by default fits")
+    mean = accuracies.curve.mean(axis=1)
     axes.fill_between(
-        found.epsilons,
-        found.curve.min(axis=1),
-        found.curve.max(axis=1),
+        accuracies.epsilons,
+        accuracies.curve.min(axis=1),
+        accuracies.curve.max(axis=1),
         color=_ACCENT,
         alpha=0.2,
         linewidth=0,
     )
-    label = f"dpglm, mean and range of {found.curve.shape[1]} fits"
-    axes.plot(found.epsilons, mean, marker="o", color=_ACCENT, label=label)
-    axes.axhline(found.exact, color=_INK, linestyle="--", linewidth=1, label="not private")
-    axes.axhline(found.majority, color=_SOFT, linestyle=":", linewidth=1, label="always the larger class")
+    label = f"dpglm, mean and range of {accuracies.curve.shape[1]} fits"
+    axes.plot(accuracies.epsilons, mean, marker="o", color=_ACCENT, label=label)
+    axes.axhline(accuracies.exact, color=_INK, linestyle="--", linewidth=1, label="not private")
+    axes.axhline(
+        accuracies.majority, color=_SOFT, linestyle=":", linewidth=1, label="always the larger class"
+    )
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     axes.set_xlabel("epsilon, delta = 1/n² (smaller: more private)", color=_SOFT)
@@ -189,25 +191,25 @@ def _draw_accuracy(axes: Any, found: Accuracies) -> None:
     axes.legend(frameon=False, loc="center right", fontsize=9)
 
 
-def _beside(axes: Any) -> None:
-    _titled(axes, "Beside published algorithms, same promise", "R² of three regressions, epsilon 1")
-    places, wide = np.arange(len(BESIDE)), 0.2
+def _draw_comparison(axes: Any) -> None:
+    _title(axes, "Beside published algorithms, same promise", "R² of three regressions, epsilon 1")
+    places, wide = np.arange(len(PUBLISHED)), 0.2
     for k, (method, colour) in enumerate(zip(METHODS, _COLOURS, strict=True)):
-        heights = [figures[k] for figures in BESIDE.values()]
+        heights = [figures[k] for figures in PUBLISHED.values()]
         bars = axes.bar(
             places + (k - 1.5) * wide, heights, 0.92 * wide, color=colour, label=method, edgecolor=_INK,
             linewidth=0.5,
         )  # fmt: skip
         axes.bar_label(bars, [f"{height:.2f}" for height in heights], size=8, color=_INK, padding=1)
-    axes.set_xticks(places, list(BESIDE))
+    axes.set_xticks(places, list(PUBLISHED))
     axes.set_ylim(0, 1.35)
     axes.set_yticks(np.linspace(0, 1, 6))
     axes.set_xlabel("measured by experiments/defaults.py", color=_SOFT)
     axes.legend(frameon=False, loc="upper left", fontsize=9, ncols=2)
 
 
-def _coefficients(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
-    _titled(axes, "What matters, with 95 % intervals", "change of the log-odds over the range of each column")
+def _draw_coefficients(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
+    _title(axes, "What matters, with 95 % intervals", "change of the log-odds over the range of each column")
     shown = sorted(
         (row for row in rows if row["range"] is not None), key=lambda row: float(row["value"] * row["range"])
     )
@@ -228,10 +230,10 @@ def _words(row: dict[str, Any]) -> str:
     return f"{row['value']:.3g} ({ends})"
 
 
-def _person(axes: Any, epsilons: Sequence[float], records: int) -> None:
+def _draw_person(axes: Any, epsilons: Sequence[float], records: int) -> None:
     from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-    _titled(
+    _title(
         axes, "What epsilon means for one person", "right guesses of someone who knows all others, at most"
     )
     grid = np.geomspace(min(epsilons), max(epsilons), 60)

@@ -102,7 +102,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> Html:
 
 def items(words: Iterable[str]) -> Element:
     """A list."""
-    return element("ul", [element("li", one) for one in words], kind="plain")
+    return element("ul", [element("li", line) for line in words], kind="plain")
 
 
 def folded(title: str, *inside: Html) -> Element:

@@ -125,12 +125,12 @@ def conditions(hypothesis: object, values: ArrayLike | None, names: Sequence[str
     names : sequence of str
         Names of the d coefficients.
     """
-    given = np.asarray(hypothesis).tolist() if hasattr(hypothesis, "__array__") else hypothesis
-    listed = list(given) if isinstance(given, list | tuple) else [given]
-    if any(isinstance(one, list | tuple) or hasattr(one, "__array__") and np.ndim(one) for one in listed):
+    plain = np.asarray(hypothesis).tolist() if hasattr(hypothesis, "__array__") else hypothesis
+    listed = list(plain) if isinstance(plain, list | tuple) else [plain]
+    if any(isinstance(item, list | tuple) or hasattr(item, "__array__") and np.ndim(item) for item in listed):
         R = _matrix(listed, len(names))
     else:
-        chosen = [_index(one, names) for one in listed]
+        chosen = [_index(item, names) for item in listed]
         if not chosen or len(set(chosen)) < len(chosen):
             raise strict.wrong("hypothesis", hypothesis, "at least one coefficient, and each of them once")
         R = np.eye(len(names))[chosen]
@@ -150,10 +150,10 @@ def in_words(R: Vector, r: Vector, names: Sequence[str]) -> str:
 def _finite(values: object) -> Vector | None:
     """The values as an array of finite numbers; None if they are something else."""
     try:
-        found = np.asarray(values, dtype=float)
+        array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
         return None
-    return found if np.isfinite(found).all() else None
+    return array if np.isfinite(array).all() else None
 
 
 def _matrix(rows: list[object], d: int) -> Vector:
@@ -167,25 +167,27 @@ def _matrix(rows: list[object], d: int) -> Vector:
     return R
 
 
-def _index(one: object, names: Sequence[str]) -> int:
+def _index(key: object, names: Sequence[str]) -> int:
     """Index of a coefficient that is given by its name or index."""
     d = len(names)
-    if isinstance(one, str):
-        found = [k for k, name in enumerate(names) if name == one]
-        if len(found) > 1:
-            raise ValueError(f"hypothesis names {one!r}, which {len(found)} coefficients have: give an index")
-        if not found:
-            raise strict.wrong("hypothesis", one, f"among the names {_shortened(names)}")
-        return found[0]
-    if isinstance(one, int | np.integer) and not isinstance(one, bool) and -d <= one < d:
-        return int(one) % d
+    if isinstance(key, str):
+        indices = [k for k, name in enumerate(names) if name == key]
+        if len(indices) > 1:
+            raise ValueError(
+                f"hypothesis names {key!r}, which {len(indices)} coefficients have: give an index"
+            )
+        if not indices:
+            raise strict.wrong("hypothesis", key, f"among the names {_shortened(names)}")
+        return indices[0]
+    if isinstance(key, int | np.integer) and not isinstance(key, bool) and -d <= key < d:
+        return int(key) % d
     needed = f"a name, an index from 0 to {d - 1}, a list of these, or a matrix with {d} columns"
-    raise strict.wrong("hypothesis", one, needed)
+    raise strict.wrong("hypothesis", key, needed)
 
 
-def _shortened(names: Sequence[str], most: int = 20) -> str:
-    listed = ", ".join(map(repr, names[:most]))
-    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
+def _shortened(names: Sequence[str], limit: int = 20) -> str:
+    listed = ", ".join(map(repr, names[:limit]))
+    return listed if len(names) <= limit else f"{listed} and {len(names) - limit} more"
 
 
 def _sum(row: Vector, names: Sequence[str]) -> str:

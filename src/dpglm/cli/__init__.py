@@ -100,12 +100,12 @@ def _loaded(path: str) -> Any:
     module, _, name = path.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        found = getattr(importlib.import_module(module), name)
+        target = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"cannot find {path!r}: {error}") from None
     finally:
         sys.path.pop(0)
-    return found if hasattr(found, "get_params") and not isinstance(found, type) else found()
+    return target if hasattr(target, "get_params") and not isinstance(target, type) else target()
 
 
 def _show(report: Report) -> None:

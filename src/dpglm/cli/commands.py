@@ -36,13 +36,13 @@ from .common import (
     Streamed,
     WithDefault,
     columns_of,
-    model_of,
-    naming,
-    one_sentence,
+    naming_file,
+    plain_errors,
+    read_model,
+    read_text,
     refuse,
     require_apart,
     require_folder,
-    text_of,
 )
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def draft(
     json: Json = False,
 ) -> None:
     """Print a first schema of a file, from names and types of its columns alone."""
-    with one_sentence():
+    with plain_errors():
         source = source_of_file(data, ())
         if isinstance(source, Lines) and not source.names:
             refuse("JSON lines declare no columns: write the schema by hand, or convert the file")
@@ -126,19 +126,19 @@ def try_cells(
 
     Exits with status 1 if a cell would make its record a null record.
     """
-    with one_sentence():
-        declared = _declared(schema)
-        trials = [trial(declared, *_cell(declared, one)) for one in cell]
-        print(jsons.dumps([one._asdict() for one in trials]) if json else "\n".join(map(str, trials)))
-        if any(one.null for one in trials):
+    with plain_errors():
+        declared = _read_schema(schema)
+        trials = [trial(declared, *_cell(declared, result)) for result in cell]
+        print(jsons.dumps([result._asdict() for result in trials]) if json else "\n".join(map(str, trials)))
+        if any(result.null for result in trials):
             raise typer.Exit(1)
 
 
-def _cell(schema: Schema, said: str) -> tuple[str, str]:
+def _cell(schema: Schema, option: str) -> tuple[str, str]:
     """The column and the cell of an option; a name may have a sign of equality in it."""
-    for k, letter in enumerate(said):
-        if letter == "=" and said[:k] in schema.columns:
-            return said[:k], said[k + 1 :]
+    for k, letter in enumerate(option):
+        if letter == "=" and option[:k] in schema.columns:
+            return option[:k], option[k + 1 :]
     refuse(f"--cell needs a column of the schema and a cell, such as {next(iter(schema.columns))}=...")
 
 
@@ -167,7 +167,7 @@ def plan(
     json: Json = False,
 ) -> None:
     """Show what a fit will release, what it costs and how often it reads the table; no data is needed."""
-    with one_sentence():
+    with plain_errors():
         pipeline = _pipeline(schema, model, intervals, epsilon, delta, neighbours)
         persons = pipeline.schema.beside.unit is not None
         count = units if persons else rows
@@ -178,8 +178,8 @@ def plan(
                 if persons
                 else "the schema declares no column of type unit: give the number of records, --rows"
             )
-        found = pipeline.plan(count, resident=not stream)
-        print(found.to_json() if json else found)
+        result = pipeline.plan(count, resident=not stream)
+        print(result.to_json() if json else result)
 
 
 def fit(
@@ -202,7 +202,7 @@ def fit(
     """Fit a private model to the records of a file; print its promise and its coefficients in raw units."""
     from ..estimators.stored import stored
 
-    with one_sentence(quiet):
+    with plain_errors(quiet):
         pipeline = _pipeline(schema, model, intervals, epsilon, delta, neighbours, ledger)
         require_apart(data, schema, out, report)
         require_folder(out, "model")
@@ -237,10 +237,10 @@ def check(
     """Count cells that are missing, unreadable, out of range or unknown, with noise: a paid release."""
     from ..estimators.checking import check as checked
 
-    with one_sentence(quiet):
-        declared = _declared(schema)
+    with plain_errors(quiet):
+        declared = _read_schema(schema)
         source = source_of_file(data, columns_of(declared, target=True))
-        found = checked(
+        result = checked(
             declared,
             source if stream else Held(source),
             epsilon=epsilon,
@@ -248,7 +248,7 @@ def check(
             neighbours=neighbours,
             ledger=ledger,
         )
-        print(found.to_json() if json else found)
+        print(result.to_json() if json else result)
 
 
 def predict(
@@ -261,9 +261,9 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict the target of each record of a file, which need not hold it."""
-    with one_sentence():
+    with plain_errors():
         require_apart(model, data, out)
-        fitted = model_of(model)
+        fitted = read_model(model)
         source = source_of_file(data, columns_of(fitted.schema, target=False))
         if proba and not hasattr(fitted, "predict_proba"):
             refuse(f"a {type(fitted.estimator_).__name__} has no probabilities")
@@ -284,7 +284,7 @@ def _pipeline(
     schema: Path, model: str | None, intervals: bool, epsilon: float, delta: float | None, neighbours: str,
     ledger: str | None = None,
 ) -> PrivatePipeline:  # fmt: skip
-    declared = _declared(schema)
+    declared = _read_schema(schema)
     name = model or ("LinearRegression" if declared.classes is None else "LogisticRegression")
     if name not in MODELS:
         refuse(f"--model must be one of {', '.join(MODELS)}")
@@ -300,10 +300,10 @@ def _pipeline(
     return make_private_pipeline(declared, estimator)
 
 
-def _declared(schema: Path) -> Schema:
+def _read_schema(schema: Path) -> Schema:
     """The schema of a file."""
-    with naming(schema):
-        return Schema.from_toml(text_of(schema))
+    with naming_file(schema):
+        return Schema.from_toml(read_text(schema))
 
 
 def example(
@@ -311,10 +311,10 @@ def example(
     json: Json = False,
 ) -> None:
     """Write an example: the raw census table Adult as compressed CSV files, and its schema."""
-    with one_sentence():
+    with plain_errors():
         files = write_adult(folder)
-        told = dict(zip(files._fields, map(str, files), strict=True))
-        print(jsons.dumps(told) if json else "\n".join(f"wrote {path}" for path in files))
+        paths = dict(zip(files._fields, map(str, files), strict=True))
+        print(jsons.dumps(paths) if json else "\n".join(f"wrote {path}" for path in files))
 
 
 def evaluate(
@@ -337,12 +337,12 @@ def evaluate(
     """Score a model on the private records of a file, with noise and intervals: a paid release."""
     from ..estimators.evaluating import evaluate as evaluated
 
-    with one_sentence(quiet):
-        fitted = model_of(model)
+    with plain_errors(quiet):
+        fitted = read_model(model)
         names = metric or ["r2" if fitted.schema.classes is None else "accuracy"]
         source = source_of_file(data, columns_of(fitted.schema_, target=True))
         rows = EncodedSource(source, fitted.schema_, null=False)
-        found = evaluated(
+        result = evaluated(
             fitted,
             rows if stream else rows.in_memory(),
             metric=names,
@@ -353,14 +353,14 @@ def evaluate(
             level=level,
             log_loss_cut=log_loss_cut,
         )
-        scores = "\n".join(map(str, found.estimates))
-        print(found.to_json() if json else f"{scores}\n\n{found.privacy}")
+        scores = "\n".join(map(str, result.estimates))
+        print(result.to_json() if json else f"{scores}\n\n{result.privacy}")
 
 
 def show(model: ModelFile, level: Level = _LEVEL, json: Json = False) -> None:
     """Show the promise and the coefficients of a model, with intervals if the fit released them."""
-    with one_sentence():
-        fitted = model_of(model)
+    with plain_errors():
+        fitted = read_model(model)
         if json:
             print(strict.to_json(statement(fitted, level)))
         else:
@@ -377,13 +377,13 @@ def report(
     json: Json = False,
 ) -> None:
     """Write the report of a model: one HTML page that needs nothing but itself."""
-    with one_sentence():
+    with plain_errors():
         require_apart(model, evaluation, audit, out)
         require_folder(out, "report")
-        found = _reported(model, level, evaluation, audit, ledger)
-        out.write_text(found.html(), encoding="utf-8")
+        document = _report(model, level, evaluation, audit, ledger)
+        out.write_text(document.html(), encoding="utf-8")
         print(
-            strict.to_json({"report": str(out), "digest": found.facts["digest"]})
+            strict.to_json({"report": str(out), "digest": document.facts["digest"]})
             if json
             else f"The report is in {out}"
         )
@@ -418,29 +418,29 @@ def export(
     """
     from ..estimators.exports import write_onnx, write_sklearn
 
-    with one_sentence():
+    with plain_errors():
         files = [path for path in (onnx, sklearn, json, registry, card) if path is not None]
         if not files:
             refuse("say what to write: --onnx, --sklearn, --json, --registry or --card with a file")
         require_apart(model, evaluation, audit, *files)
         for path in files:
             require_folder(path, "export")
-        fitted = model_of(model)
-        found = _reported(model, level, evaluation, audit, ledger)
+        fitted = read_model(model)
+        document = _report(model, level, evaluation, audit, ledger)
         if onnx is not None:
-            write_onnx(fitted, onnx, found.facts)
+            write_onnx(fitted, onnx, document.facts)
         if sklearn is not None:
             write_sklearn(fitted, sklearn)
         if json is not None:
-            json.write_text(found.json() + "\n", encoding="utf-8")
+            json.write_text(document.json() + "\n", encoding="utf-8")
         if registry is not None:
-            registry.write_text(found.registry_entry(), encoding="utf-8")
+            registry.write_text(document.registry_entry(), encoding="utf-8")
         if card is not None:
-            card.write_text(found.model_card(), encoding="utf-8")
+            card.write_text(document.model_card(), encoding="utf-8")
         print("\n".join(f"wrote {path}" for path in files))
 
 
-def _reported(
+def _report(
     model: Path, level: float, evaluation: Path | None, audit: Path | None, ledger: str | None
 ) -> Report:
     """The report of a stored model with what is given beside it; files that were edited are refused."""
@@ -448,18 +448,18 @@ def _reported(
 
     scores = None
     if evaluation is not None:
-        with naming(evaluation):
-            scores = strict.mapping("the evaluation", strict.from_json(text_of(evaluation)))
+        with naming_file(evaluation):
+            scores = strict.mapping("the evaluation", strict.from_json(read_text(evaluation)))
             if scores.get("format") != "dpglm evaluation":
                 refuse("this is no evaluation: dpglm evaluate --json prints one")
             strict.require_sealed("the evaluation", scores)
     findings = None
     if audit is not None:
-        with naming(audit):
-            findings = Findings.from_json(text_of(audit))
+        with naming_file(audit):
+            findings = Findings.from_json(read_text(audit))
     return Report(
         statement(
-            model_of(model),
+            read_model(model),
             level,
             evaluation=scores,
             audit=findings,
@@ -476,10 +476,10 @@ def print_model(model: PrivatePipeline, level: float = _LEVEL) -> None:
     except NotReleased:
         shown = rough if model.privacy_.private else "{:.6g}".format  # noise leaves no more digits
         print(f"\n{FOR_PREDICTION[0].upper()}{FOR_PREDICTION[1:]}.")
-        found = model.raw_coefficients()
-        several = found if isinstance(found, list) else [found]
-        for one, outcome in zip(several, model.estimator_._outcomes(), strict=True):
+        raw = model.raw_coefficients()
+        several = raw if isinstance(raw, list) else [raw]
+        for table, outcome in zip(several, model.estimator_._outcomes(), strict=True):
             print(f"\nCoefficients in units of the columns{f', {outcome}' if outcome else ''}")
-            width = max(len(name) for name in (*one.values, "intercept"))
-            for name, value in (*one.values.items(), ("intercept", one.intercept)):
+            width = max(len(name) for name in (*table.values, "intercept"))
+            for name, value in (*table.values.items(), ("intercept", table.intercept)):
                 print(f"{name:<{width}}  {shown(value):>12}")

@@ -287,8 +287,8 @@ class Plan:
         if self.budget.private and self.neighbours.size_is_public:
             factor = calibrate(self.event, self.budget.epsilon, self.budget.delta)
         elif self.budget.private:  # what is planned after a count must cost no more than is reserved for it
-            most = reserved(self.budget.epsilon, self.budget.delta)
-            factor = calibrate_covered(self.composed, most.mu, REST_SLACK * most.slack)
+            reserve = reserved(self.budget.epsilon, self.budget.delta)
+            factor = calibrate_covered(self.composed, reserve.mu, REST_SLACK * reserve.slack)
         releases, learning = (
             tuple(release.scaled(factor) for release in some) for some in (self.releases, self.learning)
         )
@@ -337,20 +337,20 @@ class Plan:
         """The inverse of ``to_dict``; refuses what was edited or spends more than its budget."""
         optional = {"learning", "parts", "unit"} - set(strict.mapping("a plan", values))
         shared = [name for name in _SHARED if name not in optional]
-        found = strict.mapping("a plan", values, ("solver", "settings", "digest", *shared))
-        del found["digest"]
-        if "parts" in found:
-            found["parts"] = tuple(map(Plan.from_dict, strict.sequence("parts", found["parts"])))
-        kind = Plan.kinds[strict.one_of("solver", found.pop("solver"), Plan.kinds)]
-        settings = strict.mapping("settings", found.pop("settings"), kind._types())
+        fields = strict.mapping("a plan", values, ("solver", "settings", "digest", *shared))
+        del fields["digest"]
+        if "parts" in fields:
+            fields["parts"] = tuple(map(Plan.from_dict, strict.sequence("parts", fields["parts"])))
+        kind = Plan.kinds[strict.one_of("solver", fields.pop("solver"), Plan.kinds)]
+        settings = strict.mapping("settings", fields.pop("settings"), kind._types())
         for name, kinds in kind._types().items():
             if float in kinds:
                 settings[name] = strict.numeric(settings[name])
-        found["budget"] = Budget.from_dict(found["budget"])
-        found["neighbours"] = Neighbours.from_name(found["neighbours"])
-        for name in {"releases", "learning"} & set(found):
-            found[name] = tuple(map(Release.from_dict, strict.sequence(name, found[name])))
-        plan = kind(**found, **settings)
+        fields["budget"] = Budget.from_dict(fields["budget"])
+        fields["neighbours"] = Neighbours.from_name(fields["neighbours"])
+        for name in {"releases", "learning"} & set(fields):
+            fields[name] = tuple(map(Release.from_dict, strict.sequence(name, fields[name])))
+        plan = kind(**fields, **settings)
         plan._refuse_overspending()
         strict.require_sealed("the plan", values)
         return plan

@@ -17,18 +17,18 @@ _ROW = 38
 
 def guess(right: float) -> Html:
     """How far the chance of a right guess can rise above that of a coin toss."""
-    place = 2 * (right - 0.5)
-    said = percent_up(right)
+    share = 2 * (right - 0.5)
+    label = percent_up(right)
     # a label near an end is anchored there, so that it stays inside
-    anchor = "start" if place < 0.12 else "end" if place > 0.88 else "middle"
+    anchor = "start" if share < 0.12 else "end" if share > 0.88 else "middle"
     return chart(
-        "guess", f"Chance of a right guess: at most {said}",
-        f"A bar from 50 %, a coin toss, to 100 %, certainty. This model reaches at most {said}.", 74,
+        "guess", f"Chance of a right guess: at most {label}",
+        f"A bar from 50 %, a coin toss, to 100 %, certainty. This model reaches at most {label}.", 74,
         [
             rect(0, 30, 1, 14, "track", 7),
-            rect(0, 30, max(place, 0.012), 14, "accent", 7),
-            line(place, 24, place, 50, "tick"),
-            text(place, 18, said, "strong", anchor),
+            rect(0, 30, max(share, 0.012), 14, "accent", 7),
+            line(share, 24, share, 50, "tick"),
+            text(share, 18, label, "strong", anchor),
             text(0, 66, "50 %: a coin toss", "soft"),
             text(1, 66, "100 %: certain", "soft", "end"),
         ],
@@ -72,10 +72,10 @@ def curve(points: Sequence[Sequence[float]], marks: Sequence[tuple[str, float, f
         y = top + height * b
         label = text(a, y + 13, f"epsilon {up(x, 3)}", "strong small", anchor, shift, f" at {name}")
         shapes += [dot(a, y, 5, "mark"), label]
-    said = "; ".join(f"at delta {tiny(d)} epsilon is {up(x)}" for _, x, d in inside)
+    description = "; ".join(f"at delta {tiny(d)} epsilon is {up(x)}" for _, x, d in inside)
     return chart(
         "curve", "Every pair of epsilon and delta that holds",
-        f"A falling curve: the larger epsilon, the smaller delta. {said}.", top + height + 46, shapes,
+        f"A falling curve: the larger epsilon, the smaller delta. {description}.", top + height + 46, shapes,
     )  # fmt: skip
 
 
@@ -87,8 +87,8 @@ def shares(parts: Sequence[tuple[str, float]], name: str, title: str) -> Html:
         if share > 0.2:  # narrower ones have no room for it on a phone
             shapes.append(text(start + share / 2, 22, percent(share), "onpart small", "middle"))
         start += share
-    said = "; ".join(f"{words} {percent(share)}" for words, share in parts)
-    return chart(name, title, said, 34, shapes)
+    description = "; ".join(f"{words} {percent(share)}" for words, share in parts)
+    return chart(name, title, description, 34, shapes)
 
 
 def forest(
@@ -129,8 +129,8 @@ def forest(
             dot(at, y, 4.5, f"mark {kind}"),
         ]
     shapes.append(text(0.5, bottom + 34, unit, "soft small", "middle"))
-    said = "; ".join(f"{row['name']} {row['words']}{row['more']}" for row in rows)
-    return chart(name, title, said, bottom + 42, shapes)
+    description = "; ".join(f"{row['name']} {row['words']}{row['more']}" for row in rows)
+    return chart(name, title, description, bottom + 42, shapes)
 
 
 def scores(rows: Sequence[Row]) -> Html:
@@ -151,12 +151,12 @@ def scores(rows: Sequence[Row]) -> Html:
     return forest("scores", "Private scores with intervals", drawn, "score", (low, high))
 
 
-def _anchor(place: float) -> str:
-    return "start" if place < 0.03 else "end" if place > 0.97 else "middle"
+def _anchor(share: float) -> str:
+    return "start" if share < 0.03 else "end" if share > 0.97 else "middle"
 
 
-def _short(name: str, most: int = 32) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+def _short(name: str, limit: int = 32) -> str:
+    return name if len(name) <= limit else f"{name[: limit - 1]}…"
 
 
 def _ticks(width: float, start: float = 0.0) -> list[float]:

@@ -60,15 +60,15 @@ class Report:
 
     def save(self, path: str | Path) -> Path:
         """Write a file: .html, .json, .md for a model card, .yaml for an entry of the registry."""
-        place = Path(path)
+        target = Path(path)
         forms = {
             ".html": self.html, ".htm": self.html, ".json": self.json, ".md": self.model_card,
             ".yaml": self.registry_entry, ".yml": self.registry_entry,
         }  # fmt: skip
-        if place.suffix.lower() not in forms:
-            raise ValueError(f"a report is written as one of {', '.join(forms)}, got {place.suffix!r}")
-        place.write_text(forms[place.suffix.lower()](), encoding="utf-8")
-        return place
+        if target.suffix.lower() not in forms:
+            raise ValueError(f"a report is written as one of {', '.join(forms)}, got {target.suffix!r}")
+        target.write_text(forms[target.suffix.lower()](), encoding="utf-8")
+        return target
 
     def _repr_html_(self) -> str:
         """The page in a frame, so that its style stays its own."""
@@ -127,30 +127,30 @@ def _header(stated: dict[str, Any]) -> dict[str, Any]:
     scores = stated["evaluation"]
     if scores is None:
         return header
-    found = [one for one in scores["scores"] if one["determined"]]
+    determined = [score for score in scores["scores"] if score["determined"]]
     results = {
         "task": {"type": task},
         "dataset": {"type": "private", "name": "private records, scored with noise"},
-        "metrics": [{"type": one["metric"], "value": one["value"]} for one in found],
+        "metrics": [{"type": score["metric"], "value": score["value"]} for score in determined],
     }
-    header["metrics"] = [one["metric"] for one in found]
-    if found:
+    header["metrics"] = [score["metric"] for score in determined]
+    if determined:
         header["model-index"] = [{"name": stated["model"], "results": [results]}]
     return header
 
 
 def _promise(stated: dict[str, Any]) -> list[str]:
-    found = stated["measures"]
-    if found is None:
+    measures = stated["measures"]
+    if measures is None:
         return []
-    guess = percent_up(found["guess"]["right"])
-    rows = [("mu (Gaussian differential privacy)", up(found["mu"]))]
+    guess = percent_up(measures["guess"]["right"])
+    rows = [("mu (Gaussian differential privacy)", up(measures["mu"]))]
     rows += [
-        (f"epsilon at delta {up(one['delta'], 3)} ({one['name']})", up(one["epsilon"]))
-        for one in found["epsilons"]
+        (f"epsilon at delta {up(line['delta'], 3)} ({line['name']})", up(line["epsilon"]))
+        for line in measures["epsilons"]
     ]
-    if found["rho"] is not None:
-        rows.append(("rho (zero-concentrated)", up(found["rho"])))
+    if measures["rho"] is not None:
+        rows.append(("rho (zero-concentrated)", up(measures["rho"])))
     rows += [("right guesses, from 50 %", f"at most {guess}"), ("protected unit", stated["unit"]),
              ("neighbouring tables", stated["relation"])]  # fmt: skip
     words = [
@@ -158,7 +158,7 @@ def _promise(stated: dict[str, Any]) -> list[str]:
     ]
     words += meanings(stated)
     return [
-        *(f"- {_text(one)}" for one in words if stated["private"]),
+        *(f"- {_text(line)}" for line in words if stated["private"]),
         "",
         *_table(("measure", "value"), rows),
     ]
@@ -168,13 +168,13 @@ def _coefficients(fit: dict[str, Any], private: bool) -> list[str]:
     rows = sorted(fit["coefficients"], key=effect, reverse=True)
     about = f": {_text(fit['outcome'])}" if fit["outcome"] else ""
     columns = ("feature", "coefficient", *(("from", "to") if fit["determined"] else ()))
-    left = len(rows) - MOST_COEFFICIENTS
+    omitted = len(rows) - MOST_COEFFICIENTS
     cells = [
         (row["name"], coefficient(row, fit, private), number(row["low"]),
          number(row["high"]))[: len(columns)]
         for row in rows[:MOST_COEFFICIENTS]
     ]  # fmt: skip
-    more = [f"{left:,} more are not shown.", ""] if left > 0 else []
+    more = [f"{omitted:,} more are not shown.", ""] if omitted > 0 else []
     return [f"## Coefficients{about}", "", *_table(columns, cells), *more]
 
 
@@ -282,12 +282,12 @@ def _variant(stated: dict[str, Any]) -> dict[str, Any]:
 
 
 def _loss(stated: dict[str, Any]) -> dict[str, Any]:
-    found, privacy = stated["measures"], stated["privacy"]
-    rho = {} if found["rho"] is None else {"rho": found["rho"]}
+    measures, privacy = stated["measures"], stated["privacy"]
+    rho = {} if measures["rho"] is None else {"rho": measures["rho"]}
     usual = ", ".join(
-        f"epsilon {up(one['epsilon'])} at delta {up(one['delta'], 3)}" for one in found["epsilons"]
+        f"epsilon {up(line['epsilon'])} at delta {up(line['delta'], 3)}" for line in measures["epsilons"]
     )
-    mu = "" if found["mu"] is None else f" mu {up(found['mu'], 6)} (Gaussian differential privacy);"
+    mu = "" if measures["mu"] is None else f" mu {up(measures['mu'], 6)} (Gaussian differential privacy);"
     return {
         "privacy_unit": "user-level" if stated["unit"] == "person" else f"{stated['unit']}-level",
         "privacy_unit_details": f"one {stated['unit']}: {stated['relation']}",
@@ -296,7 +296,7 @@ def _loss(stated: dict[str, Any]) -> dict[str, Any]:
         "privacy_parameters_details": (
             f"{stated['headline']} The same releases in other parameters:{mu} {usual}. Of two equally "
             "likely neighbouring tables, any rule names the right one at most "
-            f"{percent_up(found['guess']['right'])} of the time."
+            f"{percent_up(measures['guess']['right'])} of the time."
         ),
     }
 
@@ -327,8 +327,8 @@ def _implementation(stated: dict[str, Any]) -> dict[str, Any]:
     utility: object = _UNKNOWN
     if scores is not None:
         utility = "; ".join(
-            f"{one['metric']} {number(one['value'])} ({number(one['low'])} to {number(one['high'])})"
-            for one in scores["scores"]
+            f"{score['metric']} {number(score['value'])} ({number(score['low'])} to {number(score['high'])})"
+            for score in scores["scores"]
         )
     return {
         "preprocessing_and_hyperparameter_tuning": (

@@ -63,9 +63,9 @@ def _template() -> Template:
 
 def _card(stated: Statement) -> Html:
     """The promise for readers in a hurry."""
-    found, private = stated["measures"], stated["private"]
+    measures, private = stated["measures"], stated["private"]
     if private:
-        right = found["guess"]["right"]
+        right = measures["guess"]["right"]
         parts = [
             paragraph(
                 f"{scene(stated)} Without this model, a guess is right 50 % of the time. With everything "
@@ -76,10 +76,10 @@ def _card(stated: Statement) -> Html:
         ]
     else:
         parts = [paragraph(stated["headline"], "say")]
-    if found is not None:
-        at = found["epsilons"][0]
+    if measures is not None:
+        at = measures["epsilons"][0]
         numbers = [
-            ("mu, Gaussian differential privacy", up(found["mu"])),
+            ("mu, Gaussian differential privacy", up(measures["mu"])),
             (f"epsilon at delta {tiny(at['delta'], 2)}", up(at["epsilon"])),
             ("releases", f"{sum(line['count'] for line in stated['releases']):,}"),
             ("protected unit", stated["unit"]),
@@ -111,28 +111,31 @@ def promise(stated: Statement) -> Html:
         ("added up", stated["privacy"]["composition"]),
         ("randomness", stated["privacy"]["randomness"]),
     ]
-    found = stated["measures"]
-    if found is None:
+    measures = stated["measures"]
+    if measures is None:
         return [paragraph(stated["headline"], "note alarm"), facts(about)]
     alarm = "" if stated["private"] else stated["headline"]
-    guess = found["guess"]
-    rest = "" if found["exact"] else f", beside {number(found['slack'], 2)} of delta"
+    guess = measures["guess"]
+    rest = "" if measures["exact"] else f", beside {number(measures['slack'], 2)} of delta"
     rows = []
-    if found["mu"] is not None:
-        rows.append(("mu", up(found["mu"]), f"the releases hide a {stated['unit']} as well as one Gaussian "
-                     f"release of sensitivity mu and deviation 1{rest}; less is more private"))  # fmt: skip
+    if measures["mu"] is not None:
+        meaning = (
+            f"the releases hide a {stated['unit']} as well as one Gaussian release of sensitivity mu and "
+            f"deviation 1{rest}; less is more private"
+        )
+        rows.append(("mu", up(measures["mu"]), meaning))
     factor = number(math.exp(min(stated["privacy"]["epsilon"], 700.0)), 3)
-    said = [
+    notes = [
         f": any result is at most {factor} times as likely with one table as with its neighbour, but for a "
         "probability of delta",
-        *[""] * len(found["epsilons"]),
+        *[""] * len(measures["epsilons"]),
     ]
     rows += [
-        ("epsilon", up(one["epsilon"]), f"at delta = {tiny(one['delta'])}, {one['name']}{words}")
-        for one, words in zip(found["epsilons"], said, strict=False)
+        ("epsilon", up(line["epsilon"]), f"at delta = {tiny(line['delta'])}, {line['name']}{words}")
+        for line, words in zip(measures["epsilons"], notes, strict=False)
     ]
-    if found["rho"] is not None:
-        rows.append(("rho", up(found["rho"]), "zero-concentrated differential privacy, mu²/2, but for how "
+    if measures["rho"] is not None:
+        rows.append(("rho", up(measures["rho"]), "zero-concentrated differential privacy, mu²/2, but for how "
                      "noise is drawn, which is counted in delta"))  # fmt: skip
     rows += [
         ("right guesses", f"at most {percent_up(guess['right'])}",
@@ -143,8 +146,8 @@ def promise(stated: Statement) -> Html:
          f"of the cases in which the suspicion is true, by a test that accuses wrongly in "
          f"{percent(guess['false_alarms'])} of the others"),
     ]  # fmt: skip
-    marks = [(f"delta {tiny(one['delta'], 2)}", one["epsilon"], one["delta"])
-             for one in found["epsilons"] if not isinstance(one["epsilon"], str)]  # fmt: skip
+    marks = [(f"delta {tiny(line['delta'], 2)}", line["epsilon"], line["delta"])
+             for line in measures["epsilons"] if not isinstance(line["epsilon"], str)]  # fmt: skip
     near = [mark for k, mark in enumerate(marks) if all(abs(math.log10(mark[2] / other[2])) > 0.7
             for other in marks[:k])]  # fmt: skip
     return [
@@ -157,7 +160,7 @@ def promise(stated: Statement) -> Html:
             caption="The promise in numbers, all rounded up",
         ),
         _figure(
-            charts.curve(found["curve"], near),
+            charts.curve(measures["curve"], near),
             "Every pair of epsilon and delta on the curve, or in the shaded area above it, is a promise "
             "that holds.",
         ),
@@ -175,12 +178,12 @@ def released(stated: Statement) -> Html:
     colours = _legend(
         (f"c{k % 6}", words, percent(share)) for k, (words, share) in enumerate(parts)
     )  # fmt: skip
-    said = (
+    intro = (
         "The model was computed from these noisy answers and from nothing else. Noise is stated as a "
         f"multiple of the sensitivity: the most that one {stated['unit']} can change the exact answer."
     )
     if not parts:
-        said += " The shares of a choice among several fits cannot be told apart."
+        intro += " The shares of a choice among several fits cannot be told apart."
     rows = [
         (
             f"{'then ' if line['follows'] else ''}{line['query']}", f"{line['count']:,}", line["mechanism"],
@@ -191,7 +194,7 @@ def released(stated: Statement) -> Html:
     ]  # fmt: skip
     columns = ("release", "times", "mechanism", "noise", "sensitivity", "numbers", "records", "share")
     return [
-        paragraph(said),
+        paragraph(intro),
         _figure(chart, "Shares of the price, in squares of mu.", colours if len(parts) > 1 else ""),
         table(columns, rows, figures=(1, 3, 5, 7), caption="All releases"),
     ]
@@ -219,19 +222,19 @@ def model(stated: Statement) -> Html:
     return parts
 
 
-def _fit(place: int, fit: dict[str, Any], stated: Statement, most: int) -> Html:
+def _fit(index: int, fit: dict[str, Any], stated: Statement, limit: int) -> Html:
     rows, private = fit["coefficients"], stated["private"]
     features = [row for row in rows if row["name"] != "intercept"]
-    ordered = sorted(features, key=effect, reverse=True)[:most]
+    ordered = sorted(features, key=effect, reverse=True)[:limit]
     left_out = len(features) - len(ordered)
     chosen = set(map(id, ordered))
     listed = [row for row in rows if row["name"] == "intercept" or id(row) in chosen]
     ranges = all(row["range"] is not None for row in ordered)
     about = f"Coefficients{', ' + fit['outcome'] if fit['outcome'] else ''}"
-    said = _about_intervals(fit, stated["level"])
+    intro = _about_intervals(fit, stated["level"])
     if left_out:
-        said += f" Shown are {len(ordered):,} of {len(features):,} features: those that can change a "
-        said += "prediction most."
+        intro += f" Shown are {len(ordered):,} of {len(features):,} features: those that can change a "
+        intro += "prediction most."
     unit = "change over the declared range of the feature" if ranges else "coefficient"
     caption = "Coefficients in units of the columns."
     if ranges:
@@ -245,8 +248,8 @@ def _fit(place: int, fit: dict[str, Any], stated: Statement, most: int) -> Html:
     numbers = _numbers(listed, fit, private, about)
     return [
         element("h3", fit["outcome"]) if fit["outcome"] else "",
-        paragraph(said),
-        _figure(charts.forest(f"forest{place}", about, drawn, unit), caption),
+        paragraph(intro),
+        _figure(charts.forest(f"forest{index}", about, drawn, unit), caption),
         folded(f"All {len(listed):,} numbers" if not left_out else "These numbers", numbers),
         paragraph("" if deviance is None else noisy),
     ]
@@ -335,27 +338,29 @@ _BETWEEN_0_AND_1 = ("accuracy", "auc")
 
 def evaluated(stated: Statement) -> Html:
     """Private scores, if there are any."""
-    found = stated["evaluation"]
-    if found is None:
+    evaluation = stated["evaluation"]
+    if evaluation is None:
         return paragraph(
             "No score was released. A score on private records is a statistic of them and has a price; "
             "dpglm.evaluate releases scores with intervals."
         )
     rows = [
         (*score_cells(score), number(score["noise"], 2), score["words"].rstrip(":"))
-        for score in found["scores"]
+        for score in evaluation["scores"]
     ]
-    drawn = [one for one in found["scores"] if one["metric"] in _BETWEEN_0_AND_1 and one["determined"]]
-    level = 100 * found["scores"][0]["level"]
+    drawn = [
+        group for group in evaluation["scores"] if group["metric"] in _BETWEEN_0_AND_1 and group["determined"]
+    ]
+    level = 100 * evaluation["scores"][0]["level"]
     bins = [
-        (f"{one['low']:.2f} to {one['high']:.2f}", percent(one["share"]), f"{one['gap']:+.3f}",
-         number(one["error"], 2))
-        for score in found["scores"] for one in score["bins"]
+        (f"{group['low']:.2f} to {group['high']:.2f}", percent(group["share"]), f"{group['gap']:+.3f}",
+         number(group["error"], 2))
+        for score in evaluation["scores"] for group in score["bins"]
     ]  # fmt: skip
     return [
         paragraph(
-            f"Scores on {found['plan']['n_records']:,} private records, released with noise. They have a "
-            f"promise of their own, beside that of the model: {stated['evaluation_headline']}"
+            f"Scores on {evaluation['plan']['n_records']:,} private records, released with noise. They "
+            f"have a promise of their own, beside that of the model: {stated['evaluation_headline']}"
         ),
         _figure(charts.scores(drawn), f"Scores with {level:g} % intervals."),
         table(
@@ -371,17 +376,17 @@ def evaluated(stated: Statement) -> Html:
 
 def paid(stated: Statement) -> Html:
     """The account that paid."""
-    found, words = stated["ledger"], stated["privacy"]["public"].get("ledger")
-    if found is None:
-        return paragraph(f"Paid for by {words}.") if words else paragraph(
+    account, payment = stated["ledger"], stated["privacy"]["public"].get("ledger")
+    if account is None:
+        return paragraph(f"Paid for by {payment}.") if payment else paragraph(
             "No ledger: nobody adds up what was released of these records besides this model.", "note"
         )  # fmt: skip
-    journal = found["journal"]
-    own = [k for k, entry in enumerate(journal) if words and entry["hash"] in str(words)]
-    here = sum(journal[k]["share"] or 0.0 for k in own)
-    parts = [("this model", here), ("everything else", found["share_spent"] - here)]
-    legend = [("c0", "this model", percent(here)), ("c1", "everything else", percent(parts[1][1])),
-              ("ct", f"left: {found['left']}", percent(1 - found["share_spent"]))]  # fmt: skip
+    journal = account["journal"]
+    own = [k for k, entry in enumerate(journal) if payment and entry["hash"] in str(payment)]
+    own_share = sum(journal[k]["share"] or 0.0 for k in own)
+    parts = [("this model", own_share), ("everything else", account["share_spent"] - own_share)]
+    legend = [("c0", "this model", percent(own_share)), ("c1", "everything else", percent(parts[1][1])),
+              ("ct", f"left: {account['left']}", percent(1 - account["share_spent"]))]  # fmt: skip
     rows = [
         (
             str(entry["number"]), entry["kind"], entry["time"],
@@ -390,11 +395,11 @@ def paid(stated: Statement) -> Html:
         )
         for entry in journal
     ]  # fmt: skip
-    omitted = f", without {found['omitted']} in between" if found["omitted"] else ""
+    omitted = f", without {account['omitted']} in between" if account["omitted"] else ""
     return [
         paragraph(
-            f"Account {found['account']}: epsilon {found['epsilon']:g} at delta {found['delta']:g} for "
-            f"everything together ({found['neighbours']}, unit {found['unit']})."
+            f"Account {account['account']}: epsilon {account['epsilon']:g} at delta {account['delta']:g} for "
+            f"everything together ({account['neighbours']}, unit {account['unit']})."
         ),
         _figure(
             charts.shares(parts, "account", "Shares of the budget of the account"),
@@ -402,40 +407,40 @@ def paid(stated: Statement) -> Html:
         ),
         table(
             ("entry", "kind", "time", "mu", "spent", "what", "hash"), rows, figures=(3, 4), marked=own,
-            caption=f"Entries of the journal{omitted}; its head is {found['head']}",
+            caption=f"Entries of the journal{omitted}; its head is {account['head']}",
         ),
     ]  # fmt: skip
 
 
 def audited(stated: Statement) -> Html:
     """What an audit found, if there was one."""
-    found = stated["audit"]
-    if found is None:
+    audit = stated["audit"]
+    if audit is None:
         return paragraph(
             "No audit was given. dpglm audit runs a fit many times on two neighbouring tables and bounds "
             "from below what it really spends.", "note",
         )  # fmt: skip
-    count = len(found["findings"])
-    verdict = "A claim was refuted." if found["violated"] else "No claim was refuted."
+    count = len(audit["findings"])
+    verdict = "A claim was refuted." if audit["violated"] else "No claim was refuted."
     rows = [
         (
-            one["subject"], one["verdict"], one["seen"], one["neighbours"], number(one["epsilon"]),
-            number(one["lower"], 3), number(one["fitted"], 3) if one["fitted"] else "–",
-            f"{one['runs']:,}" if one["runs"] else "exact",
+            finding["subject"], finding["verdict"], finding["seen"], finding["neighbours"],
+            number(finding["epsilon"]), number(finding["lower"], 3), number(finding["fitted"] or None, 3),
+            f"{finding['runs']:,}" if finding["runs"] else "exact",
         )
-        for one in found["findings"]
+        for finding in audit["findings"]
     ]  # fmt: skip
     whole = table(
         ("subject", "verdict", "seen", "neighbours", "claimed", "at least", "fitted", "runs"),
         rows, figures=(4, 5, 6, 7), caption="Findings",
-        marked=[k for k, one in enumerate(found["findings"]) if one["violated"]],
+        marked=[k for k, finding in enumerate(audit["findings"]) if finding["violated"]],
     )  # fmt: skip
-    said = (
-        f"{verdict} {count} finding{'s' * (count != 1)}, each with confidence {found['confidence']:g}. An "
+    intro = (
+        f"{verdict} {count} finding{'s' * (count != 1)}, each with confidence {audit['confidence']:g}. An "
         "audit can refute a claim; it cannot prove one."
     )
     return [
-        paragraph(said, "note alarm" if found["violated"] else ""),
+        paragraph(intro, "note alarm" if audit["violated"] else ""),
         whole if count <= MOST_FINDINGS else folded(f"All {count} findings", whole),
     ]
 

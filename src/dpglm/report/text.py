@@ -48,8 +48,8 @@ def percent(share: float | None) -> str:
 
 def percent_up(share: float) -> str:
     """A share that is promised, in percent with one digit, never below itself."""
-    found = (Decimal(share) * 100).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
-    return f"{min(found, Decimal(100)):f} %"
+    percents = (Decimal(share) * 100).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
+    return f"{min(percents, Decimal(100)):f} %"
 
 
 def coefficient(row: Row, fit: Row, private: bool, digits: int = 4) -> str:
