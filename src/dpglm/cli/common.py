@@ -45,13 +45,13 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 
 
 @contextmanager
-def one_sentence(quiet: bool = True) -> Iterator[None]:
+def plain_errors(quiet: bool = True) -> Iterator[None]:
     """Say in one sentence what is wrong, without a traceback: its variables would hold records.
 
     Progress, which is of public counts, is shown on stderr unless ``quiet``.
     """
     with warnings.catch_warnings():
-        warnings.showwarning = _said
+        warnings.showwarning = _print_warning
         try:
             if quiet:
                 yield
@@ -78,7 +78,7 @@ def one_sentence(quiet: bool = True) -> Iterator[None]:
     raise typer.Exit(code)
 
 
-def _said(message: Warning | str, *_: object, **__: object) -> None:
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
     print(f"Warning: {message}", file=sys.stderr)
 
 
@@ -87,7 +87,7 @@ def refuse(message: str) -> NoReturn:
     raise ValueError(message)
 
 
-def text_of(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The text of a small file that is no table."""
     try:
         return path.read_text(encoding="utf-8-sig")  # some editors mark the order of bytes
@@ -95,16 +95,16 @@ def text_of(path: Path) -> str:
         refuse("the file is no text in UTF-8; if it is in UTF-16, as some shells write it, save it in UTF-8")
 
 
-def model_of(path: Path) -> PrivatePipeline:
+def read_model(path: Path) -> PrivatePipeline:
     """The model of a file; one that was edited is refused."""
     from ..estimators.stored import restored  # with scikit-learn, which is slow to import
 
-    with naming(path):
-        return restored(text_of(path))
+    with naming_file(path):
+        return restored(read_text(path))
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming_file(path: Path) -> Iterator[None]:
     """Name the file of whose content something is refused."""
     try:
         yield

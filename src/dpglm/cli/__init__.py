@@ -1,4 +1,4 @@
-"""The command line: ``dpglm audit``, ``dpglm ledger``, and the commands of ``dpglm.commands``."""
+"""The command line."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ try:
 except ModuleNotFoundError:
     raise SystemExit("The command line needs typer and rich: pip install 'dpglm[cli]'") from None
 
-from . import __version__
-from .commands import check, models, tables
-from .ledger.commands import app as ledger
+from .. import __version__
+from . import commands, ledger
 
 if TYPE_CHECKING:
-    from .audit import Report
+    from ..audit import Report
 
 # A traceback must not show variables: they hold records.
 app = typer.Typer(
     pretty_exceptions_show_locals=False, help="Differentially private generalized linear models."
 )
-app.add_typer(ledger, name="ledger")
-tables.add_to(app)
-check.add_to(app)
-models.add_to(app)
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(commands.schemas, name="schema")
+for command in (
+    commands.example, commands.plan, commands.fit, commands.predict, commands.check,
+    commands.evaluate, commands.show, commands.report, commands.export,
+):  # fmt: skip
+    app.command()(command)
 
 _WIDE = 180
 
@@ -72,7 +74,7 @@ def audit_command(
 
     Exits with status 1 if a claim is refuted.
     """
-    from .audit import Report, audit, audit_registry  # with scikit-learn, which is slow to import
+    from ..audit import Report, audit, audit_registry  # with scikit-learn, which is slow to import
 
     estimators = [target for target in targets or () if ":" in target]
     names = [target for target in targets or () if ":" not in target]
@@ -98,16 +100,16 @@ def _loaded(path: str) -> Any:
     module, _, name = path.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        found = getattr(importlib.import_module(module), name)
+        target = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"cannot find {path!r}: {error}") from None
     finally:
         sys.path.pop(0)
-    return found if hasattr(found, "get_params") and not isinstance(found, type) else found()
+    return target if hasattr(target, "get_params") and not isinstance(target, type) else target()
 
 
 def _show(report: Report) -> None:
-    from .audit.findings import COLUMNS
+    from ..audit.findings import COLUMNS
 
     table = Table(caption=f"Each finding from runs holds with probability {report.confidence:g} or more.")
     for column in COLUMNS:

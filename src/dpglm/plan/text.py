@@ -18,7 +18,7 @@ def text(plan: Plan) -> str:
     """The plan as lines of text."""
     lines = [f"{plan.solver}: {_table(plan)}, {plan.neighbours.value}"]
     lines.append(f"budget    {_budget(plan)}; spends epsilon {_spends(plan)}")
-    lines += [f"{name:<10}{said}" for name, said in _facts(plan)]
+    lines += [f"{name:<10}{value}" for name, value in _facts(plan)]
     lines += _release_lines(plan)
     for part, count in Counter(map(_as_part, plan.parts)).items():
         lines.append(f"{f'{count} parts' if count > 1 else 'part':<10}{part}")
@@ -34,15 +34,15 @@ def html(plan: Plan) -> str:
         f"{plan.solver}: spends epsilon {_spends(plan)} at delta {rounded_up(plan.budget.delta, 3)}",
         display.releases(
             (
-                f"{release.count * (1 if release in one.learning else one.fits)}",
+                f"{release.count * (1 if release in part.learning else part.fits)}",
                 f"{'then ' if line.follows else ''}{line.query}",
                 line.mechanism.name,
                 f"{line.mechanism.noise:.4g}",
                 line.sensitivity,
                 release.sampling.words,
             )
-            for one in (plan, *plan.parts)
-            for release in (*one.learning, *one.releases)
+            for part in (plan, *plan.parts)
+            for release in (*part.learning, *part.releases)
             for line in release.lines
         ),
         display.facts(
@@ -52,7 +52,7 @@ def html(plan: Plan) -> str:
                 ("budget", _budget(plan)),
                 ("neighbours", f"{plan.neighbours.value} ({plan.neighbours.of(plan.unit)})"),
                 *_facts(plan),
-                ("composed", composition(plan)),
+                ("composed", plan.composition),
             ]
         ),
     )

@@ -15,9 +15,8 @@ from rich.table import Table
 
 from ..accounting import gaussian_mu
 from ..errors import DpglmError
-from ..privacy import Budget
-from .address import Address
-from .extract import (
+from ..ledger.address import Address
+from ..ledger.extract import (
     account_at,
     how_it_adds,
     like_the_last,
@@ -28,9 +27,10 @@ from .extract import (
     text_chart,
     what,
 )
-from .journal import State, verify_export
-from .ledger import Ledger
-from .price import Left, price_of_mu
+from ..ledger.journal import State, verify_export
+from ..ledger.ledger import Ledger
+from ..ledger.price import Left, price_of_mu
+from ..privacy import Budget
 
 app = typer.Typer(add_completion=False, help="One budget over all fits.", no_args_is_help=True)
 
@@ -44,7 +44,7 @@ AddressArgument = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def _plainly(command: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+def _plain_errors(command: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
     """Errors end with one sentence and status 1."""
 
     @wraps(command)
@@ -59,7 +59,7 @@ def _plainly(command: Callable[Parameters, Returned]) -> Callable[Parameters, Re
 
 
 @app.command()
-@_plainly
+@_plain_errors
 def create(
     address: AddressArgument,
     epsilon: Annotated[float, typer.Option(help="What everything together may cost.")],
@@ -68,29 +68,29 @@ def create(
     unit: Annotated[str, typer.Option(help="What is protected: record or person.")] = "record",
 ) -> None:
     """Open an account, and make the database if there is none."""
-    place = Address.parse(address)
-    if place.account is None or place.part:
+    parsed = Address.parse(address)
+    if parsed.account is None or parsed.part:
         raise ValueError("add #account to the address of the ledger")
-    account = Ledger(place.url).create(
-        place.account, epsilon=epsilon, delta=delta, neighbours=neighbours, unit=unit
+    account = Ledger(parsed.url).create(
+        parsed.account, epsilon=epsilon, delta=delta, neighbours=neighbours, unit=unit
     )
     typer.echo(f"{account.name}: {account.left()}\nuse ledger={str(account.address)!r} in estimators")
 
 
 @app.command()
-@_plainly
+@_plain_errors
 def show(
     address: AddressArgument,
     png: Annotated[Path | None, typer.Option(help="Also draw what was spent over time.")] = None,
     json: Json = False,
 ) -> None:
     """Show accounts: what they may spend, what is spent, what is left. Without #account all of them."""
-    place = Address.parse(address)
-    found = [place.account] if place.account else Ledger(place.url).accounts()
-    if place.account is None:
+    parsed = Address.parse(address)
+    names = [parsed.account] if parsed.account else Ledger(parsed.url).accounts()
+    if parsed.account is None:
         if png is not None:
             raise ValueError("add #account to the address of the ledger: a picture is of one account")
-        states = [account_at(f"{place.url}#{name}").verify() for name in found]
+        states = [account_at(f"{parsed.url}#{name}").verify() for name in names]
         _print(json, [summary(state, None) for state in states], _accounts_table(states))
         return
     account = account_at(address)
@@ -111,7 +111,7 @@ def show(
 
 
 @app.command()
-@_plainly
+@_plain_errors
 def history(address: AddressArgument, json: Json = False) -> None:
     """List the entries of an account."""
     account = account_at(address)
@@ -131,7 +131,7 @@ def history(address: AddressArgument, json: Json = False) -> None:
 
 
 @app.command()
-@_plainly
+@_plain_errors
 def verify(
     address: Annotated[str, typer.Argument(help="The address of an account, or a file made by export.")],
     head: Annotated[str | None, typer.Option(help="The hash of an entry, kept elsewhere.")] = None,
@@ -145,7 +145,7 @@ def verify(
 
 
 @app.command()
-@_plainly
+@_plain_errors
 def plan(
     address: AddressArgument,
     epsilon: Annotated[float, typer.Option(help="Of one fit.")],
@@ -165,27 +165,29 @@ def plan(
         budget = Budget.for_records(epsilon, None, records)
     else:
         budget = Budget(epsilon, state.terms.delta if delta is None else delta)
-    one = price_of_mu(gaussian_mu(budget.epsilon, budget.delta))
-    left = Left(state.left(account.part), state.terms.delta)
-    most = int(left.price.mu_squared / one.mu_squared)
-    largest = left.epsilon(fits, budget.delta)
-    values = {"fits": fits, "epsilon": epsilon, "mu": one.mu, "affordable": fits <= most, "most_fits": most,
-              "largest_epsilon": largest}  # fmt: skip
-    share = float(fits * one.mu_squared / state.terms.budget.mu_squared)
+    price = price_of_mu(gaussian_mu(budget.epsilon, budget.delta))
+    remaining = Left(state.left(account.part), state.terms.delta)
+    most_fits = int(remaining.price.mu_squared / price.mu_squared)
+    largest = remaining.epsilon(fits, budget.delta)
+    values = {
+        "fits": fits, "epsilon": epsilon, "mu": price.mu, "affordable": fits <= most_fits,
+        "most_fits": most_fits, "largest_epsilon": largest,
+    }  # fmt: skip
+    share = float(fits * price.mu_squared / state.terms.budget.mu_squared)
     words = f"{fits} x epsilon {epsilon:g} (delta {budget.delta:.3g}) costs {share:.1%}"
-    verdict = "can be paid for" if fits <= most else "cannot be paid for"
+    verdict = "can be paid for" if fits <= most_fits else "cannot be paid for"
     _print(
         json,
         values,
-        f"{words} of the budget and {verdict}: at most {most} such fits, or {fits} at {largest:g}\n"
+        f"{words} of the budget and {verdict}: at most {most_fits} such fits, or {fits} at {largest:g}\n"
         f"{how_it_adds(state, account.part)}",
     )
-    if fits > most:
+    if fits > most_fits:
         raise typer.Exit(1)
 
 
 @app.command()
-@_plainly
+@_plain_errors
 def enter(
     address: AddressArgument,
     text: Annotated[str, typer.Argument(help="What was released.")],
@@ -199,7 +201,7 @@ def enter(
 
 
 @app.command()
-@_plainly
+@_plain_errors
 def export(
     address: AddressArgument,
     output: Annotated[Path | None, typer.Option(help="A file; by default the terminal.")] = None,
@@ -225,8 +227,8 @@ def _accounts_table(states: list[State]) -> Table:
         )  # fmt: skip
         for part in state.parts:
             spent = float(state.spent(part).mu_squared / terms.budget.mu_squared)
-            left = Left(state.left(part), terms.delta)
-            table.add_row(f"{terms.name}/{part}", "", "", "", f"{spent:.1%}", "", str(left))
+            remaining = Left(state.left(part), terms.delta)
+            table.add_row(f"{terms.name}/{part}", "", "", "", f"{spent:.1%}", "", str(remaining))
     return table
 
 
