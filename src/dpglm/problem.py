@@ -12,7 +12,7 @@ from .bounds import Bounds
 from .errors import UnsupportedProblem
 from .losses import Loss
 from .penalties import Penalty, Separable
-from .penalties.in_scaled_columns import InScaledColumns
+from .penalties.separable import InScaledColumns
 
 _LEAST_SLOPE, _LARGEST_SLOPE = 1e-100, 1e100
 _FARTHEST_START = 1e90

@@ -30,7 +30,7 @@ from dpglm.penalties import (
     TotalVariation,
     Zero,
 )
-from dpglm.penalties.in_scaled_columns import InScaledColumns
+from dpglm.penalties.separable import InScaledColumns
 from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
 
 

@@ -1,12 +1,12 @@
-"""What penalties by Euclidean norms of groups share: groups that are disjoint or nested."""
+"""Euclidean norms of groups of features that are disjoint or nested: group lasso and hierarchies."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -243,3 +243,171 @@ def _longest(sizes: NDArray[np.generic], count: int) -> Vector:
     """
     found: Vector = np.sqrt(2 * gammaincinv(np.asarray(sizes, dtype=np.float64) / 2, SURE ** (1 / count)))
     return found
+
+
+@dataclass(frozen=True)
+class GroupL2(GroupNorm):
+    """strength * sum over groups of weight * norm(w_group): the group lasso's penalty.
+
+    A group is kept or left out as a whole. With an L1 part, ``l1 * sum of abs(w_j)``, it is the penalty of
+    the sparse group lasso: few groups, and few features in each. With ``l2`` it has a ridge part,
+    ``l2 / 2 * norm(w)²``, too. See Yuan and Lin, "Model selection and estimation in regression with grouped
+    variables", and Simon, Friedman, Hastie and Tibshirani, "A sparse-group lasso".
+
+    Parameters
+    ----------
+    strength : float
+        Weight of the norms of groups beside the mean loss.
+    groups : sequence of sequences of int, or mapping to these
+        The features of each group, as `Schema.groups` states those of the columns of a raw table. Every
+        feature 0, 1, ... is in a group. Any two groups are disjoint, or one is within the other.
+    weights : sequence of float, optional
+        One for each group; by default the root of its size. Features of a group of weight 0 are free.
+    l1 : float
+        Weight of the L1 part beside the mean loss.
+    l2 : float
+        Weight of the L2 part. Output perturbation needs one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpglm import Bounds, GLMRegressor
+    >>> penalty = GroupL2(0.1, [[0, 1], [2, 3]], weights=[1.0, 1.0])
+    >>> penalty.prox(np.array([3.0, -4.0, 0.6, 0.8]), step=10.0)
+    array([ 2.4, -3.2,  0. ,  0. ])
+    >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (5000, 4))
+    >>> bounds = Bounds(row_norm=1.0, target=(-1, 1))
+    >>> model = GLMRegressor(epsilon=1.0, penalty=penalty, bounds=bounds).fit(X, X[:, 0] - X[:, 1])
+    >>> model.coef_.shape
+    (4,)
+    """
+
+    strength: float
+    groups: Sequence[Sequence[int]] | Mapping[str, Sequence[int]]
+    weights: Sequence[float] | None = None
+    l1: float = 0.0
+    l2: float = 0.0
+
+    def __post_init__(self) -> None:
+        given = self.groups.values() if isinstance(self.groups, Mapping) else self.groups
+        groups = whole_groups(given)
+        object.__setattr__(self, "groups", groups)
+        if self.weights is None:
+            object.__setattr__(self, "weights", root_sizes(groups))
+        self._check()
+
+    def scaled(self, factor: float) -> Self:
+        return replace(self, strength=factor * self.strength, l1=factor * self.l1, l2=factor * self.l2)
+
+    @property
+    def members(self) -> tuple[Group, ...]:
+        return self.groups  # type: ignore[return-value]  # as it was set when the penalty was made
+
+
+_ROOT = -1
+
+
+@dataclass(frozen=True)
+class Hierarchy(GroupNorm):
+    """strength * sum over features of weight * norm of the coefficients of the feature and its descendants.
+
+    The features are the nodes of a tree, or of several. A feature is left out together with all below it, so
+    one that is kept has all its ancestors: interactions only with their main effects, or fine regions only
+    with those that contain them. See Zhao, Rocha and Yu, "The composite absolute penalties family for grouped
+    and hierarchical variable selection", and Jenatton, Mairal, Obozinski and Bach, "Proximal methods for
+    hierarchical sparse coding".
+
+    Parameters
+    ----------
+    strength : float
+        Weight of the norms beside the mean loss.
+    tree : sequence of int, or mapping of int to sequence of int
+        The parent of each feature, -1 for one without; or the children of each feature that has some.
+    weights : sequence of float, optional
+        One for each feature, of the norm of it and its descendants; by default the root of how many they are.
+        With 1 for each, fewer features are kept that do not matter, and those that do are shrunk more.
+    l2 : float
+        Weight of an L2 part, ``l2 / 2 * norm(w)²``. Output perturbation needs one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> penalty = Hierarchy(1.0, [-1, 0, 0, -1], weights=[2, 1, 1, 1])
+    >>> penalty == Hierarchy(1.0, {0: [1, 2], 3: []}, weights=[2, 1, 1, 1])
+    True
+    >>> penalty.value(np.array([0.0, 3.0, 4.0, 2.0]))
+    19.0
+    >>> penalty.prox(np.array([0.2, 2.5, 0.5, 2.0]), step=1.0)
+    array([0., 0., 0., 1.])
+    """
+
+    strength: float
+    tree: Sequence[int] | Mapping[int, Sequence[int]]
+    weights: Sequence[float] | None = None
+    l2: float = 0.0
+    l1 = 0.0  # it would leave out ancestors of features that are kept
+
+    def __post_init__(self) -> None:
+        parents = _parents_of(self.tree) if isinstance(self.tree, Mapping) else _parents(self.tree)
+        object.__setattr__(self, "tree", parents)
+        _require_no_cycle(parents)
+        if self.weights is None:
+            object.__setattr__(self, "weights", root_sizes(self.members))
+        self._check()
+
+    def scaled(self, factor: float) -> Self:
+        return replace(self, strength=factor * self.strength, l2=factor * self.l2)
+
+    @cached_property
+    def members(self) -> tuple[Group, ...]:
+        """Each feature with its descendants."""
+        below: list[list[int]] = [[] for _ in self.tree]
+        for feature in range(len(below)):
+            above = feature
+            while above != _ROOT:
+                below[above].append(feature)
+                above = self.tree[above]  # type: ignore[assignment]  # as it was set: parents
+        return tuple(map(tuple, below))
+
+
+def _parents(tree: Sequence[int]) -> Group:
+    """The parent of each feature, of a sequence of them."""
+    if not isinstance(tree, Sequence | np.ndarray) or isinstance(tree, str):
+        raise strict.wrong("tree", tree, "the parent of each feature, or a mapping to children")
+    found = tuple(strict.whole("a parent in tree", parent, _ROOT) for parent in tree)
+    if not found:
+        raise ValueError("tree must have a feature, got none")
+    outside = next((feature for feature, parent in enumerate(found) if parent >= len(found)), None)
+    if outside is not None:
+        raise ValueError(
+            f"the parent of feature {outside} is {found[outside]}, but tree has {len(found)} features"
+        )
+    return found
+
+
+def _parents_of(tree: Mapping[int, Sequence[int]]) -> Group:
+    """The parent of each feature, of a mapping from features to their children."""
+    found: dict[int, int] = {}
+    for given, children in tree.items():
+        parent = strict.whole("a feature of tree", given, 0)
+        for child in (strict.whole("a child in tree", one, 0) for one in children):
+            if child in found:
+                raise ValueError(f"feature {child} has two parents in tree, {found[child]} and {parent}")
+            found[child] = parent
+    features = {*found, *found.values(), *(int(feature) for feature in tree)}
+    lacking = next((j for j in range(len(features)) if j not in features), None)
+    if not features or lacking is not None:
+        raise ValueError(f"feature {lacking or 0} is not in tree: it must have every feature 0, 1, ...")
+    return tuple(found.get(feature, _ROOT) for feature in range(len(features)))
+
+
+def _require_no_cycle(parents: Group) -> None:
+    rooted = {_ROOT}
+    for feature in range(len(parents)):
+        path: set[int] = set()
+        while feature not in rooted:
+            if feature in path:
+                raise ValueError(f"tree has a cycle: feature {feature} is below itself")
+            path.add(feature)
+            feature = parents[feature]
+        rooted |= path
