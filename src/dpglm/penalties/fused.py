@@ -14,15 +14,15 @@ from scipy.special import ndtri
 
 from .. import strict
 from ..arrays import Vector, soft_threshold
-from .base import SURE, Penalty
-from .lovasz_extensions import Chain, Extension, Own, cut_of
-from .submodular_functions import Features
+from .base import CONFIDENCE, Penalty
+from .lovasz_extensions import Chain, CustomExtension, Extension, cut_of
+from .submodular_functions import Features, require_few_features
 
 _DRAWS, _LEAST_DRAWS, _ENTRIES = 100, 20, 100_000
 
 
 @dataclass(frozen=True)
-class Plateaus(Penalty):
+class FusionPenalty(Penalty):
     """strength * f(w) + l1 * sum of abs(w_j) + l2 / 2 * norm(w)², with f a Lovász extension.
 
     f is the same if all coefficients move by as much, so it draws them to equal values: plateaus. A subclass
@@ -70,8 +70,7 @@ class Plateaus(Penalty):
         that order. See Friedman, Hastie, Höfling and Tibshirani, "Pathwise coordinate optimization".
         """
         self.extension.require(len(w))
-        if np.ndim(step):
-            raise ValueError(f"{type(self).__name__} needs one step for all coordinates, got several")
+        self._require_one_step(step)
         if not np.all(np.isfinite(w)):
             return np.full(w.shape, np.nan)  # a search that diverged
         shrink = 1 + float(step) * self.l2
@@ -102,15 +101,15 @@ class Plateaus(Penalty):
             return w
         labels = np.arange(w.size)
         if self.strength > 0:
-            level = float(np.quantile(self._levels_of_noise(w.size), SURE, method="higher"))
+            level = float(np.quantile(self._levels_of_noise(w.size), CONFIDENCE, method="higher"))
             if not level < np.inf:  # some jumps are free
                 return w
             labels = self.extension.plateaus(self.extension.flatten(w, level * noise), 0.0)
         means = self.extension.mean_over(labels, w)
         if self.l1_part > 0:
             size = self.extension.mean_over(labels, 1 / np.bincount(labels)[labels]) ** -1
-            most = noise * float(ndtri((1 + SURE ** (1 / (labels.max() + 1))) / 2))
-            means = np.where(np.abs(means) * np.sqrt(size) > most, means, 0.0)
+            limit = noise * float(ndtri((1 + CONFIDENCE ** (1 / (labels.max() + 1))) / 2))
+            means = np.where(np.abs(means) * np.sqrt(size) > limit, means, 0.0)
         return means
 
     def _levels_of_noise(self, n_features: int) -> list[float]:
@@ -126,7 +125,7 @@ class Plateaus(Penalty):
 
 
 @dataclass(frozen=True)
-class TotalVariation(Plateaus):
+class TotalVariation(FusionPenalty):
     """strength * sum of abs(w_{j+1} - w_j) + l2 / 2 * norm(w)²: neighbouring coefficients become equal.
 
     For features that have an order: bins of a number, ordered levels, periods. The proximal step takes time
@@ -158,7 +157,7 @@ _SHOWN = 100  # edges and weights
 
 
 @dataclass(frozen=True, repr=False)
-class GraphFused(Plateaus):
+class GraphFused(FusionPenalty):
     """strength * sum over edges (i, j) of weight * abs(w_i - w_j) + l2 / 2 * norm(w)².
 
     Coefficients that an edge joins become equal: neighbouring regions, levels of a taxonomy, bins in two
@@ -202,20 +201,21 @@ class GraphFused(Plateaus):
 
 def checked_edges(edges: object, weights: object) -> tuple[Edges, tuple[float, ...]]:
     """Edges and their weights as plain Python, if they are those of a graph."""
-    found = strict.doubles(edges if isinstance(edges, np.ndarray) else _listed(edges))
-    if found is None or found.ndim != 2 or found.shape[1] != 2 or not np.all(found == np.rint(found)):
+    listed = isinstance(edges, tuple | list | set | frozenset)
+    pairs = strict.doubles(list(edges) if listed else edges)  # type: ignore[call-overload]
+    if pairs is None or pairs.ndim != 2 or pairs.shape[1] != 2 or not np.all(pairs == np.rint(pairs)):
         raise ValueError("edges must be pairs of features such as [(0, 1), (1, 2)], one pair at least")
-    if found.min() < 0 or found.max() >= 2**31:
-        wrong = found.min() if found.min() < 0 else found.max()
+    if pairs.min() < 0 or pairs.max() >= 2**31:
+        wrong = pairs.min() if pairs.min() < 0 else pairs.max()
         raise ValueError(f"edges must join features that are counted from 0, got feature {wrong:.0f}")
-    if np.any(loops := found[:, 0] == found[:, 1]):
-        raise ValueError(f"an edge must join two different features, got {_pair(found[np.argmax(loops)])}")
-    given = np.ones(len(found)) if weights is None else strict.doubles(weights)
-    if given is None or given.ndim != 1 or not np.all((given >= 0) & (given < np.inf)):
+    if np.any(loops := pairs[:, 0] == pairs[:, 1]):
+        raise ValueError(f"an edge must join two different features, got {_pair(pairs[np.argmax(loops)])}")
+    prices = np.ones(len(pairs)) if weights is None else strict.doubles(weights)
+    if prices is None or prices.ndim != 1 or not np.all((prices >= 0) & (prices < np.inf)):
         raise ValueError("weights must be finite numbers of at least 0")
-    if len(given) != len(found):
-        raise ValueError(f"weights must be one for each of {len(found)} edges, got {len(given)}")
-    return tuple(map(_pair, found)), tuple(given.tolist())
+    if len(prices) != len(pairs):
+        raise ValueError(f"weights must be one for each of {len(pairs)} edges, got {len(prices)}")
+    return tuple(map(_pair, pairs)), tuple(prices.tolist())
 
 
 def extension_of(edges: Any, weights: Any) -> Extension:
@@ -234,16 +234,12 @@ def shown(penalty: Any) -> str:
     return f"{type(penalty).__name__}({', '.join(parts)})"
 
 
-def _listed(edges: object) -> object:
-    return list(edges) if isinstance(edges, tuple | list | set | frozenset) else edges
-
-
 def _pair(ends: Vector) -> tuple[int, int]:
     return int(ends[0]), int(ends[1])
 
 
 @dataclass(frozen=True, repr=False)
-class Fused(Plateaus):
+class Fused(FusionPenalty):
     """The fused lasso: strength * total variation + l1 * sum of abs(w_j) + l2 / 2 * norm(w)².
 
     Neighbouring coefficients become equal, and small ones 0. See Tibshirani, Saunders, Rosset, Zhu and
@@ -297,12 +293,8 @@ class Fused(Plateaus):
         return Chain() if self.edges is None else extension_of(self.edges, self.weights)
 
 
-_MOST = 10_000
-"""Largest number of features."""
-
-
 @dataclass(frozen=True, repr=False)
-class Lovasz(Plateaus):
+class Lovasz(FusionPenalty):
     """strength * f(w) + l2 / 2 * norm(w)², f the Lovász extension of a submodular F with F(all features) = 0.
 
     f(w) is the integral over x of F({j: w_j > x}): F prices the sets of features whose coefficients are
@@ -346,8 +338,7 @@ class Lovasz(Plateaus):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if strict.whole("p", self.p) > _MOST:
-            raise strict.wrong("p", self.p, f"at most {_MOST:,}: the value of each set is computed in Python")
+        require_few_features(self.p)
         if not callable(self.function):
             raise strict.wrong("function", self.function, "a function of a set of features")
         self.extension.require(self.p)
@@ -358,4 +349,4 @@ class Lovasz(Plateaus):
 
     @cached_property
     def extension(self) -> Extension:
-        return Own(self.function, self.p)
+        return CustomExtension(self.function, self.p)

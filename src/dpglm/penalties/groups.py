@@ -16,7 +16,7 @@ from scipy.special import gammaincinv
 
 from .. import strict
 from ..arrays import Vector, soft_threshold
-from .base import SURE, Penalty
+from .base import CONFIDENCE, Penalty
 
 Group = tuple[int, ...]
 
@@ -48,7 +48,7 @@ class GroupNorm(Penalty):
 
     def value(self, w: Vector) -> float:
         self._require_width(w)
-        norms = sum(float(level.norms(w) @ self._thresholds[level.places]) for level in self._levels)
+        norms = sum(float(level.norms(w) @ self._thresholds[level.indices]) for level in self._levels)
         return norms + self.l1 * float(np.sum(np.abs(w))) + self.l2 / 2 * float(np.sum(np.square(w)))
 
     def prox(self, w: Vector, step: float | Vector) -> Vector:
@@ -58,12 +58,11 @@ class GroupNorm(Penalty):
         L2 part. For groups of this kind the composition is exact; see Jenatton, Mairal, Obozinski and Bach,
         "Proximal methods for hierarchical sparse coding".
         """
-        if np.ndim(step):
-            raise ValueError(f"{type(self).__name__} needs one step for all coordinates, got several")
+        self._require_one_step(step)
         self._require_width(w)
         result = soft_threshold(w, step * self.l1)
         for level in self._levels:
-            level.shrink(result, step * self._thresholds[level.places])
+            level.shrink(result, step * self._thresholds[level.indices])
         return result / (1 + step * self.l2)
 
     def prox_rounding(self, n_features: int, given: float = 0.0) -> float:
@@ -93,12 +92,12 @@ class GroupNorm(Penalty):
         if count == 0:
             return super().support(w, noise)
         self._require_width(w)
-        longest = noise * _longest(np.array([len(group) for group in self.members]), count)
+        longest = noise * _noise_lengths(np.array([len(group) for group in self.members]), count)
         kept = np.ones(w.shape, dtype=bool)
         for level in self._levels:
-            long = (level.norms(w) > longest[level.places]) | ~tested[level.places]
+            long = (level.norms(w) > longest[level.indices]) | ~tested[level.indices]
             kept[level.features] &= np.repeat(long, level.sizes)
-        return kept & (np.abs(w) > noise * _longest(np.ones(1), count)) if self.l1 else kept
+        return kept & (np.abs(w) > noise * _noise_lengths(np.ones(1), count)) if self.l1 else kept
 
     def rounded(self, w: Vector, width: float) -> Vector:
         return np.where(self.pattern(np.abs(w) > width), w, 0.0)
@@ -107,21 +106,21 @@ class GroupNorm(Penalty):
         """Return all but the groups of which no coefficient is kept; an L1 part makes single zeros."""
         if self.l1:
             return kept
-        found = np.ones(kept.shape, dtype=bool)
+        pattern = np.ones(kept.shape, dtype=bool)
         for level in self._levels:
             used = np.logical_or.reduceat(kept[level.features], level.begins)
-            found[level.features] &= np.repeat(used | (self._thresholds[level.places] == 0), level.sizes)
-        return found
+            pattern[level.features] &= np.repeat(used | (self._thresholds[level.indices] == 0), level.sizes)
+        return pattern
 
     def _check(self) -> None:
         """Refuse strengths, weights and groups that make no such penalty."""
         for name in ("strength", "l1", "l2"):
             strict.level(name, getattr(self, name))
-        found, shape = strict.doubles(self.weights), (len(self.members),)
-        if found is None or found.shape != shape or not np.all((found >= 0) & (found < np.inf)):
+        weights, shape = strict.doubles(self.weights), (len(self.members),)
+        if weights is None or weights.shape != shape or not np.all((weights >= 0) & (weights < np.inf)):
             needed = f"{len(self.members)} numbers, finite and >= 0, one for each group"
             raise strict.wrong("weights", self.weights, needed)
-        object.__setattr__(self, "weights", tuple(found.tolist()))
+        object.__setattr__(self, "weights", tuple(weights.tolist()))
         _ = self._levels  # refuses groups that overlap
 
     def _require_width(self, w: Vector) -> None:
@@ -137,20 +136,20 @@ class GroupNorm(Penalty):
         return self.strength * np.array(self.weights, dtype=np.float64)
 
     @cached_property
-    def _levels(self) -> tuple[Level, ...]:
+    def _levels(self) -> tuple[DisjointGroups, ...]:
         """Groups by how many are nested within: those of one level are disjoint, inner ones come first."""
         outermost: dict[int, int] = {}
         levels: dict[int, list[int]] = {}
         heights: dict[int, int] = {}
-        for place in sorted(range(len(self.members)), key=lambda place: len(self.members[place])):
-            group = self.members[place]
+        for index in sorted(range(len(self.members)), key=lambda index: len(self.members[index])):
+            group = self.members[index]
             within = Counter(outermost[j] for j in group if j in outermost)
             for inner, count in within.items():
                 self._require_nested(self.members[inner], group, count)
-            heights[place] = 1 + max((heights[inner] for inner in within), default=-1)
-            levels.setdefault(heights[place], []).append(place)
-            outermost.update(dict.fromkeys(group, place))
-        return tuple(Level.of(levels[height], self.members) for height in sorted(levels))
+            heights[index] = 1 + max((heights[inner] for inner in within), default=-1)
+            levels.setdefault(heights[index], []).append(index)
+            outermost.update(dict.fromkeys(group, index))
+        return tuple(DisjointGroups.of(levels[height], self.members) for height in sorted(levels))
 
     def _require_nested(self, inner: Group, group: Group, common: int) -> None:
         if inner == group:
@@ -164,61 +163,61 @@ class GroupNorm(Penalty):
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class DisjointGroups:
     """Disjoint groups.
 
     Parameters
     ----------
-    places : array of int
-        Their places among all groups.
+    indices : array of int
+        Their indices among all groups.
     features : array of int
         The features of one group after the other.
     sizes, begins : array of int
         How many features each group has, and where they begin.
     """
 
-    places: NDArray[np.intp]
+    indices: NDArray[np.intp]
     features: NDArray[np.intp]
     sizes: NDArray[np.intp]
     begins: NDArray[np.intp]
 
     @classmethod
-    def of(cls, places: Sequence[int], groups: Sequence[Group]) -> Self:
-        """The groups at these places among all."""
-        here = [groups[place] for place in places]
-        sizes = np.array([len(group) for group in here], dtype=np.intp)
-        features = np.array([j for group in here for j in group], dtype=np.intp)
-        return cls(np.array(places, dtype=np.intp), features, sizes, np.cumsum(sizes) - sizes)
+    def of(cls, indices: Sequence[int], groups: Sequence[Group]) -> Self:
+        """The groups at these indices among all."""
+        members = [groups[index] for index in indices]
+        sizes = np.array([len(group) for group in members], dtype=np.intp)
+        features = np.array([j for group in members for j in group], dtype=np.intp)
+        return cls(np.array(indices, dtype=np.intp), features, sizes, np.cumsum(sizes) - sizes)
 
     def norms(self, w: Vector) -> Vector:
         """The Euclidean norm of each group."""
-        found: Vector = np.sqrt(np.add.reduceat(np.square(w[self.features]), self.begins))
-        return found
+        norms: Vector = np.sqrt(np.add.reduceat(np.square(w[self.features]), self.begins))
+        return norms
 
     def shrink(self, w: Vector, thresholds: Vector) -> None:
         """Shorten each group by its threshold, to 0 if it is not longer."""
         norms = self.norms(w)
         factors = np.asarray(thresholds == 0, dtype=np.float64)  # also where squares vanish in doubles
-        left = np.maximum(norms - thresholds, 0.0)
-        np.divide(left, norms, out=factors, where=(norms > 0) & (thresholds > 0))
+        shrunk = np.maximum(norms - thresholds, 0.0)
+        np.divide(shrunk, norms, out=factors, where=(norms > 0) & (thresholds > 0))
         w[self.features] *= np.repeat(factors, self.sizes)
 
 
-def whole_groups(groups: Iterable[Iterable[int]]) -> tuple[Group, ...]:
+def checked_groups(groups: Iterable[Iterable[int]]) -> tuple[Group, ...]:
     """The groups as sorted tuples, if they hold every feature 0, 1, ... and none twice."""
     try:
         listed = [list(group) for group in groups]
     except TypeError:
         raise strict.wrong("groups", groups, "a sequence of sequences of features") from None
-    found = []
+    checked = []
     for group in listed:
         features = [strict.whole("a feature of a group", j, 0) for j in group]
         if not features:
             raise ValueError("a group must have a feature, got an empty one")
         if len(set(features)) < len(features):
             raise ValueError(f"a group must not have a feature twice, got {features}")
-        found.append(tuple(sorted(features)))
-    covered = {j for group in found for j in group}
+        checked.append(tuple(sorted(features)))
+    covered = {j for group in checked for j in group}
     if not covered:
         raise ValueError("there must be a group, got none")
     lacking = next((j for j in range(len(covered)) if j not in covered), None)
@@ -227,7 +226,7 @@ def whole_groups(groups: Iterable[Iterable[int]]) -> tuple[Group, ...]:
             f"feature {lacking} is in no group, {max(covered)} is in one: features of a group of weight 0 "
             "are free of the penalty"
         )
-    return tuple(found)
+    return tuple(checked)
 
 
 def root_sizes(groups: Sequence[Group]) -> list[float]:
@@ -235,14 +234,15 @@ def root_sizes(groups: Sequence[Group]) -> list[float]:
     return [math.sqrt(len(group)) for group in groups]
 
 
-def _longest(sizes: NDArray[np.generic], count: int) -> Vector:
+def _noise_lengths(sizes: NDArray[np.generic], count: int) -> Vector:
     """The length of a group of so many unit normal entries that the longest of ``count`` groups seldom has.
 
     Lengths of groups that share entries exceed theirs together, so that any exceeds its own less often than
     if they were independent: that is the Gaussian correlation inequality of Royen.
     """
-    found: Vector = np.sqrt(2 * gammaincinv(np.asarray(sizes, dtype=np.float64) / 2, SURE ** (1 / count)))
-    return found
+    quantiles = gammaincinv(np.asarray(sizes, dtype=np.float64) / 2, CONFIDENCE ** (1 / count))
+    lengths: Vector = np.sqrt(2 * quantiles)
+    return lengths
 
 
 @dataclass(frozen=True)
@@ -289,8 +289,7 @@ class GroupL2(GroupNorm):
     l2: float = 0.0
 
     def __post_init__(self) -> None:
-        given = self.groups.values() if isinstance(self.groups, Mapping) else self.groups
-        groups = whole_groups(given)
+        groups = checked_groups(self.groups.values() if isinstance(self.groups, Mapping) else self.groups)
         object.__setattr__(self, "groups", groups)
         if self.weights is None:
             object.__setattr__(self, "weights", root_sizes(groups))
@@ -374,31 +373,31 @@ def _parents(tree: Sequence[int]) -> Group:
     """The parent of each feature, of a sequence of them."""
     if not isinstance(tree, Sequence | np.ndarray) or isinstance(tree, str):
         raise strict.wrong("tree", tree, "the parent of each feature, or a mapping to children")
-    found = tuple(strict.whole("a parent in tree", parent, _ROOT) for parent in tree)
-    if not found:
+    parents = tuple(strict.whole("a parent in tree", parent, _ROOT) for parent in tree)
+    if not parents:
         raise ValueError("tree must have a feature, got none")
-    outside = next((feature for feature, parent in enumerate(found) if parent >= len(found)), None)
+    outside = next((feature for feature, parent in enumerate(parents) if parent >= len(parents)), None)
     if outside is not None:
         raise ValueError(
-            f"the parent of feature {outside} is {found[outside]}, but tree has {len(found)} features"
+            f"the parent of feature {outside} is {parents[outside]}, but tree has {len(parents)} features"
         )
-    return found
+    return parents
 
 
 def _parents_of(tree: Mapping[int, Sequence[int]]) -> Group:
     """The parent of each feature, of a mapping from features to their children."""
-    found: dict[int, int] = {}
-    for given, children in tree.items():
-        parent = strict.whole("a feature of tree", given, 0)
-        for child in (strict.whole("a child in tree", one, 0) for one in children):
-            if child in found:
-                raise ValueError(f"feature {child} has two parents in tree, {found[child]} and {parent}")
-            found[child] = parent
-    features = {*found, *found.values(), *(int(feature) for feature in tree)}
+    parents: dict[int, int] = {}
+    for feature, children in tree.items():
+        parent = strict.whole("a feature of tree", feature, 0)
+        for child in (strict.whole("a child in tree", child, 0) for child in children):
+            if child in parents:
+                raise ValueError(f"feature {child} has two parents in tree, {parents[child]} and {parent}")
+            parents[child] = parent
+    features = {*parents, *parents.values(), *(int(feature) for feature in tree)}
     lacking = next((j for j in range(len(features)) if j not in features), None)
     if not features or lacking is not None:
         raise ValueError(f"feature {lacking or 0} is not in tree: it must have every feature 0, 1, ...")
-    return tuple(found.get(feature, _ROOT) for feature in range(len(features)))
+    return tuple(parents.get(feature, _ROOT) for feature in range(len(features)))
 
 
 def _require_no_cycle(parents: Group) -> None:

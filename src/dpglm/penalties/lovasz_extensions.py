@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +13,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from ..arrays import Vector
-from .submodular_functions import NONE, Features, SubmodularFunction, check_random_sets
+from .submodular_functions import NONE, Features, SubmodularValues, check_random_sets
 
 Labels = NDArray[np.intp]
 
@@ -246,20 +245,7 @@ class Cut(Extension):
 _TRIALS, _TOLERANCE = 1000, 1e-9
 
 
-@dataclass(frozen=True)
-class _Values(SubmodularFunction):
-    """A function of sets, given by its values."""
-
-    function: Callable[[Features], float]
-
-    def value(self, subset: Features) -> float:
-        return float(self.function(np.asarray(subset, dtype=np.intp)))
-
-    def gains(self, order: Features) -> Vector:
-        return np.diff([self.value(order[:k]) for k in range(len(order) + 1)])
-
-
-class Own(Extension):
+class CustomExtension(Extension):
     """The extension of a submodular function that is given by its values.
 
     Raises
@@ -270,7 +256,7 @@ class Own(Extension):
     """
 
     def __init__(self, function: Callable[[Features], float], n_features: int) -> None:
-        self._function, self._size = _Values(function), n_features
+        self._function, self._size = SubmodularValues(function), n_features
         every = np.arange(n_features)
         scale = max(abs(self._function.value(every[j : j + 1])) for j in every.tolist())
         for subset, what in ((NONE, "no features"), (every, "all features")):

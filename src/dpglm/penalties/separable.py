@@ -257,7 +257,7 @@ class L1Ball(Penalty):
 
 
 @dataclass(frozen=True, eq=False)
-class InScaledColumns(Separable):
+class RescaledPenalty(Separable):
     """A separable penalty of the coefficients scales * u, as a function of u, plus quadratic / 2 norm(u)².
 
     A column that is multiplied by a scale has a coefficient that is divided by it; the penalty is still that

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,13 +12,18 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import betainc
 
-from .. import strict
 from ..arrays import Vector
-from .submodular_functions import Features, SetFunction, check_set_function
+from .submodular_functions import (
+    Features,
+    SetFunction,
+    SubmodularValues,
+    check_set_function,
+    require_few_features,
+)
 
 
 @dataclass(frozen=True)
-class OfCardinality(SetFunction):
+class CardinalityFunction(SetFunction):
     """F(A) = the sum of the first abs(A) of some weights that do not increase.
 
     norm(w) is the sum of the weights times the abs(w_j) in falling order.
@@ -55,7 +60,7 @@ class OfCardinality(SetFunction):
 
 
 @dataclass(frozen=True)
-class Cardinality(OfCardinality):
+class Cardinality(CardinalityFunction):
     """F(A) = the number of features in A; its norm is the L1 norm.
 
     Examples
@@ -73,7 +78,7 @@ class Cardinality(OfCardinality):
 
 
 @dataclass(frozen=True)
-class AnyFeature(OfCardinality):
+class AnyFeature(CardinalityFunction):
     """F(A) = 1 if A has any feature; its norm is the largest abs(w_j).
 
     Examples
@@ -95,7 +100,7 @@ class AnyFeature(OfCardinality):
 
 
 @dataclass(frozen=True)
-class Ordered(OfCardinality):
+class Ordered(CardinalityFunction):
     """F(A) = weights[0] + ... + weights[abs(A) - 1], a concave function of the number of features.
 
     The norm is the sum of weights[k] times the k-th largest abs(w_j): ordered weighted L1, SLOPE or OSCAR.
@@ -289,12 +294,8 @@ class Range(SetFunction):
         return 2 * reached
 
 
-_MOST = 10_000
-"""Largest number of features."""
-
-
 @dataclass(frozen=True, repr=False)
-class Custom(SetFunction):
+class Custom(SubmodularValues, SetFunction):
     """Any non-decreasing submodular function of a set of features.
 
     Proximal steps search for minimum-norm points of polytopes, which takes thousands of values of the
@@ -322,12 +323,10 @@ class Custom(SetFunction):
     1.4142135623730951
     """
 
-    function: Callable[[Features], float]
     p: int
 
     def __post_init__(self) -> None:
-        if strict.whole("p", self.p) > _MOST:
-            raise strict.wrong("p", self.p, f"at most {_MOST:,}: the value of each set is computed in Python")
+        require_few_features(self.p)
         check_set_function(self, self.p)
 
     def __repr__(self) -> str:
@@ -336,9 +335,3 @@ class Custom(SetFunction):
     @property
     def n_features(self) -> int:
         return self.p
-
-    def value(self, subset: Features) -> float:
-        return float(self.function(np.asarray(subset, dtype=np.intp)))
-
-    def gains(self, order: Features) -> Vector:
-        return np.diff([self.value(order[:k]) for k in range(len(order) + 1)])

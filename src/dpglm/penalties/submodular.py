@@ -14,8 +14,8 @@ from scipy.special import erfc
 
 from .. import strict
 from ..arrays import Vector
-from .base import SURE, Penalty
-from .fused import Plateaus
+from .base import CONFIDENCE, Penalty
+from .fused import FusionPenalty
 from .submodular_functions import SetFunction
 
 _DRAWS = 100
@@ -82,8 +82,7 @@ class Submodular(Penalty):
         return self.strength * self.function.norm(w) + self.l2 / 2 * float(np.sum(np.square(w)))
 
     def prox(self, w: Vector, step: float | Vector) -> Vector:
-        if np.ndim(step):
-            raise ValueError("Submodular needs one step for all coordinates, got several")
+        self._require_one_step(step)
         shrink = 1 + float(step) * self.l2
         return self.function.prox(w / shrink, self.strength * float(step) / shrink)
 
@@ -97,7 +96,7 @@ class Submodular(Penalty):
             return super().support(w, noise)
         rng = np.random.default_rng(0)
         levels = [self.function.dual_norm(rng.standard_normal(w.shape)) for _ in range(_DRAWS)]
-        return np.not_equal(self.function.prox(w, float(np.quantile(levels, SURE)) * noise), 0)
+        return np.not_equal(self.function.prox(w, float(np.quantile(levels, CONFIDENCE)) * noise), 0)
 
     def dual_norm(self, g: Vector) -> float:
         """Return max of abs(g)(A) / F(A) over the nonempty A; strength and l2 have no part in it."""
@@ -112,7 +111,10 @@ _FAR = 38.0  # no larger normal deviate has a probability that floats can hold
 
 
 def gaussian_width(
-    function: SetFunction | Plateaus, n_features: int | None = None, draws: int | None = None, seed: int = 0
+    function: SetFunction | FusionPenalty,
+    n_features: int | None = None,
+    draws: int | None = None,
+    seed: int = 0,
 ) -> float:
     """Return the mean of max g · s over the s with abs(s)(A) <= F(A) for all A, for standard normal g.
 
@@ -150,11 +152,11 @@ def gaussian_width(
     >>> round(gaussian_width(Cardinality(), 100), 6) == round(100 * math.sqrt(2 / math.pi), 6)
     True
     """
-    known = (function.extension if isinstance(function, Plateaus) else function).n_features
+    known = (function.extension if isinstance(function, FusionPenalty) else function).n_features
     p = n_features if known is None else known
     if p is None or n_features not in (None, p):
         raise ValueError(f"n_features must be given and fit {function!r}, got {n_features!r}")
-    if isinstance(function, Plateaus):
+    if isinstance(function, FusionPenalty):
         extension = function.extension
         extension.require(p)
         width = extension.gaussian_width(p) if draws is None else None
