@@ -51,8 +51,8 @@ from table_runs import Load, loaded, parser_of
 
 from dpglm import LinearRegression, LogisticRegression, PrivatePath, PrivateSearch, Ridge
 from dpglm.errors import PrivacyWarning
-from dpglm.solvers.along import stops_of
-from dpglm.solvers.path import followed
+from dpglm.solvers.iterates import followed
+from dpglm.solvers.model_selection import stops_of
 
 EPSILONS = (1.0, 4.0)
 SPARSE: dict[str, Load] = {

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from dpglm.solvers.averaging import Tail, tail_of
+from dpglm.solvers.iterates import Tail, tail_of
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, 5, 8, 9, 500])

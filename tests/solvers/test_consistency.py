@@ -24,7 +24,7 @@ from dpglm.solvers import (
     ObjectivePerturbation,
     PreconditionedDescent,
 )
-from dpglm.solvers.secant import Secant
+from dpglm.solvers.iterates import Secant
 
 N = 16_000
 SHARES = (0.01, 0.03, 0.1)

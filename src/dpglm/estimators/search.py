@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 from .. import strict
 from ..data.beside import Several
 from ..problem import Problem
-from ..solvers.searched import Candidate, Searched
+from ..solvers.model_selection import Candidate, Searched
 from .base import PrivateGLM
 from .docs import documented
 from .meta import PrivateChoice, choices_of, glm_of, with_params, with_solver

@@ -12,23 +12,20 @@ from ..curator import Curator
 from ..errors import PlanMismatch, UnsupportedProblem
 from ..plan import Plan
 from ..problem import Problem
-from ..tables import Passes, can, refusal
-from .able import can_instead
-from .along import Along
+from ..silence import silent
+from ..tables import Passes, can, is_resident, refusal
+from .audit_cases import AuditCase
 from .auto import suited
-from .base import AnySolver, AuditCase, Result, Solver, Task
+from .base import AnySolver, Result, Solver, Task
 from .coordinate_descent import CoordinateDescent
 from .dual_coordinate_descent import DualCoordinateDescent
-from .dual_frank_wolfe import DualFrankWolfe
-from .frank_wolfe import FrankWolfe
+from .frank_wolfe import DualFrankWolfe, FrankWolfe
 from .gradient_descent import GradientDescent
-from .greedy_coordinate_descent import GreedyCoordinateDescent
-from .greedy_steps import steps_if_convex, steps_if_strongly_convex
+from .greedy_coordinate_descent import GreedyCoordinateDescent, steps_if_convex, steps_if_strongly_convex
+from .model_selection import Along, Candidate, Searched
 from .newton import Newton
-from .objective_perturbation import ObjectivePerturbation
-from .output_perturbation import OutputPerturbation
+from .perturbation import ObjectivePerturbation, OutputPerturbation
 from .preconditioned_descent import PreconditionedDescent
-from .searched import Candidate, Searched
 
 SOLVERS: dict[str, type[AnySolver]] = {
     kind.plan_type.solver.lower().replace(" ", "-"): kind
@@ -112,9 +109,22 @@ def require_able(solver: AnySolver, plan: Plan, problem: Problem, table: Passes)
         others = [
             kind.__name__ + " with its defaults" * isinstance(solver, kind)
             for kind in SOLVERS.values()
-            if can_instead(kind, plan, problem, table)
+            if _can_instead(kind, plan, problem, table)
         ]
         raise refusal(table, needs, type(solver).__name__, others)
+
+
+def _can_instead(solver: type[AnySolver], plan: Plan, problem: Problem, table: Passes) -> bool:
+    """Whether a solver with default settings can do what a plan does, on that table."""
+    with silent():
+        try:
+            usual = solver().plan(
+                problem, plan.n_records, plan.n_features, plan.budget, plan.neighbours, plan.fits,
+                is_resident(table),
+            )  # fmt: skip
+        except UnsupportedProblem:
+            return False
+    return can(table, solver.needs(usual))
 
 
 def run(plan: Plan, problem: Problem, curator: Curator) -> Result:

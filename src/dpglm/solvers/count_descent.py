@@ -14,20 +14,18 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from ..arrays import Vector
-from ..bounds import Bounds, Coordinates
+from ..bounds import Coordinates
 from ..curator import Curator
 from ..losses import Loss, NegativeBinomial, Poisson, Tweedie
 from ..mechanisms import Gaussian
 from ..mechanisms import sampling as samplings
-from ..penalties import Separable, Zero
+from ..penalties import Separable
 from ..plan import Release
 from ..problem import Problem
 from ..queries import ClippedGradient, InterceptSlope, RowScale
-from .averaging import Tail
-from .base import AnySolver, AuditCase, Result, Task, equal_releases
-from .derived import sparse_models
-from .path import offer, visit_noisy
-from .typical import norm_of_coordinates, release_of_scales
+from .base import Result, Task, equal_releases
+from .iterates import Tail, offer, sparse_models, visit_noisy
+from .preludes import norm_of_coordinates, release_of_scales
 
 if TYPE_CHECKING:
     from .gradient_descent import GradientDescentPlan
@@ -44,7 +42,6 @@ _PRECISE, _FARTHEST = 0.03, 8.0
 _LEAST_CLIP = 1e-6
 _LAST = 0.25
 _LEAST_DEVIATIONS = -30.0
-_CROWD = 99
 
 
 def serves(problem: Problem) -> bool:
@@ -182,14 +179,6 @@ class _Rate:
             kept = self.doubt / (self.doubt + (noise / level) ** 2)
             intercept -= kept * math.log(min(max(above / below, 1 / _FARTHEST), _FARTHEST)) / constant
             self.doubt *= 1.0 - kept
-
-
-def of_counts(solver: AnySolver) -> AuditCase:
-    """A record of the largest count against an empty row without a count, in unequal columns."""
-    bounds = Bounds(feature=np.array([1.0, 4.0]), target=(0.0, 4.0))
-    problem = Problem(Poisson(max_rate=4.0), Zero(), bounds, fit_intercept=True)
-    crowd = np.zeros((_CROWD, 2)), np.resize([0.0, 1.0], _CROWD)
-    return AuditCase(solver, problem, crowd, (np.array([1.0, 4.0]), 4.0), (np.zeros(2), 0.0))
 
 
 def _scales_of_columns(problem: Problem, p: int) -> tuple[Vector | None, Vector]:

@@ -18,9 +18,9 @@ from ..penalties import L2, Separable
 from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import DualForm, DualStep
-from .averaging import Tail
-from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, opposed_in_scaled_columns
-from .defaults import PREDICTION_NOISE, clip_fraction
+from .audit_cases import AuditCase, opposed, opposed_in_scaled_columns
+from .base import PREDICTION_NOISE, Result, Solver, Task, clip_fraction, equal_releases
+from .iterates import Tail
 
 MOST_DUAL_STEPS, MOST_OF_ALL, MOST_VISITS = 1000, 10_000, 5e7
 LITTLE_NOISE = 5e-5

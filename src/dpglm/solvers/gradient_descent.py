@@ -19,43 +19,53 @@ from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import ClippedGradient, InterceptSlope, MultinomialGradient, Recalibration, gradient_of
 from . import count_descent
-from .averaging import Tail
-from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
-from .classes import of_class_shares, opposed_classes
-from .columns import (
-    COLUMNS,
-    WIDE,
-    learn_columns,
+from .audit_cases import (
+    AuditCase,
+    of_class_shares,
     of_columns,
-    releases_of_columns,
-    scales_columns,
-    share_of_columns,
-    share_of_size,
-    worth_of_first,
-)
-from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
-from .derived import sparse_models
-from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .path import offer, visit_noisy
-from .recalibration import (
-    Expected,
+    of_counts,
     of_recalibration,
-    recalibrated,
-    recalibrates,
-    release_of_recalibration,
-    share_of_recalibration,
+    of_scales,
+    of_spread,
+    opposed,
+    opposed_classes,
 )
-from .secant import Secant
-from .typical import (
+from .base import (
+    CROSSING_STEP,
+    MOST_PRIVATE_STEPS,
+    PREDICTION_NOISE,
+    Result,
+    Solver,
+    Task,
+    clip_of_gradients,
+    equal_releases,
+    require_smooth,
+)
+from .exact import STEPS_WITHOUT_NOISE, exact_minimiser
+from .iterates import Secant, Tail, offer, sparse_models, visit_noisy
+from .preludes import (
+    COLUMNS,
     SCALES,
+    WIDE,
     NoiseForecast,
     Typical,
     largest_slope,
     learn,
-    of_scales,
-    of_spread,
+    learn_columns,
     release_of_scales,
+    releases_of_columns,
+    scales_columns,
+    share_of_columns,
     share_of_scales,
+    share_of_size,
+    worth_of_first,
+)
+from .recalibration import (
+    Expected,
+    recalibrated,
+    recalibrates,
+    release_of_recalibration,
+    share_of_recalibration,
 )
 
 LONGEST_STEP = 1.5
@@ -305,9 +315,9 @@ class GradientDescent(Solver[GradientDescentPlan]):
             of_scales(cls(steps=1)).persons(first=1, second=20),
             of_columns(cls(steps=1, scale_columns=True)),
             of_columns(cls(steps=1, scale_columns=True)).beside(weight=3.0, offset=0.5),
-            count_descent.of_counts(cls(steps=1)),
-            count_descent.of_counts(cls(steps=1)).beside(weight=3.0, offset=0.5),
-            count_descent.of_counts(cls(steps=1)).persons(first=1, second=20),
+            of_counts(cls(steps=1)),
+            of_counts(cls(steps=1)).beside(weight=3.0, offset=0.5),
+            of_counts(cls(steps=1)).persons(first=1, second=20),
             last,
         )
 

@@ -1,11 +1,14 @@
-"""Models that follow from the last one of a fit without a further release: ridge paths and sparse models."""
+"""The mean of the last iterates: it has less noise than the last one, and hardly more bias."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +16,154 @@ from ..arrays import Vector
 from ..losses import Logistic
 from ..penalties import L1, L2, ElasticNet, Zero
 from ..problem import Problem
-from .path import Model
+
+
+def tail_of(steps: int, share: float = 0.25) -> Vector:
+    """1 for each iterate that the mean is over, the last share of them, 0 for the others."""
+    return (np.arange(steps) >= steps - math.ceil(steps * share)).astype(np.float64)
+
+
+class Tail:
+    """The mean of the last share, by default a quarter, of so many iterates, which are added one by one."""
+
+    def __init__(self, steps: int, start: Vector, share: float = 0.25) -> None:
+        weights = tail_of(steps, share)
+        self._count, self._left, self._sum = float(weights.sum()), iter(weights), np.zeros_like(start)
+
+    def add(self, w: Vector) -> None:
+        """Take the next iterate into account."""
+        if next(self._left):
+            self._sum += w
+
+    @property
+    def mean(self) -> Vector:
+        """The mean, once all iterates are added."""
+        return self._sum / self._count
+
+
+_DEVIATIONS = 3.0
+_MOST_MOMENTUM = 0.95
+
+
+class Secant:
+    """Step size and momentum, from what two released gradients in turn say of the curvature between them.
+
+    A step is at most the inverse of that curvature, less what noise makes of it. Momentum grows by as much as
+    steps get shorter, so that all steps together go as far.
+    """
+
+    def __init__(self, step_size: float, momentum: float, noise: float) -> None:
+        self.step_size, self.momentum = step_size, momentum
+        self._noise = noise * math.sqrt(2.0)
+        self._last: tuple[Vector, Vector] | None = None
+
+    def see(self, w: Vector, gradient: Vector) -> None:
+        """Take the gradient at w into account, which has noise in each entry."""
+        if self._last is not None:
+            move, change = w - self._last[0], gradient - self._last[1]
+            length = float(np.linalg.norm(move))
+            if length > 0:
+                curvature = (float(np.vdot(move, change)) / length - _DEVIATIONS * self._noise) / length
+                if curvature * self.step_size > 1.0:
+                    shorter = 1.0 / curvature
+                    reach = self.step_size / (1.0 - self.momentum)
+                    most = max(self.momentum, _MOST_MOMENTUM)
+                    self.step_size, self.momentum = shorter, min(1.0 - shorter / reach, most)
+        self._last = w, gradient
+
+
+class Model(NamedTuple):
+    """A model along a fit.
+
+    Attributes
+    ----------
+    name : str
+        Words that say which it is.
+    w : array
+        Its coefficients, in terms of the records' own features.
+    credit : float
+        How much more than the whole fit it would gain on other rows than on those of the fit, in the sum
+        over as many of them: the whole fit is fitted more closely to its own rows. An estimate, 0 if there
+        is none.
+    """
+
+    name: str
+    w: Vector
+    credit: float = 0.0
+
+
+@dataclass
+class Path:
+    """Models along a fit.
+
+    Attributes
+    ----------
+    stops : sequence of int
+        After how many steps a point is kept.
+    points : list of Model
+        What was kept so far.
+    """
+
+    stops: Sequence[int]
+    points: list[Model] = field(default_factory=list)
+    _sum: Vector | None = None
+    _count: int = 0
+
+    def add(self, w: Vector) -> Vector:
+        """The mean of all iterates since the last stop, this one included."""
+        self._sum = w.copy() if self._sum is None else self._sum + w
+        self._count += 1
+        return self._sum / self._count
+
+    def keep(self, model: Model) -> None:
+        """Keep a model."""
+        self.points.append(model._replace(w=model.w.copy()))
+        self._sum, self._count = None, 0
+
+
+_PATH: ContextVar[Path | None] = ContextVar("path", default=None)
+
+
+@contextmanager
+def followed(stops: Sequence[int]) -> Iterator[Path]:
+    """Keep the points that solvers visit inside, in this thread."""
+    path = Path(stops)
+    token = _PATH.set(path)
+    try:
+        yield path
+    finally:
+        _PATH.reset(token)
+
+
+def visit(steps: int, point: Callable[[], Vector]) -> None:
+    """So many steps are done: ``point`` returns the coefficients, in terms of the records' own features."""
+    path = _PATH.get()
+    if path is not None and steps in path.stops:
+        path.keep(Model(f"{steps} steps", point()))
+
+
+def visit_noisy(steps: int, w: Vector, finish: Callable[[Vector], Vector]) -> None:
+    """The same at every step, for iterates with noise: what is kept is their mean since the last stop."""
+    path = _PATH.get()
+    if path is not None and steps <= path.stops[-1]:
+        mean = path.add(w)
+        if steps in path.stops:
+            path.keep(Model(f"{steps} steps", finish(mean)))
+
+
+def visited_within(start: int, stop: int) -> list[int]:
+    """The stops after ``start`` and up to ``stop`` steps: for solvers that make many steps at once."""
+    path = _PATH.get()
+    return [] if path is None else [step for step in path.stops if start < step <= stop]
+
+
+def offer(models: Callable[[], Iterable[Model]]) -> None:
+    """Offer models that follow from the last one to those who follow."""
+    path = _PATH.get()
+    if path is not None:
+        for model in models():
+            path.keep(model)
+
 
 FREEDOMS = (0.9, 0.75, 0.5, 0.25)
 """Ridge paths stop where so large a share of the degrees of freedom is left."""
