@@ -48,7 +48,7 @@ class AuditCase:
     def units(self) -> int:
         """How many records, or persons, each of the tables has."""
         targets = self.bystanders[1]
-        return 1 + len(np.unique(targets[:, 3]) if self.problem.has_persons else targets)
+        return 1 + len(np.unique(targets[:, 3]) if self.problem.has_units else targets)
 
     def persons(self, first: int, second: int) -> AuditCase:
         """The case with persons: those that differ have so many records, all others two each."""

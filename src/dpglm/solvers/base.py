@@ -211,7 +211,7 @@ class Solver(ABC, Generic[PlanType]):
     """Whether records may have weights."""
     takes_offsets: ClassVar[bool] = False
     """Whether margins may have offsets."""
-    takes_persons: ClassVar[bool] = False
+    takes_units: ClassVar[bool] = False
     """Whether persons may have several records."""
     exact_query: ClassVar[str] = ClippedGradient.name
     """The query that a plan without releases asks, which is a plan without noise."""
