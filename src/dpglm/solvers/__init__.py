@@ -5,6 +5,7 @@ A new solver is one file here and its place in `SOLVERS`; the contract tests the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..bounds import MOST_OUTPUTS
@@ -127,7 +128,7 @@ def _can_instead(solver: type[AnySolver], plan: Plan, problem: Problem, table: P
     return can(table, solver.needs(usual))
 
 
-def run(plan: Plan, problem: Problem, curator: Curator) -> Result:
+def run(plan: Plan, problem: Problem, curator: Curator, stops: Sequence[int] | None = None) -> Result:
     """Carry out one fit of a plan, also of a plan that was read from a file; refuse if the log differs.
 
     Parameters
@@ -138,9 +139,12 @@ def run(plan: Plan, problem: Problem, curator: Curator) -> Result:
         The problem that the plan was made for.
     curator : Curator
         Who holds the records.
+    stops : sequence of int, optional
+        After how many steps a model is kept for `Result.iterates`; for solvers that have a ``path``.
     """
     solver, before = solver_of(plan), curator.spent
-    result = solver.run(plan, problem, curator)
+    keywords = {} if stops is None else {"stops": stops}
+    result = solver.run(plan, problem, curator, **keywords)
     if plan.budget.private and curator.spent - before != replace(plan, fits=1).price:
         raise PlanMismatch(f"{plan.solver} released something other than its plan: the run is refused")
     return result

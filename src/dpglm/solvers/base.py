@@ -27,6 +27,7 @@ from ..queries import QUERIES, ClippedGradient
 from ..queries.base import LARGEST_CLIP, LARGEST_COEFFICIENT, LEAST_CLIP, require_enforceable
 from ..tables import Capability
 from .audit_cases import AuditCase
+from .iterates import Model
 from .record_share import RecordShare
 
 PlanType = TypeVar("PlanType", bound=Plan)
@@ -70,7 +71,8 @@ class Result:
 
     Only some solvers have the bound, and only without noise: it is a function of the records. Only some have
     an uncertainty. A choice among models states which one it took, and its released score if it has one. Some
-    release what tells which share of the records counted.
+    release what tells which share of the records counted. ``iterates`` are models along the fit, if a run was
+    asked for them.
     """
 
     w: Vector
@@ -79,6 +81,7 @@ class Result:
     uncertainty: Uncertainty | None = None
     chosen: Choice | None = None
     records: RecordShare | None = None
+    iterates: tuple[Model, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,8 +205,8 @@ class Solver(ABC, Generic[PlanType]):
     plan_type: ClassVar[type[Plan]]
     choices: ClassVar[Mapping[str, Collection[str | None]]] = {}
     path: ClassVar[tuple[str, ...]] = ()
-    """Which iterates a run can keep: "steps", "ridge" for a ridge path, "sparse" for
-    sparse models; and "gram" if it releases a Gram matrix, so that all rows can choose among them."""
+    """Which models along a fit ``run`` returns if it is given ``stops``: "steps" for iterates, "ridge" for a
+    ridge path, "sparse" for sparse models; and "gram" if a Gram matrix lets all rows choose among them."""
     takes_outputs: ClassVar[bool] = False
     """Whether it serves losses with several predictions a record."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -25,7 +25,7 @@ from ..tables import Capability, RowsAndColumns
 from .audit_cases import AuditCase, opposed
 from .base import Result, Solver, Task, equal_releases, require_bounded_slopes, require_smooth
 from .exact import STEPS_WITHOUT_NOISE, exact_minimiser
-from .iterates import tail_of, visit, visited_within
+from .iterates import Iterates, tail_weights
 from .perturbation import default_clip, minimiser, passes_of_search, steps_of_search
 
 MOST_VERTICES = 10_000
@@ -168,18 +168,20 @@ class FrankWolfe(Solver[FrankWolfePlan]):
         return super().needs(plan) | (frozenset() if plain else {RowsAndColumns})
 
     @classmethod
-    def run(cls, plan: FrankWolfePlan, problem: Problem, curator: Curator) -> Result:
+    def run(
+        cls, plan: FrankWolfePlan, problem: Problem, curator: Curator, stops: Sequence[int] | None = None
+    ) -> Result:
         if not plan.releases:
             return exact_minimiser(plan, problem, curator)
         p, radius = plan.n_features, _radius(problem)
         largest = problem.bounds.largest_feature(p)
         query = VertexScores(problem.loss, plan.clip, p, largest, plan.selection, plan.refresh)
-        mechanism, counted = plan[query.name].mechanism, tail_of(plan.steps)
+        mechanism, counted = plan[query.name].mechanism, tail_weights(plan.steps)
         t = np.arange(1.0, plan.steps + 1)
         sizes = 2 / (t + 2) if plan.step_size is None else np.full(plan.steps, plan.step_size)
         w, mean, moved = problem.start(p), np.zeros(p), 0
         features, intercept = problem.split(w)
-        widest = _widest(plan, problem)
+        widest, iterates = _widest(plan, problem), Iterates(stops)
         for stretch in _stretches(plan.steps, problem.fit_intercept, widest > 1.0):
             if stretch is None:
                 intercept -= _intercept_step(plan, problem, curator, w, moved)
@@ -190,10 +192,10 @@ class FrankWolfe(Solver[FrankWolfePlan]):
             # Moves are as long; coefficients shrink less between them.
             lengths, reach = sizes[stretch] / wider, wider * radius
             choices = curator.open(query, w, mechanism).run(lengths, reach)
-            for step in visited_within(stretch.start, stretch.stop):
+            for step in iterates.within(stretch.start, stretch.stop):
                 here, point = step - stretch.start, features.copy()
                 _move(point, lengths[:here], choices[:here], reach)
-                visit(step, partial(problem.join, _inside(problem, point, wider), intercept))
+                iterates.add(step, partial(problem.join, _inside(problem, point, wider), intercept))
             if plan.average:
                 mean += _sum_of_iterates(features, lengths, choices, reach, counted[stretch])
             _move(features, lengths, choices, reach)
@@ -201,7 +203,7 @@ class FrankWolfe(Solver[FrankWolfePlan]):
         if plan.average:
             features[:] = _inside(problem, mean / counted.sum(), widest)
         gap = None if plan.budget.private else curator.open(query, w, mechanism).gap(radius)
-        return Result(w, plan.steps, gap)
+        return Result(w, plan.steps, gap, iterates=iterates.models)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -25,7 +25,7 @@ from ..queries.scores import MOST_PULL
 from ..tables import Capability, Columns
 from .audit_cases import CORNERS, AuditCase, of_moments_beside_bounds, opposed
 from .base import MOST_PRIVATE_STEPS, Result, Solver, Task, require_bounded_slopes, require_smooth
-from .iterates import Tail, visit
+from .iterates import Iterates, TailMean
 from .preludes import (
     SOURCES,
     Moments,
@@ -197,7 +197,10 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         return super().needs(plan) | (frozenset() if plan.budget.private else {Columns})
 
     @classmethod
-    def run(cls, plan: GreedyCoordinateDescentPlan, problem: Problem, curator: Curator) -> Result:
+    def run(
+        cls, plan: GreedyCoordinateDescentPlan, problem: Problem, curator: Curator,
+        stops: Sequence[int] | None = None,
+    ) -> Result:  # fmt: skip
         n, p = plan.n_records, plan.n_features
         w = _start(plan.start, problem, p)
         moments = second_moments(plan.second_moments, plan, problem, curator)
@@ -233,13 +236,14 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
 
         if not plan.budget.private:
             return Result(w, _settle(advance, w, p, plan.steps))
-        tail = Tail(plan.steps, w)
+        tail, iterates = TailMean(plan.steps, w), Iterates(stops)
         for done in range(1, plan.steps + 1):
             advance()
             tail.add(w)
-            visit(done, lambda: w)
+            iterates.add(done, lambda: w)
         # So many steps end in noise that a mean removes; after fewer, the last point is the best.
-        return Result(tail.mean if plan.steps > MOST_PRIVATE_STEPS else w, plan.steps)
+        found = tail.mean if plan.steps > MOST_PRIVATE_STEPS else w
+        return Result(found, plan.steps, iterates=iterates.models)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:

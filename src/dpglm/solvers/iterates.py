@@ -1,12 +1,10 @@
-"""The mean of the last iterates: it has less noise than the last one, and hardly more bias."""
+"""The iterates of a descent: noisy steps, the mean of the last, and the models that are kept on the way."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -17,17 +15,26 @@ from ..losses import Logistic
 from ..penalties import L1, L2, ElasticNet, Zero
 from ..problem import Problem
 
+_DEVIATIONS = 3.0
+_MOST_MOMENTUM = 0.95
 
-def tail_of(steps: int, share: float = 0.25) -> Vector:
+FREEDOMS = (0.9, 0.75, 0.5, 0.25)
+"""Ridge paths stop where so large a share of the degrees of freedom is left."""
+
+HALVINGS_OF_FEATURES = 6
+"""Sparse models have a half of the features, a quarter, ..."""
+
+
+def tail_weights(steps: int, share: float = 0.25) -> Vector:
     """1 for each iterate that the mean is over, the last share of them, 0 for the others."""
     return (np.arange(steps) >= steps - math.ceil(steps * share)).astype(np.float64)
 
 
-class Tail:
+class TailMean:
     """The mean of the last share, by default a quarter, of so many iterates, which are added one by one."""
 
     def __init__(self, steps: int, start: Vector, share: float = 0.25) -> None:
-        weights = tail_of(steps, share)
+        weights = tail_weights(steps, share)
         self._count, self._left, self._sum = float(weights.sum()), iter(weights), np.zeros_like(start)
 
     def add(self, w: Vector) -> None:
@@ -41,15 +48,11 @@ class Tail:
         return self._sum / self._count
 
 
-_DEVIATIONS = 3.0
-_MOST_MOMENTUM = 0.95
-
-
-class Secant:
+class StepGuard:
     """Step size and momentum, from what two released gradients in turn say of the curvature between them.
 
     A step is at most the inverse of that curvature, less what noise makes of it. Momentum grows by as much as
-    steps get shorter, so that all steps together go as far.
+    steps get shorter, so that all steps together go as far. With infinite ``noise`` they stay as they are.
     """
 
     def __init__(self, step_size: float, momentum: float, noise: float) -> None:
@@ -57,7 +60,7 @@ class Secant:
         self._noise = noise * math.sqrt(2.0)
         self._last: tuple[Vector, Vector] | None = None
 
-    def see(self, w: Vector, gradient: Vector) -> None:
+    def observe(self, w: Vector, gradient: Vector) -> None:
         """Take the gradient at w into account, which has noise in each entry."""
         if self._last is not None:
             move, change = w - self._last[0], gradient - self._last[1]
@@ -70,6 +73,90 @@ class Secant:
                     most = max(self.momentum, _MOST_MOMENTUM)
                     self.step_size, self.momentum = shorter, min(1.0 - shorter / reach, most)
         self._last = w, gradient
+
+
+class Iterates:
+    """The models along a fit that a run returns: those at some stops, and those that follow from the last.
+
+    All of them are functions of releases, so to keep them costs nothing.
+
+    Parameters
+    ----------
+    stops : sequence of int, optional
+        After how many steps a model is kept, in increasing order; without it, none is.
+    """
+
+    def __init__(self, stops: Sequence[int] | None) -> None:
+        self._stops, self._models = stops, list[Model]()
+        self._sum: Vector | None = None
+        self._count = 0
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The models that were kept so far."""
+        return tuple(self._models)
+
+    def within(self, start: int, stop: int) -> list[int]:
+        """The stops after ``start`` and up to ``stop`` steps: for solvers that make many steps at once."""
+        return [step for step in self._stops or () if start < step <= stop]
+
+    def add(self, steps: int, point: Callable[[], Vector]) -> None:
+        """Keep, at a stop, the coefficients that ``point`` returns in terms of the records' own features."""
+        if self._stops and steps in self._stops:
+            self._keep(Model(f"{steps} steps", point()))
+
+    def add_noisy(self, steps: int, w: Vector, finish: Callable[[Vector], Vector]) -> None:
+        """Add each iterate of a noisy descent: at a stop, the mean of those since the last one is kept."""
+        if self._stops and steps <= self._stops[-1]:
+            self._sum = w.copy() if self._sum is None else self._sum + w
+            self._count += 1
+            mean = self._sum / self._count
+            self.add(steps, lambda: finish(mean))
+
+    def add_models(self, models: Callable[[], Iterable[Model]]) -> None:
+        """Keep models that follow from the last one, if any are wanted."""
+        if self._stops is not None:
+            for model in models():
+                self._keep(model)
+
+    def _keep(self, model: Model) -> None:
+        self._models.append(model._replace(w=model.w.copy()))
+        self._sum, self._count = None, 0
+
+
+def descend(
+    gradient: Callable[[Vector], Vector], prox: Callable[[Vector, float], Vector], w: Vector, steps: int,
+    guard: StepGuard, *, iterates: Iterates, finish: Callable[[Vector], Vector], tail_share: float = 0.25,
+) -> tuple[Vector, Vector]:  # fmt: skip
+    """Take proximal steps along released gradients, with Nesterov's momentum; the last point and the mean.
+
+    Parameters
+    ----------
+    gradient : callable
+        Releases the mean gradient at a point.
+    prox : callable
+        The proximal step of the penalty, of a point and a step size.
+    w : array
+        The start.
+    steps : int
+    guard : StepGuard
+        Step size and momentum.
+    iterates : Iterates
+        Keeps models on the way.
+    finish : callable
+        Takes an iterate to coefficients of the records' own features.
+    tail_share : float
+        The mean is over this share of the iterates, the last ones.
+    """
+    tail, ahead = TailMean(steps, w, tail_share), w
+    for t in range(steps):
+        slope = gradient(ahead)
+        guard.observe(ahead, slope)
+        before, w = w, prox(ahead - guard.step_size * slope, guard.step_size)
+        ahead = w + min(guard.momentum, t / (t + 3)) * (w - before) if guard.momentum else w
+        tail.add(w)
+        iterates.add_noisy(t + 1, w, finish)
+    return w, tail.mean
 
 
 class Model(NamedTuple):
@@ -90,86 +177,6 @@ class Model(NamedTuple):
     name: str
     w: Vector
     credit: float = 0.0
-
-
-@dataclass
-class Path:
-    """Models along a fit.
-
-    Attributes
-    ----------
-    stops : sequence of int
-        After how many steps a point is kept.
-    points : list of Model
-        What was kept so far.
-    """
-
-    stops: Sequence[int]
-    points: list[Model] = field(default_factory=list)
-    _sum: Vector | None = None
-    _count: int = 0
-
-    def add(self, w: Vector) -> Vector:
-        """The mean of all iterates since the last stop, this one included."""
-        self._sum = w.copy() if self._sum is None else self._sum + w
-        self._count += 1
-        return self._sum / self._count
-
-    def keep(self, model: Model) -> None:
-        """Keep a model."""
-        self.points.append(model._replace(w=model.w.copy()))
-        self._sum, self._count = None, 0
-
-
-_PATH: ContextVar[Path | None] = ContextVar("path", default=None)
-
-
-@contextmanager
-def followed(stops: Sequence[int]) -> Iterator[Path]:
-    """Keep the points that solvers visit inside, in this thread."""
-    path = Path(stops)
-    token = _PATH.set(path)
-    try:
-        yield path
-    finally:
-        _PATH.reset(token)
-
-
-def visit(steps: int, point: Callable[[], Vector]) -> None:
-    """So many steps are done: ``point`` returns the coefficients, in terms of the records' own features."""
-    path = _PATH.get()
-    if path is not None and steps in path.stops:
-        path.keep(Model(f"{steps} steps", point()))
-
-
-def visit_noisy(steps: int, w: Vector, finish: Callable[[Vector], Vector]) -> None:
-    """The same at every step, for iterates with noise: what is kept is their mean since the last stop."""
-    path = _PATH.get()
-    if path is not None and steps <= path.stops[-1]:
-        mean = path.add(w)
-        if steps in path.stops:
-            path.keep(Model(f"{steps} steps", finish(mean)))
-
-
-def visited_within(start: int, stop: int) -> list[int]:
-    """The stops after ``start`` and up to ``stop`` steps: for solvers that make many steps at once."""
-    path = _PATH.get()
-    return [] if path is None else [step for step in path.stops if start < step <= stop]
-
-
-def offer(models: Callable[[], Iterable[Model]]) -> None:
-    """Offer models that follow from the last one to those who follow."""
-    path = _PATH.get()
-    if path is not None:
-        for model in models():
-            path.keep(model)
-
-
-FREEDOMS = (0.9, 0.75, 0.5, 0.25)
-"""Ridge paths stop where so large a share of the degrees of freedom is left."""
-
-HALVINGS_OF_FEATURES = 6
-"""Sparse models have a half of the features, a quarter, ..."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,13 +37,12 @@ from ..plan import PassCount, Plan, Releasable, Release
 from ..privacy import Budget
 from ..problem import Problem
 from ..queries import Gains, HeldOutScores
-from ..queries.gains import gain_for
-from ..queries.held_out import score_for
+from ..queries.model_comparison import gain_for, score_for
 from ..split import Split
 from ..tables import Capability
 from .audit_cases import AuditCase, opposed
 from .base import AnySolver, Choice, Result, Solver, Task, require_public_size
-from .iterates import FREEDOMS, Model, followed, none_counts, sparse_counts
+from .iterates import FREEDOMS, Model, none_counts, sparse_counts
 
 LEAST_SHARE, MOST_SHARE = 0.02, 0.05
 """Range of the share of rows that are held out by default."""
@@ -271,10 +270,9 @@ class Along(Solver[AlongPlan]):
             return run_by_plan(fit, problem, curator)
         with curator.apart(plan.split) if plan.held_out else nullcontext((curator, curator)) as parts:
             fitted, judges = parts
-            with followed([int(stop) for stop in plan.stops]) as path:
-                result = run_by_plan(fit, problem, fitted)
+            result = run_by_plan(fit, problem, fitted, [int(stop) for stop in plan.stops])
             # As many as planned: a model that was not visited is the whole fit once more.
-            models = [Model("the whole fit", result.w), *path.points]
+            models = [Model("the whole fit", result.w), *result.iterates]
             models += [models[0]] * (plan.candidates - len(models))
             score, _ = gain_for(problem.loss, problem.bounds.target)
             query = Gains(score, plan.most, plan.candidates - 1, plan.judges)

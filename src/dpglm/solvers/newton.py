@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -26,7 +27,7 @@ from . import newton_steps as algebra
 from .audit_cases import AuditCase, opposed
 from .base import Result, Solver, Task, Uncertainty, equal_releases
 from .exact import exact
-from .iterates import visit
+from .iterates import Iterates
 from .newton_steps import Deviations, Estimate, Round, Setting, State, name_of
 from .record_share import RecordShare, of_moments
 
@@ -271,12 +272,14 @@ class Newton(Solver[NewtonPlan]):
         return tuple(releases)
 
     @classmethod
-    def run(cls, plan: NewtonPlan, problem: Problem, curator: Curator) -> Result:
+    def run(
+        cls, plan: NewtonPlan, problem: Problem, curator: Curator, stops: Sequence[int] | None = None
+    ) -> Result:
         if not plan.budget.private:
             return exact(plan, problem, curator)
         with one_blas_thread():
             setting = Setting.of(problem, plan.n_records, plan.n_features, plan.table_size)
-            return Run(plan, problem, curator, setting).result()
+            return Run(plan, problem, curator, setting).result(Iterates(stops))
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -370,7 +373,7 @@ class Run:
     curator: Curator
     setting: Setting
 
-    def result(self) -> Result:
+    def result(self, iterates: Iterates) -> Result:
         """Coefficients, and their covariance, in the records' own features."""
         state, share, records = self._start()
         rounds: list[Round] = []
@@ -382,7 +385,7 @@ class Run:
             state = self._next(round_, last, step)
             if self._near(last, round_):
                 state = replace(state, w=found.w, covariance=found.sampling + found.noise)
-            visit(k, partial(self._in_records, found.w))
+            iterates.add(k, partial(self._in_records, found.w))
         reason, clip = self._reason(last, round_.unit, share), round_.unit
         scale = self.setting.to_records * self.setting.unit
         privacy = scale @ found.noise @ scale.T
@@ -392,8 +395,9 @@ class Run:
         )
         w = self._in_records(found.w)
         return Result(
-            w, self.plan.steps, uncertainty=stated if self.plan.intervals else None, records=records
-        )
+            w, self.plan.steps, uncertainty=stated if self.plan.intervals else None, records=records,
+            iterates=iterates.models,
+        )  # fmt: skip
 
     def _in_records(self, w: Vector) -> Vector:
         """Coefficients of the records' own features."""

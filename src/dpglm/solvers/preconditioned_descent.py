@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
@@ -28,7 +29,7 @@ from ..queries import (
 from .audit_cases import AuditCase, of_mean, of_recalibration, of_spread, opposed, opposed_classes
 from .base import Result, Solver, Task, equal_releases, require_smooth
 from .exact import STEPS_WITHOUT_NOISE, exact_minimiser
-from .iterates import Quadratic, Secant, Tail, offer, optimism_of, visit_noisy
+from .iterates import Iterates, Quadratic, StepGuard, descend, optimism_of
 from .preludes import (
     SCALES,
     NoiseForecast,
@@ -148,7 +149,10 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         ).calibrated()
 
     @classmethod
-    def run(cls, plan: PreconditionedDescentPlan, problem: Problem, curator: Curator) -> Result:
+    def run(
+        cls, plan: PreconditionedDescentPlan, problem: Problem, curator: Curator,
+        stops: Sequence[int] | None = None,
+    ) -> Result:  # fmt: skip
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator)
         coordinates = problem.bounds.coordinates(plan.n_features, problem.fit_intercept)
@@ -167,26 +171,23 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         # The curvature of labels is below its bound.
         most = _MOST_MOMENTUM if problem.loss.kind == "classification" else 0.0
         momentum = min(max(0.0, 1.0 - plan.steps * longest / time), most)
-        w = ahead = metric.start
         mechanism = plan[query.name].mechanism
         noise = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
-        gradients, secant = curator.open(query, w, mechanism), Secant(step, momentum, noise)
-        tail = Tail(plan.steps, w, share=0.5)
-        for t in range(plan.steps):
-            gradient = problem.centred(gradients.release(ahead)) / plan.n_records + metric.pull(ahead)
-            secant.see(ahead, gradient)
-            before, w = w, ahead - secant.step_size * gradient
-            ahead = w + min(secant.momentum, t / (t + 3)) * (w - before)
-            tail.add(w)
-            visit_noisy(t + 1, w, metric.to_records.__matmul__)
-        found = np.ravel(metric.to_records @ tail.mean)
-        expected = Expected(metric.spread(tail.mean), problem.penalty.strong_convexity)
+        gradients, iterates = curator.open(query, metric.start, mechanism), Iterates(stops)
+        _, mean = descend(
+            lambda w: problem.centred(gradients.release(w)) / plan.n_records + metric.pull(w),
+            lambda w, step: w, metric.start, plan.steps, StepGuard(step, momentum, noise),
+            iterates=iterates, finish=metric.to_records.__matmul__, tail_share=0.5,
+        )  # fmt: skip
+        found = np.ravel(metric.to_records @ mean)
+        expected = Expected(metric.spread(mean), problem.penalty.strong_convexity)
         found = recalibrated(plan, problem, curator, found, typical, expected)
         optimism = optimism_of(problem, typical.spread)
         quadratic = Quadratic(metric.to_records, metric.unit_ridge, optimism)
-        offer(lambda: quadratic.ridge_models(found))
-        offer(lambda: quadratic.sparse_models(problem, found))
-        return Result(found, plan.steps, records=typical.records or metric.records)
+        iterates.add_models(lambda: quadratic.ridge_models(found))
+        iterates.add_models(lambda: quadratic.sparse_models(problem, found))
+        records = typical.records or metric.records
+        return Result(found, plan.steps, records=records, iterates=iterates.models)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
