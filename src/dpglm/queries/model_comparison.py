@@ -13,7 +13,7 @@ from ..arrays import Total, Vector
 from ..data.record_set import RecordSet
 from ..data.values import CutGains, CutValues, Valued
 from ..losses import Loss
-from ..mechanisms.base import Selection
+from ..mechanisms.selection import Selection
 from ..privacy import Neighbours
 from .base import Opening, Query, WorstCase, require_moderate
 

@@ -32,7 +32,7 @@ from ..accounting import (
 from ..accounting import Gaussian as GaussianEvent
 from ..curator import Curator
 from ..mechanisms import Exponential, Gaussian
-from ..mechanisms.tries import TRIES_DISTANCE
+from ..mechanisms.randomness import TRIES_DISTANCE
 from ..plan import PassCount, Plan, Releasable, Release
 from ..privacy import Budget
 from ..problem import Problem
