@@ -127,7 +127,7 @@ class Chain(Extension):
         u = np.array(w, dtype=np.float64)
         if p > 1:
             prices = np.minimum(step * self.prices(p), np.finfo(np.float64).max)
-            proximal.flatten(u.copy(), prices, np.empty((2, p)), np.empty((3, 2 * p)), u)
+            proximal.flatten_chain(u.copy(), prices, np.empty((2, p)), np.empty((3, 2 * p)), u)
         return u
 
     def plateaus(self, w: Vector, width: float) -> Labels:
