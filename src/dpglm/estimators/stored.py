@@ -124,11 +124,7 @@ def _model_of(values: dict[str, Any]) -> PrivatePipeline:
         raise ValueError("the model contradicts itself: its schema, plan, promise and coefficients differ")
     _require_budget(fitted, plan)
     fitted._fitted_problem = fitted._problem(plan.n_records, width)
-    # Weights of classes enter the strength of a penalty, and are no parameters of a stored model.
-    if "class weights" not in privacy.public and privacy.public["penalty"] != repr(
-        fitted._fitted_problem.penalty
-    ):
-        raise ValueError("the model contradicts itself: its parameters have another penalty than its promise")
+    _require_penalty(fitted, privacy)
     d = fitted._fitted_problem.dimension(width)
     fitted._uncertainty = _errors_from_json(values.get("uncertainty"), plan.fits, d)
     fitted.n_features_in_, fitted.plan_ = width, plan
@@ -140,6 +136,14 @@ def _model_of(values: dict[str, Any]) -> PrivatePipeline:
         model.classes_ = fitted.classes_ = classes
     model.schema_, model.estimator_, model.plan_, model.privacy_ = learnt, fitted, plan, privacy
     return model
+
+
+def _require_penalty(fitted: Any, privacy: Guarantee) -> None:
+    """Refuse parameters whose penalty is not the one that the promise states."""
+    # Weights of classes enter the strength of a penalty, and are no parameters of a stored model.
+    penalty = repr(fitted._fitted_problem.penalty)
+    if "class weights" not in privacy.public and privacy.public["penalty"] != penalty:
+        raise ValueError("the model contradicts itself: its parameters have another penalty than its promise")
 
 
 def _require_budget(fitted: Any, plan: Plan) -> None:

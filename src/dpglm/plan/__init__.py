@@ -3,6 +3,6 @@
 from .counted import CountedPlan
 from .plan import PassCount, Plan
 from .release import Releasable, Release
-from .words import Setting
+from .text import Setting
 
 __all__ = ["CountedPlan", "PassCount", "Plan", "Releasable", "Release", "Setting"]

@@ -15,7 +15,7 @@ from .. import accounting, codec, strict
 from ..accounting import Composed, Event, Repeated, Reserved, calibrate, calibrate_covered, reserved, together
 from ..errors import UnsupportedProblem
 from ..privacy import UNITS, Budget, Neighbours, StatedRelease
-from . import words
+from . import text
 from .private_size import (
     MAY_LEARN,
     OWN_PASS,
@@ -26,7 +26,7 @@ from .private_size import (
     spare_of,
 )
 from .release import Releasable, Release
-from .words import Setting
+from .text import Setting
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,8 @@ class Plan:
         kind: Any = type(self)
         strict.keep(self, **_setting_checks(kind, self.budget.private))
         _ = self.price  # refuses releases that have none
-        known_kinds = [(release, self.may_release) for release in self.releases]
-        for release, may_release in known_kinds + [(release, MAY_LEARN) for release in self.learning]:
-            if not isinstance(release.mechanism, may_release.get(release.query, ())):
-                known = {query: [kind.__name__ for kind in kinds] for query, kinds in may_release.items()}
-                raise strict.wrong(
-                    "mechanism", f"{release.query} by {type(release.mechanism).__name__}", f"one of {known}"
-                )
+        _require_known(self.releases, self.may_release)
+        _require_known(self.learning, MAY_LEARN)
 
     def __getitem__(self, query: str) -> Release:
         """The release of the query of that name."""
@@ -230,7 +225,7 @@ class Plan:
     @property
     def learning_in_words(self) -> str:
         """What learning takes, in words."""
-        return words.learning(self)
+        return text.learning(self)
 
     @property
     def _counts(self) -> list[int]:
@@ -272,12 +267,12 @@ class Plan:
     @property
     def settings_in_words(self) -> str:
         """The public settings of the solver, in words."""
-        return words.settings(self)
+        return text.settings(self)
 
     @property
     def composition(self) -> str:
         """How the price is added up, in words."""
-        return words.composition(self)
+        return text.composition(self)
 
     def calibrated(self) -> Self:
         """The same plan with all noise scaled to the least that keeps within the budget."""
@@ -285,8 +280,8 @@ class Plan:
         if self.budget.private and self.neighbours.size_is_public:
             factor = calibrate(self.event, self.budget.epsilon, self.budget.delta)
         elif self.budget.private:  # what is planned after a count must cost no more than is reserved for it
-            most = reserved(self.budget.epsilon, self.budget.delta)
-            factor = calibrate_covered(self.composed, most.mu, REST_SLACK * most.slack)
+            reserve = reserved(self.budget.epsilon, self.budget.delta)
+            factor = calibrate_covered(self.composed, reserve.mu, REST_SLACK * reserve.slack)
         releases, learning = (
             tuple(release.scaled(factor) for release in some) for some in (self.releases, self.learning)
         )
@@ -330,11 +325,11 @@ class Plan:
         """The inverse of ``to_dict``; refuses what was edited or spends more than its budget."""
         optional = {"learning", "parts", "unit"} - set(strict.mapping("a plan", values))
         shared = [name for name in _SHARED if name not in optional]
-        found = strict.mapping("a plan", values, ("solver", "settings", "digest", *shared))
-        del found["digest"]
-        kind = Plan.kinds[strict.one_of("solver", found.pop("solver"), Plan.kinds)]
-        settings = strict.mapping("settings", found.pop("settings"), _setting_names(kind))
-        plan = kind(**codec.decoded(kind, {**found, **settings}))
+        fields = strict.mapping("a plan", values, ("solver", "settings", "digest", *shared))
+        del fields["digest"]
+        kind = Plan.kinds[strict.one_of("solver", fields.pop("solver"), Plan.kinds)]
+        settings = strict.mapping("settings", fields.pop("settings"), _setting_names(kind))
+        plan = kind(**codec.decoded(kind, {**fields, **settings}))
         plan._refuse_overspending()
         strict.require_sealed("the plan", values)
         return plan
@@ -374,7 +369,7 @@ class Plan:
         return [together(_priced(some, self.neighbours)) for some in (counts, learning, fits)]
 
     def __str__(self) -> str:
-        return words.text(self)
+        return text.text(self)
 
     def stated_releases(self) -> list[StatedRelease]:
         """All releases, those of the parts included, as a promise states them."""
@@ -387,7 +382,17 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """The plan as a notebook shows it."""
-        return words.html(self)
+        return text.html(self)
+
+
+def _require_known(releases: tuple[Release, ...], may_release: Releasable) -> None:
+    """Refuse releases of other queries, or by other mechanisms, than may be."""
+    for release in releases:
+        if not isinstance(release.mechanism, may_release.get(release.query, ())):
+            known = {query: [kind.__name__ for kind in kinds] for query, kinds in may_release.items()}
+            raise strict.wrong(
+                "mechanism", f"{release.query} by {type(release.mechanism).__name__}", f"one of {known}"
+            )
 
 
 def _priced(releases: tuple[Release, ...], neighbours: Neighbours) -> Counter[Event]:

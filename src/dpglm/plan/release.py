@@ -90,9 +90,11 @@ class Release:
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Release:
         """The inverse of ``to_dict``; refuses what ``to_dict`` cannot have written."""
-        found, mechanism = _from_dict("a release", values, strict.names(cls))
-        kind, drawn = codec.kind_of("sampling", found["sampling"], sampling.BY_NAME)
-        return cls(**found | {"mechanism": mechanism, "sampling": codec.from_dict(kind, "sampling", drawn)})
+        fields, mechanism = _from_dict("a release", values, strict.names(cls))
+        kind, sampled = codec.kind_of("sampling", fields["sampling"], sampling.BY_NAME)
+        return cls(
+            **fields | {"mechanism": mechanism, "sampling": codec.from_dict(kind, "sampling", sampled)}
+        )
 
 
 class Line(NamedTuple):
@@ -122,15 +124,15 @@ def _from_dict(
     name: str, values: object, others: Collection[str] = ("mechanism",)
 ) -> tuple[dict[str, Any], Mechanism]:
     """The inverse of ``_to_dict``, for values that have other keys as well; these, and the mechanism."""
-    found = strict.mapping(name, values)
-    kind = mechanisms.BY_NAME[strict.one_of("mechanism", found.get("mechanism"), mechanisms.BY_NAME)]
+    fields = strict.mapping(name, values)
+    kind = mechanisms.BY_NAME[strict.one_of("mechanism", fields.get("mechanism"), mechanisms.BY_NAME)]
     own = strict.names(kind)
     noise = ("noise",) if "noise" in own else ()
-    found = strict.mapping(name, found, (*others, *noise, "parameters"))
+    fields = strict.mapping(name, fields, (*others, *noise, "parameters"))
     settings = [setting for setting in own if setting != "noise"]
-    parameters = strict.mapping("parameters", found.pop("parameters"), settings)
+    parameters = strict.mapping("parameters", fields.pop("parameters"), settings)
     parts: dict[str, Any] = {
         setting: _from_dict(setting, value)[1] if isinstance(value, Mapping) else value
         for setting, value in parameters.items()
     }
-    return found, kind(*(found.pop(level) for level in noise), **parts)
+    return fields, kind(*(fields.pop(level) for level in noise), **parts)
