@@ -29,7 +29,7 @@ from ..schema import Schema
 from ..schema.cell_kinds import CellKinds
 from ..schema.encoder import encoded
 from ..schema.frames import checked_names
-from ..schema.kinds import WORDS
+from ..schema.kinds import KIND_NAMES
 from ..schema.roles import Unit
 from ..schema.source import Held
 from .inputs import numeric_target
@@ -129,7 +129,7 @@ def check(
         )
         curator = Curator(records, relation, randomness)
         names = {
-            name: tuple(WORDS[kind] for kind in column.possible_kinds)
+            name: tuple(KIND_NAMES[kind] for kind in column.possible_kinds)
             for name, column in kinds.readable.items()
         }
         shares = Checker(names, query).run(plan, curator)

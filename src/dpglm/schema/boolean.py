@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..data.cell_tally import UNREADABLE
-from .cells import ABSENT, UNKNOWN, UNREAD, Cells
+from .cells import ABSENT, NO_LEVEL, UNREAD, Cells
 from .column import InOneFeature, Slots, scaled, single
 from .kinds import Kinds, of_levels
 from .spelling import LevelCells
@@ -67,7 +67,7 @@ class Boolean(LevelCells, InOneFeature):
         codes = self.read(cells, stand_for_missing)
         if isinstance(self.missing, bool):
             codes[codes == ABSENT] = self.missing
-        bad, missing = (codes == UNKNOWN) | (codes == UNREAD), codes == ABSENT
+        bad, missing = (codes == NO_LEVEL) | (codes == UNREAD), codes == ABSENT
         if self.missing == "null":
             return single(np.where(codes < 0, -1, 0), np.where(codes == 1, 1.0, -1.0), bad | missing)
         index = np.where(bad, -1, np.where(missing, 1, 0))

@@ -13,7 +13,7 @@ from .. import strict
 from ..arrays import Vector
 from ..data.cell_tally import FINE, UNKNOWN
 from .cells import ABSENT, UNREAD, Cells, codes_of_levels, key_of
-from .column import MISSING, Column, Slots, checked_levels, one_hot, single
+from .column import Column, Slots, checked_levels, one_hot, single
 from .kinds import Kinds, of_levels
 from .spelling import LevelCells
 
@@ -116,7 +116,7 @@ class Category(LevelCells, Column):
         names = [f"{name}={level}" for level in self._kept]
         names += [f"{name} (unused {k + 1})" for k in range(self._room - len(names))]
         names += [f"{name} (other)"] if self.other else []
-        return names + ([f"{name} ({MISSING})"] if self.missing == "indicator" else [])
+        return names + ([f"{name} (missing)"] if self.missing == "indicator" else [])
 
     @property
     def n_features(self) -> int:

@@ -30,7 +30,7 @@ MISSING_TEXTS = frozenset(
 """Texts that count as missing in every schema: those that pandas reads as missing."""
 
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?", re.ASCII)
-WORDS = {"true": 1.0, "false": 0.0, "inf": math.inf, "infinity": math.inf} | {
+NUMBER_WORDS = {"true": 1.0, "false": 0.0, "inf": math.inf, "infinity": math.inf} | {
     sign + word: float(sign + word) for sign in "+-" for word in ("inf", "infinity")
 }
 """Numbers in words, of any case."""
@@ -54,7 +54,7 @@ class Moment(NamedTuple):
 
 
 BAD = _Bad()
-UNKNOWN, ABSENT, UNREAD = -1, -2, -3
+NO_LEVEL, ABSENT, UNREAD = -1, -2, -3
 """Codes of a cell whose level has none, of a missing cell, and of one that cannot be read."""
 
 Value = None | float | str | Moment | _Bad
@@ -121,7 +121,7 @@ class Cells:
     def as_codes(
         self, codes: dict[float | str, int], stand_for_missing: frozenset[str], declared: bool = True
     ) -> NDArray[np.intp]:
-        """The code of each cell's level, or one of UNKNOWN, ABSENT and UNREAD.
+        """The code of each cell's level, or one of NO_LEVEL, ABSENT and UNREAD.
 
         A declared level comes first: a text that stands for a missing value may be one. Of levels that were
         learnt it is none: which cells are missing does not depend on what is learnt.
@@ -131,10 +131,10 @@ class Cells:
             return np.array([*found, ABSENT], dtype=np.intp)[self.read_places]
         levels = np.array(sorted(key for key in codes if isinstance(key, float)))
         if self.is_time or not len(levels):
-            return np.where(np.isnan(self.numbers), ABSENT, UNREAD if self.is_time else UNKNOWN)
+            return np.where(np.isnan(self.numbers), ABSENT, UNREAD if self.is_time else NO_LEVEL)
         known = np.array([codes[float(level)] for level in levels], dtype=np.intp)
         place = np.minimum(np.searchsorted(levels, self.numbers), len(levels) - 1)
-        seen = np.where(levels[place] == self.numbers, known[place], UNKNOWN)
+        seen = np.where(levels[place] == self.numbers, known[place], NO_LEVEL)
         return np.where(np.isnan(self.numbers), ABSENT, seen)
 
     def as_texts(self, stand_for_missing: frozenset[str]) -> Texts:
@@ -268,7 +268,7 @@ def _double(number: Any) -> float:
 
 def parsed(text: str) -> float | None:
     """The number that a text is, also an infinite one; None if it is none."""
-    return float(text) if _NUMBER.fullmatch(text) else WORDS.get(text.lower())
+    return float(text) if _NUMBER.fullmatch(text) else NUMBER_WORDS.get(text.lower())
 
 
 def _number(value: Value, stand_for_missing: frozenset[str]) -> float | None:
@@ -306,7 +306,7 @@ def _code(
     key = key_of(value)
     if key is not None and key in codes and (declared or not missing):
         return codes[key]
-    return ABSENT if missing else UNKNOWN
+    return ABSENT if missing else NO_LEVEL
 
 
 def _text(value: Value, stand_for_missing: frozenset[str]) -> str | None | _Bad:

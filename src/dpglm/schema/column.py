@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
-from ..data.cell_tally import MISSING as LACKING
-from ..data.cell_tally import UNREADABLE
+from ..data.cell_tally import MISSING, UNREADABLE
 from .cells import Cells, Mask
 from .kinds import Kinds
 from .spelling import Spelling
@@ -24,8 +23,6 @@ MOMENTS = re.compile(r"(timestamp|date)", re.IGNORECASE)
 """Names of types whose values are moments."""
 
 NEVER = re.compile(r"(?!)")
-
-MISSING = "missing"
 
 
 class Slots(NamedTuple):
@@ -122,7 +119,7 @@ class Column(ABC):
     @property
     def possible_kinds(self) -> tuple[int, ...]:
         """What a cell can be besides fine."""
-        return LACKING, UNREADABLE
+        return MISSING, UNREADABLE
 
     @abstractmethod
     def ranges(self) -> tuple[Vector, Vector]:
@@ -153,7 +150,7 @@ class InOneFeature(Column):
     missing: object
 
     def features(self, name: str) -> list[str]:
-        return [name, f"{name} ({MISSING})"] if self._marked else [name]
+        return [name, f"{name} (missing)"] if self._marked else [name]
 
     @property
     def n_features(self) -> int:

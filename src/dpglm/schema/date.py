@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from .. import strict
 from ..arrays import Vector
 from .cells import Cells, Moment, Read, value_of
-from .column import MISSING, Column, Slots
+from .column import Column, Slots
 from .date_format import ISO
 from .kinds import Kinds
 from .number import Number
@@ -95,7 +95,7 @@ class Date(Column):
         return days_of("low", self.low) if self.origin is None else days_of("origin", self.origin)
 
     def features(self, name: str) -> list[str]:
-        return [name, f"{name} ({MISSING})"] if self.missing == "indicator" else [name]
+        return [name, f"{name} (missing)"] if self.missing == "indicator" else [name]
 
     @property
     def n_features(self) -> int:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from .. import strict
 from ..arrays import Vector
 from .cells import Cells, Texts
-from .column import MISSING, NEVER, Column, Ragged, Slots, one_hot, single
+from .column import NEVER, Column, Ragged, Slots, one_hot, single
 from .kinds import Kinds, of_texts
 
 _WORD = re.compile(r"\w+")
@@ -57,7 +57,7 @@ class _Bucketed(Column):
 
     def features(self, name: str) -> list[str]:
         names = [f"{name} #{k}" for k in range(self.buckets)]
-        return [*names, f"{name} ({MISSING})"] if self.missing == "indicator" else names
+        return [*names, f"{name} (missing)"] if self.missing == "indicator" else names
 
     @property
     def n_features(self) -> int:

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..data.cell_tally import FINE, MISSING, OUTSIDE, UNKNOWN, UNREADABLE
-from .cells import ABSENT, UNREAD, Mask, Read
-from .cells import UNKNOWN as NO_LEVEL
+from .cells import ABSENT, NO_LEVEL, UNREAD, Mask, Read
 
 Kinds = NDArray[np.int8]
 """One of FINE, MISSING, UNREADABLE, OUTSIDE and UNKNOWN for each cell."""
 
-WORDS = {
+KIND_NAMES = {
     MISSING: "missing",
     UNREADABLE: "unreadable",
     OUTSIDE: "out of range",

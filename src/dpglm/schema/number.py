@@ -13,7 +13,7 @@ from ..arrays import Vector
 from ..data.cell_tally import OUTSIDE
 from . import basis
 from .cells import Cells, Mask, Read
-from .column import MISSING, Column, Slots, checked_range, increasing, one_hot, scaled
+from .column import Column, Slots, checked_range, increasing, one_hot, scaled
 from .kinds import Kinds, of_numbers
 from .spelling import NumberCells
 
@@ -129,7 +129,7 @@ class Number(NumberCells, Column):
         else:
             inner = f"1 + {name}" if self.transform == "log1p" else name
             names = [name if self.transform is None else f"log({inner})"]
-        return [*names, f"{name} ({MISSING})"] if self._marked else names
+        return [*names, f"{name} (missing)"] if self._marked else names
 
     def ranges(self) -> tuple[Vector, Vector]:
         low, high = one_hot(self.n_features)

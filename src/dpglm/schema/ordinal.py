@@ -14,7 +14,7 @@ from .. import strict
 from ..arrays import Vector
 from ..data.cell_tally import UNKNOWN
 from .cells import ABSENT, UNREAD, Cells, codes_of_levels, key_of
-from .column import MISSING, Column, InOneFeature, Slots, checked_levels, one_hot, scaled, single
+from .column import Column, InOneFeature, Slots, checked_levels, one_hot, scaled, single
 from .kinds import Kinds, of_levels
 from .spelling import LevelCells
 
@@ -97,7 +97,7 @@ class Ordinal(LevelCells, InOneFeature):
         if not self.fused:
             return super().features(name)
         names = [f"{name}={level}" for level in self.levels]
-        return [*names, f"{name} ({MISSING})"] if self._marked else names
+        return [*names, f"{name} (missing)"] if self._marked else names
 
     @property
     def n_features(self) -> int:

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from .. import strict
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT
-from ..data.cell_tally import MISSING, OUTSIDE, UNREADABLE
-from ..data.cell_tally import UNKNOWN as OTHER
-from .cells import UNKNOWN, Cells, codes_of_levels
+from ..data.cell_tally import MISSING, OUTSIDE, UNKNOWN, UNREADABLE
+from .cells import NO_LEVEL, Cells, codes_of_levels
 from .column import checked_levels, checked_range, range_of
 from .kinds import Kinds, of_levels, of_numbers
 from .spelling import LevelCells, NumberCells, Spelling
@@ -107,7 +106,7 @@ class Target(NumberCells, LevelCells):
         """The targets: numbers, NaN where there is none; or classes as declared, "" or NaN for no class."""
         if not self.is_class:
             return cells.as_numbers(stand_for_missing).values
-        codes = np.maximum(self._codes(cells, stand_for_missing), UNKNOWN)
+        codes = np.maximum(self._codes(cells, stand_for_missing), NO_LEVEL)
         text = isinstance(self.classes[0], str)
         labels = np.array([*self.classes, "" if text else math.nan], dtype=None if text else np.float64)
         found: Vector | NDArray[np.str_] = labels[codes]
@@ -129,7 +128,7 @@ class Target(NumberCells, LevelCells):
         """What a cell can be besides fine."""
         if self.pending:
             return MISSING, UNREADABLE
-        return MISSING, UNREADABLE, OTHER if self.is_class else OUTSIDE
+        return MISSING, UNREADABLE, UNKNOWN if self.is_class else OUTSIDE
 
     def _codes(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
         return cells.as_codes(self.codes, stand_for_missing)

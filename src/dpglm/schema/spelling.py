@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from .. import strict
-from .cells import BAD, WORDS, Cells, Value, codes_of_levels, key_of, parsed, value_of
+from .cells import BAD, NUMBER_WORDS, Cells, Value, codes_of_levels, key_of, parsed, value_of
 from .date_format import moment_of, require_format
 
 _SPACES = " \u00a0\u2009\u202f"
@@ -87,7 +87,7 @@ class NumberSpelling(Spelling):
         sign = text[:1] if text[:1] in ("+", "-") else ""
         text = self._bare(text[len(sign) :])  # as in -$5
         if not self._number.fullmatch(text):
-            number = WORDS.get((sign + text).lower())
+            number = NUMBER_WORDS.get((sign + text).lower())
         else:
             number = parsed(sign + text.translate(self._translation))
         return BAD if number is None else number
