@@ -38,8 +38,8 @@ from dpglm.schema import (
     Unit,
     Weight,
 )
-from dpglm.schema.cell_kinds import CellKinds
 from dpglm.schema.column import Column
+from dpglm.schema.diagnosis import CellKinds
 from dpglm.schema.source import Held
 
 from ..schema.fuzzing import odd_cell

@@ -27,8 +27,8 @@ else:
 
 from dpglm.data.files import source_of_file
 from dpglm.schema import Boolean, Category, Column, Date, Number, Schema
+from dpglm.schema.diagnosis import trial
 from dpglm.schema.source import EncodedSource
-from dpglm.schema.trial import trial
 
 MARK = "8675309"
 ROWS, CELLS = 24, 12

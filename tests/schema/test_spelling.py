@@ -20,10 +20,10 @@ from dpglm import LogisticRegression, Stream, make_private_pipeline
 from dpglm.data.files import source_of_file
 from dpglm.estimators.stored import restored, stored
 from dpglm.schema import Boolean, Category, Date, Number, Ordinal, Schema, Target
+from dpglm.schema.diagnosis import trial
 from dpglm.schema.learning import census_of
 from dpglm.schema.roles import Exposure, Offset, Weight
 from dpglm.schema.source import EncodedSource
-from dpglm.schema.trial import trial
 from dpglm.solvers import GradientDescent
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,8 +17,8 @@ from ..data.lines import Lines
 from ..datasets import write_adult
 from ..report import Report, statement
 from ..schema import Schema
+from ..schema.diagnosis import trial
 from ..schema.source import Held, gathered
-from ..schema.trial import trial
 from ..solvers.record_share import is_unknown
 from .common import (
     Account,

@@ -26,10 +26,10 @@ from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import CellCounts
 from ..schema import Schema
-from ..schema.cell_kinds import CellKinds
+from ..schema.cells import KIND_NAMES
+from ..schema.diagnosis import CellKinds
 from ..schema.encoder import encoded
 from ..schema.frames import checked_names
-from ..schema.kinds import KIND_NAMES
 from ..schema.roles import Unit
 from ..schema.source import Held
 from .inputs import numeric_target

@@ -32,7 +32,6 @@ from ..privacy import Budget, Neighbours
 from ..queries import ColumnRanges, LevelCounts, RowNorms
 from ..queries.column_ranges import entries_of_a_range, tail_of
 from ..schema import Schema
-from ..schema.candidates import COUNT
 from ..schema.learning import (
     NORMS,
     Scaled,
@@ -42,6 +41,7 @@ from ..schema.learning import (
     ranges_of,
     with_facts,
 )
+from ..schema.numbers import COUNT
 from ..schema.raw import Counted
 from ..schema.schema import LEARN
 

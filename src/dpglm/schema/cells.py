@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
+from ..data.cell_tally import FINE, MISSING, OUTSIDE, UNKNOWN, UNREADABLE
 
 Mask = NDArray[np.bool_]
 
@@ -319,3 +320,36 @@ def _text(value: Value, stand_for_missing: frozenset[str]) -> str | None | _Bad:
     if isinstance(key, float):
         return str(int(key)) if key.is_integer() else repr(key)
     return BAD if key is None else key
+
+
+Kinds = NDArray[np.int8]
+"""One of FINE, MISSING, UNREADABLE, OUTSIDE and UNKNOWN for each cell."""
+
+KIND_NAMES = {
+    MISSING: "missing",
+    UNREADABLE: "unreadable",
+    OUTSIDE: "out of range",
+    UNKNOWN: "unknown level",
+}
+"""What each kind is called, but for the cells that nothing is wrong with."""
+
+
+def of_numbers(read: Read, low: float = -math.inf, high: float = math.inf) -> Kinds:
+    """Of numbers with a declared range."""
+    with np.errstate(invalid="ignore"):
+        outside = (read.values < low) | (read.values > high)
+    return _kinds(read.missing, read.bad, np.where(outside, OUTSIDE, FINE))
+
+
+def of_levels(codes: NDArray[np.intp], unknown: int = UNKNOWN) -> Kinds:
+    """Of codes of levels, or of what has none; ``unknown`` is what a level without a code is."""
+    return _kinds(codes == ABSENT, codes == UNREAD, np.where(codes == NO_LEVEL, unknown, FINE))
+
+
+def of_texts(missing: Mask, bad: Mask) -> Kinds:
+    """Of cells that any text suits."""
+    return _kinds(missing, bad, np.zeros(len(missing)))
+
+
+def _kinds(missing: Mask, bad: Mask, others: Vector | NDArray[np.intp]) -> Kinds:
+    return np.where(missing, MISSING, np.where(bad, UNREADABLE, others)).astype(np.int8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,8 +16,7 @@ from numpy.typing import NDArray
 from .. import strict
 from ..arrays import Vector
 from ..data.cell_tally import MISSING, UNREADABLE
-from .cells import Cells, Mask
-from .kinds import Kinds
+from .cells import Cells, Kinds, Mask
 from .spelling import Spelling
 
 MOMENTS = re.compile(r"(timestamp|date)", re.IGNORECASE)
@@ -244,3 +244,156 @@ def checked_levels(name: str, levels: object) -> tuple[object, ...]:
     if not found:
         raise strict.wrong(name, levels, "at least one level")
     return found
+
+
+Group = tuple[Slots | Ragged, float]
+"""The features of a column, and what they are multiplied by."""
+
+
+def table_of(
+    groups: Sequence[Group], edges: Sequence[int], count: int, sparse: bool, null: bool
+) -> Vector | sp.csr_array:
+    """The table of all features, the first of each group at its edge; NaN in the rows of null records."""
+    lost = np.zeros(count, dtype=bool)
+    for part, _ in groups:
+        lost |= part.null
+    if not sparse:
+        return _dense(groups, edges, lost, null)
+    if all(isinstance(part, Slots) for part, _ in groups):
+        return _from_slots(groups, edges, edges[-1], lost if null else None)
+    parts = []
+    for k, group in enumerate(groups):
+        hidden = lost if null and not k else None
+        if isinstance(group[0], Ragged):
+            parts.append(_from_ragged(group[0], group[1], hidden))
+        else:
+            parts.append(_from_slots([group], [0], edges[k + 1] - edges[k], hidden))
+    return sp.csr_array(sp.hstack(parts, format="csr"))
+
+
+def _dense(groups: Sequence[Group], edges: Sequence[int], lost: Mask, null: bool) -> Vector:
+    table = np.zeros((len(lost), edges[-1]))
+    for k, (part, weight) in enumerate(groups):
+        assert isinstance(part, Slots)  # a table with other parts is sparse
+        rows, slots = np.nonzero(part.places >= 0)
+        table[rows, edges[k] + part.places[rows, slots]] = weight * part.value[rows, slots]
+    if null:
+        table[lost, 0] = np.nan
+    return table
+
+
+def _from_slots(groups: Sequence[Group], edges: Sequence[int], width: int, lost: Mask | None) -> sp.csr_array:
+    """A CSR table, its columns in ascending order in every row; a lost row has NaN as its only entry."""
+    slots = [part for part, _ in groups if isinstance(part, Slots)]
+    index = np.concatenate(
+        [np.where(part.places >= 0, part.places + edges[k], -1) for k, part in enumerate(slots)], axis=1
+    )
+    value = np.concatenate(
+        [weight * part.value for part, weight in groups if isinstance(part, Slots)], axis=1
+    )
+    if lost is not None and lost.any():
+        index[lost], index[lost, 0] = -1, 0
+        value[lost, 0] = np.nan
+    stored = index >= 0
+    ends = np.concatenate([[0], np.cumsum(stored.sum(axis=1))])
+    return _csr(value[stored], index[stored], ends, (len(index), width))
+
+
+def _from_ragged(part: Ragged, weight: float, lost: Mask | None) -> sp.csr_array:
+    table = part.table.copy()
+    table.data = weight * table.data
+    if lost is None or not lost.any():
+        return table
+    marks = sp.csr_array(
+        (np.full(lost.sum(), np.nan), (np.flatnonzero(lost), np.zeros(lost.sum(), dtype=np.intp))),
+        shape=table.shape,
+    )
+    return sp.csr_array(table + marks)
+
+
+def _csr(
+    value: Vector, index: NDArray[np.int32], ends: NDArray[np.int64], shape: tuple[int, int]
+) -> sp.csr_array:
+    small = ends[-1] < 2**31
+    return sp.csr_array((value, index, ends.astype(np.int32) if small else ends), shape=shape)
+
+
+Index = NDArray[np.intp]
+
+
+def product(first: Slots, second: Slots, width: int) -> Slots:
+    """All products of a feature of the first column with one of the second, which has ``width`` features.
+
+    The norm of the products is the product of the norms.
+    """
+    n = len(first.null)
+    a, b = first.places[:, :, None], second.places[:, None, :]
+    index = np.where((a >= 0) & (b >= 0), a * width + b, -1)
+    value = first.value[:, :, None] * second.value[:, None, :]
+    return Slots(index.reshape(n, -1), value.reshape(n, -1), first.null | second.null)
+
+
+def product_ranges(first: Column, second: Column) -> tuple[Vector, Vector]:
+    """Smallest and largest products."""
+    (a, b), (c, d) = first.ranges(), second.ranges()
+    corners = np.array([np.outer(x, y).ravel() for x in (a, b) for y in (c, d)])
+    return corners.min(axis=0), corners.max(axis=0)
+
+
+def product_raw_map(
+    first: Column, second: Column, first_places: Index, second_places: Index, places: Index
+) -> sp.coo_array:
+    """Entries of the raw map for the products: raw products, raw features of both columns, and 1.
+
+    Parameters
+    ----------
+    first_places, second_places, places : arrays of int
+        Places of (1, features) of each column among all, and of the products.
+    """
+    table = sp.coo_array(sp.kron(first.raw(), second.raw()))
+    width = len(second_places)
+    i, j = np.divmod(np.arange(len(first_places) * width), width)
+    inner = np.full(len(i), 0)
+    inner[(i > 0) & (j > 0)] = places
+    whole = np.where(j == 0, first_places[i], np.where(i == 0, second_places[j], inner))
+    rows = (i[table.row] > 0) & (j[table.row] > 0)
+    entries = table.data[rows], (whole[table.row[rows]], whole[table.col[rows]])
+    return sp.coo_array(entries)
+
+
+class RawCoefficients(NamedTuple):
+    """Coefficients in the units of the raw columns, by the names of features, and the intercept."""
+
+    values: dict[str, float]
+    intercept: float
+
+
+def raw_map(
+    columns: Mapping[str, Column], interactions: Sequence[Sequence[str]], edges: Sequence[int]
+) -> sp.csr_array:
+    """The matrix that takes raw features, then 1, to encoded features, then 1.
+
+    Parameters
+    ----------
+    columns : mapping of str to Column
+        The columns that become features, in their order.
+    interactions : sequence of pairs of str
+    edges : sequence of int
+        Where the features of each column, then those of each pair, begin; and how many there are.
+    """
+    last = edges[-1]
+    places = {name: np.array([last, *range(edges[k], edges[k + 1])]) for k, name in enumerate(columns)}
+    parts = [sp.coo_array(([1.0], ([last], [last])))]
+    for name, column in columns.items():
+        table = sp.coo_array(column.raw())
+        inner = table.row > 0
+        index = places[name][table.row[inner]], places[name][table.col[inner]]
+        parts.append(sp.coo_array((column.weight * table.data[inner], index)))
+    for k, (a, b) in enumerate(interactions, start=len(columns)):
+        here = np.arange(edges[k], edges[k + 1])
+        part = product_raw_map(columns[a], columns[b], places[a], places[b], here)
+        part.data *= columns[a].weight * columns[b].weight
+        parts.append(part)
+    rows, cols = (np.concatenate([part.coords[axis] for part in parts]) for axis in range(2))
+    entries = np.concatenate([part.data for part in parts])
+    return sp.csr_array((entries, (rows, cols)), shape=(last + 1, last + 1))

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 
 from ..data import sources
 from ..data.cluster import by_blocks, is_dask
-from .coefficients import RawCoefficients
+from .column import RawCoefficients
 from .frames import checked_names, column_names, is_frame
 from .schema import Schema
 from .source import EncodedSource, names_of

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from ..arrays import Vector
 from ..data.census import Census, Counts, cells_of
 from ..data.source import LARGEST_NORM
-from .candidates import Candidates, candidates_of
-from .category import Category
+from .categories import Category
 from .cells import Mask, key_of
 from .column import Column
-from .number import Number
+from .numbers import Candidates, Number, candidates_of
 from .roles import Target
 from .schema import LEARN, Schema
 

@@ -14,9 +14,8 @@ from .. import strict
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT
 from ..data.cell_tally import MISSING, OUTSIDE, UNKNOWN, UNREADABLE
-from .cells import NO_LEVEL, Cells, codes_of_levels
+from .cells import NO_LEVEL, Cells, Kinds, codes_of_levels, of_levels, of_numbers
 from .column import checked_levels, checked_range, range_of
-from .kinds import Kinds, of_levels, of_numbers
 from .spelling import LevelCells, NumberCells, Spelling
 
 

@@ -19,14 +19,11 @@ from ..arrays import Vector
 from ..bounds import Bounds
 from ..data.beside import Several
 from ..penalties import Fused, GraphFused, Penalty
-from . import draft as drafts
-from . import interaction, toml
+from . import toml
 from .cells import MISSING_TEXTS, Cells
-from .coefficients import RawCoefficients, raw_map
-from .column import Column, Feature
+from .column import Column, Feature, RawCoefficients, product, product_ranges, raw_map, table_of
 from .frames import cells_of, column_names, count_of, entries_of, is_frame, type_of
 from .roles import Beside, Drop, Offset, Target, Unit, Weight
-from .rows import table_of
 
 if TYPE_CHECKING:
     from .encoder import SchemaEncoder
@@ -126,7 +123,7 @@ class Schema:
     @classmethod
     def from_toml(cls, text: str) -> Schema:
         """The schema that a TOML text declares; see `to_toml`."""
-        return cls(**toml.read(text))
+        return cls(**toml.read_toml(text))
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
@@ -135,7 +132,7 @@ class Schema:
 
     def to_toml(self) -> str:
         """The schema as TOML text: a line for each column."""
-        return toml.written(self.columns, self.interactions, self.missing, self.row_norm)
+        return toml.write_toml(self.columns, self.interactions, self.missing, self.row_norm)
 
     @staticmethod
     def draft(frame: object, *, target: str | None = None, peek: bool = False) -> str:
@@ -150,7 +147,7 @@ class Schema:
             False uses names and types of columns only: ranges and levels are left to be filled in. True reads
             them off the records, which is **not private**; the text says so.
         """
-        return drafts.drafted(frame, target, strict.flag("peek", peek))
+        return toml.draft(frame, target, strict.flag("peek", peek))
 
     @property
     def _encoded(self) -> dict[str, Column]:
@@ -267,7 +264,7 @@ class Schema:
         ranges = [[column.weight * end for end in column.ranges()] for column in columns.values()]
         for a, b in self.interactions:
             weight = columns[a].weight * columns[b].weight
-            ranges.append([weight * end for end in interaction.ranges(columns[a], columns[b])])
+            ranges.append([weight * end for end in product_ranges(columns[a], columns[b])])
         low, high = (np.concatenate([pair[k] for pair in ranges]) for k in range(2))
         target = self._target
         stated = None
@@ -361,7 +358,7 @@ class Schema:
             parts[name] = column.encode(self._cells(frame, name), self._stand_for_missing)
         groups = [(parts[name], column.weight) for name, column in columns.items()]
         for a, b in self.interactions:
-            both: Any = interaction.product(parts[a], parts[b], columns[b].n_features)  # type: ignore[arg-type]
+            both: Any = product(parts[a], parts[b], columns[b].n_features)  # type: ignore[arg-type]
             groups.append((both, columns[a].weight * columns[b].weight))
         return table_of(groups, self._edges, count, self.is_sparse, null)
 

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from . import toml
-from .boolean import Boolean
+from ..arrays import Vector
+from ..data.beside import Several
+from ..data.cell_tally import MISSING, Codes
+from ..data.source import LARGEST_NORM
+from .categories import Boolean, Ordinal
 from .cells import ABSENT, Cells
-from .column import Column, shown
-from .date import Date, days_of
-from .date_format import ISO, formats_that_fit
-from .learning import blank
-from .ordinal import Ordinal
-from .roles import Drop, Exposure, Target, Unit, Weight
-from .rows import table_of
+from .column import Column, shown, table_of
+from .learning import blank, null_records
+from .numbers import Date, days_of
+from .roles import Beside, Drop, Exposure, Target, Unit, Weight
 from .schema import Schema
-from .spelling import LevelCells, NumberCells, number_facts
+from .spelling import ISO, LevelCells, NumberCells, formats_that_fit, number_facts
+from .toml import toml_value
 
 _WORDS = {"target": "class of the target", "boolean": "boolean"}
 
@@ -168,7 +172,7 @@ def _remedy(column: Any, cell: str) -> str | None:
         facts = _level_facts(column, cell)
     elif isinstance(column, NumberCells):
         facts = iter(number_facts(cell))
-    said = [", ".join(f"{key} = {toml.value(fact)}" for key, fact in one.items()) for one in islice(facts, 3)]
+    said = [", ".join(f"{key} = {toml_value(fact)}" for key, fact in one.items()) for one in islice(facts, 3)]
     return f"{' or '.join(said)} would read it" if said else None
 
 
@@ -180,3 +184,65 @@ def _level_facts(column: Any, cell: str) -> Iterator[dict[str, object]]:
     for near in difflib.get_close_matches(text, folded, 1):
         if near != text:
             yield {"aliases": {cell.strip(): folded[near]}}
+
+
+Readable = Column | Target | Beside
+
+
+@dataclass(frozen=True)
+class CellKinds(Schema):
+    """What each cell of a table is, as a table of codes: a column for each that is read, then null records.
+
+    A code is one of those of `schema.kinds`; in the last column 1 stands for a record that counts for nothing
+    in a fit, and 0 for any other. Facts may still be to be learnt: a number without a range is never out of
+    it. Ids are taken as they are.
+    """
+
+    @classmethod
+    def of(cls, schema: Schema) -> CellKinds:
+        """The same declarations."""
+        return cls(**{field.name: getattr(schema, field.name) for field in fields(Schema)})
+
+    @property
+    def readable(self) -> dict[str, Readable]:
+        """The columns whose cells are looked at."""
+        return {
+            name: column for name, column in self.columns.items()
+            if isinstance(column, Readable) and not isinstance(column, Unit)
+        }  # fmt: skip
+
+    @property
+    def codes(self) -> Codes:
+        """For each column of codes those that can occur, but for cells that nothing is wrong with."""
+        return *(column.possible_kinds for column in self.readable.values()), (MISSING,)
+
+    @property
+    def n_features(self) -> int:
+        return len(self.readable) + 1
+
+    @property
+    def is_sparse(self) -> bool:
+        return False
+
+    @property
+    def beside(self) -> Several:
+        return Several(unit=super().beside.unit)
+
+    @np.errstate(all="ignore")  # a warning about a number would reveal something about a record
+    def encode(self, frame: object, *, null: bool = True) -> Vector | sp.csr_array:
+        count = self._checked(frame, target=True)
+        lost, found = null_records(self, frame, count), np.zeros((count, self.n_features))
+        for k, (name, column) in enumerate(self.readable.items()):
+            cells = self._cells(frame, name)
+            found[:, k] = column.kinds(cells, self._stand_for_missing)
+            if isinstance(column, Beside):
+                values = column.read(cells, self._stand_for_missing)
+                lost |= ~(np.abs(values) < LARGEST_NORM)
+                if isinstance(column, Exposure):
+                    lost |= ~(values > 0)
+        found[lost, -1] = 1.0
+        return found
+
+    def read_target(self, frame: object) -> Vector | NDArray[np.str_]:
+        """Nothing: cells of the target are among the codes."""
+        return np.zeros(self._checked(frame, target=True))
