@@ -40,7 +40,7 @@ from dpglm import (
     make_private_pipeline,
 )
 from dpglm.errors import PrivacyWarning
-from dpglm.estimators.leaks import learning_steps
+from dpglm.estimators.sklearn_checks import learning_steps
 from dpglm.schema import Boolean, Category, Drop, Exposure, Number, Offset, Schema, Target, Unit, Weight
 from dpglm.solvers import GradientDescent, Newton
 

@@ -48,16 +48,14 @@ from .beside import NAMES, declared
 from .charged import Charged
 from .class_weight import ClassWeights
 from .columns import columns_apart
-from .constraints import constrained
 from .docs import estimator
-from .inference import Inference, uncertainty_of
 from .inputs import Labels, Table, numeric_table, numeric_target
 from .learning import Before, Learner, joined, left
-from .predictor import ALONE, LinearPredictor
+from .mixins import ALONE, Inference, LinearPredictor, Reported, uncertainty_of
+from .penalty_parameters import constrained, given, warn_of_strong_l1
 from .private_size import CountedRecords, budget_of, counted_records, is_counted, possible_counts
 from .promised import guarantee_of, randomness_of, require_kept, warn_of_delta
 from .records import in_order, records_in, table_for
-from .reported import Reported
 from .streams import (
     Codes,
     given_targets,
@@ -65,7 +63,6 @@ from .streams import (
     remember_columns,
     source_of,
 )
-from .strengths import given, warn_of_strong_l1
 from .units import LENGTHS, by_persons, ranked, require_shapes, sorted_by_unit
 from .watched import watched
 

@@ -34,8 +34,8 @@ from .class_weight import ClassWeights
 from .docs import estimator
 from .inputs import Labels, numeric_target
 from .labels import class_set, codes_of, is_missing, labels_of
+from .penalty_parameters import given, inverse_strength, require_share
 from .streams import Codes, lazily
-from .strengths import given, inverse_strength, require_share
 from .watched import all_or_nothing
 
 _KINDS = (str, bytes, Real | np.bool_)

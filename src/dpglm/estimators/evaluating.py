@@ -31,7 +31,7 @@ from ..scores import PublicModel
 from .base import PrivateGLM
 from .classifiers import codes_among
 from .columns import column_apart
-from .habits import explained
+from .docs import explained
 from .inputs import Table, numeric_table, numeric_target
 from .pipeline import PrivatePipeline
 from .promised import guarantee_of, randomness_of, require_kept, warn_of_delta

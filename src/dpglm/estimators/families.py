@@ -1,4 +1,4 @@
-"""Families of generalized linear models by their names in scikit-learn."""
+"""Generalized linear models and support vector machines by their names in scikit-learn."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from dataclasses import field
 from types import ModuleType
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,11 +15,12 @@ from sklearn.utils import Tags
 
 from .. import strict
 from ..arrays import Vector
-from ..losses import Huber, Loss, NegativeBinomial, Quantile, Squared, Tweedie
+from ..losses import EpsilonInsensitive, Huber, Loss, NegativeBinomial, Quantile, Squared, Tweedie
 from ..penalties import L1, L2, Penalty
+from .classifiers import GLMClassifier
 from .docs import estimator
+from .penalty_parameters import inverse_strength, require_strength
 from .regressors import GLMRegressor
-from .strengths import require_strength
 
 _WIDE, _NARROW = 100.0, 1e-4
 _LEAST_SHARE = 0.01
@@ -307,3 +309,76 @@ def _explained(power: float, targets: Vector, predicted: Vector, weights: Vector
     if power:
         predicted = np.maximum(predicted, _TINY)
     return float(d2_tweedie_score(targets, predicted, sample_weight=weights, power=power))
+
+
+@estimator
+class LinearSVC(GLMClassifier):
+    """Linear support vector classification under differential privacy.
+
+    The objective is mean hinge loss + norm(w)² / (2 C n), that of scikit-learn's ``LinearSVC(loss="hinge")``
+    but for the intercept, which is not penalised. More than two classes are fitted one against the rest.
+
+    Parameters
+    ----------
+    {budget}
+    {inverse_strength}
+    loss : str or Loss
+        "hinge", "smoothed_hinge" or an object of `dpglm.losses`. The squared hinge is not offered: its slopes
+        have no bound.
+    {classification}
+    >>> model = LinearSVC(epsilon=1.0, classes=[-1, 1]).fit(adult.X, adult.y)
+    >>> bool(model.score(adult.X_test, adult.y_test) > 0.8)
+    True
+    """
+
+    C: float = 1.0
+    loss: str | Loss = "hinge"
+    penalty: Penalty | None = field(default=None, init=False)
+    class_weight: None = field(default=None, init=False)
+
+    def fit(self, X: object, y: object = None) -> Self:  # type: ignore[override]
+        """Fit to private records; the solver of this loss takes no weights and offsets."""
+        return super().fit(X, y)
+
+    def _penalty(self, n_samples: int) -> Penalty:
+        return L2(inverse_strength(self.C, n_samples))
+
+
+@estimator
+class LinearSVR(GLMRegressor):
+    """Linear support vector regression under differential privacy.
+
+    The objective is mean epsilon-insensitive loss + norm(w)² / (2 C n), that of scikit-learn's ``LinearSVR``
+    but for the intercept, which is not penalised. What scikit-learn calls epsilon is ``tube`` here.
+
+    Parameters
+    ----------
+    {budget}
+    {inverse_strength}
+    tube : float
+        Errors up to this size cost nothing; with 0 the loss is the absolute error.
+    {regression}
+    >>> model = LinearSVR(epsilon=2.0, bounds=bounds).fit(x, 0.5 * x[:, 0])
+    >>> bool(abs(model.coef_[0] - 0.5) < 0.2)
+    True
+    """
+
+    loss: str | Loss = field(default="epsilon_insensitive", init=False)
+    penalty: Penalty | None = field(default=None, init=False)
+    C: float = 1.0
+    tube: float = 0.0
+
+    def fit(self, X: object, y: object = None) -> Self:  # type: ignore[override]
+        """Fit to private records; the solver of this loss takes no weights and offsets."""
+        return super().fit(X, y)
+
+    def _loss(self) -> Loss:
+        return EpsilonInsensitive(self.tube)
+
+    def _penalty(self, n_samples: int) -> Penalty:
+        return L2(inverse_strength(self.C, n_samples))
+
+    def _plain_model(self, linear_model: ModuleType) -> BaseEstimator:
+        from sklearn.svm import LinearSVR as Plain  # slow to import, and seldom needed
+
+        return Plain(epsilon=self.tube, C=self.C)

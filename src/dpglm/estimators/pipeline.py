@@ -30,10 +30,9 @@ from ..schema.source import EncodedSource, EncodedTable, Held
 from .base import PrivateGLM
 from .beside import NAMES
 from .docs import documented
-from .inference import Inference
 from .inputs import Labels
 from .learning import SHARE, Learner, fit_bounds, taken_out
-from .reported import Reported
+from .mixins import Inference, Reported
 from .watched import all_or_nothing
 
 

@@ -10,8 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from .. import progress, strict
 from ..plan import Plan
-from .leaks import warn_of_learning_steps
-from .many_fits import warn_of_many_fits
+from .sklearn_checks import warn_of_learning_steps, warn_of_many_fits
 
 _INSIDE: ContextVar[bool] = ContextVar("inside of a fit", default=False)
 

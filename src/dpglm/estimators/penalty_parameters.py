@@ -1,8 +1,9 @@
-"""Constraints on coefficients in the words that people look for, as a penalty."""
+"""Penalties from the parameters of estimators: strengths, and constraints on coefficients."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
@@ -12,7 +13,8 @@ import numpy as np
 from .. import strict
 from ..arrays import Vector
 from ..errors import UnsupportedProblem
-from ..penalties import Bounded, Penalty, Separable
+from ..penalties import Bounded, Penalty, Separable, Zero
+from ..problem import Problem
 
 _SIGNS = {"increasing": 1, "decreasing": -1, 1: 1, -1: -1}
 
@@ -94,3 +96,60 @@ def _place(feature: object, n_features: int, names: Sequence[object] | None) -> 
 def _shared(ends: Vector) -> float | tuple[float, ...]:
     """One end for all, if it is the same."""
     return float(ends[0]) if np.all(ends == ends[0]) else tuple(ends.tolist())
+
+
+def given(penalty: object) -> Penalty:
+    """The penalty itself, or none."""
+    if penalty is None:
+        return Zero()
+    if not isinstance(penalty, Penalty):
+        raise ValueError(
+            "penalty must be None or an object of dpglm.penalties, which says its strength, such as L1(0.01) "
+            f"or L2(0.01): got {penalty!r}"
+        )
+    return penalty
+
+
+def require_strength(name: str, value: object) -> None:
+    """Refuse a strength that is no finite number of at least 0."""
+    strict.number(name, value, "a finite number of at least 0", lambda found: 0 <= found < math.inf)
+
+
+def require_share(name: str, value: object) -> None:
+    """Refuse a share that is no number from 0 to 1."""
+    strict.number(name, value, "a number from 0 to 1", lambda found: 0 <= found <= 1)
+
+
+def inverse_strength(C: object, n_samples: int) -> float:
+    """Strength of a penalty relative to the mean loss, for C the weight of the sum of losses."""
+    return 1.0 / (strict.number("C", C, "a positive number", lambda found: found > 0) * n_samples)
+
+
+def warn_of_strong_l1(problem: Problem, n_features: int) -> None:
+    """Warn of an L1 strength that leaves no coefficient, or hardly one, within the declared bounds."""
+    strength = problem.penalty.coordinate_form()[0] if isinstance(problem.penalty, Separable) else 0.0
+    limit = _strongest_l1(problem, n_features)
+    if strength >= limit:
+        effect = "makes every coefficient 0 for any records within the bounds: choose one well below {:g}"
+    elif strength > limit / 4:
+        effect = "leaves few or no coefficients: from {:g} on, all are 0 for any records within the bounds"
+    else:
+        return
+    warnings.warn(f"an L1 strength of {strength:g} {effect.format(limit)}", UserWarning, stacklevel=4)
+
+
+def _strongest_l1(problem: Problem, n_features: int) -> float:
+    """The L1 strength from which on the minimiser is 0 for every table within the bounds.
+
+    It is the largest mean of slope times feature at coefficients of 0. With an intercept the slopes add up to
+    0 there, so their mean size is at most half the range of targets, and at most the Lipschitz constant.
+    Without one it is the largest slope of a prediction of 0, which a convex loss has at an end of the range.
+    """
+    if problem.fit_intercept or problem.outputs > 1:
+        slope = problem.slope_bound()
+    elif problem.loss.kind != "classification" and problem.bounds.target is None:
+        slope = math.inf
+    else:
+        ends = np.array(problem.bounds.target or (-1.0, 1.0))
+        slope = float(np.abs(problem.loss.derivative(np.zeros(2), ends)).max())
+    return slope * problem.bounds.largest_feature(n_features)
