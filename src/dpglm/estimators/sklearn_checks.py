@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -22,20 +22,38 @@ _LEARN_NOTHING = {
 }  # fmt: skip
 """Transformers that look at the shape of a table, not at its entries."""
 
+_NESTED = ("estimator", "regressor", "classifier")
+"""Parameters that hold the estimator that a tool fits."""
 
-def learning_steps(step: Any) -> Iterator[str]:
-    """Names of the transformers of a step, or of a pipeline, that learn from records when they are fitted."""
-    if step is None or isinstance(step, str):  # "passthrough" or "drop"
+
+def learning_steps(step: Any, path: str = "", nested: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+    """Path and class of every part of a step that learns from records when it is fitted, without paying.
+
+    Parameters
+    ----------
+    step : estimator, or "passthrough" or "drop"
+        Parts of pipelines, unions and column transformers are visited.
+    path : str
+        Where the step stands: its name with a point behind it.
+    nested : sequence of str
+        Parameters that hold estimators to be visited, too.
+    """
+    if step is None or isinstance(step, str | Reported):
+        return
+    parts = getattr(step, "steps", None) or getattr(step, "transformer_list", None)
+    if parts is None and hasattr(step, "transformers"):
+        parts = [(part[0], part[1]) for part in step.transformers]
+    if parts is not None:
+        for name, part in parts:
+            yield from learning_steps(part, f"{path}{name}.", nested)
         return
     name = type(step).__name__
-    inner = getattr(step, "steps", None) or getattr(step, "transformer_list", None)
-    if inner is None and hasattr(step, "transformers"):
-        inner = [(part[0], part[1]) for part in step.transformers]
-    if inner is not None:
-        for _, part in inner:
-            yield from learning_steps(part)
-    elif name not in _LEARN_NOTHING and not _is_declared(name, step) and _is_fitted_to_records(step):
-        yield name
+    if name not in _LEARN_NOTHING and not _is_declared(name, step) and _is_fitted_to_records(step):
+        yield path.rstrip("."), name
+    for name in nested:
+        part = getattr(step, name, None)
+        if hasattr(part, "fit"):
+            yield from learning_steps(part, f"{path}{name}.", nested)
 
 
 def _is_declared(name: str, step: Any) -> bool:
@@ -58,6 +76,32 @@ def _is_fitted_to_records(step: Any) -> bool:
     return tags is None or bool(tags().requires_fit)
 
 
+def check_pipeline(pipeline: Any) -> list[str]:
+    """Every step of a pipeline that learns from records without paying for it.
+
+    Parameters
+    ----------
+    pipeline : Pipeline or estimator
+        A pipeline of scikit-learn, with pipelines, unions and searches inside of it, or a single estimator.
+
+    Returns
+    -------
+    list of str
+        The path and the class of each such step, empty if there is none. Private models are no such steps:
+        they pay. A tool that fits them many times, as `GridSearchCV`, is: its scores are not private.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from dpglm import LogisticRegression, check_pipeline
+    >>> check_pipeline(make_pipeline(StandardScaler(), LogisticRegression()))
+    ['standardscaler: StandardScaler']
+    """
+    found = learning_steps(pipeline, nested=_NESTED)
+    return [f"{path}: {name}" if path else name for path, name in found]
+
+
 def warn_of_learning_steps(model: object) -> None:
     """Warn if a model is being fitted by a scikit-learn pipeline with steps that learn from records."""
     pipelines = sys.modules.get("sklearn.pipeline")
@@ -68,7 +112,7 @@ def warn_of_learning_steps(model: object) -> None:
     while frame is not None:
         owner = frame.f_locals.get("self") if frame.f_globals.get("__name__") == "sklearn.pipeline" else None
         if isinstance(owner, pipelines.Pipeline):
-            found += [name for _, step in owner.steps[:-1] for name in learning_steps(step)]
+            found += [name for _, step in owner.steps[:-1] for _, name in learning_steps(step)]
         frame = frame.f_back  # type: ignore[assignment]
     names = list(dict.fromkeys(found))
     if names:
@@ -279,46 +323,3 @@ _WRAPPERS = ("sklearn.pipeline", "sklearn.compose")
 
 _HELPERS = ("sklearn.utils", "sklearn.base")
 """Modules of functions that are no tools."""
-
-
-def check_pipeline(pipeline: Any) -> list[str]:
-    """Every step of a pipeline that learns from records without paying for it.
-
-    Parameters
-    ----------
-    pipeline : Pipeline or estimator
-        A pipeline of scikit-learn, with pipelines, unions and searches inside of it, or a single estimator.
-
-    Returns
-    -------
-    list of str
-        The path and the class of each such step, empty if there is none. Private models are no such steps:
-        they pay. A tool that fits them many times, as `GridSearchCV`, is: its scores are not private.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from dpglm import LogisticRegression, check_pipeline
-    >>> check_pipeline(make_pipeline(StandardScaler(), LogisticRegression()))
-    ['standardscaler: StandardScaler']
-    """
-    return list(_found(pipeline, ""))
-
-
-def _found(step: Any, path: str) -> Iterator[str]:
-    if step is None or isinstance(step, str | Reported):
-        return
-    inner = getattr(step, "steps", None) or getattr(step, "transformer_list", None)
-    if inner is None and hasattr(step, "transformers"):
-        inner = [(part[0], part[1]) for part in step.transformers]
-    if inner is not None:
-        for name, part in inner:
-            yield from _found(part, f"{path}{name}.")
-        return
-    for name in learning_steps(step):
-        yield f"{path.rstrip('.')}: {name}".removeprefix(": ")
-    for nested in ("estimator", "regressor", "classifier"):
-        part = getattr(step, nested, None)
-        if hasattr(part, "fit"):
-            yield from _found(part, f"{path}{nested}.")
