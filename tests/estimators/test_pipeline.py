@@ -257,6 +257,7 @@ def test_a_pipeline_is_shown_in_few_lines_and_its_diagram_has_the_schema():
         ("passthrough", []),
         (make_pipeline(SimpleImputer(), Normalizer()), ["SimpleImputer"]),
         (ColumnTransformer([("a", StandardScaler(), ["x"]), ("b", "drop", ["y"])]), ["StandardScaler"]),
+        (ColumnTransformer([("a", "drop", ["x"])], remainder=StandardScaler()), ["StandardScaler"]),
     ],
 )
 def test_steps_that_learn_are_known_by_name(step, names):

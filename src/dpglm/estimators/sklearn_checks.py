@@ -42,7 +42,7 @@ def learning_steps(step: Any, path: str = "", nested: Sequence[str] = ()) -> Ite
         return
     parts = getattr(step, "steps", None) or getattr(step, "transformer_list", None)
     if parts is None and hasattr(step, "transformers"):
-        parts = [(part[0], part[1]) for part in step.transformers]
+        parts = [*((part[0], part[1]) for part in step.transformers), ("remainder", step.remainder)]
     if parts is not None:
         for name, part in parts:
             yield from learning_steps(part, f"{path}{name}.", nested)
