@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..data.beside import Several
 from ..data.cell_tally import MISSING, Codes
+from ..data.columns import RecordColumns
 from ..data.source import LARGEST_NORM
 from .categories import Boolean, Ordinal
 from .cells import ABSENT, Cells
@@ -225,8 +225,8 @@ class CellKinds(Schema):
         return False
 
     @property
-    def beside(self) -> Several:
-        return Several(unit=super().beside.unit)
+    def beside(self) -> RecordColumns:
+        return RecordColumns(unit=super().beside.unit)
 
     @np.errstate(all="ignore")  # a warning about a number would reveal something about a record
     def encode(self, frame: object, *, null: bool = True) -> Vector | sp.csr_array:
