@@ -16,6 +16,7 @@ from ..curator import Curator
 from ..data import as_block
 from ..data.cluster import DaskTable, by_blocks, is_dask
 from ..data.columns import RecordColumns
+from ..data.frames import text_names
 from ..data.stream import Source
 from ..errors import PrivacyWarning, UnsupportedProblem
 from ..evaluation.check import Check, Checker, CheckPlan
@@ -33,7 +34,6 @@ from ..schema import Schema
 from ..schema.cells import KIND_NAMES
 from ..schema.diagnosis import CellKinds
 from ..schema.encoder import encoded
-from ..schema.frames import checked_names
 from ..schema.roles import Unit
 from ..schema.source import Held
 from .watched import watched
@@ -167,7 +167,7 @@ def _read(kinds: CellKinds, X: Any) -> _Table:
                 "units are not for Dask collections: store the table sorted by that column, as Parquet, and "
                 "give the pyarrow data set"
             )
-        kinds.require_columns(checked_names(list(getattr(X, "columns", []))))
+        kinds.require_columns(text_names(getattr(X, "columns", [])))
         blocks = DaskTable(encoded(kinds, X), by_blocks(kinds.read_target, X))
         return _Table(blocks, numeric_target, alone, blocks.n_samples)
     if isinstance(X, Held):

@@ -19,6 +19,7 @@ from .. import strict
 from ..arrays import Vector
 from ..data.cluster import by_blocks, is_dask
 from ..data.columns import RecordColumns
+from ..data.frames import library_of
 from ..data.stream import Source
 from ..fit.columns import NAMES
 from ..fit.inputs import Labels
@@ -27,7 +28,6 @@ from ..inference import INTERCEPT, Coefficients
 from ..plan import Plan
 from ..schema import RawCoefficients, Schema
 from ..schema.encoder import SchemaEncoder, encoded
-from ..schema.frames import is_frame
 from ..schema.raw import RawTable
 from ..schema.source import EncodedSource, EncodedTable, Held
 from .base import PrivateGLM
@@ -243,7 +243,7 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
 
     def _offsets(self, X: object) -> dict[str, Any]:
         """Offsets and exposures of the rows of a table in memory, as a prediction takes them."""
-        if not self.schema.beside.has_offset or not is_frame(X):
+        if not self.schema.beside.has_offset or library_of(X) is None:
             return {}
         found = self.schema.read_beside(X, fit=False)
         return {name: part for name, part in found._asdict().items() if part is not None}

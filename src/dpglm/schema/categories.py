@@ -16,7 +16,7 @@ from .. import strict
 from ..arrays import Vector
 from ..data.cell_tally import FINE, UNKNOWN, UNREADABLE
 from .cells import ABSENT, NO_LEVEL, UNREAD, Cells, Kinds, Texts, codes_of_levels, key_of, of_levels, of_texts
-from .column import NEVER, Column, InOneFeature, Ragged, Slots, checked_levels, one_hot, scaled, single
+from .column import Column, InOneFeature, Ragged, Slots, checked_levels, one_hot, scaled, single
 from .spelling import LevelCells
 
 
@@ -269,7 +269,7 @@ class _Bucketed(Column):
     key: str = ""
     missing: str = "zero"
 
-    refused: ClassVar[re.Pattern[str]] = NEVER
+    refused: ClassVar[frozenset[str]] = frozenset()
 
     def check(self) -> None:
         strict.keep(self, buckets=lambda name, value: strict.whole(name, value, 2))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,6 @@ from ..arrays import Vector
 from ..data.cell_tally import MISSING, UNREADABLE
 from .cells import Cells, Kinds, Mask
 from .spelling import Spelling
-
-MOMENTS = re.compile(r"(timestamp|date)", re.IGNORECASE)
-"""Names of types whose values are moments."""
-
-NEVER = re.compile(r"(?!)")
 
 
 class Slots(NamedTuple):
@@ -74,8 +68,8 @@ class Column(ABC):
     weight: float = 1.0
 
     kind: ClassVar[str]
-    refused: ClassVar[re.Pattern[str]] = MOMENTS
-    """Names of types that no cell of such a column can have."""
+    refused: ClassVar[frozenset[str]] = frozenset({"date"})
+    """Kinds of types that no cell of such a column can have."""
 
     def __post_init__(self) -> None:
         strict.keep(self, weight=strict.positive)

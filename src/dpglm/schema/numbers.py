@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -346,7 +345,7 @@ class Date(Column):
     format: str | Sequence[str] = ISO
 
     kind: ClassVar[str] = "date"
-    refused: ClassVar[re.Pattern[str]] = re.compile(r"u?int|bool", re.IGNORECASE)
+    refused: ClassVar[frozenset[str]] = frozenset({"integer", "boolean"})
 
     def check(self) -> None:
         strict.one_of("unit", self.unit, _DAYS)

@@ -18,11 +18,20 @@ from .. import strict
 from ..arrays import Vector
 from ..bounds import Bounds
 from ..data.columns import RecordColumns
+from ..data.frames import (
+    column_entries,
+    column_names,
+    column_type,
+    library_of,
+    row_count,
+    text_names,
+    type_kind,
+    type_name,
+)
 from ..penalties import Fused, GraphFused, Penalty
 from . import toml
-from .cells import MISSING_TEXTS, Cells
+from .cells import MISSING_TEXTS, Cells, read_cells
 from .column import Column, Feature, RawCoefficients, product, product_ranges, raw_map, table_of
-from .frames import cells_of, column_names, count_of, entries_of, is_frame, type_of
 from .roles import Beside, Drop, Offset, Target, Unit, Weight
 
 if TYPE_CHECKING:
@@ -387,7 +396,7 @@ class Schema:
                 column = self.columns[name]
                 assert isinstance(column, Beside)
                 if isinstance(column, Unit):
-                    parts[part] = column.ids(entries_of(frame, name), self._stand_for_missing)
+                    parts[part] = column.ids(column_entries(frame, name), self._stand_for_missing)
                 else:
                     parts[part] = column.read(self._cells(frame, name), self._stand_for_missing)
         return RecordColumns(**parts)
@@ -399,23 +408,23 @@ class Schema:
 
     def _checked(self, frame: object, target: bool) -> int:
         """How many records a table has, if it has the declared columns."""
-        if not is_frame(frame):
+        if library_of(frame) is None:
             raise ValueError(
                 "X must be a data frame of pandas or polars, an Arrow table or a dict of arrays, got a "
                 f"{type(frame).__name__}: columns are matched by name"
             )
-        self.require_columns(column_names(frame), target)
-        return count_of(frame)
+        self.require_columns(text_names(column_names(frame)), target)
+        return row_count(frame)
 
     def _cells(self, frame: object, name: str) -> Cells:
         """What the cells of a column stand for, as its spelling says."""
-        column, kind = self.columns[name], type_of(frame, name)
-        if isinstance(column, Column) and column.refused.match(kind):
+        column, kind = self.columns[name], column_type(frame, name)
+        if isinstance(column, Column) and type_kind(kind) in column.refused:
             raise ValueError(
-                f"column {name!r} has type {kind.split('[')[0]}, the schema declares a {column.kind}: "
+                f"column {name!r} has type {type_name(kind)}, the schema declares a {column.kind}: "
                 "convert it, or declare what it is"
             )
-        spelling, cells = getattr(column, "spelling", None), cells_of(frame, name)
+        spelling, cells = getattr(column, "spelling", None), read_cells(frame, name)
         return cells if spelling is None else spelling.read(cells, self._stand_for_missing)
 
     @cached_property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
@@ -14,11 +13,11 @@ import numpy as np
 from ..arrays import Vector
 from ..data import sources
 from ..data.columnar import Columnar
+from ..data.frames import NUMBERS, column_names, column_type, library_of, text_names, type_kind
 from ..data.lines import Lines
 from .categories import Boolean, Category, Hashed, Ordinal, Text
-from .cells import BAD, MISSING_TEXTS, Cells
+from .cells import BAD, MISSING_TEXTS, Cells, read_cells
 from .column import Column
-from .frames import cells_of, checked_names, column_names, is_frame, type_of
 from .numbers import Date, Number
 from .roles import Beside, Drop, Exposure, Offset, Target, Unit, Weight
 from .spelling import DateSpelling, NumberSpelling, Spelling, formats_that_fit, number_facts
@@ -150,9 +149,6 @@ UNKNOWN = "unknown"
 MOST_LEVELS = 100
 """A column of more different texts is hashed."""
 
-_NUMBER = re.compile(r"(u?int|float|double|halffloat|decimal)", re.IGNORECASE)
-_BOOLEAN = re.compile(r"bool", re.IGNORECASE)
-_DATE = re.compile(r"(date|timestamp)", re.IGNORECASE)
 _BUCKETS = 1024
 
 _SHOWN = 200
@@ -190,11 +186,11 @@ def draft(frame: object, target: str | None, peek: bool) -> str:
     types = types_of(frame)
     if target is not None and target not in types:
         raise ValueError(f"the table has no column {target!r}")
-    if peek and not is_frame(frame):
+    if peek and library_of(frame) is None:
         raise ValueError(f"peek needs a table in memory, got a {type(frame).__name__}")
     lines = [(_PEEKED if peek else _HEADER) + _known_types(), "[columns]"]
     for name, kind in types.items():
-        facts, remark = _peeked(cells_of(frame, name), kind) if peek else (_by_type(kind), "")
+        facts, remark = _peeked(read_cells(frame, name), kind) if peek else (_by_type(kind), "")
         if name == target:
             facts, remark = _as_target(facts), ""
         given = dict(facts)
@@ -204,17 +200,15 @@ def draft(frame: object, target: str | None, peek: bool) -> str:
 
 def types_of(frame: Any) -> dict[str, str]:
     """The declared types of columns by their names."""
-    if is_frame(frame):
-        return {name: type_of(frame, name) for name in column_names(frame)}
+    if library_of(frame) is not None:
+        return {name: column_type(frame, name) for name in text_names(column_names(frame))}
     source = sources.recognised(frame)
     if isinstance(source, Columnar):
-        return {name: str(source.types[name]) for name in checked_names(list(source.types))}
+        return {name: str(source.types[name]) for name in text_names(source.types)}
     if isinstance(source, Lines):  # text declares no types
-        return dict.fromkeys(checked_names(source.names), UNKNOWN)
+        return dict.fromkeys(text_names(source.names), UNKNOWN)
     if hasattr(frame, "dtypes") and hasattr(frame, "columns"):  # a data frame of Dask
-        return {
-            name: str(kind) for name, kind in zip(checked_names(frame.columns), frame.dtypes, strict=True)
-        }
+        return {name: str(kind) for name, kind in zip(text_names(frame.columns), frame.dtypes, strict=True)}
     raise ValueError(f"a {type(frame).__name__} has no columns with names and types")
 
 
@@ -228,11 +222,12 @@ def _known_types() -> str:
 def _by_type(kind: str) -> dict[str, Any]:
     if kind == UNKNOWN:
         return {"type": FILL_IN}
-    if _NUMBER.match(kind):
-        return {"type": "number", "low": FILL_IN, "high": FILL_IN, "missing": "null"}
-    if _BOOLEAN.match(kind):
+    nature = type_kind(kind)
+    if nature == "boolean":
         return {"type": "boolean", "missing": "null"}
-    if _DATE.match(kind):
+    if nature in NUMBERS:
+        return {"type": "number", "low": FILL_IN, "high": FILL_IN, "missing": "null"}
+    if nature == "date":
         return {"type": "date", "low": FILL_IN, "high": FILL_IN, "missing": "null"}
     return {"type": "category", "levels": FILL_IN}
 
@@ -241,7 +236,7 @@ def _peeked(cells: Cells, kind: str) -> tuple[dict[str, Any], str]:
     """Facts that the records show, and a remark."""
     numbers, missing, bad = cells.as_numbers(MISSING_TEXTS)
     rule = "indicator" if missing.any() else "null"
-    if _BOOLEAN.match(kind):
+    if type_kind(kind) == "boolean":
         return {"type": "boolean", "missing": rule}, ""
     if (~missing).any() and not bad.any():
         return _numbers_of(numbers) | {"missing": rule}, _id_of(numbers)
