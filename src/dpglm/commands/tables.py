@@ -17,7 +17,7 @@ from ..data.lines import Lines
 from ..datasets import write_adult
 from ..report import Report, statement
 from ..schema import Schema
-from ..schema.diagnosis import trial
+from ..schema.diagnosis import read_cell
 from ..schema.source import Held, gathered
 from ..solvers.record_share import is_unknown
 from .common import (
@@ -112,7 +112,7 @@ def try_cells(
     """
     with one_sentence():
         declared = _declared(schema)
-        trials = [trial(declared, *_cell(declared, one)) for one in cell]
+        trials = [read_cell(declared, *_cell(declared, one)) for one in cell]
         print(jsons.dumps([one._asdict() for one in trials]) if json else "\n".join(map(str, trials)))
         if any(one.null for one in trials):
             raise typer.Exit(1)

@@ -32,7 +32,7 @@ from ..problem import Problem
 from ..queries import CellCounts
 from ..schema import Schema
 from ..schema.cells import KIND_NAMES
-from ..schema.diagnosis import CellKinds
+from ..schema.diagnosis import KindSchema
 from ..schema.encoder import encoded
 from ..schema.roles import Unit
 from ..schema.source import Held
@@ -99,7 +99,7 @@ def check(
         )
     Budget.for_records(epsilon, delta, 1)  # refuses what is no budget before the table is encoded
     randomness = randomness_of(random_state)
-    kinds = CellKinds.of(schema)
+    kinds = KindSchema.of(schema)
     table = _read(kinds, X)
     if table.n < 1:
         raise ValueError("the table has no records that could be checked")
@@ -159,7 +159,7 @@ class _Table(NamedTuple):
     n: int
 
 
-def _read(kinds: CellKinds, X: Any) -> _Table:
+def _read(kinds: KindSchema, X: Any) -> _Table:
     alone = RecordColumns()
     if is_dask(X):
         if kinds.beside.unit is not None:

@@ -15,8 +15,28 @@ from numpy.typing import NDArray
 from .. import strict
 from ..arrays import Vector
 from ..data.cell_tally import FINE, UNKNOWN, UNREADABLE
-from .cells import ABSENT, NO_LEVEL, UNREAD, Cells, Kinds, Texts, codes_of_levels, key_of, of_levels, of_texts
-from .column import Column, InOneFeature, Ragged, Slots, checked_levels, one_hot, scaled, single
+from .cells import (
+    ABSENT,
+    NO_LEVEL,
+    UNREAD,
+    Cells,
+    Kinds,
+    Texts,
+    codes_of_levels,
+    level_key,
+    level_kinds,
+    text_kinds,
+)
+from .column import (
+    Column,
+    Ragged,
+    SingleFeatureColumn,
+    Slots,
+    checked_levels,
+    one_hot,
+    scaled_raw_map,
+    single_slot,
+)
 from .spelling import LevelCells
 
 
@@ -80,7 +100,7 @@ class Category(LevelCells, Column):
             raise strict.wrong("levels", self.levels, f"at most {self.most} levels that were learnt")
         object.__setattr__(self, "levels", found)
         codes = codes_of_levels("levels", self.levels)
-        if self.baseline is not None and key_of(self.baseline) not in codes:
+        if self.baseline is not None and level_key(self.baseline) not in codes:
             raise strict.wrong("baseline", self.baseline, "one of the levels")
         self.check_levels()
 
@@ -111,8 +131,8 @@ class Category(LevelCells, Column):
     @property
     def _kept(self) -> list[object]:
         """The levels that have a feature."""
-        base = None if self.baseline is None else key_of(self.baseline)
-        return [level for level in self.levels or () if base is None or key_of(level) != base]
+        base = None if self.baseline is None else level_key(self.baseline)
+        return [level for level in self.levels or () if base is None or level_key(level) != base]
 
     def features(self, name: str) -> list[str]:
         names = [f"{name}={level}" for level in self._kept]
@@ -129,19 +149,19 @@ class Category(LevelCells, Column):
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
         codes = self.read(cells, stand_for_missing)
-        kept, count = {key_of(level): k for k, level in enumerate(self._kept)}, self._room
-        places = [kept.get(key_of(level), -1) for level in self.levels]  # -1 for the baseline
+        kept, count = {level_key(level): k for k, level in enumerate(self._kept)}, self._room
+        places = [kept.get(level_key(level), -1) for level in self.levels]  # -1 for the baseline
         unknown = count if self.other else -1
         absent = {"other": unknown, "null": -1, "indicator": count + self.other}[self.missing]
         index = np.array([*places, -1, absent, unknown])[codes]  # codes below 0 count from the end
-        return single(index, 1.0, (codes == UNREAD) | (codes == ABSENT) & (self.missing == "null"))
+        return single_slot(index, 1.0, (codes == UNREAD) | (codes == ABSENT) & (self.missing == "null"))
 
     def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
         """The codes of the levels of the cells."""
         return cells.as_codes(self.codes, stand_for_missing, declared=not self.learn)
 
     def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
-        return of_levels(self.read(cells, stand_for_missing), FINE if self.pending else UNKNOWN)
+        return level_kinds(self.read(cells, stand_for_missing), FINE if self.pending else UNKNOWN)
 
     @property
     def possible_kinds(self) -> tuple[int, ...]:
@@ -149,7 +169,7 @@ class Category(LevelCells, Column):
 
 
 @dataclass(frozen=True)
-class Ordinal(LevelCells, InOneFeature):
+class Ordinal(LevelCells, SingleFeatureColumn):
     """One of several levels in a declared order: one feature, from -1 for the first to 1 for the last.
 
     With ``fused`` it is a feature for each level, 0 or 1, and `Schema.penalty` draws neighbours to equal
@@ -186,7 +206,7 @@ class Ordinal(LevelCells, InOneFeature):
         if len(codes) < 2:
             raise strict.wrong("levels", self.levels, "at least two levels")
         self.check_levels()
-        if self.missing not in ("null", "indicator") and key_of(self.missing) not in codes:
+        if self.missing not in ("null", "indicator") and level_key(self.missing) not in codes:
             raise strict.wrong("missing", self.missing, '"null", "indicator" or one of the levels')
 
     @property
@@ -198,25 +218,25 @@ class Ordinal(LevelCells, InOneFeature):
         codes = self.read(cells, stand_for_missing)
         if self.missing not in ("null", "indicator"):
             codes[codes == ABSENT] = next(
-                code for key, code in declared.items() if key == key_of(self.missing)
+                code for key, code in declared.items() if key == level_key(self.missing)
             )
         missing, bad, half = codes == ABSENT, codes == UNREAD, (len(self.levels) - 1) / 2
         if self.fused:
             index = np.where(codes >= 0, codes, -1)
             if self.missing == "indicator":
                 index = np.where(missing, len(self.levels), index)
-            return single(index, 1.0, bad | missing if self.missing == "null" else bad)
+            return single_slot(index, 1.0, bad | missing if self.missing == "null" else bad)
         value = np.where(codes >= 0, (codes - half) / half, 0.0)
         if self.missing == "null":
-            return single(np.where(missing | bad, -1, 0), value, missing | bad)
-        return single(np.where(bad, -1, missing), np.where(missing, 1.0, value), bad)
+            return single_slot(np.where(missing | bad, -1, 0), value, missing | bad)
+        return single_slot(np.where(bad, -1, missing), np.where(missing, 1.0, value), bad)
 
     def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
         """The codes of the levels of the cells."""
         return cells.as_codes(self.codes, stand_for_missing)
 
     def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
-        return of_levels(self.read(cells, stand_for_missing))
+        return level_kinds(self.read(cells, stand_for_missing))
 
     @property
     def possible_kinds(self) -> tuple[int, ...]:
@@ -243,14 +263,14 @@ class Ordinal(LevelCells, InOneFeature):
         if self.fused:
             return Column.raw(self)
         half = (len(self.levels) - 1) / 2
-        return scaled(half, half, self._marked)
+        return scaled_raw_map(half, half, self._marked)
 
 
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class _Bucketed(Column):
+class _HashedColumn(Column):
     """A number of buckets, which a keyed hash chooses among.
 
     Parameters
@@ -302,7 +322,7 @@ class _Bucketed(Column):
 
     def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
         read = self.read(cells, stand_for_missing)
-        return of_texts(read.missing, read.bad)
+        return text_kinds(read.missing, read.bad)
 
     @property
     def _absent(self) -> int:
@@ -311,7 +331,7 @@ class _Bucketed(Column):
 
 
 @dataclass(frozen=True)
-class Hashed(_Bucketed):
+class Hashed(_HashedColumn):
     """One of many levels that nobody can list: a public hash chooses one of so many features.
 
     Parameters
@@ -333,11 +353,11 @@ class Hashed(_Bucketed):
         texts, places, missing, bad = self.read(cells, stand_for_missing)
         buckets = np.array([-1 if text is None else self.bucket(text) for text in texts])
         index = np.where(missing, self._absent, buckets[places])
-        return single(index, 1.0, bad | missing & (self.missing == "null"))
+        return single_slot(index, 1.0, bad | missing & (self.missing == "null"))
 
 
 @dataclass(frozen=True)
-class Text(_Bucketed):
+class Text(_HashedColumn):
     """Free text: each word, in lower case, chooses one of so many features by a public hash.
 
     A row has the same value in each of its buckets, and norm 1 as long as it has a word.
@@ -389,7 +409,7 @@ _CODES: dict[float | str, int] = {1.0: 1, 0.0: 0} | {
 
 
 @dataclass(frozen=True)
-class Boolean(LevelCells, InOneFeature):
+class Boolean(LevelCells, SingleFeatureColumn):
     """A truth value: one feature, 1 for true and -1 for false.
 
     Cells are truth values, 1 and 0, or the texts true, false, yes, no, t, f, y and n.
@@ -434,16 +454,16 @@ class Boolean(LevelCells, InOneFeature):
             codes[codes == ABSENT] = self.missing
         bad, missing = (codes == NO_LEVEL) | (codes == UNREAD), codes == ABSENT
         if self.missing == "null":
-            return single(np.where(codes < 0, -1, 0), np.where(codes == 1, 1.0, -1.0), bad | missing)
+            return single_slot(np.where(codes < 0, -1, 0), np.where(codes == 1, 1.0, -1.0), bad | missing)
         index = np.where(bad, -1, np.where(missing, 1, 0))
-        return single(index, np.where((codes == 1) | missing, 1.0, -1.0), bad)
+        return single_slot(index, np.where((codes == 1) | missing, 1.0, -1.0), bad)
 
     def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
         """1 and 0 for the cells that hold a truth value."""
         return cells.as_codes(self.codes, stand_for_missing)
 
     def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
-        return of_levels(self.read(cells, stand_for_missing), UNREADABLE)
+        return level_kinds(self.read(cells, stand_for_missing), UNREADABLE)
 
     def raw(self) -> sp.csr_array:
-        return scaled(0.5, 0.5, self._marked)
+        return scaled_raw_map(0.5, 0.5, self._marked)

@@ -115,13 +115,13 @@ class Cells:
         """Cells as numbers; a moment is none."""
         if self.numbers is not None:
             return _read(self.numbers, np.full(len(self), self.is_time))
-        return self._through(lambda value: _number(value, stand_for_missing))
+        return self._by_value(lambda value: _number(value, stand_for_missing))
 
     def as_days(self, stand_for_missing: frozenset[str]) -> Read:
         """Cells as days since 1970: moments, and texts of ISO 8601."""
         if self.numbers is not None:
             return _read(self.numbers, np.full(len(self), not self.is_time))
-        return self._through(lambda value: _days(value, stand_for_missing))
+        return self._by_value(lambda value: _days(value, stand_for_missing))
 
     def as_codes(
         self, codes: dict[float | str, int], stand_for_missing: frozenset[str], declared: bool = True
@@ -154,7 +154,7 @@ class Cells:
         missing = np.array([text is None for text in texts])[places]
         return Texts([text if isinstance(text, str) else None for text in texts], places, missing, bad)
 
-    def _through(self, number_of: Any) -> Read:
+    def _by_value(self, number_of: Any) -> Read:
         """Numbers of all cells, from the number of each different value: None if missing, NaN if bad."""
         found = [number_of(value) for value in self.values]
         missing = np.array([*(number is None for number in found), True])
@@ -165,11 +165,11 @@ class Cells:
         return Read(numbers[places], missing[places], bad[places])
 
 
-def key_of(level: object) -> float | str | None:
+def level_key(level: object) -> float | str | None:
     """What a level is compared by: a number, or a text without spaces around it; None if it is neither."""
     value = value_of(level)
     if isinstance(value, str):
-        number = parsed(value.strip())
+        number = parse_number(value.strip())
         return value.strip() if number is None else number
     return value if isinstance(value, float) else None
 
@@ -178,7 +178,7 @@ def codes_of_levels(name: str, levels: Sequence[object]) -> dict[float | str, in
     """The code of each level by what it is compared by; two levels that are the same are refused."""
     codes: dict[float | str, int] = {}
     for k, level in enumerate(levels):
-        key = key_of(level)
+        key = level_key(level)
         if key is None or key == "":
             raise strict.wrong(name, level, "texts, numbers or truth values")
         if key in codes:
@@ -187,7 +187,7 @@ def codes_of_levels(name: str, levels: Sequence[object]) -> dict[float | str, in
     return codes
 
 
-def coded(entries: Sequence[object]) -> Cells:
+def object_cells(entries: Sequence[object]) -> Cells:
     """Cells of Python objects, each judged by itself."""
     if _SIMPLE.issuperset(set(map(type, entries))):  # of these, values that are equal mean the same
         index = {entry: k for k, entry in enumerate(dict.fromkeys(entries))}
@@ -200,7 +200,7 @@ def read_cells(X: Any, name: str) -> Cells:
     """The cells of a column; a type that holds no numbers, texts or moments is refused by its name."""
     found: Cells | None = None
     with suppress(Exception):  # a library may raise anything, and quote a cell
-        found = _of_any(get_column(X, name))
+        found = _cells_of(get_column(X, name))
     if found is None:
         raise ValueError(
             f"column {name!r} has type {type_name(column_type(X, name))}, which cannot be encoded"
@@ -208,7 +208,7 @@ def read_cells(X: Any, name: str) -> Cells:
     return found
 
 
-def _of_any(column: Any) -> Cells | None:
+def _cells_of(column: Any) -> Cells | None:
     if isinstance(column, np.ndarray):
         return _of_array(column)
     home = type(column).__module__.split(".")[0]
@@ -216,11 +216,11 @@ def _of_any(column: Any) -> Cells | None:
         return _of_polars(column)
     if home == "pyarrow":
         chunks = column.chunks if hasattr(column, "chunks") else [column]
-        return _joined([_of_arrow(chunk) for chunk in chunks], str(column.type))
+        return _concatenated([_of_arrow(chunk) for chunk in chunks], str(column.type))
     if hasattr(column, "dtype") and hasattr(column, "array"):
         return _of_pandas(column)
     if isinstance(column, Sequence) and not isinstance(column, str | bytes):
-        return coded(column)
+        return object_cells(column)
     return None
 
 
@@ -231,13 +231,13 @@ def _of_array(column: Any) -> Cells | None:
     if isinstance(column, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(column)
         found = _of_array(np.asarray(column.data))
-        return None if found is None else _where(found, ~mask)
+        return None if found is None else _mask_missing(found, ~mask)
     kind = column.dtype.kind
     if kind in "biuf":
         return Cells(column.astype(np.float64))
     if kind == "M":
         return Cells(days_of_moments(column), is_time=True)
-    return coded(column.tolist()) if kind in "UTO" else None
+    return object_cells(column.tolist()) if kind in "UTO" else None
 
 
 def _of_pandas(column: Any) -> Cells | None:
@@ -245,10 +245,10 @@ def _of_pandas(column: Any) -> Cells | None:
     if isinstance(dtype, np.dtype):
         return _of_array(column.to_numpy())
     if hasattr(dtype, "categories") and hasattr(column, "cat"):
-        levels, places = _of_any(dtype.categories.to_series()), column.cat.codes.to_numpy().astype(np.intp)
-        return None if levels is None else _where(_taken(levels, places), places >= 0)
+        levels, places = _cells_of(dtype.categories.to_series()), column.cat.codes.to_numpy().astype(np.intp)
+        return None if levels is None else _mask_missing(_look_up(levels, places), places >= 0)
     if type(dtype).__name__ == "ArrowDtype" or getattr(dtype, "storage", None) == "pyarrow":
-        return _of_any(column.array.__arrow_array__())
+        return _cells_of(column.array.__arrow_array__())
     if type(dtype).__name__ == "SparseDtype":
         return _of_array(np.asarray(column))
     if getattr(dtype, "tz", None) is not None:
@@ -256,14 +256,14 @@ def _of_pandas(column: Any) -> Cells | None:
     kind = getattr(dtype, "kind", "O")
     if kind in "biuf":
         return Cells(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    return coded(column.to_numpy(dtype=object, na_value=None).tolist()) if kind in "OUT" else None
+    return object_cells(column.to_numpy(dtype=object, na_value=None).tolist()) if kind in "OUT" else None
 
 
 def _of_polars(column: Any) -> Cells | None:
     if str(column.dtype).startswith("Object"):
-        return coded(column.to_list())
+        return object_cells(column.to_list())
     level = sys.modules["polars"].CompatLevel.oldest()
-    return _of_any(in_doubles(column.to_frame()).to_series().to_arrow(compat_level=level))
+    return _cells_of(in_doubles(column.to_frame()).to_series().to_arrow(compat_level=level))
 
 
 def _of_arrow(column: Any) -> Cells | None:
@@ -274,10 +274,10 @@ def _of_arrow(column: Any) -> Cells | None:
         whole = column.cast("uint8") if kind == "boolean" else column
         return Cells(whole.to_numpy(zero_copy_only=False).astype(np.float64))
     if name.startswith("dictionary"):
-        levels = _of_any(column.dictionary)
+        levels = _cells_of(column.dictionary)
         places = column.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)
         known = ~column.indices.is_null().to_numpy(zero_copy_only=False)
-        return None if levels is None else _where(_taken(levels, places), known)
+        return None if levels is None else _mask_missing(_look_up(levels, places), known)
     if kind == "text":
         # nobody has checked that the bytes are UTF-8: each value is decoded by itself
         found = column.cast("large_binary" if name.startswith("large") else "binary").dictionary_encode()
@@ -285,7 +285,7 @@ def _of_arrow(column: Any) -> Cells | None:
         texts = [content.decode("utf-8", "replace") for content in found.dictionary.to_pylist()]
         return Cells(values=texts, places=places)
     if kind == "decimal":
-        return coded(column.to_pylist())
+        return object_cells(column.to_pylist())
     unit = _ARROW_TIME.match(name)
     if unit is None:
         return None
@@ -293,10 +293,10 @@ def _of_arrow(column: Any) -> Cells | None:
     integer = column.cast("int32").cast("int64") if name.startswith("date32") else column.cast("int64")
     count = integer.fill_null(0).to_numpy(zero_copy_only=False)
     days = days_since_epoch(count, {"32": "D", "64": "ms"}.get(unit[2] or "", unit[1]))
-    return _where(Cells(days, is_time=True), known)
+    return _mask_missing(Cells(days, is_time=True), known)
 
 
-def _joined(parts: Sequence[Cells | None], kind: str) -> Cells | None:
+def _concatenated(parts: Sequence[Cells | None], kind: str) -> Cells | None:
     """The cells of several chunks of one type."""
     if not parts:
         return Cells(np.empty(0), is_time=bool(_ARROW_TIME.match(kind)))
@@ -326,7 +326,7 @@ def _as_values(cells: Cells) -> Cells:
     return Cells(values=values, places=np.where(np.isnan(cells.numbers), -1, np.arange(len(cells))))
 
 
-def _taken(levels: Cells, places: Any) -> Cells:
+def _look_up(levels: Cells, places: Any) -> Cells:
     """A cell of these levels for each place; what stands at a place that is none does not matter."""
     if not len(levels):
         return Cells(np.full(len(places), np.nan))
@@ -335,7 +335,7 @@ def _taken(levels: Cells, places: Any) -> Cells:
     return Cells(values=levels.values, places=levels.read_places[places])
 
 
-def _where(cells: Cells, known: Any) -> Cells:
+def _mask_missing(cells: Cells, known: Any) -> Cells:
     """The cells, missing where they are not known."""
     if cells.numbers is not None:
         return Cells(np.where(known, cells.numbers, np.nan), cells.is_time)
@@ -417,7 +417,7 @@ def _double(number: Any) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-def parsed(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """The number that a text is, also an infinite one; None if it is none."""
     return float(text) if _NUMBER.fullmatch(text) else NUMBER_WORDS.get(text.lower())
 
@@ -427,7 +427,7 @@ def _number(value: Value, stand_for_missing: frozenset[str]) -> float | None:
         text = value.strip()
         if text in stand_for_missing:
             return None
-        number = parsed(text)
+        number = parse_number(text)
         return np.nan if number is None else number
     if value is None or isinstance(value, float):
         return value
@@ -454,7 +454,7 @@ def _code(
     if not isinstance(value, float | str):
         return ABSENT if value is None else UNREAD
     missing = isinstance(value, str) and value.strip() in stand_for_missing
-    key = key_of(value)
+    key = level_key(value)
     if key is not None and key in codes and (declared or not missing):
         return codes[key]
     return ABSENT if missing else NO_LEVEL
@@ -466,7 +466,7 @@ def _text(value: Value, stand_for_missing: frozenset[str]) -> str | None | _Bad:
         return f"{value.days!r} days"
     if value is None or isinstance(value, str) and value.strip() in stand_for_missing:
         return None
-    key = key_of(value) if isinstance(value, float | str) else None
+    key = level_key(value) if isinstance(value, float | str) else None
     if isinstance(key, float):
         return str(int(key)) if key.is_integer() else repr(key)
     return BAD if key is None else key
@@ -484,19 +484,19 @@ KIND_NAMES = {
 """What each kind is called, but for the cells that nothing is wrong with."""
 
 
-def of_numbers(read: Read, low: float = -math.inf, high: float = math.inf) -> Kinds:
+def number_kinds(read: Read, low: float = -math.inf, high: float = math.inf) -> Kinds:
     """Of numbers with a declared range."""
     with np.errstate(invalid="ignore"):
         outside = (read.values < low) | (read.values > high)
     return _kinds(read.missing, read.bad, np.where(outside, OUTSIDE, FINE))
 
 
-def of_levels(codes: NDArray[np.intp], unknown: int = UNKNOWN) -> Kinds:
+def level_kinds(codes: NDArray[np.intp], unknown: int = UNKNOWN) -> Kinds:
     """Of codes of levels, or of what has none; ``unknown`` is what a level without a code is."""
     return _kinds(codes == ABSENT, codes == UNREAD, np.where(codes == NO_LEVEL, unknown, FINE))
 
 
-def of_texts(missing: Mask, bad: Mask) -> Kinds:
+def text_kinds(missing: Mask, bad: Mask) -> Kinds:
     """Of cells that any text suits."""
     return _kinds(missing, bad, np.zeros(len(missing)))
 

@@ -138,7 +138,7 @@ class Column(ABC):
         return 1
 
 
-class InOneFeature(Column):
+class SingleFeatureColumn(Column):
     """A column that becomes one feature in [-1, 1], and one of 0 or 1 if ``missing`` is "indicator"."""
 
     missing: object
@@ -165,13 +165,13 @@ def one_hot(count: int) -> tuple[Vector, Vector]:
     return np.zeros(count), np.ones(count)
 
 
-def single(index: NDArray[np.integer], value: Vector | float, null: Mask) -> Slots:
+def single_slot(index: NDArray[np.integer], value: Vector | float, null: Mask) -> Slots:
     """Slots of at most one feature for each record."""
     values = np.broadcast_to(np.asarray(value, dtype=np.float64), index.shape)
     return Slots(index.astype(np.int32)[:, None], values[:, None], null)
 
 
-def scaled(scale: float, middle: float, indicator: bool) -> sp.csr_array:
+def scaled_raw_map(scale: float, middle: float, indicator: bool) -> sp.csr_array:
     """The raw map of z = (x - middle) / scale, which is 0 where x is missing.
 
     With an indicator of missing values, z = x / scale - middle / scale + indicator * middle / scale.
@@ -181,7 +181,7 @@ def scaled(scale: float, middle: float, indicator: bool) -> sp.csr_array:
     return sp.csr_array(matrix)
 
 
-def range_of(low: object, high: object) -> tuple[float, float]:
+def check_ends(low: object, high: object) -> tuple[float, float]:
     """Two ends of a range, checked."""
     ends = []
     for name, end in (("low", low), ("high", high)):
@@ -191,7 +191,7 @@ def range_of(low: object, high: object) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def checked_range(column: Any) -> tuple[float, float]:
+def check_range(column: Any) -> tuple[float, float]:
     """Check, and keep as floats, the range of a column; the widest one if it is still to be learnt."""
     strict.flag("learn", column.learn)
     ends = [("low", column.low), ("high", column.high)]
@@ -205,13 +205,13 @@ def checked_range(column: Any) -> tuple[float, float]:
         pair = strict.sequence("widest", column.widest if column.widest is not None else ())
         if len(pair) != 2:
             raise ValueError("learn needs widest, the two ends of the widest range that can be learnt")
-        object.__setattr__(column, "widest", range_of(*pair))
+        object.__setattr__(column, "widest", check_ends(*pair))
         if len(lacking) == 1:
             raise ValueError("a range that is learnt has neither low nor high, or both once it is known")
         if lacking:
             found: tuple[float, float] = column.widest
             return found
-    low, high = range_of(column.low, column.high)
+    low, high = check_ends(column.low, column.high)
     object.__setattr__(column, "low", low)
     object.__setattr__(column, "high", high)
     return low, high
@@ -227,7 +227,7 @@ def increasing(name: str, values: object, low: float, high: float) -> tuple[floa
     return found
 
 
-def shown(number: float) -> str:
+def format_number(number: float) -> str:
     """A number in its shortest form."""
     return str(int(number)) if float(number).is_integer() and abs(number) < 1e15 else repr(float(number))
 
@@ -244,7 +244,7 @@ Group = tuple[Slots | Ragged, float]
 """The features of a column, and what they are multiplied by."""
 
 
-def table_of(
+def encoded_table(
     groups: Sequence[Group], edges: Sequence[int], count: int, sparse: bool, null: bool
 ) -> Vector | sp.csr_array:
     """The table of all features, the first of each group at its edge; NaN in the rows of null records."""

@@ -19,18 +19,18 @@ from ..data.columns import RecordColumns
 from ..data.source import LARGEST_NORM
 from .categories import Boolean, Ordinal
 from .cells import ABSENT, Cells
-from .column import Column, shown, table_of
+from .column import Column, encoded_table, format_number
 from .learning import blank, null_records
-from .numbers import Date, days_of
-from .roles import Beside, Drop, Exposure, Target, Unit, Weight
+from .numbers import Date, declared_days
+from .roles import Drop, Exposure, Role, Target, Unit, Weight
 from .schema import Schema
-from .spelling import ISO, LevelCells, NumberCells, formats_that_fit, number_facts
+from .spelling import ISO, LevelCells, NumberCells, matching_formats, number_spellings
 from .toml import toml_value
 
 _WORDS = {"target": "class of the target", "boolean": "boolean"}
 
 
-class Trial(NamedTuple):
+class CellReading(NamedTuple):
     """What a cell is read as.
 
     Attributes
@@ -57,15 +57,15 @@ class Trial(NamedTuple):
 
 
 @np.errstate(all="ignore")
-def trial(schema: Schema, name: str, cell: str) -> Trial:
+def read_cell(schema: Schema, name: str, cell: str) -> CellReading:
     """What the schema reads a cell of a column as."""
     column: Any = schema.columns[name]
     if isinstance(column, Drop):
-        return Trial(name, cell, "not read: the column is dropped", False)
+        return CellReading(name, cell, "not read: the column is dropped", False)
     missing = schema._stand_for_missing
     if isinstance(column, Unit):
         (known,) = column.ids(np.array([cell], dtype=object), missing)
-        return Trial(name, cell, "missing" if known is None else f"the id {known!r}", known is None)
+        return CellReading(name, cell, "missing" if known is None else f"the id {known!r}", known is None)
     cells = schema._cells({name: [cell]}, name)
     if _has_levels(column):
         meaning, null, is_known = _level(name, column, cells, missing)
@@ -79,7 +79,7 @@ def trial(schema: Schema, name: str, cell: str) -> Trial:
         meaning, null = _features(name, column, cells, missing)
         is_known = True
     remedy = None if is_known or meaning == "missing" else _remedy(column, cell)
-    return Trial(name, cell, meaning, null, remedy)
+    return CellReading(name, cell, meaning, null, remedy)
 
 
 def _has_levels(column: Any) -> bool:
@@ -96,7 +96,7 @@ def _number(name: str, column: Any, cells: Cells, missing: frozenset[str]) -> tu
     low, high = column.widest if low is None else (low, high)
     if isinstance(column, Exposure) and values <= 0:
         return "an exposure of 0 or less", True
-    return _cut("the number", values, low, high, shown), False
+    return _cut("the number", values, low, high, format_number), False
 
 
 def _date(name: str, column: Date, cells: Cells, missing: frozenset[str]) -> tuple[str, bool]:
@@ -107,7 +107,7 @@ def _date(name: str, column: Date, cells: Cells, missing: frozenset[str]) -> tup
         return f"no date of the format {stated}", True
     if is_missing:
         return _absent(name, column)
-    ends = days_of("low", column.low), days_of("high", column.high)
+    ends = declared_days("low", column.low), declared_days("high", column.high)
     return _cut("the date", days, *ends, _written), False
 
 
@@ -119,9 +119,9 @@ def _written(days: float) -> str:
     return moment.strftime("%Y-%m-%d" if not float(days) % 1 else "%Y-%m-%d %H:%M:%S UTC")
 
 
-def _cut(what: str, value: float, low: float, high: float, shown: Any) -> str:
+def _cut(what: str, value: float, low: float, high: float, written: Any) -> str:
     inside = min(max(value, low), high)
-    return f"{what} {shown(value)}" + ("" if inside == value else f", cut to {shown(inside)}")
+    return f"{what} {written(value)}" + ("" if inside == value else f", cut to {written(inside)}")
 
 
 def _level(name: str, column: Any, cells: Cells, missing: frozenset[str]) -> tuple[str, bool, bool]:
@@ -157,7 +157,7 @@ def _absent(name: str, column: Any) -> tuple[str, bool]:
 def _features(name: str, column: Column, cells: Cells, missing: frozenset[str]) -> tuple[str, bool]:
     """The features of a cell that are not 0."""
     part = blank(column).encode(cells, missing)
-    row: Any = table_of([(part, 1.0)], [0, column.n_features], 1, True, False)
+    row: Any = encoded_table([(part, 1.0)], [0, column.n_features], 1, True, False)
     names = [column.features(name)[k] for k in row.indices[row.data != 0]]
     said = "a row of zeros" if not names else f"the feature{'s' * (len(names) > 1)} {', '.join(names)}"
     return said, bool(part.null[0])
@@ -167,11 +167,11 @@ def _remedy(column: Any, cell: str) -> str | None:
     """What could be declared so that a cell is read; None if nothing usual would do."""
     facts: Iterator[dict[str, object]] = iter(())
     if isinstance(column, Date):
-        facts = ({"format": format} for format in formats_that_fit(cell))
+        facts = ({"format": format} for format in matching_formats(cell))
     elif _has_levels(column):
         facts = _level_facts(column, cell)
     elif isinstance(column, NumberCells):
-        facts = iter(number_facts(cell))
+        facts = iter(number_spellings(cell))
     said = [", ".join(f"{key} = {toml_value(fact)}" for key, fact in one.items()) for one in islice(facts, 3)]
     return f"{' or '.join(said)} would read it" if said else None
 
@@ -186,11 +186,11 @@ def _level_facts(column: Any, cell: str) -> Iterator[dict[str, object]]:
             yield {"aliases": {cell.strip(): folded[near]}}
 
 
-Readable = Column | Target | Beside
+Readable = Column | Target | Role
 
 
 @dataclass(frozen=True)
-class CellKinds(Schema):
+class KindSchema(Schema):
     """What each cell of a table is, as a table of codes: a column for each that is read, then null records.
 
     A code is one of those of `schema.kinds`; in the last column 1 stands for a record that counts for nothing
@@ -199,7 +199,7 @@ class CellKinds(Schema):
     """
 
     @classmethod
-    def of(cls, schema: Schema) -> CellKinds:
+    def of(cls, schema: Schema) -> KindSchema:
         """The same declarations."""
         return cls(**{field.name: getattr(schema, field.name) for field in fields(Schema)})
 
@@ -235,7 +235,7 @@ class CellKinds(Schema):
         for k, (name, column) in enumerate(self.readable.items()):
             cells = self._cells(frame, name)
             found[:, k] = column.kinds(cells, self._stand_for_missing)
-            if isinstance(column, Beside):
+            if isinstance(column, Role):
                 values = column.read(cells, self._stand_for_missing)
                 lost |= ~(np.abs(values) < LARGEST_NORM)
                 if isinstance(column, Exposure):

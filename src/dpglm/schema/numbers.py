@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from .. import strict
 from ..arrays import Vector
 from ..data.cell_tally import OUTSIDE
-from .cells import Cells, Kinds, Mask, Moment, Read, of_numbers, value_of
-from .column import Column, Slots, checked_range, increasing, one_hot, scaled, shown
+from .cells import Cells, Kinds, Mask, Moment, Read, number_kinds, value_of
+from .column import Column, Slots, check_range, format_number, increasing, one_hot, scaled_raw_map
 from .spelling import ISO, DateSpelling, NumberCells, Spelling, date_formats
 
 _TRANSFORMS = ("log", "log1p")
@@ -77,7 +77,7 @@ class Number(NumberCells, Column):
 
     def check(self) -> None:
         self.check_numbers()
-        low, high = checked_range(self)
+        low, high = check_range(self)
         if self.learn and (len(self.cuts) or len(self.knots)):
             raise ValueError(
                 "cuts and knots lie within a declared range: give low and high, and do not learn"
@@ -151,7 +151,7 @@ class Number(NumberCells, Column):
 
     def kinds_of(self, read: Read) -> Kinds:
         """What cells are that were read; a range that is still to be learnt has no outside."""
-        return of_numbers(read) if self.pending else of_numbers(read, self.low, self.high)
+        return number_kinds(read) if self.pending else number_kinds(read, self.low, self.high)
 
     @property
     def possible_kinds(self) -> tuple[int, ...]:
@@ -203,7 +203,7 @@ class Number(NumberCells, Column):
         if self.cuts or self.knots:
             return super().raw()
         middle, half = self._middle_and_half
-        return scaled(half, middle, self._marked)
+        return scaled_raw_map(half, middle, self._marked)
 
 
 def missing_number(missing: object, low: float, high: float) -> str | float:
@@ -220,7 +220,7 @@ DEGREE = 3
 
 def bin_names(low: float, cuts: Sequence[float], high: float) -> list[str]:
     """A name for each bin."""
-    ends = [shown(end) for end in (low, *cuts, high)]
+    ends = [format_number(end) for end in (low, *cuts, high)]
     names = [f"[{a}, {b})" for a, b in zip(ends[:-1], ends[1:], strict=True)]
     return [*names[:-1], names[-1][:-1] + "]"]
 
@@ -366,12 +366,12 @@ class Date(Column):
         return Number(low, high, missing=str(self.missing) if kept else self._units("missing", self.missing))
 
     def _units(self, name: str, day: object) -> float:
-        return (days_of(name, day) - self._first) / _DAYS[self.unit]
+        return (declared_days(name, day) - self._first) / _DAYS[self.unit]
 
     @property
     def _first(self) -> float:
         """The origin in days since 1970."""
-        return days_of("low", self.low) if self.origin is None else days_of("origin", self.origin)
+        return declared_days("low", self.low) if self.origin is None else declared_days("origin", self.origin)
 
     def features(self, name: str) -> list[str]:
         return [name, f"{name} (missing)"] if self.missing == "indicator" else [name]
@@ -402,7 +402,7 @@ class Date(Column):
         return self._number.raw()
 
 
-def days_of(name: str, day: object) -> float:
+def declared_days(name: str, day: object) -> float:
     """Days since 1970 of a declared date."""
     value = value_of(day)
     if isinstance(value, str):

@@ -14,8 +14,8 @@ from .. import strict
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT
 from ..data.cell_tally import MISSING, OUTSIDE, UNKNOWN, UNREADABLE
-from .cells import NO_LEVEL, Cells, Kinds, codes_of_levels, of_levels, of_numbers
-from .column import checked_levels, checked_range, range_of
+from .cells import NO_LEVEL, Cells, Kinds, codes_of_levels, level_kinds, number_kinds
+from .column import check_ends, check_range, checked_levels
 from .spelling import LevelCells, NumberCells, Spelling
 
 
@@ -74,7 +74,7 @@ class Target(NumberCells, LevelCells):
                 raise strict.wrong("classes", self.classes, "classes of one type")
             self.check_levels()
         else:
-            checked_range(self)
+            check_range(self)
             self.check_numbers()
         other = NumberCells if self.classes else LevelCells
         foreign = [field.name for field in fields(other) if getattr(self, field.name) != field.default]
@@ -114,12 +114,12 @@ class Target(NumberCells, LevelCells):
     def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
         """What each cell is, by the same reading."""
         if self.is_class:
-            return of_levels(self._codes(cells, stand_for_missing))
+            return level_kinds(self._codes(cells, stand_for_missing))
         read = cells.as_numbers(stand_for_missing)
         return (
-            of_numbers(read)
+            number_kinds(read)
             if self.low is None or self.high is None
-            else of_numbers(read, self.low, self.high)
+            else number_kinds(read, self.low, self.high)
         )
 
     @property
@@ -134,8 +134,8 @@ class Target(NumberCells, LevelCells):
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A number that stands beside the features; a record in which it is missing counts for nothing."""
+class Role:
+    """A number of each record that is no feature; a record in which it is missing counts for nothing."""
 
     kind: ClassVar[str]
 
@@ -150,7 +150,7 @@ class Beside:
 
     def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
         """What each cell is, by the same reading."""
-        return of_numbers(cells.as_numbers(stand_for_missing), *self.declared_range)
+        return number_kinds(cells.as_numbers(stand_for_missing), *self.declared_range)
 
     @property
     def declared_range(self) -> tuple[float, float]:
@@ -164,7 +164,7 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class Weight(NumberCells, Beside):
+class Weight(NumberCells, Role):
     """The weight of a record.
 
     Parameters
@@ -193,7 +193,7 @@ class Weight(NumberCells, Beside):
 
 
 @dataclass(frozen=True)
-class Offset(NumberCells, Beside):
+class Offset(NumberCells, Role):
     """A number that is added to the linear predictor of a record.
 
     Parameters
@@ -215,7 +215,7 @@ class Offset(NumberCells, Beside):
 
     def __post_init__(self) -> None:
         self.check_numbers()
-        low, high = range_of(self.low, self.high)
+        low, high = check_ends(self.low, self.high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
@@ -258,7 +258,7 @@ class Exposure(Offset):
 
 
 @dataclass(frozen=True)
-class Unit(Beside):
+class Unit(Role):
     """The id of the person whose record it is: the promise is then one to persons, not to records.
 
     A record without an id counts for nothing.

@@ -31,13 +31,13 @@ from ..data.frames import (
 from ..penalties import Fused, GraphFused, Penalty
 from . import toml
 from .cells import MISSING_TEXTS, Cells, read_cells
-from .column import Column, Feature, RawCoefficients, product, product_ranges, raw_map, table_of
-from .roles import Beside, Drop, Offset, Target, Unit, Weight
+from .column import Column, Feature, RawCoefficients, encoded_table, product, product_ranges, raw_map
+from .roles import Drop, Offset, Role, Target, Unit, Weight
 
 if TYPE_CHECKING:
     from .encoder import SchemaEncoder
 
-Declared = Column | Target | Beside | Drop
+Declared = Column | Target | Role | Drop
 
 LEARN = "learn"
 """The norm of rows that is still to be learnt."""
@@ -104,7 +104,7 @@ class Schema:
         object.__setattr__(self, "columns", dict(self.columns))
         if not self._encoded:
             raise ValueError("a schema needs at least one column that becomes a feature")
-        kinds = [column.kind for column in self.columns.values() if isinstance(column, Target | Beside)]
+        kinds = [column.kind for column in self.columns.values() if isinstance(column, Target | Role)]
         if len(set(kinds)) < len(kinds):
             raise ValueError("a schema has at most one target, weight, offset, exposure and unit")
         pairs = tuple(
@@ -181,7 +181,7 @@ class Schema:
     @property
     def beside(self) -> RecordColumns:
         """Names of the columns of weights, offsets, exposures and ids; None for those that there are not."""
-        names = {column.kind: name for name, column in self.columns.items() if isinstance(column, Beside)}
+        names = {column.kind: name for name, column in self.columns.items() if isinstance(column, Role)}
         return RecordColumns(**names)
 
     @property
@@ -330,7 +330,7 @@ class Schema:
         """
         needed = [
             name for name, column in self.columns.items()
-            if isinstance(column, Column) or target and isinstance(column, Target | Beside)
+            if isinstance(column, Column) or target and isinstance(column, Target | Role)
         ]  # fmt: skip
         lacking = [name for name in needed if name not in names]
         if lacking:  # names of the table are not shown: a file without a header has records there
@@ -369,7 +369,7 @@ class Schema:
         for a, b in self.interactions:
             both: Any = product(parts[a], parts[b], columns[b].n_features)  # type: ignore[arg-type]
             groups.append((both, columns[a].weight * columns[b].weight))
-        return table_of(groups, self._edges, count, self.is_sparse, null)
+        return encoded_table(groups, self._edges, count, self.is_sparse, null)
 
     def read_target(self, frame: object) -> Vector | NDArray[np.str_]:
         """The targets of a table in memory: numbers, or classes; NaN or "" for a record without one."""
@@ -394,7 +394,7 @@ class Schema:
         for part, name in self.beside._asdict().items():
             if name in known and (fit or name not in self.unread):
                 column = self.columns[name]
-                assert isinstance(column, Beside)
+                assert isinstance(column, Role)
                 if isinstance(column, Unit):
                     parts[part] = column.ids(column_entries(frame, name), self._stand_for_missing)
                 else:

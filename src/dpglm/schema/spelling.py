@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from .. import strict
-from .cells import BAD, NUMBER_WORDS, Cells, Value, codes_of_levels, key_of, parsed, value_of
+from .cells import BAD, NUMBER_WORDS, Cells, Value, codes_of_levels, level_key, parse_number, value_of
 
 _SPACES = " \u00a0\u2009\u202f"
 """Space, no-break space, thin space, narrow no-break space: programs write any of them between thousands."""
@@ -89,7 +89,7 @@ class NumberSpelling(Spelling):
         if not self._number.fullmatch(text):
             number = NUMBER_WORDS.get((sign + text).lower())
         else:
-            number = parsed(sign + text.translate(self._translation))
+            number = parse_number(sign + text.translate(self._translation))
         return BAD if number is None else number
 
     def _bare(self, text: str) -> str:
@@ -140,7 +140,7 @@ class DateSpelling(Spelling):
     def value(self, value: str | float, stand_for_missing: frozenset[str]) -> Value:
         if isinstance(value, float) or (text := value.strip()) in stand_for_missing:
             return value
-        found = (moment_of(format, text) for format in self.formats)
+        found = (parse_date(format, text) for format in self.formats)
         return next((value_of(moment) for moment in found if moment is not None), BAD)
 
 
@@ -166,10 +166,10 @@ class LevelSpelling(Spelling):
 
     @property
     def of_numbers(self) -> bool:
-        return any(isinstance(key_of(alias), float) for alias in self.aliases)
+        return any(isinstance(level_key(alias), float) for alias in self.aliases)
 
     def value(self, value: str | float, stand_for_missing: frozenset[str]) -> Value:
-        key = self._folded(key_of(value))
+        key = self._folded(level_key(value))
         if key in self._meanings:
             return self._meanings[key]
         return value if isinstance(value, str) and value.strip() in stand_for_missing else key
@@ -182,13 +182,13 @@ class LevelSpelling(Spelling):
         """What each known spelling stands for, in the spelling of its level."""
         found = dict[float | str | None, float | str | None]()
         for level in self.levels or ():
-            key = self._folded(key_of(level))
+            key = self._folded(level_key(level))
             if key in found:
                 raise ValueError(f"casefold makes two levels the same: {level!r} and {found[key]!r}")
-            found[key] = key_of(level)
+            found[key] = level_key(level)
         known = dict(found)
         for alias, level in self.aliases.items():
-            key, meaning = self._folded(key_of(alias)), self._folded(key_of(level))
+            key, meaning = self._folded(level_key(alias)), self._folded(level_key(level))
             if key in (None, "") or meaning in (None, ""):
                 raise strict.wrong("aliases", alias if key in (None, "") else level, _LEVELS)
             if key in known:
@@ -256,7 +256,7 @@ class LevelCells:
         if self.aliases is not None:
             if not isinstance(self.aliases, Mapping):
                 raise strict.wrong("aliases", self.aliases, "a mapping from spellings to levels")
-            if any(key_of(alias) is None for alias in self.aliases):
+            if any(level_key(alias) is None for alias in self.aliases):
                 raise strict.wrong("aliases", self.aliases, "a mapping from strings to levels")
             object.__setattr__(self, "aliases", {str(key): level for key, level in self.aliases.items()})
         self.spelling  # noqa: B018  # refuses what contradicts itself
@@ -294,10 +294,10 @@ def date_formats(format: object) -> tuple[str, ...]:
     formats = (format,) if isinstance(format, str) else strict.sequence("format", format)
     if not formats:
         raise strict.wrong("format", format, "at least one format")
-    return tuple(require_format("format", one) for one in formats)
+    return tuple(check_format("format", one) for one in formats)
 
 
-def number_facts(cell: str) -> list[dict[str, object]]:
+def number_spellings(cell: str) -> list[dict[str, object]]:
     """Usual declarations under which a cell is a number: those of the fewest facts."""
     around = _AROUND.fullmatch(cell)
     parts = [] if around is None else [part.strip() for part in around.groups()]
@@ -352,7 +352,7 @@ _TOKEN = re.compile(r"%(.?)|\s+|[^%\s]+", re.DOTALL)
 _NEEDED = f"dates in directives among {', '.join('%' + name for name in _DIRECTIVES)}, or {ISO!r}"
 
 
-def require_format(name: str, text: object) -> str:
+def check_format(name: str, text: object) -> str:
     """The format, if it states a date and has directives with one meaning everywhere."""
     if not isinstance(text, str):
         raise strict.wrong(name, text, f"a string or a list of strings: {_NEEDED}")
@@ -361,7 +361,7 @@ def require_format(name: str, text: object) -> str:
     return text
 
 
-def moment_of(format: str, text: str) -> datetime | None:
+def parse_date(format: str, text: str) -> datetime | None:
     """The date that a text states in this format; None if it states none."""
     try:
         if format == ISO:
@@ -372,11 +372,11 @@ def moment_of(format: str, text: str) -> datetime | None:
         return None
 
 
-def formats_that_fit(cell: str) -> list[str]:
+def matching_formats(cell: str) -> list[str]:
     """The usual formats in which a cell states a date."""
-    dated = [format for format in _FORMATS if moment_of(format, cell.strip()) is not None]
+    dated = [format for format in _FORMATS if parse_date(format, cell.strip()) is not None]
     timed = (f"{day}{time}" for day in _FORMATS if day != ISO for time in _TIMES[1:])
-    return dated or [format for format in timed if moment_of(format, cell.strip()) is not None]
+    return dated or [format for format in timed if parse_date(format, cell.strip()) is not None]
 
 
 @lru_cache(maxsize=256)

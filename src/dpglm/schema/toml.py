@@ -19,8 +19,8 @@ from .categories import Boolean, Category, Hashed, Ordinal, Text
 from .cells import BAD, MISSING_TEXTS, Cells, read_cells
 from .column import Column
 from .numbers import Date, Number
-from .roles import Beside, Drop, Exposure, Offset, Target, Unit, Weight
-from .spelling import DateSpelling, NumberSpelling, Spelling, formats_that_fit, number_facts
+from .roles import Drop, Exposure, Offset, Role, Target, Unit, Weight
+from .spelling import DateSpelling, NumberSpelling, Spelling, matching_formats, number_spellings
 
 KINDS: dict[str, type[Any]] = {
     kind.kind: kind
@@ -74,7 +74,7 @@ def _column(name: str, values: object) -> Any:
 
 
 def write_toml(
-    columns: Mapping[str, Column | Target | Beside | Drop],
+    columns: Mapping[str, Column | Target | Role | Drop],
     interactions: Sequence[Sequence[str]],
     missing: Sequence[str],
     row_norm: object = None,
@@ -190,7 +190,7 @@ def draft(frame: object, target: str | None, peek: bool) -> str:
         raise ValueError(f"peek needs a table in memory, got a {type(frame).__name__}")
     lines = [(_PEEKED if peek else _HEADER) + _known_types(), "[columns]"]
     for name, kind in types.items():
-        facts, remark = _peeked(read_cells(frame, name), kind) if peek else (_by_type(kind), "")
+        facts, remark = _facts_of_cells(read_cells(frame, name), kind) if peek else (_facts_of_type(kind), "")
         if name == target:
             facts, remark = _as_target(facts), ""
         given = dict(facts)
@@ -219,7 +219,7 @@ def _known_types() -> str:
     )
 
 
-def _by_type(kind: str) -> dict[str, Any]:
+def _facts_of_type(kind: str) -> dict[str, Any]:
     if kind == UNKNOWN:
         return {"type": FILL_IN}
     nature = type_kind(kind)
@@ -232,7 +232,7 @@ def _by_type(kind: str) -> dict[str, Any]:
     return {"type": "category", "levels": FILL_IN}
 
 
-def _peeked(cells: Cells, kind: str) -> tuple[dict[str, Any], str]:
+def _facts_of_cells(cells: Cells, kind: str) -> tuple[dict[str, Any], str]:
     """Facts that the records show, and a remark."""
     numbers, missing, bad = cells.as_numbers(MISSING_TEXTS)
     rule = "indicator" if missing.any() else "null"
@@ -289,8 +289,8 @@ def _spelling_of(levels: list[str]) -> dict[str, Any] | None:
     """The usual spelling of dates or numbers that nearly all of these strings have; None without one."""
     shown = levels[:: max(1, len(levels) // _SHOWN)]
     known: list[dict[str, Any]] = [
-        *({"format": format} for text in shown for format in formats_that_fit(text)),
-        *sorted((facts for text in shown for facts in number_facts(text) if _is_amount(facts)), key=len),
+        *({"format": format} for text in shown for format in matching_formats(text)),
+        *sorted((facts for text in shown for facts in number_spellings(text) if _is_amount(facts)), key=len),
     ]
     for facts in [facts for k, facts in enumerate(known) if facts not in known[:k]]:
         spelling = _reading(facts)
