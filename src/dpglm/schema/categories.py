@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
@@ -24,7 +23,6 @@ from .cells import (
     Texts,
     codes_of_levels,
     level_key,
-    level_kinds,
     text_kinds,
 )
 from .column import (
@@ -138,17 +136,17 @@ class Category(LevelCells, Column):
         names = [f"{name}={level}" for level in self._kept]
         names += [f"{name} (unused {k + 1})" for k in range(self._room - len(names))]
         names += [f"{name} (other)"] if self.other else []
-        return names + ([f"{name} (missing)"] if self.missing == "indicator" else [])
+        return self.with_indicator(name, names)
 
     @property
     def n_features(self) -> int:
-        return self._room + self.other + (self.missing == "indicator")
+        return self._room + self.other + self.has_indicator
 
     def ranges(self) -> tuple[Vector, Vector]:
         return one_hot(self.n_features)
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        codes = self.read(cells, stand_for_missing)
+        codes = self.level_codes(cells, stand_for_missing)
         kept, count = {level_key(level): k for k, level in enumerate(self._kept)}, self._room
         places = [kept.get(level_key(level), -1) for level in self.levels]  # -1 for the baseline
         unknown = count if self.other else -1
@@ -156,16 +154,9 @@ class Category(LevelCells, Column):
         index = np.array([*places, -1, absent, unknown])[codes]  # codes below 0 count from the end
         return single_slot(index, 1.0, (codes == UNREAD) | (codes == ABSENT) & (self.missing == "null"))
 
-    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
-        """The codes of the levels of the cells."""
-        return cells.as_codes(self.codes, stand_for_missing, declared=not self.learn)
-
-    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
-        return level_kinds(self.read(cells, stand_for_missing), FINE if self.pending else UNKNOWN)
-
     @property
-    def possible_kinds(self) -> tuple[int, ...]:
-        return super().possible_kinds if self.pending else (*super().possible_kinds, UNKNOWN)
+    def undeclared_kind(self) -> int:
+        return FINE if self.pending else UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -215,7 +206,7 @@ class Ordinal(LevelCells, SingleFeatureColumn):
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
         declared = self.codes
-        codes = self.read(cells, stand_for_missing)
+        codes = self.level_codes(cells, stand_for_missing)
         if self.missing not in ("null", "indicator"):
             codes[codes == ABSENT] = next(
                 code for key, code in declared.items() if key == level_key(self.missing)
@@ -223,7 +214,7 @@ class Ordinal(LevelCells, SingleFeatureColumn):
         missing, bad, half = codes == ABSENT, codes == UNREAD, (len(self.levels) - 1) / 2
         if self.fused:
             index = np.where(codes >= 0, codes, -1)
-            if self.missing == "indicator":
+            if self.has_indicator:
                 index = np.where(missing, len(self.levels), index)
             return single_slot(index, 1.0, bad | missing if self.missing == "null" else bad)
         value = np.where(codes >= 0, (codes - half) / half, 0.0)
@@ -231,26 +222,14 @@ class Ordinal(LevelCells, SingleFeatureColumn):
             return single_slot(np.where(missing | bad, -1, 0), value, missing | bad)
         return single_slot(np.where(bad, -1, missing), np.where(missing, 1.0, value), bad)
 
-    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
-        """The codes of the levels of the cells."""
-        return cells.as_codes(self.codes, stand_for_missing)
-
-    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
-        return level_kinds(self.read(cells, stand_for_missing))
-
-    @property
-    def possible_kinds(self) -> tuple[int, ...]:
-        return *super().possible_kinds, UNKNOWN
-
     def features(self, name: str) -> list[str]:
         if not self.fused:
             return super().features(name)
-        names = [f"{name}={level}" for level in self.levels]
-        return [*names, f"{name} (missing)"] if self._marked else names
+        return self.with_indicator(name, [f"{name}={level}" for level in self.levels])
 
     @property
     def n_features(self) -> int:
-        return len(self.levels) + self._marked if self.fused else super().n_features
+        return len(self.levels) + self.has_indicator if self.fused else super().n_features
 
     @property
     def neighbours(self) -> int:
@@ -263,7 +242,7 @@ class Ordinal(LevelCells, SingleFeatureColumn):
         if self.fused:
             return Column.raw(self)
         half = (len(self.levels) - 1) / 2
-        return scaled_raw_map(half, half, self._marked)
+        return scaled_raw_map(half, half, self.has_indicator)
 
 
 _WORD = re.compile(r"\w+")
@@ -306,12 +285,11 @@ class _HashedColumn(Column):
         return int.from_bytes(digest, "little") % self.buckets
 
     def features(self, name: str) -> list[str]:
-        names = [f"{name} #{k}" for k in range(self.buckets)]
-        return [*names, f"{name} (missing)"] if self.missing == "indicator" else names
+        return self.with_indicator(name, [f"{name} #{k}" for k in range(self.buckets)])
 
     @property
     def n_features(self) -> int:
-        return self.buckets + (self.missing == "indicator")
+        return self.buckets + self.has_indicator
 
     def ranges(self) -> tuple[Vector, Vector]:
         return one_hot(self.n_features)
@@ -327,7 +305,7 @@ class _HashedColumn(Column):
     @property
     def _absent(self) -> int:
         """The feature of a missing value."""
-        return self.buckets if self.missing == "indicator" else -1
+        return self.buckets if self.has_indicator else -1
 
 
 @dataclass(frozen=True)
@@ -385,7 +363,7 @@ class Text(_HashedColumn):
         texts, places, missing, bad = self.read(cells, stand_for_missing)
         known: dict[str, int] = {}
         found = [[] if text is None else self._buckets_of(text, known) for text in texts]
-        found.append([self.buckets] if self.missing == "indicator" else [])
+        found.append([self.buckets] if self.has_indicator else [])
         lengths = np.array([len(buckets) for buckets in found])
         edges = np.concatenate([[0], np.cumsum(lengths)])
         flat = np.fromiter((k for buckets in found for k in buckets), dtype=np.int64, count=edges[-1])
@@ -449,7 +427,7 @@ class Boolean(LevelCells, SingleFeatureColumn):
         return (True, False, *_WORDS) if self.casefold else tuple(_CODES)
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        codes = self.read(cells, stand_for_missing)
+        codes = self.level_codes(cells, stand_for_missing)
         if isinstance(self.missing, bool):
             codes[codes == ABSENT] = self.missing
         bad, missing = (codes == NO_LEVEL) | (codes == UNREAD), codes == ABSENT
@@ -458,12 +436,9 @@ class Boolean(LevelCells, SingleFeatureColumn):
         index = np.where(bad, -1, np.where(missing, 1, 0))
         return single_slot(index, np.where((codes == 1) | missing, 1.0, -1.0), bad)
 
-    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
-        """1 and 0 for the cells that hold a truth value."""
-        return cells.as_codes(self.codes, stand_for_missing)
-
-    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
-        return level_kinds(self.read(cells, stand_for_missing), UNREADABLE)
+    @property
+    def undeclared_kind(self) -> int:
+        return UNREADABLE
 
     def raw(self) -> sp.csr_array:
-        return scaled_raw_map(0.5, 0.5, self._marked)
+        return scaled_raw_map(0.5, 0.5, self.has_indicator)

@@ -102,6 +102,15 @@ class Column(ABC):
     def n_features(self) -> int:
         """How many there are."""
 
+    @property
+    def has_indicator(self) -> bool:
+        """Whether a missing value has a feature of its own, the last one."""
+        return getattr(self, "missing", None) == "indicator"
+
+    def with_indicator(self, name: str, features: list[str]) -> list[str]:
+        """Names of features, and that of a missing value if it has one."""
+        return [*features, f"{name} (missing)"] if self.has_indicator else features
+
     @abstractmethod
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots | Ragged:
         """The features of each cell, before they are multiplied by the weight."""
@@ -144,20 +153,16 @@ class SingleFeatureColumn(Column):
     missing: object
 
     def features(self, name: str) -> list[str]:
-        return [name, f"{name} (missing)"] if self._marked else [name]
+        return self.with_indicator(name, [name])
 
     @property
     def n_features(self) -> int:
-        return 1 + self._marked
+        return 1 + self.has_indicator
 
     def ranges(self) -> tuple[Vector, Vector]:
         low, high = one_hot(self.n_features)
         low[0] = -1.0
         return low, high
-
-    @property
-    def _marked(self) -> bool:
-        return self.missing == "indicator"
 
 
 def one_hot(count: int) -> tuple[Vector, Vector]:

@@ -22,7 +22,7 @@ from .cells import ABSENT, Cells
 from .column import Column, encoded_table, format_number
 from .learning import blank, null_records
 from .numbers import Date, declared_days
-from .roles import Drop, Exposure, Role, Target, Unit, Weight
+from .roles import Drop, Exposure, Offset, Target, Unit, Weight
 from .schema import Schema
 from .spelling import ISO, LevelCells, NumberCells, matching_formats, number_spellings
 from .toml import toml_value
@@ -131,7 +131,7 @@ def _level(name: str, column: Any, cells: Cells, missing: frozenset[str]) -> tup
         if found.missing[0]:
             return *_absent(name, column), True
         return f"the level {found.texts[found.places[0]]!r}, if it is learnt", False, True
-    (code,) = cells.as_codes(column.codes, missing, declared=column.declared_levels is not None)
+    (code,) = column.level_codes(cells, missing)
     if code >= 0:
         return f"the {_WORDS.get(column.kind, 'level')} {column.known_levels[code]!r}", False, True
     if code == ABSENT:
@@ -186,16 +186,16 @@ def _level_facts(column: Any, cell: str) -> Iterator[dict[str, object]]:
             yield {"aliases": {cell.strip(): folded[near]}}
 
 
-Readable = Column | Target | Role
+Readable = Column | Target | Weight | Offset
 
 
 @dataclass(frozen=True)
 class KindSchema(Schema):
     """What each cell of a table is, as a table of codes: a column for each that is read, then null records.
 
-    A code is one of those of `schema.kinds`; in the last column 1 stands for a record that counts for nothing
-    in a fit, and 0 for any other. Facts may still be to be learnt: a number without a range is never out of
-    it. Ids are taken as they are.
+    A code is one of the kinds of `schema.cells`; in the last column 1 stands for a record that counts for
+    nothing in a fit, and 0 for any other. Facts may still be to be learnt: a number without a range is never
+    out of it. Ids are taken as they are.
     """
 
     @classmethod
@@ -206,10 +206,7 @@ class KindSchema(Schema):
     @property
     def readable(self) -> dict[str, Readable]:
         """The columns whose cells are looked at."""
-        return {
-            name: column for name, column in self.columns.items()
-            if isinstance(column, Readable) and not isinstance(column, Unit)
-        }  # fmt: skip
+        return {name: column for name, column in self.columns.items() if isinstance(column, Readable)}
 
     @property
     def codes(self) -> Codes:
@@ -235,7 +232,7 @@ class KindSchema(Schema):
         for k, (name, column) in enumerate(self.readable.items()):
             cells = self._cells(frame, name)
             found[:, k] = column.kinds(cells, self._stand_for_missing)
-            if isinstance(column, Role):
+            if isinstance(column, Weight | Offset):
                 values = column.read(cells, self._stand_for_missing)
                 lost |= ~(np.abs(values) < LARGEST_NORM)
                 if isinstance(column, Exposure):

@@ -14,9 +14,17 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
-from ..data.cell_tally import OUTSIDE
 from .cells import Cells, Kinds, Mask, Moment, Read, number_kinds, value_of
-from .column import Column, Slots, check_range, format_number, increasing, one_hot, scaled_raw_map
+from .column import (
+    Column,
+    SingleFeatureColumn,
+    Slots,
+    check_range,
+    format_number,
+    increasing,
+    one_hot,
+    scaled_raw_map,
+)
 from .spelling import ISO, DateSpelling, NumberCells, Spelling, date_formats
 
 _TRANSFORMS = ("log", "log1p")
@@ -103,17 +111,13 @@ class Number(NumberCells, Column):
         return self.low is None
 
     @property
-    def _marked(self) -> bool:
-        return self.missing == "indicator"
-
-    @property
     def _parts(self) -> int:
         """Features without the indicator of missing values."""
         return len(self.cuts) + 1 if self.cuts else spline_size(self.knots) if self.knots else 1
 
     @property
     def n_features(self) -> int:
-        return self._parts + self._marked
+        return self._parts + self.has_indicator
 
     @property
     def neighbours(self) -> int:
@@ -131,7 +135,7 @@ class Number(NumberCells, Column):
         else:
             inner = f"1 + {name}" if self.transform == "log1p" else name
             names = [name if self.transform is None else f"log({inner})"]
-        return [*names, f"{name} (missing)"] if self._marked else names
+        return self.with_indicator(name, names)
 
     def ranges(self) -> tuple[Vector, Vector]:
         low, high = one_hot(self.n_features)
@@ -140,22 +144,7 @@ class Number(NumberCells, Column):
         return low, high
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        return self.encode_numbers(*self.read(cells, stand_for_missing))
-
-    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Read:
-        """The numbers of the cells."""
-        return cells.as_numbers(stand_for_missing)
-
-    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
-        return self.kinds_of(self.read(cells, stand_for_missing))
-
-    def kinds_of(self, read: Read) -> Kinds:
-        """What cells are that were read; a range that is still to be learnt has no outside."""
-        return number_kinds(read) if self.pending else number_kinds(read, self.low, self.high)
-
-    @property
-    def possible_kinds(self) -> tuple[int, ...]:
-        return super().possible_kinds if self.pending else (*super().possible_kinds, OUTSIDE)
+        return self.encode_numbers(*cells.as_numbers(stand_for_missing))
 
     def encode_numbers(self, values: Vector, missing: Mask, bad: Mask) -> Slots:
         """The features of numbers, NaN where they are missing or bad."""
@@ -172,7 +161,7 @@ class Number(NumberCells, Column):
         hidden = null | (missing & (not isinstance(self.missing, float)))
         if hidden.any():
             index[hidden] = -1
-        if self._marked:
+        if self.has_indicator:
             index[missing, 0], value[missing, 0] = self._parts, 1.0
         return Slots(index, value, null)
 
@@ -203,7 +192,7 @@ class Number(NumberCells, Column):
         if self.cuts or self.knots:
             return super().raw()
         middle, half = self._middle_and_half
-        return scaled_raw_map(half, middle, self._marked)
+        return scaled_raw_map(half, middle, self.has_indicator)
 
 
 def missing_number(missing: object, low: float, high: float) -> str | float:
@@ -311,7 +300,7 @@ Day = str | date | datetime
 
 
 @dataclass(frozen=True)
-class Date(Column):
+class Date(SingleFeatureColumn):
     """A date or a time in a declared range: units since a declared origin, scaled to [-1, 1].
 
     Cells are dates or times of any library, cut to microseconds, or strings in the declared format; those
@@ -373,16 +362,6 @@ class Date(Column):
         """The origin in days since 1970."""
         return declared_days("low", self.low) if self.origin is None else declared_days("origin", self.origin)
 
-    def features(self, name: str) -> list[str]:
-        return [name, f"{name} (missing)"] if self.missing == "indicator" else [name]
-
-    @property
-    def n_features(self) -> int:
-        return self._number.n_features
-
-    def ranges(self) -> tuple[Vector, Vector]:
-        return self._number.ranges()
-
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
         return self._number.encode_numbers(*self.read(cells, stand_for_missing))
 
@@ -392,7 +371,7 @@ class Date(Column):
         return Read((days - self._first) / _DAYS[self.unit], missing, bad)
 
     def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
-        return self._number.kinds_of(self.read(cells, stand_for_missing))
+        return number_kinds(self.read(cells, stand_for_missing), *self._number.declared_range)
 
     @property
     def possible_kinds(self) -> tuple[int, ...]:

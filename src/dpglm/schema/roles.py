@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from .. import strict
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT
-from ..data.cell_tally import MISSING, OUTSIDE, UNKNOWN, UNREADABLE
-from .cells import NO_LEVEL, Cells, Kinds, codes_of_levels, level_kinds, number_kinds
+from .cells import NO_LEVEL, Cells, Kinds, codes_of_levels
 from .column import check_ends, check_range, checked_levels
 from .spelling import LevelCells, NumberCells, Spelling
 
@@ -105,32 +104,21 @@ class Target(NumberCells, LevelCells):
         """The targets: numbers, NaN where there is none; or classes as declared, "" or NaN for no class."""
         if not self.is_class:
             return cells.as_numbers(stand_for_missing).values
-        codes = np.maximum(self._codes(cells, stand_for_missing), NO_LEVEL)
+        codes = np.maximum(self.level_codes(cells, stand_for_missing), NO_LEVEL)
         text = isinstance(self.classes[0], str)
         labels = np.array([*self.classes, "" if text else math.nan], dtype=None if text else np.float64)
         found: Vector | NDArray[np.str_] = labels[codes]
         return found
 
     def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
-        """What each cell is, by the same reading."""
-        if self.is_class:
-            return level_kinds(self._codes(cells, stand_for_missing))
-        read = cells.as_numbers(stand_for_missing)
-        return (
-            number_kinds(read)
-            if self.low is None or self.high is None
-            else number_kinds(read, self.low, self.high)
-        )
+        """What each cell is, by the reading that ``read`` uses."""
+        kind = LevelCells if self.is_class else NumberCells
+        return kind.kinds(self, cells, stand_for_missing)
 
     @property
     def possible_kinds(self) -> tuple[int, ...]:
         """What a cell can be besides fine."""
-        if self.pending:
-            return MISSING, UNREADABLE
-        return MISSING, UNREADABLE, UNKNOWN if self.is_class else OUTSIDE
-
-    def _codes(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
-        return cells.as_codes(self.codes, stand_for_missing)
+        return super(NumberCells, self).possible_kinds if self.is_class else super().possible_kinds
 
 
 @dataclass(frozen=True)
@@ -139,28 +127,9 @@ class Role:
 
     kind: ClassVar[str]
 
-    @property
-    def spelling(self) -> Spelling | None:
-        """How cells spell what they hold; None if in the usual way."""
-        return None
-
     def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Vector:
         """The numbers, NaN where there is none."""
         return cells.as_numbers(stand_for_missing).values
-
-    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
-        """What each cell is, by the same reading."""
-        return number_kinds(cells.as_numbers(stand_for_missing), *self.declared_range)
-
-    @property
-    def declared_range(self) -> tuple[float, float]:
-        """The range that numbers are cut to."""
-        return -math.inf, math.inf
-
-    @property
-    def possible_kinds(self) -> tuple[int, ...]:
-        """What a cell can be besides fine."""
-        return MISSING, UNREADABLE, OUTSIDE
 
 
 @dataclass(frozen=True)
@@ -218,10 +187,6 @@ class Offset(NumberCells, Role):
         low, high = check_ends(self.low, self.high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
-
-    @property
-    def declared_range(self) -> tuple[float, float]:
-        return self.low, self.high
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -6,6 +6,7 @@ follows reads the column as if its cells had been spelled in the usual way.
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -14,9 +15,23 @@ from datetime import UTC, datetime, timedelta, timezone
 from functools import cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import strict
-from .cells import BAD, NUMBER_WORDS, Cells, Value, codes_of_levels, level_key, parse_number, value_of
+from ..data.cell_tally import MISSING, OUTSIDE, UNKNOWN, UNREADABLE
+from .cells import (
+    BAD,
+    NUMBER_WORDS,
+    Cells,
+    Kinds,
+    Value,
+    codes_of_levels,
+    level_key,
+    level_kinds,
+    number_kinds,
+    parse_number,
+    value_of,
+)
 
 _SPACES = " \u00a0\u2009\u202f"
 """Space, no-break space, thin space, narrow no-break space: programs write any of them between thousands."""
@@ -234,6 +249,22 @@ class NumberCells:
         usual = (self.decimal, self.thousands) == (".", None) and not self.strip
         return None if usual else NumberSpelling(self.decimal, self.thousands, self.strip)
 
+    @property
+    def declared_range(self) -> tuple[float, float]:
+        """The range that numbers are cut to; without limits while it is still to be learnt."""
+        low, high = getattr(self, "low", None), getattr(self, "high", None)
+        return (-math.inf, math.inf) if low is None or high is None else (low, high)
+
+    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+        """What each cell is, by the reading that encodes it."""
+        return number_kinds(cells.as_numbers(stand_for_missing), *self.declared_range)
+
+    @property
+    def possible_kinds(self) -> tuple[int, ...]:
+        """What a cell can be besides fine."""
+        ranged = self.declared_range != (-math.inf, math.inf)
+        return (MISSING, UNREADABLE, OUTSIDE) if ranged else (MISSING, UNREADABLE)
+
 
 @dataclass(frozen=True, kw_only=True)
 class LevelCells:
@@ -287,6 +318,24 @@ class LevelCells:
         if not self.aliases and not self.casefold:
             return None
         return LevelSpelling(self.aliases or {}, self.casefold, self.declared_levels)
+
+    def level_codes(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
+        """The code of each cell's level."""
+        return cells.as_codes(self.codes, stand_for_missing, declared=self.declared_levels is not None)
+
+    @property
+    def undeclared_kind(self) -> int:
+        """What a cell is whose level is not declared."""
+        return UNKNOWN
+
+    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+        """What each cell is, by the reading that encodes it."""
+        return level_kinds(self.level_codes(cells, stand_for_missing), self.undeclared_kind)
+
+    @property
+    def possible_kinds(self) -> tuple[int, ...]:
+        """What a cell can be besides fine."""
+        return (MISSING, UNREADABLE, *([UNKNOWN] if self.undeclared_kind == UNKNOWN else []))
 
 
 def date_formats(format: object) -> tuple[str, ...]:
