@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import field
 from types import ModuleType
 from typing import Self
@@ -25,6 +24,7 @@ from .regressors import GLMRegressor
 _WIDE, _NARROW = 100.0, 1e-4
 _LEAST_SHARE = 0.01
 _NARROWEST, _NARROW_ENOUGH = 1e-8, 0.01
+_TINY = 1e-300
 
 
 @estimator
@@ -51,9 +51,19 @@ class _LogLinked(GLMRegressor):
         low, high = usual if self.means is None else _range_of_means(self.means)
         return self._family(0.0 if self.means is None else low, low, high, top)
 
-    @abstractmethod
     def _family(self, least: float, low: float, high: float, top: float) -> Loss:
         """The loss for means from ``low``, or ``least`` if it needs no bound, to ``high``."""
+        return Tweedie(self._power, least if self._power == 1 else low, high, top)
+
+    @property
+    def _power(self) -> float:
+        """The power of the mean that the variance is proportional to."""
+        return 1.0
+
+    def _scored(self, targets: Vector, predicted: Vector, weights: Vector | None) -> float:
+        """The share of the deviance that predictions explain."""
+        means = np.maximum(predicted, _TINY) if self._power else predicted
+        return float(d2_tweedie_score(targets, means, sample_weight=weights, power=self._power))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -87,12 +97,6 @@ class PoissonRegressor(_LogLinked):
 
     loss: str | Loss = field(default="tweedie", init=False)
 
-    def _family(self, least: float, low: float, high: float, top: float) -> Loss:
-        return Tweedie(1.0, least, high, top)
-
-    def _scored(self, targets: Vector, predicted: Vector, weights: Vector | None) -> float:
-        return _explained(1.0, targets, predicted, weights)
-
 
 @estimator
 class GammaRegressor(_LogLinked):
@@ -117,11 +121,9 @@ class GammaRegressor(_LogLinked):
 
     loss: str | Loss = field(default="tweedie", init=False)
 
-    def _family(self, least: float, low: float, high: float, top: float) -> Loss:
-        return Tweedie(2.0, low, high, top)
-
-    def _scored(self, targets: Vector, predicted: Vector, weights: Vector | None) -> float:
-        return _explained(2.0, targets, predicted, weights)
+    @property
+    def _power(self) -> float:
+        return 2.0
 
 
 @estimator
@@ -160,14 +162,12 @@ class TweedieRegressor(_LogLinked):
             raise ValueError(f"a power of {power:g} is convex with another link than {link!r}: use 'auto'")
         return Squared() if power == 0 else super()._loss()
 
-    def _family(self, least: float, low: float, high: float, top: float) -> Loss:
-        return Tweedie(self.power, least if self.power == 1 else low, high, top)
+    @property
+    def _power(self) -> float:
+        return self.power
 
     def _default_range(self) -> tuple[float, float]:
         return (-1.0, 1.0) if self.power == 0 else (0.0, 1.0)
-
-    def _scored(self, targets: Vector, predicted: Vector, weights: Vector | None) -> float:
-        return _explained(self.power, targets, predicted, weights)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -299,16 +299,6 @@ class QuantileRegressor(GLMRegressor):
 
     def _plain_model(self, linear_model: ModuleType) -> BaseEstimator:
         return linear_model.QuantileRegressor(quantile=self.quantile, alpha=self.alpha)
-
-
-_TINY = 1e-300
-
-
-def _explained(power: float, targets: Vector, predicted: Vector, weights: Vector | None) -> float:
-    """The share of the deviance that predictions explain."""
-    if power:
-        predicted = np.maximum(predicted, _TINY)
-    return float(d2_tweedie_score(targets, predicted, sample_weight=weights, power=power))
 
 
 @estimator
