@@ -250,19 +250,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class _HashedColumn(Column):
-    """A number of buckets, which a keyed hash chooses among.
-
-    Parameters
-    ----------
-    buckets : int
-    key : str
-        Public text that makes this hash differ from others.
-    missing : "zero", "null" or "indicator"
-        What a missing value means: a row of zeros; or its record counts for nothing; or a feature of its own
-        is 1.
-    weight : float
-        As in all columns: largest norm of the features.
-    """
+    """A number of buckets, which a keyed hash chooses among."""
 
     buckets: int
     key: str = ""

@@ -221,17 +221,7 @@ class LevelSpelling(Spelling):
 
 @dataclass(frozen=True, kw_only=True)
 class NumberCells:
-    """The declaration of columns of numbers: how their cells spell them.
-
-    Parameters
-    ----------
-    decimal : str
-        The decimal mark of cells that are strings, such as ",".
-    thousands : str, optional
-        What separates groups of digits in cells that are strings, such as "." or " ".
-    strip : str or sequence of str
-        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
-    """
+    """The declaration of columns of numbers: how their cells spell them."""
 
     decimal: str = "."
     thousands: str | None = None
@@ -268,15 +258,7 @@ class NumberCells:
 
 @dataclass(frozen=True, kw_only=True)
 class LevelCells:
-    """The declaration of columns of levels: how their cells spell them.
-
-    Parameters
-    ----------
-    aliases : mapping of str to level, optional
-        Other spellings of levels, such as ``{"M": "male"}``.
-    casefold : bool
-        Whether upper and lower case are the same.
-    """
+    """The declaration of columns of levels: how their cells spell them."""
 
     aliases: Mapping[str, object] | None = None
     casefold: bool = False
