@@ -171,8 +171,8 @@ def _read(kinds: KindSchema, X: Any) -> _Table:
         blocks = DaskTable(encoded(kinds, X), by_blocks(kinds.read_target, X))
         return _Table(blocks, numeric_target, alone, blocks.n_samples)
     if isinstance(X, Held):
-        whole = encoded(kinds, X.source, targets=True).in_memory()
-        rows, targets, ids = whole.rows, whole.target, whole.beside.unit
+        table = encoded(kinds, X.source, targets=True).in_memory()
+        rows, targets, ids = table.rows, table.target, table.beside.unit
     else:
         rows = encoded(kinds, X, targets=True)
         if isinstance(rows, Source):
@@ -181,9 +181,9 @@ def _read(kinds: KindSchema, X: Any) -> _Table:
         targets, ids = kinds.read_target(X), kinds.read_beside(X).unit
     if ids is None:
         return _Table(as_block(rows), targets, alone, len(targets))
-    most = kinds.columns[kinds.beside.unit]
-    assert isinstance(most, Unit)
-    number, rows, targets = records_by_unit(ranked(ids)[0], most.rows, rows, targets)
+    unit_column = kinds.columns[kinds.beside.unit]
+    assert isinstance(unit_column, Unit)
+    number, rows, targets = records_by_unit(ranked(ids)[0], unit_column.rows, rows, targets)
     return _Table(
         as_block(rows), targets, RecordColumns(unit=number), int(number[-1]) + 1 if len(number) else 0
     )

@@ -115,9 +115,9 @@ class LinearPredictor:
             found = self._margins_of(numeric_table(self, rows, reset=False, missing=False))
             return found + _offsets(several, len(found)) if several.has_offset else found
         plain = nameless(self)
-        held = held_beside(source, beside)
-        if held.has_more:
-            source = JoinedSource(source, held)
+        columns = held_beside(source, beside)
+        if columns.has_more:
+            source = JoinedSource(source, columns)
 
         def margins_of(rows: object, found: object) -> Vector:
             here = self._margins_of(numeric_table(plain, rows, reset=False, missing=False))
@@ -202,8 +202,8 @@ class Inference:
     @property
     def determined_(self) -> bool | Vector:
         """Whether noise left enough of the records to state intervals; of each class if there are several."""
-        found = [block.determined for block in self._blocks("determined_")]
-        return found[0] if len(found) == 1 else np.array(found)
+        determined = [block.determined for block in self._blocks("determined_")]
+        return determined[0] if len(determined) == 1 else np.array(determined)
 
     def confidence_intervals(self, level: float = 0.95) -> Vector:
         """Confidence intervals of the coefficients; (-inf, inf) if the fit is not determined.
@@ -260,9 +260,9 @@ class Inference:
 
         With more than two classes one pair for each.
         """
-        found = [block.deviance for block in self._blocks("deviance()")]
-        paid = [pair for pair in found if pair is not None]
-        if len(paid) < len(found):
+        pairs = [block.deviance for block in self._blocks("deviance()")]
+        paid = [pair for pair in pairs if pair is not None]
+        if len(paid) < len(pairs):
             raise NotReleased(
                 "deviance is a statistic of the records that nobody paid for in this fit: "
                 "solver=Newton(deviance_share=0.05) spends a twentieth of the budget on it"
@@ -367,8 +367,8 @@ class Reported:
         from ..report import Report, statement
 
         check_is_fitted(self)
-        found = None if account is None else extract(account)
-        report = Report(statement(self, level, evaluation=evaluation, audit=audit, ledger=found))
+        journal = None if account is None else extract(account)
+        report = Report(statement(self, level, evaluation=evaluation, audit=audit, ledger=journal))
         if path is not None:
             report.save(path)
         return report

@@ -45,11 +45,11 @@ def constrained(
     if positive:
         low = np.maximum(low, 0.0)
     for feature, direction in directions.items():
-        place = _place(feature, n_features, names)
+        index = _place(feature, n_features, names)
         if direction > 0:
-            low[place] = max(low[place], 0.0)
+            low[index] = max(low[index], 0.0)
         else:
-            high[place] = min(high[place], 0.0)
+            high[index] = min(high[index], 0.0)
     if np.all(low == -math.inf) and np.all(high == math.inf):
         return penalty
     if not np.all(low <= high):
@@ -63,11 +63,11 @@ def constrained(
     return Bounded(_shared(np.maximum(low, bottom)), _shared(np.minimum(high, top)), l1, l2)
 
 
-def _ends(name: str, given: Any, default: float, n_features: int) -> Vector:
-    found = strict.doubles(default if given is None else given)
-    if found is None or found.shape not in ((), (n_features,)) or np.isnan(found).any():
-        raise strict.wrong(name, given, f"a number or {n_features} numbers, one for each feature")
-    return np.array(np.broadcast_to(found, n_features))
+def _ends(name: str, value: Any, default: float, n_features: int) -> Vector:
+    ends = strict.doubles(default if value is None else value)
+    if ends is None or ends.shape not in ((), (n_features,)) or np.isnan(ends).any():
+        raise strict.wrong(name, value, f"a number or {n_features} numbers, one for each feature")
+    return np.array(np.broadcast_to(ends, n_features))
 
 
 def _directions(monotone: object) -> dict[object, int]:

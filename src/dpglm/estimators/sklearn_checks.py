@@ -98,8 +98,8 @@ def check_pipeline(pipeline: Any) -> list[str]:
     >>> check_pipeline(make_pipeline(StandardScaler(), LogisticRegression()))
     ['standardscaler: StandardScaler']
     """
-    found = learning_steps(pipeline, nested=_NESTED)
-    return [f"{path}: {name}" if path else name for path, name in found]
+    steps = learning_steps(pipeline, nested=_NESTED)
+    return [f"{path}: {name}" if path else name for path, name in steps]
 
 
 def warn_of_learning_steps(model: object) -> None:
@@ -107,14 +107,14 @@ def warn_of_learning_steps(model: object) -> None:
     pipelines = sys.modules.get("sklearn.pipeline")
     if pipelines is None:
         return
-    found: list[str] = []
+    steps: list[str] = []
     frame = sys._getframe(1)
     while frame is not None:
         owner = frame.f_locals.get("self") if frame.f_globals.get("__name__") == "sklearn.pipeline" else None
         if isinstance(owner, pipelines.Pipeline):
-            found += [name for _, step in owner.steps[:-1] for _, name in learning_steps(step)]
+            steps += [name for _, step in owner.steps[:-1] for _, name in learning_steps(step)]
         frame = frame.f_back  # type: ignore[assignment]
-    names = list(dict.fromkeys(found))
+    names = list(dict.fromkeys(steps))
     if names:
         warnings.warn(
             f"{', '.join(names)} in front of {type(model).__name__} learns from the records, which nobody "

@@ -91,12 +91,12 @@ class Category(LevelCells, Column):
                 return
         elif self.levels is None:
             raise ValueError("a category needs levels, or learn = true")
-        found = (
+        levels = (
             strict.sequence("levels", self.levels) if self.learn else checked_levels("levels", self.levels)
         )
-        if self.learn and len(found) > self.most:
+        if self.learn and len(levels) > self.most:
             raise strict.wrong("levels", self.levels, f"at most {self.most} levels that were learnt")
-        object.__setattr__(self, "levels", found)
+        object.__setattr__(self, "levels", levels)
         codes = codes_of_levels("levels", self.levels)
         if self.baseline is not None and level_key(self.baseline) not in codes:
             raise strict.wrong("baseline", self.baseline, "one of the levels")
@@ -147,8 +147,8 @@ class Category(LevelCells, Column):
 
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
         codes = self.level_codes(cells, stand_for_missing)
-        kept, count = {level_key(level): k for k, level in enumerate(self._kept)}, self._room
-        places = [kept.get(level_key(level), -1) for level in self.levels]  # -1 for the baseline
+        feature_of, count = {level_key(level): k for k, level in enumerate(self._kept)}, self._room
+        places = [feature_of.get(level_key(level), -1) for level in self.levels]  # -1 for the baseline
         unknown = count if self.other else -1
         absent = {"other": unknown, "null": -1, "indicator": count + self.other}[self.missing]
         index = np.array([*places, -1, absent, unknown])[codes]  # codes below 0 count from the end
@@ -350,13 +350,13 @@ class Text(_HashedColumn):
     def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Ragged:
         texts, places, missing, bad = self.read(cells, stand_for_missing)
         known: dict[str, int] = {}
-        found = [[] if text is None else self._buckets_of(text, known) for text in texts]
-        found.append([self.buckets] if self.has_indicator else [])
-        lengths = np.array([len(buckets) for buckets in found])
+        bucket_lists = [[] if text is None else self._buckets_of(text, known) for text in texts]
+        bucket_lists.append([self.buckets] if self.has_indicator else [])
+        lengths = np.array([len(buckets) for buckets in bucket_lists])
         edges = np.concatenate([[0], np.cumsum(lengths)])
-        flat = np.fromiter((k for buckets in found for k in buckets), dtype=np.int64, count=edges[-1])
+        flat = np.fromiter((k for buckets in bucket_lists for k in buckets), dtype=np.int64, count=edges[-1])
         values = np.repeat(1.0 / np.sqrt(np.maximum(lengths, 1)), lengths)
-        table = sp.csr_array((values, flat, edges), shape=(len(found), self.n_features))
+        table = sp.csr_array((values, flat, edges), shape=(len(bucket_lists), self.n_features))
         rows = np.where(missing, len(texts), places % len(texts))
         return Ragged(table[rows], bad | missing & (self.missing == "null"))
 

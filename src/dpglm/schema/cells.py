@@ -132,23 +132,23 @@ class Cells:
         learnt it is none: which cells are missing does not depend on what is learnt.
         """
         if self.numbers is None:
-            found = [_code(value, codes, stand_for_missing, declared) for value in self.values]
-            return np.array([*found, ABSENT], dtype=np.intp)[self.read_places]
+            level_codes = [_code(value, codes, stand_for_missing, declared) for value in self.values]
+            return np.array([*level_codes, ABSENT], dtype=np.intp)[self.read_places]
         levels = np.array(sorted(key for key in codes if isinstance(key, float)))
         if self.is_time or not len(levels):
             return np.where(np.isnan(self.numbers), ABSENT, UNREAD if self.is_time else NO_LEVEL)
         known = np.array([codes[float(level)] for level in levels], dtype=np.intp)
-        place = np.minimum(np.searchsorted(levels, self.numbers), len(levels) - 1)
-        seen = np.where(levels[place] == self.numbers, known[place], NO_LEVEL)
-        return np.where(np.isnan(self.numbers), ABSENT, seen)
+        index = np.minimum(np.searchsorted(levels, self.numbers), len(levels) - 1)
+        matched = np.where(levels[index] == self.numbers, known[index], NO_LEVEL)
+        return np.where(np.isnan(self.numbers), ABSENT, matched)
 
     def as_texts(self, stand_for_missing: frozenset[str]) -> Texts:
         """Different texts and the place of each cell's; numbers in one spelling."""
         values, places = self.values, self.read_places
         if self.numbers is not None:
-            found, places = np.unique(self.numbers, return_inverse=True)
+            distinct, places = np.unique(self.numbers, return_inverse=True)
             values = [None if np.isnan(value) else Moment(value) if self.is_time else value
-                      for value in found.tolist()]  # fmt: skip
+                      for value in distinct.tolist()]  # fmt: skip
         texts = [*(_text(value, stand_for_missing) for value in values), None]
         bad = np.array([isinstance(text, _Bad) for text in texts])[places]
         missing = np.array([text is None for text in texts])[places]
@@ -156,9 +156,9 @@ class Cells:
 
     def _by_value(self, number_of: Any) -> Read:
         """Numbers of all cells, from the number of each different value: None if missing, NaN if bad."""
-        found = [number_of(value) for value in self.values]
-        missing = np.array([*(number is None for number in found), True])
-        numbers = np.array([*(np.nan if number is None else number for number in found), np.nan])
+        results = [number_of(value) for value in self.values]
+        missing = np.array([*(number is None for number in results), True])
+        numbers = np.array([*(np.nan if number is None else number for number in results), np.nan])
         bad = ~missing & ~np.isfinite(numbers)
         numbers[bad] = np.nan
         places = self.read_places
@@ -198,14 +198,14 @@ def object_cells(entries: Sequence[object]) -> Cells:
 
 def read_cells(X: Any, name: str) -> Cells:
     """The cells of a column; a type that holds no numbers, texts or moments is refused by its name."""
-    found: Cells | None = None
+    cells: Cells | None = None
     with suppress(Exception):  # a library may raise anything, and quote a cell
-        found = _cells_of(get_column(X, name))
-    if found is None:
+        cells = _cells_of(get_column(X, name))
+    if cells is None:
         raise ValueError(
             f"column {name!r} has type {type_name(column_type(X, name))}, which cannot be encoded"
         )
-    return found
+    return cells
 
 
 def _cells_of(column: Any) -> Cells | None:
@@ -230,8 +230,8 @@ def _of_array(column: Any) -> Cells | None:
         return None
     if isinstance(column, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(column)
-        found = _of_array(np.asarray(column.data))
-        return None if found is None else _mask_missing(found, ~mask)
+        cells = _of_array(np.asarray(column.data))
+        return None if cells is None else _mask_missing(cells, ~mask)
     kind = column.dtype.kind
     if kind in "biuf":
         return Cells(column.astype(np.float64))
@@ -280,9 +280,9 @@ def _of_arrow(column: Any) -> Cells | None:
         return None if levels is None else _mask_missing(_look_up(levels, places), known)
     if kind == "text":
         # nobody has checked that the bytes are UTF-8: each value is decoded by itself
-        found = column.cast("large_binary" if name.startswith("large") else "binary").dictionary_encode()
-        places = found.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
-        texts = [content.decode("utf-8", "replace") for content in found.dictionary.to_pylist()]
+        coded = column.cast("large_binary" if name.startswith("large") else "binary").dictionary_encode()
+        places = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+        texts = [content.decode("utf-8", "replace") for content in coded.dictionary.to_pylist()]
         return Cells(values=texts, places=places)
     if kind == "decimal":
         return object_cells(column.to_pylist())
@@ -300,22 +300,22 @@ def _concatenated(parts: Sequence[Cells | None], kind: str) -> Cells | None:
     """The cells of several chunks of one type."""
     if not parts:
         return Cells(np.empty(0), is_time=bool(_ARROW_TIME.match(kind)))
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    chunks = [part for part in parts if part is not None]
+    if len(chunks) < len(parts):
         return None
-    if len(known) == 1:
-        return known[0]
-    numbers: list[Vector] = [part.numbers for part in known if part.numbers is not None]
-    if len(numbers) == len(known):
+    if len(chunks) == 1:
+        return chunks[0]
+    numbers: list[Vector] = [part.numbers for part in chunks if part.numbers is not None]
+    if len(numbers) == len(chunks):
         # an empty dictionary has no type of its own
-        return Cells(np.concatenate(numbers), any(part.is_time for part in known))
-    known = [_as_values(part) for part in known]
-    edges = np.cumsum([0, *(len(part.values) for part in known)])
+        return Cells(np.concatenate(numbers), any(part.is_time for part in chunks))
+    chunks = [_as_values(part) for part in chunks]
+    edges = np.cumsum([0, *(len(part.values) for part in chunks)])
     places = [
         np.where(part.read_places < 0, -1, part.read_places + edge)
-        for part, edge in zip(known, edges[:-1], strict=True)
+        for part, edge in zip(chunks, edges[:-1], strict=True)
     ]
-    return Cells(values=[value for part in known for value in part.values], places=np.concatenate(places))
+    return Cells(values=[value for part in chunks for value in part.values], places=np.concatenate(places))
 
 
 def _as_values(cells: Cells) -> Cells:
@@ -380,8 +380,8 @@ def days_of_moments(moments: NDArray[np.datetime64]) -> Vector:
     if unit not in _UNITS_A_DAY or step != 1:
         moments, unit = moments.astype("datetime64[us]"), "us"
     days = days_since_epoch(moments.astype(np.int64), unit)
-    found: Vector = np.where(np.isnat(moments), np.nan, days)
-    return found
+    days_or_nan: Vector = np.where(np.isnat(moments), np.nan, days)
+    return days_or_nan
 
 
 def days_since_epoch(count: NDArray[np.int64], unit: str) -> Vector:
@@ -392,8 +392,8 @@ def days_since_epoch(count: NDArray[np.int64], unit: str) -> Vector:
     units_a_day = _UNITS_A_DAY[unit]
     if units_a_day > _MICROSECONDS:
         count, units_a_day = count // (units_a_day // _MICROSECONDS), _MICROSECONDS
-    whole, rest = np.divmod(count, units_a_day)
-    days: Vector = whole + rest / units_a_day
+    full_days, rest = np.divmod(count, units_a_day)
+    days: Vector = full_days + rest / units_a_day
     return days
 
 

@@ -214,8 +214,8 @@ def check_range(column: Any) -> tuple[float, float]:
         if len(lacking) == 1:
             raise ValueError("a range that is learnt has neither low nor high, or both once it is known")
         if lacking:
-            found: tuple[float, float] = column.widest
-            return found
+            widest: tuple[float, float] = column.widest
+            return widest
     low, high = check_ends(column.low, column.high)
     object.__setattr__(column, "low", low)
     object.__setattr__(column, "high", high)
@@ -225,11 +225,11 @@ def check_range(column: Any) -> tuple[float, float]:
 def increasing(name: str, values: object, low: float, high: float) -> tuple[float, ...]:
     """Different numbers in order, all strictly inside of a range."""
     numbers = strict.sequence(name, values)
-    found = tuple(strict.number(name, value, "numbers", math.isfinite) for value in numbers)
-    inside = (low, *found, high)
-    if not found or any(b <= a for a, b in zip(inside[:-1], inside[1:], strict=True)):
+    increasing_numbers = tuple(strict.number(name, value, "numbers", math.isfinite) for value in numbers)
+    inside = (low, *increasing_numbers, high)
+    if not increasing_numbers or any(b <= a for a, b in zip(inside[:-1], inside[1:], strict=True)):
         raise strict.wrong(name, values, "increasing numbers between low and high")
-    return found
+    return increasing_numbers
 
 
 def format_number(number: float) -> str:
@@ -239,10 +239,10 @@ def format_number(number: float) -> str:
 
 def checked_levels(name: str, levels: object) -> tuple[object, ...]:
     """Levels as they are declared."""
-    found = strict.sequence(name, levels)
-    if not found:
+    declared = strict.sequence(name, levels)
+    if not declared:
         raise strict.wrong(name, levels, "at least one level")
-    return found
+    return declared
 
 
 Group = tuple[Slots | Ragged, float]
@@ -253,16 +253,16 @@ def encoded_table(
     groups: Sequence[Group], edges: Sequence[int], count: int, sparse: bool, null: bool
 ) -> Vector | sp.csr_array:
     """The table of all features, the first of each group at its edge; NaN in the rows of null records."""
-    lost = np.zeros(count, dtype=bool)
+    null_rows = np.zeros(count, dtype=bool)
     for part, _ in groups:
-        lost |= part.null
+        null_rows |= part.null
     if not sparse:
-        return _dense(groups, edges, lost, null)
+        return _dense(groups, edges, null_rows, null)
     if all(isinstance(part, Slots) for part, _ in groups):
-        return _from_slots(groups, edges, edges[-1], lost if null else None)
+        return _from_slots(groups, edges, edges[-1], null_rows if null else None)
     parts = []
     for k, group in enumerate(groups):
-        hidden = lost if null and not k else None
+        hidden = null_rows if null and not k else None
         if isinstance(group[0], Ragged):
             parts.append(_from_ragged(group[0], group[1], hidden))
         else:
@@ -270,19 +270,21 @@ def encoded_table(
     return sp.csr_array(sp.hstack(parts, format="csr"))
 
 
-def _dense(groups: Sequence[Group], edges: Sequence[int], lost: Mask, null: bool) -> Vector:
-    table = np.zeros((len(lost), edges[-1]))
+def _dense(groups: Sequence[Group], edges: Sequence[int], null_rows: Mask, null: bool) -> Vector:
+    table = np.zeros((len(null_rows), edges[-1]))
     for k, (part, weight) in enumerate(groups):
         assert isinstance(part, Slots)  # a table with other parts is sparse
         rows, slots = np.nonzero(part.places >= 0)
         table[rows, edges[k] + part.places[rows, slots]] = weight * part.value[rows, slots]
     if null:
-        table[lost, 0] = np.nan
+        table[null_rows, 0] = np.nan
     return table
 
 
-def _from_slots(groups: Sequence[Group], edges: Sequence[int], width: int, lost: Mask | None) -> sp.csr_array:
-    """A CSR table, its columns in ascending order in every row; a lost row has NaN as its only entry."""
+def _from_slots(
+    groups: Sequence[Group], edges: Sequence[int], width: int, null_rows: Mask | None
+) -> sp.csr_array:
+    """A CSR table, its columns in ascending order in every row; a null row has NaN as its only entry."""
     slots = [part for part, _ in groups if isinstance(part, Slots)]
     index = np.concatenate(
         [np.where(part.places >= 0, part.places + edges[k], -1) for k, part in enumerate(slots)], axis=1
@@ -290,23 +292,21 @@ def _from_slots(groups: Sequence[Group], edges: Sequence[int], width: int, lost:
     value = np.concatenate(
         [weight * part.value for part, weight in groups if isinstance(part, Slots)], axis=1
     )
-    if lost is not None and lost.any():
-        index[lost], index[lost, 0] = -1, 0
-        value[lost, 0] = np.nan
+    if null_rows is not None and null_rows.any():
+        index[null_rows], index[null_rows, 0] = -1, 0
+        value[null_rows, 0] = np.nan
     stored = index >= 0
     ends = np.concatenate([[0], np.cumsum(stored.sum(axis=1))])
     return _csr(value[stored], index[stored], ends, (len(index), width))
 
 
-def _from_ragged(part: Ragged, weight: float, lost: Mask | None) -> sp.csr_array:
+def _from_ragged(part: Ragged, weight: float, null_rows: Mask | None) -> sp.csr_array:
     table = part.table.copy()
     table.data = weight * table.data
-    if lost is None or not lost.any():
+    if null_rows is None or not null_rows.any():
         return table
-    marks = sp.csr_array(
-        (np.full(lost.sum(), np.nan), (np.flatnonzero(lost), np.zeros(lost.sum(), dtype=np.intp))),
-        shape=table.shape,
-    )
+    rows = np.flatnonzero(null_rows)
+    marks = sp.csr_array((np.full(len(rows), np.nan), (rows, np.zeros_like(rows))), shape=table.shape)
     return sp.csr_array(table + marks)
 
 
@@ -354,9 +354,9 @@ def product_raw_map(
     i, j = np.divmod(np.arange(len(first_places) * width), width)
     inner = np.full(len(i), 0)
     inner[(i > 0) & (j > 0)] = places
-    whole = np.where(j == 0, first_places[i], np.where(i == 0, second_places[j], inner))
+    index = np.where(j == 0, first_places[i], np.where(i == 0, second_places[j], inner))
     rows = (i[table.row] > 0) & (j[table.row] > 0)
-    entries = table.data[rows], (whole[table.row[rows]], whole[table.col[rows]])
+    entries = table.data[rows], (index[table.row[rows]], index[table.col[rows]])
     return sp.coo_array(entries)
 
 
@@ -389,8 +389,8 @@ def raw_map(
         index = places[name][table.row[inner]], places[name][table.col[inner]]
         parts.append(sp.coo_array((column.weight * table.data[inner], index)))
     for k, (a, b) in enumerate(interactions, start=len(columns)):
-        here = np.arange(edges[k], edges[k + 1])
-        part = product_raw_map(columns[a], columns[b], places[a], places[b], here)
+        columns_of_pair = np.arange(edges[k], edges[k + 1])
+        part = product_raw_map(columns[a], columns[b], places[a], places[b], columns_of_pair)
         part.data *= columns[a].weight * columns[b].weight
         parts.append(part)
     rows, cols = (np.concatenate([part.coords[axis] for part in parts]) for axis in range(2))

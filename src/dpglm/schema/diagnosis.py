@@ -52,8 +52,8 @@ class CellReading(NamedTuple):
     remedy: str | None = None
 
     def __str__(self) -> str:
-        said = f"the record would be null: {self.meaning}" if self.null else self.meaning
-        return f"{self.column}={self.cell}: {said}{'' if self.remedy is None else f' ({self.remedy})'}"
+        meaning = f"the record would be null: {self.meaning}" if self.null else self.meaning
+        return f"{self.column}={self.cell}: {meaning}{'' if self.remedy is None else f' ({self.remedy})'}"
 
 
 @np.errstate(all="ignore")
@@ -64,8 +64,8 @@ def read_cell(schema: Schema, name: str, cell: str) -> CellReading:
         return CellReading(name, cell, "not read: the column is dropped", False)
     missing = schema._stand_for_missing
     if isinstance(column, Unit):
-        (known,) = column.ids(np.array([cell], dtype=object), missing)
-        return CellReading(name, cell, "missing" if known is None else f"the id {known!r}", known is None)
+        (unit,) = column.ids(np.array([cell], dtype=object), missing)
+        return CellReading(name, cell, "missing" if unit is None else f"the id {unit!r}", unit is None)
     cells = schema._cells({name: [cell]}, name)
     if _has_levels(column):
         meaning, null, is_known = _level(name, column, cells, missing)
@@ -127,10 +127,10 @@ def _cut(what: str, value: float, low: float, high: float, written: Any) -> str:
 def _level(name: str, column: Any, cells: Cells, missing: frozenset[str]) -> tuple[str, bool, bool]:
     """What a level is read as, whether its record is null, and whether it is one that is declared."""
     if column.pending_levels:
-        found = cells.as_texts(missing)
-        if found.missing[0]:
+        texts = cells.as_texts(missing)
+        if texts.missing[0]:
             return *_absent(name, column), True
-        return f"the level {found.texts[found.places[0]]!r}, if it is learnt", False, True
+        return f"the level {texts.texts[texts.places[0]]!r}, if it is learnt", False, True
     (code,) = column.level_codes(cells, missing)
     if code >= 0:
         return f"the {_WORDS.get(column.kind, 'level')} {column.known_levels[code]!r}", False, True
@@ -148,10 +148,10 @@ def _absent(name: str, column: Any) -> tuple[str, bool]:
     rule = getattr(column, "missing", "null")
     if rule == "null":
         return "missing", True
-    said = {
+    meanings = {
         "indicator": f"the feature {name} (missing)", "other": "an unknown level", "zero": "a row of zeros"
     }  # fmt: skip
-    return f"missing, which counts as {said.get(rule, rule) if isinstance(rule, str) else rule}", False
+    return f"missing, which counts as {meanings.get(rule, rule) if isinstance(rule, str) else rule}", False
 
 
 def _features(name: str, column: Column, cells: Cells, missing: frozenset[str]) -> tuple[str, bool]:
@@ -159,8 +159,8 @@ def _features(name: str, column: Column, cells: Cells, missing: frozenset[str]) 
     part = blank(column).encode(cells, missing)
     row: Any = encoded_table([(part, 1.0)], [0, column.n_features], 1, True, False)
     names = [column.features(name)[k] for k in row.indices[row.data != 0]]
-    said = "a row of zeros" if not names else f"the feature{'s' * (len(names) > 1)} {', '.join(names)}"
-    return said, bool(part.null[0])
+    meaning = "a row of zeros" if not names else f"the feature{'s' * (len(names) > 1)} {', '.join(names)}"
+    return meaning, bool(part.null[0])
 
 
 def _remedy(column: Any, cell: str) -> str | None:
@@ -172,8 +172,10 @@ def _remedy(column: Any, cell: str) -> str | None:
         facts = _level_facts(column, cell)
     elif isinstance(column, NumberCells):
         facts = iter(number_spellings(cell))
-    said = [", ".join(f"{key} = {toml_value(fact)}" for key, fact in one.items()) for one in islice(facts, 3)]
-    return f"{' or '.join(said)} would read it" if said else None
+    remedies = [
+        ", ".join(f"{key} = {toml_value(fact)}" for key, fact in one.items()) for one in islice(facts, 3)
+    ]
+    return f"{' or '.join(remedies)} would read it" if remedies else None
 
 
 def _level_facts(column: Any, cell: str) -> Iterator[dict[str, object]]:
@@ -181,9 +183,9 @@ def _level_facts(column: Any, cell: str) -> Iterator[dict[str, object]]:
     text = cell.strip().casefold()
     if text in folded and not column.casefold:
         yield {"casefold": True}
-    for near in difflib.get_close_matches(text, folded, 1):
-        if near != text:
-            yield {"aliases": {cell.strip(): folded[near]}}
+    for match in difflib.get_close_matches(text, folded, 1):
+        if match != text:
+            yield {"aliases": {cell.strip(): folded[match]}}
 
 
 Readable = Column | Target | Weight | Offset
@@ -228,17 +230,17 @@ class KindSchema(Schema):
     @np.errstate(all="ignore")  # a warning about a number would reveal something about a record
     def encode(self, frame: object, *, null: bool = True) -> Vector | sp.csr_array:
         count = self._checked(frame, target=True)
-        lost, found = null_records(self, frame, count), np.zeros((count, self.n_features))
+        null_rows, table = null_records(self, frame, count), np.zeros((count, self.n_features))
         for k, (name, column) in enumerate(self.readable.items()):
             cells = self._cells(frame, name)
-            found[:, k] = column.kinds(cells, self._stand_for_missing)
+            table[:, k] = column.kinds(cells, self._stand_for_missing)
             if isinstance(column, Weight | Offset):
                 values = column.read(cells, self._stand_for_missing)
-                lost |= ~(np.abs(values) < LARGEST_NORM)
+                null_rows |= ~(np.abs(values) < LARGEST_NORM)
                 if isinstance(column, Exposure):
-                    lost |= ~(values > 0)
-        found[lost, -1] = 1.0
-        return found
+                    null_rows |= ~(values > 0)
+        table[null_rows, -1] = 1.0
+        return table
 
     def read_target(self, frame: object) -> Vector | NDArray[np.str_]:
         """Nothing: cells of the target are among the codes."""

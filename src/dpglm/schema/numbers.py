@@ -173,15 +173,15 @@ class Number(NumberCells, Column):
         """The numbers on the scale on which they are features."""
         if self.transform is None:
             return x
-        found: Vector = np.log(x) if self.transform == "log" else np.log1p(x)
-        return found
+        logarithms: Vector = np.log(x) if self.transform == "log" else np.log1p(x)
+        return logarithms
 
     def back(self, z: Vector) -> Vector:
         """The inverse of ``transformed``."""
         if self.transform is None:
             return z
-        found: Vector = np.exp(z) if self.transform == "log" else np.expm1(z)
-        return found
+        numbers: Vector = np.exp(z) if self.transform == "log" else np.expm1(z)
+        return numbers
 
     @property
     def _middle_and_half(self) -> tuple[float, float]:
@@ -278,12 +278,12 @@ def _spread(low: float, high: float) -> Vector:
     fixed = np.unique(np.clip(fixed, low, high))
     for extra in range(COUNT):
         even = np.linspace(low, high, COUNT - len(fixed) + extra + 2)[1:-1]
-        found = np.union1d(fixed, even)
-        if len(found) >= COUNT:
-            surplus = np.flatnonzero(~np.isin(found, fixed))[: len(found) - COUNT]
-            whole = np.delete(found, surplus)
-            whole.flags.writeable = False
-            return whole
+        candidates = np.union1d(fixed, even)
+        if len(candidates) >= COUNT:
+            surplus = np.flatnonzero(~np.isin(candidates, fixed))[: len(candidates) - COUNT]
+            result = np.delete(candidates, surplus)
+            result.flags.writeable = False
+            return result
     raise ValueError("widest is too narrow for doubles to tell its parts apart")
 
 
@@ -351,8 +351,8 @@ class Date(SingleFeatureColumn):
     def _number(self) -> Number:
         """The column of the units since the origin."""
         low, high = self._units("low", self.low), self._units("high", self.high)
-        kept = self.missing in ("null", "indicator")
-        return Number(low, high, missing=str(self.missing) if kept else self._units("missing", self.missing))
+        named = self.missing in ("null", "indicator")
+        return Number(low, high, missing=str(self.missing) if named else self._units("missing", self.missing))
 
     def _units(self, name: str, day: object) -> float:
         return (declared_days(name, day) - self._first) / _DAYS[self.unit]

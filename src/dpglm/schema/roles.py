@@ -107,8 +107,8 @@ class Target(NumberCells, LevelCells):
         codes = np.maximum(self.level_codes(cells, stand_for_missing), NO_LEVEL)
         text = isinstance(self.classes[0], str)
         labels = np.array([*self.classes, "" if text else math.nan], dtype=None if text else np.float64)
-        found: Vector | NDArray[np.str_] = labels[codes]
-        return found
+        targets: Vector | NDArray[np.str_] = labels[codes]
+        return targets
 
     def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
         """What each cell is, by the reading that ``read`` uses."""

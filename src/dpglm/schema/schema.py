@@ -125,9 +125,9 @@ class Schema:
             raise ValueError("two features of the schema have the same name: rename a column")
 
     def _check_pair(self, pair: tuple[object, ...]) -> None:
-        known = [name for name, column in self._encoded.items() if column.slots is not None]
-        if len(pair) != 2 or pair[0] == pair[1] or not all(name in known for name in pair):
-            raise strict.wrong("interactions", list(pair), f"pairs of different columns among {known}")
+        choices = [name for name, column in self._encoded.items() if column.slots is not None]
+        if len(pair) != 2 or pair[0] == pair[1] or not all(name in choices for name in pair):
+            raise strict.wrong("interactions", list(pair), f"pairs of different columns among {choices}")
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
@@ -276,14 +276,14 @@ class Schema:
             ranges.append([weight * end for end in product_ranges(columns[a], columns[b])])
         low, high = (np.concatenate([pair[k] for pair in ranges]) for k in range(2))
         target = self._target
-        stated = None
+        target_range = None
         if target is not None and target.low is not None and target.high is not None:
-            stated = target.low, target.high
+            target_range = target.low, target.high
         norm = self.radius if not isinstance(self.row_norm, float) else min(self.radius, self.row_norm)
         weights = [column.high for column in self.columns.values() if isinstance(column, Weight)]
         ends = [column.ends for column in self.columns.values() if isinstance(column, Offset)]
         return Bounds(
-            row_norm=norm, feature=(low, high), target=stated, weight=weights[0] if weights else None,
+            row_norm=norm, feature=(low, high), target=target_range, weight=weights[0] if weights else None,
             offset=(sum(end[0] for end in ends), sum(end[1] for end in ends)) if ends else None,
             rows_per_unit=next((unit.rows for unit in self.columns.values() if isinstance(unit, Unit)), None),
         )  # fmt: skip
@@ -390,9 +390,9 @@ class Schema:
             ids are not read, and offsets and exposures may be left out.
         """
         self._checked(frame, target=fit)
-        known, parts = column_names(frame), dict[str, Any]()
+        names, parts = column_names(frame), dict[str, Any]()
         for part, name in self.beside._asdict().items():
-            if name in known and (fit or name not in self.unread):
+            if name in names and (fit or name not in self.unread):
                 column = self.columns[name]
                 assert isinstance(column, Role)
                 if isinstance(column, Unit):
@@ -403,8 +403,8 @@ class Schema:
 
     def read_part(self, frame: object, part: str) -> Vector:
         """One of weight, offset, exposure and unit of a table in memory."""
-        found: Vector = getattr(self.read_beside(frame), part)
-        return found
+        numbers: Vector = getattr(self.read_beside(frame), part)
+        return numbers
 
     def _checked(self, frame: object, target: bool) -> int:
         """How many records a table has, if it has the declared columns."""
@@ -447,13 +447,13 @@ class Schema:
         coef : array of shape (n_features,)
         intercept : float
         """
-        given = np.ravel(np.asarray(coef, dtype=np.float64))
-        if len(given) != self.n_features:
-            raise ValueError(f"coef has {len(given)} entries, the schema has {self.n_features} features")
-        found = self.raw_map.T @ np.append(given, float(intercept))
-        pairs = zip(self.layout, found[:-1].tolist(), strict=True)
+        encoded = np.ravel(np.asarray(coef, dtype=np.float64))
+        if len(encoded) != self.n_features:
+            raise ValueError(f"coef has {len(encoded)} entries, the schema has {self.n_features} features")
+        raw = self.raw_map.T @ np.append(encoded, float(intercept))
+        pairs = zip(self.layout, raw[:-1].tolist(), strict=True)
         values = {feature.name: value for feature, value in pairs if feature.used}
-        return RawCoefficients(values, float(found[-1]))
+        return RawCoefficients(values, float(raw[-1]))
 
     def encoder(self) -> SchemaEncoder:
         """The schema as a transformer of scikit-learn."""

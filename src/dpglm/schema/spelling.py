@@ -121,11 +121,11 @@ class NumberSpelling(Spelling):
     @cached_property
     def _number(self) -> re.Pattern[str]:
         """Digits, in groups if they are separated: three in the last one, two or three in those before."""
-        mark, whole = re.escape(self.decimal), "[0-9]+"
+        mark, integer = re.escape(self.decimal), "[0-9]+"
         if self.thousands is not None:
             apart = f"[{re.escape(self._separators)}]"
-            whole = f"(?:[0-9]{{1,3}}(?:{apart}[0-9]{{2,3}})*{apart}[0-9]{{3}}|[0-9]+)"
-        return re.compile(f"(?:{whole}(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][+-]?[0-9]{{1,9}})?", re.ASCII)
+            integer = f"(?:[0-9]{{1,3}}(?:{apart}[0-9]{{2,3}})*{apart}[0-9]{{3}}|[0-9]+)"
+        return re.compile(f"(?:{integer}(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][+-]?[0-9]{{1,9}})?", re.ASCII)
 
     @cached_property
     def _translation(self) -> dict[int, int | None]:
@@ -195,28 +195,28 @@ class LevelSpelling(Spelling):
     @cached_property
     def _meanings(self) -> dict[float | str | None, float | str | None]:
         """What each known spelling stands for, in the spelling of its level."""
-        found = dict[float | str | None, float | str | None]()
+        meanings = dict[float | str | None, float | str | None]()
         for level in self.levels or ():
             key = self._folded(level_key(level))
-            if key in found:
-                raise ValueError(f"casefold makes two levels the same: {level!r} and {found[key]!r}")
-            found[key] = level_key(level)
-        known = dict(found)
+            if key in meanings:
+                raise ValueError(f"casefold makes two levels the same: {level!r} and {meanings[key]!r}")
+            meanings[key] = level_key(level)
+        levels = dict(meanings)
         for alias, level in self.aliases.items():
             key, meaning = self._folded(level_key(alias)), self._folded(level_key(level))
             if key in (None, "") or meaning in (None, ""):
                 raise strict.wrong("aliases", alias if key in (None, "") else level, _LEVELS)
-            if key in known:
+            if key in levels:
                 raise ValueError(f"the alias {alias!r} is a level already")
-            if self.levels is not None and meaning not in known:
+            if self.levels is not None and meaning not in levels:
                 raise ValueError(f"the alias {alias!r} stands for {level!r}, which is none of the levels")
-            spelt = known.get(meaning, meaning)
-            if found.setdefault(key, spelt) != spelt:
+            spelt = levels.get(meaning, meaning)
+            if meanings.setdefault(key, spelt) != spelt:
                 raise ValueError(f"the alias {alias!r} stands for two levels")
-        chained = [alias for alias, meaning in found.items() if found.get(meaning, meaning) != meaning]
+        chained = [alias for alias, meaning in meanings.items() if meanings.get(meaning, meaning) != meaning]
         if chained and self.levels is None:
             raise ValueError(f"the alias {chained[0]!r} stands for an alias: state the level")
-        return found
+        return meanings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,7 +334,7 @@ def number_spellings(cell: str) -> list[dict[str, object]]:
     parts = [] if around is None else [part.strip() for part in around.groups()]
     signs = [part for part in dict.fromkeys(parts) if part]
     strip = "".join(signs) if all(len(sign) == 1 for sign in signs) else signs
-    usual, found = {"decimal": ".", "thousands": None, "strip": ""}, list[dict[str, object]]()
+    usual, spellings = {"decimal": ".", "thousands": None, "strip": ""}, list[dict[str, object]]()
     for decimal, thousands in _MARKS:
         try:
             number = NumberSpelling(decimal, thousands, strip).value(cell, frozenset())
@@ -342,8 +342,8 @@ def number_spellings(cell: str) -> list[dict[str, object]]:
             return []
         if isinstance(number, float):
             facts = {"decimal": decimal, "thousands": thousands, "strip": strip}
-            found.append({key: fact for key, fact in facts.items() if fact != usual[key]})
-    return [facts for facts in found if len(facts) == min(map(len, found))]
+            spellings.append({key: fact for key, fact in facts.items() if fact != usual[key]})
+    return [facts for facts in spellings if len(facts) == min(map(len, spellings))]
 
 
 ISO = "ISO8601"
@@ -397,8 +397,8 @@ def parse_date(format: str, text: str) -> datetime | None:
     try:
         if format == ISO:
             return datetime.fromisoformat(text)
-        found = _pattern("format", format).fullmatch(text)
-        return None if found is None else _moment(found.groupdict())
+        match = _pattern("format", format).fullmatch(text)
+        return None if match is None else _moment(match.groupdict())
     except (ValueError, OverflowError):
         return None
 

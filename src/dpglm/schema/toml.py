@@ -36,36 +36,36 @@ _BESIDE = ("interactions", "missing", "row_norm")
 def read_toml(text: str) -> dict[str, Any]:
     """What a TOML text declares: columns, interactions, texts for missing values, and the norm of rows."""
     try:
-        found = tomllib.loads(text.removeprefix("\ufeff"))  # some editors mark the order of bytes
+        tables = tomllib.loads(text.removeprefix("\ufeff"))  # some editors mark the order of bytes
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"the schema is no TOML: {error}") from None
-    unknown = sorted(set(found) - {"columns", *_BESIDE})
+    unknown = sorted(set(tables) - {"columns", *_BESIDE})
     if unknown:
         raise ValueError(
             f"a schema has columns, {', '.join(_BESIDE[:-1])} and {_BESIDE[-1]}, not {', '.join(unknown)}"
         )
-    columns = found.get("columns")
+    columns = tables.get("columns")
     if not isinstance(columns, dict) or not columns:
         raise ValueError("a schema needs a table [columns] with a line for each column")
-    made = {name: _column(name, values) for name, values in columns.items()}
-    return {"columns": made, **{name: found[name] for name in _BESIDE if name in found}}
+    columns_by_name = {name: _column(name, values) for name, values in columns.items()}
+    return {"columns": columns_by_name, **{name: tables[name] for name in _BESIDE if name in tables}}
 
 
 def _column(name: str, values: object) -> Any:
     if not isinstance(values, dict) or "type" not in values:
         raise ValueError(f'column {name!r} needs a type, such as {{ type = "number", low = 0, high = 1 }}')
-    given = dict(values)
-    kind = given.pop("type")
+    facts = dict(values)
+    kind = facts.pop("type")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"column {name!r}: type must be one of {', '.join(KINDS)}, got {kind!r}")
-    known = {field.name for field in fields(KINDS[kind])}
-    unknown = sorted(set(given) - known)
+    fields_of_kind = {field.name for field in fields(KINDS[kind])}
+    unknown = sorted(set(facts) - fields_of_kind)
     if unknown:
         raise ValueError(
-            f"column {name!r}: a {kind} has no {', '.join(unknown)}, but {', '.join(sorted(known))}"
+            f"column {name!r}: a {kind} has no {', '.join(unknown)}, but {', '.join(sorted(fields_of_kind))}"
         )
     try:
-        return KINDS[kind](**given)
+        return KINDS[kind](**facts)
     except TypeError:
         needed = [field.name for field in fields(KINDS[kind]) if field.default is MISSING]
         raise ValueError(f"column {name!r}: a {kind} needs {' and '.join(needed)}") from None
@@ -193,8 +193,8 @@ def draft(frame: object, target: str | None, peek: bool) -> str:
         facts, remark = _facts_of_cells(read_cells(frame, name), kind) if peek else (_facts_of_type(kind), "")
         if name == target:
             facts, remark = _as_target(facts), ""
-        given = dict(facts)
-        lines.append(toml_line(name, given.pop("type"), given) + (f"  # {remark}" if remark else ""))
+        rest = dict(facts)
+        lines.append(toml_line(name, rest.pop("type"), rest) + (f"  # {remark}" if remark else ""))
     return "\n".join(lines) + "\n"
 
 
@@ -243,8 +243,8 @@ def _facts_of_cells(cells: Cells, kind: str) -> tuple[dict[str, Any], str]:
     days, missing, bad = cells.as_days(MISSING_TEXTS)
     if (~missing).any() and not bad.any():
         return _dates_of(days) | {"missing": rule}, ""
-    found = cells.as_texts(MISSING_TEXTS)
-    levels = sorted({text for k in np.unique(found.places) if (text := found.texts[k]) is not None})
+    texts = cells.as_texts(MISSING_TEXTS)
+    levels = sorted({text for k in np.unique(texts.places) if (text := texts.texts[k]) is not None})
     facts = _spelling_of(levels)
     if facts is not None:
         spelt = _reading(facts).read(cells, MISSING_TEXTS)
@@ -267,35 +267,37 @@ def _facts_of_cells(cells: Cells, kind: str) -> tuple[dict[str, Any], str]:
 
 
 def _numbers_of(numbers: Vector) -> dict[str, Any]:
-    seen = numbers[~np.isnan(numbers)]
-    low, high = float(seen.min()), float(seen.max())
+    present = numbers[~np.isnan(numbers)]
+    low, high = float(present.min()), float(present.max())
     return {"type": "number", "low": low, "high": high if high > low else low + 1.0}
 
 
 def _id_of(numbers: Vector) -> str:
     """A remark on whole numbers that all differ."""
-    seen = numbers[~np.isnan(numbers)]
-    is_id = len(seen) > MOST_LEVELS and len(np.unique(seen)) == len(seen) and not (seen % 1).any()
+    present = numbers[~np.isnan(numbers)]
+    is_id = len(present) > MOST_LEVELS and len(np.unique(present)) == len(present) and not (present % 1).any()
     return 'all numbers differ: an id? then "unit" or "drop"' if is_id else ""
 
 
 def _dates_of(days: Vector) -> dict[str, Any]:
-    seen = days[~np.isnan(days)]
-    ends = [str(np.datetime64("1970-01-01") + int(day)) for day in (seen.min() // 1, seen.max() // 1 + 1)]
+    present = days[~np.isnan(days)]
+    ends = [
+        str(np.datetime64("1970-01-01") + int(day)) for day in (present.min() // 1, present.max() // 1 + 1)
+    ]
     return {"type": "date", "low": ends[0], "high": ends[1]}
 
 
 def _spelling_of(levels: list[str]) -> dict[str, Any] | None:
     """The usual spelling of dates or numbers that nearly all of these strings have; None without one."""
-    shown = levels[:: max(1, len(levels) // _SHOWN)]
+    sample = levels[:: max(1, len(levels) // _SHOWN)]
     known: list[dict[str, Any]] = [
-        *({"format": format} for text in shown for format in matching_formats(text)),
-        *sorted((facts for text in shown for facts in number_spellings(text) if _is_amount(facts)), key=len),
+        *({"format": format} for text in sample for format in matching_formats(text)),
+        *sorted((facts for text in sample for facts in number_spellings(text) if _is_amount(facts)), key=len),
     ]
     for facts in [facts for k, facts in enumerate(known) if facts not in known[:k]]:
         spelling = _reading(facts)
-        lost = sum(spelling.value(text, frozenset()) is BAD for text in shown)
-        if lost <= len(shown) // 20:
+        unread = sum(spelling.value(text, frozenset()) is BAD for text in sample)
+        if unread <= len(sample) // 20:
             return facts
     return None
 
@@ -318,7 +320,7 @@ def _as_target(facts: dict[str, Any]) -> dict[str, Any]:
     if facts["type"] == FILL_IN:
         return {"type": "target", "low": FILL_IN, "high": FILL_IN, "classes": FILL_IN}
     if facts["type"] in ("number", "date"):
-        kept = ("low", "high", "decimal", "thousands", "strip")
-        return {"type": "target"} | {key: fact for key, fact in facts.items() if key in kept}
+        shared = ("low", "high", "decimal", "thousands", "strip")
+        return {"type": "target"} | {key: fact for key, fact in facts.items() if key in shared}
     classes = {"type": "target", "classes": facts.get("levels", FILL_IN)}
     return classes | {key: fact for key, fact in facts.items() if key == "casefold"}
