@@ -19,16 +19,15 @@ from ..data import as_data
 from ..data.cluster import in_memory, is_dask, named_apart
 from ..data.columns import JoinedSource, RecordColumns
 from ..errors import NotReleased
-from ..fit.columns import offsets
-from ..fit.frames import column_apart, columns_apart
-from ..fit.inputs import Table, numeric_table
-from ..fit.sources import (
+from ..fit.inputs import Table, column_apart, columns_apart, numeric_table
+from ..fit.readers import (
     Codes,
     codes_in_block,
     column_in_memory,
     columns_in_memory,
     filled,
     nameless,
+    offsets,
     source_like,
 )
 from ..inference import INTERCEPT, Coefficients, Summary, WaldTest
