@@ -56,21 +56,21 @@ def audit_command(
         list[str] | None,
         typer.Argument(
             help="Names of solvers or mechanisms, or package.module:name of an estimator of dpglm "
-            "(the object itself, or a function that makes it). Without any: every solver and mechanism.",
+            "(the object itself, or a function that makes it). By default every solver and mechanism.",
             show_default=False,
         ),
     ] = None,
     epsilon: Annotated[float, typer.Option(help="Budget of solvers and mechanisms.")] = 1.0,
     delta: Annotated[float, typer.Option(help="Budget of solvers and mechanisms.")] = 0.01,
     runs: Annotated[int, typer.Option(help="Runs on each of two neighbouring tables.")] = 10_000,
-    confidence: Annotated[float, typer.Option(help="Of each finding.")] = 0.99,
+    confidence: Annotated[float, typer.Option(help="Confidence of each finding.")] = 0.99,
     seed: Annotated[int | None, typer.Option(help="Makes the audit repeatable.", show_default=False)] = None,
     json: Annotated[
         Path | None, typer.Option(help="Also write the report to this file.", show_default=False)
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bars.")] = False,
 ) -> None:
-    """Lower-bound the epsilon that is really spent, and compare it with the one that is claimed.
+    """Find a lower bound on the epsilon that is really spent, and compare it with the claim.
 
     Exits with status 1 if a claim is refuted.
     """
@@ -111,7 +111,7 @@ def _loaded(path: str) -> Any:
 def _show(report: Report) -> None:
     from ..audit.findings import COLUMNS
 
-    table = Table(caption=f"Each finding from runs holds with probability {report.confidence:g} or more.")
+    table = Table(caption=f"Each finding from runs holds with probability at least {report.confidence:g}.")
     for column in COLUMNS:
         table.add_column(column, overflow="fold")
     for finding in report.findings:

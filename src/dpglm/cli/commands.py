@@ -59,7 +59,7 @@ MODELS = (
 schemas = typer.Typer(help="Public facts about raw columns.")
 
 SchemaFile = Annotated[Path, typer.Argument(help="TOML file that declares the columns.")]
-Epsilon = Annotated[float, typer.Option(help="Privacy to be spent.")]
+Epsilon = Annotated[float, typer.Option(help="Privacy budget.")]
 Intervals = Annotated[
     bool,
     typer.Option("--intervals", help="Fit by Newton without a penalty: coefficients come with intervals."),
@@ -76,13 +76,11 @@ _LEVEL = 0.95
 
 Scores = Annotated[
     Path | None,
-    typer.Option(
-        help="Also show the scores that `dpglm evaluate --json` printed to this file.", show_default=False
-    ),
+    typer.Option(help="Also show the scores in this file, from `dpglm evaluate --json`.", show_default=False),
 ]
 Audited = Annotated[
     Path | None,
-    typer.Option(help="Also show what `dpglm audit --json` wrote to this file.", show_default=False),
+    typer.Option(help="Also show the findings in this file, from `dpglm audit --json`.", show_default=False),
 ]
 Journal = Annotated[
     str | None,
@@ -118,11 +116,11 @@ def try_cells(
     schema: SchemaFile,
     cell: Annotated[
         list[str],
-        typer.Option(help="A column and what could stand in it, as admitted=15.04.2026; several times."),
+        typer.Option(help="A column and a value, as admitted=15.04.2026; may be repeated."),
     ],
     json: Json = False,
 ) -> None:
-    """Say what a schema reads cells as; no records are needed.
+    """Show how a schema reads cells; no records are needed.
 
     Exits with status 1 if a cell would make its record a null record.
     """
@@ -135,11 +133,11 @@ def try_cells(
 
 
 def _cell(schema: Schema, option: str) -> tuple[str, str]:
-    """The column and the cell of an option; a name may have a sign of equality in it."""
+    """Split column=value; the name of a column may contain "="."""
     for k, letter in enumerate(option):
         if letter == "=" and option[:k] in schema.columns:
             return option[:k], option[k + 1 :]
-    refuse(f"--cell needs a column of the schema and a cell, such as {next(iter(schema.columns))}=...")
+    refuse(f"--cell needs a column of the schema and a value, such as {next(iter(schema.columns))}=...")
 
 
 def plan(
@@ -226,7 +224,7 @@ def fit(
 def check(
     data: Data,
     schema: SchemaFile,
-    epsilon: Annotated[float, typer.Option(help="Privacy to be spent on all counts together.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy budget for all counts together.")],
     delta: WithDefault = None,
     neighbours: Annotated[str, typer.Option(help="replace-one or zero-out")] = "replace-one",
     ledger: Account = None,
@@ -255,12 +253,12 @@ def predict(
     model: ModelFile,
     data: Data,
     out: Annotated[
-        Path | None, typer.Option(help="CSV file to write; by default they are printed.", show_default=False)
+        Path | None, typer.Option(help="CSV file to write; by default the terminal.", show_default=False)
     ] = None,
     proba: Annotated[bool, typer.Option("--proba", help="Probabilities of the classes.")] = False,
     json: Json = False,
 ) -> None:
-    """Predict the target of each record of a file, which need not hold it."""
+    """Predict the target of each record of a file, which need not contain it."""
     with plain_errors():
         require_apart(model, data, out)
         fitted = read_model(model)
@@ -301,7 +299,7 @@ def _pipeline(
 
 
 def _read_schema(schema: Path) -> Schema:
-    """The schema of a file."""
+    """Read a schema."""
     with naming_file(schema):
         return Schema.from_toml(read_text(schema))
 
@@ -320,7 +318,7 @@ def example(
 def evaluate(
     model: ModelFile,
     data: Data,
-    epsilon: Annotated[float, typer.Option(help="Privacy to be spent on all scores together.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy budget for all scores together.")],
     metric: Annotated[
         list[str] | None,
         typer.Option(help=f"One or several of {', '.join(METRICS)}; by default accuracy or r2."),
@@ -376,7 +374,7 @@ def report(
     level: Level = _LEVEL,
     json: Json = False,
 ) -> None:
-    """Write the report of a model: one HTML page that needs nothing but itself."""
+    """Write the report of a model: one self-contained HTML page."""
     with plain_errors():
         require_apart(model, evaluation, audit, out)
         require_folder(out, "report")
@@ -421,7 +419,7 @@ def export(
     with plain_errors():
         files = [path for path in (onnx, sklearn, json, registry, card) if path is not None]
         if not files:
-            refuse("say what to write: --onnx, --sklearn, --json, --registry or --card with a file")
+            refuse("name an output: --onnx, --sklearn, --json, --registry or --card with a file")
         require_apart(model, evaluation, audit, *files)
         for path in files:
             require_folder(path, "export")
@@ -443,7 +441,7 @@ def export(
 def _report(
     model: Path, level: float, evaluation: Path | None, audit: Path | None, ledger: str | None
 ) -> Report:
-    """The report of a stored model with what is given beside it; files that were edited are refused."""
+    """Report on a stored model, with scores, an audit and an account if given; refuses edited files."""
     from ..audit import Report as Findings  # with scikit-learn, which is slow to import
 
     scores = None
@@ -451,7 +449,7 @@ def _report(
         with naming_file(evaluation):
             scores = strict.mapping("the evaluation", strict.from_json(read_text(evaluation)))
             if scores.get("format") != "dpglm evaluation":
-                refuse("this is no evaluation: dpglm evaluate --json prints one")
+                refuse("this is not an evaluation: dpglm evaluate --json prints one")
             strict.require_sealed("the evaluation", scores)
     findings = None
     if audit is not None:

@@ -62,10 +62,10 @@ def _plain_errors(command: Callable[Parameters, Returned]) -> Callable[Parameter
 @_plain_errors
 def create(
     address: AddressArgument,
-    epsilon: Annotated[float, typer.Option(help="What everything together may cost.")],
-    delta: Annotated[float, typer.Option(help="What everything together may cost.")],
+    epsilon: Annotated[float, typer.Option(help="Budget for everything together.")],
+    delta: Annotated[float, typer.Option(help="Budget for everything together.")],
     neighbours: Annotated[str, typer.Option(help="replace-one, zero-out or add-remove")] = "replace-one",
-    unit: Annotated[str, typer.Option(help="What is protected: record or person.")] = "record",
+    unit: Annotated[str, typer.Option(help="Protected unit: record or person.")] = "record",
 ) -> None:
     """Open an account, and make the database if there is none."""
     parsed = Address.parse(address)
@@ -84,7 +84,7 @@ def show(
     png: Annotated[Path | None, typer.Option(help="Also draw what was spent over time.")] = None,
     json: Json = False,
 ) -> None:
-    """Show accounts: what they may spend, what is spent, what is left. Without #account all of them."""
+    """Show what accounts may spend, have spent and have left: one #account, or all."""
     parsed = Address.parse(address)
     names = [parsed.account] if parsed.account else Ledger(parsed.url).accounts()
     if parsed.account is None:
@@ -134,9 +134,9 @@ def history(address: AddressArgument, json: Json = False) -> None:
 @_plain_errors
 def verify(
     address: Annotated[str, typer.Argument(help="The address of an account, or a file made by export.")],
-    head: Annotated[str | None, typer.Option(help="The hash of an entry, kept elsewhere.")] = None,
+    head: Annotated[str | None, typer.Option(help="Hash of an entry that was noted elsewhere.")] = None,
 ) -> None:
-    """Check a whole journal: hashes, order, sums. Print its head, to be kept elsewhere. Exit 1 if broken."""
+    """Check a whole journal: hashes, order, sums. Print its head, to be noted elsewhere. Exit 1 if broken."""
     if Path(address).is_file():
         state = verify_export(Path(address).read_text(encoding="utf-8"), head)
     else:
@@ -151,12 +151,12 @@ def plan(
     epsilon: Annotated[float, typer.Option(help="Of one fit.")],
     delta: Annotated[float | None, typer.Option(help="Of one fit; by default the account's.")] = None,
     records: Annotated[
-        int | None, typer.Option(help="Take the default delta of a fit to so many records, 1/n².", min=1)
+        int | None, typer.Option(help="Use the default delta of a fit to this many records, 1/n².", min=1)
     ] = None,
-    fits: Annotated[int, typer.Option(help="How many of them.", min=1)] = 1,
+    fits: Annotated[int, typer.Option(help="Number of fits.", min=1)] = 1,
     json: Json = False,
 ) -> None:
-    """Say whether so many fits with Gaussian releases can be paid for; charges nothing. Status 1 if not."""
+    """Tell whether fits with Gaussian releases can be paid for; charges nothing. Status 1 if not."""
     account = account_at(address)
     state = account.state()
     if delta is not None and records is not None:

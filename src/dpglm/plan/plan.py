@@ -31,14 +31,14 @@ from .settings import Setting, Types, checks_of, types_of
 
 @dataclass(frozen=True)
 class PassCount:
-    """A number of passes over the table, or about how many and at most how many there will be.
+    """Number of passes over the table: exact, or an estimate and an upper bound.
 
     Attributes
     ----------
     usual : int
-        How many there usually are.
+        Number of passes in a usual fit.
     most : int
-        There are never more.
+        Largest number of passes.
     """
 
     usual: int
@@ -46,16 +46,16 @@ class PassCount:
 
     @classmethod
     def exactly(cls, count: int) -> PassCount:
-        """A number that is known beforehand."""
+        """Return a count that is known before the fit."""
         return cls(count, count)
 
     @property
     def is_exact(self) -> bool:
-        """Whether the number is known beforehand; if not, it depends on the records."""
+        """Whether the count is known before the fit; if not, it depends on the records."""
         return self.usual == self.most
 
     def times(self, count: int) -> PassCount:
-        """So many times as many passes."""
+        """Return the passes of ``count`` fits."""
         return PassCount(self.usual * count, self.most * count)
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class PassCount:
 _LEAST_DELTA = 1e-300
 
 _EPSILON_SLACK = 1e-9
-"""The last digits of a price may differ between machines."""
+"""Relative tolerance: the last digits of a price may differ between machines."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Plan:
         _require_known(self.learning, MAY_LEARN)
 
     def __getitem__(self, query: str) -> Release:
-        """The release of the query of that name."""
+        """Return the release of a query."""
         for release in (*self.learning, *self.releases):
             if release.query == query:
                 return release
@@ -176,7 +176,7 @@ class Plan:
 
     @property
     def composed(self) -> Event:
-        """The releases as one event, as if no other plan could have been made."""
+        """The releases as one event, for a plan that does not depend on a released count."""
         return Composed(tuple(Repeated(event, count) for event, count in self.price.items()))
 
     @property
@@ -186,7 +186,7 @@ class Plan:
 
     @property
     def table_size(self) -> int:
-        """The most records that the table can have: public, the grid of sums follows from it."""
+        """Upper bound on the number of records: public, sets the grid of sums."""
         return self.n_records + (0 if self.count is None else spare_of(self.count))
 
     @property
@@ -231,17 +231,17 @@ class Plan:
 
     @property
     def learning_in_words(self) -> str:
-        """What learning takes, in words."""
+        """The budget share of learning as text."""
         return text.learning(self)
 
     @property
     def _counts(self) -> list[int]:
-        """What the number of steps may be, by the releases."""
+        """Counts of the releases, one of which is the number of steps."""
         return [release.count for release in self.releases]
 
     @property
     def forecast(self) -> str | None:
-        """What public numbers say of the result, if the solver knows."""
+        """A forecast of the result from public numbers, if the solver makes one."""
         return None
 
     @property
@@ -261,7 +261,7 @@ class Plan:
                 release.mechanism.require_drawable(release.entries)
             except UnsupportedProblem:
                 raise UnsupportedProblem(
-                    f"the noise of the release {release.query!r} would be more than can be drawn: its share "
+                    f"the noise of the release {release.query!r} would be too large to sample: its share "
                     f"of epsilon = {self.budget.epsilon:g} is too small"
                 ) from None
         for part in self.parts:
@@ -273,16 +273,16 @@ class Plan:
 
     @property
     def settings_in_words(self) -> str:
-        """The public settings of the solver, in words."""
+        """The public settings of the solver as text."""
         return text.settings(self)
 
     @property
     def composition(self) -> str:
-        """How the price is added up, in words."""
+        """How the privacy cost is composed, as text."""
         return text.composition(self)
 
     def calibrated(self) -> Self:
-        """The same plan with all noise scaled to the least that keeps within the budget."""
+        """Return the plan with its noise scaled to the smallest that keeps within the budget."""
         factor = 0.0
         if self.budget.private and self.neighbours.size_is_public:
             factor = calibrate(self.event, self.budget.epsilon, self.budget.delta)
@@ -295,7 +295,7 @@ class Plan:
         return replace(self, releases=releases, learning=learning)
 
     def protecting(self, unit: str) -> Self:
-        """The same plan as a promise to each unit of this kind."""
+        """Return the same plan as a guarantee for units of this kind."""
         if unit == self.unit:
             return self
         return replace(self, unit=unit, parts=tuple(part.protecting(unit) for part in self.parts))
@@ -383,7 +383,7 @@ class Plan:
         require_reserved(self.budget, self._parts_of_reserve())
 
     def _parts_of_reserve(self) -> list[Event]:
-        """The count, what is learnt after it, and the fits."""
+        """Events of the count, of learning and of the fits."""
         counts = (self.count,) if self.count else ()
         fits = tuple(release for release in self.releases if release.query != RECORD_COUNT) * self.fits
         learning = tuple(release for release in self.learning if release.query != RECORD_COUNT)
@@ -393,7 +393,7 @@ class Plan:
         return text.text(self)
 
     def stated_releases(self) -> list[StatedRelease]:
-        """All releases, those of the parts included, as a promise states them."""
+        """All releases as a guarantee states them, including those of the parts."""
         own = [line for release in self.learning for line in release.stated(1)]
         own += [line for release in self.releases for line in release.stated(self.fits)]
         lines = [line for part in self.parts for line in part.stated_releases()]
@@ -407,7 +407,7 @@ class Plan:
 
 
 def _require_known(releases: tuple[Release, ...], may_release: Releasable) -> None:
-    """Refuse releases of other queries, or by other mechanisms, than may be."""
+    """Refuse releases whose query or mechanism is not allowed."""
     for release in releases:
         if not isinstance(release.mechanism, may_release.get(release.query, ())):
             known = {query: [kind.__name__ for kind in kinds] for query, kinds in may_release.items()}
@@ -417,7 +417,7 @@ def _require_known(releases: tuple[Release, ...], may_release: Releasable) -> No
 
 
 def _priced(releases: tuple[Release, ...], neighbours: Neighbours) -> Counter[Event]:
-    """Every event of some releases with its count."""
+    """Count the events of releases."""
     price: Counter[Event] = Counter()
     for release in releases:
         price[release.event(neighbours)] += release.count
@@ -436,4 +436,4 @@ def _spent_epsilon(event: Event, budget: Budget) -> float:
 
 
 _SHARED = tuple(name for name in strict.names(Plan) if name != "steps")
-"""Fields of every plan that a file keeps outside of the settings."""
+"""Fields of every plan that files store outside the settings."""

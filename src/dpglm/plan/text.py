@@ -1,4 +1,4 @@
-"""Plans in words: as text, as a notebook shows them, and the sentences that promises quote."""
+"""Plans as text and HTML, and the sentences about them that guarantees quote."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def settings(plan: Plan) -> str:
 
 
 def learning(plan: Plan) -> str:
-    """What is paid for releases before the fits."""
+    """The budget share of releases before the fits."""
     share = f"{rounded_up(100 * plan.learning_share, 3)} % of the budget, in squared mu"
     if plan.count is not None:
         return share
@@ -72,27 +72,27 @@ def learning(plan: Plan) -> str:
 
 
 def composition(plan: Plan) -> str:
-    """How the price is added up."""
+    """How the privacy cost is composed."""
     if not plan.budget.private:
         return "not at all: there is no noise"
     if isinstance(plan.event, Reserved):
         return (
-            f"as a filter: the count, and whatever plan follows from it, cost at most mu = "
-            f"{rounded_up(plan.event.mu, 4)} together, and {rounded_up(plan.event.slack, 2)} of delta"
+            f"as a filter: the count and any plan that follows from it cost at most mu = "
+            f"{rounded_up(plan.event.mu, 4)} together, and {rounded_up(plan.event.slack, 2)} in delta"
         )
     if all(isinstance(event, accounting.Gaussian | Imprecision) for event in plan.price):
         composed = "exactly, as one Gaussian mechanism (closed form)"
     else:
-        composed = "numerically, by privacy-loss curves rounded against us"
+        composed = "numerically, from privacy-loss curves rounded up"
     distance = sum(
         count * event.distance for event, count in plan.price.items() if isinstance(event, Imprecision)
     )
     extra = rounded_up(accounting.imprecise_delta(distance, plan.budget.epsilon), 2)
-    return f"{composed}; noise lies on a public grid, and how it is drawn takes {extra} of delta"
+    return f"{composed}; noise lies on a public grid, and sampling it adds {extra} to delta"
 
 
 def _facts(plan: Plan) -> list[tuple[str, str]]:
-    """Names and texts of what both forms show in the same words."""
+    """Names and values that text and HTML have in common."""
     facts = [("settings", settings(plan))]
     if plan.passes is not None:
         facts.append(("passes", str(plan.passes)))
