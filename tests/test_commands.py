@@ -593,7 +593,7 @@ again = { type = "target", classes = ["yes", "no"] }
         (["predict", "data.parquet", "data.csv"], "is not UTF-8 text"),
         (
             ["plan", "utf16.toml", "--rows", "9"],
-            "if it is in UTF-16, as some shells write it",
+            "if it is UTF-16, as some shells write",
         ),
         (["schema", "draft", "data.jsonl"], "JSON lines declare no columns"),
     ],

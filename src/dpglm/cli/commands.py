@@ -1,4 +1,4 @@
-"""Commands for tables and models: from a file to a schema, a plan, a model, its predictions and reports."""
+"""Commands that read tables: from a file to a schema, a plan, a model, its predictions and scores."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ from .. import strict
 from ..data.files import source_of_file
 from ..data.lines import Lines
 from ..datasets import write_adult
-from ..errors import NotReleased
 from ..evaluation import LOG_LOSS_CUT, METRICS
-from ..inference import FOR_PREDICTION, rough
-from ..ledger import extract
 from ..report import Report, statement
 from ..schema import Schema
 from ..schema.source import EncodedSource, Held, gathered
 from ..schema.trial import trial
 from ..solvers.record_share import is_unknown
 from .common import (
+    LEVEL,
     Account,
     Data,
     Delta,
@@ -44,6 +42,7 @@ from .common import (
     require_apart,
     require_folder,
 )
+from .reports import print_model
 
 if TYPE_CHECKING:
     from ..estimators.pipeline import PrivatePipeline
@@ -70,22 +69,6 @@ Model = Annotated[
         help=f"One of {', '.join(MODELS)}; by default LogisticRegression for classes, LinearRegression "
         "for numbers.",
         show_default=False,
-    ),
-]
-_LEVEL = 0.95
-
-Scores = Annotated[
-    Path | None,
-    typer.Option(help="Also show the scores in this file, from `dpglm evaluate --json`.", show_default=False),
-]
-Audited = Annotated[
-    Path | None,
-    typer.Option(help="Also show the findings in this file, from `dpglm audit --json`.", show_default=False),
-]
-Journal = Annotated[
-    str | None,
-    typer.Option(
-        help="Also show the journal of this account, as sqlite:///budget.db#name.", show_default=False
     ),
 ]
 
@@ -326,7 +309,7 @@ def evaluate(
     delta: WithDefault = None,
     neighbours: Annotated[str, typer.Option(help="replace-one or zero-out")] = "replace-one",
     ledger: Account = None,
-    level: Level = _LEVEL,
+    level: Level = LEVEL,
     log_loss_cut: Annotated[float, typer.Option(help="Largest log loss of a record.")] = LOG_LOSS_CUT,
     stream: Streamed = False,
     json: Json = False,
@@ -353,131 +336,3 @@ def evaluate(
         )
         scores = "\n".join(map(str, result.estimates))
         print(result.to_json() if json else f"{scores}\n\n{result.privacy}")
-
-
-def show(model: ModelFile, level: Level = _LEVEL, json: Json = False) -> None:
-    """Show the promise and the coefficients of a model, with intervals if the fit released them."""
-    with plain_errors():
-        fitted = read_model(model)
-        if json:
-            print(strict.to_json(statement(fitted, level)))
-        else:
-            print_model(fitted, level)
-
-
-def report(
-    model: ModelFile,
-    out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
-    evaluation: Scores = None,
-    audit: Audited = None,
-    ledger: Journal = None,
-    level: Level = _LEVEL,
-    json: Json = False,
-) -> None:
-    """Write the report of a model: one self-contained HTML page."""
-    with plain_errors():
-        require_apart(model, evaluation, audit, out)
-        require_folder(out, "report")
-        document = _report(model, level, evaluation, audit, ledger)
-        out.write_text(document.html(), encoding="utf-8")
-        print(
-            strict.to_json({"report": str(out), "digest": document.facts["digest"]})
-            if json
-            else f"The report is in {out}"
-        )
-
-
-def export(
-    model: ModelFile,
-    onnx: Annotated[
-        Path | None, typer.Option(help="ONNX file: encoded rows in, predictions out.", show_default=False)
-    ] = None,
-    sklearn: Annotated[
-        Path | None, typer.Option(help="Plain scikit-learn model, stored with skops.", show_default=False)
-    ] = None,
-    json: Annotated[
-        Path | None, typer.Option(help="Statement: promise, releases, coefficients.", show_default=False)
-    ] = None,
-    registry: Annotated[
-        Path | None,
-        typer.Option(help="YAML entry for the OpenDP deployments registry.", show_default=False),
-    ] = None,
-    card: Annotated[
-        Path | None, typer.Option(help="Model card: Markdown with a YAML header.", show_default=False)
-    ] = None,
-    evaluation: Scores = None,
-    audit: Audited = None,
-    ledger: Journal = None,
-    level: Level = _LEVEL,
-) -> None:
-    """Write a model in other formats.
-
-    At least one of --onnx, --sklearn, --json, --registry and --card is needed.
-    """
-    from ..estimators.exports import write_onnx, write_sklearn
-
-    with plain_errors():
-        files = [path for path in (onnx, sklearn, json, registry, card) if path is not None]
-        if not files:
-            refuse("name an output: --onnx, --sklearn, --json, --registry or --card with a file")
-        require_apart(model, evaluation, audit, *files)
-        for path in files:
-            require_folder(path, "export")
-        fitted = read_model(model)
-        document = _report(model, level, evaluation, audit, ledger)
-        if onnx is not None:
-            write_onnx(fitted, onnx, document.facts)
-        if sklearn is not None:
-            write_sklearn(fitted, sklearn)
-        if json is not None:
-            json.write_text(document.json() + "\n", encoding="utf-8")
-        if registry is not None:
-            registry.write_text(document.registry_entry(), encoding="utf-8")
-        if card is not None:
-            card.write_text(document.model_card(), encoding="utf-8")
-        print("\n".join(f"wrote {path}" for path in files))
-
-
-def _report(
-    model: Path, level: float, evaluation: Path | None, audit: Path | None, ledger: str | None
-) -> Report:
-    """Report on a stored model, with scores, an audit and an account if given; refuses edited files."""
-    from ..audit import Report as Findings  # with scikit-learn, which is slow to import
-
-    scores = None
-    if evaluation is not None:
-        with naming_file(evaluation):
-            scores = strict.mapping("the evaluation", strict.from_json(read_text(evaluation)))
-            if scores.get("format") != "dpglm evaluation":
-                refuse("this is not an evaluation: dpglm evaluate --json prints one")
-            strict.require_sealed("the evaluation", scores)
-    findings = None
-    if audit is not None:
-        with naming_file(audit):
-            findings = Findings.from_json(read_text(audit))
-    return Report(
-        statement(
-            read_model(model),
-            level,
-            evaluation=scores,
-            audit=findings,
-            ledger=None if ledger is None else extract(ledger),
-        )
-    )
-
-
-def print_model(model: PrivatePipeline, level: float = _LEVEL) -> None:
-    """Print the promise, and the summary or, if no errors were released, the coefficients in raw units."""
-    print(model.privacy_)
-    try:
-        print(f"\n{model.summary(level)}")
-    except NotReleased:
-        shown = rough if model.privacy_.private else "{:.6g}".format  # noise leaves no more digits
-        print(f"\n{FOR_PREDICTION[0].upper()}{FOR_PREDICTION[1:]}.")
-        raw = model.raw_coefficients()
-        several = raw if isinstance(raw, list) else [raw]
-        for table, outcome in zip(several, model.estimator_._outcomes(), strict=True):
-            print(f"\nCoefficients in units of the columns{f', {outcome}' if outcome else ''}")
-            width = max(len(name) for name in (*table.values, "intercept"))
-            for name, value in (*table.values.items(), ("intercept", table.intercept)):
-                print(f"{name:<{width}}  {shown(value):>12}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+from rich.console import Console
 
 from .. import progress
 from ..errors import DpglmError
@@ -29,6 +30,7 @@ Delta = Annotated[
 ]
 WithDefault = Annotated[float | None, typer.Option("--delta", help="By default 1/n².", show_default=False)]
 Relation = Annotated[str, typer.Option("--neighbours", help="replace-one, zero-out or add-remove.")]
+LEVEL = 0.95
 Level = Annotated[float, typer.Option(help="Coverage probability of intervals.")]
 Streamed = Annotated[
     bool, typer.Option("--stream", help="Read the file again in every pass, for tables larger than memory.")
@@ -80,6 +82,11 @@ def plain_errors(quiet: bool = True) -> Iterator[None]:
 
 def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
     print(f"Warning: {message}", file=sys.stderr)
+
+
+def console(width: int) -> Console:
+    """A console that in a pipe or a file, which have no width, keeps the rows of tables whole."""
+    return Console(width=None if sys.stdout.isatty() else width)
 
 
 def refuse(message: str) -> NoReturn:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json as json_module
-import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, ParamSpec, TypeVar
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ..accounting import gaussian_mu
@@ -31,17 +29,16 @@ from ..ledger.journal import State, verify_export
 from ..ledger.ledger import Ledger
 from ..ledger.price import Left, price_of_mu
 from ..privacy import Budget
+from .common import Json, console
 
 app = typer.Typer(add_completion=False, help="One budget over all fits.", no_args_is_help=True)
 
-_WIDE = 140
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
 
 AddressArgument = Annotated[
     str, typer.Argument(help="sqlite:///file.db#account or postgresql://user@host/database#account")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _plain_errors(command: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
@@ -100,14 +97,14 @@ def show(
         save_png(state.terms, points, png)
     _print(json, summary(state, account.part), _accounts_table([state]))
     if not json:
-        console = _console()
+        shown = console(140)
         for line in text_chart(points):
-            console.print(line, markup=False, highlight=False)
-        console.print(how_it_adds(state, account.part), highlight=False)
-        console.print(f"left: {Left(state.left(account.part), state.terms.delta)}", highlight=False)
+            shown.print(line, markup=False, highlight=False)
+        shown.print(how_it_adds(state, account.part), highlight=False)
+        shown.print(f"left: {Left(state.left(account.part), state.terms.delta)}", highlight=False)
         if more := like_the_last(state, entries, account.part):
-            console.print(f"      {more}", highlight=False)
-        console.print(f"head: {state.last.hash}", highlight=False)
+            shown.print(f"      {more}", highlight=False)
+        shown.print(f"head: {state.last.hash}", highlight=False)
 
 
 @app.command()
@@ -127,7 +124,7 @@ def history(address: AddressArgument, json: Json = False) -> None:
         )
     _print(json, [json_module.loads(entry.body) | {"hash": entry.hash} for entry in entries], table)
     if not json:
-        _console().print(how_it_adds(state, account.part), highlight=False)
+        console(140).print(how_it_adds(state, account.part), highlight=False)
 
 
 @app.command()
@@ -236,9 +233,4 @@ def _print(as_json: bool, values: object, shown: object) -> None:
     if as_json:
         typer.echo(json_module.dumps(values, indent=2, allow_nan=False))
     else:
-        _console().print(shown, highlight=False)
-
-
-def _console() -> Console:
-    # A pipe or a file has no width: rows stay whole there.
-    return Console(width=None if sys.stdout.isatty() else _WIDE)
+        console(140).print(shown, highlight=False)

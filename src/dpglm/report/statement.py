@@ -1,7 +1,7 @@
 """The statement of a model: guarantee, releases with their shares, and coefficients, in one dictionary.
 
-All of it was released by the fit or is public: nothing here can read a record. Pages, cards and registry entries
-are made from this dictionary.
+All of it was released by the fit or is public: nothing here can read a record. Pages, model cards and
+registry entries are made from this dictionary.
 """
 
 from __future__ import annotations
