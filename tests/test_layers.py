@@ -176,7 +176,7 @@ def test_the_table_has_no_cycles():
 
 BAD = [
     ("dpglm/losses/classification.py", "from dpglm.penalties import L1"),
-    ("dpglm/losses/classification.py", "from ..penalties.l1 import L1"),
+    ("dpglm/losses/classification.py", "from ..penalties.separable import L1"),
     ("dpglm/losses/__init__.py", "from .. import data"),
     ("dpglm/accounting/compose.py", "import dpglm.privacy"),
     ("dpglm/bounds.py", "from .data import Dense"),

@@ -12,6 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import Vector
+from ..bounds import Coordinates
+from ..losses import Loss
+from ..privacy import Neighbours
+from ..problem import Problem
+from ..queries import Deviance, Moments, ScoreAndCurvature
 from ..queries.score_and_curvature import Parts
 
 _LEAST_EIGENVALUE = 1e-10
@@ -280,3 +285,134 @@ def floored(matrix: Vector, floor: float) -> tuple[Vector, Vector]:
     values, vectors = np.linalg.eigh(matrix)
     floor = max(floor, _LEAST_EIGENVALUE * float(np.abs(values).max()))
     return (vectors * np.maximum(values, floor)) @ vectors.T, values
+
+
+_LARGEST_LOSS = 3.0
+_OUTWEIGHS = 1e7
+
+
+def name_of(round_: int) -> str:
+    """The name of the release of a round after the first."""
+    return f"{ScoreAndCurvature.name}, round {round_}"
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """The public scales of a problem.
+
+    Attributes
+    ----------
+    coordinates : Coordinates
+    radius : float
+        Largest norm of the features in these coordinates.
+    middle, half : float
+        The range of targets: a target is middle + half * t for t in [-1, 1].
+    constant : float
+        The constant feature of the records.
+    strength : float
+        Strength of the L2 penalty.
+    top : float
+        The largest offset, if the start allows for offsets; else infinite.
+    table_size : int
+        The most records that there can be, if n is a released count; else n.
+    """
+
+    coordinates: Coordinates
+    radius: float
+    middle: float
+    half: float
+    constant: float
+    loss: Loss
+    strength: float
+    n: int
+    top: float = math.inf
+    table_size: int = 0
+
+    @classmethod
+    def of(cls, problem: Problem, n: int, p: int, table_size: int = 0) -> Setting:
+        """The scales of a problem over n records of p features."""
+        coordinates = problem.bounds.coordinates(p, problem.fit_intercept)
+        middle, half, norm = coordinates.middle, coordinates.half, problem.bounds.row_norm
+        farthest = math.inf if norm is None else norm / half.min() + float(np.linalg.norm(middle / half))
+        bottom, top = problem.bounds.target or (-1.0, 1.0)
+        if not problem.fit_intercept or problem.loss.kind == "count":
+            bottom, top = -max(-bottom, top), max(-bottom, top)  # a count is proportional to its exposure
+        return cls(
+            coordinates, min(math.sqrt(p), farthest), (bottom + top) / 2, (top - bottom) / 2,
+            problem.constant(p), problem.loss, problem.penalty.strong_convexity, n,
+            problem.bounds.offset_range[1] if problem.loss.kind == "count" else math.inf,
+            max(n, table_size),
+        )  # fmt: skip
+
+    @property
+    def dimension(self) -> int:
+        return self.coordinates.dimension
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the margin itself predicts the target."""
+        return self.loss.kind == "regression"
+
+    @property
+    def is_count(self) -> bool:
+        """Whether the margin is the logarithm of the predicted target."""
+        return self.loss.kind == "count"
+
+    @property
+    def unit(self) -> float:
+        """What a margin of 1 is in coefficients of a round."""
+        return self.half if self.is_linear else 1.0
+
+    @property
+    def ridge(self) -> Vector:
+        """Curvature of the penalty along each coordinate: none along the intercept.
+
+        What outweighs the records by ten million outweighs them: more would cost matrices their digits.
+        """
+        features = self.n * np.minimum(self.strength / np.square(self.coordinates.half), _OUTWEIGHS)
+        return np.append(features, np.zeros(int(self.coordinates.intercept)))
+
+    @property
+    def target_weight(self) -> float:
+        """Weight of the target among second moments: what a start from them wants."""
+        return math.sqrt(self.dimension) / 2
+
+    @property
+    def moments(self) -> Moments:
+        """The query of the first round."""
+        norm = math.sqrt(self.radius**2 + self.coordinates.intercept + self.target_weight**2)
+        weight = self.target_weight / self.half
+        return Moments(self.coordinates, norm, self.middle, weight, self.table_size, self.top)
+
+    def derivatives(self, leverage: float, clip: float, neighbours: Neighbours) -> ScoreAndCurvature:
+        """The query of a later round; ``clip`` is in units of half the range of targets."""
+        loss = self.loss.softened(clip * self.half)
+        weight = ScoreAndCurvature.weight_for(loss, neighbours)
+        longest = math.sqrt(leverage * self.dimension)
+        return ScoreAndCurvature(loss, self.coordinates, longest, weight, self.table_size)
+
+    def deviance(self, clip: float) -> Deviance:
+        """The query of the deviance, at the same clip."""
+        loss = self.loss.softened(clip * self.half)
+        most = _LARGEST_LOSS * loss.lipschitz() ** 2
+        return Deviance(loss, self.coordinates, most, self.table_size)
+
+    def point(self, w: Vector) -> Vector:
+        """Coefficients that predict targets from those that predict t in [-1, 1]."""
+        if not self.is_linear:
+            return w
+        point: Vector = self.half * w
+        if self.coordinates.intercept:
+            point[-1] += self.middle
+        return point
+
+    @property
+    def to_records(self) -> Vector:
+        """The matrix that takes coefficients of the coordinates to those of the records' own features."""
+        d, p = self.dimension, len(self.coordinates.middle)
+        matrix = np.zeros((d, d))
+        matrix[:p, :p] = np.diag(1.0 / self.coordinates.half)
+        if self.coordinates.intercept:
+            matrix[-1, :p] = -self.coordinates.middle / self.coordinates.half / self.constant
+            matrix[-1, -1] = 1.0 / self.constant
+        return matrix
