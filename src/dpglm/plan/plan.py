@@ -11,11 +11,20 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from .. import accounting, strict
-from ..accounting import Composed, Event, Repeated, Reserved, calibrate, calibrate_covered, reserved, together
+from .. import accounting, display, strict
+from ..accounting import (
+    Composed,
+    Event,
+    Imprecision,
+    Repeated,
+    Reserved,
+    calibrate,
+    calibrate_covered,
+    reserved,
+    together,
+)
 from ..errors import UnsupportedProblem
-from ..privacy import UNITS, Budget, Neighbours, StatedRelease
-from . import text
+from ..privacy import UNITS, Budget, Neighbours, StatedRelease, rounded_up
 from .private_size import (
     MAY_LEARN,
     OWN_PASS,
@@ -232,7 +241,10 @@ class Plan:
     @property
     def learning_in_words(self) -> str:
         """The budget share of learning as text."""
-        return text.learning(self)
+        share = f"{rounded_up(100 * self.learning_share, 3)} % of the budget, in squared mu"
+        if self.count is not None:
+            return share
+        return f"{share}; the fit alone would spend epsilon {rounded_up(self.without_learning.epsilon, 4)}"
 
     @property
     def _counts(self) -> list[int]:
@@ -274,12 +286,27 @@ class Plan:
     @property
     def settings_in_words(self) -> str:
         """The public settings of the solver as text."""
-        return text.settings(self)
+        return ", ".join(f"{name} {_shown(value)}" for name, value in self.settings().items())
 
     @property
     def composition(self) -> str:
         """How the privacy cost is composed, as text."""
-        return text.composition(self)
+        if not self.budget.private:
+            return "not at all: there is no noise"
+        if isinstance(self.event, Reserved):
+            return (
+                f"as a filter: the count and any plan that follows from it cost at most mu = "
+                f"{rounded_up(self.event.mu, 4)} together, and {rounded_up(self.event.slack, 2)} in delta"
+            )
+        if all(isinstance(event, accounting.Gaussian | Imprecision) for event in self.price):
+            composed = "exactly, as one Gaussian mechanism (closed form)"
+        else:
+            composed = "numerically, from privacy-loss curves rounded up"
+        distance = sum(
+            count * event.distance for event, count in self.price.items() if isinstance(event, Imprecision)
+        )
+        extra = rounded_up(accounting.imprecise_delta(distance, self.budget.epsilon), 2)
+        return f"{composed}; noise lies on a public grid, and sampling it adds {extra} to delta"
 
     def calibrated(self) -> Self:
         """Return the plan with its noise scaled to the smallest that keeps within the budget."""
@@ -390,7 +417,13 @@ class Plan:
         return [together(_priced(some, self.neighbours)) for some in (counts, learning, fits)]
 
     def __str__(self) -> str:
-        return text.text(self)
+        lines = [f"{self.solver}: {_table(self)}, {self.neighbours.value}"]
+        lines.append(f"budget    {_budget(self)}; spends epsilon {_spends(self)}")
+        lines += [f"{name:<10}{value}" for name, value in _facts(self)]
+        lines += _release_lines(self)
+        for part, count in Counter(map(_as_part, self.parts)).items():
+            lines.append(f"{f'{count} parts' if count > 1 else 'part':<10}{part}")
+        return "\n".join(lines)
 
     def stated_releases(self) -> list[StatedRelease]:
         """All releases as a guarantee states them, including those of the parts."""
@@ -403,7 +436,35 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """The plan as a notebook shows it."""
-        return text.html(self)
+        private = self.budget.private
+        return display.card(
+            "plan" if private else "not private",
+            private,
+            f"{self.solver}: spends epsilon {_spends(self)} at delta {rounded_up(self.budget.delta, 3)}",
+            display.releases(
+                (
+                    f"{release.count * (1 if release in part.learning else part.fits)}",
+                    f"{'then ' if line.follows else ''}{line.query}",
+                    line.mechanism.name,
+                    f"{line.mechanism.noise:.4g}",
+                    line.sensitivity,
+                    release.sampling.words,
+                )
+                for part in (self, *self.parts)
+                for release in (*part.learning, *part.releases)
+                for line in release.lines
+            ),
+            display.facts(
+                [
+                    ("table", _table(self)),
+                    *([("fits", f"{self.fits}, one for each class")] if self.fits > 1 else []),
+                    ("budget", _budget(self)),
+                    ("neighbours", f"{self.neighbours.value} ({self.neighbours.of(self.unit)})"),
+                    *_facts(self),
+                    ("composed", self.composition),
+                ]
+            ),
+        )
 
 
 def _require_known(releases: tuple[Release, ...], may_release: Releasable) -> None:
@@ -433,6 +494,55 @@ def _spent_epsilon(event: Event, budget: Budget) -> float:
     epsilon = curve.epsilon(budget.delta)
     # The search for epsilon rounds up; that the budget's own epsilon holds is checked directly.
     return min(epsilon, budget.epsilon) if curve.delta(budget.epsilon) <= budget.delta else epsilon
+
+
+def _facts(plan: Plan) -> list[tuple[str, str]]:
+    """Names and values that text and HTML have in common."""
+    facts = [("settings", plan.settings_in_words)]
+    if plan.passes is not None:
+        facts.append(("passes", str(plan.passes)))
+    if plan.forecast is not None:
+        facts.append(("forecast", plan.forecast))
+    if plan.learning:
+        facts.append(("learning", plan.learning_in_words))
+    return facts
+
+
+def _table(plan: Plan) -> str:
+    return f"{plan.n_records} {plan.unit}s x {plan.n_features} features"
+
+
+def _budget(plan: Plan) -> str:
+    return f"epsilon {plan.budget.epsilon:g}, delta {rounded_up(plan.budget.delta, 3)}"
+
+
+def _spends(plan: Plan) -> str:
+    return rounded_up(plan.epsilon, 6) if plan.budget.private else "inf"
+
+
+def _as_part(plan: Plan) -> str:
+    head = f"{plan.solver}, {plan.n_records} {plan.unit}s: {plan.settings_in_words}"
+    return "\n".join([head, *_release_lines(plan)])
+
+
+def _release_lines(plan: Plan) -> list[str]:
+    lines = []
+    for release in (*plan.learning, *plan.releases):
+        fits = 1 if release in plan.learning else plan.fits
+        times = f"{release.count * fits} x " + (f"({fits} classes) " if fits > 1 else "")
+        for line in release.lines:
+            head = "then" if line.follows else "learn" if release in plan.learning else "release"
+            lines.append(
+                f"{head:<10}{times}{line.query}, {line.mechanism.name} noise {line.mechanism.noise:.4g} "
+                f"x sensitivity {line.sensitivity}, {release.sampling.words}"
+            )
+    return lines
+
+
+def _shown(value: Setting) -> str:
+    if isinstance(value, tuple):
+        return f"{len(value)} declared values"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 _SHARED = tuple(name for name in strict.names(Plan) if name != "steps")
