@@ -67,7 +67,7 @@ def curve(points: Sequence[Sequence[float]], marks: Sequence[tuple[str, float, f
     inside = [(name, x, d) for name, x, d in marks if 0 <= x <= farthest and math.log10(d) >= deepest]
     for name, x, d in inside:
         a, b = place(x, d)
-        end = a > 0.3  # below the curve there is room on the left, at its beginning on the right
+        end = a > 0.45  # below the curve there is room on the left, at its beginning on the right
         anchor, shift = ("end", -10) if end else ("start", 10)
         y = top + height * b
         label = text(a, y + 13, f"epsilon {up(x, 3)}", "strong small", anchor, shift, f" at {name}")
