@@ -32,10 +32,10 @@ from dpglm import Bounds, LogisticRegression
 from dpglm.arrays import ROUNDING, Vector, bits_of_terms, grid_of_terms
 from dpglm.curator import rounding_factor
 from dpglm.data import as_data
+from dpglm.data.adapters import as_source
 from dpglm.data.cluster import DaskTable, records_of
 from dpglm.data.cluster.worker import Agreement, Answer, Pass
 from dpglm.data.fingerprint import Fingerprint, Mark
-from dpglm.data.sources import recognised
 from dpglm.data.streamed import Streamed
 from dpglm.data.summed import Summed
 from dpglm.data.sums import cut_to_grid
@@ -167,7 +167,7 @@ def pass_of_parquet(p: int, n: int) -> float:
         path, X = Path(folder) / "table.parquet", table(n, p)
         columns = {f"x{j}": X[:, j] for j in range(p)} | {"label": labels(n).astype(np.int8)}
         parquet.write_table(pa.table(columns), path, compression="none", use_dictionary=False)
-        source = recognised(datasets.dataset(path))
+        source = as_source(datasets.dataset(path))
         assert source is not None
         records = Streamed(source.aimed("label"), convert, BOUNDS, CONSTANT)
         return least(lambda: a_pass(records, n, p), 3) / n

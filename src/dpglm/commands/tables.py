@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import strict
-from ..data.files import source_of_file
-from ..data.lines import Lines
+from ..data.files import Lines, source_of_file
 from ..datasets import write_adult
 from ..report import Report, statement
 from ..schema import Schema

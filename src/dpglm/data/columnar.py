@@ -186,7 +186,7 @@ def _level(column: Any) -> Level:
     places[coded.indices.is_null().to_numpy(zero_copy_only=False)] = -1
     values = coded.dictionary
     if "string" in str(values.type):  # nobody has checked that the bytes are UTF-8: one cell would fail all
-        from .arrow import decoded
+        from .adapters import decoded
 
         values = decoded(values)
     return Level(values, places)

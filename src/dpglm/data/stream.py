@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from numbers import Real
 from typing import TypeVar
 
@@ -195,6 +197,31 @@ def guarded(read: Callable[[], Iterable[T]]) -> Iterator[T]:
 def asked(question: Callable[[], T]) -> T:
     """The answer of an engine to one question, its error replaced as that of a reader."""
     return next(guarded(lambda: iter([question()])))
+
+
+def prefetch(blocks: Iterator[T]) -> Iterator[T]:
+    """The same blocks in the same order; at most one is read before it is asked for."""
+    with ThreadPoolExecutor(1, thread_name_prefix="dpglm-reader") as pool:
+        try:
+            coming = pool.submit(_take_next, blocks)
+            while found := coming.result():
+                coming = pool.submit(_take_next, blocks)
+                yield found.pop()  # nothing of it stays here while the next one is read
+        finally:
+            pool.submit(_close, blocks)
+
+
+@np.errstate(all="ignore")  # a warning about a number would reveal something about a record
+def _take_next(blocks: Iterator[T]) -> list[T]:
+    """The next block in a list, which is empty after the last one."""
+    return list(islice(blocks, 1))
+
+
+def _close(blocks: Iterator[object]) -> None:
+    """Close the files that a reader has open; it waits for a block that is being read."""
+    close = getattr(blocks, "close", None)
+    if close is not None:
+        close()
 
 
 def require_again(blocks: Iterator[object]) -> None:

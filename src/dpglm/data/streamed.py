@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT, Bounds
 from ..threads import beside_a_reader
-from .ahead import ahead
 from .fingerprint import Mark, Watch
 from .in_order import Carried
 from .records import Records
 from .source import as_block, as_data
-from .stream import Source, require_again
+from .stream import Source, prefetch, require_again
 from .summed import Coins, Elsewhere, Grid, Part, taking_part
 from .terms import Term
 
@@ -84,7 +83,7 @@ class Streamed(Elsewhere):
         """The records of each block, in the order of the source."""
         read, whole, place = Mark(), self.source.n_samples, 0
         carried = None if self.n_units is None else Carried(self.bounds.rows_per_unit or ROWS_PER_UNIT)
-        for rows, targets in ahead(self.source.blocks()):
+        for rows, targets in prefetch(self.source.blocks()):
             table, values = self.convert(rows, targets)
             block = as_block(table)
             read = read.joined(self.watch.fingerprint.of(block, values))

@@ -23,8 +23,8 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
 from ..arrays import Vector
+from ..data.adapters import in_doubles
 from ..data.columnar import different
-from ..data.lazy_frame import in_doubles
 from ..entries import numbers, well_formed
 from ..errors import PrivacyWarning
 

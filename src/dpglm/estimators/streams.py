@@ -12,12 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length
 
 from ..arrays import Vector
-from ..data import sources
-from ..data.ahead import ahead
+from ..data.adapters import as_source
 from ..data.beside import Several
 from ..data.cluster import by_blocks, is_dask
 from ..data.columnar import Columnar, Levels
-from ..data.stream import MISCOUNTED, UNREADABLE, Source, Stream
+from ..data.stream import MISCOUNTED, UNREADABLE, Source, Stream, prefetch
 from ..errors import DpglmError, SourceChanged
 from .inputs import Labels, Table, numeric_table, numeric_target, require_numbers
 from .units import LENGTHS
@@ -58,7 +57,7 @@ def source_of(X: object, target: str | None = None, beside: Several = _ALONE) ->
             f"X is a {type(X).__name__}, which can be read only once: give the table or query that it reads, "
             "or a dpglm.Stream, whose function returns a fresh iterator for each pass"
         )
-    source = sources.recognised(X)
+    source = as_source(X)
     if source is None:
         return None
     if target is not None:
@@ -83,7 +82,7 @@ def source_like(
     The columns that held targets, weights and offsets of the fit may be there, but need not. Those of
     ``beside`` are read.
     """
-    source = None if _can_be_read_once(X) else sources.recognised(X)
+    source = None if _can_be_read_once(X) else as_source(X)
     if target is None and isinstance(source, Columnar):
         fitted_target = getattr(estimator, "_target_column", None)
         target = fitted_target if fitted_target in source.types else None
@@ -139,7 +138,7 @@ def given_targets(
     if not isinstance(y, Stream):
         targets = targets_of(y)
     else:
-        parts = [targets_of(rows) for rows, _ in ahead(y.blocks())]
+        parts = [targets_of(rows) for rows, _ in prefetch(y.blocks())]
         targets = cast(Targets, np.concatenate(parts)) if parts else targets_of([])
     if persons and len(targets) != source.n_samples:
         raise ValueError(LENGTHS)
@@ -197,7 +196,7 @@ def codes_in_block(targets: object, codes: Codes) -> Vector:
 def filled(source: Source, out: Any, value_of: Callable[[object, object], Any]) -> Any:
     """An array of one entry for each record, filled with the values of each block."""
     place = 0
-    for rows, targets in ahead(source.blocks()):
+    for rows, targets in prefetch(source.blocks()):
         values = value_of(rows, targets)
         place += len(values)
         if place > len(out):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Vector
-from ..data import sources
+from ..data.adapters import as_source
 from ..data.columnar import Columnar
-from ..data.lines import Lines
+from ..data.files import Lines
 from . import toml
 from .cells import BAD, MISSING_TEXTS, Cells
 from .date_format import formats_that_fit
@@ -82,7 +82,7 @@ def types_of(frame: Any) -> dict[str, str]:
     """The declared types of columns by their names."""
     if is_frame(frame):
         return {name: type_of(frame, name) for name in column_names(frame)}
-    source = sources.recognised(frame)
+    source = as_source(frame)
     if isinstance(source, Columnar):
         return {name: str(source.types[name]) for name in checked_names(list(source.types))}
     if isinstance(source, Lines):  # text declares no types

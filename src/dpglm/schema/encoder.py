@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
-from ..data import sources
+from ..data.adapters import as_source
 from ..data.cluster import by_blocks, is_dask
 from .coefficients import RawCoefficients
 from .frames import checked_names, column_names, is_frame
@@ -85,7 +85,7 @@ def encoded(schema: Schema, X: Any, *, targets: bool = False, null: bool = True)
     if is_dask(X):
         schema.require_columns(checked_names(list(getattr(X, "columns", []))), target=False)
         return by_blocks(partial(schema.encode, null=null), X)
-    source = None if is_frame(X) else sources.recognised(X)
+    source = None if is_frame(X) else as_source(X)
     if source is not None:
         return EncodedSource(source, schema, targets, null)
     return schema.encode(X, null=null)
@@ -97,5 +97,5 @@ def _names_of(X: Any) -> list[str] | None:
         return checked_names(list(getattr(X, "columns", [])))
     if is_frame(X):
         return column_names(X)
-    source = sources.recognised(X)
+    source = as_source(X)
     return None if source is None else names_of(source)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
+from ..data.adapters import in_doubles
 from ..data.columnar import different
-from ..data.lazy_frame import in_doubles
 from .cells import Cells, Moment, coded, days_of_moments, days_since_epoch
 
 _ARROW_NUMBER = re.compile(r"(u?int(8|16|32|64)|float|double|halffloat|bool)$")
