@@ -25,7 +25,7 @@ from distributed import Client, LocalCluster
 from distributed.utils import get_mp_context
 
 from dpglm import LogisticRegression
-from dpglm.data.cluster.blocks import Blocks
+from dpglm.data.cluster.driver import Blocks
 from dpglm.errors import SourceChanged
 from dpglm.solvers import GradientDescent
 

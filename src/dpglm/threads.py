@@ -1,4 +1,4 @@
-"""Compiled work in threads: how many there may be, and ranges of work that they share."""
+"""Compiled work in threads: how many there may be, ranges of work that they share, and sums over ranges."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
 
 PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+_ENTRIES_PER_CHUNK, _MAX_CHUNKS = 1 << 20, 16
+WIDE, ENTRIES_PER_COLUMN = 1 << 17, 16
+"""Coefficients of more columns leave the cache; a pass then reads so many entries a column at a time."""
 
 _most_threads = ContextVar("_most_threads", default=PROCESSORS)
 
@@ -88,3 +96,54 @@ def in_parts(work: Callable[[int, int, int], None], length: int, parts: int) -> 
 def even(length: int, parts: int) -> list[int]:
     """Edges of equal parts of a range."""
     return [length * k // parts for k in range(parts + 1)]
+
+
+def chunk_count(entries: int, width: int = 1) -> int:
+    """Into how many parts work on so many entries is cut.
+
+    It depends on the table alone, unless there is a sum for each of so many columns that a part of few rows
+    would spend its time on moving coefficients and sums through the cache: then there are fewer parts, but
+    one for each thread. Sums over rows are exact, so that they do not depend on it.
+    """
+    parts = max(1, min(_MAX_CHUNKS, entries // _ENTRIES_PER_CHUNK))
+    if width <= WIDE:
+        return parts
+    return min(parts, max(entries // (ENTRIES_PER_COLUMN * width), most_threads()))
+
+
+def parallel_sum(
+    add: Callable[[int, int, NDArray[np.int64]], None], edges: Sequence[int], shape: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """The sum of what compiled ``add(start, stop, out)`` adds to an array, for all ranges.
+
+    There is one array for each thread: for many features, zeros and sums of arrays take as long as the work.
+    """
+    sums: list[NDArray[np.int64]] = []
+    lock = Lock()
+
+    def work(_: int, start: int, stop: int) -> None:
+        with lock:
+            out = sums.pop() if sums else None
+        if out is None:
+            out = np.zeros(shape, dtype=np.int64)
+        add(start, stop, out)
+        with lock:
+            sums.append(out)
+
+    in_ranges(work, edges)
+    total = sums.pop() if sums else np.zeros(shape, dtype=np.int64)
+    for out in sums:
+        total += out
+    return total
+
+
+def parallel_sum_over_rows(
+    add: Callable[[int, int, NDArray[np.int64]], None], n: int, entries: int, shape: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """`parallel_sum` over ranges of n rows that have so many entries."""
+    return parallel_sum(add, even(n, chunk_count(entries)), shape)
+
+
+def parallel_over_rows(work: Callable[[int, int], None], n: int, entries: int) -> None:
+    """Run compiled work(start, stop) on ranges of n rows that have so many entries."""
+    in_ranges(lambda _, start, stop: work(start, stop), even(n, chunk_count(entries)))

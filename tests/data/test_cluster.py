@@ -30,9 +30,10 @@ from dpglm import (
     PrivateSearch,
     Ridge,
 )
-from dpglm.data.cluster import blocks, waiting
-from dpglm.data.cluster.blocks import Blocks
-from dpglm.data.cluster.waiting import results
+from dpglm.data.cluster import driver
+from dpglm.data.cluster import table as collections
+from dpglm.data.cluster.driver import Blocks
+from dpglm.data.cluster.table import results
 from dpglm.errors import ClusterFailed, PrivacyWarning, SourceChanged, UnsupportedProblem, WorkerDiffers
 from dpglm.ledger import Ledger
 from dpglm.solvers import (
@@ -335,7 +336,7 @@ def test_nothing_as_large_as_a_block_comes_back(client, monkeypatch):
         sizes.append(len(pickle.dumps(found)))
         return found
 
-    monkeypatch.setattr(blocks, "results", weighed)
+    monkeypatch.setattr(driver, "results", weighed)
     model().fit(da.from_array(X, (N // 2, P)), y)
     assert len(sizes) == 2 + 9
     assert max(sizes) < X.nbytes / 20
@@ -346,7 +347,7 @@ def test_an_interrupt_leaves_nothing_on_the_cluster(client, monkeypatch):
     before = our_tasks(client)  # those of earlier tests, as long as a traceback holds them
 
     def interrupt():
-        monkeypatch.setattr(blocks, "results", interrupted)
+        monkeypatch.setattr(driver, "results", interrupted)
 
     def interrupted(*arguments):
         raise KeyboardInterrupt
@@ -481,7 +482,7 @@ def test_new_workers_take_over_when_all_were_lost_at_once(monkeypatch):
 
 
 def test_the_loss_of_all_workers_ends_a_fit_with_one_line_of_progress(monkeypatch, capsys):
-    monkeypatch.setattr(waiting, "_SILENCE", 0.3)
+    monkeypatch.setattr(collections, "_SILENCE", 0.3)
     X, y = table()
     with (
         small_cluster() as workers,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpglm.data import CSC, CSR, as_block, conversion, piece, records, sparse
+from dpglm.data import CSC, CSR, as_block, conversion, records, resident, sparse
 from dpglm.data.conversion import converted, even_ranges
 
 rng = np.random.default_rng(0)
@@ -94,8 +94,9 @@ def test_norms_and_products_depend_neither_on_threads_nor_on_the_order_of_storag
     answers = []
     for processors, parts in ((1, 1), (2, 5), (3, 16)):
         monkeypatch.setattr(conversion, "PROCESSORS", processors)
-        for module in (sparse, piece, records):
-            monkeypatch.setattr(module, "parts_of", lambda *_, parts=parts: parts)
+        for module in (sparse, resident, records):
+            name = "parts_of" if module is records else "chunk_count"
+            monkeypatch.setattr(module, name, lambda *_, parts=parts: parts)
         for block in (CSR(X), CSC(X.tocsc())):
             dense = [
                 table.by_rows.X.toarray()

@@ -8,8 +8,8 @@ from scipy import stats
 from scipy.special import softmax
 
 from dpglm import Bounds, LogisticRegression
+from dpglm import threads as threads_module
 from dpglm.data import as_data
-from dpglm.data import parts as parts_module
 from dpglm.kernels import pending_steps as kernels
 from dpglm.kernels.arguments import Compressed
 from dpglm.kernels.pending import UNIT, bounds_of, expand, weight_of
@@ -285,7 +285,7 @@ def test_choices_are_the_same_for_any_threads_words_blocks_and_layout(scale, mon
         (X, {"rows": 1, "moves": 1}),
     ):
         cut = options.pop("cut", 1)
-        monkeypatch.setattr(parts_module, "parts_of", lambda *_, cut=cut: cut)
+        monkeypatch.setattr(threads_module, "chunk_count", lambda *_, cut=cut: cut)
         monkeypatch.setattr(pending_module, "_ROWS_A_BLOCK", options.pop("rows", 1 << 13))
         monkeypatch.setattr(pending_module, "_MOST_PENDING", options.pop("moves", 512))
         again, same_parts = chosen(scale, table, **options)

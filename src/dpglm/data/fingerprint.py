@@ -9,10 +9,8 @@ import numpy as np
 
 from ..arrays import Vector
 from ..errors import SourceChanged
-from ..threads import even
-from .dense import Dense
-from .parts import in_sum, parts_of
-from .piece import Steps, Stored
+from ..threads import chunk_count, even, parallel_sum
+from .resident import Dense, Steps, Stored
 from .sparse import Sparse
 from .stream import CHANGED, MISCOUNTED
 
@@ -88,7 +86,7 @@ class Fingerprint:
 
         else:
             raise TypeError(f"{type(table).__name__} is not a table in memory")
-        sums = in_sum(add, even(n, parts_of(table.entries)), (2,)).view(np.uint64)
+        sums = parallel_sum(add, even(n, chunk_count(table.entries)), (2,)).view(np.uint64)
         return Mark(n, int(sums[0]), int(sums[1]))
 
 

@@ -41,12 +41,13 @@ from ..tables import (
     Weighed,
     refusal,
 )
+from ..threads import chunk_count as parts_of
 from ..threads import even, in_ranges
+from ..threads import parallel_sum as in_sum
 from .by_class import ByClass
-from .parts import in_sum, parts_of
 from .persons import Persons
-from .piece import Piece, Steps, Stored
 from .products import CrossProducts, rows_a_chunk
+from .resident import Piece, Steps, Stored
 from .summed import Coins, Grid, Part, Summed
 from .terms import DualMoves, Given, Gradient, PreciseGradient, Term
 

@@ -13,10 +13,9 @@ from ..arrays import Vector
 from ..bounds import Bounds
 from ..kernels.arguments import Beside
 from .conversion import ScipyTable
-from .dense import Dense
 from .persons import Persons
-from .piece import Stored
 from .records import Records
+from .resident import Dense, Stored
 from .sparse import CSC, CSR, canonical
 
 LARGEST_NORM = 1e100

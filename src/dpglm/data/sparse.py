@@ -11,18 +11,20 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..bounds import rounded_inward
-from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps, Form, RowFacts
+from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps, Form, Held, RowFacts
 from ..tables import Weighed
-from ..threads import in_ranges
-from .conversion import ScipyTable, converted, unsigned
-from .on_demand import ColumnsOnDemand
-from .parts import ENTRIES_A_COLUMN, WIDE, parts_of
-from .piece import Index, Steps, Stored, never_larger, taken
+from ..threads import ENTRIES_PER_COLUMN, WIDE, chunk_count, in_parts, in_ranges
+from .conversion import ScipyTable, converted, index_type, unsigned
+from .resident import Index, Steps, Stored, never_larger, taken
 from .sums import KeptSums, weighed
 
 Number = TypeVar("Number", bound=np.floating)
 
 _CACHED_ENTRIES, _NEAR_ENTRIES, _LEAST_ROWS = 1 << 17, 1 << 13, 16
+
+_MOST_PASSES = 2
+_MOST_SHARE = 0.5
+_AT_A_TIME = 1 << 22
 
 
 class Sparse(Stored):
@@ -95,7 +97,7 @@ class Sparse(Stored):
         # A chunk stays in the cache from products to sums, in a nearer one if its rows are at places that the
         # processor cannot foresee; or it has so many rows that the coefficients do.
         entries = _CACHED_ENTRIES if index is None else _NEAR_ENTRIES
-        entries = entries if p <= WIDE else ENTRIES_A_COLUMN * p
+        entries = entries if p <= WIDE else ENTRIES_PER_COLUMN * p
         rows = min(max(entries * n // max(self.entries, 1), _LEAST_ROWS), max(len(facts.y), 1))
         factors = np.empty(rows + exact.LANES)
         exact.sparse_gradient(
@@ -200,7 +202,7 @@ class Sparse(Stored):
     def _pass(self, kernel: Callable[..., None], *arguments: object, out: NDArray[Number]) -> NDArray[Number]:
         """What a kernel writes in a pass over the table, in parts of about as many entries each."""
         table, entries = self.unsigned, len(self.X.data)
-        parts = parts_of(entries)
+        parts = chunk_count(entries)
         shares = np.array([entries * k // parts for k in range(1, parts)], dtype=table.indptr.dtype)
         edges = np.searchsorted(table.indptr, shares)
         in_ranges(
@@ -245,6 +247,106 @@ class CSR(Sparse):
     @cached_property
     def by_columns(self) -> CSC:
         return CSC(converted(self.X))
+
+
+class ColumnsOnDemand:
+    """A table by rows, and by columns those columns that were asked for.
+
+    A pass over the rows that looks for few columns takes a fraction of the time of a conversion. After some
+    passes, or if many entries are wanted, the whole table is converted; so it is if nothing new is wanted,
+    so that whoever lacks a column gets it. Columns are the same either way. Nothing that was handed out
+    changes: several threads may hold columns of one table.
+    """
+
+    def __init__(self, source: Sparse) -> None:
+        self._source, self._passes = source, 0
+        self._held = self._nothing()
+        self._everything: Held | None = None
+
+    @property
+    def held(self) -> Held:
+        """The table, and a 1 for each column that is held; where the others begin has no meaning."""
+        if self._source.has_columns:
+            if self._everything is None:
+                every = np.ones(self._source.shape[1], dtype=np.uint8)
+                self._everything = Held(self._source.both_ways(), every)
+            return self._everything
+        columns, held = self._held
+        return Held(BothWays(self._source.by_rows.unsigned, columns), held)
+
+    def hold(self, wanted: NDArray[np.uint8], counts: NDArray[np.uint32] | None = None) -> None:
+        """Hold the columns with a 1 in ``wanted`` too.
+
+        The number of entries of each column, if it is known, tells before a pass whether it would find many.
+        """
+        from ..kernels import compressed  # compiled code is loaded by those who use it
+
+        if self._source.has_columns:
+            return
+        self._passes += 1
+        rows, held = self._source.by_rows.unsigned, self._held[1]
+        together = held | wanted
+        most = _MOST_SHARE * self._source.entries
+        if (
+            self._passes > _MOST_PASSES
+            or not np.any(together > held)
+            or (counts is not None and counts[together > 0].sum(dtype=np.int64) > most)
+        ):
+            self.hold_all()
+            return
+        found = self._find(rows, np.packbits(together, bitorder="little"))
+        count = sum(map(len, found))
+        if count > most:
+            del found
+            self.hold_all()
+            return
+        columns = self._held[0]
+        out = Compressed(
+            np.zeros(len(columns.indptr), dtype=columns.indptr.dtype),
+            np.empty(count, dtype=columns.indices.dtype),
+            np.empty(count, dtype=rows.entries.dtype),
+        )
+        for places in found:
+            compressed.count_found(rows.indices, places, out.indptr)
+        compressed.begin(np.flatnonzero(together.view(np.bool_)).astype(np.uint64), out.indptr)
+        row = 0
+        for places in found:
+            row = int(compressed.write_found(rows, places, row, out))
+        self._held = out, together
+
+    def hold_all(self) -> None:
+        """Hold every column; those that were extracted are let go before, which makes room."""
+        self._held = self._nothing()
+        _ = self._source.by_columns
+
+    def _nothing(self) -> tuple[Compressed, NDArray[np.uint8]]:
+        """No column, and a 0 for each."""
+        n, p = self._source.shape
+        begins, places = index_type(self._source.entries), index_type(n)
+        columns = Compressed(
+            np.zeros(p + 1, dtype=begins).view(f"u{begins().itemsize}"),
+            np.empty(0, dtype=places).view(f"u{places().itemsize}"),
+            self._source.X.data[:0],
+        )
+        return columns, np.zeros(p, dtype=np.uint8)
+
+    def _find(self, rows: Compressed, bits: NDArray[np.uint8]) -> list[NDArray[np.unsignedinteger]]:
+        """Places of the entries in columns whose bit is set, in order."""
+        from ..kernels.compressed import find
+
+        entries = self._source.entries
+        kind: type[np.unsignedinteger] = np.uint32 if entries < 2**32 else np.uint64
+        parts = chunk_count(entries)
+        found: list[list[NDArray[np.unsignedinteger]]] = [[] for _ in range(parts)]
+
+        def work(part: int, start: int, stop: int) -> None:
+            while start < stop:
+                places: NDArray[np.unsignedinteger] = np.empty(min(stop - start, _AT_A_TIME), dtype=kind)
+                count, start = map(int, find(rows.indices, bits, start, stop, places))
+                found[part].append(places[:count])
+
+        in_parts(work, entries, parts)
+        return [places for part in found for places in part]
 
 
 def _extremes(entries: NDArray[np.floating]) -> tuple[np.floating, np.floating]:

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from ..arrays import ROUNDING, Vector, cache_lines
 from ..kernels.arguments import Cut, KeptState
 from ..tables import Index, Weighed
-from ..threads import even, in_parts
-from .parts import in_sum, parts_of
+from ..threads import chunk_count, even, in_parts, parallel_sum
 
 if TYPE_CHECKING:
-    from .dense import Dense
+    from .resident import Dense
     from .sparse import CSC, CSR
 
 _COLUMNS_A_PART, _MOST_PARTS = 1 << 12, 16
@@ -39,7 +38,7 @@ class FreshSums:
             self._table.add_cut(None, start, r[start:stop], limit[:p], rounding[:p], out)
 
         if np.isfinite(limit[:p]).all():
-            sums = in_sum(add, even(n, parts_of(n * p)), (p,)) * (rounding[:p] / ROUNDING)
+            sums = parallel_sum(add, even(n, chunk_count(n * p)), (p,)) * (rounding[:p] / ROUNDING)
         else:  # in a fit without noise
             sums = self._table.t_dot(r)
         if self._tail.size:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..data.parts import over_rows, sum_over_rows
 from ..kernels.arguments import Followed, Form, Leading, Pending, Terms, Words
 from ..losses import Loss
 from ..tables import Weighed
+from ..threads import parallel_over_rows, parallel_sum_over_rows
 
 if TYPE_CHECKING:
     from ..tables import ColumnsOnDemand
@@ -211,9 +211,9 @@ class PendingMoves:
 
         blocks, entries = len(pending.blocks.begins), len(self._leading.entries)
         if level == 0:
-            pending.sums[:] = sum_over_rows(slopes, blocks, entries, (h, 3))
+            pending.sums[:] = parallel_sum_over_rows(slopes, blocks, entries, (h, 3))
         else:
-            total = sum_over_rows(everything, blocks, entries, (3 * h + 2 * h * h,))
+            total = parallel_sum_over_rows(everything, blocks, entries, (3 * h + 2 * h * h,))
             pending.sums[:], block = total[: 3 * h].reshape(h, 3), total[3 * h :].reshape(2, h, h)
             pending.block[:level], pending.most[:6] = block[:level], np.max(found, axis=0)
         pending.most[7] = factor
@@ -271,5 +271,5 @@ class PendingMoves:
         def work(start: int, stop: int) -> None:
             make_moves(start, stop, self._followed.rows, *self._apart())
 
-        over_rows(work, len(self._pending.blocks.begins), len(self._leading.entries))
+        parallel_over_rows(work, len(self._pending.blocks.begins), len(self._leading.entries))
         self._forget_moves()

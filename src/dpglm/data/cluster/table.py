@@ -1,23 +1,45 @@
-"""Dask arrays and data frames, block by block."""
+"""Dask arrays and data frames: their blocks, functions of them, and waiting for the cluster.
+
+A fit waits as long as the cluster works, but not for ever for one that has lost its workers.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
 from asyncio import CancelledError
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import accumulate
+from time import monotonic
 from typing import Any, NamedTuple, NoReturn
+from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
 
+from ... import progress
 from ...errors import ClusterFailed
 from ..beside import Several
 from ..stream import Source
-from .waiting import UNREADABLE, NoWorker, results
 from .worker import apart
+
+TIMEOUT = "dpglm.cluster.timeout"
+"""The key of Dask's configuration that says how long a cluster may be without work."""
+
+UNREADABLE = (
+    "a block of the Dask collection could not be read: its own error is withheld, since it may quote records"
+)
+_TIMEOUT = "5 minutes"
+_LOOK = 2.0
+"""Seconds between two looks at the workers."""
+
+_SILENCE = 10.0
+"""Seconds after which the progress says that there is no worker; then after twice as many, and so on."""
+
+_FETCH = 60.0
+"""Seconds to fetch a result that is ready; if they pass, the worker that had it is lost."""
 
 _ALONE = Several()
 
@@ -234,3 +256,101 @@ def _client() -> Any:
         return distributed.get_client()
     except ValueError:
         return None
+
+
+class NoWorker(ClusterFailed):
+    """No worker has computed anything for too long: to try again would be to wait again."""
+
+
+class WorkerLost(Exception):
+    """A worker that a task was submitted to is lost: the task is to be submitted again."""
+
+
+def results(client: Any, futures: Sequence[Any], workers: Collection[str] = ()) -> list[Any]:
+    """What tasks return, as soon as all are done; ``workers`` as in `finish`."""
+    while True:
+        finish(client, futures, workers)
+        if any(future.status != "finished" for future in futures):
+            raise ClusterFailed(UNREADABLE)
+        with suppress(TimeoutError):
+            return [future.result(timeout=_FETCH) for future in futures]
+
+
+def finish(client: Any, futures: Sequence[Any], workers: Collection[str] = ()) -> None:
+    """Wait until tasks have ended; give up on a cluster that computes nothing for too long.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    futures : sequence of distributed.Future
+    workers : collection of str
+        Addresses of the workers that the tasks were submitted to. If all workers are lost at once, the
+        scheduler gives such tasks to no other one, although it may.
+    """
+    from dask import config
+    from dask.utils import parse_timedelta
+    from distributed import wait
+
+    limit = float(parse_timedelta(config.get(TIMEOUT, _TIMEOUT)))
+    silence, began = _SILENCE, monotonic()
+    while True:
+        with suppress(TimeoutError):
+            wait(futures, timeout=min(_LOOK, limit / 4))
+            return
+        processing = client.processing()
+        if any(processing.values()):
+            silence, began = _SILENCE, monotonic()
+        elif processing and not processing.keys() >= set(workers):
+            raise WorkerLost
+        idle = monotonic() - began
+        if idle >= silence:
+            progress.said(f"Dask cluster: no worker for {idle:.0f} s")
+            silence *= 2
+        if idle >= limit:
+            break
+    raise NoWorker(
+        f"no worker of the Dask cluster computed anything for {limit:g} s: start workers, or set {TIMEOUT!r} "
+        "in the configuration of Dask to wait longer"
+    )
+
+
+def by_blocks(function: Callable[[Any], Any], X: Any) -> Any:
+    """A function of rows, block by block, as a Dask array.
+
+    The function must return an array or a sparse table with as many rows as it is given, each of which
+    depends on its own row alone.
+    """
+    import dask.array as da
+    from dask import delayed
+
+    example = function(example_of(X))
+    if hasattr(X, "columns"):
+        task = delayed(function, pure=False, name=task_name())
+        shape = (np.nan, *example.shape[1:])
+        blocks = [da.from_delayed(task(block), shape, meta=example[:0]) for block in X.to_delayed()]
+        return da.concatenate(blocks, allow_unknown_chunksizes=True)
+    rest = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (X.chunks[0], example.shape[1:])}
+    return X.rechunk({1: -1}).map_blocks(function, meta=example[:0], name=task_name(), **rest)
+
+
+def of_each_block(function: Callable[[Any], Any], X: Any) -> list[Any]:
+    """What a function makes of each block of a Dask data frame, computed where the blocks are."""
+    from dask import delayed
+
+    task = delayed(function, pure=False, name=task_name())
+    return list(computed([task(block) for block in X.to_delayed()]))
+
+
+def named_apart(X: Any, y: Any) -> tuple[Any, Any]:
+    """The features of a Dask data frame and its column of targets, if y is the name of that column."""
+    return (X.drop(columns=[y]), X[y]) if is_dask(X) and isinstance(y, str) else (X, y)
+
+
+def in_memory(values: Any) -> Any:
+    """The values of a Dask collection; anything else as it is."""
+    return values.compute() if is_dask(values) else values
+
+
+def task_name() -> str:
+    """The name of a task, which says nothing of what it is given."""
+    return f"dpglm-{uuid4().hex}"

@@ -1,26 +1,132 @@
-"""The blocks of a Dask collection on the workers, and passes over all of them."""
+"""The driver's side of a cluster: blocks are kept on the workers, sums come back, records do not."""
 
 from __future__ import annotations
 
 from asyncio import CancelledError
 from collections import defaultdict
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ...bounds import Bounds
 from ...errors import ClusterFailed, SourceChanged, WorkerDiffers
 from ...losses import Loss
 from ..fingerprint import Fingerprint, Mark
-from ..stream import CHANGED, MISCOUNTED
-from .probe import Probe, versions
-from .table import Block, DaskTable
-from .waiting import UNREADABLE, NoWorker, finish, results
-from .worker import Agreement, Answer, Convert, Failure, Loading, Pass, Reading, answered, join, load, run
+from ..stream import CHANGED, MISCOUNTED, Source
+from ..streamed import Convert, Streamed, Targets
+from ..summed import Coins, Elsewhere, Grid, Part, Summed
+from ..terms import Term
+from .table import UNREADABLE, Block, DaskTable, NoWorker, finish, results, task_name
+from .worker import (
+    Agreement,
+    Answer,
+    Failure,
+    Loading,
+    Pass,
+    Probe,
+    Reading,
+    answered,
+    join,
+    load,
+    run,
+    versions,
+)
 
 _TRIES = 5
 _ANSWERS_AT_ONCE = 8
 _LARGE = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
+
+
+def records_of(
+    source: Source, convert: Convert, bounds: Bounds, constant: float, loss: Loss, most: int = 0,
+    n_units: int | None = None,
+) -> Summed:  # fmt: skip
+    """The records of a source: on a cluster, or read block by block in this process, in every pass.
+
+    They are on a cluster if the source is a Dask collection and there is a current client. ``most`` is how
+    many there can be, if their number is private, ``n_units`` the number of persons, if they are of persons.
+    """
+    if isinstance(source, DaskTable) and (client := source.client) is not None:
+        blocks = Blocks(client, source, convert, bounds, constant, loss, most)
+        return Clustered(blocks, bounds, constant, most=most)
+    return Streamed(source, convert, bounds, constant, most=most, n_units=n_units)
+
+
+@dataclass(frozen=True, eq=False)
+class Clustered(Elsewhere):
+    """The records of a Dask collection, clipped into bounds and kept on the workers.
+
+    Each pass is one task a worker, which sums over its blocks; whole numbers come back. The driver draws all
+    noise. Which worker holds which block, and what is computed again after a loss, changes no bit.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    bounds : Bounds
+    constant : float
+        Value of the constant feature that carries the intercept; 0 for none.
+    target : callable, optional
+        Maps targets to those of the loss.
+    coins : Coins, optional
+        Which records take part; by default all.
+    part : Part, optional
+        The part of the table that these are the records of; by default all of it.
+    """
+
+    trusted: ClassVar[str] = (
+        "scheduler and workers of the Dask cluster, their network, spill files, logs and dashboards"
+    )
+
+    blocks: Blocks
+    bounds: Bounds
+    constant: float
+    target: Targets | None = None
+    coins: Coins | None = None
+    aim: str = field(default="", repr=False)
+    most: int = 0
+    part: Part | None = None
+
+    @property
+    def n_records(self) -> int:
+        whole = self.blocks.n_records
+        return whole if self.part is None else self.part.before(whole)
+
+    @property
+    def n_features(self) -> int:
+        return self.blocks.n_features
+
+    def steps(self, term: Term, grid: Grid, finely: int = 0) -> NDArray[np.int64]:
+        total: NDArray[np.int64] = self.blocks.answer(self._pass(term, grid, finely))
+        return total
+
+    def longest(self, term: Term) -> float:
+        return float(self.blocks.answer(self._pass(term, None, False)))
+
+    def require_readable(self) -> None:
+        self.blocks.require_readable()
+
+    def _pass(self, term: Term, grid: Grid | None, finely: int) -> Pass:
+        return Pass(
+            self.blocks.agreement, term, grid, finely, self.aim, self.target, self.coins, self.part,
+            self.table_size,
+        )  # fmt: skip
+
+    def of_part(self, part: Part) -> Clustered:
+        return replace(self, part=part)
+
+    def batch(self, coins: Coins) -> Coins:
+        return coins
+
+    def rows(self, batch: Coins) -> Clustered:
+        return replace(self, coins=batch)
+
+    def with_target(self, target: Targets) -> Clustered:
+        """The same table with other targets."""
+        return replace(self, target=target, aim=uuid4().hex)
 
 
 class Blocks:
@@ -153,7 +259,7 @@ class Blocks:
             return self._client.submit(
                 function,
                 *arguments,
-                key=_name(),
+                key=task_name(),
                 workers=worker and [worker],
                 allow_other_workers=worker is not None,
                 pure=False,
@@ -185,12 +291,9 @@ class Blocks:
         import dask
 
         task = dask.delayed(load, pure=False)
-        return task(part.rows, part.targets, self._loading, part.number, part.place, dask_key_name=_name())
-
-
-def _name() -> str:
-    """The name of a task, which says nothing of what it is given."""
-    return f"dpglm-{uuid4().hex}"
+        return task(
+            part.rows, part.targets, self._loading, part.number, part.place, dask_key_name=task_name()
+        )
 
 
 def _error(failure: Failure) -> Exception:
