@@ -36,13 +36,13 @@ from dpglm.data.adapters import as_source
 from dpglm.data.cluster import DaskTable, records_of
 from dpglm.data.cluster.worker import Agreement, Answer, Pass
 from dpglm.data.fingerprint import Fingerprint, Mark
-from dpglm.data.streamed import Streamed
+from dpglm.data.streamed import StreamedRecords
 from dpglm.data.summed import Summed
 from dpglm.data.sums import cut_to_grid
 from dpglm.data.terms import CutGradient, Gradient
 from dpglm.losses import Logistic
 from dpglm.solvers import GradientDescent, ObjectivePerturbation, Solver
-from dpglm.threads import at_most
+from dpglm.threads import limit_threads
 
 BOUNDS, CONSTANT, CLIP, ROUNDS = Bounds(row_norm=1.0), 0.5, 0.5, 5
 WIDTHS, ENTRIES = (20, 100), 20_000_000
@@ -135,7 +135,7 @@ def a_pass(records: Summed, n: int, p: int) -> np.ndarray:
 
 def pass_in_memory(p: int, n: int) -> float:
     """CPU seconds a record of a pass over an array, in one thread."""
-    with at_most(1):
+    with limit_threads(1):
         records = as_data(table(n, p), labels(n), BOUNDS, CONSTANT)
         return least(lambda: a_pass(records, n, p)) / n
 
@@ -143,7 +143,7 @@ def pass_in_memory(p: int, n: int) -> float:
 def loading(p: int, n: int) -> float:
     """CPU seconds a record until a block is ready: fingerprint, norms and bounds."""
     X, y, mark = table(n, p), labels(n), Fingerprint()
-    with at_most(1):
+    with limit_threads(1):
 
         def load() -> None:
             records = as_data(X, y, BOUNDS, CONSTANT)
@@ -169,7 +169,7 @@ def pass_of_parquet(p: int, n: int) -> float:
         parquet.write_table(pa.table(columns), path, compression="none", use_dictionary=False)
         source = as_source(datasets.dataset(path))
         assert source is not None
-        records = Streamed(source.aimed("label"), convert, BOUNDS, CONSTANT)
+        records = StreamedRecords(source.aimed("label"), convert, BOUNDS, CONSTANT)
         return least(lambda: a_pass(records, n, p), 3) / n
 
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from dpglm import Bounds, Budget, Neighbours, Stream, solvers
 from dpglm.curator import Curator
 from dpglm.data import CSC, CSR, Dense, as_block, as_data
-from dpglm.data.streamed import Streamed
+from dpglm.data.streamed import StreamedRecords
 from dpglm.data.terms import SquaredRow
 from dpglm.errors import SourceChanged, UnsupportedProblem
 from dpglm.losses import Logistic
@@ -39,7 +39,7 @@ def stream(reads=None):
 
 def records_of(table, bounds, constant=0.0):
     if isinstance(table, Stream):
-        return Streamed(table, lambda rows, targets: (rows, targets), bounds, constant)
+        return StreamedRecords(table, lambda rows, targets: (rows, targets), bounds, constant)
     return as_data(table, Y, bounds, constant)
 
 

@@ -20,28 +20,28 @@ _ENTRIES_PER_CHUNK, _MAX_CHUNKS = 1 << 20, 16
 WIDE, ENTRIES_PER_COLUMN = 1 << 17, 16
 """Coefficients of more columns leave the cache; a pass then reads so many entries a column at a time."""
 
-_most_threads = ContextVar("_most_threads", default=PROCESSORS)
+_limit = ContextVar("_limit", default=PROCESSORS)
 
 
 @contextmanager
-def at_most(threads: int) -> Iterator[None]:
+def limit_threads(threads: int) -> Iterator[None]:
     """Use fewer threads than there are processors: others run on them too."""
-    before = _most_threads.set(threads)
+    before = _limit.set(threads)
     try:
         yield
     finally:
-        _most_threads.reset(before)
+        _limit.reset(before)
 
 
-def most_threads() -> int:
+def max_threads() -> int:
     """How many threads work may use here."""
-    return min(PROCESSORS, _most_threads.get())
+    return min(PROCESSORS, _limit.get())
 
 
 @contextmanager
-def beside_a_reader() -> Iterator[None]:
+def reserve_reader_thread() -> Iterator[None]:
     """Leave one processor to the thread that reads the next block."""
-    with at_most(max(1, most_threads() - 1)):
+    with limit_threads(max(1, max_threads() - 1)):
         yield
 
 
@@ -51,14 +51,14 @@ def _helpers(count: int) -> ThreadPoolExecutor:
 
     Ranges inside of the work of such a thread are worked on one after the other, by that thread alone.
     """
-    return ThreadPoolExecutor(count, thread_name_prefix="dpglm", initializer=_most_threads.set, initargs=(1,))
+    return ThreadPoolExecutor(count, thread_name_prefix="dpglm", initializer=_limit.set, initargs=(1,))
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_helpers.cache_clear)  # a copy of the process has none of the threads
 
 
-def in_ranges(work: Callable[[int, int, int], None], edges: Sequence[int]) -> None:
+def run_ranges(work: Callable[[int, int, int], None], edges: Sequence[int]) -> None:
     """Run compiled work(part, start, stop) on the ranges between edges, in as many threads as processors."""
     left = deque(zip(range(len(edges) - 1), edges[:-1], edges[1:], strict=True))
 
@@ -66,7 +66,7 @@ def in_ranges(work: Callable[[int, int, int], None], edges: Sequence[int]) -> No
         while (taken := _next(left)) is not None:
             work(*taken)
 
-    threads = min(most_threads(), len(left))
+    threads = min(max_threads(), len(left))
     if threads <= 1:
         work_on()
         return
@@ -88,12 +88,12 @@ def _next(left: deque[tuple[int, int, int]]) -> tuple[int, int, int] | None:
         return None
 
 
-def in_parts(work: Callable[[int, int, int], None], length: int, parts: int) -> None:
+def run_chunks(work: Callable[[int, int, int], None], length: int, parts: int) -> None:
     """Run compiled work(part, start, stop) on equal parts of a range."""
-    in_ranges(work, even(length, parts))
+    run_ranges(work, even_edges(length, parts))
 
 
-def even(length: int, parts: int) -> list[int]:
+def even_edges(length: int, parts: int) -> list[int]:
     """Edges of equal parts of a range."""
     return [length * k // parts for k in range(parts + 1)]
 
@@ -108,7 +108,7 @@ def chunk_count(entries: int, width: int = 1) -> int:
     parts = max(1, min(_MAX_CHUNKS, entries // _ENTRIES_PER_CHUNK))
     if width <= WIDE:
         return parts
-    return min(parts, max(entries // (ENTRIES_PER_COLUMN * width), most_threads()))
+    return min(parts, max(entries // (ENTRIES_PER_COLUMN * width), max_threads()))
 
 
 def parallel_sum(
@@ -130,7 +130,7 @@ def parallel_sum(
         with lock:
             sums.append(out)
 
-    in_ranges(work, edges)
+    run_ranges(work, edges)
     total = sums.pop() if sums else np.zeros(shape, dtype=np.int64)
     for out in sums:
         total += out
@@ -141,9 +141,9 @@ def parallel_sum_over_rows(
     add: Callable[[int, int, NDArray[np.int64]], None], n: int, entries: int, shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
     """`parallel_sum` over ranges of n rows that have so many entries."""
-    return parallel_sum(add, even(n, chunk_count(entries)), shape)
+    return parallel_sum(add, even_edges(n, chunk_count(entries)), shape)
 
 
 def parallel_over_rows(work: Callable[[int, int], None], n: int, entries: int) -> None:
     """Run compiled work(start, stop) on ranges of n rows that have so many entries."""
-    in_ranges(lambda _, start, stop: work(start, stop), even(n, chunk_count(entries)))
+    run_ranges(lambda _, start, stop: work(start, stop), even_edges(n, chunk_count(entries)))

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from dpglm.data import files
-from dpglm.data.files import LONGEST, CsvFile, source_of_file
+from dpglm.data.files import MAX_LINE, CsvFile, source_of_file
 from dpglm.errors import UnreadableFile
 from dpglm.schema import Category, Number, Schema, Target
 from dpglm.schema.source import EncodedSource
@@ -79,7 +79,7 @@ def test_a_line_that_cannot_be_read_is_a_null_record_and_others_stay(tmp_path):
 
 
 def test_a_line_that_is_too_long_is_one_record(tmp_path):
-    text = b"age,job,y\n50,clerk,1\n" + b"1," * (2 * LONGEST) + b"\n50,clerk,1\n" + b"x" * (LONGEST + 5)
+    text = b"age,job,y\n50,clerk,1\n" + b"1," * (2 * MAX_LINE) + b"\n50,clerk,1\n" + b"x" * (MAX_LINE + 5)
     rows, _ = encoded(written(tmp_path, text))
     assert np.isnan(rows).any(axis=1).tolist() == [False, True, False, True]
 

@@ -16,7 +16,7 @@ from dpglm.data import adapters, stream
 from dpglm.data.adapters import as_source
 from dpglm.data.columnar import Levels
 from dpglm.data.mapped import Mapped, Paired
-from dpglm.data.stream import Stream, guarded, prefetch, rows_a_block
+from dpglm.data.stream import Stream, guarded, prefetch, rows_per_block
 from dpglm.errors import SourceChanged, UnsupportedProblem
 
 N = 230
@@ -184,7 +184,7 @@ def test_columns_need_different_names_and_a_target_that_is_there():
 
 
 def test_a_block_has_at_most_so_many_rows_and_bytes():
-    assert rows_a_block(4) == 37 and rows_a_block(24) == 18 and rows_a_block(10**9) == 1
+    assert rows_per_block(4) == 37 and rows_per_block(24) == 18 and rows_per_block(10**9) == 1
 
 
 def failing(message):

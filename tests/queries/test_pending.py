@@ -23,7 +23,7 @@ from dpglm.queries import pending as pending_module
 from dpglm.queries.lazy import LazyVertices
 from dpglm.queries.pending import PendingMoves, heads_of
 from dpglm.solvers import FrankWolfe
-from dpglm.threads import at_most
+from dpglm.threads import limit_threads
 
 from .test_vertices import LABELS, RADIUS, SIZES, X, edges, misfit, sums
 
@@ -268,7 +268,7 @@ def chosen(scale, table=X, threads=None, portion=1 << 16, count=250):
     state, randomness = lazy(scale, table), Randomness(7)
     assert len(heads(state)[1])
     randomness._extend(portion)
-    with at_most(threads or 2):
+    with limit_threads(threads or 2):
         choices = state.run(SIZES[:count], randomness.run_on)
     return choices, state.parts
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..errors import UnreadableFile
 from . import stream
 from .columnar import Columnar, typed
-from .stream import Source, asked, rows_a_block
+from .stream import Source, ask, rows_per_block
 
 _BUFFER = 1 << 16
 """Bytes that are read at once of each column of a Parquet file."""
@@ -52,7 +52,7 @@ class MemoryMap(Source):
 
     def blocks(self) -> Iterator[tuple[object, object]]:
         n, p = self.X.shape
-        step = rows_a_block(p * self.X.itemsize)
+        step = rows_per_block(p * self.X.itemsize)
         for start in range(0, n, step):
             here = slice(start, start + step)
             yield np.asarray(self.X[here if self.order is None else self.order[here]]), None
@@ -163,7 +163,7 @@ def _from_arrow(X: object) -> Columnar | None:
     arrow, datasets = (sys.modules.get(name) for name in ("pyarrow", "pyarrow.dataset"))
     if datasets is not None and isinstance(X, datasets.Dataset):
         types = typed(X.schema.names, X.schema.types)
-        return ArrowDataset(n_samples=asked(X.count_rows), types=types, dataset=X)
+        return ArrowDataset(n_samples=ask(X.count_rows), types=types, dataset=X)
     if arrow is not None and isinstance(X, arrow.Table) and 2 * X.nbytes > _memory():
         return ArrowTable(n_samples=X.num_rows, types=typed(X.column_names, X.schema.types), table=X)
     return None
@@ -249,8 +249,8 @@ def _from_lazy_frame(X: object) -> LazyTable | None:
         return None
     if not hasattr(X, "collect_batches"):
         raise ValueError("a polars LazyFrame needs polars 1.34 or later: update it, or give X.collect()")
-    schema = asked(X.collect_schema)
-    count = asked(lambda: X.select(polars.len()).collect(engine="streaming").item())
+    schema = ask(X.collect_schema)
+    count = ask(lambda: X.select(polars.len()).collect(engine="streaming").item())
     return LazyTable(n_samples=count, types=typed(schema.names(), schema.dtypes()), frame=X)
 
 
@@ -281,8 +281,8 @@ def _from_arrow_stream(X: object) -> ArrowStream | None:
     def reader(names: list[str], rows: int) -> Any:
         return RecordBatchReader.from_stream(X)
 
-    schema = asked(lambda: reader([], 0).schema)
-    count = asked(lambda: sum(batch.num_rows for batch in reader([], 0)))
+    schema = ask(lambda: reader([], 0).schema)
+    count = ask(lambda: sum(batch.num_rows for batch in reader([], 0)))
     return ArrowStream(n_samples=count, types=typed(schema.names, schema.types), open=reader)
 
 
@@ -295,8 +295,8 @@ def _from_relation(X: Any) -> ArrowStream:
         known = hasattr(type(columns), "to_arrow_reader")
         return columns.to_arrow_reader(rows) if known else columns.fetch_record_batch(rows)
 
-    schema = asked(lambda: reader(X.limit(0).columns, 1).schema)
-    count = asked(lambda: X.count("*").fetchall()[0][0])
+    schema = ask(lambda: reader(X.limit(0).columns, 1).schema)
+    count = ask(lambda: X.count("*").fetchall()[0][0])
     return ArrowStream(n_samples=count, types=typed(schema.names, schema.types), open=reader)
 
 

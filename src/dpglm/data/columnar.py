@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..arrays import Vector
 from ..entries import numbers
 from .beside import Several
-from .stream import Source, guarded, rows_a_block
+from .stream import Source, guarded, rows_per_block
 
 Name = TypeVar("Name")
 
@@ -99,7 +99,7 @@ class Columnar(Source):
         aim = [name for name in named if name is not None]
         single = all(_SINGLE.fullmatch(str(self.types[name])) for name in features)
         precision: type[np.floating] = np.float32 if single else np.float64
-        rows = rows_a_block(len(features) * np.dtype(precision).itemsize)
+        rows = rows_per_block(len(features) * np.dtype(precision).itemsize)
         for pieces in _regrouped(guarded(lambda: self.batches(features + aim, rows)), rows):
             columns = [piece.columns for piece in pieces]
             pieces.clear()  # what is kept here would be in memory while the next batch is read

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..kernels.arguments import Compressed
-from ..threads import PROCESSORS, in_ranges
+from ..threads import PROCESSORS, run_ranges
 
 ScipyTable: TypeAlias = sp.csr_array | sp.csc_array | sp.csr_matrix | sp.csc_matrix
 
@@ -29,7 +29,7 @@ def converted(X: ScipyTable) -> ScipyTable:
     result.data = np.empty(X.nnz, dtype=X.dtype)
     source, target = unsigned(X), unsigned(result)
     threads = max(1, min(PROCESSORS, X.nnz // _ENTRIES_A_THREAD))
-    in_ranges(
+    run_ranges(
         lambda _, low, high: convert(source, low, high, target), even_ranges(source.indices, minors, threads)
     )
     return result

@@ -34,7 +34,7 @@ _ARROW = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": 
 UNREADABLE = object()
 """Stands for every cell of a line that cannot be read."""
 
-LONGEST = 1 << 20
+MAX_LINE = 1 << 20
 """Characters of a line; a longer one cannot be read."""
 
 _MARKS = '"\r\x00\ufeff'
@@ -47,7 +47,7 @@ _ROWS = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
-class Lines(Source):
+class TextFile(Source):
     """A file with a record on each line that is not blank. Cells are read as they are, as text.
 
     Parameters
@@ -69,7 +69,7 @@ class Lines(Source):
 
     @property
     def skipped(self) -> int:
-        """Lines before the first record."""
+        """TextFile before the first record."""
         return 0
 
     @cached_property
@@ -97,8 +97,8 @@ class Lines(Source):
         return dict(zip(self.names, map(list, zip(*rows, strict=True)), strict=True))
 
     def _records(self) -> Iterator[str | None]:
-        """Lines of records; None for one that is too long."""
-        lines = self.filled()
+        """TextFile of records; None for one that is too long."""
+        lines = self.filled_lines()
         for _ in range(self.skipped):
             next(lines, None)
         yield from lines
@@ -108,7 +108,7 @@ class Lines(Source):
         """What a blank line is made of."""
         return " \t"
 
-    def filled(self) -> Iterator[str | None]:
+    def filled_lines(self) -> Iterator[str | None]:
         """All lines that are not blank."""
         blanks = self.blanks
         return (line for line in self.lines() if line is None or line.strip(blanks))
@@ -117,12 +117,12 @@ class Lines(Source):
         """All lines, without their ends; None for one that is too long."""
         try:
             with self._opened() as file:
-                while line := file.readline(LONGEST):
-                    if line[-1] == "\n" or len(line) < LONGEST:
+                while line := file.readline(MAX_LINE):
+                    if line[-1] == "\n" or len(line) < MAX_LINE:
                         yield line.rstrip("\r\n")
                         continue
                     while line and line[-1] != "\n":
-                        line = file.readline(LONGEST)
+                        line = file.readline(MAX_LINE)
                     yield None
         except (OSError, EOFError, zlib.error):
             pass
@@ -136,7 +136,7 @@ class Lines(Source):
 
 
 @dataclass(frozen=True, eq=False)
-class CsvFile(Lines):
+class CsvFile(TextFile):
     """A file of values with a separator, whose first line that is not blank names the columns.
 
     Parameters
@@ -153,7 +153,7 @@ class CsvFile(Lines):
 
     @cached_property
     def names(self) -> list[str]:
-        header = next(self.filled(), None)
+        header = next(self.filled_lines(), None)
         found = self._split(header) if header and not header.isspace() else None
         # A return inside of the line is the end of another kind of line: records follow it.
         if found is None or any(mark in name for name in found for mark in _CONTROL):
@@ -164,7 +164,7 @@ class CsvFile(Lines):
         """Why no first line names the columns, from what that line is made of."""
         start = ""
         with suppress(OSError, EOFError, zlib.error), self._opened() as file:
-            start = file.readline(LONGEST).rstrip("\r\n")
+            start = file.readline(MAX_LINE).rstrip("\r\n")
         if "\x00" in start:
             return "has zero bytes in its first line, as one in UTF-16 or UTF-32 has: save it in UTF-8"
         if "\r" in start:
@@ -203,7 +203,7 @@ class CsvFile(Lines):
 
 
 @dataclass(frozen=True, eq=False)
-class JsonLines(Lines):
+class JsonLines(TextFile):
     """A file with a JSON object on each line; its columns are declared.
 
     Parameters

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..arrays import Vector
 from ..errors import SourceChanged
-from ..threads import chunk_count, even, parallel_sum
-from .resident import Dense, Steps, Stored
+from ..threads import chunk_count, even_edges, parallel_sum
+from .resident import Dense, ResidentTable, Steps
 from .sparse import Sparse
 from .stream import CHANGED, MISCOUNTED
 
@@ -60,7 +60,7 @@ class Fingerprint:
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
-    def of(self, table: Stored, y: Vector) -> Mark:
+    def of(self, table: ResidentTable, y: Vector) -> Mark:
         """The fingerprint of the rows of a table with their targets, or with several numbers each."""
         from ..kernels import fingerprint  # compiled code is loaded by those who use it
 
@@ -86,7 +86,7 @@ class Fingerprint:
 
         else:
             raise TypeError(f"{type(table).__name__} is not a table in memory")
-        sums = parallel_sum(add, even(n, chunk_count(table.entries)), (2,)).view(np.uint64)
+        sums = parallel_sum(add, even_edges(n, chunk_count(table.entries)), (2,)).view(np.uint64)
         return Mark(n, int(sums[0]), int(sums[1]))
 
 

@@ -42,12 +42,15 @@ from ..tables import (
     refusal,
 )
 from ..threads import chunk_count as parts_of
-from ..threads import even, in_ranges
+from ..threads import even_edges as even
 from ..threads import parallel_sum as in_sum
+from ..threads import run_ranges as in_ranges
 from .by_class import ByClass
 from .persons import Persons
 from .products import CrossProducts, rows_a_chunk
-from .resident import Piece, Steps, Stored
+from .resident import ResidentTable as Stored
+from .resident import RowSlice as Piece
+from .resident import Steps
 from .summed import Coins, Grid, Part, Summed
 from .terms import DualMoves, Given, Gradient, PreciseGradient, Term
 

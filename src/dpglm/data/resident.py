@@ -16,8 +16,8 @@ from ..arrays import ROUNDING, Total, Vector, finer_grid, grid_of_terms
 from ..bounds import rounded_inward
 from ..kernels.arguments import PLAIN, BothWays, CoordinateSteps, DualSteps, Form, RowFacts
 from ..tables import ColumnsOnDemand, Weighed
-from ..threads import chunk_count, even, in_parts, parallel_sum
-from .sums import FreshSums
+from ..threads import chunk_count, even_edges, parallel_sum, run_chunks
+from .sums import RecomputedSums
 
 if TYPE_CHECKING:
     from .sparse import CSR
@@ -33,7 +33,7 @@ LANES, _ROWS_OF_LANES = 8, 512
 _CACHED_BYTES = 1 << 14
 
 
-class Stored(ABC):
+class ResidentTable(ABC):
     """A table in memory, with compiled passes over any of its rows (see ``kernels.exact``).
 
     A pass reads rows from ``first`` on, or those that ``index`` names from there on: as many as there are
@@ -141,13 +141,13 @@ class Stored(ABC):
         """
 
     @property
-    def whole(self) -> Piece:
+    def whole(self) -> RowSlice:
         """All rows. It is not kept: a circle of references would hold the blocks of a stream in memory."""
-        return Piece(self, None, 0, self.shape[0])
+        return RowSlice(self, None, 0, self.shape[0])
 
-    def rows(self, index: NDArray[np.intp]) -> Piece:
+    def rows(self, index: NDArray[np.intp]) -> RowSlice:
         """Some rows, read in place."""
-        return Piece(self, index, 0, len(index))
+        return RowSlice(self, index, 0, len(index))
 
     def dot(self, w: Vector) -> Vector:
         """Product of each row with w."""
@@ -162,7 +162,7 @@ class Stored(ABC):
             lambda start, stop, out: self.add_finely(
                 None, start, r[start:stop], ROUNDING * grid, ROUNDING * finer, *out
             ),
-            even(n, chunk_count(self.entries, p)), (2, p),
+            even_edges(n, chunk_count(self.entries, p)), (2, p),
         )  # fmt: skip
         return np.asarray(Total(steps[0], grid, steps[1:], finer / grid))
 
@@ -173,10 +173,10 @@ class Stored(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class RowSlice:
     """Rows of a stored table: a range of them, or some of an index."""
 
-    table: Stored
+    table: ResidentTable
     index: Index
     first: int
     count: int
@@ -191,13 +191,13 @@ class Piece:
         n = self.table.shape[0]
         return self.table.entries * self.count // n if n else 0
 
-    def part(self, start: int, stop: int) -> Piece:
+    def part(self, start: int, stop: int) -> RowSlice:
         """A range of these rows."""
-        return Piece(self.table, self.index, self.first + start, stop - start)
+        return RowSlice(self.table, self.index, self.first + start, stop - start)
 
-    def times_columns(self, factors: Vector) -> Piece:
+    def times_columns(self, factors: Vector) -> RowSlice:
         """These rows of the table with column j multiplied by factor j, from 0 to 1."""
-        return Piece(self.table.times_columns(factors), self.index, self.first, self.count)
+        return RowSlice(self.table.times_columns(factors), self.index, self.first, self.count)
 
     def dot(self, w: Vector) -> Vector:
         """Product of each row with w."""
@@ -211,10 +211,10 @@ class Piece:
             squares = self._filled(lambda piece, out: self.table.write_squares(piece.index, piece.first, out))
             return np.maximum(np.sqrt(squares), LEAST_NORM)
 
-    def _filled(self, write: Callable[[Piece, Vector], None]) -> Vector:
+    def _filled(self, write: Callable[[RowSlice, Vector], None]) -> Vector:
         """What is written for each row, in threads."""
         out = np.empty(self.count)
-        in_parts(
+        run_chunks(
             lambda _, start, stop: write(self.part(start, stop), out[start:stop]),
             self.count,
             chunk_count(self.entries),
@@ -237,7 +237,7 @@ def taken(index: Index, first: int, count: int) -> slice | NDArray[np.intp]:
     return here if index is None else index[here]
 
 
-class Dense(Stored):
+class Dense(ResidentTable):
     """A dense table, with the methods of `dpglm.tables`. Sums are in double precision, also of float32."""
 
     rows_of_classes: ClassVar[int] = 1 << 62  # compiled code takes few at a time
@@ -385,9 +385,9 @@ class Dense(Stored):
 
         descend_dense(self.X, tail, *steps)
 
-    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector, size: int) -> FreshSums:
+    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector, size: int) -> RecomputedSums:
         """As in `dpglm.tables`; limits that no term can reach are ignored."""
-        return FreshSums(self, scale, tail, limit, size)
+        return RecomputedSums(self, scale, tail, limit, size)
 
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
         from ..kernels.dual import ascend_dense

@@ -15,7 +15,8 @@ from ..kernels.arguments import Beside
 from .conversion import ScipyTable
 from .persons import Persons
 from .records import Records
-from .resident import Dense, Stored
+from .resident import Dense
+from .resident import ResidentTable as Stored
 from .sparse import CSC, CSR, canonical
 
 LARGEST_NORM = 1e100

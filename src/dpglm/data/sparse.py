@@ -13,10 +13,10 @@ from ..arrays import Vector
 from ..bounds import rounded_inward
 from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps, Form, Held, RowFacts
 from ..tables import Weighed
-from ..threads import ENTRIES_PER_COLUMN, WIDE, chunk_count, in_parts, in_ranges
+from ..threads import ENTRIES_PER_COLUMN, WIDE, chunk_count, run_chunks, run_ranges
 from .conversion import ScipyTable, converted, index_type, unsigned
-from .resident import Index, Steps, Stored, never_larger, taken
-from .sums import KeptSums, weighed
+from .resident import Index, ResidentTable, Steps, never_larger, taken
+from .sums import UpdatedSums, weighed
 
 Number = TypeVar("Number", bound=np.floating)
 
@@ -27,7 +27,7 @@ _MOST_SHARE = 0.5
 _AT_A_TIME = 1 << 22
 
 
-class Sparse(Stored):
+class Sparse(ResidentTable):
     """A scipy sparse table, with the methods of `dpglm.tables`. Sums are in double precision."""
 
     is_by_rows: ClassVar[bool]
@@ -136,8 +136,8 @@ class Sparse(Stored):
     def times_columns(self, factors: Vector) -> Self:
         return self._times(never_larger(factors, self.X.dtype), not self.is_by_rows)
 
-    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector, size: int) -> KeptSums:
-        return KeptSums(self.by_rows, scale, tail, limit, size)
+    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector, size: int) -> UpdatedSums:
+        return UpdatedSums(self.by_rows, scale, tail, limit, size)
 
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
         from ..kernels.dual import ascend_sparse
@@ -154,12 +154,12 @@ class Sparse(Stored):
     def both_ways(self) -> BothWays:
         return BothWays(self.by_rows.unsigned, self.by_columns.unsigned)
 
-    def on_demand(self) -> ColumnsOnDemand:
+    def on_demand(self) -> ColumnCache:
         return self._on_demand
 
     @cached_property
-    def _on_demand(self) -> ColumnsOnDemand:
-        return ColumnsOnDemand(self)
+    def _on_demand(self) -> ColumnCache:
+        return ColumnCache(self)
 
     @property
     def has_columns(self) -> bool:
@@ -205,7 +205,7 @@ class Sparse(Stored):
         parts = chunk_count(entries)
         shares = np.array([entries * k // parts for k in range(1, parts)], dtype=table.indptr.dtype)
         edges = np.searchsorted(table.indptr, shares)
-        in_ranges(
+        run_ranges(
             lambda _, start, stop: kernel(table, *arguments, start, stop, out),
             [0, *edges.tolist(), len(table.indptr) - 1],
         )
@@ -249,7 +249,7 @@ class CSR(Sparse):
         return CSC(converted(self.X))
 
 
-class ColumnsOnDemand:
+class ColumnCache:
     """A table by rows, and by columns those columns that were asked for.
 
     A pass over the rows that looks for few columns takes a fraction of the time of a conversion. After some
@@ -345,7 +345,7 @@ class ColumnsOnDemand:
                 count, start = map(int, find(rows.indices, bits, start, stop, places))
                 found[part].append(places[:count])
 
-        in_parts(work, entries, parts)
+        run_chunks(work, entries, parts)
         return [places for part in found for places in part]
 
 

@@ -172,7 +172,7 @@ def count_of(rows: object) -> int:
     return len(rows) if isinstance(rows, Sized) else 1
 
 
-def rows_a_block(row_bytes: int) -> int:
+def rows_per_block(row_bytes: int) -> int:
     """How many rows of so many bytes a block has."""
     return max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(row_bytes, 1)))
 
@@ -194,7 +194,7 @@ def guarded(read: Callable[[], Iterable[T]]) -> Iterator[T]:
         yield found.pop()  # nothing of it stays here while the next one is read
 
 
-def asked(question: Callable[[], T]) -> T:
+def ask(question: Callable[[], T]) -> T:
     """The answer of an engine to one question, its error replaced as that of a reader."""
     return next(guarded(lambda: iter([question()])))
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT, Bounds
-from ..threads import beside_a_reader
+from ..threads import reserve_reader_thread
 from .fingerprint import Mark, Watch
 from .in_order import Carried
 from .records import Records
@@ -30,7 +30,7 @@ class Convert(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Streamed(Elsewhere):
+class StreamedRecords(Elsewhere):
     """The records of a source, clipped into bounds block by block.
 
     Parameters
@@ -102,7 +102,7 @@ class Streamed(Elsewhere):
 
     @np.errstate(all="ignore")  # a warning about a number would reveal something about a record
     def require_readable(self) -> None:
-        with beside_a_reader():
+        with reserve_reader_thread():
             for records in self.blocks():
                 del records  # as in ``blocks``
         if self.source.n_samples:
@@ -118,28 +118,28 @@ class Streamed(Elsewhere):
             taken = records.persons.rows_of(taken)
         return records if taken is None else records.rows(taken)
 
-    def of_part(self, part: Part) -> Streamed:
+    def of_part(self, part: Part) -> StreamedRecords:
         return replace(self, part=part)
 
     def steps(self, term: Term, grid: Grid, finely: int = 0) -> NDArray[np.int64]:
         total = np.zeros((1 + finely, term.entries(self.n_features)), dtype=np.int64)
-        with beside_a_reader():
+        with reserve_reader_thread():
             for records in self.blocks():
                 total += records.steps(term, grid, finely)
                 del records  # as in ``blocks``
         return total
 
     def longest(self, term: Term) -> float:
-        with beside_a_reader():
+        with reserve_reader_thread():
             return max((records.longest(term) for records in self.blocks()), default=0.0)
 
     def batch(self, coins: Coins) -> Coins:
         return coins
 
-    def rows(self, batch: Coins) -> Streamed:
+    def rows(self, batch: Coins) -> StreamedRecords:
         return replace(self, coins=batch)
 
-    def with_target(self, target: Targets) -> Streamed:
+    def with_target(self, target: Targets) -> StreamedRecords:
         """The same table with other targets."""
         return replace(self, target=target)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..arrays import ROUNDING, Vector, cache_lines
 from ..kernels.arguments import Cut, KeptState
 from ..tables import Index, Weighed
-from ..threads import chunk_count, even, in_parts, parallel_sum
+from ..threads import chunk_count, even_edges, parallel_sum, run_chunks
 
 if TYPE_CHECKING:
     from .resident import Dense
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _COLUMNS_A_PART, _MOST_PARTS = 1 << 12, 16
 
 
-class FreshSums:
+class RecomputedSums:
     """`ClippedSums` over a dense table, where a step changes every row: a pass over the table for each."""
 
     def __init__(self, table: Dense, scale: Vector, tail: Vector, limit: Vector, size: int) -> None:
@@ -38,7 +38,7 @@ class FreshSums:
             self._table.add_cut(None, start, r[start:stop], limit[:p], rounding[:p], out)
 
         if np.isfinite(limit[:p]).all():
-            sums = parallel_sum(add, even(n, chunk_count(n * p)), (p,)) * (rounding[:p] / ROUNDING)
+            sums = parallel_sum(add, even_edges(n, chunk_count(n * p)), (p,)) * (rounding[:p] / ROUNDING)
         else:  # in a fit without noise
             sums = self._table.t_dot(r)
         if self._tail.size:
@@ -53,7 +53,7 @@ class FreshSums:
         pass
 
 
-class KeptSums:
+class UpdatedSums:
     """`ClippedSums` over a sparse table stored by rows: a change of few rows touches few sums.
 
     Terms are rounded to a grid on which sums of n of them are exact in double precision. So the sums do not
@@ -145,7 +145,7 @@ def weighed(table: CSR | CSC, scale: Vector, r: Vector, limit: float, size: int)
         def work(_: int, start: int, stop: int) -> None:
             ends.append(kernels.weighed(stored, factors, cut, start, stop, sums))
 
-        in_parts(work, p, max(1, min(_MOST_PARTS, p // _COLUMNS_A_PART)))
+        run_chunks(work, p, max(1, min(_MOST_PARTS, p // _COLUMNS_A_PART)))
     largest, least = max(end[0] for end in ends), min(end[1] for end in ends)
     return Weighed(sums, largest, least, cut, grid, partial(_counts, table))
 

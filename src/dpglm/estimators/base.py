@@ -27,7 +27,7 @@ from ..data.beside import Joined, Several
 from ..data.by_class import ByClass
 from ..data.census import RawRecords
 from ..data.cluster import DaskTable, is_dask
-from ..data.resident import Stored
+from ..data.resident import ResidentTable as Stored
 from ..data.size import TableSize
 from ..data.stream import Source
 from ..data.summed import Summed

@@ -15,7 +15,7 @@ from ..data.beside import Joined, Several
 from ..data.cluster import DaskTable, records_of
 from ..data.in_order import InOrder
 from ..data.mapped import Paired
-from ..data.resident import Stored
+from ..data.resident import ResidentTable as Stored
 from ..data.stream import Source
 from ..data.summed import Summed
 from ..plan import Plan

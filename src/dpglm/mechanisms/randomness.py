@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from randomgen import AESCounter
 
 from ..kernels.arguments import Whole
-from ..threads import in_ranges
+from ..threads import run_ranges
 from . import exact
 from .grid import Integers, Numbers
 
@@ -314,7 +314,7 @@ class Randomness(_Stream):
                 here = slice(start, stop) if len(scales) > 1 else slice(None)
                 stream.fill(compiled, reference, scales[here], out[start:stop])
 
-            in_ranges(fill, [*range(0, out.size, _STRETCH), out.size])
+            run_ranges(fill, [*range(0, out.size, _STRETCH), out.size])
         return out.reshape(shape) if shape != () else int(out[0])
 
     def _key(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Vector
 from ..data.records import Records
-from ..data.sums import KeptSums
+from ..data.sums import UpdatedSums
 from ..kernels.arguments import Fields, Form, ScoreRule
 from ..mechanisms import Randomness
 from ..mechanisms.base import Kept
@@ -33,7 +33,7 @@ class CompiledScores:
     n : int
         The public n.
     data : Records
-    sums : KeptSums
+    sums : UpdatedSums
     bins : Binned
     z, slopes : array of shape (n_records,)
         Margins and slopes; they are updated.
@@ -47,7 +47,7 @@ class CompiledScores:
     rule: int
     n: int
     data: Records
-    sums: KeptSums
+    sums: UpdatedSums
     bins: Binned
     z: Vector
     slopes: Vector
@@ -60,7 +60,7 @@ class CompiledScores:
         z: Vector, slopes: Vector, roots: Vector, margin: float,
     ) -> Self | None:  # fmt: skip
         """The same; None where there is no compiled code for this table, structure or loss."""
-        if query.loss.form is None or not (isinstance(sums, KeptSums) and isinstance(kept, Binned)):
+        if query.loss.form is None or not (isinstance(sums, UpdatedSums) and isinstance(kept, Binned)):
             return None
         return cls(query, rule, n, data, sums, kept, z, slopes, roots, margin)
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import Vector
 from ..data.adapters import as_source
 from ..data.columnar import Columnar
-from ..data.files import Lines
+from ..data.files import TextFile
 from . import toml
 from .cells import BAD, MISSING_TEXTS, Cells
 from .date_format import formats_that_fit
@@ -85,7 +85,7 @@ def types_of(frame: Any) -> dict[str, str]:
     source = as_source(frame)
     if isinstance(source, Columnar):
         return {name: str(source.types[name]) for name in checked_names(list(source.types))}
-    if isinstance(source, Lines):  # text declares no types
+    if isinstance(source, TextFile):  # text declares no types
         return dict.fromkeys(checked_names(source.names), UNKNOWN)
     if hasattr(frame, "dtypes") and hasattr(frame, "columns"):  # a data frame of Dask
         return {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..data.beside import Several
 from ..data.columnar import Columnar
-from ..data.files import Lines
+from ..data.files import TextFile as Lines
 from ..data.stream import BLOCK_ROWS, MISCOUNTED, Source, guarded
 from ..errors import SourceChanged
 from .frames import checked_names

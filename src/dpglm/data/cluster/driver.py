@@ -17,7 +17,7 @@ from ...errors import ClusterFailed, SourceChanged, WorkerDiffers
 from ...losses import Loss
 from ..fingerprint import Fingerprint, Mark
 from ..stream import CHANGED, MISCOUNTED, Source
-from ..streamed import Convert, Streamed, Targets
+from ..streamed import Convert, StreamedRecords, Targets
 from ..summed import Coins, Elsewhere, Grid, Part, Summed
 from ..terms import Term
 from .table import UNREADABLE, Block, DaskTable, NoWorker, finish, results, task_name
@@ -29,7 +29,7 @@ from .worker import (
     Pass,
     Probe,
     Reading,
-    answered,
+    check_agreement,
     join,
     load,
     run,
@@ -51,13 +51,13 @@ def records_of(
     many there can be, if their number is private, ``n_units`` the number of persons, if they are of persons.
     """
     if isinstance(source, DaskTable) and (client := source.client) is not None:
-        blocks = Blocks(client, source, convert, bounds, constant, loss, most)
-        return Clustered(blocks, bounds, constant, most=most)
-    return Streamed(source, convert, bounds, constant, most=most, n_units=n_units)
+        blocks = ClusterBlocks(client, source, convert, bounds, constant, loss, most)
+        return ClusterRecords(blocks, bounds, constant, most=most)
+    return StreamedRecords(source, convert, bounds, constant, most=most, n_units=n_units)
 
 
 @dataclass(frozen=True, eq=False)
-class Clustered(Elsewhere):
+class ClusterRecords(Elsewhere):
     """The records of a Dask collection, clipped into bounds and kept on the workers.
 
     Each pass is one task a worker, which sums over its blocks; whole numbers come back. The driver draws all
@@ -65,7 +65,7 @@ class Clustered(Elsewhere):
 
     Parameters
     ----------
-    blocks : Blocks
+    blocks : ClusterBlocks
     bounds : Bounds
     constant : float
         Value of the constant feature that carries the intercept; 0 for none.
@@ -81,7 +81,7 @@ class Clustered(Elsewhere):
         "scheduler and workers of the Dask cluster, their network, spill files, logs and dashboards"
     )
 
-    blocks: Blocks
+    blocks: ClusterBlocks
     bounds: Bounds
     constant: float
     target: Targets | None = None
@@ -115,22 +115,22 @@ class Clustered(Elsewhere):
             self.table_size,
         )  # fmt: skip
 
-    def of_part(self, part: Part) -> Clustered:
+    def of_part(self, part: Part) -> ClusterRecords:
         return replace(self, part=part)
 
     def batch(self, coins: Coins) -> Coins:
         return coins
 
-    def rows(self, batch: Coins) -> Clustered:
+    def rows(self, batch: Coins) -> ClusterRecords:
         return replace(self, coins=batch)
 
-    def with_target(self, target: Targets) -> Clustered:
+    def with_target(self, target: Targets) -> ClusterRecords:
         """The same table with other targets."""
         return replace(self, target=target, aim=uuid4().hex)
 
 
-class Blocks:
-    """Blocks that are loaded once, kept on the workers, and loaded again where a worker was lost.
+class ClusterBlocks:
+    """ClusterBlocks that are loaded once, kept on the workers, and loaded again where a worker was lost.
 
     A pass that fails is repeated: it is idempotent, and draws no noise. Every answer states the fingerprints
     of the blocks that it is made of. They must be those of the first pass; else a block was loaded again with
@@ -203,7 +203,7 @@ class Blocks:
         def attempt(held: list[Any]) -> Failure | None:
             workers = list(self._client.nthreads())
             for worker in workers:
-                held.append(self._submit(answered, self.agreement, worker=worker))
+                held.append(self._submit(check_agreement, self.agreement, worker=worker))
             answers: list[Failure | None] = results(self._client, held, workers)
             return next(filter(None, answers), None)
 

@@ -23,7 +23,7 @@ from ... import progress
 from ...errors import ClusterFailed
 from ..beside import Several
 from ..stream import Source
-from .worker import apart
+from .worker import separate_columns
 
 TIMEOUT = "dpglm.cluster.timeout"
 """The key of Dask's configuration that says how long a cluster may be without work."""
@@ -177,7 +177,7 @@ class DaskTable(Source):
         targets: Any = _example_of_column(self._y)
         if isinstance(self.column, Several):
             targets = [targets, *map(_example_of_column, self._beside[1:])]
-        return apart(example_of(self._X), targets, self.column)
+        return separate_columns(example_of(self._X), targets, self.column)
 
     @property
     def is_sparse(self) -> bool:
@@ -196,7 +196,7 @@ class DaskTable(Source):
         for part in self.parts:
             several = isinstance(part.targets, list)
             rows, *found = computed([part.rows, *(part.targets if several else [part.targets])])
-            yield apart(rows, found if several else found[0], self.column)
+            yield separate_columns(rows, found if several else found[0], self.column)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a DaskTable is for one fit in one process: hand over the Dask collection itself")
@@ -341,7 +341,7 @@ def of_each_block(function: Callable[[Any], Any], X: Any) -> list[Any]:
     return list(computed([task(block) for block in X.to_delayed()]))
 
 
-def named_apart(X: Any, y: Any) -> tuple[Any, Any]:
+def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     """The features of a Dask data frame and its column of targets, if y is the name of that column."""
     return (X.drop(columns=[y]), X[y]) if is_dask(X) and isinstance(y, str) else (X, y)
 

@@ -23,7 +23,7 @@ from ...bounds import Bounds, Coordinates
 from ...kernels.arguments import PAIRED
 from ...losses import LogCosh, Logistic, Loss, Multinomial
 from ...silence import silent
-from ...threads import at_most
+from ...threads import limit_threads
 from ..beside import Several
 from ..fingerprint import Fingerprint, Mark
 from ..mean_row import MeanRows
@@ -242,7 +242,7 @@ class Loading(Opaque):
 
     def records(self, rows: object, targets: object) -> tuple[Records, Mark]:
         """The records of a block, clipped into the bounds, and their fingerprint."""
-        table, values = self.convert(*apart(rows, targets, self.column))
+        table, values = self.convert(*separate_columns(rows, targets, self.column))
         block = as_block(table)
         mark = self.fingerprint.of(block, values)
         return as_data(block, values, self.bounds, self.constant, self.table_size), mark
@@ -356,7 +356,7 @@ class Answer(Opaque):
         return Answer(value, self.marks | other.marks, self.moved or other.moved)
 
 
-def apart(rows: Any, targets: Any, column: object) -> tuple[object, object]:
+def separate_columns(rows: Any, targets: Any, column: object) -> tuple[object, object]:
     """The rows of a block and its targets, which may be a column of it; and what stands beside them."""
     if isinstance(column, Several):
         found = Several(*(None if name is None else rows[name] for name in column))
@@ -365,7 +365,7 @@ def apart(rows: Any, targets: Any, column: object) -> tuple[object, object]:
     return (rows, targets) if column is None else (rows.drop(columns=[column]), rows[column])
 
 
-def answered(agreement: Agreement) -> Failure | None:
+def check_agreement(agreement: Agreement) -> Failure | None:
     """What a worker answers to the probe: nothing, if it agrees with the driver."""
     try:
         return None if agreement.holds() else Failure(versions())
@@ -375,10 +375,10 @@ def answered(agreement: Agreement) -> Failure | None:
 
 def load(rows: object, targets: object, loading: Loading, number: int, place: int) -> Partition | Failure:
     """The records of a block."""
-    if failure := answered(loading.agreement):
+    if failure := check_agreement(loading.agreement):
         return failure
     try:
-        with silent(), np.errstate(all="ignore"), at_most(_threads()):
+        with silent(), np.errstate(all="ignore"), limit_threads(_threads()):
             return Partition(number, place, *loading.records(rows, targets))
     except Exception:
         return Failure()
@@ -386,11 +386,11 @@ def load(rows: object, targets: object, loading: Loading, number: int, place: in
 
 def run(partitions: Sequence[Partition | Failure], order: Pass | Reading, worker: str) -> Answer | Failure:
     """The sum over the partitions of a worker, one after the other."""
-    if failure := answered(order.agreement):
+    if failure := check_agreement(order.agreement):
         return failure
     try:
         total: Answer | None = None
-        with np.errstate(all="ignore"), at_most(_threads()):
+        with np.errstate(all="ignore"), limit_threads(_threads()):
             for partition in partitions:
                 if isinstance(partition, Failure):
                     return partition
