@@ -95,8 +95,7 @@ def test_norms_and_products_depend_neither_on_threads_nor_on_the_order_of_storag
     for processors, parts in ((1, 1), (2, 5), (3, 16)):
         monkeypatch.setattr(conversion, "PROCESSORS", processors)
         for module in (sparse, resident, records):
-            name = "parts_of" if module is records else "chunk_count"
-            monkeypatch.setattr(module, name, lambda *_, parts=parts: parts)
+            monkeypatch.setattr(module, "chunk_count", lambda *_, parts=parts: parts)
         for block in (CSR(X), CSC(X.tocsc())):
             dense = [
                 table.by_rows.X.toarray()

@@ -57,8 +57,7 @@ def test_the_same_records_have_the_same_sum_in_every_layout_order_and_cut(term, 
     for processors, cuts in ((1, 3), (2, 7), (3, 16)):
         monkeypatch.setattr(threads, "PROCESSORS", processors)
         for module in (resident, records):
-            name = "parts_of" if module is records else "chunk_count"
-            monkeypatch.setattr(module, name, lambda *_, cuts=cuts: cuts)
+            monkeypatch.setattr(module, "chunk_count", lambda *_, cuts=cuts: cuts)
         assert np.array_equal(steps(whole.total(term)), expected)
 
 

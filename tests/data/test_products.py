@@ -59,7 +59,7 @@ def test_sums_are_the_same_in_every_layout_order_and_cut(term, monkeypatch):
     parts = [steps(X[a:b], Y[a:b], term) for a, b in zip(cuts, cuts[1:], strict=False)]
     assert np.array_equal(sum(parts), expected)
     for parts_, rows in ((1, 7), (5, 64), (16, 4096)):
-        monkeypatch.setattr(records, "parts_of", lambda entries, parts_=parts_: parts_)
+        monkeypatch.setattr(records, "chunk_count", lambda entries, parts_=parts_: parts_)
         monkeypatch.setattr(records, "rows_a_chunk", lambda d, rows=rows: rows)
         assert np.array_equal(steps(X, Y, term), expected)
 

@@ -41,24 +41,19 @@ from ..tables import (
     Weighed,
     refusal,
 )
-from ..threads import chunk_count as parts_of
-from ..threads import even_edges as even
-from ..threads import parallel_sum as in_sum
-from ..threads import run_ranges as in_ranges
+from ..threads import chunk_count, even_edges, parallel_sum, run_ranges
 from .by_class import ByClass
-from .persons import Persons
 from .products import CrossProducts, rows_a_chunk
-from .resident import ResidentTable as Stored
-from .resident import RowSlice as Piece
-from .resident import Steps
-from .summed import Coins, Grid, Part, Summed
+from .record_set import Coins, Grid, Part, RecordSet
+from .resident import ResidentTable, RowSlice, Steps
 from .terms import DualMoves, Given, Gradient, PreciseGradient, Term
+from .units import Units
 
 _ROWS_A_CHUNK = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
-class Records(Summed):
+class Records(RecordSet):
     """Rows inside their bounds, with an optional constant feature, and one target each.
 
     The table itself is not copied to scale its rows: ``scale`` multiplies them inside the products, and
@@ -85,7 +80,7 @@ class Records(Summed):
     radius: float = math.inf
     table_size: int = 0
     beside: Beside | None = None
-    persons: Persons | None = None
+    persons: Units | None = None
 
     def __post_init__(self) -> None:
         if not self.table_size:
@@ -93,7 +88,7 @@ class Records(Summed):
             object.__setattr__(self, "table_size", units)
 
     @property
-    def has_persons(self) -> bool:
+    def has_units(self) -> bool:
         return self.persons is not None
 
     @cached_property
@@ -115,7 +110,7 @@ class Records(Summed):
         """Norm of each row, scaled, without the constant feature."""
         if self.known_norms is not None:
             return self.known_norms
-        table = self.block if isinstance(self.block, Stored) else self._piece
+        table = self.block if isinstance(self.block, ResidentTable) else self._piece
         return self.scale * table.row_norms
 
     @cached_property
@@ -226,15 +221,15 @@ class Records(Summed):
             _ = self.row_norms  # parts of the records would compute them in every pass
         if isinstance(term, CrossProducts):
             with one_blas_thread():
-                return in_sum(
+                return parallel_sum(
                     lambda start, stop, out: self._add_products(term, start, stop, out[0]),
-                    self._even(parts_of(self.n_records * self.n_features)), shape,
+                    self._even(chunk_count(self.n_records * self.n_features)), shape,
                 )  # fmt: skip
         if isinstance(term, PreciseGradient) or (
             isinstance(term, Gradient | DualMoves) and term.is_compiled and not finely
         ):
             return self._gradient_steps(term, float(grid), shape)
-        return in_sum(
+        return parallel_sum(
             lambda start, stop, out: self.part(start, stop)._add(term.part(start, stop), grid, out),
             self._chunks(), shape,
         )  # fmt: skip
@@ -263,7 +258,9 @@ class Records(Summed):
             else:
                 piece.table.add_gradient(*place, facts, form, w, clip, float(rounding[0]), out[0])
 
-        return in_sum(gradient, even(self.n_records, parts_of(piece.entries, self.n_features)), shape)
+        return parallel_sum(
+            gradient, even_edges(self.n_records, chunk_count(piece.entries, self.n_features)), shape
+        )
 
     def _row_facts(self, here: slice, duals: Duals | None = None) -> RowFacts:
         """What compiled passes take of some records besides their rows."""
@@ -298,7 +295,7 @@ class Records(Summed):
                 work(*chunk)
 
         with one_blas_thread():
-            in_ranges(chunks, self._even(parts_of(self.n_records * width)))
+            run_ranges(chunks, self._even(chunk_count(self.n_records * width)))
 
     def _few(self, count: int, start: int, stop: int) -> Iterator[tuple[Records, int, int]]:
         """Chunks of at most ``count`` of the records from start to stop, each with its start and stop."""
@@ -309,7 +306,7 @@ class Records(Summed):
             if first < last:
                 yield self.part(first, last), first, last
 
-    def in_table(self, block: Stored, scale: Vector, norms: Vector) -> Records:
+    def in_table(self, block: ResidentTable, scale: Vector, norms: Vector) -> Records:
         """The same records with other rows, and without a constant feature."""
         return Records(
             block, scale, norms, self.y, 0.0, table_size=self.table_size, beside=self.beside,
@@ -353,7 +350,7 @@ class Records(Summed):
         What was computed for the last scales is kept.
         """
         if not (self._other_columns and np.array_equal(self._other_columns[0][0], scales)):
-            block = self.block if isinstance(self.block, Stored) else self._piece
+            block = self.block if isinstance(self.block, ResidentTable) else self._piece
             table = replace(self, block=block.times_columns(scales), known_norms=None)
             self._other_columns[:] = [(scales, table)]
         return self._other_columns[0][1]
@@ -381,7 +378,7 @@ class Records(Summed):
             lengths = np.abs(term.part(start, stop).factors(rows)) * rows.row_norms
             found[k] = np.max(np.square(lengths) if term.square else lengths, initial=0.0)
 
-        in_ranges(work, edges)
+        run_ranges(work, edges)
         return float(found.max(initial=0.0))
 
     def part(self, start: int, stop: int) -> Records:
@@ -406,11 +403,11 @@ class Records(Summed):
         """
         n, entries = self.n_records, self._piece.entries
         fitting = entries // (4 * self.n_features + 1)
-        return self._even(max(parts_of(entries, self.n_features), min(n // _ROWS_A_CHUNK, fitting)))
+        return self._even(max(chunk_count(entries, self.n_features), min(n // _ROWS_A_CHUNK, fitting)))
 
     def _even(self, parts: int) -> list[int]:
         """Edges of ranges of about as many records each; all records of a person are in one of them."""
-        edges = even(self.n_records, parts)
+        edges = even_edges(self.n_records, parts)
         return edges if self.persons is None else self.persons.whole(edges)
 
     def _add(self, term: Term, grid: Grid, out: Steps) -> None:
@@ -444,10 +441,10 @@ class Records(Summed):
             table.add(index, first, entries, SQUARES if term.square else PLAIN, float(rounding), out[0])
 
     @property
-    def _piece(self) -> Piece:
-        if isinstance(self.block, Piece):
+    def _piece(self) -> RowSlice:
+        if isinstance(self.block, RowSlice):
             return self.block
-        if isinstance(self.block, Stored):
+        if isinstance(self.block, ResidentTable):
             return self.block.whole
         raise TypeError(f"{type(self.block).__name__} is not a table in memory")
 
@@ -477,7 +474,7 @@ class Records(Summed):
         return {"scale": self.scale[index], "known_norms": self.norms[index], "y": self.y[index]}
 
     def of_part(self, part: Part) -> Records:
-        if not isinstance(self.block, Stored):
+        if not isinstance(self.block, ResidentTable):
             raise refusal(self.block, (Rows,), "a query of a part")
         persons = self.persons
         index = size = part.taken(0, self.n_records if persons is None else persons.count)

@@ -13,22 +13,21 @@ from ..arrays import Vector
 from ..bounds import Bounds
 from ..kernels.arguments import Beside
 from .conversion import ScipyTable
-from .persons import Persons
 from .records import Records
-from .resident import Dense
-from .resident import ResidentTable as Stored
+from .resident import Dense, ResidentTable
 from .sparse import CSC, CSR, canonical
+from .units import Units
 
 LARGEST_NORM = 1e100
 """Longer rows and larger targets count as not finite: no product with them overflows or loses precision."""
 
 
-def as_block(X: Any) -> Stored:
+def as_block(X: Any) -> ResidentTable:
     """Wrap an array, memory map or scipy sparse table; none is copied if it is already float.
 
     What is such a table already is returned as it is.
     """
-    if isinstance(X, Stored):
+    if isinstance(X, ResidentTable):
         return X
     if sp.issparse(X):
         return CSC(canonical(X)) if X.format == "csc" else CSR(canonical(X.tocsr()))
@@ -36,7 +35,7 @@ def as_block(X: Any) -> Stored:
 
 
 def as_data(
-    X: ArrayLike | ScipyTable | Stored,
+    X: ArrayLike | ScipyTable | ResidentTable,
     y: ArrayLike,
     bounds: Bounds,
     constant: float = 0.0,
@@ -81,13 +80,13 @@ def as_data(
     beside = None if values.ndim == 1 else _beside(values, dropped, bounds)
     persons = None
     if beside is not None and values.shape[1] > 3:
-        persons = Persons.of(values[:, 3], block.shape[1], table_size)
+        persons = Units.of(values[:, 3], block.shape[1], table_size)
         beside = beside._replace(share=beside.share * persons.share)
     norms = None if inside else scale * block.row_norms
     return Records(block, scale, norms, target, constant, radius, table_size, beside, persons)
 
 
-def _is_inside(block: Stored, bounds: Bounds) -> bool:
+def _is_inside(block: ResidentTable, bounds: Bounds) -> bool:
     """Whether all rows are as they are inside of bounds of features that are the only ones: and so finite."""
     if bounds.feature is None or bounds.row_norm is not None or not isinstance(block, Dense):
         return False

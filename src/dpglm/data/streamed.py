@@ -13,12 +13,12 @@ from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT, Bounds
 from ..threads import reserve_reader_thread
 from .fingerprint import Mark, Watch
-from .in_order import Carried
+from .record_set import Coins, Grid, Part, RemoteRecords, taking_part
 from .records import Records
 from .source import as_block, as_data
 from .stream import Source, prefetch, require_again
-from .summed import Coins, Elsewhere, Grid, Part, taking_part
 from .terms import Term
+from .units import WholeUnits
 
 Targets = Callable[[Vector], Vector]
 
@@ -30,7 +30,7 @@ class Convert(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class StreamedRecords(Elsewhere):
+class StreamedRecords(RemoteRecords):
     """The records of a source, clipped into bounds block by block.
 
     Parameters
@@ -67,7 +67,7 @@ class StreamedRecords(Elsewhere):
     n_units: int | None = None
 
     @property
-    def has_persons(self) -> bool:
+    def has_units(self) -> bool:
         return self.n_units is not None
 
     @property
@@ -82,7 +82,7 @@ class StreamedRecords(Elsewhere):
     def blocks(self) -> Iterator[Records]:
         """The records of each block, in the order of the source."""
         read, whole, place = Mark(), self.source.n_samples, 0
-        carried = None if self.n_units is None else Carried(self.bounds.rows_per_unit or ROWS_PER_UNIT)
+        carried = None if self.n_units is None else WholeUnits(self.bounds.rows_per_unit or ROWS_PER_UNIT)
         for rows, targets in prefetch(self.source.blocks()):
             table, values = self.convert(rows, targets)
             block = as_block(table)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Total, Vector
 from ..data.cell_tally import MISSING, CellTally, Codes
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..privacy import Neighbours
 from .base import Query, WorstCase
 
@@ -36,11 +36,11 @@ class CellCounts(Query):
     """
 
     name: ClassVar[str] = "cell counts"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     codes: Codes
     n_records: int
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(CellTally(None, self.n_records, self.codes))
 
     def sensitivity(self, neighbours: Neighbours) -> float:

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Total, Vector
+from ..data.record_set import RecordSet
 from ..data.scored import CellRows
-from ..data.summed import Summed
 from ..privacy import Neighbours
 from ..scores import CellsOf, PublicModel
 from .base import Query, WorstCase
@@ -43,7 +43,7 @@ class CellSums(Query):
     n_records: int
     counted: float
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(self._term)
 
     def sensitivity(self, neighbours: Neighbours) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Total, Vector
 from ..data.by_class import ClassTally
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..privacy import Neighbours
 from .base import Query, WorstCase
 
@@ -33,11 +33,11 @@ class ClassCounts(Query):
     """
 
     name: ClassVar[str] = "class counts"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     classes: int
     n_records: int
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(ClassTally(None, self.n_records, self.classes))
 
     def sensitivity(self, neighbours: Neighbours) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..arrays import Total, Vector
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..data.terms import SizedGradient
 from ..losses import Loss
 from ..privacy import Neighbours
@@ -37,7 +37,7 @@ class ColumnSizes(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         (w,) = public
         return data.total(SizedGradient(self.loss, w, self.clip, constant_feature=self.constant))
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import Total, Vector, on_column_grids
 from ..bounds import Coordinates
 from ..data.products import LossValues
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..losses import Loss
 from ..privacy import Neighbours
 from .base import Query, WorstCase
@@ -38,13 +38,13 @@ class Deviance(Query):
     """
 
     name: ClassVar[str] = "deviance"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Loss
     coordinates: Coordinates
     most: float
     n_records: int
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         (w,) = public
         return data.cross_products(self._term(on_column_grids(w[:, None])[:, 0]))
 

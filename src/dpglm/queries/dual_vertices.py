@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Vector
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..mechanisms import Selection
 from ..privacy import Neighbours
 from .base import Opening, Query, WorstCase, require_moderate
@@ -29,7 +29,7 @@ class DualVertices(Query):
     minimiser: Minimiser
     radius: float
 
-    def __call__(self, data: Summed, *public: Vector) -> Vector:
+    def __call__(self, data: RecordSet, *public: Vector) -> Vector:
         features, _ = data.split(self.radius * self.minimiser(data, *public))
         return np.concatenate([features, -features])
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..arrays import Total, Vector
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..data.terms import Gradient
 from ..losses import Loss
 from ..privacy import Neighbours
@@ -30,7 +30,7 @@ class ClippedGradient(Query):
     """
 
     name: ClassVar[str] = "clipped gradient"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Loss
     clip: float
     constant: float | None = None
@@ -42,7 +42,7 @@ class ClippedGradient(Query):
         if self.longest is not None and not LEAST_CLIP <= self.longest <= LARGEST_CLIP:
             raise ValueError(f"longest must be from {LEAST_CLIP:g} to {LARGEST_CLIP:g}, got {self.longest!r}")
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         (w,) = public
         return data.total(
             Gradient(

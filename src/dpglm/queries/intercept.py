@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..arrays import Total, Vector
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..data.terms import InterceptGradient
 from ..losses import Loss
 from ..privacy import Neighbours
@@ -24,14 +24,14 @@ class InterceptSlope(Query):
     """
 
     name: ClassVar[str] = "intercept slope"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Loss
     clip: float
 
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip, LEAST_LIMIT, LARGEST_LIMIT)
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         (w,) = public
         return data.total(InterceptGradient(self.loss, w, self.clip))
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Vector
-from ..data.census import RawRecords
+from ..data.raw_counts import RawRecords
 from ..mechanisms import Levels, Thresholded
 from ..privacy import Neighbours
 from .base import Opening, Query, WorstCase

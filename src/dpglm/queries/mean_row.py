@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import Total, Vector
 from ..bounds import Coordinates
 from ..data.mean_row import SIZE_WEIGHT, MeanRows
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..privacy import Neighbours
 from .base import Query, WorstCase, require_enforceable
 
@@ -42,7 +42,7 @@ class MeanRow(Query):
     """
 
     name: ClassVar[str] = "mean row and its size"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     coordinates: Coordinates
     norm: float
     n_records: int
@@ -50,7 +50,7 @@ class MeanRow(Query):
     def __post_init__(self) -> None:
         require_enforceable("norm", self.norm)
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(self._term)
 
     @property

@@ -10,8 +10,8 @@ import numpy as np
 from ..arrays import Total, Vector, on_column_grids
 from ..bounds import Coordinates
 from ..data.metric import LARGEST_ENTRY, MetricRows, in_metric
+from ..data.record_set import RecordSet
 from ..data.records import Records
-from ..data.summed import Summed
 from ..losses import Loss
 from ..privacy import Neighbours
 from .base import Opening, Query, WorstCase, require_enforceable, require_moderate
@@ -43,7 +43,7 @@ class MetricGradient(Query):
     """
 
     name: ClassVar[str] = "gradient in the metric"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Loss
     coordinates: Coordinates
     transform: Vector
@@ -56,7 +56,7 @@ class MetricGradient(Query):
         require_moderate(self.transform, LARGEST_ENTRY)
         object.__setattr__(self, "transform", on_column_grids(self.transform))
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         (w,) = public
         return data.cross_products(self._term(w))
 
@@ -76,7 +76,7 @@ class MetricGradient(Query):
         """The records in the metric."""
         return in_metric(rows, self.coordinates, self.transform, self.leverage)
 
-    def resident_answer(self, data: Summed, w: Vector) -> Total:
+    def resident_answer(self, data: RecordSet, w: Vector) -> Total:
         """The exact answer for records that are in the metric already."""
         found = data.total(self._term(w).gradient)
         return Total(found.steps[: w.size], found.grid)

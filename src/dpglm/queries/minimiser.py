@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..arrays import Vector, bits_of_terms
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..errors import UnsupportedProblem
 from ..kernels.arguments import PAIRED
 from ..losses import Loss
@@ -83,7 +83,7 @@ class Minimiser(Query):
     """
 
     name: ClassVar[str] = "minimiser"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Loss
     clip: float
     penalty: Penalty
@@ -260,7 +260,7 @@ class Minimiser(Query):
         error = self.error(self.push + length / self.n_records, closely=True)
         return error + moved / (self.n_records * self.strength)
 
-    def __call__(self, data: Summed, *public: Vector) -> Vector:
+    def __call__(self, data: RecordSet, *public: Vector) -> Vector:
         linear, start = public
         return Objective(self, data, linear, start).minimiser()
 

@@ -13,7 +13,7 @@ from ..arrays import Total, Vector, on_column_grids
 from ..bounds import Coordinates
 from ..data.metric import LARGEST_ENTRY
 from ..data.products import GramRows, MomentRows, OuterRows, symmetric
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..privacy import Neighbours
 from .base import Query, WorstCase, require_enforceable, require_moderate
 
@@ -32,7 +32,7 @@ class OuterProducts(Query):
     norm(z)² / sqrt(2), at most rho² / sqrt(2). Rounding is part of rho.
     """
 
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     coordinates: Coordinates
     norm: float
     n_records: int
@@ -56,7 +56,7 @@ class OuterProducts(Query):
         """Length of z."""
         return self._term.size
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(self._term)
 
     def sensitivity(self, neighbours: Neighbours) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import Total, Vector, bits_of_terms
 from ..bounds import Coordinates
 from ..data.multinomial import ClassGradients, ClassSizes, MetricClassRows
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..data.terms import SquaredRow
 from ..losses import Loss, Multinomial
 from ..privacy import Neighbours
@@ -45,7 +45,7 @@ class MultinomialGradient(Query):
     """
 
     name: ClassVar[str] = "multinomial gradient"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Multinomial
     clip: float
     n_records: int
@@ -58,7 +58,7 @@ class MultinomialGradient(Query):
         if self.longest is not None and not LEAST_CLIP <= self.longest <= LARGEST_CLIP:
             raise ValueError(f"longest must be from {LEAST_CLIP:g} to {LARGEST_CLIP:g}, got {self.longest!r}")
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         w = public[0].reshape(-1, self.loss.outputs)
         limit = self.clip
         if math.isinf(limit):  # then nothing is private
@@ -96,7 +96,7 @@ class MetricMultinomialGradient(MetricGradient):
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return _of_two_classes(super().worst_case(n_features, radius, constant), self.loss)
 
-    def resident_answer(self, data: Summed, w: Vector) -> Total:
+    def resident_answer(self, data: RecordSet, w: Vector) -> Total:
         return data.cross_products(self._term(w).gradient)
 
     def _term(self, w: Vector) -> MetricClassRows:
@@ -125,13 +125,13 @@ class ClassShares(Query):
     """
 
     name: ClassVar[str] = "row size and class shares"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     coordinates: Coordinates | None
     radius: float
     classes: int
     n_records: int
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         term = ClassSizes(self.coordinates, self.n_records, self.radius, 0.0, 1.0, self.classes)
         return data.cross_products(term)
 
@@ -173,7 +173,7 @@ def _padded(clip: float, loss: Multinomial, n_records: int, width: int) -> float
     return clip * (1.0 + norm + grid)
 
 
-def _longest(data: Summed) -> float:
+def _longest(data: RecordSet) -> float:
     """Bound on the norm of a row, the constant feature included; without a declared one it is not private."""
     return data.radius if math.isfinite(data.radius) else math.sqrt(data.longest(SquaredRow(math.inf)))
 

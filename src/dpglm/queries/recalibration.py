@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Total, Vector
 from ..data.products import JointMargins
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from .base import WorstCase, require_moderate
 from .score_and_curvature import ScoreAndCurvature
 
@@ -34,7 +34,7 @@ class Recalibration(ScoreAndCurvature):
     def dimension(self) -> int:
         return 2
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         fit, transform, point = public
         require_moderate(fit)
         return data.cross_products(

@@ -12,7 +12,7 @@ from ..arrays import Total, Vector
 from ..bounds import Coordinates
 from ..data.metric import RowAndTargetSizes, RowSizes
 from ..data.products import grid_of_factors
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..privacy import Neighbours
 from .base import Query, WorstCase
 
@@ -42,7 +42,7 @@ class RowScale(Query):
     """
 
     name: ClassVar[str] = "row size and mean target"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     coordinates: Coordinates | None
     radius: float
     target_middle: float
@@ -51,7 +51,7 @@ class RowScale(Query):
 
     term: ClassVar[type[RowSizes]] = RowSizes
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(self._sizes)
 
     @property
@@ -81,10 +81,10 @@ class ScaledRowScale(RowScale):
     """
 
     name: ClassVar[str] = "row size in scaled columns"
-    takes_persons: ClassVar[bool] = False  # nobody asks it of them
+    takes_units: ClassVar[bool] = False  # nobody asks it of them
     scales: Vector
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(replace(self._sizes, scales=self.scales))
 
 

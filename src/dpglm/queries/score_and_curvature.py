@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import Total, Vector, on_column_grids
 from ..bounds import Coordinates
 from ..data.products import JointRows, joint_grids, symmetric, triangle
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..data.terms import Bent, Gradient, Scattered
 from ..losses import Loss
 from ..privacy import Neighbours
@@ -60,7 +60,7 @@ class ScoreAndCurvature(Query):
     """
 
     name: ClassVar[str] = "score and curvature"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Loss
     coordinates: Coordinates
     leverage: float
@@ -87,7 +87,7 @@ class ScoreAndCurvature(Query):
     def _constant(self) -> float:
         return self.loss.joint_constant()
 
-    def __call__(self, data: Summed, *public: Vector) -> Vector | Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Vector | Total:
         transform, w = public
         if math.isinf(self.leverage):
             return self._exact(data, w)
@@ -99,7 +99,7 @@ class ScoreAndCurvature(Query):
             self.coordinates, self.n_records, self.loss, self.leverage, self.weight, metric, point
         )
 
-    def _exact(self, data: Summed, w: Vector) -> Vector:
+    def _exact(self, data: RecordSet, w: Vector) -> Vector:
         """The same sums without weights, in the coordinates of the records and in their own units."""
         basis = np.eye(len(w))
         hessian = np.array([np.asarray(data.total(Bent(self.loss, w, math.inf, v))) for v in basis])

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Total, Vector
+from ..data.record_set import RecordSet
 from ..data.scored import ScoreRows, zero_out_norm
-from ..data.summed import Summed
 from ..privacy import Neighbours
 from ..scores import PublicModel, Score
 from .base import Query, WorstCase
@@ -58,7 +58,7 @@ class ScoreSums(Query):
         """The query with weights that suit a relation: all three sums at about the price of the second."""
         return cls(score, model, n, *_WEIGHTS[neighbours])
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(self._term)
 
     def sensitivity(self, neighbours: Neighbours) -> float:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Total, Vector
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..data.terms import SquaredRow
 from ..privacy import Neighbours
 from .base import Query, WorstCase
@@ -30,11 +30,11 @@ class SecondMoments(Query):
     """
 
     name: ClassVar[str] = "column second moments"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     radius: float
     scales: Vector | None = None
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.total(SquaredRow(self.radius, scales=self.scales))
 
     def sensitivity(self, neighbours: Neighbours) -> float:

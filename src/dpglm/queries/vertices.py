@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian
 from ..mechanisms.base import Kept
@@ -71,7 +71,7 @@ class VertexScores(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: Summed, *public: Vector) -> Vector:
+    def __call__(self, data: RecordSet, *public: Vector) -> Vector:
         (w,) = public
         return np.asarray(self.open(Opening.exact(data, w, Exponential(0.0))).select())
 

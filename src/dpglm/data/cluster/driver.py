@@ -16,9 +16,9 @@ from ...bounds import Bounds
 from ...errors import ClusterFailed, SourceChanged, WorkerDiffers
 from ...losses import Loss
 from ..fingerprint import Fingerprint, Mark
+from ..record_set import Coins, Grid, Part, RecordSet, RemoteRecords
 from ..stream import CHANGED, MISCOUNTED, Source
 from ..streamed import Convert, StreamedRecords, Targets
-from ..summed import Coins, Elsewhere, Grid, Part, Summed
 from ..terms import Term
 from .table import UNREADABLE, Block, DaskTable, NoWorker, finish, results, task_name
 from .worker import (
@@ -44,7 +44,7 @@ _LARGE = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
 def records_of(
     source: Source, convert: Convert, bounds: Bounds, constant: float, loss: Loss, most: int = 0,
     n_units: int | None = None,
-) -> Summed:  # fmt: skip
+) -> RecordSet:  # fmt: skip
     """The records of a source: on a cluster, or read block by block in this process, in every pass.
 
     They are on a cluster if the source is a Dask collection and there is a current client. ``most`` is how
@@ -57,7 +57,7 @@ def records_of(
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterRecords(Elsewhere):
+class ClusterRecords(RemoteRecords):
     """The records of a Dask collection, clipped into bounds and kept on the workers.
 
     Each pass is one task a worker, which sums over its blocks; whole numbers come back. The driver draws all

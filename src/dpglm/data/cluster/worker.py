@@ -24,16 +24,16 @@ from ...kernels.arguments import PAIRED
 from ...losses import LogCosh, Logistic, Loss, Multinomial
 from ...silence import silent
 from ...threads import limit_threads
-from ..beside import Several
+from ..columns import RecordColumns
 from ..fingerprint import Fingerprint, Mark
 from ..mean_row import MeanRows
 from ..metric import MetricRows, RowAndTargetSizes, RowSizes
 from ..multinomial import ClassGradients, ClassSizes, MetricClassRows
 from ..products import CrossProducts, GramRows, JointMargins, JointRows, LossValues, MomentRows
+from ..record_set import Coins, Grid, Part, taking_part
 from ..records import Records
 from ..source import as_block, as_data
 from ..streamed import Convert, Targets
-from ..summed import Coins, Grid, Part, taking_part
 from ..terms import (
     Curved,
     CutGradient,
@@ -225,7 +225,7 @@ class Loading(Opaque):
     ----------
     agreement : Agreement
     convert : callable
-    column : str, Several or None
+    column : str, RecordColumns or None
         The column that holds the targets, if they are not given apart; or several columns.
     bounds, constant, table_size :
         As in `as_data`.
@@ -358,9 +358,9 @@ class Answer(Opaque):
 
 def separate_columns(rows: Any, targets: Any, column: object) -> tuple[object, object]:
     """The rows of a block and its targets, which may be a column of it; and what stands beside them."""
-    if isinstance(column, Several):
-        found = Several(*(None if name is None else rows[name] for name in column))
-        given = Several(*targets) if isinstance(targets, list) else Several(targets)
+    if isinstance(column, RecordColumns):
+        found = RecordColumns(*(None if name is None else rows[name] for name in column))
+        given = RecordColumns(*targets) if isinstance(targets, list) else RecordColumns(targets)
         return rows.drop(columns=column.names) if column.names else rows, found.joined(given)
     return (rows, targets) if column is None else (rows.drop(columns=[column]), rows[column])
 
