@@ -29,23 +29,14 @@ from ..kernels.arguments import (
     RowFacts,
 )
 from ..losses import Loss
-from ..tables import (
-    ClippedSums,
-    Column,
-    Columns,
-    ColumnsOnDemand,
-    Index,
-    Products,
-    Rows,
-    RowsAndColumns,
-    Weighed,
-    refusal,
-)
+from ..tables import Capability, Columns, Index, Rows, RowsAndColumns, refusal
 from ..threads import chunk_count, even_edges, parallel_sum, run_ranges
 from .by_class import ByClass
 from .products import CrossProducts, rows_a_chunk
 from .record_set import Coins, Grid, Part, RecordSet
-from .resident import ResidentTable, RowSlice, Steps
+from .resident import Dense, ResidentTable, RowSlice, Steps
+from .sparse import CSC, ColumnCache
+from .sums import ClippedSums, WeightedSums
 from .terms import DualMoves, Given, Gradient, PreciseGradient, Term
 from .units import Units
 
@@ -72,7 +63,7 @@ class Records(RecordSet):
     persons, batches and parts are those of persons, and the shares are parts of those of a person.
     """
 
-    block: Products
+    block: ResidentTable | RowSlice
     scale: Vector
     known_norms: Vector | None
     y: Vector
@@ -489,7 +480,7 @@ class Records(RecordSet):
         return self._by_rows.ascend(self.scale, self._tail, *steps)
 
     @cached_property
-    def by_columns(self) -> Column:
+    def by_columns(self) -> Dense | CSC:
         """The table by columns, its rows already scaled."""
         return self._by_columns.scaled_columns(self.scale)
 
@@ -522,11 +513,11 @@ class Records(RecordSet):
         return self._both_ways.both_ways()
 
     @property
-    def on_demand(self) -> ColumnsOnDemand:
+    def on_demand(self) -> ColumnCache:
         """The table by rows, and by columns those that are asked for, before its rows are scaled."""
         return self._both_ways.on_demand()
 
-    def weighed(self, r: Vector, limit: float) -> Weighed:
+    def weighed(self, r: Vector, limit: float) -> WeightedSums:
         """Sums over the records of r_i times entry j, each term cut to [-limit, limit], and weights."""
         return self._both_ways.weighed(self.scale, r, limit, self.table_size)
 
@@ -552,22 +543,21 @@ class Records(RecordSet):
         return self.intercept_column[: self.n_records if self.constant else 0]
 
     @cached_property
-    def _by_rows(self) -> Rows:
-        if isinstance(self.block, Rows):
-            return self.block
-        raise refusal(self.block, (Rows,), "a query")
+    def _by_rows(self) -> ResidentTable:
+        return self._resident(Rows)
 
     @cached_property
-    def _by_columns(self) -> Columns:
-        if isinstance(self.block, Columns):
-            return self.block
-        raise refusal(self.block, (Columns,), "a query")
+    def _by_columns(self) -> ResidentTable:
+        return self._resident(Columns)
 
     @cached_property
-    def _both_ways(self) -> RowsAndColumns:
-        if isinstance(self.block, RowsAndColumns):
+    def _both_ways(self) -> ResidentTable:
+        return self._resident(RowsAndColumns)
+
+    def _resident(self, need: Capability) -> ResidentTable:
+        if isinstance(self.block, ResidentTable):
             return self.block
-        raise refusal(self.block, (RowsAndColumns,), "a query")
+        raise refusal(self.block, (need,), "a query")
 
 
 def taken(beside: Beside | None, rows: slice | NDArray[np.intp]) -> Beside | None:

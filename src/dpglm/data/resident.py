@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import ROUNDING, Total, Vector, finer_grid, grid_of_terms
 from ..bounds import rounded_inward
-from ..kernels.arguments import PLAIN, BothWays, CoordinateSteps, DualSteps, Form, RowFacts
-from ..tables import ColumnsOnDemand, Weighed
+from ..kernels.arguments import PLAIN, BothWays, Compressed, CoordinateSteps, DualSteps, Form, RowFacts
+from ..tables import Index as RowIndex
 from ..threads import chunk_count, even_edges, parallel_sum, run_chunks
-from .sums import RecomputedSums
+from .sums import ClippedSums, RecomputedSums, WeightedSums
 
 if TYPE_CHECKING:
-    from .sparse import CSR
+    from .sparse import CSC, CSR, ColumnCache, Sparse
 
 LEAST_NORM = 1e-150
 """What shorter rows count as. Their squares underflow; a norm too large only clips them more."""
@@ -46,6 +46,7 @@ class ResidentTable(ABC):
     """
 
     rows_of_classes: ClassVar[int] = 1 << 12
+    _layout: ClassVar[str]
 
     @property
     @abstractmethod
@@ -56,43 +57,72 @@ class ResidentTable(ABC):
     def entries(self) -> int:
         """How many numbers are stored."""
 
+    @property
     @abstractmethod
+    def by_rows(self) -> CSR:
+        """The table stored by rows, without zeros in between."""
+
+    @property
+    @abstractmethod
+    def _stored(self) -> NDArray[np.floating] | Compressed:
+        """What compiled code reads, row by row."""
+
+    @abstractmethod
+    def _lanes(self, index: Index) -> tuple[Vector, ...]:
+        """Scratch space of products and squares, if this layout needs it."""
+
+    @abstractmethod
+    def _gradient_scratch(self, index: Index, count: int) -> Vector:
+        """Scratch space of a gradient over so many rows."""
+
+    def _run(self, name: str, index: Index, first: int, *arguments: object) -> None:
+        """Run the pass over this layout of ``kernels.exact``, such as ``dense_dots`` or ``sparse_dots``."""
+        from ..kernels import exact  # compiled code is loaded by those who use it
+
+        getattr(exact, f"{self._layout}_{name}")(self._stored, index, first, *arguments)
+
     def write_dots(self, index: Index, first: int, w: Vector, out: Vector) -> None:
         """Product of each row with w."""
+        self._run("dots", index, first, w, *self._lanes(index), out)
 
-    @abstractmethod
     def write_squares(self, index: Index, first: int, out: Vector) -> None:
         """Squared norm of each row."""
+        self._run("squares", index, first, *self._lanes(index), out)
 
-    @abstractmethod
     def add(self, index: Index, first: int, factors: Vector, kind: int, rounding: float, out: Steps) -> None:
         """Add each row times its factor on a grid, or the squares or absolute values of its entries then."""
+        self._run("add", index, first, factors, kind, rounding, out)
 
-    @abstractmethod
     def add_cut(
         self, index: Index, first: int, factors: Vector, limit: Vector, rounding: Vector, out: Steps
     ) -> None:
         """Add each row times its factor, each entry cut to the limit of its column."""
+        self._run("add_cut", index, first, factors, limit, rounding, out)
 
-    @abstractmethod
     def add_finely(
-        self,
-        index: Index,
-        first: int,
-        factors: Vector,
-        rounding: float,
-        finer: float,
-        out: Steps,
+        self, index: Index, first: int, factors: Vector, rounding: float, finer: float, out: Steps,
         rest: Steps,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Add each row times its factor, and what rounding leaves of it on a finer grid."""
+        self._run("add_finely", index, first, factors, rounding, finer, out, rest)
 
-    @abstractmethod
     def add_gradient(
         self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float, rounding: float,
         out: Steps,
     ) -> None:  # fmt: skip
         """Add the clipped gradient of each record; the constant feature is the last entry."""
+        scratch = self._gradient_scratch(index, len(facts.y))
+        self._run("gradient", index, first, facts, form, w, clip, rounding, scratch, out)
+
+    def add_precise_gradient(
+        self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float,
+        rounding: Vector, out: Steps,
+    ) -> None:  # fmt: skip
+        """The same from terms of twice the precision, on three grids (see ``kernels.precise``)."""
+        from ..kernels import precise
+
+        add = getattr(precise, f"{self._layout}_gradient")
+        add(self._stored, index, first, facts, form, w, clip, rounding, out)
 
     def add_class_gradient(
         self, index: Index, first: int, facts: RowFacts, w: Vector, clip: float, rounding: float, out: Steps
@@ -109,13 +139,6 @@ class ResidentTable(ABC):
         to_class_factors(facts, w, clip, rounding, z, scratch, out)
         for factors, sums in zip(z, out, strict=True):
             self.add(index, first, factors, PLAIN, rounding, sums)
-
-    @abstractmethod
-    def add_precise_gradient(
-        self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float,
-        rounding: Vector, out: Steps,
-    ) -> None:  # fmt: skip
-        """The same from terms of twice the precision, on three grids (see ``kernels.precise``)."""
 
     @abstractmethod
     def dense(self, index: Index, first: int, count: int) -> Vector:
@@ -139,6 +162,38 @@ class ResidentTable(ABC):
 
         No product is larger than it is before it is rounded, but for the rounding of doubles.
         """
+
+    @abstractmethod
+    def column(self, j: int) -> tuple[RowIndex, NDArray[np.floating]]:
+        """The rows that hold column j, and their entries."""
+
+    @abstractmethod
+    def scaled_columns(self, scale: Vector) -> Dense | CSC:
+        """The table by columns with row i multiplied by scale_i, copied only where needed."""
+
+    @abstractmethod
+    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector, size: int) -> ClippedSums:
+        """Sums of cut terms, on a grid for ``size`` rows; limits that no term can reach may be ignored."""
+
+    @abstractmethod
+    def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
+        """Run compiled dual steps, one row after the other; how many moved (see ``kernels.dual``)."""
+
+    def without_zeros(self) -> Sparse:
+        """The same table, stored without its zeros."""
+        return self.by_rows
+
+    def both_ways(self) -> BothWays:
+        """The table by rows and by columns."""
+        return self.by_rows.both_ways()
+
+    def on_demand(self) -> ColumnCache:
+        """The table by rows, with the columns that are asked for."""
+        return self.by_rows.on_demand()
+
+    def weighed(self, scale: Vector, r: Vector, limit: float, size: int) -> WeightedSums:
+        """Sums of r_i times entry j, rows scaled, each cut to [-limit, limit], on a grid for n = size."""
+        return self.by_rows.weighed(scale, r, limit, size)
 
     @property
     def whole(self) -> RowSlice:
@@ -238,9 +293,10 @@ def taken(index: Index, first: int, count: int) -> slice | NDArray[np.intp]:
 
 
 class Dense(ResidentTable):
-    """A dense table, with the methods of `dpglm.tables`. Sums are in double precision, also of float32."""
+    """A dense table. Sums are in double precision, also of float32."""
 
     rows_of_classes: ClassVar[int] = 1 << 62  # compiled code takes few at a time
+    _layout: ClassVar[str] = "dense"
 
     def __init__(self, X: ArrayLike) -> None:
         array = np.asarray(X)
@@ -258,65 +314,24 @@ class Dense(ResidentTable):
     def entries(self) -> int:
         return self.X.size
 
-    def write_dots(self, index: Index, first: int, w: Vector, out: Vector) -> None:
-        from ..kernels import exact  # compiled code is loaded by those who use it
+    @property
+    def _stored(self) -> NDArray[np.floating]:
+        return self.X
 
-        if self._by_columns(index):
-            exact.column_dots(self.X, first, w, _lanes(), out)
-        else:
-            exact.dense_dots(self.X, index, first, w, out)
-
-    def write_squares(self, index: Index, first: int, out: Vector) -> None:
+    def _run(self, name: str, index: Index, first: int, *arguments: object) -> None:
+        if not self._by_columns(index) or name == "add_finely":
+            super()._run(name, index, first, *arguments)
+            return
         from ..kernels import exact
 
-        if self._by_columns(index):
-            exact.column_squares(self.X, first, _lanes(), out)
-        else:
-            exact.dense_squares(self.X, index, first, out)
+        getattr(exact, f"column_{name}")(self.X, first, *arguments)
 
-    def add(self, index: Index, first: int, factors: Vector, kind: int, rounding: float, out: Steps) -> None:
-        from ..kernels import exact
+    def _lanes(self, index: Index) -> tuple[Vector, ...]:
+        return (np.empty((LANES, _ROWS_OF_LANES)),) if self._by_columns(index) else ()
 
-        if self._by_columns(index):
-            exact.column_add(self.X, first, factors, kind, rounding, out)
-        else:
-            exact.dense_add(self.X, index, first, factors, kind, rounding, out)
-
-    def add_cut(
-        self, index: Index, first: int, factors: Vector, limit: Vector, rounding: Vector, out: Steps
-    ) -> None:
-        from ..kernels import exact
-
-        if self._by_columns(index):
-            exact.column_add_cut(self.X, first, factors, limit, rounding, out)
-        else:
-            exact.dense_add_cut(self.X, index, first, factors, limit, rounding, out)
-
-    def add_finely(
-        self,
-        index: Index,
-        first: int,
-        factors: Vector,
-        rounding: float,
-        finer: float,
-        out: Steps,
-        rest: Steps,
-    ) -> None:
-        from ..kernels import exact
-
-        exact.dense_add_finely(self.X, index, first, factors, rounding, finer, out, rest)
-
-    def add_gradient(
-        self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float, rounding: float,
-        out: Steps,
-    ) -> None:  # fmt: skip
-        from ..kernels import exact
-
-        if self._by_columns(index):
-            exact.column_gradient(self.X, first, facts, form, w, clip, rounding, _lanes(), out)
-        else:
-            factors = np.empty(_rows_in_cache(self.X.strides[0]))
-            exact.dense_gradient(self.X, index, first, facts, form, w, clip, rounding, factors, out)
+    def _gradient_scratch(self, index: Index, count: int) -> Vector:
+        lanes = self._lanes(index)
+        return lanes[0] if lanes else np.empty(_rows_in_cache(self.X.strides[0]))
 
     def add_class_gradient(
         self, index: Index, first: int, facts: RowFacts, w: Vector, clip: float, rounding: float, out: Steps
@@ -330,14 +345,6 @@ class Dense(ResidentTable):
         padded[:, :p], padded[:, width] = w[:, :p], w[:, p]
         block, z, scratch = np.zeros((rows, width)), np.empty((classes, rows)), np.empty((2, rows))
         dense_class_gradient(self.X, index, first, facts, padded, clip, rounding, block, z, scratch, out)
-
-    def add_precise_gradient(
-        self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float,
-        rounding: Vector, out: Steps,
-    ) -> None:  # fmt: skip
-        from ..kernels import precise
-
-        precise.dense_gradient(self.X, index, first, facts, form, w, clip, rounding, out)
 
     def dense(self, index: Index, first: int, count: int) -> Vector:
         return _read_only(np.ascontiguousarray(self.X[taken(index, first, count)], dtype=np.float64))
@@ -386,7 +393,6 @@ class Dense(ResidentTable):
         descend_dense(self.X, tail, *steps)
 
     def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector, size: int) -> RecomputedSums:
-        """As in `dpglm.tables`; limits that no term can reach are ignored."""
         return RecomputedSums(self, scale, tail, limit, size)
 
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
@@ -398,21 +404,8 @@ class Dense(ResidentTable):
     def _contiguous_rows(self) -> NDArray[np.floating]:
         return np.ascontiguousarray(self.X)
 
-    def without_zeros(self) -> CSR:
-        return self.by_rows
-
-    def both_ways(self) -> BothWays:
-        return self.by_rows.both_ways()
-
-    def on_demand(self) -> ColumnsOnDemand:
-        return self.by_rows.on_demand()
-
-    def weighed(self, scale: Vector, r: Vector, limit: float, size: int) -> Weighed:
-        return self.by_rows.weighed(scale, r, limit, size)
-
     @cached_property
     def by_rows(self) -> CSR:
-        """The table stored by rows, without its zeros."""
         from .sparse import CSR
 
         return CSR(sp.csr_array(self.X))
@@ -422,11 +415,6 @@ def _rows_in_cache(row_bytes: int) -> int:
     """How many rows the nearest cache holds while they are worked on: a multiple of 16, or 12, 8 or 4."""
     rows = max(4, _CACHED_BYTES // max(row_bytes, 1))
     return rows - rows % (16 if rows >= 16 else 4)
-
-
-def _lanes() -> Vector:
-    """Scratch space of a pass over columns."""
-    return np.empty((LANES, _ROWS_OF_LANES))
 
 
 def _read_only(array: Vector) -> Vector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from typing import ClassVar, Self, TypeVar
@@ -11,12 +12,11 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..bounds import rounded_inward
-from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps, Form, Held, RowFacts
-from ..tables import Weighed
+from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps, Held
 from ..threads import ENTRIES_PER_COLUMN, WIDE, chunk_count, run_chunks, run_ranges
 from .conversion import ScipyTable, converted, index_type, unsigned
-from .resident import Index, ResidentTable, Steps, never_larger, taken
-from .sums import UpdatedSums, weighed
+from .resident import LANES, Index, ResidentTable, never_larger, taken
+from .sums import UpdatedSums, WeightedSums, weighed
 
 Number = TypeVar("Number", bound=np.floating)
 
@@ -28,9 +28,10 @@ _AT_A_TIME = 1 << 22
 
 
 class Sparse(ResidentTable):
-    """A scipy sparse table, with the methods of `dpglm.tables`. Sums are in double precision."""
+    """A scipy sparse table. Sums are in double precision."""
 
     is_by_rows: ClassVar[bool]
+    _layout: ClassVar[str] = "sparse"
 
     def __init__(self, X: ScipyTable) -> None:
         self.X = X
@@ -51,66 +52,21 @@ class Sparse(ResidentTable):
     def entries(self) -> int:
         return len(self.X.data)
 
-    def write_dots(self, index: Index, first: int, w: Vector, out: Vector) -> None:
-        from ..kernels import exact  # compiled code is loaded by those who use it
+    @property
+    def _stored(self) -> Compressed:
+        return self.by_rows.unsigned
 
-        exact.sparse_dots(self.by_rows.unsigned, index, first, w, np.empty(exact.LANES), out)
+    def _lanes(self, index: Index) -> tuple[Vector, ...]:
+        return (np.empty(LANES),)
 
-    def write_squares(self, index: Index, first: int, out: Vector) -> None:
-        from ..kernels import exact
-
-        exact.sparse_squares(self.by_rows.unsigned, index, first, np.empty(exact.LANES), out)
-
-    def add(self, index: Index, first: int, factors: Vector, kind: int, rounding: float, out: Steps) -> None:
-        from ..kernels import exact
-
-        exact.sparse_add(self.by_rows.unsigned, index, first, factors, kind, rounding, out)
-
-    def add_cut(
-        self, index: Index, first: int, factors: Vector, limit: Vector, rounding: Vector, out: Steps
-    ) -> None:
-        from ..kernels import exact
-
-        exact.sparse_add_cut(self.by_rows.unsigned, index, first, factors, limit, rounding, out)
-
-    def add_finely(
-        self,
-        index: Index,
-        first: int,
-        factors: Vector,
-        rounding: float,
-        finer: float,
-        out: Steps,
-        rest: Steps,
-    ) -> None:
-        from ..kernels import exact
-
-        exact.sparse_add_finely(self.by_rows.unsigned, index, first, factors, rounding, finer, out, rest)
-
-    def add_gradient(
-        self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float, rounding: float,
-        out: Steps,
-    ) -> None:  # fmt: skip
-        from ..kernels import exact
-
+    def _gradient_scratch(self, index: Index, count: int) -> Vector:
         n, p = self.shape
         # A chunk stays in the cache from products to sums, in a nearer one if its rows are at places that the
         # processor cannot foresee; or it has so many rows that the coefficients do.
         entries = _CACHED_ENTRIES if index is None else _NEAR_ENTRIES
         entries = entries if p <= WIDE else ENTRIES_PER_COLUMN * p
-        rows = min(max(entries * n // max(self.entries, 1), _LEAST_ROWS), max(len(facts.y), 1))
-        factors = np.empty(rows + exact.LANES)
-        exact.sparse_gradient(
-            self.by_rows.unsigned, index, first, facts, form, w, clip, rounding, factors, out
-        )
-
-    def add_precise_gradient(
-        self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float,
-        rounding: Vector, out: Steps,
-    ) -> None:  # fmt: skip
-        from ..kernels import precise
-
-        precise.sparse_gradient(self.by_rows.unsigned, index, first, facts, form, w, clip, rounding, out)
+        rows = min(max(entries * n // max(self.entries, 1), _LEAST_ROWS), max(count, 1))
+        return np.empty(rows + LANES)
 
     def dense(self, index: Index, first: int, count: int) -> Vector:
         rows: Vector = self.by_rows.X[taken(index, first, count)].toarray().astype(np.float64)
@@ -166,7 +122,7 @@ class Sparse(ResidentTable):
         """Whether the table is, or has been made, by columns."""
         return True
 
-    def weighed(self, scale: Vector, r: Vector, limit: float, size: int) -> Weighed:
+    def weighed(self, scale: Vector, r: Vector, limit: float, size: int) -> WeightedSums:
         return weighed(self.by_columns if self.has_columns else self.by_rows, scale, r, limit, size)
 
     def column(self, j: int) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
@@ -178,14 +134,9 @@ class Sparse(ResidentTable):
         return self.by_columns if (scale == 1).all() else self.by_columns._times_rows(scale)
 
     @property
-    def by_rows(self) -> CSR:
-        """The table stored by rows."""
-        raise NotImplementedError
-
-    @property
+    @abstractmethod
     def by_columns(self) -> CSC:
         """The table stored by columns."""
-        raise NotImplementedError
 
     def _with(self, entries: NDArray[np.floating]) -> Self:
         return type(self)(type(self.X)((entries, self.X.indices, self.X.indptr), shape=self.shape))

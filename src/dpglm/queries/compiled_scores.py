@@ -10,12 +10,11 @@ import numpy as np
 
 from ..arrays import Vector
 from ..data.records import Records
-from ..data.sums import UpdatedSums
+from ..data.sums import ClippedSums, UpdatedSums
 from ..kernels.arguments import Fields, Form, ScoreRule
 from ..mechanisms import Randomness
 from ..mechanisms.base import Kept
 from ..mechanisms.exponential import Binned
-from ..tables import ClippedSums
 
 if TYPE_CHECKING:
     from .scores import CoordinateScores
