@@ -15,7 +15,7 @@ FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.r
 CORE = {
     "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "evaluation",
     "inference", "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy", "problem",
-    "progress", "queries", "report", "schema", "scores", "silence", "solvers", "split", "strict", "tables",
+    "progress", "queries", "report", "schema", "scores", "silence", "solvers", "strict", "tables",
     "threads",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators", "fit"}
@@ -36,7 +36,6 @@ MAY_IMPORT = {
     "display": set(),
     "progress": set(),
     "silence": set(),
-    "split": set(),
     "strict": set(),
     "threads": set(),
     "privacy": {"accounting", "display"},
@@ -57,10 +56,10 @@ MAY_IMPORT = {
     },
     "problem": {"losses", "penalties", "bounds"},
     "plan": {"mechanisms", "accounting", "privacy", "display"},
-    "curator": {"data", "queries", "mechanisms", "accounting", "privacy", "progress", "split"},
+    "curator": {"data", "queries", "mechanisms", "accounting", "privacy", "progress", "tables"},
     "solvers": {
         "plan", "problem", "queries", "mechanisms", "curator", "accounting", "privacy", "losses",
-        "penalties", "bounds", "split", "tables",
+        "penalties", "bounds", "tables",
     },
     "ledger": {"accounting", "plan", "privacy"},
     "estimators": SKIN,

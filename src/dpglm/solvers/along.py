@@ -26,8 +26,7 @@ from ..privacy import Budget
 from ..problem import Problem
 from ..queries import Gains
 from ..queries.gains import gain_for
-from ..split import Split
-from ..tables import Capability
+from ..tables import Capability, Split
 from .along_plan import SPREAD, AlongPlan, handicap_of
 from .base import AnySolver, AuditCase, Choice, Result, Solver, Task, opposed, require_public_size
 from .derived import FREEDOMS, none_counts, sparse_counts

@@ -11,7 +11,7 @@ from ..accounting import Event, Parallel, together
 from ..mechanisms import Exponential
 from ..plan import PassCount, Plan, Releasable
 from ..queries import Gains
-from ..split import Split
+from ..tables import Split
 
 ODDS = 4.0
 """The whole fit is so much likelier to be taken than all other models together, if none of them is better."""

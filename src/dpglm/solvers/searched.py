@@ -35,8 +35,7 @@ from ..privacy import Budget
 from ..problem import Problem
 from ..queries import HeldOutScores
 from ..queries.held_out import score_for
-from ..split import Split
-from ..tables import Capability
+from ..tables import Capability, Split
 from .base import AnySolver, AuditCase, Choice, Result, Solver, Task, require_public_size
 
 LEAST_SHARE, MOST_SHARE = 0.02, 0.1
