@@ -104,12 +104,12 @@ class Part:
     held_out: bool
 
     def taken(self, start: int, stop: int) -> NDArray[np.intp]:
-        """The positions from start to stop that are in this part, counted from ``start``."""
+        """Positions in [start, stop) that belong to this part, relative to ``start``."""
         positions = np.arange(start, stop, dtype=np.uint64) * np.uint64(_GOLDEN) % np.uint64(_ROUND)
         return np.flatnonzero((positions < np.uint64(self.limit)) == self.held_out)
 
     def before(self, stop: int) -> int:
-        """How many of the first positions are in this part."""
+        """The number of positions below ``stop`` that belong to this part."""
         # x mod m is below l if, and only if, floor(x / m) - floor((x - l) / m) is 1, else that is 0
         below = _floor_sum(stop, _ROUND, _GOLDEN, 0) - _floor_sum(stop, _ROUND, _GOLDEN, -self.limit)
         return below if self.held_out else stop - below
@@ -117,7 +117,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Split:
-    """A table cut in two: rows to train on, and rows that are held out for scores.
+    """A table split into rows to train on and rows that are held out for scores.
 
     Neighbouring tables have the same rows but one, at the same position, so both have it in the same part.
 

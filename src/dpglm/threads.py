@@ -1,4 +1,4 @@
-"""Compiled work in threads: how many there may be, ranges of work that they share, and sums over ranges."""
+"""Compiled work in threads: their number, ranges of work that they share, and sums over ranges."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") el
 
 _ENTRIES_PER_CHUNK, _MAX_CHUNKS = 1 << 20, 16
 WIDE, ENTRIES_PER_COLUMN = 1 << 17, 16
-"""Coefficients of more columns leave the cache; a pass then reads so many entries a column at a time."""
+"""Coefficients of more columns leave the cache; a pass then reads this many entries per column at a time."""
 
 _limit = ContextVar("_limit", default=PROCESSORS)
 
 
 @contextmanager
 def limit_threads(threads: int) -> Iterator[None]:
-    """Use fewer threads than there are processors: others run on them too."""
+    """Use at most this number of threads, because others run on the same processors."""
     before = _limit.set(threads)
     try:
         yield
@@ -34,22 +34,22 @@ def limit_threads(threads: int) -> Iterator[None]:
 
 
 def max_threads() -> int:
-    """How many threads work may use here."""
+    """The number of threads that work may use here."""
     return min(PROCESSORS, _limit.get())
 
 
 @contextmanager
 def reserve_reader_thread() -> Iterator[None]:
-    """Leave one processor to the thread that reads the next block."""
+    """Leave one processor for the thread that reads the next block."""
     with limit_threads(max(1, max_threads() - 1)):
         yield
 
 
 @cache
 def _helpers(count: int) -> ThreadPoolExecutor:
-    """Threads that wait for work: to start them anew takes as long as a pass over a small table.
+    """Threads that wait for work: starting new ones takes as long as a pass over a small table.
 
-    Ranges inside of the work of such a thread are worked on one after the other, by that thread alone.
+    Ranges inside the work of such a thread run one after the other, in that thread alone.
     """
     return ThreadPoolExecutor(count, thread_name_prefix="dpglm", initializer=_limit.set, initargs=(1,))
 
@@ -59,31 +59,31 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_ranges(work: Callable[[int, int, int], None], edges: Sequence[int]) -> None:
-    """Run compiled work(part, start, stop) on the ranges between edges, in as many threads as processors."""
-    left = deque(zip(range(len(edges) - 1), edges[:-1], edges[1:], strict=True))
+    """Run compiled work(part, start, stop) on each range between edges, in as many threads as processors."""
+    queue = deque(zip(range(len(edges) - 1), edges[:-1], edges[1:], strict=True))
 
     def work_on() -> None:
-        while (taken := _next(left)) is not None:
-            work(*taken)
+        while (item := _next(queue)) is not None:
+            work(*item)
 
-    threads = min(max_threads(), len(left))
+    threads = min(max_threads(), len(queue))
     if threads <= 1:
         work_on()
         return
-    running = [_helpers(threads - 1).submit(work_on) for _ in range(threads - 1)]
+    futures = [_helpers(threads - 1).submit(work_on) for _ in range(threads - 1)]
     try:
         work_on()
     finally:
-        left.clear()
-        wait(running)
-    for other in running:
-        other.result()
+        queue.clear()
+        wait(futures)
+    for future in futures:
+        future.result()
 
 
-def _next(left: deque[tuple[int, int, int]]) -> tuple[int, int, int] | None:
-    """The next range, which no other thread takes; None if there is none."""
+def _next(queue: deque[tuple[int, int, int]]) -> tuple[int, int, int] | None:
+    """Take the next range off the queue; None if it is empty."""
     try:
-        return left.popleft()
+        return queue.popleft()
     except IndexError:
         return None
 
@@ -99,11 +99,11 @@ def even_edges(length: int, parts: int) -> list[int]:
 
 
 def chunk_count(entries: int, width: int = 1) -> int:
-    """Into how many parts work on so many entries is cut.
+    """Number of chunks for work on a number of entries.
 
-    It depends on the table alone, unless there is a sum for each of so many columns that a part of few rows
-    would spend its time on moving coefficients and sums through the cache: then there are fewer parts, but
-    one for each thread. Sums over rows are exact, so that they do not depend on it.
+    It depends on the table alone, unless there is a sum for each column and the columns are so many that a
+    chunk of few rows would spend its time on moving coefficients and sums through the cache: then there are
+    fewer chunks, but one for each thread. Sums over rows are exact, so they do not depend on it.
     """
     parts = max(1, min(_MAX_CHUNKS, entries // _ENTRIES_PER_CHUNK))
     if width <= WIDE:
@@ -114,7 +114,7 @@ def chunk_count(entries: int, width: int = 1) -> int:
 def parallel_sum(
     add: Callable[[int, int, NDArray[np.int64]], None], edges: Sequence[int], shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    """The sum of what compiled ``add(start, stop, out)`` adds to an array, for all ranges.
+    """Sum what compiled ``add(start, stop, out)`` adds to an array over all ranges.
 
     There is one array for each thread: for many features, zeros and sums of arrays take as long as the work.
     """
@@ -140,10 +140,10 @@ def parallel_sum(
 def parallel_sum_over_rows(
     add: Callable[[int, int, NDArray[np.int64]], None], n: int, entries: int, shape: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    """`parallel_sum` over ranges of n rows that have so many entries."""
+    """`parallel_sum` over ranges of n rows with this number of entries."""
     return parallel_sum(add, even_edges(n, chunk_count(entries)), shape)
 
 
 def parallel_over_rows(work: Callable[[int, int], None], n: int, entries: int) -> None:
-    """Run compiled work(start, stop) on ranges of n rows that have so many entries."""
+    """Run compiled work(start, stop) on ranges of n rows with this number of entries."""
     run_ranges(lambda _, start, stop: work(start, stop), even_edges(n, chunk_count(entries)))

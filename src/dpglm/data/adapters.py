@@ -20,7 +20,7 @@ from .columnar import Columnar, typed
 from .stream import Source, ask, rows_per_block
 
 _BUFFER = 1 << 16
-"""Bytes that are read at once of each column of a Parquet file."""
+"""Bytes read at once from each column of a Parquet file."""
 
 _TEXT_LEVELS = re.compile(r"dictionary<values=(large_)?string")
 
@@ -54,8 +54,8 @@ class MemoryMap(Source):
         n, p = self.X.shape
         step = rows_per_block(p * self.X.itemsize)
         for start in range(0, n, step):
-            here = slice(start, start + step)
-            yield np.asarray(self.X[here if self.order is None else self.order[here]]), None
+            rows = slice(start, start + step)
+            yield np.asarray(self.X[rows if self.order is None else self.order[rows]]), None
 
     @property
     def is_stored(self) -> bool:
@@ -77,7 +77,7 @@ def _from_memory_map(X: object) -> MemoryMap | None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ArrowDataset(Columnar):
-    """The files of a `pyarrow.dataset.Dataset`, one after the other.
+    """A `pyarrow.dataset.Dataset`, read file by file.
 
     Parquet is read from disk in small pieces: pyarrow's own scanner would hold a whole file. Arrow files are
     memory-mapped. Other formats, and files whose columns differ from those of the data set, are scanned.
@@ -94,9 +94,9 @@ class ArrowDataset(Columnar):
             yield from _scanned(self.dataset, names, rows)
             return
         for fragment in fragments:
-            found = fragment.physical_schema
-            as_stated = all(found.get_field_index(name) >= 0 for name in names) and all(
-                found.field(name).type == self.types[name] for name in names
+            schema = fragment.physical_schema
+            as_stated = all(schema.get_field_index(name) >= 0 for name in names) and all(
+                schema.field(name).type == self.types[name] for name in names
             )
             if as_stated and isinstance(fragment, dataset.ParquetFileFragment):
                 yield from _parquet(fragment, names, rows)
@@ -134,7 +134,7 @@ def _parquet(fragment: Any, names: list[str], rows: int) -> Iterator[Any]:
 
 
 def _memory_mapped(path: str, names: list[str], rows: int) -> Iterator[Any]:
-    """Batches of an Arrow file; the map is opened anew for each block, so that its pages are let go."""
+    """Batches of an Arrow file; the map is reopened for each block, which releases its pages."""
     import pyarrow as pa
 
     done, count = 0, 1
@@ -170,7 +170,7 @@ def _from_arrow(X: object) -> Columnar | None:
 
 
 def _memory() -> float:
-    """Bytes of memory of this machine, if it tells."""
+    """Memory of this machine in bytes, infinite if unknown."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
@@ -192,7 +192,7 @@ def arrow_file(path: Path, kind: str) -> Columnar:
 
 
 def arrow_cells(text: str, names: list[str], separator: str) -> Any:
-    """Lines of cells, none of which has quotes, as a table of texts; None if pyarrow is missing or fails."""
+    """Split lines of cells without quotes into a table of strings; None if pyarrow is missing or fails."""
     content = text.encode("utf-8", "replace")
     with suppress(Exception):  # an engine may raise anything; a block of 2**31 bytes is too large for it
         from pyarrow import BufferReader, csv, string
@@ -211,7 +211,7 @@ def arrow_cells(text: str, names: list[str], separator: str) -> Any:
 
 
 def decoded(values: Any) -> Any:
-    """Texts of which each is decoded by itself: bytes that are no UTF-8 spoil their own text only."""
+    """Decode each string by itself: bytes that are not UTF-8 spoil their own string only."""
     import pyarrow as pa
 
     contents = values.cast("large_binary").to_pylist()
@@ -235,7 +235,7 @@ class LazyTable(Columnar):
 
 
 def in_doubles(frame: Any) -> Any:
-    """A frame of polars with integers of 128 bits, which no other library has, as doubles."""
+    """Cast the 128-bit integers of a polars frame, which no other library has, to doubles."""
     import polars
 
     wide = [getattr(polars, name) for name in ("Int128", "UInt128") if hasattr(polars, name)]
@@ -256,7 +256,7 @@ def _from_lazy_frame(X: object) -> LazyTable | None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ArrowStream(Columnar):
-    """What ``open(names, rows)`` reads: a fresh stream of record batches with at least these columns."""
+    """A table that ``open(names, rows)`` reads as a fresh stream of record batches with these columns."""
 
     open: Callable[[list[str], int], Any]
 
@@ -287,7 +287,7 @@ def _from_arrow_stream(X: object) -> ArrowStream | None:
 
 
 def _from_relation(X: Any) -> ArrowStream:
-    """A relation, whose query is run anew in every pass, for the columns that are needed."""
+    """The source of a DuckDB relation, whose query runs again in every pass, for the columns in use."""
     import duckdb
 
     def reader(names: list[str], rows: int) -> Any:

@@ -32,10 +32,10 @@ _JSON = (".jsonl", ".ndjson")
 _ARROW = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 
 UNREADABLE = object()
-"""Stands for every cell of a line that cannot be read."""
+"""Value of every cell of a line that cannot be read."""
 
 MAX_LINE = 1 << 20
-"""Characters of a line; a longer one cannot be read."""
+"""Largest number of characters of a line that can be read."""
 
 _MARKS = '"\r\x00\ufeff'
 """Quotes, and what a reader might take for the end of a line, of a text, or for the order of bytes."""
@@ -65,7 +65,7 @@ class TextFile(Source):
 
     @abstractmethod
     def cells(self, line: str) -> Sequence[Any] | None:
-        """The cells of a line, one for each name; None if it cannot be read."""
+        """Split a line into one cell for each name; None if it cannot be read."""
 
     @property
     def skipped(self) -> int:
@@ -154,11 +154,11 @@ class CsvFile(TextFile):
     @cached_property
     def names(self) -> list[str]:
         header = next(self.filled_lines(), None)
-        found = self._split(header) if header and not header.isspace() else None
+        cells = self._split(header) if header and not header.isspace() else None
         # A return inside of the line is the end of another kind of line: records follow it.
-        if found is None or any(mark in name for name in found for mark in _CONTROL):
+        if cells is None or any(mark in name for name in cells for mark in _CONTROL):
             raise UnreadableFile(f"the file {self.path.name!r} {self._why_unnamed()}")
-        return [name.strip() for name in found]
+        return [name.strip() for name in cells]
 
     def _why_unnamed(self) -> str:
         """Why no first line names the columns, from what that line is made of."""
@@ -176,16 +176,16 @@ class CsvFile(TextFile):
         return super().blanks.replace(self.separator, "")
 
     def cells(self, line: str) -> Sequence[str] | None:
-        found = self._split(line)
-        return found if found is not None and len(found) == len(self.names) else None
+        cells = self._split(line)
+        return cells if cells is not None and len(cells) == len(self.names) else None
 
     def table(self, lines: list[str | None]) -> object:
-        """As cells are read one by one, but by Arrow where nothing but separators has to be looked for."""
+        """As line by line, but by Arrow where separators are the only special characters."""
         whole = [line for line in lines if line is not None and line.count(self.separator) == self._inner]
         text = "".join(f"{line}\n" for line in whole)
         plain = len(whole) == len(lines) and not any(mark in text for mark in _MARKS)
-        found = arrow_cells(text, self.names, self.separator) if plain else None
-        return super().table(lines) if found is None or found.num_rows < len(lines) else found
+        table = arrow_cells(text, self.names, self.separator) if plain else None
+        return super().table(lines) if table is None or table.num_rows < len(lines) else table
 
     @cached_property
     def _inner(self) -> int:
@@ -196,10 +196,10 @@ class CsvFile(TextFile):
         if '"' not in line:
             return line.split(self.separator)
         try:
-            (found,) = csv.reader([line], delimiter=self.separator, strict=True)
+            (cells,) = csv.reader([line], delimiter=self.separator, strict=True)
         except (csv.Error, ValueError):
             return None
-        return found
+        return cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,10 +221,10 @@ class JsonLines(TextFile):
 
     def cells(self, line: str) -> Sequence[Any] | None:
         try:
-            found = json.loads(line)
+            record = json.loads(line)
         except (ValueError, RecursionError):
             return None
-        return [found.get(name) for name in self.declared] if isinstance(found, dict) else None
+        return [record.get(name) for name in self.declared] if isinstance(record, dict) else None
 
 
 def source_of_file(path: str | Path, columns: Sequence[str]) -> Source:

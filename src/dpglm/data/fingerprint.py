@@ -27,7 +27,7 @@ class Mark(NamedTuple):
     second: int = 0
 
     def joined(self, other: Mark) -> Mark:
-        """The fingerprint of these records and others."""
+        """The fingerprint of these records together with others."""
         return Mark(
             self.length + other.length,
             (self.first + other.first) & _WORD,
@@ -91,7 +91,7 @@ class Fingerprint:
 
 
 def _in_one_column(y: Vector) -> Vector:
-    """Targets; mixed with the binary digits of what stands beside them, if there are more columns."""
+    """Targets; further columns are mixed into their binary digits."""
     if y.ndim == 1:
         return y
     mixed = np.zeros(len(y), dtype=np.uint64)

@@ -286,10 +286,10 @@ def never_larger(factors: Vector, dtype: np.dtype[np.floating]) -> Vector:
     return factors * (1.0 - float(single.eps)) if dtype == single.dtype else factors
 
 
-def taken(index: Index, first: int, count: int) -> slice | NDArray[np.intp]:
+def selection(index: Index, first: int, count: int) -> slice | NDArray[np.intp]:
     """What selects the rows of a pass."""
-    here = slice(first, first + count)
-    return here if index is None else index[here]
+    rows = slice(first, first + count)
+    return rows if index is None else index[rows]
 
 
 class Dense(ResidentTable):
@@ -347,7 +347,7 @@ class Dense(ResidentTable):
         dense_class_gradient(self.X, index, first, facts, padded, clip, rounding, block, z, scratch, out)
 
     def dense(self, index: Index, first: int, count: int) -> Vector:
-        return _read_only(np.ascontiguousarray(self.X[taken(index, first, count)], dtype=np.float64))
+        return _read_only(np.ascontiguousarray(self.X[selection(index, first, count)], dtype=np.float64))
 
     def _by_columns(self, index: Index) -> bool:
         """Whether a pass is faster column by column."""

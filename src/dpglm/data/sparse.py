@@ -1,4 +1,4 @@
-"""Sparse tables, stored by rows or by columns."""
+"""Sparse tables, stored by rows or by columns, and a cache of some columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..bounds import rounded_inward
 from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps, Held
 from ..threads import ENTRIES_PER_COLUMN, WIDE, chunk_count, run_chunks, run_ranges
 from .conversion import ScipyTable, converted, index_type, unsigned
-from .resident import LANES, Index, ResidentTable, never_larger, taken
+from .resident import LANES, Index, ResidentTable, never_larger, selection
 from .sums import UpdatedSums, WeightedSums, weighed
 
 Number = TypeVar("Number", bound=np.floating)
@@ -69,7 +69,7 @@ class Sparse(ResidentTable):
         return np.empty(rows + LANES)
 
     def dense(self, index: Index, first: int, count: int) -> Vector:
-        rows: Vector = self.by_rows.X[taken(index, first, count)].toarray().astype(np.float64)
+        rows: Vector = self.by_rows.X[selection(index, first, count)].toarray().astype(np.float64)
         return rows
 
     def copied(self, index: NDArray[np.intp]) -> Self:
@@ -201,12 +201,12 @@ class CSR(Sparse):
 
 
 class ColumnCache:
-    """A table by rows, and by columns those columns that were asked for.
+    """A table by rows, with a cache of the columns that were asked for.
 
-    A pass over the rows that looks for few columns takes a fraction of the time of a conversion. After some
-    passes, or if many entries are wanted, the whole table is converted; so it is if nothing new is wanted,
-    so that whoever lacks a column gets it. Columns are the same either way. Nothing that was handed out
-    changes: several threads may hold columns of one table.
+    A pass over the rows that looks for few columns takes a fraction of the time of a conversion. The whole
+    table is converted after some passes, if many entries are wanted, or if nothing new is wanted, so that
+    a missing column is always found. Columns are the same either way. Arrays that were handed out never
+    change: several threads may use columns of one table.
     """
 
     def __init__(self, source: Sparse) -> None:
@@ -222,8 +222,8 @@ class ColumnCache:
                 every = np.ones(self._source.shape[1], dtype=np.uint8)
                 self._everything = Held(self._source.both_ways(), every)
             return self._everything
-        columns, held = self._held
-        return Held(BothWays(self._source.by_rows.unsigned, columns), held)
+        columns, cached = self._held
+        return Held(BothWays(self._source.by_rows.unsigned, columns), cached)
 
     def hold(self, wanted: NDArray[np.uint8], counts: NDArray[np.uint32] | None = None) -> None:
         """Hold the columns with a 1 in ``wanted`` too.
@@ -235,20 +235,20 @@ class ColumnCache:
         if self._source.has_columns:
             return
         self._passes += 1
-        rows, held = self._source.by_rows.unsigned, self._held[1]
-        together = held | wanted
+        rows, cached = self._source.by_rows.unsigned, self._held[1]
+        needed = cached | wanted
         most = _MOST_SHARE * self._source.entries
         if (
             self._passes > _MOST_PASSES
-            or not np.any(together > held)
-            or (counts is not None and counts[together > 0].sum(dtype=np.int64) > most)
+            or not np.any(needed > cached)
+            or (counts is not None and counts[needed > 0].sum(dtype=np.int64) > most)
         ):
             self.hold_all()
             return
-        found = self._find(rows, np.packbits(together, bitorder="little"))
-        count = sum(map(len, found))
+        positions = self._find(rows, np.packbits(needed, bitorder="little"))
+        count = sum(map(len, positions))
         if count > most:
-            del found
+            del positions
             self.hold_all()
             return
         columns = self._held[0]
@@ -257,13 +257,13 @@ class ColumnCache:
             np.empty(count, dtype=columns.indices.dtype),
             np.empty(count, dtype=rows.entries.dtype),
         )
-        for places in found:
+        for places in positions:
             compressed.count_found(rows.indices, places, out.indptr)
-        compressed.begin(np.flatnonzero(together.view(np.bool_)).astype(np.uint64), out.indptr)
+        compressed.begin(np.flatnonzero(needed.view(np.bool_)).astype(np.uint64), out.indptr)
         row = 0
-        for places in found:
+        for places in positions:
             row = int(compressed.write_found(rows, places, row, out))
-        self._held = out, together
+        self._held = out, needed
 
     def hold_all(self) -> None:
         """Hold every column; those that were extracted are let go before, which makes room."""
@@ -282,22 +282,22 @@ class ColumnCache:
         return columns, np.zeros(p, dtype=np.uint8)
 
     def _find(self, rows: Compressed, bits: NDArray[np.uint8]) -> list[NDArray[np.unsignedinteger]]:
-        """Places of the entries in columns whose bit is set, in order."""
+        """Positions of the entries in columns whose bit is set, in order."""
         from ..kernels.compressed import find
 
         entries = self._source.entries
         kind: type[np.unsignedinteger] = np.uint32 if entries < 2**32 else np.uint64
         parts = chunk_count(entries)
-        found: list[list[NDArray[np.unsignedinteger]]] = [[] for _ in range(parts)]
+        chunks: list[list[NDArray[np.unsignedinteger]]] = [[] for _ in range(parts)]
 
         def work(part: int, start: int, stop: int) -> None:
             while start < stop:
                 places: NDArray[np.unsignedinteger] = np.empty(min(stop - start, _AT_A_TIME), dtype=kind)
                 count, start = map(int, find(rows.indices, bits, start, stop, places))
-                found[part].append(places[:count])
+                chunks[part].append(places[:count])
 
         run_chunks(work, entries, parts)
-        return [places for part in found for places in part]
+        return [places for part in chunks for places in part]
 
 
 def _extremes(entries: NDArray[np.floating]) -> tuple[np.floating, np.floating]:

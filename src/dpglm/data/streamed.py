@@ -1,4 +1,4 @@
-"""Records that are read again in every pass, block by block; nothing of them is kept in between."""
+"""Records that are read again in every pass, block by block, and never stored in between."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Targets = Callable[[Vector], Vector]
 
 
 class Convert(Protocol):
-    """How the rows and targets of a block become numbers; each record by itself."""
+    """Converts the rows and targets of a block to numbers, each record by itself."""
 
     def __call__(self, rows: object, targets: object) -> tuple[Any, Vector]: ...
 
@@ -81,24 +81,24 @@ class StreamedRecords(RemoteRecords):
 
     def blocks(self) -> Iterator[Records]:
         """The records of each block, in the order of the source."""
-        read, whole, place = Mark(), self.source.n_samples, 0
-        carried = None if self.n_units is None else WholeUnits(self.bounds.rows_per_unit or ROWS_PER_UNIT)
+        mark, n_samples, start = Mark(), self.source.n_samples, 0
+        units = None if self.n_units is None else WholeUnits(self.bounds.rows_per_unit or ROWS_PER_UNIT)
         for rows, targets in prefetch(self.source.blocks()):
             table, values = self.convert(rows, targets)
             block = as_block(table)
-            read = read.joined(self.watch.fingerprint.of(block, values))
-            if read.length > whole:
+            mark = mark.joined(self.watch.fingerprint.of(block, values))
+            if mark.length > n_samples:
                 break
-            ready = (block, values) if carried is None else carried.through(table, values)
+            part = (block, values) if units is None else units.through(table, values)
             del rows, targets, table, values, block  # they would be in memory while the next block is read
-            if ready is not None:
-                yield self.records_of(ready[0], ready[1], place)
-                place += _units(ready[1])
-        last = None if carried is None else carried.rest()
-        if last is not None:
-            yield self.records_of(last[0], last[1], place)
-            place += _units(last[1])
-        self.watch.require_same(read, read.length == whole and (carried is None or place == self.n_units))
+            if part is not None:
+                yield self.records_of(part[0], part[1], start)
+                start += _units(part[1])
+        rest = None if units is None else units.rest()
+        if rest is not None:
+            yield self.records_of(rest[0], rest[1], start)
+            start += _units(rest[1])
+        self.watch.require_same(mark, mark.length == n_samples and (units is None or start == self.n_units))
 
     @np.errstate(all="ignore")  # a warning about a number would reveal something about a record
     def require_readable(self) -> None:
@@ -108,15 +108,15 @@ class StreamedRecords(RemoteRecords):
         if self.source.n_samples:
             require_again(self.source.blocks())
 
-    def records_of(self, table: Any, values: Vector, place: int) -> Records:
-        """The records of a block that begins at a place of the table."""
+    def records_of(self, table: Any, values: Vector, start: int) -> Records:
+        """The records of a block that begins at this position of the table."""
         records = as_data(table, values, self.bounds, self.constant, self.table_size)
         if self.target is not None:
             records = records.with_target(self.target)
-        taken = taking_part(self.part, self.coins, place, place + _units(values))
-        if taken is not None and records.persons is not None:
-            taken = records.persons.rows_of(taken)
-        return records if taken is None else records.rows(taken)
+        chosen = taking_part(self.part, self.coins, start, start + _units(values))
+        if chosen is not None and records.persons is not None:
+            chosen = records.persons.rows_of(chosen)
+        return records if chosen is None else records.rows(chosen)
 
     def of_part(self, part: Part) -> StreamedRecords:
         return replace(self, part=part)
@@ -145,7 +145,7 @@ class StreamedRecords(RemoteRecords):
 
 
 def _units(values: Vector) -> int:
-    """How many records, or whole persons, a block has."""
+    """Number of records, or of whole units, in a block."""
     if values.ndim == 1 or values.shape[1] < 4:
         return len(values)
     return int(np.count_nonzero(values[1:, 3] != values[:-1, 3])) + bool(len(values))

@@ -175,7 +175,7 @@ def exact_grid(limit: Vector, n: int) -> Vector:
 
 
 def cut_to_grid(limit: Vector, n: int) -> tuple[Vector, Vector]:
-    """Limits as multiples of the grids on which n terms up to them sum exactly, and what rounds to the grids.
+    """Limits rounded to the grids on which n terms up to them sum exactly, and what rounds to the grids.
 
     A term that is cut to such a limit and rounded stays within it. An infinite limit has no grid: 0 rounds
     nothing.

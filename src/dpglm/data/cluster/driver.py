@@ -174,7 +174,7 @@ class ClusterBlocks:
     def answer(self, order: Pass | Reading) -> Any:
         """The sum over all records, or the longest term."""
         try:
-            answer: Answer = self._repeated(lambda held: self._attempt(order, held))
+            answer: Answer = self._repeated(lambda pending: self._attempt(order, pending))
             self._require_same(answer.marks)
         except BaseException:
             self._forget()  # a traceback must not keep the records on the workers
@@ -200,11 +200,11 @@ class ClusterBlocks:
     def _require_agreement(self) -> None:
         """Probe all workers. Those that come later are probed before they load their first block."""
 
-        def attempt(held: list[Any]) -> Failure | None:
+        def attempt(pending: list[Any]) -> Failure | None:
             workers = list(self._client.nthreads())
             for worker in workers:
-                held.append(self._submit(check_agreement, self.agreement, worker=worker))
-            answers: list[Failure | None] = results(self._client, held, workers)
+                pending.append(self._submit(check_agreement, self.agreement, worker=worker))
+            answers: list[Failure | None] = results(self._client, pending, workers)
             return next(filter(None, answers), None)
 
         self._repeated(attempt)
@@ -212,17 +212,17 @@ class ClusterBlocks:
     def _repeated(self, attempt: Any) -> Any:
         """What an attempt returns, if one of several succeeds; no error of the engine is passed on."""
         for _ in range(_TRIES):
-            held: list[Any] = []  # futures must be held until the answer has arrived
+            pending: list[Any] = []  # futures must be held until the answer has arrived
             try:
-                result = attempt(held)
+                result = attempt(pending)
             except NoWorker:
-                self._cancel(held)
+                self._cancel(pending)
                 raise
             except (Exception, CancelledError):
                 self._groups = []
                 continue
             except BaseException:
-                self._cancel(held)
+                self._cancel(pending)
                 raise
             if isinstance(result, Failure):
                 raise _error(result)
@@ -232,23 +232,23 @@ class ClusterBlocks:
             "are withheld, since they may quote records"
         )
 
-    def _cancel(self, held: list[Any]) -> None:
+    def _cancel(self, pending: list[Any]) -> None:
         """Leave nothing to the cluster that nobody waits for."""
         with suppress(Exception):
-            self._client.cancel([*held, *filter(None, self._loaded)], force=True)
+            self._client.cancel([*pending, *filter(None, self._loaded)], force=True)
 
-    def _attempt(self, order: Pass | Reading, held: list[Any]) -> Answer | Failure:
+    def _attempt(self, order: Pass | Reading, pending: list[Any]) -> Answer | Failure:
         """One pass: a task for each worker, whose answers are added up in a tree."""
         if not self._groups:
             self._groups = self._grouped()
         answers = [
             self._submit(run, futures, order, worker, worker=worker) for worker, futures in self._groups
         ]
-        held += answers
+        pending += answers
         while len(answers) > _ANSWERS_AT_ONCE:
             starts = range(0, len(answers), _ANSWERS_AT_ONCE)
             answers = [self._submit(join, answers[k : k + _ANSWERS_AT_ONCE]) for k in starts]
-            held += answers
+            pending += answers
         return join(results(self._client, answers, [worker for worker, _ in self._groups]))
 
     def _submit(self, function: Any, *arguments: Any, worker: str | None = None) -> Any:
@@ -305,5 +305,5 @@ def _error(failure: Failure) -> Exception:
     )
 
 
-def _listed(found: dict[str, str]) -> str:
-    return ", ".join(f"{name} {number}" for name, number in found.items())
+def _listed(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in versions.items())

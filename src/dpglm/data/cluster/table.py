@@ -94,8 +94,8 @@ class DaskTable(Source):
         for name in beside.names:
             if not self._has_columns or name not in X.columns:
                 raise ValueError(f"{name!r} must be the name of a column of X, a Dask data frame")
-        taken = [self.column, *beside.names]
-        names = [name for name in X.columns if name not in taken] if self._has_columns else None
+        dropped = [self.column, *beside.names]
+        names = [name for name in X.columns if name not in dropped] if self._has_columns else None
         self.n_features = int(X.shape[1]) if names is None else len(names)
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names: Sequence[str] | None = names
@@ -106,7 +106,7 @@ class DaskTable(Source):
         self.n_samples = sum(self._counts)
         self._y = self._checked(y)
         self._beside = RecordColumns(
-            *(self._in_chunks(part, "what stands beside X") for part in beside.columns)
+            *(self._in_chunks(part, "weights, offsets and exposures") for part in beside.columns)
         )
         if beside.has_more:
             named = (part if isinstance(part, str) else None for part in beside)
@@ -197,8 +197,8 @@ class DaskTable(Source):
         """Rows and targets of each block, one after the other: no more than one is in memory."""
         for part in self.parts:
             several = isinstance(part.targets, list)
-            rows, *found = computed([part.rows, *(part.targets if several else [part.targets])])
-            yield separate_columns(rows, found if several else found[0], self.column)
+            rows, *columns = computed([part.rows, *(part.targets if several else [part.targets])])
+            yield separate_columns(rows, columns if several else columns[0], self.column)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a DaskTable is for one fit in one process: hand over the Dask collection itself")

@@ -357,11 +357,11 @@ class Answer(Opaque):
 
 
 def separate_columns(rows: Any, targets: Any, column: object) -> tuple[object, object]:
-    """The rows of a block and its targets, which may be a column of it; and what stands beside them."""
+    """Separate the rows of a block from its targets and its other per-record columns."""
     if isinstance(column, RecordColumns):
-        found = RecordColumns(*(None if name is None else rows[name] for name in column))
-        given = RecordColumns(*targets) if isinstance(targets, list) else RecordColumns(targets)
-        return rows.drop(columns=column.names) if column.names else rows, found.joined(given)
+        by_name = RecordColumns(*(None if name is None else rows[name] for name in column))
+        by_array = RecordColumns(*targets) if isinstance(targets, list) else RecordColumns(targets)
+        return rows.drop(columns=column.names) if column.names else rows, by_name.joined(by_array)
     return (rows, targets) if column is None else (rows.drop(columns=[column]), rows[column])
 
 
@@ -394,8 +394,10 @@ def run(partitions: Sequence[Partition | Failure], order: Pass | Reading, worker
             for partition in partitions:
                 if isinstance(partition, Failure):
                     return partition
-                one = Answer(order.over(partition), {partition.number: partition.mark}, _address() != worker)
-                total = one if total is None else total.joined(one)
+                answer = Answer(
+                    order.over(partition), {partition.number: partition.mark}, _address() != worker
+                )
+                total = answer if total is None else total.joined(answer)
         return Failure() if total is None else total
     except Exception:
         return Failure()
