@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -31,6 +31,15 @@ Steps = NDArray[np.int64]
 
 LANES, _ROWS_OF_LANES = 8, 512
 _CACHED_BYTES = 1 << 14
+
+
+@cache
+def compiled_pass(layout: str, name: str) -> Callable[..., None]:
+    """The pass of ``kernels.exact`` over a layout, such as ``dense_dots`` or ``sparse_gradient``."""
+    from ..kernels import exact  # compiled code is loaded by those who use it
+
+    compiled: Callable[..., None] = getattr(exact, f"{layout}_{name}")
+    return compiled
 
 
 class ResidentTable(ABC):
@@ -76,10 +85,8 @@ class ResidentTable(ABC):
         """Scratch space of a gradient over so many rows."""
 
     def _run(self, name: str, index: Index, first: int, *arguments: object) -> None:
-        """Run the pass over this layout of ``kernels.exact``, such as ``dense_dots`` or ``sparse_dots``."""
-        from ..kernels import exact  # compiled code is loaded by those who use it
-
-        getattr(exact, f"{self._layout}_{name}")(self._stored, index, first, *arguments)
+        """Run a compiled pass over this layout."""
+        compiled_pass(self._layout, name)(self._stored, index, first, *arguments)
 
     def write_dots(self, index: Index, first: int, w: Vector, out: Vector) -> None:
         """Product of each row with w."""
@@ -319,12 +326,10 @@ class Dense(ResidentTable):
         return self.X
 
     def _run(self, name: str, index: Index, first: int, *arguments: object) -> None:
-        if not self._by_columns(index) or name == "add_finely":
-            super()._run(name, index, first, *arguments)
-            return
-        from ..kernels import exact
-
-        getattr(exact, f"column_{name}")(self.X, first, *arguments)
+        if self._by_columns(index) and name != "add_finely":
+            compiled_pass("column", name)(self.X, first, *arguments)
+        else:
+            compiled_pass("dense", name)(self.X, index, first, *arguments)
 
     def _lanes(self, index: Index) -> tuple[Vector, ...]:
         return (np.empty((LANES, _ROWS_OF_LANES)),) if self._by_columns(index) else ()
