@@ -49,7 +49,7 @@ def work(scale: float) -> None:
     try:
         from dpglm import threads
     except ImportError:  # an older version
-        from dpglm import threads as threads
+        from dpglm.data import parts as threads
     threads.PROCESSORS = 1
     found = {}
     for name, X in tables(scale).items():

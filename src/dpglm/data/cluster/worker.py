@@ -9,7 +9,7 @@ objects that tasks are given have no telling text form, for the same reason.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -389,22 +389,20 @@ def run(partitions: Sequence[Partition | Failure], order: Pass | Reading, worker
     if failure := check_agreement(order.agreement):
         return failure
     try:
-        total: Answer | None = None
         with np.errstate(all="ignore"), limit_threads(_threads()):
-            for partition in partitions:
-                if isinstance(partition, Failure):
-                    return partition
-                answer = Answer(
-                    order.over(partition), {partition.number: partition.mark}, _address() != worker
-                )
-                total = answer if total is None else total.joined(answer)
-        return Failure() if total is None else total
+            return join(_answer(partition, order, worker) for partition in partitions)
     except Exception:
         return Failure()
 
 
-def join(answers: Sequence[Answer | Failure]) -> Answer | Failure:
-    """The sum over the partitions of several workers."""
+def _answer(partition: Partition | Failure, order: Pass | Reading, worker: str) -> Answer | Failure:
+    if isinstance(partition, Failure):
+        return partition
+    return Answer(order.over(partition), {partition.number: partition.mark}, _address() != worker)
+
+
+def join(answers: Iterable[Answer | Failure]) -> Answer | Failure:
+    """Add up answers, each as soon as it is there; the first failure ends the sum."""
     total: Answer | None = None
     for answer in answers:
         if isinstance(answer, Failure):
