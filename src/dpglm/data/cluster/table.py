@@ -104,7 +104,7 @@ class DaskTable(Source):
         self._X = X
         self._counts = _counts_of(X, self._has_columns)
         self.n_samples = sum(self._counts)
-        self._y = self._checked(y)
+        self._y = None if self.column is not None else self._in_chunks(y, "y")
         self._beside = RecordColumns(
             *(self._in_chunks(part, "weights, offsets and exposures") for part in beside.columns)
         )
@@ -112,26 +112,18 @@ class DaskTable(Source):
             named = (part if isinstance(part, str) else None for part in beside)
             self.column = RecordColumns(*named)._replace(target=self.column)
 
-    def _checked(self, y: Any) -> Any:
-        """The targets, of as many chunks or entries as X has."""
-        return None if self.column is not None else self._in_chunks(y, "y")
-
     def _in_chunks(self, y: Any, name: str) -> Any:
-        """A number of each record, of as many chunks or entries as X has."""
+        """Check that a per-record column has the length of X, and give it the chunks of X if it has any."""
         if y is None:
             return None
+        wrong_length = f"{name} must have as many entries as X has rows, which are {self.n_samples}"
         if not is_dask(y):
             if np.ndim(y) == 0 or len(y) != self.n_samples:
-                raise ValueError(
-                    f"{name} must have as many entries as X has rows, which are {self.n_samples}"
-                )
+                raise ValueError(wrong_length)
             return y
-        known = hasattr(y, "chunks") and not any(math.isnan(size) for size in y.chunks[0])
-        if known:
+        if hasattr(y, "chunks") and not any(math.isnan(size) for size in y.chunks[0]):
             if y.shape[0] != self.n_samples:
-                raise ValueError(
-                    f"{name} must have as many entries as X has rows, which are {self.n_samples}"
-                )
+                raise ValueError(wrong_length)
             y = y.rechunk({0: tuple(self._counts)})
         if y.npartitions != len(self._counts):
             raise ValueError(
@@ -165,7 +157,7 @@ class DaskTable(Source):
         ]
 
     def _in_blocks(self, y: Any, places: Sequence[int]) -> Sequence[Any]:
-        """A number of each record by blocks, not yet computed."""
+        """A per-record column by blocks, not yet computed."""
         if y is None:
             return [None] * len(self._counts)
         if is_dask(y):
