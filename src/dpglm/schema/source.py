@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..data.columnar import Columnar
 from ..data.columns import RecordColumns
-from ..data.files import TextFile as Lines
+from ..data.files import TextFile
 from ..data.stream import BLOCK_ROWS, MISCOUNTED, Source, guarded
 from ..errors import SourceChanged
 from .frames import checked_names
@@ -45,7 +45,7 @@ def names_of(source: Source) -> list[str] | None:
     """Names of the columns of a source; None if only its blocks tell."""
     if isinstance(source, Columnar):
         return checked_names(list(source.types))
-    return checked_names(source.names) if isinstance(source, Lines) else None
+    return checked_names(source.names) if isinstance(source, TextFile) else None
 
 
 def gathered(source: Source) -> object:
