@@ -35,7 +35,7 @@ class Passes(Protocol):
 
 @runtime_checkable
 class Rows(Protocol):
-    """A table of which any rows can be read alone, and changed by dual steps (see ``kernels.dual``)."""
+    """A table of which any rows can be read alone, and changed by dual steps (see ``kernels.coordinate``)."""
 
     def rows(self, index: NDArray[np.intp]) -> Passes: ...
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int: ...

@@ -125,10 +125,10 @@ class ResidentTable(ABC):
         self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float,
         rounding: Vector, out: Steps,
     ) -> None:  # fmt: skip
-        """The same from terms of twice the precision, on three grids (see ``kernels.precise``)."""
-        from ..kernels import precise
+        """The same from terms of twice the precision, on three grids (see ``kernels.double_double``)."""
+        from ..kernels import double_double
 
-        add = getattr(precise, f"{self._layout}_gradient")
+        add = getattr(double_double, f"{self._layout}_gradient")
         add(self._stored, index, first, facts, form, w, clip, rounding, out)
 
     def add_class_gradient(
@@ -184,7 +184,7 @@ class ResidentTable(ABC):
 
     @abstractmethod
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
-        """Run compiled dual steps, one row after the other; how many moved (see ``kernels.dual``)."""
+        """Run compiled dual steps, one row after the other; how many moved (see ``kernels.coordinate``)."""
 
     def without_zeros(self) -> Sparse:
         """The same table, stored without its zeros."""
@@ -366,9 +366,9 @@ class Dense(ResidentTable):
 
     def is_within(self, low: Vector, high: Vector) -> bool:
         """Whether entry j of each row is in [low_j, high_j]; a NaN is in no range."""
-        from ..kernels import ranges
+        from ..kernels import tables
 
-        within = ranges.within_columns if self._by_columns(None) else ranges.within_rows
+        within = tables.within_columns if self._by_columns(None) else tables.within_rows
         return within(self.X, low, high)
 
     def clipped(self, low: Vector, high: Vector) -> Dense:
@@ -401,7 +401,7 @@ class Dense(ResidentTable):
         return RecomputedSums(self, scale, tail, limit, size)
 
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
-        from ..kernels.dual import ascend_dense
+        from ..kernels.coordinate import ascend_dense
 
         return ascend_dense(self._contiguous_rows, scale, tail, *steps)
 

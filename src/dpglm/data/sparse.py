@@ -76,7 +76,7 @@ class Sparse(ResidentTable):
         return type(self)(canonical(self.X[index]))
 
     def clipped(self, low: Vector, high: Vector) -> Self:
-        from ..kernels.compressed import cut_entries
+        from ..kernels.tables import cut_entries
 
         entries, (bottom, top) = self.X.data, rounded_inward(low, high, self.X.dtype)
         least, most = _extremes(entries)
@@ -96,7 +96,7 @@ class Sparse(ResidentTable):
         return UpdatedSums(self.by_rows, scale, tail, limit, size)
 
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
-        from ..kernels.dual import ascend_sparse
+        from ..kernels.coordinate import ascend_sparse
 
         return ascend_sparse(self.by_rows.unsigned, scale, tail, *steps)
 
@@ -146,7 +146,7 @@ class Sparse(ResidentTable):
         return self._times(scale, self.is_by_rows)
 
     def _times(self, scale: Vector, by_major: bool) -> Self:
-        from ..kernels.compressed import multiply
+        from ..kernels.tables import multiply
 
         return self._with(self._pass(multiply, scale, by_major, out=np.empty_like(self.X.data)))
 
@@ -230,7 +230,7 @@ class ColumnCache:
 
         The number of entries of each column, if it is known, tells before a pass whether it would find many.
         """
-        from ..kernels import compressed  # compiled code is loaded by those who use it
+        from ..kernels import tables  # compiled code is loaded by those who use it
 
         if self._source.has_columns:
             return
@@ -258,11 +258,11 @@ class ColumnCache:
             np.empty(count, dtype=rows.entries.dtype),
         )
         for places in positions:
-            compressed.count_found(rows.indices, places, out.indptr)
-        compressed.begin(np.flatnonzero(needed.view(np.bool_)).astype(np.uint64), out.indptr)
+            tables.count_found(rows.indices, places, out.indptr)
+        tables.begin(np.flatnonzero(needed.view(np.bool_)).astype(np.uint64), out.indptr)
         row = 0
         for places in positions:
-            row = int(compressed.write_found(rows, places, row, out))
+            row = int(tables.write_found(rows, places, row, out))
         self._held = out, needed
 
     def hold_all(self) -> None:
@@ -283,7 +283,7 @@ class ColumnCache:
 
     def _find(self, rows: Compressed, bits: NDArray[np.uint8]) -> list[NDArray[np.unsignedinteger]]:
         """Positions of the entries in columns whose bit is set, in order."""
-        from ..kernels.compressed import find
+        from ..kernels.tables import find
 
         entries = self._source.entries
         kind: type[np.unsignedinteger] = np.uint32 if entries < 2**32 else np.uint64

@@ -16,7 +16,7 @@ from ..bounds import Bounds
 from ..curator import Curator
 from ..data.raw_counts import RawRecords
 from ..mechanisms import Exponential, Levels, Mechanism, Thresholded
-from ..mechanisms.thresholded import in_order
+from ..mechanisms.additive import in_order
 from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..queries import ColumnRanges, LevelCounts, RowNorms

@@ -13,8 +13,7 @@ from ..data.records import Records
 from ..data.sums import ClippedSums, UpdatedSums
 from ..kernels.arguments import Fields, Form, ScoreRule
 from ..mechanisms import Randomness
-from ..mechanisms.base import Kept
-from ..mechanisms.exponential import Binned
+from ..mechanisms.selection import Binned, ScoreStructure
 
 if TYPE_CHECKING:
     from .scores import CoordinateScores
@@ -55,8 +54,8 @@ class CompiledScores:
 
     @classmethod
     def of(
-        cls, query: CoordinateScores, rule: int, n: int, data: Records, sums: ClippedSums, kept: Kept,
-        z: Vector, slopes: Vector, roots: Vector, margin: float,
+        cls, query: CoordinateScores, rule: int, n: int, data: Records, sums: ClippedSums,
+        kept: ScoreStructure, z: Vector, slopes: Vector, roots: Vector, margin: float,
     ) -> Self | None:  # fmt: skip
         """The same; None where there is no compiled code for this table, structure or loss."""
         if query.loss.form is None or not (isinstance(sums, UpdatedSums) and isinstance(kept, Binned)):

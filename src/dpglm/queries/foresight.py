@@ -23,11 +23,11 @@ def hold_proposed(
     False, without extraction, if more words are needed to see them. What is selected does not depend on when
     columns are extracted.
     """
-    from ..kernels import foresight  # compiled code is loaded by those who use it
+    from ..kernels import frank_wolfe_lazy  # compiled code is loaded by those who use it
 
     wanted = np.zeros(len(columns.held.columns), dtype=np.uint8)
     wanted[leading.columns] = 1
-    found = foresight.foresee(
+    found = frank_wolfe_lazy.foresee(
         words, at, left + left // 16 + 16, factor, followed, leading, bins, wanted
     )  # fmt: skip
     if found < left and len(words) - at < _WORDS_AHEAD:

@@ -1,4 +1,4 @@
-"""Frank-Wolfe steps whose selections compute few sums: see kernels/steps.py."""
+"""Frank-Wolfe steps whose selections compute few sums: see kernels/frank_wolfe_lazy.py."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ class LazyVertices:
 
     def _arguments(self, choices: NDArray[np.int64], factors: Vector, pushes: Vector) -> tuple[object, ...]:
         """What ``run_on`` needs for a block: what draws, the number of its draws, and its own arguments."""
-        from ..kernels import calendar
+        from ..kernels import frank_wolfe_lazy
 
-        plan = calendar.empty(factors, self._state.view(np.int32))
-        calendar.schedule_all(self._state, self._followed.slack, self._leading.slack, plan)
+        plan = frank_wolfe_lazy.empty_calendar(factors, self._state.view(np.int32))
+        frank_wolfe_lazy.schedule_all(self._state, self._followed.slack, self._leading.slack, plan)
         return self._take_steps, len(choices), choices, pushes, plan
 
     def _take_steps(
@@ -114,7 +114,7 @@ class LazyVertices:
 
         Columns that are lacking are extracted from the rows.
         """
-        from ..kernels import steps
+        from ..kernels import frank_wolfe_lazy
 
         lacks = not self._has_models
         while True:
@@ -125,7 +125,7 @@ class LazyVertices:
                 return at, done
             if not self._has_models:
                 self._start_models()
-            at, done, lacks = steps.run(
+            at, done, lacks = frank_wolfe_lazy.run(
                 words, at, done, choices, pushes, self._columns.held, self._terms, self._followed,
                 self._leading, self._bins, plan, self.work,
             )  # fmt: skip
@@ -134,12 +134,12 @@ class LazyVertices:
 
     def _start_models(self) -> None:
         """Set the models of the leading columns, which must be held."""
-        from ..kernels import leading
+        from ..kernels import frank_wolfe_lazy
 
         columns, n = self._leading.columns.astype(np.uint64), self._data.n_records
-        begins, entries = leading.some_columns(self._columns.held.table.columns, columns, n)
+        begins, entries = frank_wolfe_lazy.some_columns(self._columns.held.table.columns, columns, n)
         self._leading = self._leading._replace(begins=begins, entries=entries)
-        leading.start_leading(self._state, self._leading, self._terms)
+        frank_wolfe_lazy.start_leading(self._state, self._leading, self._terms)
         self._has_models = True
 
     def _weigh(self) -> WeightedSums:
@@ -170,7 +170,7 @@ class LazyVertices:
     def _settle(self, steps: int, weighed: WeightedSums | None = None) -> None:
         """Set followed margins to the true ones, and choose how far they may lag in the coming steps."""
         from ..kernels import bins  # compiled code is loaded by those who use it
-        from ..kernels.steps import sort, widen
+        from ..kernels.frank_wolfe_lazy import sort, widen
 
         n, p = self._data.n_records, self._query.n_features
         if not self._state.flags.c_contiguous:  # there were pending moves before

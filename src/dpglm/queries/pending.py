@@ -1,4 +1,4 @@
-"""Frank-Wolfe steps where selections go to few heavy columns: see kernels/pending.py."""
+"""Frank-Wolfe steps where selections go to few heavy columns: see kernels/pending_moves.py."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def heads_of(
     are such that all of these add at most a quarter to the proposals. There are none if rounding, of slopes
     and by ``entry`` for each entry, could move a sum by more than half a scale.
     """
-    from ..kernels.pending import SLOPES
+    from ..kernels.pending_moves import SLOPES
 
     none = np.empty(0, dtype=np.int64)
     slope, constants = loss.lipschitz(), (loss.smoothness(), loss.curvature_lipschitz())
@@ -96,10 +96,9 @@ class PendingMoves:
         self, columns: ColumnCache, state: Vector, line: Vector, loss: Loss, weighed: WeightedSums,
         heads: NDArray[np.int64], base: float, radius: float, entry: float, work: NDArray[np.int64],
     ) -> None:  # fmt: skip
-        from ..kernels import bins, leading  # compiled code is loaded by those who use it
-        from ..kernels.pending import UNIT
-        from ..kernels.references import by_blocks
-        from ..kernels.steps import sort
+        from ..kernels import bins, frank_wolfe_lazy  # compiled code is loaded by those who use it
+        from ..kernels.frank_wolfe_lazy import sort
+        from ..kernels.pending_moves import UNIT, by_blocks
 
         self._columns, self._line, self._work, self._counts = columns, line, work, weighed.counts
         n, p, h = len(state), len(weighed.counts), len(heads)
@@ -108,7 +107,7 @@ class PendingMoves:
         wanted[heads] = 1
         columns.hold(wanted, weighed.counts)
         table, numbers = columns.held.table.columns, heads.astype(np.uint64)
-        led = leading.some_columns(table, numbers, n)
+        led = frank_wolfe_lazy.some_columns(table, numbers, n)
         sums = weighed.sums
         sums[:, 1] *= _SAFE * loss.lipschitz()
         sums[:, 1] += self._counts * (entry + UNIT) + line[0]
@@ -152,7 +151,7 @@ class PendingMoves:
         self, words: Words, at: int, done: int, choices: NDArray[np.int64], pushes: Vector, factors: Vector
     ) -> tuple[int, int]:
         """Steps from number ``done`` on; the next word and step (see ``Randomness.run_on``)."""
-        from ..kernels import pending_steps as kernels
+        from ..kernels import frank_wolfe_pending as kernels
 
         if len(self._pending.which) == 0:
             self._begin(len(choices), factors[0])
@@ -174,7 +173,7 @@ class PendingMoves:
                 self._columns.hold_all()
 
     def _begin(self, steps: int, factor: float) -> None:
-        from ..kernels.pending import masks_for
+        from ..kernels.pending_moves import masks_for
 
         self._steps, most = steps, min(steps, _MOST_PENDING)
         self._pending = self._pending._replace(
@@ -193,7 +192,7 @@ class PendingMoves:
 
         Only sums are computed if the next step is so large that the reference after it would be too far.
         """
-        from ..kernels.references import refer_all, refer_slopes
+        from ..kernels.pending_moves import refer_all, refer_slopes
 
         pending, h = self._pending, len(self._leading.columns)
         level = self._level(done, step)
@@ -225,7 +224,7 @@ class PendingMoves:
 
     def _level(self, done: int, step: float) -> int:
         """Which sums a new reference needs; before the first and where heads become active, all."""
-        from ..kernels.pending import BENDS
+        from ..kernels.pending_moves import BENDS
 
         pending = self._pending
         own = np.diagonal(pending.block[1]).max() / BENDS * step**2
@@ -239,7 +238,7 @@ class PendingMoves:
 
     def _likely(self, steps: int) -> NDArray[np.bool_]:
         """All heads but rare ones, of which one is expected to be selected in so many steps."""
-        from ..kernels.pending import UNIT
+        from ..kernels.pending_moves import UNIT
 
         exponents = np.abs(self._pending.values[:, 0]) * (UNIT * self._line[1])
         largest = exponents.max()
@@ -266,7 +265,7 @@ class PendingMoves:
 
     def _make_moves(self) -> None:
         """Make all moves; the reference stays."""
-        from ..kernels.references import make_moves
+        from ..kernels.pending_moves import make_moves
 
         def work(start: int, stop: int) -> None:
             make_moves(start, stop, self._followed.rows, *self._apart())

@@ -12,8 +12,7 @@ from ..arrays import Vector
 from ..data.record_set import RecordSet
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian, Round
-from ..mechanisms.base import Kept
-from ..mechanisms.exponential import Binned
+from ..mechanisms.selection import Binned, ScoreStructure
 from ..privacy import Neighbours
 from .base import LARGEST_LIMIT, LEAST_LIMIT, Draws, Opening, Query, require_enforceable, require_moderate
 from .by_passes import ScoresByPasses
@@ -94,7 +93,7 @@ class CoordinateScores(Query):
         self, n: int, p: int, sums: Vector, points: Vector, index: NDArray[np.signedinteger]
     ) -> Vector:
         """Scores of some coordinates from n g_j; ``points`` has the rows (w_j, M_j)."""
-        from ..kernels.scores import scores  # compiled code is loaded by those who use it
+        from ..kernels.greedy import scores  # compiled code is loaded by those who use it
 
         found: Vector = scores(RULES[self.rule], n, sums, points, *self.form, p, index)
         return found
@@ -143,7 +142,7 @@ class OpenScores:
         self._points, self._roots = self._clipped.scratch, np.sqrt(query.curvature)
         self._points[:] = np.column_stack([w, query.curvature])
         self._sums = np.empty(0)
-        self._kept: Kept | None = None
+        self._kept: ScoreStructure | None = None
         self._compiled: CompiledScores | None = None
         self._current = False
 
@@ -205,7 +204,7 @@ class OpenScores:
         kept.set_all(self._scores(self._all))
         self._track(kept, self._all)
 
-    def _track(self, kept: Kept, index: NDArray[np.signedinteger]) -> None:
+    def _track(self, kept: ScoreStructure, index: NDArray[np.signedinteger]) -> None:
         """List these coordinates again once their sums may have moved their scores beyond their slack."""
         slack = kept.slack(index) - 2 * _SCORE_ERROR * self._largest
         self._clipped.track(index, slack * self._roots[index])

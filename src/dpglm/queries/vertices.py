@@ -14,7 +14,7 @@ from ..data.record_set import RecordSet
 from ..data.sums import ClippedSums
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian
-from ..mechanisms.base import Kept
+from ..mechanisms.selection import ScoreStructure
 from ..privacy import Neighbours
 from ..tables import Index
 from .base import Draws, Opening, Query, require_enforceable, require_moderate
@@ -101,7 +101,7 @@ class OpenVertices:
         self._factor = self._refreshed = 1.0
         self._refresh = 0.0 if query.structure == "lazy" else query.refresh
         self._clipped: ClippedSums | None = None
-        self._kept: Kept | None = None
+        self._kept: ScoreStructure | None = None
 
     def select(self) -> int:
         """A vertex whose score is nearly the largest: costs one event."""
