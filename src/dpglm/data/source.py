@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Vector
 from ..bounds import Bounds
 from ..kernels.arguments import Beside
-from .conversion import ScipyTable
 from .records import Records
 from .resident import Dense, ResidentTable
-from .sparse import CSC, CSR, canonical
+from .sparse import CSC, CSR, ScipyTable, canonical
 from .units import Units
 
 LARGEST_NORM = 1e100

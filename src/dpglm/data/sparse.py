@@ -1,23 +1,24 @@
-"""Sparse tables, stored by rows or by columns, and a cache of some columns."""
+"""Sparse tables, stored by rows or by columns: conversions, and a cache of some columns."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..bounds import rounded_inward
 from ..kernels.arguments import BothWays, Compressed, CoordinateSteps, DualSteps, Held
-from ..threads import ENTRIES_PER_COLUMN, WIDE, chunk_count, run_chunks, run_ranges
-from .conversion import ScipyTable, converted, index_type, unsigned
+from ..threads import ENTRIES_PER_COLUMN, PROCESSORS, WIDE, chunk_count, run_chunks, run_ranges
 from .resident import LANES, Index, ResidentTable, never_larger, selection
 from .sums import UpdatedSums, WeightedSums, weighed
 
+ScipyTable: TypeAlias = sp.csr_array | sp.csc_array | sp.csr_matrix | sp.csc_matrix
 Number = TypeVar("Number", bound=np.floating)
 
 _CACHED_ENTRIES, _NEAR_ENTRIES, _LEAST_ROWS = 1 << 17, 1 << 13, 16
@@ -25,6 +26,8 @@ _CACHED_ENTRIES, _NEAR_ENTRIES, _LEAST_ROWS = 1 << 17, 1 << 13, 16
 _MOST_PASSES = 2
 _MOST_SHARE = 0.5
 _AT_A_TIME = 1 << 22
+_ENTRIES_PER_THREAD = 1 << 18
+_SAMPLE = 4096
 
 
 class Sparse(ResidentTable):
@@ -314,3 +317,39 @@ def canonical(X: ScipyTable) -> ScipyTable:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def converted(X: ScipyTable) -> ScipyTable:
+    """A scipy CSR table as CSC, a CSC table as CSR: indices ascending, entries in their own precision."""
+    from ..kernels.tables import convert  # compiled code is loaded by those who use it
+
+    majors, minors = len(X.indptr) - 1, X.shape[X.format == "csr"]
+    result = type(X.T)(X.shape, dtype=X.dtype)
+    # Set one by one: scipy would give long tables the same long type for both.
+    result.indptr = np.zeros(minors + 1, dtype=index_type(X.nnz))
+    result.indices = np.empty(X.nnz, dtype=index_type(majors))
+    result.data = np.empty(X.nnz, dtype=X.dtype)
+    source, target = unsigned(X), unsigned(result)
+    threads = max(1, min(PROCESSORS, X.nnz // _ENTRIES_PER_THREAD))
+    run_ranges(
+        lambda _, low, high: convert(source, low, high, target), even_ranges(source.indices, minors, threads)
+    )
+    return result
+
+
+def unsigned(X: ScipyTable) -> Compressed:
+    """The table for kernels: unsigned indices spare a test for negative ones."""
+    indptr, indices = (part.view(f"u{part.itemsize}") for part in (X.indptr, X.indices))
+    return Compressed(indptr, indices, X.data)
+
+
+def even_ranges(indices: NDArray[np.integer], length: int, ranges: int) -> list[int]:
+    """Edges of ranges of an index that hold about as many entries each, from a sample of the indices."""
+    sample = np.sort(indices[:: max(1, len(indices) // _SAMPLE)])
+    inner = sample[len(sample) * np.arange(1, ranges) // ranges] if len(sample) else np.zeros(ranges - 1)
+    return [0, *inner.astype(int).tolist(), length]
+
+
+def index_type(largest: int) -> type:
+    """The type of indices up to a largest one."""
+    return np.int32 if largest < 2**31 else np.int64
