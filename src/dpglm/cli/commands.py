@@ -20,8 +20,8 @@ from ..inference import FOR_PREDICTION, rough
 from ..ledger import extract
 from ..report import Report, statement
 from ..schema import Schema
+from ..schema.diagnosis import read_cell
 from ..schema.source import EncodedSource, Held, gathered
-from ..schema.trial import trial
 from ..solvers.record_share import is_unknown
 from .common import (
     Account,
@@ -127,7 +127,7 @@ def try_cells(
     """
     with plain_errors():
         declared = _read_schema(schema)
-        trials = [trial(declared, *_cell(declared, result)) for result in cell]
+        trials = [read_cell(declared, *_cell(declared, result)) for result in cell]
         print(jsons.dumps([result._asdict() for result in trials]) if json else "\n".join(map(str, trials)))
         if any(result.null for result in trials):
             raise typer.Exit(1)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..errors import UnreadableFile
 from . import stream
 from .columnar import Columnar, typed
+from .frames import in_doubles
 from .stream import Source, ask, rows_per_block
 
 _BUFFER = 1 << 16
@@ -232,14 +233,6 @@ class LazyTable(Columnar):
         query = in_doubles(self.frame.select(names))
         for part in query.collect_batches(chunk_size=rows, lazy=True, engine="streaming"):
             yield from part.to_arrow(compat_level=level).to_batches()
-
-
-def in_doubles(frame: Any) -> Any:
-    """Cast the 128-bit integers of a polars frame, which no other library has, to doubles."""
-    import polars
-
-    wide = [getattr(polars, name) for name in ("Int128", "UInt128") if hasattr(polars, name)]
-    return frame.with_columns(polars.col(wide).cast(polars.Float64)) if wide else frame
 
 
 def _from_lazy_frame(X: object) -> LazyTable | None:

@@ -1,4 +1,4 @@
-"""Constraints on coefficients in the words that people look for, as a penalty."""
+"""Penalties from the parameters of estimators: strengths, and constraints on coefficients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from .. import strict
 from ..arrays import Vector
 from ..errors import UnsupportedProblem
-from ..penalties import Bounded, Penalty, Separable
+from ..penalties import Bounded, Penalty, Separable, Zero
 
 _SIGNS = {"increasing": 1, "decreasing": -1, 1: 1, -1: -1}
 
@@ -43,11 +43,11 @@ def constrained(
     if positive:
         low = np.maximum(low, 0.0)
     for feature, direction in directions.items():
-        place = _place(feature, n_features, names)
+        index = _place(feature, n_features, names)
         if direction > 0:
-            low[place] = max(low[place], 0.0)
+            low[index] = max(low[index], 0.0)
         else:
-            high[place] = min(high[place], 0.0)
+            high[index] = min(high[index], 0.0)
     if np.all(low == -math.inf) and np.all(high == math.inf):
         return penalty
     if not np.all(low <= high):
@@ -61,11 +61,11 @@ def constrained(
     return Bounded(_shared(np.maximum(low, bottom)), _shared(np.minimum(high, top)), l1, l2)
 
 
-def _ends(name: str, given: Any, default: float, n_features: int) -> Vector:
-    found = strict.doubles(default if given is None else given)
-    if found is None or found.shape not in ((), (n_features,)) or np.isnan(found).any():
-        raise strict.wrong(name, given, f"a number or {n_features} numbers, one for each feature")
-    return np.array(np.broadcast_to(found, n_features))
+def _ends(name: str, value: Any, default: float, n_features: int) -> Vector:
+    ends = strict.doubles(default if value is None else value)
+    if ends is None or ends.shape not in ((), (n_features,)) or np.isnan(ends).any():
+        raise strict.wrong(name, value, f"a number or {n_features} numbers, one for each feature")
+    return np.array(np.broadcast_to(ends, n_features))
 
 
 def _directions(monotone: object) -> dict[object, int]:
@@ -94,3 +94,30 @@ def _place(feature: object, n_features: int, names: Sequence[object] | None) -> 
 def _shared(ends: Vector) -> float | tuple[float, ...]:
     """One end for all, if it is the same."""
     return float(ends[0]) if np.all(ends == ends[0]) else tuple(ends.tolist())
+
+
+def given(penalty: object) -> Penalty:
+    """The penalty itself, or none."""
+    if penalty is None:
+        return Zero()
+    if not isinstance(penalty, Penalty):
+        raise ValueError(
+            "penalty must be None or an object of dpglm.penalties, which says its strength, such as L1(0.01) "
+            f"or L2(0.01): got {penalty!r}"
+        )
+    return penalty
+
+
+def require_strength(name: str, value: object) -> None:
+    """Refuse a strength that is no finite number of at least 0."""
+    strict.number(name, value, "a finite number of at least 0", lambda found: 0 <= found < math.inf)
+
+
+def require_share(name: str, value: object) -> None:
+    """Refuse a share that is no number from 0 to 1."""
+    strict.number(name, value, "a number from 0 to 1", lambda found: 0 <= found <= 1)
+
+
+def inverse_strength(C: object, n_samples: int) -> float:
+    """Strength of a penalty relative to the mean loss, for C the weight of the sum of losses."""
+    return 1.0 / (strict.number("C", C, "a positive number", lambda found: found > 0) * n_samples)

@@ -1,17 +1,128 @@
-"""Tools of scikit-learn that fit a model many times: each of these fits is paid for by itself."""
+"""Warnings about tools of scikit-learn: steps that learn from records, tools that fit a model many times."""
 
 from __future__ import annotations
 
 import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from ..errors import PrivacyWarning
 from ..ledger import resolved
+from .mixins import Reported
+
+_LEARN_NOTHING = {
+    "BoundsScaler", "SchemaEncoder", "PolynomialFeatures", "GaussianRandomProjection",
+    "SparseRandomProjection", "PolynomialCountSketch", "SkewedChi2Sampler",
+}  # fmt: skip
+"""Transformers that look at the shape of a table, not at its entries."""
+
+_NESTED = ("estimator", "regressor", "classifier")
+"""Parameters that hold the estimator that a tool fits."""
+
+
+def learning_steps(step: Any, path: str = "", nested: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+    """Path and class of every part of a step that learns from records when it is fitted, without paying.
+
+    Parameters
+    ----------
+    step : estimator, or "passthrough" or "drop"
+        Parts of pipelines, unions and column transformers are visited.
+    path : str
+        Where the step stands: its name with a point behind it.
+    nested : sequence of str
+        Parameters that hold estimators to be visited, too.
+    """
+    if step is None or isinstance(step, str | Reported):
+        return
+    parts = getattr(step, "steps", None) or getattr(step, "transformer_list", None)
+    if parts is None and hasattr(step, "transformers"):
+        parts = [*((part[0], part[1]) for part in step.transformers), ("remainder", step.remainder)]
+    if parts is not None:
+        for name, part in parts:
+            yield from learning_steps(part, f"{path}{name}.", nested)
+        return
+    name = type(step).__name__
+    if name not in _LEARN_NOTHING and not _is_declared(name, step) and _is_fitted_to_records(step):
+        yield path.rstrip("."), name
+    for name in nested:
+        part = getattr(step, name, None)
+        if hasattr(part, "fit"):
+            yield from learning_steps(part, f"{path}{name}.", nested)
+
+
+def _is_declared(name: str, step: Any) -> bool:
+    """Whether all that a transformer would learn is given as a parameter."""
+    if name in ("OneHotEncoder", "OrdinalEncoder"):
+        rare = getattr(step, "min_frequency", None), getattr(step, "max_categories", None)
+        return not isinstance(step.categories, str) and rare == (None, None)
+    if name == "SimpleImputer":
+        return bool(step.strategy == "constant" and not step.add_indicator)
+    if name in ("CountVectorizer", "TfidfVectorizer"):
+        return step.vocabulary is not None and not getattr(step, "use_idf", False)
+    if name == "RBFSampler":  # gamma="scale" takes the variance of the table
+        return not isinstance(step.gamma, str)
+    return name == "SplineTransformer" and isinstance(step.knots, np.ndarray | list)
+
+
+def _is_fitted_to_records(step: Any) -> bool:
+    """Whether a transformer must be fitted, as far as it tells."""
+    tags = getattr(step, "__sklearn_tags__", None)
+    return tags is None or bool(tags().requires_fit)
+
+
+def check_pipeline(pipeline: Any) -> list[str]:
+    """Every step of a pipeline that learns from records without paying for it.
+
+    Parameters
+    ----------
+    pipeline : Pipeline or estimator
+        A pipeline of scikit-learn, with pipelines, unions and searches inside of it, or a single estimator.
+
+    Returns
+    -------
+    list of str
+        The path and the class of each such step, empty if there is none. Private models are no such steps:
+        they pay. A tool that fits them many times, as `GridSearchCV`, is: its scores are not private.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from dpglm import LogisticRegression, check_pipeline
+    >>> check_pipeline(make_pipeline(StandardScaler(), LogisticRegression()))
+    ['standardscaler: StandardScaler']
+    """
+    steps = learning_steps(pipeline, nested=_NESTED)
+    return [f"{path}: {name}" if path else name for path, name in steps]
+
+
+def warn_of_learning_steps(model: object) -> None:
+    """Warn if a model is being fitted by a scikit-learn pipeline with steps that learn from records."""
+    pipelines = sys.modules.get("sklearn.pipeline")
+    if pipelines is None:
+        return
+    steps: list[str] = []
+    frame = sys._getframe(1)
+    while frame is not None:
+        owner = frame.f_locals.get("self") if frame.f_globals.get("__name__") == "sklearn.pipeline" else None
+        if isinstance(owner, pipelines.Pipeline):
+            steps += [name for _, step in owner.steps[:-1] for _, name in learning_steps(step)]
+        frame = frame.f_back  # type: ignore[assignment]
+    names = list(dict.fromkeys(steps))
+    if names:
+        warnings.warn(
+            f"{', '.join(names)} in front of {type(model).__name__} learns from the records, which nobody "
+            "pays for and the promise does not cover: declare ranges and levels instead, in a dpglm.Schema",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+
 
 _FITS = "__dpglm_fits__"
 """Where the frame of a call counts the fits that it makes: it is gone when the call ends."""
