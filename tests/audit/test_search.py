@@ -9,7 +9,7 @@ from dpglm.audit.tables import Tables
 from dpglm.audit.targets import FitTarget, TranscriptTarget
 from dpglm.privacy import Neighbours
 from dpglm.solvers import Along, GradientDescent
-from dpglm.split import Split
+from dpglm.tables import Split
 
 LARGE = Budget(8.0, 0.01)
 INNER = GradientDescent(steps=2, clip=0.1, step_size=20.0)
