@@ -18,6 +18,7 @@ from ..problem import Problem
 from ..queries import CoordinateRule, CoordinateSums, OpenCoordinates, SecondMoments
 from .audit_cases import CORNERS, AuditCase, of_moments_beside_bounds, opposed
 from .base import CROSSING_STEP, Result, Solver, Task, clip_of_gradients, equal_releases, require_smooth
+from .exact import coordinate_minimiser
 from .preludes import (
     SOURCES,
     Moments,
@@ -30,8 +31,6 @@ from .preludes import (
 )
 
 CLIP_RULES = ("smoothness", "uniform")
-_SETTLED = 1e-7
-_MEMORY = 5
 _LITTLE_NOISE = 2e-4
 _MANY_PASSES = 50
 _PASSES_OF_NOISE, _MOST_PASSES, _MOST_TERMS = 1.5e-3, 300.0, 1e9
@@ -153,7 +152,7 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         query = CoordinateSums(problem.loss, clips)
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
         if not plan.budget.private:
-            return _settle(plan, query, rule, problem.start(p), curator)
+            return coordinate_minimiser(plan, query, rule, problem.start(p), curator)
         w, mechanism = problem.start(p), plan[query.name].mechanism
         opened = curator.open(query, w, mechanism)
         if not plan.periods:
@@ -199,43 +198,3 @@ def _mean_of(opened: OpenCoordinates, picked: NDArray[np.int64], rule: Coordinat
     count = len(picked)
     mean: Vector = w + np.bincount(picked, moves * (count - np.arange(count)) / count, minlength=len(w))
     return mean
-
-
-def _settle(
-    plan: CoordinateDescentPlan, query: CoordinateSums, rule: CoordinateRule, w: Vector, curator: Curator
-) -> Result:
-    """Cyclic passes without noise until no coordinate moves, extrapolated (Bertrand and Massias, 2021).
-
-    Every few passes the next point is the combination of the last ones whose moves nearly cancel; it is
-    kept if the following pass moves less than the one before.
-    """
-    everything = np.arange(len(w))
-    scale = 1.0 / np.sqrt(rule.step)
-    nothing = Gaussian(0.0)
-    opened, path, fallback, change, first = curator.open(query, w, nothing), [w], w, math.inf, 0.0
-    done, passes = 0, max(1, plan.steps // len(w))
-    while done < passes:
-        done += 1
-        moves, w = opened.descend(everything, rule)
-        moved = float(np.linalg.norm(moves * scale))
-        first = first or moved
-        if moved <= _SETTLED * first:
-            break
-        if len(path) == 1 and moved > change:
-            opened, path, w, moved = curator.open(query, fallback, nothing), [], fallback, math.inf
-        path.append(w)
-        change = moved
-        if len(path) > _MEMORY:
-            fallback, w = w, _extrapolated(np.array(path), scale)
-            opened, path = curator.open(query, w, nothing), [w]
-    return Result(w, done * len(w))
-
-
-def _extrapolated(path: Vector, scale: Vector) -> Vector:
-    """The combination of points, with weights of sum 1, whose successive differences nearly cancel."""
-    differences = np.diff(path, axis=0) * scale
-    gram = differences @ differences.T
-    gram += 1e-12 * np.trace(gram) * np.eye(len(gram))
-    weights = np.linalg.solve(gram, np.ones(len(gram)))
-    combined: Vector = weights / weights.sum() @ path[1:]
-    return combined

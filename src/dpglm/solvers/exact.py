@@ -18,12 +18,22 @@ from ..penalties import L2, Zero
 from ..plan import Plan
 from ..privacy import Neighbours
 from ..problem import Problem
-from ..queries import ClippedGradient, ScoreAndCurvature, gradient_of
+from ..queries import (
+    ClippedGradient,
+    CoordinateRule,
+    CoordinateSums,
+    DualForm,
+    DualStep,
+    ScoreAndCurvature,
+    gradient_of,
+)
 from ..queries.proximal import Map, Prox, Steps, accelerated, inner, largest_eigenvalue, norm
 from .base import Result, Uncertainty
 from .newton_steps import Setting, inverse_of
 
 if TYPE_CHECKING:
+    from .coordinate_descent import CoordinateDescentPlan
+    from .dual_coordinate_descent import DualCoordinateDescentPlan
     from .newton import NewtonPlan
 
 STEPS_WITHOUT_NOISE = 10_000
@@ -34,6 +44,11 @@ _SAFETY = 1.05
 _SETTLED = 1e-8
 _NEAR, _MOST_HALVINGS = 0.1, 100
 _KNOWN, _RIDGE, _SHORTER = 5, 1e-13, 0.95
+
+_SETTLED_COORDINATES, _MEMORY = 1e-7, 5
+_TOLERANCE, _PATIENCE, _MORE_PATIENCE, _MOST_COEFFICIENTS = 1e-11, 200, 4, 500
+_PASSES_A_ROUND, _PASSES_IN_ONE_ORDER = 5, 20
+_LEAST_WORK = 5000  # of a call, however few steps it takes
 
 _WIDE = 8.0
 _SETTLED_NEWTON, _SINGULAR, _SINGULAR_IF_PRECISE, _UNSEEN = 1e-12, 1e-12, 1e-14, 1e-6
@@ -332,3 +347,84 @@ def _sandwich(problem: Problem, curator: Curator, setting: Setting, w: Vector, r
         "" if regular and reached else _DEPENDENT if reached else _NOT_REACHED,
         "the fit of the whole table",
     )
+
+
+def coordinate_minimiser(
+    plan: CoordinateDescentPlan, query: CoordinateSums, rule: CoordinateRule, w: Vector, curator: Curator
+) -> Result:
+    """Find the minimiser by cyclic passes, extrapolated (Bertrand and Massias, 2021).
+
+    Every few passes the next point is the combination of the last ones whose moves nearly cancel; it is
+    kept if the following pass moves less than the one before.
+    """
+    everything = np.arange(len(w))
+    scale = 1.0 / np.sqrt(rule.step)
+    nothing = Gaussian(0.0)
+    opened, path, fallback, change, first = curator.open(query, w, nothing), [w], w, math.inf, 0.0
+    done, passes = 0, max(1, plan.steps // len(w))
+    while done < passes:
+        done += 1
+        moves, w = opened.descend(everything, rule)
+        moved = float(np.linalg.norm(moves * scale))
+        first = first or moved
+        if moved <= _SETTLED_COORDINATES * first:
+            break
+        if len(path) == 1 and moved > change:
+            opened, path, w, moved = curator.open(query, fallback, nothing), [], fallback, math.inf
+        path.append(w)
+        change = moved
+        if len(path) > _MEMORY:
+            fallback, w = w, _combined(np.array(path), scale)
+            opened, path = curator.open(query, w, nothing), [w]
+    return Result(w, done * len(w))
+
+
+def _combined(path: Vector, scale: Vector) -> Vector:
+    """The combination of points, with weights of sum 1, whose successive differences nearly cancel."""
+    differences = np.diff(path, axis=0) * scale
+    gram = differences @ differences.T
+    gram += 1e-12 * np.trace(gram) * np.eye(len(gram))
+    weights = np.linalg.solve(gram, np.ones(len(gram)))
+    combined: Vector = weights / weights.sum() @ path[1:]
+    return combined
+
+
+def dual_minimiser(
+    plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, curator: Curator
+) -> Result:
+    """Find the minimiser by dual passes in random order, and Newton steps if these are slow.
+
+    They end when the duality gap vanishes.
+
+    Records that a pass leaves unchanged, at an end of their range, are skipped until the next round. After
+    each round the L2 part of the intercept is centred at its present value, or beyond it if it keeps moving
+    one way: in the limit that part is 0. Newton steps are for few features and for slopes that jump, where
+    passes are slow.
+    """
+    n = plan.n_records
+    v = np.zeros(len(form.l2))
+    opened = curator.open(query, form.point(v), Gaussian(0.0))
+    steps, stride, before = 0, 1.0, 0.0
+    jumps = not math.isfinite(query.loss.smoothness())
+    work, patience = 0, _PATIENCE * n if jumps and len(v) <= _MOST_COEFFICIENTS else math.inf
+    while True:
+        moving, visits = np.arange(n), 0
+        while len(moving) and visits < _PASSES_A_ROUND * n:
+            order = moving[curator.order(len(moving))]
+            passes = min(n // len(moving), _PASSES_IN_ONE_ORDER)
+            v, moving, taken = opened.ascend(v, form, order, passes)
+            visits += taken
+            work += max(taken, _LEAST_WORK)
+        steps += visits
+        w = form.point(v)
+        gap, objective = opened.gap(w, form.around(w))
+        if gap > _TOLERANCE * abs(objective) and work >= patience:
+            w, v, taken = opened.polish(w, form.around(w), _TOLERANCE)
+            gap, objective = opened.gap(w, form.around(w))
+            steps, work, patience = steps + taken, work + taken, _MORE_PATIENCE * (work + taken)
+        if gap <= _TOLERANCE * abs(objective) or steps >= plan.steps:
+            return Result(w, steps, gap)
+        if form.intercept:
+            move = form.around(w).centre - form.centre
+            stride = 2 * stride if move * before > 0 and abs(move) > abs(before) / 2 else 1.0
+            form, before = replace(form, centre=form.centre + stride * move), move
