@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ..data.columns import RecordColumns
-from ..solvers.model_selection import Along
+from ..solvers.model_selection import IterateChoice
 from .docs import documented
 from .meta import PrivateChoice, choices_of, glm_of, with_params, with_solver
 from .watched import all_or_nothing
@@ -71,5 +71,5 @@ class PrivatePath(PrivateChoice):
         return self
 
     def _carrier(self) -> Any:
-        along = Along(glm_of(self.estimator).solver, self.share, self.budget_share)
+        along = IterateChoice(glm_of(self.estimator).solver, self.share, self.budget_share)
         return with_params(self.estimator, solver=along)

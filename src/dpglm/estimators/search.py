@@ -13,7 +13,7 @@ from .. import strict
 from ..bounds import Bounds
 from ..data.columns import RecordColumns
 from ..problem import Problem
-from ..solvers.model_selection import Candidate, Searched
+from ..solvers.model_selection import Candidate, RandomSearch
 from .base import PrivateGLM
 from .docs import documented
 from .meta import PrivateChoice, choices_of, glm_of, with_params, with_solver
@@ -123,7 +123,7 @@ class PrivateSearch(PrivateChoice):
             Candidate(_problem_beside(glm_of(_prepared(model)), glm_of(carrier)), glm_of(model).solver)
             for model in models
         )
-        glm_of(carrier).solver = Searched(candidates, self.runs, self.law, self.share)
+        glm_of(carrier).solver = RandomSearch(candidates, self.runs, self.law, self.share)
         return carrier
 
     def _listed(self) -> tuple[list[Any], list[dict[str, Any]]]:
