@@ -405,9 +405,9 @@ class ColumnSizesPrelude:
     """How large columns are, from a release of gradients that is also a first step.
 
     It is for wide tables of labels. Most columns of such tables, as those of words, are nearly empty, and a
-    few are in nearly every record. Noise is the same for all. Columns that the release does not tell from noise are made smaller, because
-    their coefficients will be noise. Columns that are large against noise are made smaller too, because they
-    take most of the norm of a row. The rule is derived in docs/defaults.md.
+    few are in nearly every record. Noise is the same for all. Columns that the release does not tell from
+    noise are made smaller, because their coefficients will be noise. Columns that are large against noise are
+    made smaller too, because they take most of the norm of a row. docs/defaults.md derives the rule.
     """
 
     queries: ClassVar[Releasable] = {ColumnSizes.name: (Gaussian,)}
