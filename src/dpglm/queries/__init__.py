@@ -11,14 +11,13 @@ from .coordinate import CoordinateRule, CoordinateSums, OpenCoordinates
 from .deviance import Deviance
 from .dual_step import DualForm, DualStep
 from .dual_vertices import DualVertices
-from .gains import Gains
 from .gradient import ClippedGradient
-from .held_out import HeldOutScores
 from .intercept import InterceptSlope
 from .level_counts import LevelCounts
 from .mean_row import MeanRow
 from .metric_gradient import MetricGradient
 from .minimiser import Minimiser
+from .model_comparison import Gains, HeldOutScores
 from .moments import Gram, Moments
 from .multinomial import (
     ClassShares,
