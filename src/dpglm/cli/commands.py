@@ -128,11 +128,9 @@ def try_cells(
     """
     with plain_errors():
         declared = _read_schema(schema)
-        readings = [read_cell(declared, *_cell(declared, result)) for result in cell]
-        print(
-            jsons.dumps([result._asdict() for result in readings]) if json else "\n".join(map(str, readings))
-        )
-        if any(result.null for result in readings):
+        cells = [read_cell(declared, *_cell(declared, result)) for result in cell]
+        print(jsons.dumps([result._asdict() for result in cells]) if json else "\n".join(map(str, cells)))
+        if any(result.null for result in cells):
             raise typer.Exit(1)
 
 
