@@ -174,10 +174,8 @@ class Ordinal(LevelCells, SingleFeatureColumn):
     missing : "null", "indicator" or a level
         What a missing value means: its record counts for nothing; or a feature of its own is 1; or it is this
         level.
-    aliases : mapping of str to level, optional
-        Other spellings of levels, such as ``{"M": "male"}``.
-    casefold : bool
-        Whether upper and lower case are the same.
+    aliases, casefold : mapping of str to level, bool
+        How cells spell levels, as in `Category`.
     fused : bool
         Whether each level has a feature; an unknown level then has none.
     weight : float

@@ -34,16 +34,10 @@ class Target(NumberCells, LevelCells):
         Whether the range is learnt in the fit, privately and as part of its price.
     widest : (float, float), optional
         The widest range that can be learnt, which must be declared.
-    decimal : str
-        The decimal mark of cells that are strings, such as ",".
-    thousands : str, optional
-        What separates groups of digits in cells that are strings, such as "." or " ".
-    strip : str or sequence of str
-        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
-    aliases : mapping of str to class, optional
-        Other spellings of classes, such as ``{"y": "yes"}``.
-    casefold : bool
-        Whether upper and lower case of classes are the same.
+    decimal, thousands, strip : str
+        How cells that are strings spell numbers, as in `Number`.
+    aliases, casefold : mapping of str to class, bool
+        How cells spell classes, as in `Category`.
 
     Examples
     --------
@@ -140,12 +134,8 @@ class Weight(NumberCells, Role):
     ----------
     high : float
         The largest weight; weights are cut to [0, high].
-    decimal : str
-        The decimal mark of cells that are strings, such as ",".
-    thousands : str, optional
-        What separates groups of digits in cells that are strings, such as "." or " ".
-    strip : str or sequence of str
-        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
+    decimal, thousands, strip : str
+        How cells that are strings spell numbers, as in `Number`.
     """
 
     high: float
@@ -169,12 +159,8 @@ class Offset(NumberCells, Role):
     ----------
     low, high : float
         The range of offsets; what lies outside is cut to it.
-    decimal : str
-        The decimal mark of cells that are strings, such as ",".
-    thousands : str, optional
-        What separates groups of digits in cells that are strings, such as "." or " ".
-    strip : str or sequence of str
-        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
+    decimal, thousands, strip : str
+        How cells that are strings spell numbers, as in `Number`.
     """
 
     low: float
@@ -203,12 +189,8 @@ class Exposure(Offset):
     low, high : float
         The range of exposures, above 0; what lies outside is cut to it. A record with an exposure of 0 or
         less counts for nothing.
-    decimal : str
-        The decimal mark of cells that are strings, such as ",".
-    thousands : str, optional
-        What separates groups of digits in cells that are strings, such as "." or " ".
-    strip : str or sequence of str
-        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
+    decimal, thousands, strip : str
+        How cells that are strings spell numbers, as in `Number`.
     """
 
     kind: ClassVar[str] = "exposure"
