@@ -81,7 +81,7 @@ class Report:
         return f"Report of {self.facts['model']}: {self.facts['headline']}"
 
 
-MOST_COEFFICIENTS = 20
+MAX_COEFFICIENTS = 20
 """Number of coefficients shown per fit: those that can change a prediction most."""
 
 _MARKUP = re.compile(r"([\\`*_\[\]|#])")
@@ -168,11 +168,11 @@ def _coefficients(fit: dict[str, Any], private: bool) -> list[str]:
     rows = sorted(fit["coefficients"], key=effect, reverse=True)
     about = f": {_text(fit['outcome'])}" if fit["outcome"] else ""
     columns = ("feature", "coefficient", *(("from", "to") if fit["determined"] else ()))
-    omitted = len(rows) - MOST_COEFFICIENTS
+    omitted = len(rows) - MAX_COEFFICIENTS
     cells = [
         (row["name"], coefficient(row, fit, private), number(row["low"]),
          number(row["high"]))[: len(columns)]
-        for row in rows[:MOST_COEFFICIENTS]
+        for row in rows[:MAX_COEFFICIENTS]
     ]  # fmt: skip
     more = [f"{omitted:,} more are not shown.", ""] if omitted > 0 else []
     return [f"## Coefficients{about}", "", *_table(columns, cells), *more]
