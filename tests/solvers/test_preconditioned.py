@@ -295,6 +295,30 @@ def test_the_last_rounds_of_gradient_descent_correct_what_clipping_does_to_a_rar
     assert share_of_rare() < found / 1.5
 
 
+def test_without_an_intercept_gradient_descent_corrects_the_scale_alone(monkeypatch):
+    drawn = np.random.default_rng(0)
+    place = drawn.integers(60, size=20_000)
+    effects = np.repeat([2.0, -1.5, 0.5], 20)
+    labels = drawn.random(20_000) < 1 / (1 + np.exp(-effects[place]))
+
+    def fits():
+        settings = {"classes": [False, True], "bounds": Bounds(row_norm=1.0), "fit_intercept": False}
+        models = [
+            LogisticRegression(1.0, solver=GradientDescent(), random_state=seed, **settings)
+            for seed in range(3)
+        ]
+        return [model.fit(np.eye(60)[place], labels) for model in models]
+
+    def scale(models):
+        return np.mean([np.ravel(model.coef_) @ effects / (effects @ effects) for model in models])
+
+    corrected = fits()
+    assert all(model.plan_.releases[-1].query == "recalibration" for model in corrected)
+    assert all(model.intercept_ == 0 for model in corrected) and 0.75 < scale(corrected) < 1.25
+    monkeypatch.setattr(recalibration, "_USEFUL", 0.0)
+    assert scale(fits()) > 1.4
+
+
 def test_the_last_steps_are_left_out_where_they_would_be_noise_or_have_nothing_to_correct():
     def last(n, epsilon=1.0, **settings):
         chosen = {"classes": [-1, 1], "bounds": Bounds(feature=1.0), **settings}

@@ -118,7 +118,8 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         if not task.private:
             return PreconditionedDescentPlan(*task.facts, (), STEPS_WITHOUT_NOISE, math.inf, 0.0, math.inf)
         clip = float(self.clip or clip_share(task))
-        scales, last = share_of_scales(task), share_of_recalibration(task, clip)
+        scales = share_of_scales(task)
+        last = share_of_recalibration(task, clip) if task.problem.fit_intercept else 0.0
         mean, leverage = share_of_mean(task), usual_leverage(task)
         left = 1.0 - scales - mean - last - self.gram_share
         if left <= 0:
