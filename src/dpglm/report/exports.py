@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import strict
+from ..display import element, render
 from .page import page
 from .text import (
     coefficient,
@@ -72,10 +73,8 @@ class Report:
 
     def _repr_html_(self) -> str:
         """The page in a frame, so that its style stays its own."""
-        return (
-            f'<iframe title="Privacy report" style="width:100%;height:640px;border:1px solid #8888;'
-            f'border-radius:8px" srcdoc="{escape(self.html())}"></iframe>'
-        )
+        style = "width:100%;height:640px;border:1px solid #8888;border-radius:8px"
+        return render(element("iframe", title="Privacy report", style=style, srcdoc=self.html()))
 
     def __repr__(self) -> str:
         return f"Report of {self.facts['model']}: {self.facts['headline']}"
