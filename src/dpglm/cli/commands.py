@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import strict
-from ..data.files import source_of_file
-from ..data.lines import Lines
+from ..data.files import TextFile, source_of_file
 from ..datasets import write_adult
 from ..evaluation import LOG_LOSS_CUT, METRICS
 from ..report import Report, statement
@@ -88,7 +87,7 @@ def draft(
     """Print a first schema of a file, from names and types of its columns alone."""
     with plain_errors():
         source = source_of_file(data, ())
-        if isinstance(source, Lines) and not source.names:
+        if isinstance(source, TextFile) and not source.names:
             refuse("JSON lines declare no columns: write the schema by hand, or convert the file")
         text = Schema.draft(gathered(source) if peek else source, target=target, peek=peek)
         print(jsons.dumps({"private": not peek, "schema": text}) if json else text.rstrip("\n"))

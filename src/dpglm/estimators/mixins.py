@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Vector
 from ..data import as_data
-from ..data.cluster import in_memory, is_dask, named_apart
+from ..data.cluster import in_memory, is_dask, split_target
 from ..data.columns import JoinedSource, RecordColumns
 from ..errors import NotReleased
 from ..fit.inputs import Table, column_apart, columns_apart, numeric_table
@@ -147,7 +147,7 @@ class LinearPredictor:
     def _read_again(self, X: object, y: object, codes: Codes) -> tuple[object, Vector]:
         """What `predict` takes of X, and the numbers of the targets, for a score."""
         check_is_fitted(self)
-        X, y = named_apart(X, y)
+        X, y = split_target(X, y)
         if is_dask(X):
             return X, codes(in_memory(y))
         source = source_like(self, X, y if isinstance(y, str) else None)

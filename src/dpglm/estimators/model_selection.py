@@ -22,7 +22,7 @@ from ..fit.inputs import Labels
 from ..plan import Plan
 from ..problem import Problem
 from ..solvers.base import AnySolver, Choice
-from ..solvers.model_selection import Along, Candidate, Searched
+from ..solvers.model_selection import Candidate, IterateChoice, RandomSearch
 from .base import PrivateGLM
 from .docs import documented
 from .mixins import Reported, all_or_nothing
@@ -202,7 +202,7 @@ class PrivatePath(PrivateChoice):
         return self
 
     def _carrier(self) -> Any:
-        along = Along(glm_of(self.estimator).solver, self.share, self.budget_share)
+        along = IterateChoice(glm_of(self.estimator).solver, self.share, self.budget_share)
         return with_params(self.estimator, solver=along)
 
 
@@ -309,7 +309,7 @@ class PrivateSearch(PrivateChoice):
             Candidate(_problem_beside(glm_of(_prepared(model)), glm_of(carrier)), glm_of(model).solver)
             for model in models
         )
-        glm_of(carrier).solver = Searched(candidates, self.runs, self.law, self.share)
+        glm_of(carrier).solver = RandomSearch(candidates, self.runs, self.law, self.share)
         return carrier
 
     def _listed(self) -> tuple[list[Any], list[dict[str, Any]]]:

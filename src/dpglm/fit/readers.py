@@ -15,12 +15,11 @@ from sklearn.utils.validation import check_consistent_length
 
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT, Bounds
-from ..data import sources
-from ..data.ahead import ahead
+from ..data.adapters import as_source
 from ..data.cluster import by_blocks, is_dask
 from ..data.columnar import Columnar, Levels
 from ..data.columns import RecordColumns
-from ..data.stream import MISCOUNTED, UNREADABLE, Source, Stream
+from ..data.stream import MISCOUNTED, UNREADABLE, Source, Stream, prefetch
 from ..errors import DpglmError, PrivacyWarning, SourceChanged
 from .inputs import Labels, Table, numeric_table, numeric_target, require_numbers
 from .presentations import Presentation
@@ -62,7 +61,7 @@ def source_of(X: object, target: str | None = None, beside: RecordColumns = _NO_
             f"X is a {type(X).__name__}, which can be read only once: give the table or query that it reads, "
             "or a dpglm.Stream, whose function returns a fresh iterator for each pass"
         )
-    source = sources.recognised(X)
+    source = as_source(X)
     if source is None:
         return None
     if target is not None:
@@ -87,7 +86,7 @@ def source_like(
     The columns that held targets, weights and offsets of the fit may be there, but need not. Those of
     ``beside`` are read.
     """
-    source = None if _can_be_read_once(X) else sources.recognised(X)
+    source = None if _can_be_read_once(X) else as_source(X)
     if target is None and isinstance(source, Columnar):
         fitted_target = getattr(estimator, "_target_column", None)
         target = fitted_target if fitted_target in source.types else None
@@ -143,7 +142,7 @@ def column_in_memory(
     if not isinstance(y, Stream):
         targets = targets_of(y)
     else:
-        parts = [targets_of(rows) for rows, _ in ahead(y.blocks())]
+        parts = [targets_of(rows) for rows, _ in prefetch(y.blocks())]
         targets = cast(Targets, np.concatenate(parts)) if parts else targets_of([])
     if of_units and len(targets) != source.n_samples:
         raise ValueError(LENGTHS)
@@ -201,7 +200,7 @@ def codes_in_block(targets: object, codes: Codes) -> Vector:
 def filled(source: Source, out: Any, value_of: Callable[[object, object], Any]) -> Any:
     """An array of one entry for each record, filled with the values of each block."""
     place = 0
-    for rows, targets in ahead(source.blocks()):
+    for rows, targets in prefetch(source.blocks()):
         values = value_of(rows, targets)
         place += len(values)
         if place > len(out):
