@@ -108,9 +108,9 @@ def try_cells(
     """
     with plain_errors():
         declared = _read_schema(schema)
-        trials = [read_cell(declared, *_cell(declared, result)) for result in cell]
-        print(jsons.dumps([result._asdict() for result in trials]) if json else "\n".join(map(str, trials)))
-        if any(result.null for result in trials):
+        cells = [read_cell(declared, *_cell(declared, result)) for result in cell]
+        print(jsons.dumps([result._asdict() for result in cells]) if json else "\n".join(map(str, cells)))
+        if any(result.null for result in cells):
             raise typer.Exit(1)
 
 
