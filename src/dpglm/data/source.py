@@ -58,12 +58,7 @@ def as_data(
     with np.errstate(over="ignore"):
         values = np.array(y, dtype=np.float64)
     target = values if values.ndim == 1 else values[:, 0].copy()
-    dropped = ~(np.abs(target) < LARGEST_NORM)
-    inside = values.ndim == 1 and not dropped.any() and _is_inside(block, bounds)
-    if not inside:
-        dropped |= ~(block.row_norms < LARGEST_NORM)
-    if values.ndim > 1:
-        dropped |= ~(np.abs(values[:, 1:3]) < LARGEST_NORM).all(axis=1)
+    dropped, inside = _null_records(block, values, target, bounds)
     if dropped.any():
         block = block.without(dropped)
         target[dropped] = 0.0
@@ -83,6 +78,19 @@ def as_data(
         beside = beside._replace(share=beside.share * persons.share)
     norms = None if inside else scale * block.row_norms
     return Records(block, scale, norms, target, constant, radius, table_size, beside, persons)
+
+
+def _null_records(
+    block: ResidentTable, values: Vector, target: Vector, bounds: Bounds
+) -> tuple[NDArray[np.bool_], bool]:
+    """Which records are not finite, or absurdly large; and whether all rows lie inside the bounds."""
+    dropped = ~(np.abs(target) < LARGEST_NORM)
+    inside = values.ndim == 1 and not dropped.any() and _is_inside(block, bounds)
+    if not inside:
+        dropped |= ~(block.row_norms < LARGEST_NORM)
+    if values.ndim > 1:
+        dropped |= ~(np.abs(values[:, 1:3]) < LARGEST_NORM).all(axis=1)
+    return dropped, inside
 
 
 def _is_inside(block: ResidentTable, bounds: Bounds) -> bool:

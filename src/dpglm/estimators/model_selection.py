@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self
@@ -320,29 +320,40 @@ class PrivateSearch(PrivateChoice):
         grids = [self.candidates] if isinstance(self.candidates, Mapping) else self.candidates
         if not isinstance(grids, list | tuple) or not grids or self.candidates == {}:
             raise strict.wrong("candidates", self.candidates, f"{_CANDIDATES}, with at least one candidate")
-        if all(isinstance(one, Mapping) for one in grids):
-            from sklearn.model_selection import ParameterGrid  # slow to import
-
-            try:
-                params: list[dict[str, Any]] = list(ParameterGrid(grids))
-            except TypeError as error:  # it says which parameter lacks a list
-                raise ValueError(f"candidates must be {_CANDIDATES}: {error}") from None
-            own = sorted({name for one in params for name in one} & set(_SHARED))
-            if own:
-                raise ValueError(f"candidates share {own}: set them in the search or its estimator")
-            models = [with_params(self.estimator, **one, **shared) for one in params]
+        if all(isinstance(each, Mapping) for each in grids):
+            params = _grid(grids)
+            models = [with_params(self.estimator, **each, **shared) for each in params]
+        elif all(isinstance(each, PrivateGLM | PrivatePipeline) for each in grids):
+            models = [with_params(each, **shared) for each in grids]
+            params = [{"estimator": each} for each in grids]
         else:
-            if not all(isinstance(one, PrivateGLM | PrivatePipeline) for one in grids):
-                raise strict.wrong("candidates", self.candidates, _CANDIDATES)
-            models = [with_params(one, **shared) for one in grids]
-            params = [{"estimator": one} for one in grids]
+            raise strict.wrong("candidates", self.candidates, _CANDIDATES)
         for model in map(glm_of, models):
-            if is_classifier(model) != is_classifier(base):
-                raise ValueError("candidates must all be classifiers, or all be regressors")
-            differ = [n for n in _SHARED[2:] if repr(getattr(model, n, None)) != repr(getattr(base, n, None))]
-            if differ:
-                raise ValueError(f"candidates must have the {differ} of the estimator")
+            _require_alike(model, base)
         return models, params
+
+
+def _grid(grids: Sequence[Any]) -> list[dict[str, Any]]:
+    """All combinations of the parameters of grids."""
+    from sklearn.model_selection import ParameterGrid  # slow to import
+
+    try:
+        params: list[dict[str, Any]] = list(ParameterGrid(grids))
+    except TypeError as error:  # it says which parameter lacks a list
+        raise ValueError(f"candidates must be {_CANDIDATES}: {error}") from None
+    own = sorted({name for each in params for name in each} & set(_SHARED))
+    if own:
+        raise ValueError(f"candidates share {own}: set them in the search or its estimator")
+    return params
+
+
+def _require_alike(model: PrivateGLM, base: PrivateGLM) -> None:
+    """Refuse a candidate whose records or targets are not those of the estimator."""
+    if is_classifier(model) != is_classifier(base):
+        raise ValueError("candidates must all be classifiers, or all be regressors")
+    differ = [n for n in _SHARED[2:] if repr(getattr(model, n, None)) != repr(getattr(base, n, None))]
+    if differ:
+        raise ValueError(f"candidates must have the {differ} of the estimator")
 
 
 def _problem_beside(model: PrivateGLM, carrier: PrivateGLM) -> Callable[[int, int], Problem]:

@@ -258,6 +258,11 @@ def _frame(X: object, columns: list[FrameColumn]) -> Labels | sp.coo_matrix:
         require_numbers(f"column {name!r} of X", dtype)
     if all(isinstance(dtype, np.dtype) and dtype.kind in _NUMERIC for _, dtype, _ in columns):
         return np.asarray(X)
+    return _converted(columns)
+
+
+def _converted(columns: list[FrameColumn]) -> Labels:
+    """Columns of several types as an array of floats, each entry by itself."""
     if any(isinstance(dtype, np.dtype) and dtype.kind == "O" for _, dtype, _ in columns):
         _warn_of_objects("X")
     parts = [np.asarray(entries) for _, _, entries in columns]
