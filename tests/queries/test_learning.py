@@ -11,7 +11,7 @@ from dpglm.mechanisms import Exponential
 from dpglm.mechanisms.grid import on_grid
 from dpglm.plan.private_size import MAY_LEARN, OWN_PASS
 from dpglm.queries import LEARNING, ClassCounts, ColumnRanges, LevelCounts, RecordCount, RowNorms
-from dpglm.queries.column_ranges import pairs, preference, share_of_width, tail_of
+from dpglm.queries.learning import pairs, preference, share_of_width, tail_of
 from dpglm.schema import Number
 from dpglm.schema.candidates import candidates_of
 from dpglm.testing import check_query

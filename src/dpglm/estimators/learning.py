@@ -30,7 +30,7 @@ from ..plan import Plan, Release
 from ..plan.private_size import COUNT_SHARE, count_release, left_for_learning, share_of, spare_of
 from ..privacy import Budget, Neighbours
 from ..queries import ColumnRanges, LevelCounts, RowNorms
-from ..queries.column_ranges import entries_of_a_range, tail_of
+from ..queries.learning import entries_of_a_range, tail_of
 from ..schema import Schema
 from ..schema.candidates import COUNT
 from ..schema.learning import (

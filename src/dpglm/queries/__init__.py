@@ -1,40 +1,35 @@
 """Queries: functions of private records, each beside its sensitivity."""
 
 from .base import Query, WorstCase
-from .by_passes import PLAIN
 from .cell_counts import CellCounts
 from .cell_sums import CellSums
 from .class_counts import ClassCounts
-from .column_ranges import ColumnRanges, RowNorms
 from .column_sizes import ColumnSizes
-from .coordinate import CoordinateRule, CoordinateSums, OpenCoordinates
+from .coordinate import RULES, CoordinateRule, CoordinateScores, CoordinateSums, OpenCoordinates
 from .deviance import Deviance
-from .dual_step import DualForm, DualStep
-from .dual_vertices import DualVertices
+from .dual import DualForm, DualStep
+from .frank_wolfe import DualVertices, VertexScores
 from .gains import Gains
-from .gradient import ClippedGradient
-from .held_out import HeldOutScores
-from .intercept import InterceptSlope
-from .level_counts import LevelCounts
-from .mean_row import MeanRow
-from .metric_gradient import MetricGradient
-from .minimiser import Minimiser
-from .moments import Gram, Moments
-from .multinomial import (
+from .gradients import (
     ClassShares,
+    ClippedGradient,
+    MetricGradient,
     MetricMultinomialGradient,
     MultinomialGradient,
     gradient_of,
     metric_gradient_of,
 )
-from .recalibration import Recalibration
+from .held_out import HeldOutScores
+from .intercept import InterceptSlope
+from .learning import ColumnRanges, LevelCounts, RowNorms
+from .mean_row import MeanRow
+from .minimiser import Minimiser
+from .newton import Gram, Moments, Recalibration, ScoreAndCurvature
 from .record_count import RecordCount
 from .row_scale import RowAndTargetScale, RowScale, ScaledRowScale
-from .score_and_curvature import ScoreAndCurvature
 from .score_sums import ScoreSums
-from .scores import RULES, CoordinateScores
 from .second_moments import SecondMoments
-from .vertices import VertexScores
+from .streamed_scores import PLAIN
 
 QUERIES: tuple[type[Query], ...] = (
     CellCounts,

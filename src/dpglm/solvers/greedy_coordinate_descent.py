@@ -21,7 +21,7 @@ from ..plan import Plan, Releasable, Release
 from ..plan.private_size import FARTHEST
 from ..problem import Problem
 from ..queries import RULES, CoordinateRule, CoordinateScores, SecondMoments
-from ..queries.scores import MOST_PULL
+from ..queries.coordinate import MOST_PULL
 from ..tables import Capability, Columns
 from .averaging import Tail
 from .base import AuditCase, Result, Solver, Task, opposed, require_smooth

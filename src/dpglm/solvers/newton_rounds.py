@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import Vector
-from ..queries.score_and_curvature import Parts
+from ..queries.newton import Parts
 
 _LEAST_EIGENVALUE = 1e-10
 _LEAST_MEAN, _LONGEST_START = 1e-6, 2.0

@@ -14,7 +14,7 @@ from ..penalties import L2, Zero
 from ..plan import Plan
 from ..problem import Problem
 from ..queries import ClippedGradient, gradient_of
-from ..queries.proximal import Map, Prox, Steps, accelerated, inner, largest_eigenvalue, norm
+from ..queries.proximal_gradient import Map, Prox, Steps, accelerated, inner, largest_eigenvalue, norm
 from .base import Result
 
 STEPS_WITHOUT_NOISE = 10_000

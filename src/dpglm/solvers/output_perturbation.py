@@ -15,7 +15,7 @@ from ..penalties import L2
 from ..plan import PassCount, Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import Minimiser
-from ..queries.certified import fallback_steps
+from ..queries.proximal_gradient import fallback_steps
 from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
 from .defaults import clip_of_gradients
 from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser

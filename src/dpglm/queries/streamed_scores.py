@@ -23,8 +23,9 @@ from ..mechanisms import Exponential, Gaussian, Round
 from .base import Opening, require_moderate
 
 if TYPE_CHECKING:
-    from .scores import CoordinateScores
-    from .vertices import OpenVertices, VertexScores
+    from .coordinate import CoordinateScores
+    from .frank_wolfe import OpenVertices, VertexScores
+
 
 PLAIN = ("gumbel", "heap")
 """Structures that look at every score in each step, and so need nothing but passes."""
