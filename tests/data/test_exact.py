@@ -146,9 +146,8 @@ import hashlib, numpy as np
 from dpglm import Bounds
 from dpglm.data import as_data
 from dpglm.arrays import on_column_grids
-from dpglm.data.metric import MetricRows
-from dpglm.data.multinomial import ClassGradients
-from dpglm.data.products import JointMargins, JointRows, LossValues, MomentRows
+from dpglm.data.bounded_numbers import LossValues
+from dpglm.data.products import ClassGradients, JointMargins, JointRows, MetricRows, MomentRows
 from dpglm.data.terms import Gradient, SquaredRow
 from dpglm.losses import LogCosh, Logistic, Multinomial, Poisson
 rng = np.random.default_rng(1)

@@ -11,7 +11,8 @@ from dpglm import Bounds, threads
 from dpglm.audit.tables import on_a_stream
 from dpglm.bounds import Coordinates
 from dpglm.data import as_data, records
-from dpglm.data.multinomial import ClassGradients, ClassSizes, MetricClassRows
+from dpglm.data.bounded_numbers import ClassSizes
+from dpglm.data.products import ClassGradients, MetricClassRows
 from dpglm.losses import Multinomial
 from dpglm.mechanisms import Randomness
 from dpglm.mechanisms.sampling import Poisson

@@ -10,9 +10,9 @@ from threadpoolctl import threadpool_info
 from dpglm import Bounds, Stream
 from dpglm.arrays import Total, on_column_grids, one_blas_thread
 from dpglm.data import as_data, records
+from dpglm.data.bounded_numbers import LossValues
 from dpglm.data.products import (
     JointRows,
-    LossValues,
     MomentRows,
     bits_of_factors,
     coordinates_of,

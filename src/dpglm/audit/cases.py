@@ -14,7 +14,7 @@ from ..arrays import Vector
 from ..bounds import Bounds
 from ..curator import Curator
 from ..data import as_data
-from ..data.cell_tally import FINE, MISSING, OUTSIDE, UNREADABLE, Codes
+from ..data.bounded_numbers import FINE, MISSING, OUTSIDE, UNREADABLE, Codes
 from ..data.census import RawRecords
 from ..data.summed import Summed
 from ..estimators.base import PrivateGLM

@@ -1,20 +1,257 @@
-"""Sums over the records of how a public model does on each: scores with their squares, and cells."""
+"""Bounded numbers of each record, rounded to grids on which their sums are exact."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import ROUNDING, Total, Vector
+from ..arrays import ROUNDING, Total, Vector, bits_of_terms
+from ..bounds import Coordinates
+from ..kernels.arguments import Form
+from ..losses import Loss
 from ..scores import CellsOf, PublicModel, Score
-from .products import CrossProducts, grid_of_factors
+from .products import CrossProducts, box_of, coordinates_of, grid_of_factors, squares_of
 
 if TYPE_CHECKING:
     from .records import Records
+
+FINE, MISSING, UNREADABLE, OUTSIDE, UNKNOWN = 0, 1, 2, 3, 4
+"""What a cell is: nothing is wrong with it, or it is missing, cannot be read, is out of the declared range,
+or has a level that is not declared."""
+
+Codes = tuple[tuple[int, ...], ...]
+"""For each column the codes that are counted."""
+
+SIZE_WEIGHT = 0.8
+"""What the size of a record counts for beside its place: with this weight it costs nothing under replace-one
+(docs/proofs/mean_row.md)."""
+
+INNER_RADIUS = 0.6
+"""Every point so near to 0 is a mean of what records of norm 1 add."""
+
+_MOST_BITS = 40  # so that a chunk of 2**12 terms is added up exactly in doubles
+
+_SIZES_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class RowSizes(CrossProducts):
+    """(2 v - 1, t) for v = norm² / radius² of a row, cut to [0, 1], and its target in [-1, 1].
+
+    The norm is that of the coordinates, or of the row itself if there are none. The target is
+    target_scale * (y - target_middle), cut to [-1, 1]. A null record adds nothing.
+    """
+
+    coordinates: Coordinates | None  # type: ignore[assignment]  # wide rows are not written as coordinates
+    radius: float
+    target_middle: float
+    target_scale: float
+
+    @property
+    def needs_norms(self) -> bool:  # type: ignore[override]  # it depends on the coordinates
+        return self.coordinates is None
+
+    @property
+    def rows_at_once(self) -> int:
+        return _SIZES_AT_ONCE  # no product of matrices is to be exact
+
+    @property
+    def grid(self) -> float:
+        """The grid of the numbers."""
+        return grid_of_factors(1.0, self.n_records)
+
+    def entries(self, n_features: int) -> int:
+        return 2
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return Total(steps, self.grid)
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        counts, grid = rows.scale > 0, self.grid
+        with np.errstate(all="ignore"):
+            shares = np.minimum(_zero_for_nan(self._squares(rows) / self.radius**2), 1.0)
+        for k, values in enumerate((2.0 * shares - 1.0, *self.targets(rows))):
+            kept = rows.parted(np.where(counts, values, 0.0), less=3.0 * grid)
+            out[k] += rows.on_grid(kept, grid).sum()
+
+    def targets(self, rows: Records) -> list[Vector]:
+        """Numbers in [-1, 1] for the target of each record."""
+        with np.errstate(all="ignore"):  # an absurd range has an infinite scale, and 0 times it is NaN
+            targets = self.target_scale * (rows.y - self.target_middle)
+        return [np.minimum(np.maximum(_zero_for_nan(targets), -1.0), 1.0)]
+
+    def _squares(self, rows: Records) -> Vector:
+        if self.coordinates is None:
+            return np.square(rows.norms)
+        return squares_of(rows, self.coordinates)
+
+
+@dataclass(frozen=True, eq=False)
+class RowAndTargetSizes(RowSizes):
+    """(2 v - 1, t, 2 t² - 1) for the size v of a row and its target t as in `RowSizes`."""
+
+    def entries(self, n_features: int) -> int:
+        return 3
+
+    def targets(self, rows: Records) -> list[Vector]:
+        (t,) = super().targets(rows)
+        return [t, 2.0 * np.square(t) - 1.0]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSizes(RowSizes):
+    """(2 v - 1, e) for the size v of a row as in `RowSizes`, and e: 1 for its class, 0 for the others."""
+
+    classes: int
+
+    def entries(self, n_features: int) -> int:
+        return 1 + self.classes
+
+    def targets(self, rows: Records) -> list[Vector]:
+        return [np.where(rows.y == k, 1.0, 0.0) for k in range(self.classes)]
+
+
+@dataclass(frozen=True, eq=False)
+class MeanRows(CrossProducts):
+    """(z, 0.8 norm (2 v - 1)) for the coordinates z of a record, scaled to norm at most ``norm``.
+
+    v is the squared norm of z over norm². A null record adds nothing, and weights do not count.
+    """
+
+    norm: float
+
+    @property
+    def grid(self) -> float:
+        """The grid of the numbers."""
+        bits = min(_MOST_BITS, bits_of_terms(self.n_records))
+        return math.ldexp(1.0, math.frexp(self.norm * (1 + 2.0**-20))[1] - bits)
+
+    @property
+    def rounding(self) -> float:
+        """Largest distance of what a record adds from where it was before it was rounded."""
+        return math.sqrt(self.coordinates.dimension + 1) * self.grid / 2
+
+    def entries(self, n_features: int) -> int:
+        return n_features + 1
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return Total(steps, self.grid)
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        from ..kernels.products import mean_rows  # compiled code is loaded by those who use it
+
+        counts = np.where(rows.scale > 0, 1.0, 0.0)
+        # Rounding takes no person with several records out of the mean of what its records may add.
+        shares = rows.parted(counts, less=self.rounding / (INNER_RADIUS * self.norm))
+        sums, row = np.zeros(out.size), np.empty(self.coordinates.dimension)
+        mean_rows(
+            rows.dense, rows.scale, box_of(self.coordinates), shares, self.norm, SIZE_WEIGHT * self.norm,
+            ROUNDING * self.grid, row, sums,
+        )  # fmt: skip
+        out += (sums / self.grid).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class LossValues(CrossProducts):
+    """The loss of each record at w, cut to at most ``most``."""
+
+    loss: Loss
+    most: float
+    w: Vector
+
+    @property
+    def grid(self) -> float:
+        """The grid of the values."""
+        return grid_of_factors(self.most, self.n_records)
+
+    def entries(self, n_features: int) -> int:
+        return 1
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return Total(steps, self.grid)
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        from ..kernels.products import loss_values
+
+        values = np.empty(rows.n_records)
+        z = coordinates_of(rows, self.coordinates) @ self.w
+        beside, rounding = rows.beside_less(self.grid / (2 * self.most)), ROUNDING * self.grid
+        loss_values(z, rows.y, rows.scale, beside, Form.of(self.loss), self.most, rounding, values)
+        out += (values.sum() / self.grid).astype(np.int64)
+
+
+class Valued(Protocol):
+    """What has a value for a margin and a target, elementwise."""
+
+    def value(self, z: Vector, y: Vector) -> Vector: ...
+
+
+@dataclass(frozen=True, eq=False)
+class CutValues(CrossProducts):
+    """Minus the loss of each record at each of some points, cut to [-most, 0]; 0 for a null record.
+
+    ``points`` has one column for each model. What a record adds is multiplied by its share, from 0 to 1.
+    """
+
+    coordinates: None  # type: ignore[assignment]  # margins are those of the rows themselves
+    loss: Valued
+    most: float
+    points: Vector
+
+    @property
+    def width(self) -> int:
+        return int(self.points.shape[1])
+
+    @property
+    def grid(self) -> float:
+        """The grid of the values."""
+        return grid_of_factors(self.most, self.n_records)
+
+    def entries(self, n_features: int) -> int:
+        return self.width
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return Total(steps, self.grid)
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        counts = rows.scale > 0
+        for k, values in enumerate(self._values(rows)):
+            out[k] += rows.on_grid(rows.shared(np.where(counts, values, 0.0)), self.grid).sum()
+
+    def _values(self, rows: Records) -> Iterator[Vector]:
+        """What each record adds at each point, before its weight counts."""
+        for loss in self._losses(rows):
+            yield -np.clip(np.nan_to_num(loss, nan=self.most), 0.0, self.most)
+
+    def _losses(self, rows: Records) -> Iterator[Vector]:
+        for k in range(self.points.shape[1]):
+            with np.errstate(all="ignore"):
+                yield self.loss.value(rows.margins(np.ascontiguousarray(self.points[:, k])), rows.y)
+
+
+@dataclass(frozen=True, eq=False)
+class CutGains(CutValues):
+    """How much less the loss of each record is than at the first point, cut to [-most, most].
+
+    There is one number for each further point; all are 0 for a null record.
+    """
+
+    @property
+    def width(self) -> int:
+        return super().width - 1
+
+    def _values(self, rows: Records) -> Iterator[Vector]:
+        losses = self._losses(rows)
+        first = next(losses)
+        for loss in losses:
+            with np.errstate(all="ignore"):
+                gain = np.nan_to_num(first - loss, nan=-self.most)
+            yield np.clip(gain, -self.most, self.most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,3 +332,71 @@ class CellRows(_Judged):
 def zero_out_norm(counted: float, weight: float) -> float:
     """The largest norm of (counted, v, weight (1 - v²)): at an end of 0 <= v² <= 1, in which it is convex."""
     return math.hypot(counted, max(1.0, weight))
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTally(CrossProducts):
+    """1 for the class of a record, 0 for the others; targets are codes. A null record adds nothing."""
+
+    coordinates: None  # type: ignore[assignment]  # rows are not read
+    classes: int
+
+    @property
+    def width(self) -> int:
+        return 1  # a chunk has as many rows as may be
+
+    @property
+    def grid(self) -> float:
+        """The grid of the counts: finer than 1, since noise lies on it."""
+        return grid_of_factors(1.0, self.n_records)
+
+    def entries(self, n_features: int) -> int:
+        return self.classes
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return Total(steps, self.grid)
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        counts = rows.scale > 0
+        for k in range(self.classes):
+            here = np.where(counts & (rows.y == k), 1.0, 0.0)
+            out[k] += rows.on_grid(rows.parted(here), self.grid).sum()
+
+
+@dataclass(frozen=True, eq=False)
+class CellTally(CrossProducts):
+    """For each column, and each code that is counted there, 1 for a record that has it and 0 for others.
+
+    A null record is counted as one whose cells are all missing: here it adds something.
+    """
+
+    coordinates: None  # type: ignore[assignment]  # rows hold codes, not features
+    codes: Codes
+
+    @property
+    def width(self) -> int:
+        return len(self.codes)
+
+    @property
+    def grid(self) -> float:
+        """The grid of the counts: finer than 1, since noise lies on it."""
+        return grid_of_factors(1.0, self.n_records)
+
+    def entries(self, n_features: int) -> int:
+        return sum(map(len, self.codes))
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return Total(steps, self.grid)
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        table = np.where(rows.scale[:, None] > 0, rows.dense, float(MISSING))
+        places = ((column, code) for column, codes in enumerate(self.codes) for code in codes)
+        for k, (column, code) in enumerate(places):
+            here = np.where(table[:, column] == code, 1.0, 0.0)
+            out[k] += rows.on_grid(rows.parted(here), self.grid).sum()
+
+
+def _zero_for_nan(values: Vector) -> Vector:
+    """The values, with 0 in place of NaN."""
+    values[np.isnan(values)] = 0.0
+    return values

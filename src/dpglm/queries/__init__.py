@@ -1,17 +1,11 @@
 """Queries: functions of private records, each beside its sensitivity."""
 
 from .base import Query, WorstCase
-from .cell_counts import CellCounts
-from .cell_sums import CellSums
-from .class_counts import ClassCounts
-from .column_sizes import ColumnSizes
 from .coordinate import RULES, CoordinateRule, CoordinateScores, CoordinateSums, OpenCoordinates
-from .deviance import Deviance
 from .dual import DualForm, DualStep
 from .frank_wolfe import DualVertices, VertexScores
 from .gains import Gains
 from .gradients import (
-    ClassShares,
     ClippedGradient,
     MetricGradient,
     MetricMultinomialGradient,
@@ -20,16 +14,26 @@ from .gradients import (
     metric_gradient_of,
 )
 from .held_out import HeldOutScores
-from .intercept import InterceptSlope
 from .learning import ColumnRanges, LevelCounts, RowNorms
-from .mean_row import MeanRow
 from .minimiser import Minimiser
 from .newton import Gram, Moments, Recalibration, ScoreAndCurvature
-from .record_count import RecordCount
-from .row_scale import RowAndTargetScale, RowScale, ScaledRowScale
-from .score_sums import ScoreSums
-from .second_moments import SecondMoments
 from .streamed_scores import PLAIN
+from .sums import (
+    CellCounts,
+    CellSums,
+    ClassCounts,
+    ClassShares,
+    ColumnSizes,
+    Deviance,
+    InterceptSlope,
+    MeanRow,
+    RecordCount,
+    RowAndTargetScale,
+    RowScale,
+    ScaledRowScale,
+    ScoreSums,
+    SecondMoments,
+)
 
 QUERIES: tuple[type[Query], ...] = (
     CellCounts,

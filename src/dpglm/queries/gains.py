@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Vector
-from ..data.values import CutGains, Valued
+from ..data.bounded_numbers import CutGains, Valued
 from ..losses import Loss
 from ..mechanisms.base import Selection
 from ..privacy import Neighbours

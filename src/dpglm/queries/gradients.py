@@ -10,8 +10,7 @@ import numpy as np
 
 from ..arrays import Total, Vector, bits_of_terms, on_column_grids
 from ..bounds import Coordinates
-from ..data.metric import LARGEST_ENTRY, MetricRows, in_metric
-from ..data.multinomial import ClassGradients, ClassSizes, MetricClassRows
+from ..data.products import LARGEST_ENTRY, ClassGradients, MetricClassRows, MetricRows, in_metric
 from ..data.records import Records
 from ..data.summed import Summed
 from ..data.terms import Gradient, SquaredRow
@@ -245,45 +244,6 @@ class MetricMultinomialGradient(MetricGradient):
         return MetricClassRows(
             self.coordinates, self.n_records, self.loss, self.transform, w, self.clip, self.leverage
         )
-
-
-@dataclass(frozen=True, eq=False)
-class ClassShares(Query):
-    """Sums over the records of 2 v - 1, v being norm² / radius² of a row, and of 1 for each class.
-
-    Parameters
-    ----------
-    coordinates, radius, n_records :
-        As in `RowScale`.
-    classes : int
-        The number of classes.
-
-    Guarantee
-    ---------
-    v is cut to [0, 1], and a record counts for one class at most: it adds a point (s, e) with s in [-1, 1]
-    and e a unit vector or 0. Zeroing it out moves the sums by at most sqrt(2), replacing it by at most
-    sqrt(4 + 2). Numbers are rounded to a grid on which these points lie.
-    """
-
-    name: ClassVar[str] = "row size and class shares"
-    takes_persons: ClassVar[bool] = True
-    coordinates: Coordinates | None
-    radius: float
-    classes: int
-    n_records: int
-
-    def __call__(self, data: Summed, *public: Vector) -> Total:
-        term = ClassSizes(self.coordinates, self.n_records, self.radius, 0.0, 1.0, self.classes)
-        return data.cross_products(term)
-
-    def sensitivity(self, neighbours: Neighbours) -> float:
-        replaced = neighbours is Neighbours.REPLACE_ONE
-        return math.sqrt(6.0 if replaced else 2.0) * (1 + 2.0**-50)
-
-    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
-        long = np.zeros(n_features)
-        long[0] = radius
-        return WorstCase((long, 0.0), (np.zeros(n_features), 1.0), ())
 
 
 def gradient_of(

@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Total, Vector
+from ..data.bounded_numbers import CutValues, Valued
 from ..data.summed import Summed
-from ..data.values import CutValues, Valued
 from ..losses import Loss
 from ..privacy import Neighbours
 from .base import Query, WorstCase

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..arrays import Total, Vector, on_column_grids
 from ..bounds import Coordinates
-from ..data.metric import LARGEST_ENTRY
 from ..data.products import (
+    LARGEST_ENTRY,
     GramRows,
     JointMargins,
     JointRows,

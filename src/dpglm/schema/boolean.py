@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .. import strict
-from ..data.cell_tally import UNREADABLE
+from ..data.bounded_numbers import UNREADABLE
 from .cells import ABSENT, UNKNOWN, UNREAD, Cells
 from .column import InOneFeature, Slots, scaled, single
 from .kinds import Kinds, of_levels

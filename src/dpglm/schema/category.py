@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
-from ..data.cell_tally import FINE, UNKNOWN
+from ..data.bounded_numbers import FINE, UNKNOWN
 from .cells import ABSENT, UNREAD, Cells, codes_of_levels, key_of
 from .column import MISSING, Column, Slots, checked_levels, one_hot, single
 from .kinds import Kinds, of_levels

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..data.beside import Several
-from ..data.cell_tally import MISSING, Codes
+from ..data.bounded_numbers import MISSING, Codes
 from ..data.source import LARGEST_NORM
 from .column import Column
 from .learning import null_records

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
-from ..data.cell_tally import MISSING as LACKING
-from ..data.cell_tally import UNREADABLE
+from ..data.bounded_numbers import MISSING as LACKING
+from ..data.bounded_numbers import UNREADABLE
 from .cells import Cells, Mask
 from .kinds import Kinds
 from .spelling import Spelling

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..data.cell_tally import FINE, MISSING, OUTSIDE, UNKNOWN, UNREADABLE
+from ..data.bounded_numbers import FINE, MISSING, OUTSIDE, UNKNOWN, UNREADABLE
 from .cells import ABSENT, UNREAD, Mask, Read
 from .cells import UNKNOWN as NO_LEVEL
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from .. import strict
 from ..arrays import Vector
-from ..data.cell_tally import OUTSIDE
+from ..data.bounded_numbers import OUTSIDE
 from . import basis
 from .cells import Cells, Mask, Read
 from .column import MISSING, Column, Slots, checked_range, increasing, one_hot, scaled

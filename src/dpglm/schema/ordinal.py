@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
-from ..data.cell_tally import UNKNOWN
+from ..data.bounded_numbers import UNKNOWN
 from .cells import ABSENT, UNREAD, Cells, codes_of_levels, key_of
 from .column import MISSING, Column, InOneFeature, Slots, checked_levels, one_hot, scaled, single
 from .kinds import Kinds, of_levels

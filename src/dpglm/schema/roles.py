@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from .. import strict
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT
-from ..data.cell_tally import MISSING, OUTSIDE, UNREADABLE
-from ..data.cell_tally import UNKNOWN as OTHER
+from ..data.bounded_numbers import MISSING, OUTSIDE, UNREADABLE
+from ..data.bounded_numbers import UNKNOWN as OTHER
 from .cells import UNKNOWN, Cells, codes_of_levels
 from .column import checked_levels, checked_range, range_of
 from .kinds import Kinds, of_levels, of_numbers

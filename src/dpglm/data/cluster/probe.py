@@ -15,10 +15,25 @@ from ...arrays import Vector, grid_of_terms, on_column_grids
 from ...bounds import Bounds, Coordinates
 from ...kernels.arguments import PAIRED
 from ...losses import LogCosh, Logistic, Loss, Multinomial
-from ..mean_row import MeanRows
-from ..metric import MetricRows, RowAndTargetSizes, RowSizes
-from ..multinomial import ClassGradients, ClassSizes, MetricClassRows
-from ..products import CrossProducts, GramRows, JointMargins, JointRows, LossValues, MomentRows
+from ..bounded_numbers import (
+    ClassSizes,
+    CutGains,
+    CutValues,
+    LossValues,
+    MeanRows,
+    RowAndTargetSizes,
+    RowSizes,
+)
+from ..products import (
+    ClassGradients,
+    CrossProducts,
+    GramRows,
+    JointMargins,
+    JointRows,
+    MetricClassRows,
+    MetricRows,
+    MomentRows,
+)
 from ..records import Records
 from ..source import as_data
 from ..terms import (
@@ -31,7 +46,6 @@ from ..terms import (
     SquaredRow,
     Term,
 )
-from ..values import CutGains, CutValues
 
 _ROWS, _COLUMNS = 96, 19
 _ODD = (0.0, -0.0, 5e-324, 1e-310, -1e-300, 2.0**-53, 1.0, -1.0, 1e6, 1e150, 1e308, np.inf, -np.inf, np.nan)
