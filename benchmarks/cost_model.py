@@ -35,9 +35,9 @@ from dpglm.data import as_data
 from dpglm.data.cluster import DaskTable, records_of
 from dpglm.data.cluster.worker import Agreement, Answer, Pass
 from dpglm.data.fingerprint import Fingerprint, Mark
+from dpglm.data.record_set import RecordSet
 from dpglm.data.sources import recognised
 from dpglm.data.streamed import Streamed
-from dpglm.data.summed import Summed
 from dpglm.data.sums import cut_to_grid
 from dpglm.data.terms import CutGradient, Gradient
 from dpglm.losses import Logistic
@@ -129,7 +129,7 @@ def least(
     return best
 
 
-def a_pass(records: Summed, n: int, p: int) -> np.ndarray:
+def a_pass(records: RecordSet, n: int, p: int) -> np.ndarray:
     return records.steps(term(p), grid_of_terms(CLIP, n))
 
 
@@ -194,7 +194,9 @@ def block_of(_: np.ndarray, block_id: tuple[int, int], rows: int, p: int) -> np.
 
 
 @contextmanager
-def clustered(workers: int, blocks: int, rows: int, p: int) -> Iterator[tuple[Summed, list[psutil.Process]]]:
+def clustered(
+    workers: int, blocks: int, rows: int, p: int
+) -> Iterator[tuple[RecordSet, list[psutil.Process]]]:
     """The records of a table of equal blocks on so many local workers of one thread, and the workers."""
     n = blocks * rows
     with (

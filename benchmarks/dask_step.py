@@ -23,7 +23,7 @@ from dpglm import Bounds
 from dpglm.arrays import grid_of_terms
 from dpglm.data import as_data
 from dpglm.data.cluster import DaskTable, records_of
-from dpglm.data.summed import Summed
+from dpglm.data.record_set import RecordSet
 from dpglm.data.terms import Gradient
 from dpglm.losses import Logistic
 from dpglm.threads import at_most
@@ -49,12 +49,12 @@ def convert(rows: object, targets: object) -> tuple[object, np.ndarray]:
     return rows, np.asarray(targets)
 
 
-def step(records: Summed, n: int, k: int) -> np.ndarray:
+def step(records: RecordSet, n: int, k: int) -> np.ndarray:
     w = np.full(FEATURES + 1, 0.01 * (k + 1))
     return records.steps(Gradient(Logistic(), w, 0.5), grid_of_terms(0.5, n))
 
 
-def timed(records: Summed, n: int, workers: list[psutil.Process]) -> tuple[float, float, np.ndarray]:
+def timed(records: RecordSet, n: int, workers: list[psutil.Process]) -> tuple[float, float, np.ndarray]:
     """CPU and wall seconds of a step, the least of several, and the sum of the last one."""
 
     def cpu() -> float:

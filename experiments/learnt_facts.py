@@ -43,7 +43,7 @@ from dpglm.queries import ColumnRanges, LevelCounts
 from dpglm.queries.learning import tail_of
 from dpglm.schema import Number, Schema, Target
 from dpglm.schema.candidates import candidates_of
-from dpglm.schema.raw import Unlearnt
+from dpglm.schema.raw import RawTable
 
 Vector = NDArray[np.float64]
 Range = tuple[float, float]
@@ -78,7 +78,7 @@ def ours(values: Vector, widest: Range, epsilon: float, rng: np.random.Generator
     """One selection of both ends, its noise that of an epsilon-DP exponential mechanism."""
     column = Number(learn=True, widest=widest)
     schema = Schema({"x": column, "y": Target(classes=["a", "b"])})
-    raw = Unlearnt(schema, {"x": values, "y": ["a"] * len(values)})
+    raw = RawTable(schema, {"x": values, "y": ["a"] * len(values)})
     curator = Curator(raw.records(), Neighbours.REPLACE_ONE, Randomness())  # type: ignore[arg-type]
     mechanism, found = Exponential(2 / epsilon), candidates_of(column)
     query = ColumnRanges(found.scale[None], tail_of(len(values), mechanism.noise))

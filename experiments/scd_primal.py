@@ -51,9 +51,9 @@ from dpglm.accounting import gaussian_mu
 from dpglm.losses import Squared
 from dpglm.solvers import CoordinateDescent, DualCoordinateDescent, Solver
 
-LEMMA, PAIR, ALONE, DP_CD = "primal, Lemma 4", "primal, pair", "primal, theta alone", "DP-CD"
+LEMMA, PAIR, NO_COLUMNS, DP_CD = "primal, Lemma 4", "primal, pair", "primal, theta alone", "DP-CD"
 DUAL = "dual, defaults"
-METHODS = (LEMMA, PAIR, ALONE, DP_CD, DUAL)
+METHODS = (LEMMA, PAIR, NO_COLUMNS, DP_CD, DUAL)
 EPSILONS = (0.1, 1.0, 10.0)
 SEEDS = 5
 BATCHES = ((0.0, 1), (0.0, 3), (0.25, 10), (1.0, 10), (1.0, 100))
@@ -132,7 +132,7 @@ def primal(task: Task, method: str, setting: Primal, epsilon: float, seed: int) 
         exact = moves(task, X, theta, v, batch, setting.clip)
         noisy = exact + scale * rng.standard_normal(len(batch))
         theta[batch] += noisy
-        if method == ALONE:
+        if method == NO_COLUMNS:
             v += X[:, batch] @ noisy
         else:
             v += X[:, batch] @ exact + scale * rng.standard_normal(n)
@@ -161,7 +161,7 @@ def solver_of(task: Task, method: str, setting: Primal) -> Solver:
 
 
 def run(task: Task, method: str, setting: Primal, epsilon: float, seed: int) -> Vector:
-    if method in (LEMMA, PAIR, ALONE):
+    if method in (LEMMA, PAIR, NO_COLUMNS):
         with np.errstate(over="ignore", invalid="ignore"):
             return primal(task, method, setting, epsilon, seed)
     solver = solver_of(task, method, setting)

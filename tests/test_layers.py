@@ -18,7 +18,7 @@ CORE = {
     "progress", "queries", "report", "schema", "scores", "silence", "solvers", "split", "strict", "tables",
     "threads",
 }  # fmt: skip
-SKIN = CORE | {"datasets", "estimators"}
+SKIN = CORE | {"datasets", "estimators", "fit"}
 ROOT = "dpglm"  # the names that the package itself exports
 
 EVERYWHERE = {"arrays", "errors", "silence", "strict"}
@@ -63,6 +63,7 @@ MAY_IMPORT = {
     },
     "ledger": {"accounting", "plan", "privacy"},
     "estimators": SKIN,
+    "fit": CORE,
     "audit": SKIN | {ROOT},
     "testing": SKIN | {ROOT},
     "commands": SKIN | {"audit"},
@@ -78,7 +79,8 @@ LIBRARIES = {
     "numba": lambda path: path.as_posix() in {f"dpglm/kernels/{name}.py" for name in ("compiled", *WRITTEN)},
     "llvmlite": lambda path: path.as_posix() in {f"dpglm/kernels/{name}.py" for name in WRITTEN},
     "sklearn": lambda path: (
-        layer_of(path) in {"estimators", "datasets", "demo"} or path.as_posix() == "dpglm/schema/encoder.py"
+        layer_of(path) in {"estimators", "fit", "datasets", "demo"}
+        or path.as_posix() == "dpglm/schema/encoder.py"
     ),
     "dask": lambda path: path.as_posix().startswith("dpglm/data/cluster/"),
     "distributed": lambda path: path.as_posix().startswith("dpglm/data/cluster/"),

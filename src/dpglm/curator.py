@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from . import progress
 from .accounting import Event, Imprecision, Parallel, Search, together
 from .arrays import Total, Vector, bits_of_terms
+from .data.record_set import RecordSet
 from .data.records import Records
-from .data.summed import Summed
 from .errors import PlanMismatch, UnsupportedProblem
 from .mechanisms import Mechanism, Randomness
 from .mechanisms.randomness import order_of
@@ -62,7 +62,7 @@ class Curator:
 
     def __init__(
         self,
-        records: Summed,
+        records: RecordSet,
         neighbours: Neighbours,
         randomness: Randomness,
         releases: LoggedReleases | None = None,
@@ -113,8 +113,8 @@ class Curator:
 
     def _require_served(self, query: object) -> None:
         """Refuse a query whose sensitivity is not proven for persons with several records, if these have."""
-        served = isinstance(query, Query) and query.takes_persons
-        if getattr(self._records, "has_persons", False) and not served:
+        served = isinstance(query, Query) and query.takes_units
+        if getattr(self._records, "has_units", False) and not served:
             raise UnsupportedProblem(f"{getattr(query, 'name', 'a query')} is not for persons")
 
     @contextmanager
@@ -159,7 +159,7 @@ class Curator:
                     best = score, found
         return None if best is None else best[1]
 
-    def _over(self, records: Summed) -> Self:
+    def _over(self, records: RecordSet) -> Self:
         """A curator of other records, with a log of its own."""
         twin = copy(self)
         twin._records, twin._releases = records, self._releases.over(records)
@@ -217,7 +217,7 @@ class LoggedReleases(Releases, Protocol):
     @property
     def log(self) -> Log: ...
 
-    def over(self, records: Summed) -> LoggedReleases:
+    def over(self, records: RecordSet) -> LoggedReleases:
         """Releases about other records, with a log of their own."""
         ...
 
@@ -231,13 +231,13 @@ class NoisyReleases:
 
     in_blocks: ClassVar[bool] = True
 
-    def __init__(self, records: Summed, neighbours: Neighbours, randomness: Randomness) -> None:
+    def __init__(self, records: RecordSet, neighbours: Neighbours, randomness: Randomness) -> None:
         self._records, self._randomness = records, randomness
         self._rounding = rounding_factor(records.table_size, records.n_features)
         self._neighbours = neighbours
         self.log = Log(neighbours)
 
-    def over(self, records: Summed) -> NoisyReleases:
+    def over(self, records: RecordSet) -> NoisyReleases:
         return NoisyReleases(records, self._neighbours, self._randomness)
 
     def give(self, answer: object, sensitivity: Sensitivity, mechanism: Mechanism) -> Any:

@@ -65,7 +65,7 @@ class Problem:
         return self.bounds.offset is not None
 
     @property
-    def has_persons(self) -> bool:
+    def has_units(self) -> bool:
         """Whether the promise is one to persons, who may have several records."""
         return self.bounds.rows_per_unit is not None
 
@@ -80,7 +80,7 @@ class Problem:
     @property
     def unit(self) -> str:
         """What the promise protects."""
-        return "person" if self.has_persons else "record"
+        return "person" if self.has_units else "record"
 
     def fall(self) -> float:
         """Bound on how far the loss of a record, without its margin, is above its infimum."""

@@ -28,8 +28,8 @@ from dpglm.audit.tables import blocks, streamed
 from dpglm.audit.targets import TranscriptTarget
 from dpglm.curator import Curator
 from dpglm.data import Records
-from dpglm.data.persons import Persons
 from dpglm.data.stream import Stream
+from dpglm.data.units import Units
 from dpglm.losses import Squared
 from dpglm.mechanisms import Gaussian as GaussianMechanism
 from dpglm.mechanisms import LaplaceNoisyMax, Randomness
@@ -280,7 +280,7 @@ def batches_of_fixed_size(solver, right: bool, monkeypatch):
     (case,) = (
         case
         for case in solver.audit_cases()
-        if case.solver.steps == 1 and case.solver.batch_size is not None and not case.problem.has_persons
+        if case.solver.steps == 1 and case.solver.batch_size is not None and not case.problem.has_units
     )
     target = TranscriptTarget.of(case, Budget(3.0, 0.01), Neighbours.REPLACE_ONE)
     return examine(target, runs=300 if right else 1_000, random_state=0)
@@ -288,14 +288,14 @@ def batches_of_fixed_size(solver, right: bool, monkeypatch):
 
 def price_of_a_record_for_persons(monkeypatch):
     """Every record of a person adds what a record may add."""
-    made = Persons.of
+    made = Units.of
 
     def whole(*given):
         persons = made(*given)
-        return Persons(persons.number, np.ones(len(persons.number)), persons.count)
+        return Units(persons.number, np.ones(len(persons.number)), persons.count)
 
-    monkeypatch.setattr(Persons, "of", whole)
-    case = next(case for case in GradientDescent.audit_cases() if case.problem.has_persons)
+    monkeypatch.setattr(Units, "of", whole)
+    case = next(case for case in GradientDescent.audit_cases() if case.problem.has_units)
     return examine(TranscriptTarget.of(case, BUDGET, Neighbours.REPLACE_ONE), runs=400, random_state=0)
 
 

@@ -13,14 +13,14 @@ from dpglm.split import Split
 
 LARGE = Budget(8.0, 0.01)
 INNER = GradientDescent(steps=2, clip=0.1, step_size=20.0)
-ALONE, BESIDE, JUDGE = Along.audit_cases()
+NO_COLUMNS, BESIDE, JUDGE = Along.audit_cases()
 
 
 @pytest.mark.parametrize(
     ("case", "neighbours"),
     [
-        (ALONE, Neighbours.REPLACE_ONE),
-        (ALONE, Neighbours.ZERO_OUT),
+        (NO_COLUMNS, Neighbours.REPLACE_ONE),
+        (NO_COLUMNS, Neighbours.ZERO_OUT),
         (BESIDE, Neighbours.REPLACE_ONE),
         (JUDGE, Neighbours.REPLACE_ONE),
         (JUDGE, Neighbours.ZERO_OUT),

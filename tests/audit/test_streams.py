@@ -69,9 +69,9 @@ def test_a_run_on_a_stream_is_the_run_in_memory(case, neighbours):
             for holding in (on_a_stream, in_memory)
         )
         # A likelihood ratio of persons is a sum of logarithms in another order.
-        assert np.allclose(here[:1], there[:1], rtol=1e-10 if case.problem.has_persons else 1e-12, atol=0)
+        assert np.allclose(here[:1], there[:1], rtol=1e-10 if case.problem.has_units else 1e-12, atol=0)
         assert np.allclose(here[1:], there[1:], rtol=1e-12, atol=0)
-        same = slice(1 if case.problem.has_persons else 0, None)
+        same = slice(1 if case.problem.has_units else 0, None)
         assert isinstance(case.solver, FrankWolfe) or np.array_equal(here[same], there[same])
 
 

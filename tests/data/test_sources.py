@@ -15,7 +15,7 @@ import pytest
 from dpglm.data import arrow, stream
 from dpglm.data.ahead import ahead
 from dpglm.data.columnar import Levels
-from dpglm.data.mapped import Mapped, Paired
+from dpglm.data.columns import MappedSource, Paired
 from dpglm.data.sources import recognised
 from dpglm.data.stream import Stream, guarded, rows_a_block
 from dpglm.errors import SourceChanged, UnsupportedProblem
@@ -241,12 +241,12 @@ def test_targets_beside_a_source_are_cut_as_its_blocks_are():
 
 def test_a_mapped_source_is_an_array_for_those_who_ask_for_one():
     X = np.arange(20.0).reshape(10, 2)
-    source = Mapped(Stream(lambda: [X[:3], X[3:]], 10, 2), lambda rows: rows / 2)
+    source = MappedSource(Stream(lambda: [X[:3], X[3:]], 10, 2), lambda rows: rows / 2)
     np.testing.assert_array_equal(np.asarray(source), X / 2)
     assert np.asarray(source, dtype=np.float32).dtype == np.float32 and source.resident() is None
     for blocks in ([X, X], [X[:4]]):
         with pytest.raises(SourceChanged, match="more or fewer records"):
-            np.asarray(Mapped(Stream(lambda blocks=blocks: blocks, 10, 2), lambda rows: rows))
+            np.asarray(MappedSource(Stream(lambda blocks=blocks: blocks, 10, 2), lambda rows: rows))
 
 
 @pytest.mark.parametrize("coded", [False, True])

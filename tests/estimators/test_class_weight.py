@@ -27,8 +27,8 @@ from dpglm.audit.findings import Claim
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.errors import PrivacyWarning, UnsupportedProblem
-from dpglm.estimators.class_weight import LARGEST_RATIO, ClassWeights
 from dpglm.estimators.stored import restored, stored
+from dpglm.fit.class_weights import LARGEST_RATIO, ClassWeights
 from dpglm.mechanisms import Randomness
 from dpglm.plan import Plan
 from dpglm.privacy import PUBLIC_SIZE, Budget

@@ -30,10 +30,10 @@ from dpglm import (
 )
 from dpglm.curator import Curator
 from dpglm.data import columnar, stream
-from dpglm.data.persons import Persons
+from dpglm.data.units import Units
 from dpglm.errors import LedgerError, SourceChanged, UnsupportedProblem
 from dpglm.estimators import make_private_pipeline
-from dpglm.estimators.units import ranked
+from dpglm.fit.units import ranked
 from dpglm.penalties import L2
 from dpglm.plan import Plan
 from dpglm.schema import Number, Schema, Target, Unit
@@ -168,7 +168,7 @@ def test_noise_is_that_of_one_record_a_person():
         assert planned[0].plan_.releases == planned[1].plan_.releases
 
 
-@pytest.mark.parametrize("solver", [kind for kind in SOLVERS.values() if not kind.takes_persons])
+@pytest.mark.parametrize("solver", [kind for kind in SOLVERS.values() if not kind.takes_units])
 def test_a_solver_that_takes_no_persons_is_refused_by_name(solver):
     with pytest.raises(UnsupportedProblem, match=rf"{solver.__name__} takes no persons .*GradientDescent"):
         fitted(X, Y, IDS, solver())
@@ -279,15 +279,15 @@ def test_intervals_cover_for_clustered_records_with_persons_only():
 
 def test_a_path_holds_out_persons(monkeypatch):
     seen = []
-    made = Persons.only
-    monkeypatch.setattr(Persons, "only", lambda self, chosen: seen.append(len(chosen)) or made(self, chosen))
+    made = Units.only
+    monkeypatch.setattr(Units, "only", lambda self, chosen: seen.append(len(chosen)) or made(self, chosen))
     model = LogisticRegression(epsilon=8.0, classes=[-1, 1], solver=STEPS, bounds=BOUNDS)
     path = PrivatePath(model, share=0.2).fit(X, Y, units=IDS)
     assert path.plan_.unit == path.plan_.parts[0].unit == "person"
     assert seen == [path.plan_.parts[0].n_records, PERSONS - path.plan_.parts[0].n_records]
 
 
-def test_a_search_takes_persons_whose_bounds_follow_from_the_fit():
+def test_a_search_takes_units_whose_bounds_follow_from_the_fit():
     model = LogisticRegression(classes=[-1, 1], solver=STEPS)
     search = PrivateSearch(model, {"C": [0.1, 1.0]}, runs=2, epsilon=4.0).fit(X, Y, units=IDS)
     assert search.plan_.unit == search.plan_.parts[0].unit == search.privacy_.unit == "person"

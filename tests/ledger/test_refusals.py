@@ -232,7 +232,7 @@ SOLVERS = {
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_what_can_be_planned_for_the_sizes_that_are_tried_can_be_planned_for_all(name, epsilon):
-    from dpglm.estimators.private_size import budget_of, possible_counts
+    from dpglm.fit.counting import budget_of, possible_counts
     from dpglm.plan.private_size import count_release
 
     estimator = model(None, epsilon, neighbours="add-remove", **SOLVERS[name])

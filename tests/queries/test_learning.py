@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpglm import Bounds, Neighbours
-from dpglm.data.census import Census, RawRecords, cells_of
+from dpglm.data.raw_counts import RawCounts, RawRecords, cells_of
 from dpglm.mechanisms import Exponential
 from dpglm.mechanisms.grid import on_grid
 from dpglm.plan.private_size import MAY_LEARN, OWN_PASS
@@ -29,7 +29,7 @@ class Rows(RawRecords):
 
     def census(self):
         cells = [cells_of(column, CANDIDATES) for column in self.rows.T]
-        return Census(self.table_size, np.array(cells), tuple(Counter(c.tolist()) for c in self.rows.T))
+        return RawCounts(self.table_size, np.array(cells), tuple(Counter(c.tolist()) for c in self.rows.T))
 
     def norms(self, candidates):
         with np.errstate(over="ignore"):

@@ -13,7 +13,7 @@ import pytest
 from dpglm import Bounds, Neighbours, queries
 from dpglm.bounds import Coordinates
 from dpglm.curator import Curator
-from dpglm.data import as_data, persons
+from dpglm.data import as_data, units
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import LogCosh, Logistic, Squared
 from dpglm.mechanisms import Gaussian, Randomness
@@ -74,10 +74,8 @@ def test_persons_move_the_answer_by_at_most_the_sensitivity(query, bounds, pairs
 
 @pytest.mark.parametrize("query", [case[0] for case in CASES[:4]], ids=lambda query: query.name)
 def test_records_that_each_count_whole_are_found_out(query, monkeypatch):
-    monkeypatch.setattr(
-        persons.Persons, "share", property(lambda self: np.ones(len(self.number))), raising=False
-    )
-    monkeypatch.setattr(persons.Persons, "__init__", _without_share)
+    monkeypatch.setattr(units.Units, "share", property(lambda self: np.ones(len(self.number))), raising=False)
+    monkeypatch.setattr(units.Units, "__init__", _without_share)
     with pytest.raises(AssertionError, match="moved the answer"):
         check_query(query, Neighbours.REPLACE_ONE, LABELS, constant=1.0, pairs=40)
 
@@ -156,7 +154,7 @@ def test_sums_over_persons_do_not_depend_on_how_the_table_is_cut(cut, monkeypatc
 
 
 @pytest.mark.parametrize(
-    "query", [query for query in queries.QUERIES if not query.takes_persons], ids=lambda query: query.__name__
+    "query", [query for query in queries.QUERIES if not query.takes_units], ids=lambda query: query.__name__
 )
 def test_the_curator_refuses_queries_that_are_not_for_persons(query):
     values = np.array([[1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
@@ -170,7 +168,7 @@ def test_the_curator_refuses_queries_that_are_not_for_persons(query):
 
 def test_every_query_for_persons_is_checked_with_persons():
     checked = {type(query) for query, *_ in CASES}
-    assert {query for query in queries.QUERIES if query.takes_persons} <= checked
+    assert {query for query in queries.QUERIES if query.takes_units} <= checked
 
 
 if __name__ == "__main__":

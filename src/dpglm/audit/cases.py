@@ -15,15 +15,15 @@ from ..bounds import Bounds
 from ..curator import Curator
 from ..data import as_data
 from ..data.bounded_numbers import FINE, MISSING, OUTSIDE, UNREADABLE, Codes
-from ..data.census import RawRecords
-from ..data.summed import Summed
+from ..data.raw_counts import RawRecords
+from ..data.record_set import RecordSet
 from ..estimators.base import PrivateGLM
-from ..estimators.class_weight import ClassCounter, ClassWeights
 from ..estimators.classifiers import LogisticRegression
-from ..estimators.learning import Learner, joined, left
 from ..estimators.pipeline import make_private_pipeline
 from ..evaluation import METRICS, Checker, CheckPlan, EvaluationPlan, Evaluator
 from ..evaluation.metrics import Setting
+from ..fit.class_weights import ClassCounter, ClassWeights
+from ..fit.preludes import Learner, joined, left
 from ..losses import Logistic, Squared
 from ..mechanisms import Randomness
 from ..penalties import L2, Penalty, Zero
@@ -33,7 +33,7 @@ from ..problem import Problem
 from ..queries import CellCounts
 from ..schema import Category, Number, Schema
 from ..schema import Target as Role
-from ..schema.raw import Unlearnt
+from ..schema.raw import RawTable
 from ..scores import PublicModel
 from ..solvers import (
     AnySolver,
@@ -262,14 +262,14 @@ class LearningTarget:
         recorders: list[Recorder] = []
 
         def record(records: RawRecords) -> Curator:
-            recorders.append(Recorder(cast(Summed, records), self.plan.neighbours, randomness))
+            recorders.append(Recorder(cast(RecordSet, records), self.plan.neighbours, randomness))
             return recorders[-1]
 
         learnt = self._learnt(second, record)
         replayers: list[Replayer] = []
 
         def replay(records: RawRecords) -> Curator:
-            replayers.append(Replayer(cast(Summed, records), recorders[len(replayers)]))
+            replayers.append(Replayer(cast(RecordSet, records), recorders[len(replayers)]))
             return replayers[-1]
 
         ratio = 0.0
@@ -284,7 +284,7 @@ class LearningTarget:
         return np.concatenate([[-likely if second else likely], *numbers])
 
     def _learnt(self, second: bool, curator_of: Any) -> object:
-        raw = Unlearnt(self.schema, self.second if second else self.first)
+        raw = RawTable(self.schema, self.second if second else self.first)
         learner = Learner(self.schema, _ALMOST_ALL)
         return learner.run(self.plan, raw.records(), curator_of)[0]
 

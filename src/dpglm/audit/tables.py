@@ -11,27 +11,27 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Vector
 from ..data import as_data
+from ..data.record_set import RecordSet
 from ..data.stream import Stream
 from ..data.streamed import Streamed
-from ..data.summed import Summed
 from ..estimators.base import PrivateGLM
 from ..privacy import Neighbours
 from ..problem import Problem
 
-Holding = Callable[[Vector, Vector, Problem, int], Summed]
+Holding = Callable[[Vector, Vector, Problem, int], RecordSet]
 """From rows, targets and the most rows that there can be to records inside the bounds of a problem."""
 
 _ROWS_A_BLOCK, _MOST_BLOCKS = 3, 8
 
 
-def in_memory(X: Vector, y: Vector, problem: Problem, most: int = 0) -> Summed:
+def in_memory(X: Vector, y: Vector, problem: Problem, most: int = 0) -> RecordSet:
     """Resident records."""
     return as_data(X, y, problem.bounds, problem.constant(X.shape[1]), most)
 
 
-def on_a_stream(X: Vector, y: Vector, problem: Problem, most: int = 0) -> Summed:
+def on_a_stream(X: Vector, y: Vector, problem: Problem, most: int = 0) -> RecordSet:
     """Records that are read in small blocks."""
-    units = len(np.unique(y[:, 3])) if problem.has_persons else None
+    units = len(np.unique(y[:, 3])) if problem.has_units else None
     n, p = X.shape
     return streamed(Stream(lambda: blocks(X, y), n, p, n_units=units), problem, most)
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import Vector
 from ..curator import Curator
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..estimators.base import PrivateGLM
 from ..ledger import context
 from ..mechanisms import Mechanism, Randomness
@@ -119,7 +119,7 @@ class TranscriptTarget:
                 for release in self.plan.releases
                 for line in release.lines
             )
-            + (", of persons" if self.case.problem.has_persons else "")
+            + (", of persons" if self.case.problem.has_units else "")
             + (", on a stream" if self.holding is not in_memory else "")
         )
 
@@ -137,7 +137,7 @@ class TranscriptTarget:
         return {"model": slice(-dimension, None), "transcript": slice(0, -dimension)}
 
     @cached_property
-    def _records(self) -> tuple[Summed, Summed]:
+    def _records(self) -> tuple[RecordSet, RecordSet]:
         """The first table and the second."""
         nothing = (np.full(self.plan.n_features, np.nan), np.zeros(self.case.bystanders[1].shape[1:]))
         replaced = self.plan.neighbours is Neighbours.REPLACE_ONE
@@ -246,14 +246,14 @@ class FitTarget(ModelTarget):
     def run(self, second: bool, randomness: Randomness) -> Vector:
         recorders: list[Recorder] = []
 
-        def record(records: Summed, neighbours: Neighbours, randomness: Randomness) -> Recorder:
+        def record(records: RecordSet, neighbours: Neighbours, randomness: Randomness) -> Recorder:
             recorders.append(Recorder(records, neighbours, randomness))
             return recorders[-1]
 
         model = self.fitted(second, randomness, record)
         replayers: list[Replayer] = []
 
-        def replay(records: Summed, *_: object) -> Replayer:
+        def replay(records: RecordSet, *_: object) -> Replayer:
             replayers.append(Replayer(records, recorders[len(replayers)]))
             return replayers[-1]
 

@@ -25,7 +25,7 @@ from ..accounting import Search
 from ..arrays import Vector
 from ..curator import Curator, Found, Log, NoisyReleases, Opened
 from ..data import Records
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..mechanisms import Mechanism, Randomness
 from ..mechanisms.additive import Additive
 from ..mechanisms.sampling import Everyone, Poisson, Sampling
@@ -175,11 +175,11 @@ class _Seeing:
 
     in_blocks: ClassVar[bool] = False
 
-    def __init__(self, records: Summed) -> None:
+    def __init__(self, records: RecordSet) -> None:
         self._records = records
         self.answers: list[Answer] = []
 
-    def over(self, records: Summed) -> Self:
+    def over(self, records: RecordSet) -> Self:
         """The same for other records; what is seen goes into the same lists, what is logged does not."""
         twin = copy.copy(self)
         twin._records = records
@@ -224,12 +224,12 @@ class _Seeing:
 class Recording(_Seeing):
     """Releases that are written down as they are given out, with the exact answers behind them."""
 
-    def __init__(self, records: Summed, neighbours: Neighbours, randomness: Randomness) -> None:
+    def __init__(self, records: RecordSet, neighbours: Neighbours, randomness: Randomness) -> None:
         super().__init__(records)
         self._given = NoisyReleases(records, neighbours, randomness)
         self.released: list[Any] = []
 
-    def over(self, records: Summed) -> Self:
+    def over(self, records: RecordSet) -> Self:
         twin = super().over(records)
         twin._given = self._given.over(records)
         return twin
@@ -261,12 +261,12 @@ class Recording(_Seeing):
 class Replaying(_Seeing):
     """Releases that were given out before, whatever the exact answers are now; these are written down."""
 
-    def __init__(self, records: Summed, neighbours: Neighbours, released: Sequence[Any]) -> None:
+    def __init__(self, records: RecordSet, neighbours: Neighbours, released: Sequence[Any]) -> None:
         super().__init__(records)
         self._released, self._neighbours = iter(released), neighbours
         self.log = Log(neighbours)
 
-    def over(self, records: Summed) -> Self:
+    def over(self, records: RecordSet) -> Self:
         twin = super().over(records)
         twin.log = Log(self._neighbours)
         return twin
@@ -328,7 +328,7 @@ class Recorder(_Listening):
         The exact answers behind the releases.
     """
 
-    def __init__(self, records: Summed, neighbours: Neighbours, randomness: Randomness) -> None:
+    def __init__(self, records: RecordSet, neighbours: Neighbours, randomness: Randomness) -> None:
         recording = Recording(records, neighbours, randomness)
         super().__init__(records, neighbours, randomness, recording)
         self.answers, self.transcript = recording.answers, Transcript(recording.released)
@@ -352,7 +352,7 @@ class Replayer(_Listening):
         What it was asked otherwise.
     """
 
-    def __init__(self, records: Summed, recorder: Recorder) -> None:
+    def __init__(self, records: RecordSet, recorder: Recorder) -> None:
         transcript = recorder.transcript
         replaying = Replaying(records, recorder.neighbours, transcript.released)
         # A replay draws nothing.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..entries import numbers
-from .beside import Several
+from .columns import RecordColumns
 from .stream import Source, guarded, rows_a_block
 
 Name = TypeVar("Name")
@@ -105,7 +105,7 @@ class Columnar(Source):
             pieces.clear()  # what is kept here would be in memory while the next batch is read
             rows_of_block, found = _block(columns, len(features), len(aim), precision)
             parts = iter(found)
-            several = Several(*(None if name is None else next(parts) for name in named))
+            several = RecordColumns(*(None if name is None else next(parts) for name in named))
             yield rows_of_block, several if self.others else several.target
 
 

@@ -44,17 +44,17 @@ from ..tables import (
 from ..threads import even, in_ranges
 from .by_class import ByClass
 from .parts import in_sum, parts_of
-from .persons import Persons
 from .piece import Piece, Steps, Stored
 from .products import CrossProducts, rows_a_chunk
-from .summed import Coins, Grid, Part, Summed
+from .record_set import Coins, Grid, Part, RecordSet
 from .terms import DualMoves, Given, Gradient, PreciseGradient, Term
+from .units import Units
 
 _ROWS_A_CHUNK = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
-class Records(Summed):
+class Records(RecordSet):
     """Rows inside their bounds, with an optional constant feature, and one target each.
 
     The table itself is not copied to scale its rows: ``scale`` multiplies them inside the products, and
@@ -81,7 +81,7 @@ class Records(Summed):
     radius: float = math.inf
     table_size: int = 0
     beside: Beside | None = None
-    persons: Persons | None = None
+    persons: Units | None = None
 
     def __post_init__(self) -> None:
         if not self.table_size:
@@ -89,7 +89,7 @@ class Records(Summed):
             object.__setattr__(self, "table_size", units)
 
     @property
-    def has_persons(self) -> bool:
+    def has_units(self) -> bool:
         return self.persons is not None
 
     @cached_property

@@ -14,10 +14,10 @@ from ..bounds import Bounds
 from ..kernels.arguments import Beside
 from .conversion import ScipyTable
 from .dense import Dense
-from .persons import Persons
 from .piece import Stored
 from .records import Records
 from .sparse import CSC, CSR, canonical
+from .units import Units
 
 LARGEST_NORM = 1e100
 """Longer rows and larger targets count as not finite: no product with them overflows or loses precision."""
@@ -81,7 +81,7 @@ def as_data(
     beside = None if values.ndim == 1 else _beside(values, dropped, bounds)
     persons = None
     if beside is not None and values.shape[1] > 3:
-        persons = Persons.of(values[:, 3], block.shape[1], table_size)
+        persons = Units.of(values[:, 3], block.shape[1], table_size)
         beside = beside._replace(share=beside.share * persons.share)
     norms = None if inside else scale * block.row_norms
     return Records(block, scale, norms, target, constant, radius, table_size, beside, persons)

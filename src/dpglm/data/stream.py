@@ -69,7 +69,7 @@ class Source(ABC):
     def beside(self, names: Sequence[str | None]) -> Source:
         """The same table with columns as weights, offsets and exposures, the other columns as its features.
 
-        Names are in the order of `dpglm.data.beside.Several`; None for what is no column.
+        Names are in the order of `dpglm.data.columns.RecordColumns`; None for what is no column.
         """
         raise ValueError(
             f"{next(filter(None, names))!r} is the name of a column, a {type(self).__name__} has none by "

@@ -14,12 +14,12 @@ from ..bounds import ROWS_PER_UNIT, Bounds
 from ..threads import beside_a_reader
 from .ahead import ahead
 from .fingerprint import Mark, Watch
-from .in_order import Carried
+from .record_set import Coins, Grid, Part, RemoteRecords, taking_part
 from .records import Records
 from .source import as_block, as_data
 from .stream import Source, require_again
-from .summed import Coins, Elsewhere, Grid, Part, taking_part
 from .terms import Term
+from .units import WholeUnits
 
 Targets = Callable[[Vector], Vector]
 
@@ -31,7 +31,7 @@ class Convert(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Streamed(Elsewhere):
+class Streamed(RemoteRecords):
     """The records of a source, clipped into bounds block by block.
 
     Parameters
@@ -68,7 +68,7 @@ class Streamed(Elsewhere):
     n_units: int | None = None
 
     @property
-    def has_persons(self) -> bool:
+    def has_units(self) -> bool:
         return self.n_units is not None
 
     @property
@@ -83,7 +83,7 @@ class Streamed(Elsewhere):
     def blocks(self) -> Iterator[Records]:
         """The records of each block, in the order of the source."""
         read, whole, place = Mark(), self.source.n_samples, 0
-        carried = None if self.n_units is None else Carried(self.bounds.rows_per_unit or ROWS_PER_UNIT)
+        carried = None if self.n_units is None else WholeUnits(self.bounds.rows_per_unit or ROWS_PER_UNIT)
         for rows, targets in ahead(self.source.blocks()):
             table, values = self.convert(rows, targets)
             block = as_block(table)

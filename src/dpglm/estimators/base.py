@@ -23,15 +23,24 @@ from ..arrays import Vector
 from ..bounds import Bounds
 from ..curator import Curator
 from ..data import as_block
-from ..data.beside import Joined, Several
 from ..data.by_class import ByClass
-from ..data.census import RawRecords
 from ..data.cluster import DaskTable, is_dask
+from ..data.columns import JoinedSource, RecordColumns
 from ..data.piece import Stored
-from ..data.size import TableSize
+from ..data.raw_counts import RawRecords, TableSize
+from ..data.record_set import RecordSet
 from ..data.stream import Source
-from ..data.summed import Summed
 from ..errors import PrivacyWarning, UnsupportedProblem
+from ..fit.class_weights import ClassWeights
+from ..fit.columns import NAMES, declared
+from ..fit.counting import CountedRecords, budget_of, counted_records, is_counted, possible_counts
+from ..fit.frames import columns_apart
+from ..fit.guarantee import guarantee_of, randomness_of, require_kept, warn_of_delta
+from ..fit.inputs import Labels, Table, numeric_table, numeric_target
+from ..fit.preludes import Before, Learner, joined, left
+from ..fit.records import in_order, records_in, table_for
+from ..fit.sources import Codes, given_targets, held_beside, remember_columns, source_of
+from ..fit.units import LENGTHS, ranked, records_by_unit, require_shapes, sorted_by_unit
 from ..losses import Loss
 from ..mechanisms import Randomness
 from ..penalties import Penalty
@@ -40,33 +49,17 @@ from ..plan.private_size import count_release, spare_of
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..schema.learning import Scaled
-from ..schema.raw import Unlearnt
+from ..schema.raw import RawTable
 from ..silence import silent
 from ..solvers import AnySolver, Result, Task, record_share
 from ..solvers.base import positive_count
-from .beside import NAMES, declared
 from .charged import Charged
-from .class_weight import ClassWeights
-from .columns import columns_apart
 from .constraints import constrained
 from .docs import estimator
 from .inference import Inference, uncertainty_of
-from .inputs import Labels, Table, numeric_table, numeric_target
-from .learning import Before, Learner, joined, left
-from .predictor import ALONE, LinearPredictor
-from .private_size import CountedRecords, budget_of, counted_records, is_counted, possible_counts
-from .promised import guarantee_of, randomness_of, require_kept, warn_of_delta
-from .records import in_order, records_in, table_for
+from .predictor import NO_COLUMNS, LinearPredictor
 from .reported import Reported
-from .streams import (
-    Codes,
-    given_targets,
-    held_beside,
-    remember_columns,
-    source_of,
-)
 from .strengths import given, warn_of_strong_l1
-from .units import LENGTHS, by_persons, ranked, require_shapes, sorted_by_unit
 from .watched import watched
 
 Targets = TypeVar("Targets", bound=Labels)
@@ -136,7 +129,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
         if self.bounds is not None and not isinstance(self.bounds, Bounds):
             raise strict.wrong("bounds", self.bounds, "a dpglm.Bounds or None")
         bounds = self.bounds or Bounds(row_norm=1.0 if self._is_private() else math.inf)
-        given: Several = getattr(self, "_beside_given", ALONE)
+        given: RecordColumns = getattr(self, "_beside_given", NO_COLUMNS)
         if not given.has_more:
             return bounds
         return replace(bounds, weight=given.weight, offset=given.offset, rows_per_unit=given.unit)
@@ -174,9 +167,9 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
             loss, penalty, replace(bounds, target=target, offset=None), fit_intercept, bounds.target
         )
 
-    def _declare(self, beside: Several, log_link: bool) -> None:
+    def _declare(self, beside: RecordColumns, log_link: bool) -> None:
         """Note the bounds of weights and offsets that are given, where none are declared."""
-        self._beside_given = ALONE
+        self._beside_given = NO_COLUMNS
         if beside.exposure is not None and not log_link:
             raise ValueError(
                 f"{type(self).__name__} has no log link, so an exposure means nothing to it: give an offset"
@@ -184,10 +177,10 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
         bounds = self._bounds()
         found = declared(bounds, beside, self._is_private())
         if found != bounds:
-            self._beside_given = Several(
+            self._beside_given = RecordColumns(
                 weight=found.weight, offset=found.offset, unit=found.rows_per_unit
             )  # fmt: skip
-        self._beside_columns = Several(*(part if isinstance(part, str) else None for part in beside))
+        self._beside_columns = RecordColumns(*(part if isinstance(part, str) else None for part in beside))
 
     def _plan(self, n_samples: int, n_features: int, fits: int, resident: bool) -> Plan:
         strict.flag("resident", resident)
@@ -226,17 +219,17 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
         return [part for part in (self._learner, counter) if part is not None]
 
     def _read(
-        self, X: object, y: object, targets_of: Callable[[object], Targets], beside: Several
-    ) -> tuple[Table | Source | Unlearnt, Targets | None, Several]:
+        self, X: object, y: object, targets_of: Callable[[object], Targets], beside: RecordColumns
+    ) -> tuple[Table | Source | RawTable, Targets | None, RecordColumns]:
         """X as a table of floats or a source, as many targets, and what stands beside them.
 
         These are None if a source gives them itself.
         """
-        if isinstance(X, Unlearnt):
+        if isinstance(X, RawTable):
             if beside.unit is not None:
                 raise UnsupportedProblem("a schema with facts that are still to be learnt takes no units")
             self.n_features_in_ = X.shape[1]
-            return X, None, ALONE
+            return X, None, NO_COLUMNS
         if is_dask(X):
             if beside.unit is not None:
                 raise UnsupportedProblem(
@@ -245,7 +238,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
                 )
             table_of_blocks = DaskTable(X, y, beside)
             remember_columns(self, table_of_blocks)
-            return table_of_blocks, None, ALONE
+            return table_of_blocks, None, NO_COLUMNS
         source = source_of(X, y if isinstance(y, str) else None, beside)
         if y is None and not (source is not None and source.has_targets):
             raise ValueError(
@@ -274,26 +267,28 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
             None if part is None else numeric_target(part, name)
             for part, name in zip(several[1:4], NAMES[1:4], strict=True)
         ]
-        held = Several._make([None, *numbers, None])
+        held = RecordColumns._make([None, *numbers, None])
         if several.unit is None:
             check_consistent_length(table, targets, *held)
             return table, targets, held
         most = self._bounds().rows_per_unit
         assert most is not None
-        number, table, targets, *parts = by_persons(ranked(several.unit)[0], most, table, targets, *held[1:4])
-        return table, targets, Several._make([None, *parts, number])
+        number, table, targets, *parts = records_by_unit(
+            ranked(several.unit)[0], most, table, targets, *held[1:4]
+        )
+        return table, targets, RecordColumns._make([None, *parts, number])
 
-    def _curator(self, records: Summed, neighbours: Neighbours, randomness: Randomness) -> Curator:
+    def _curator(self, records: RecordSet, neighbours: Neighbours, randomness: Randomness) -> Curator:
         """The object that holds the records; an audit replaces it by one that records all releases."""
         return Curator(records, neighbours, randomness)
 
     def _solve(
         self,
-        X: Table | Source | Unlearnt,
+        X: Table | Source | RawTable,
         codes: Vector | Codes,
         targets: Sequence[Callable[[Vector], Vector]],
         public: dict[str, str],
-        held: Several,
+        held: RecordColumns,
     ) -> list[Result]:
         """Plan, run and check one fit for each target; a target maps codes to the loss's y.
 
@@ -302,7 +297,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
         """
         n, p = X.shape
         if isinstance(X, Source) and self._bounds().rows_per_unit is not None:
-            n = in_order(Joined(X, held) if held.unit is not None else X).n_units
+            n = in_order(JoinedSource(X, held) if held.unit is not None else X).n_units
         elif held.unit is not None:  # numbers of persons, in order
             n = int(held.unit[-1]) + 1 if len(held.unit) else 0
         elif self._bounds().rows_per_unit is not None:
@@ -310,7 +305,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
                 "the bounds have rows_per_unit, which promises privacy to persons: give units, the id of the "
                 "person of each record"
             )
-        resident = X.resident if isinstance(X, Unlearnt) else not isinstance(X, Source) or X.is_stored
+        resident = X.resident if isinstance(X, RawTable) else not isinstance(X, Source) or X.is_stored
         randomness, spent = randomness_of(self.random_state), Counter[Event]()
         counted = self._counted(X, codes, len(targets), resident, randomness, held)
         if counted is not None:
@@ -343,11 +338,11 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
                 )
             else:
                 paid = counted.paid
-            if isinstance(records, Unlearnt):
+            if isinstance(records, RawTable):
                 table, codes, logged = self._learnt(plan, records, codes, randomness)
                 spent += logged
                 records = self._records(table, codes, problem, held, n, most)
-            assert isinstance(records, Summed)
+            assert isinstance(records, RecordSet)
             if weights is not None:
                 if weights.factors is None:
                     counting = self._curator(records, plan.neighbours, randomness)
@@ -399,11 +394,11 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
         return results
 
     def _records(
-        self, table: Stored | Source | Unlearnt, codes: Vector | Codes, problem: Problem, held: Several,
+        self, table: Stored | Source | RawTable, codes: Vector | Codes, problem: Problem, held: RecordColumns,
         n_units: int = 0, most: int = 0,
-    ) -> Summed | Unlearnt:  # fmt: skip
+    ) -> RecordSet | RawTable:  # fmt: skip
         """The records of a table, inside of the problem's bounds; a table that is unlearnt stays one."""
-        if isinstance(table, Unlearnt):
+        if isinstance(table, RawTable):
             return table
         declared = self._bounds()
         beside = declared.weight, declared.offset, declared.rows_per_unit
@@ -422,8 +417,8 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
         return is_counted(budget_of(self.epsilon, self.delta, 1, neighbours), neighbours)
 
     def _counted(
-        self, X: Table | Source | Unlearnt, codes: Vector | Codes, fits: int, resident: bool,
-        randomness: Randomness, held: Several,
+        self, X: Table | Source | RawTable, codes: Vector | Codes, fits: int, resident: bool,
+        randomness: Randomness, held: RecordColumns,
     ) -> CountedRecords | None:  # fmt: skip
         """The released number of records, where it is private, and the charge for the whole fit; else None.
 
@@ -453,7 +448,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
                 table_for(X, codes, solver, plan, problem)
 
         def read_once() -> None:
-            if isinstance(X, Source | Unlearnt):  # records in memory are converted already
+            if isinstance(X, Source | RawTable):  # records in memory are converted already
                 self._records(X, codes, self._problem(1, p), held).require_readable()
 
         def planned(it: PrivateGLM) -> Plan:
@@ -461,17 +456,17 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
 
         planned(self).require_drawable()
         paid = self._reserved(planned(self), randomness.secure, planned, read_once)
-        curator = self._curator(cast(Summed, TableSize(X.shape[0])), neighbours, randomness)
+        curator = self._curator(cast(RecordSet, TableSize(X.shape[0])), neighbours, randomness)
         return counted_records(curator, count_release(budget), paid)
 
     def _learnt(
-        self, plan: Plan, raw: Unlearnt, codes: Vector | Codes, randomness: Randomness
+        self, plan: Plan, raw: RawTable, codes: Vector | Codes, randomness: Randomness
     ) -> tuple[Stored | Source, Vector | Codes, Counter[Event]]:
         """The table that is fitted once what its schema leaves open is learnt, its targets, and the price."""
         assert self._learner is not None and callable(codes)
 
         def curator_of(records: RawRecords) -> Curator:
-            return self._curator(cast(Summed, records), plan.neighbours, randomness)
+            return self._curator(cast(RecordSet, records), plan.neighbours, randomness)
 
         self._learnt_schema, used = self._learner.run(plan, raw.records(plan.table_size), curator_of)
         scaled = Scaled.of(self._learnt_schema, raw.schema, bool(self.fit_intercept))

@@ -14,11 +14,15 @@ import numpy as np
 from ..bounds import Bounds
 from ..curator import Curator
 from ..data import as_block
-from ..data.beside import Several
 from ..data.cluster import DaskTable, by_blocks, is_dask
+from ..data.columns import RecordColumns
 from ..data.stream import Source
 from ..errors import PrivacyWarning, UnsupportedProblem
 from ..evaluation.check import Check, Checker, CheckPlan
+from ..fit.guarantee import guarantee_of, randomness_of, require_kept, warn_of_delta
+from ..fit.inputs import numeric_target
+from ..fit.records import in_order, records_in
+from ..fit.units import ranked, records_by_unit
 from ..ledger import reserve, resolved
 from ..losses import Squared
 from ..penalties import Zero
@@ -32,10 +36,6 @@ from ..schema.frames import checked_names
 from ..schema.kinds import WORDS
 from ..schema.roles import Unit
 from ..schema.source import Held
-from .inputs import numeric_target
-from .promised import guarantee_of, randomness_of, require_kept, warn_of_delta
-from .records import in_order, records_in
-from .units import by_persons, ranked
 from .watched import watched
 
 
@@ -155,12 +155,12 @@ class _Table(NamedTuple):
 
     rows: Any
     targets: Any
-    held: Several
+    held: RecordColumns
     n: int
 
 
 def _read(kinds: CellKinds, X: Any) -> _Table:
-    alone = Several()
+    alone = RecordColumns()
     if is_dask(X):
         if kinds.beside.unit is not None:
             raise UnsupportedProblem(
@@ -183,5 +183,7 @@ def _read(kinds: CellKinds, X: Any) -> _Table:
         return _Table(as_block(rows), targets, alone, len(targets))
     most = kinds.columns[kinds.beside.unit]
     assert isinstance(most, Unit)
-    number, rows, targets = by_persons(ranked(ids)[0], most.rows, rows, targets)
-    return _Table(as_block(rows), targets, Several(unit=number), int(number[-1]) + 1 if len(number) else 0)
+    number, rows, targets = records_by_unit(ranked(ids)[0], most.rows, rows, targets)
+    return _Table(
+        as_block(rows), targets, RecordColumns(unit=number), int(number[-1]) + 1 if len(number) else 0
+    )

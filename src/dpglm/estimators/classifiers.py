@@ -21,20 +21,20 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .. import losses, strict
 from ..arrays import Vector
 from ..bounds import Bounds
-from ..data.beside import Several
 from ..data.cluster import in_memory
+from ..data.columns import RecordColumns
 from ..errors import PrivacyWarning
+from ..fit.class_weights import ClassWeights
+from ..fit.inputs import Labels, numeric_target
+from ..fit.labels import class_set, codes_of, is_missing, labels_of
+from ..fit.sources import Codes, lazily
 from ..losses import Logistic, Loss, Multinomial
 from ..penalties import L1, L2, ElasticNet, Penalty, Separable
 from ..plan import Plan
 from ..solvers import SOLVERS
 from ..solvers.base import positive_count
 from .base import PrivateGLM
-from .class_weight import ClassWeights
 from .docs import estimator
-from .inputs import Labels, numeric_target
-from .labels import class_set, codes_of, is_missing, labels_of
-from .streams import Codes, lazily
 from .strengths import given, inverse_strength, require_share
 from .watched import all_or_nothing
 
@@ -118,7 +118,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
         exposure: object = None, units: object = None,
     ) -> Self:  # fmt: skip
-        beside = Several(None, sample_weight, offset, exposure, units)
+        beside = RecordColumns(None, sample_weight, offset, exposure, units)
         self._declare(beside, log_link=False)
         declared = None if self.classes is None else class_set(self.classes)
         table, labels, held = self._read(X, y, lambda values: labels_of(values, declared), beside)
@@ -172,7 +172,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
     @lazily
     def decision_function(self, X: object, offset: object = None) -> Vector:
         """Margins of shape (n_samples,) for two classes, else (n_samples, n_classes)."""
-        margins = self._margins(X, Several(offset=offset))
+        margins = self._margins(X, RecordColumns(offset=offset))
         return margins[:, 0] if len(self.classes_) == 2 else margins
 
     @lazily

@@ -23,6 +23,11 @@ from ..data.stream import Source
 from ..errors import UnsupportedProblem
 from ..evaluation import LOG_LOSS_CUT, METRICS, Evaluation, EvaluationPlan, Evaluator
 from ..evaluation.metrics import Setting
+from ..fit.frames import column_apart
+from ..fit.guarantee import guarantee_of, randomness_of, require_kept, warn_of_delta
+from ..fit.inputs import Table, numeric_table, numeric_target
+from ..fit.records import records_in
+from ..fit.sources import Codes, given_targets, source_like
 from ..ledger import reserve, resolved
 from ..privacy import Budget, Neighbours
 from ..schema.encoder import encoded
@@ -30,13 +35,8 @@ from ..schema.source import EncodedSource, EncodedTable
 from ..scores import PublicModel
 from .base import PrivateGLM
 from .classifiers import codes_among
-from .columns import column_apart
 from .habits import explained
-from .inputs import Table, numeric_table, numeric_target
 from .pipeline import PrivatePipeline
-from .promised import guarantee_of, randomness_of, require_kept, warn_of_delta
-from .records import records_in
-from .streams import Codes, given_targets, source_like
 from .watched import watched
 
 _FARTHEST = 6.0

@@ -11,12 +11,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Vector
-from ..data.beside import Several
+from ..data.columns import RecordColumns
 from ..errors import UnsupportedProblem
+from ..fit.inputs import Labels
 from ..plan import Plan
 from ..solvers.base import AnySolver, Choice
 from .base import PrivateGLM
-from .inputs import Labels
 from .pipeline import PrivatePipeline
 from .reported import Reported
 
@@ -51,7 +51,7 @@ class PrivateChoice(Reported, MetaEstimatorMixin, BaseEstimator):
         plan: Plan = self._carrier().plan(n_samples, *size, **more)
         return plan
 
-    def _fitted(self, X: object, y: object, beside: Several) -> Any:
+    def _fitted(self, X: object, y: object, beside: RecordColumns) -> Any:
         """The carrier, fitted."""
         model = self._carrier()
         names = zip(("sample_weight", "offset", "exposure", "units"), beside[1:], strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from ..data.beside import Several
+from ..data.columns import RecordColumns
 from ..solvers.along import Along
 from .docs import documented
 from .meta import PrivateChoice, choices_of, glm_of, with_params, with_solver
@@ -64,7 +64,7 @@ class PrivatePath(PrivateChoice):
         exposure: object = None, units: object = None,
     ) -> Self:  # fmt: skip
         """Fit to private records, and choose; all that is given is what ``fit`` of the estimator takes."""
-        model = self._fitted(X, y, Several(None, sample_weight, offset, exposure, units))
+        model = self._fitted(X, y, RecordColumns(None, sample_weight, offset, exposure, units))
         found = [{"model": "the whole fit" if one is None else one.name} for one in choices_of(model)]
         self.best_params_ = found[0] if len(found) == 1 else found
         self.best_estimator_ = with_solver(model, glm_of(self.estimator).solver)

@@ -17,22 +17,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import strict
 from ..arrays import Vector
-from ..data.beside import Several
 from ..data.cluster import by_blocks, is_dask
+from ..data.columns import RecordColumns
 from ..data.stream import Source
+from ..fit.columns import NAMES
+from ..fit.inputs import Labels
+from ..fit.preludes import SHARE, Learner, fit_bounds, taken_out
 from ..inference import INTERCEPT, Coefficients
 from ..plan import Plan
 from ..schema import RawCoefficients, Schema
 from ..schema.encoder import SchemaEncoder, encoded
 from ..schema.frames import is_frame
-from ..schema.raw import Unlearnt
+from ..schema.raw import RawTable
 from ..schema.source import EncodedSource, EncodedTable, Held
 from .base import PrivateGLM
-from .beside import NAMES
 from .docs import documented
 from .inference import Inference
-from .inputs import Labels
-from .learning import SHARE, Learner, fit_bounds, taken_out
 from .reported import Reported
 from .watched import all_or_nothing
 
@@ -135,7 +135,7 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
                 raise ValueError(
                     "a table that is encoded already leaves nothing to be learnt: give the raw one"
                 )
-            model.fit(Unlearnt(learnt, X))
+            model.fit(RawTable(learnt, X))
             learnt = taken_out(model, self.schema)
         else:
             found = X if isinstance(X, EncodedTable) else self._read(X)
@@ -160,7 +160,9 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
                 part: by_blocks(partial(schema.read_part, part=part), X)
                 for part, name in schema.beside._asdict().items() if name is not None
             }  # fmt: skip
-            return EncodedTable(encoded(schema, X), by_blocks(schema.read_target, X), Several(**columns))
+            return EncodedTable(
+                encoded(schema, X), by_blocks(schema.read_target, X), RecordColumns(**columns)
+            )
         rows = encoded(schema, X, targets=True)
         if isinstance(rows, Source):
             return EncodedTable(rows, None)

@@ -12,15 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Vector
 from ..data import as_data
-from ..data.beside import Joined, Several
 from ..data.cluster import in_memory, is_dask, named_apart
+from ..data.columns import JoinedSource, RecordColumns
+from ..fit.columns import numbers_beside
+from ..fit.frames import column_apart, columns_apart
+from ..fit.inputs import Table, numeric_table
+from ..fit.sources import Codes, codes_in_block, filled, given_targets, held_beside, nameless, source_like
 from ..problem import Problem
-from .beside import numbers_beside
-from .columns import column_apart, columns_apart
-from .inputs import Table, numeric_table
-from .streams import Codes, codes_in_block, filled, given_targets, held_beside, nameless, source_like
 
-ALONE = Several()
+NO_COLUMNS = RecordColumns()
 """Nothing stands beside the rows."""
 
 
@@ -83,7 +83,7 @@ class LinearPredictor:
         return features, float(intercept.sum() * problem.constant(n_features)) - problem.offset_middle
 
     @np.errstate(all="ignore")  # a warning about a number would reveal something about a row
-    def _margins(self, X: object, beside: Several = ALONE) -> Vector:
+    def _margins(self, X: object, beside: RecordColumns = NO_COLUMNS) -> Vector:
         """Rows, clipped into the bounds as in the fit, times the coefficients; shape (n, outputs).
 
         Offsets are added as they are given.
@@ -99,11 +99,11 @@ class LinearPredictor:
         plain = nameless(self)
         held = held_beside(source, beside)
         if held.has_more:
-            source = Joined(source, held)
+            source = JoinedSource(source, held)
 
         def margins_of(rows: object, found: object) -> Vector:
             here = self._margins_of(numeric_table(plain, rows, reset=False, missing=False))
-            if not (isinstance(found, Several) and (beside.has_offset or source.gives_offsets)):
+            if not (isinstance(found, RecordColumns) and (beside.has_offset or source.gives_offsets)):
                 return here
             return here + _offsets(found, len(here))
 
@@ -130,12 +130,14 @@ class LinearPredictor:
         if targets is None:
             targets = filled(
                 source, np.empty(source.n_samples),
-                lambda _, part: codes_in_block(part.target if isinstance(part, Several) else part, codes),
+                lambda _, part: codes_in_block(
+                    part.target if isinstance(part, RecordColumns) else part, codes
+                ),
             )  # fmt: skip
         return source, targets
 
 
-def _offsets(several: Several, count: int) -> Vector:
+def _offsets(several: RecordColumns, count: int) -> Vector:
     """Offsets of rows to predict, in a column."""
-    values = numbers_beside(Several(np.zeros(count), None, *several[2:]), np.asarray, None)
+    values = numbers_beside(RecordColumns(np.zeros(count), None, *several[2:]), np.asarray, None)
     return values[:, 2:]

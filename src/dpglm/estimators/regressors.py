@@ -16,16 +16,16 @@ from sklearn.metrics import r2_score
 from .. import losses
 from ..arrays import Vector
 from ..bounds import LARGEST, Bounds
-from ..data.beside import Several
 from ..data.cluster import in_memory
+from ..data.columns import RecordColumns
 from ..errors import PrivacyWarning
+from ..fit.inputs import numeric_target
+from ..fit.sources import lazily
 from ..losses import Loss
 from ..plan import Plan
 from ..scores import predicted
 from .base import PrivateGLM
 from .docs import estimator
-from .inputs import numeric_target
-from .streams import lazily
 from .watched import all_or_nothing
 
 
@@ -82,7 +82,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
         exposure: object = None, units: object = None,
     ) -> Self:  # fmt: skip
-        beside = Several(None, sample_weight, offset, exposure, units)
+        beside = RecordColumns(None, sample_weight, offset, exposure, units)
         self._declare(beside, log_link=self._loss().kind == "count")
         table, target, held = self._read(X, y, numeric_target, beside)
         if target is not None and not self._is_private():
@@ -107,7 +107,7 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         exposure : array of shape (n_samples,) or str, optional
             For models with a log link: its logarithm is added to the linear predictor.
         """
-        margins = self._margins(X, Several(None, None, offset, exposure))[:, 0]
+        margins = self._margins(X, RecordColumns(None, None, offset, exposure))[:, 0]
         return predicted(self._fitted_problem.loss, self._range, margins)
 
     @property

@@ -11,10 +11,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.cluster import example_of, is_dask
-from ..data.mapped import Mapped
+from ..data.columns import MappedSource
 from ..data.stream import Source
-from .inputs import numeric_table
-from .streams import lazily, nameless, remember_columns, source_like, source_of
+from ..fit.inputs import numeric_table
+from ..fit.sources import lazily, nameless, remember_columns, source_like, source_of
 
 _ENTRIES_A_PART = 1 << 18
 
@@ -76,7 +76,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         source = source_like(self, X)
         if source is not None:
-            return Mapped(source, nameless(self)._scaled)
+            return MappedSource(source, nameless(self)._scaled)
         return self._scaled(X)
 
     @np.errstate(all="ignore")  # a warning about a number would reveal something about a record

@@ -10,7 +10,7 @@ from typing import Any, Self
 from sklearn.base import is_classifier
 
 from .. import strict
-from ..data.beside import Several
+from ..data.columns import RecordColumns
 from ..problem import Problem
 from ..solvers.searched import Candidate, Searched
 from .base import PrivateGLM
@@ -102,7 +102,7 @@ class PrivateSearch(PrivateChoice):
     ) -> Self:  # fmt: skip
         """Search with private records; all that is given is what ``fit`` of the estimator takes."""
         models, params = self._listed()
-        carrier = self._fitted(X, y, Several(None, sample_weight, offset, exposure, units))
+        carrier = self._fitted(X, y, RecordColumns(None, sample_weight, offset, exposure, units))
         found = [(0, None) if one is None else (one.index, one.score) for one in choices_of(carrier)]
         chosen = [
             {"best_index_": k, "best_params_": params[k], "best_score_": None if loss is None else -loss}
@@ -161,7 +161,7 @@ def _problem_beside(model: PrivateGLM, carrier: PrivateGLM) -> Callable[[int, in
     """The problem of a model for a table of a size, with the bounds of weights that its carrier was given."""
 
     def problem(n_samples: int, n_features: int) -> Problem:
-        model._beside_given = getattr(carrier, "_beside_given", Several())
+        model._beside_given = getattr(carrier, "_beside_given", RecordColumns())
         return model._problem(n_samples, n_features)
 
     return problem

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import strict
 from ..arrays import Vector
+from ..fit.counting import budget_of
 from ..plan import Plan
 from ..privacy import Guarantee, Neighbours
 from ..schema import Schema
@@ -27,7 +28,6 @@ from .families import (
 )
 from .linear import ElasticNet, Lasso, LinearRegression, Ridge
 from .pipeline import PrivatePipeline
-from .private_size import budget_of
 from .svm import LinearSVC, LinearSVR
 
 ESTIMATORS: dict[str, type[Any]] = {

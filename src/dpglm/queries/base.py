@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Total, Vector
+from ..data.record_set import RecordSet
 from ..data.records import Records
-from ..data.summed import Summed
 from ..errors import UnsupportedProblem
 from ..mechanisms import Mechanism, Randomness
 from ..mechanisms.sampling import Sampling
@@ -23,7 +23,7 @@ from ..tables import Capability
 State = TypeVar("State")
 Opened = TypeVar("Opened", covariant=True)
 Sensitivity = TypeVar("Sensitivity", float, Vector, tuple[float, Vector])
-Batch = Any  # what `Summed.batch` returns, or None for all records
+Batch = Any  # what `RecordSet.batch` returns, or None for all records
 BatchAnswer = Callable[[Batch], tuple[Vector | Total, State]]
 Keep = Callable[[Batch, State], None]
 
@@ -134,7 +134,7 @@ class Opening:
 
     Attributes
     ----------
-    data : Summed
+    data : RecordSet
     w : array
         The public point at which the private state starts.
     neighbours : Neighbours
@@ -144,14 +144,14 @@ class Opening:
         What releases all of them.
     """
 
-    data: Summed
+    data: RecordSet
     w: Vector
     neighbours: Neighbours
     releases: Releases
     mechanism: Mechanism
 
     @classmethod
-    def exact(cls, data: Summed, w: Vector, mechanism: Mechanism) -> Self:
+    def exact(cls, data: RecordSet, w: Vector, mechanism: Mechanism) -> Self:
         """For exact evaluation."""
         return cls(data, w, Neighbours.REPLACE_ONE, Exact(), mechanism)
 
@@ -186,7 +186,7 @@ class Query(ABC):
     name: ClassVar[str]
     needs: ClassVar[tuple[Capability, ...]] = ()
     """What a table must offer beyond passes."""
-    takes_persons: ClassVar[bool] = False
+    takes_units: ClassVar[bool] = False
     """Whether its sensitivity holds for all records of a person (docs/proofs/persons.md)."""
 
     @abstractmethod

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector, cache_lines
+from ..data.record_set import RecordSet
 from ..data.records import Records
-from ..data.summed import Summed
 from ..data.sums import KeptSums, cut_to_grid
 from ..kernels.arguments import Fields, Form, NoiseBlock, ScoreRule
 from ..losses import Loss
@@ -208,7 +208,7 @@ class CoordinateScores(Query):
         ratio = self.clip / np.sqrt(self.curvature)
         require_enforceable("clip over the root of the curvature", ratio, _LEAST_RATIO, _LARGEST_RATIO)
 
-    def __call__(self, data: Summed, *public: Vector) -> Vector:
+    def __call__(self, data: RecordSet, *public: Vector) -> Vector:
         (w,) = public
         exact = self.open(Opening.exact(data, w, Round(Exponential(0.0), Gaussian(0.0))))
         return np.asarray(exact.step()[0])

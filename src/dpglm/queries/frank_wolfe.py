@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian, Selection
 from ..mechanisms.base import Kept
@@ -72,7 +72,7 @@ class VertexScores(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: Summed, *public: Vector) -> Vector:
+    def __call__(self, data: RecordSet, *public: Vector) -> Vector:
         (w,) = public
         return np.asarray(self.open(Opening.exact(data, w, Exponential(0.0))).select())
 
@@ -247,7 +247,7 @@ class DualVertices(Query):
     minimiser: Minimiser
     radius: float
 
-    def __call__(self, data: Summed, *public: Vector) -> Vector:
+    def __call__(self, data: RecordSet, *public: Vector) -> Vector:
         features, _ = data.split(self.radius * self.minimiser(data, *public))
         return np.concatenate([features, -features])
 

@@ -11,8 +11,8 @@ import numpy as np
 from ..arrays import Total, Vector, bits_of_terms, on_column_grids
 from ..bounds import Coordinates
 from ..data.products import LARGEST_ENTRY, ClassGradients, MetricClassRows, MetricRows, in_metric
+from ..data.record_set import RecordSet
 from ..data.records import Records
-from ..data.summed import Summed
 from ..data.terms import Gradient, SquaredRow
 from ..losses import Loss, Multinomial
 from ..privacy import Neighbours
@@ -39,7 +39,7 @@ class ClippedGradient(Query):
     """
 
     name: ClassVar[str] = "clipped gradient"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Loss
     clip: float
     constant: float | None = None
@@ -51,7 +51,7 @@ class ClippedGradient(Query):
         if self.longest is not None and not LEAST_CLIP <= self.longest <= LARGEST_CLIP:
             raise ValueError(f"longest must be from {LEAST_CLIP:g} to {LARGEST_CLIP:g}, got {self.longest!r}")
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         (w,) = public
         return data.total(
             Gradient(
@@ -86,7 +86,7 @@ class MetricGradient(Query):
     """
 
     name: ClassVar[str] = "gradient in the metric"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Loss
     coordinates: Coordinates
     transform: Vector
@@ -99,7 +99,7 @@ class MetricGradient(Query):
         require_moderate(self.transform, LARGEST_ENTRY)
         object.__setattr__(self, "transform", on_column_grids(self.transform))
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         (w,) = public
         return data.cross_products(self._term(w))
 
@@ -119,7 +119,7 @@ class MetricGradient(Query):
         """The records in the metric."""
         return in_metric(rows, self.coordinates, self.transform, self.leverage)
 
-    def resident_answer(self, data: Summed, w: Vector) -> Total:
+    def resident_answer(self, data: RecordSet, w: Vector) -> Total:
         """The exact answer for records that are in the metric already."""
         found = data.total(self._term(w).gradient)
         return Total(found.steps[: w.size], found.grid)
@@ -185,7 +185,7 @@ class MultinomialGradient(Query):
     """
 
     name: ClassVar[str] = "multinomial gradient"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Multinomial
     clip: float
     n_records: int
@@ -198,7 +198,7 @@ class MultinomialGradient(Query):
         if self.longest is not None and not LEAST_CLIP <= self.longest <= LARGEST_CLIP:
             raise ValueError(f"longest must be from {LEAST_CLIP:g} to {LARGEST_CLIP:g}, got {self.longest!r}")
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         w = public[0].reshape(-1, self.loss.outputs)
         limit = self.clip
         if math.isinf(limit):  # then nothing is private
@@ -236,7 +236,7 @@ class MetricMultinomialGradient(MetricGradient):
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return _of_two_classes(super().worst_case(n_features, radius, constant), self.loss)
 
-    def resident_answer(self, data: Summed, w: Vector) -> Total:
+    def resident_answer(self, data: RecordSet, w: Vector) -> Total:
         return data.cross_products(self._term(w).gradient)
 
     def _term(self, w: Vector) -> MetricClassRows:
@@ -274,7 +274,7 @@ def _padded(clip: float, loss: Multinomial, n_records: int, width: int) -> float
     return clip * (1.0 + norm + grid)
 
 
-def _longest(data: Summed) -> float:
+def _longest(data: RecordSet) -> float:
     """Bound on the norm of a row, the constant feature included; without a declared one it is not private."""
     return data.radius if math.isfinite(data.radius) else math.sqrt(data.longest(SquaredRow(math.inf)))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import Total, Vector
 from ..data.bounded_numbers import CutValues, Valued
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..losses import Loss
 from ..privacy import Neighbours
 from .base import Query, WorstCase
@@ -65,13 +65,13 @@ class HeldOutScores(Query):
     """
 
     name: ClassVar[str] = "held-out loss"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Valued
     most: float
     count: int
     n_records: int
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         (points,) = public
         if points.shape[1] != self._columns:
             raise ValueError(f"there must be {self._columns} models, one in each column")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..data.census import Counts, RawRecords
+from ..data.raw_counts import Counts, RawRecords
 from ..mechanisms import Exponential, Levels, Thresholded
 from ..privacy import Neighbours
 from .base import Opening, Query, WorstCase

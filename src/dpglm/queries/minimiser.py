@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..arrays import Total, Vector, bits_of_terms
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..data.terms import Bent, Curved, Gradient, PreciseGradient, Term
 from ..errors import UnsupportedProblem
 from ..kernels.arguments import PAIRED
@@ -84,7 +84,7 @@ class Minimiser(Query):
     """
 
     name: ClassVar[str] = "minimiser"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Loss
     clip: float
     penalty: Penalty
@@ -261,7 +261,7 @@ class Minimiser(Query):
         error = self.error(self.push + length / self.n_records, closely=True)
         return error + moved / (self.n_records * self.strength)
 
-    def __call__(self, data: Summed, *public: Vector) -> Vector:
+    def __call__(self, data: RecordSet, *public: Vector) -> Vector:
         linear, start = public
         return Objective(self, data, linear, start).minimiser()
 
@@ -287,7 +287,7 @@ class Minimiser(Query):
 class Objective:
     """The objective of a `Minimiser` over a table: not private."""
 
-    def __init__(self, query: Minimiser, data: Summed, linear: Vector, start: Vector) -> None:
+    def __init__(self, query: Minimiser, data: RecordSet, linear: Vector, start: Vector) -> None:
         if (data.table_size, data.n_features) != (query.table_size, query.n_features):
             raise ValueError("the minimiser is asked of a table of another size than planned")
         if not data.radius <= (query.table_radius or query.radius) * (1 + 1e-9):
@@ -390,7 +390,7 @@ class OpenMinimiser:
             getattr(opening.mechanism, name) != fact for name, fact in facts.items()
         ):
             raise ValueError("the linear term is priced for another objective")
-        if opening.data.has_persons:
+        if opening.data.has_units:
             raise UnsupportedProblem("a random linear term is priced for records, not for persons")
         self._objective = Objective(query, opening.data, np.zeros_like(opening.w), opening.w)
         self._sensitivity = opening.neighbours.records_moved * query.clip

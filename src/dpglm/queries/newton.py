@@ -22,7 +22,7 @@ from ..data.products import (
     symmetric,
     triangle,
 )
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..data.terms import Bent, Gradient, Scattered
 from ..losses import Loss
 from ..privacy import Neighbours
@@ -71,7 +71,7 @@ class ScoreAndCurvature(Query):
     """
 
     name: ClassVar[str] = "score and curvature"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Loss
     coordinates: Coordinates
     leverage: float
@@ -98,7 +98,7 @@ class ScoreAndCurvature(Query):
     def _constant(self) -> float:
         return self.loss.joint_constant()
 
-    def __call__(self, data: Summed, *public: Vector) -> Vector | Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Vector | Total:
         transform, w = public
         if math.isinf(self.leverage):
             return self._exact(data, w)
@@ -110,7 +110,7 @@ class ScoreAndCurvature(Query):
             self.coordinates, self.n_records, self.loss, self.leverage, self.weight, metric, point
         )
 
-    def _exact(self, data: Summed, w: Vector) -> Vector:
+    def _exact(self, data: RecordSet, w: Vector) -> Vector:
         """The same sums without weights, in the coordinates of the records and in their own units."""
         basis = np.eye(len(w))
         hessian = np.array([np.asarray(data.total(Bent(self.loss, w, math.inf, v))) for v in basis])
@@ -183,7 +183,7 @@ class Recalibration(ScoreAndCurvature):
     def dimension(self) -> int:
         return 2
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         fit, transform, point = public
         require_moderate(fit)
         return data.cross_products(
@@ -212,7 +212,7 @@ class OuterProducts(Query):
     norm(z)² / sqrt(2), at most rho² / sqrt(2). Rounding is part of rho.
     """
 
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     coordinates: Coordinates
     norm: float
     n_records: int
@@ -236,7 +236,7 @@ class OuterProducts(Query):
         """Length of z."""
         return self._term.size
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(self._term)
 
     def sensitivity(self, neighbours: Neighbours) -> float:

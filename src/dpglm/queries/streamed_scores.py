@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import ROUNDING, Vector
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..data.sums import cut_to_grid
 from ..data.terms import CutGradient, Gradient
 from ..errors import UnsupportedProblem
@@ -31,7 +31,7 @@ PLAIN = ("gumbel", "heap")
 """Structures that look at every score in each step, and so need nothing but passes."""
 
 
-def cut_gradient(data: Summed, loss: Loss, w: Vector, clip: Vector) -> Vector:
+def cut_gradient(data: RecordSet, loss: Loss, w: Vector, clip: Vector) -> Vector:
     """Sum over the records of slope times entry j at w, each term cut to [-clip_j, clip_j].
 
     Terms are rounded to grids on which sums of them are exact in doubles, and limits are multiples of these

@@ -26,7 +26,7 @@ from ..data.bounded_numbers import (
     zero_out_norm,
 )
 from ..data.products import grid_of_factors
-from ..data.summed import Summed
+from ..data.record_set import RecordSet
 from ..data.terms import InterceptGradient, SizedGradient, SquaredRow
 from ..losses import Loss
 from ..privacy import Neighbours
@@ -65,7 +65,7 @@ class RowScale(Query):
     """
 
     name: ClassVar[str] = "row size and mean target"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     coordinates: Coordinates | None
     radius: float
     target_middle: float
@@ -74,7 +74,7 @@ class RowScale(Query):
 
     term: ClassVar[type[RowSizes]] = RowSizes
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(self._sizes)
 
     @property
@@ -104,10 +104,10 @@ class ScaledRowScale(RowScale):
     """
 
     name: ClassVar[str] = "row size in scaled columns"
-    takes_persons: ClassVar[bool] = False  # nobody asks it of them
+    takes_units: ClassVar[bool] = False  # nobody asks it of them
     scales: Vector
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(replace(self._sizes, scales=self.scales))
 
 
@@ -157,13 +157,13 @@ class ClassShares(Query):
     """
 
     name: ClassVar[str] = "row size and class shares"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     coordinates: Coordinates | None
     radius: float
     classes: int
     n_records: int
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         term = ClassSizes(self.coordinates, self.n_records, self.radius, 0.0, 1.0, self.classes)
         return data.cross_products(term)
 
@@ -201,7 +201,7 @@ class MeanRow(Query):
     """
 
     name: ClassVar[str] = "mean row and its size"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     coordinates: Coordinates
     norm: float
     n_records: int
@@ -209,7 +209,7 @@ class MeanRow(Query):
     def __post_init__(self) -> None:
         require_enforceable("norm", self.norm)
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(self._term)
 
     @property
@@ -252,11 +252,11 @@ class SecondMoments(Query):
     """
 
     name: ClassVar[str] = "column second moments"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     radius: float
     scales: Vector | None = None
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.total(SquaredRow(self.radius, scales=self.scales))
 
     def sensitivity(self, neighbours: Neighbours) -> float:
@@ -290,7 +290,7 @@ class ColumnSizes(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         (w,) = public
         return data.total(SizedGradient(self.loss, w, self.clip, constant_feature=self.constant))
 
@@ -309,14 +309,14 @@ class InterceptSlope(Query):
     """
 
     name: ClassVar[str] = "intercept slope"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Loss
     clip: float
 
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip, LEAST_LIMIT, LARGEST_LIMIT)
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         (w,) = public
         return data.total(InterceptGradient(self.loss, w, self.clip))
 
@@ -345,13 +345,13 @@ class Deviance(Query):
     """
 
     name: ClassVar[str] = "deviance"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     loss: Loss
     coordinates: Coordinates
     most: float
     n_records: int
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         (w,) = public
         return data.cross_products(self._term(on_column_grids(w[:, None])[:, 0]))
 
@@ -408,7 +408,7 @@ class ScoreSums(Query):
         """The query with weights that suit a relation: all three sums at about the price of the second."""
         return cls(score, model, n, *_WEIGHTS[neighbours])
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(self._term)
 
     def sensitivity(self, neighbours: Neighbours) -> float:
@@ -452,7 +452,7 @@ class CellSums(Query):
     n_records: int
     counted: float
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(self._term)
 
     def sensitivity(self, neighbours: Neighbours) -> float:
@@ -511,11 +511,11 @@ class ClassCounts(Query):
     """
 
     name: ClassVar[str] = "class counts"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     classes: int
     n_records: int
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(ClassTally(None, self.n_records, self.classes))
 
     def sensitivity(self, neighbours: Neighbours) -> float:
@@ -546,11 +546,11 @@ class CellCounts(Query):
     """
 
     name: ClassVar[str] = "cell counts"
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     codes: Codes
     n_records: int
 
-    def __call__(self, data: Summed, *public: Vector) -> Total:
+    def __call__(self, data: RecordSet, *public: Vector) -> Total:
         return data.cross_products(CellTally(None, self.n_records, self.codes))
 
     def sensitivity(self, neighbours: Neighbours) -> float:

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..data.beside import Several
 from ..data.bounded_numbers import MISSING, Codes
+from ..data.columns import RecordColumns
 from ..data.source import LARGEST_NORM
 from .column import Column
 from .learning import null_records
@@ -56,8 +56,8 @@ class CellKinds(Schema):
         return False
 
     @property
-    def beside(self) -> Several:
-        return Several(unit=super().beside.unit)
+    def beside(self) -> RecordColumns:
+        return RecordColumns(unit=super().beside.unit)
 
     @np.errstate(all="ignore")  # a warning about a number would reveal something about a record
     def encode(self, frame: object, *, null: bool = True) -> Vector | sp.csr_array:

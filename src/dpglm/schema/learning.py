@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..data.census import Census, Counts, cells_of
+from ..data.raw_counts import Counts, RawCounts, cells_of
 from ..data.source import LARGEST_NORM
 from .candidates import Candidates, candidates_of
 from .category import Category
@@ -53,7 +53,7 @@ def norms_of(schema: Schema) -> Vector:
     return np.asarray(schema.radius * np.arange(1, NORMS + 1) / NORMS)
 
 
-def census_of(schema: Schema, frame: object) -> Census:
+def census_of(schema: Schema, frame: object) -> RawCounts:
     """Counts of the records of a table in memory; null records are counted in ``length`` only."""
     count = schema._checked(frame, target=True)
     null = null_records(schema, frame, count)
@@ -62,7 +62,7 @@ def census_of(schema: Schema, frame: object) -> Census:
         for name, found in zip(numbers_to_learn(schema), ranges_of(schema), strict=True)
     ]
     levels = tuple(_levels(schema, frame, name, null) for name in categories_to_learn(schema))
-    return Census(count, np.array(cells, dtype=np.int64), levels)
+    return RawCounts(count, np.array(cells, dtype=np.int64), levels)
 
 
 @np.errstate(all="ignore")  # a warning about a number would reveal something about a record

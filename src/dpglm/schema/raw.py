@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 from ..arrays import Vector
 from ..data import as_block, sources
-from ..data.census import Census, Counts, RawRecords
 from ..data.cluster import DaskTable, by_blocks, is_dask, of_each_block
+from ..data.raw_counts import Counts, RawCounts, RawRecords
 from ..data.stream import MISCOUNTED, Source, require_again
 from ..errors import SourceChanged
 from .frames import checked_names, column_names, count_of, is_frame
@@ -23,7 +23,7 @@ from .source import EncodedSource, Held, no_records
 
 
 @dataclass(eq=False)
-class Unlearnt:
+class RawTable:
     """A raw table for a fit that learns facts of its schema first.
 
     Parameters
@@ -37,7 +37,7 @@ class Unlearnt:
     X: Any
     resident: bool = field(init=False)
     n_samples: int = field(init=False)
-    _census: Census | None = field(init=False, default=None)
+    _census: RawCounts | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         X = self.X
@@ -110,16 +110,16 @@ class Counted(RawRecords):
     """
 
     def __init__(
-        self, schema: Schema, X: Any, n_samples: int, table_size: int, census: Census | None = None
+        self, schema: Schema, X: Any, n_samples: int, table_size: int, census: RawCounts | None = None
     ) -> None:
         self._schema, self._X, self._length, self.table_size = schema, X, n_samples, table_size
         self._census = census
 
-    def census(self) -> Census:
+    def census(self) -> RawCounts:
         if self._census is None:
             blocks = iter(self._each(partial(census_of, self._schema)))
             first = next(blocks, None) or census_of(self._schema, no_records(self._schema))
-            found = reduce(Census.joined, blocks, first)
+            found = reduce(RawCounts.joined, blocks, first)
             if found.length != self._length:
                 raise SourceChanged(MISCOUNTED)
             self._census = found

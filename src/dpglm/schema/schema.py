@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import strict
 from ..arrays import Vector
 from ..bounds import Bounds
-from ..data.beside import Several
+from ..data.columns import RecordColumns
 from ..penalties import Fused, GraphFused, Penalty
 from . import draft as drafts
 from . import interaction, toml
@@ -173,10 +173,10 @@ class Schema:
         return next((name for name, column in self.columns.items() if isinstance(column, Target)), None)
 
     @property
-    def beside(self) -> Several:
+    def beside(self) -> RecordColumns:
         """Names of the columns of weights, offsets, exposures and ids; None for those that there are not."""
         names = {column.kind: name for name, column in self.columns.items() if isinstance(column, Beside)}
-        return Several(**names)
+        return RecordColumns(**names)
 
     @property
     def unread(self) -> list[str | None]:
@@ -373,7 +373,7 @@ class Schema:
         self._checked(frame, target=True)
         return target.read(self._cells(frame, name), self._stand_for_missing)
 
-    def read_beside(self, frame: object, fit: bool = True) -> Several:
+    def read_beside(self, frame: object, fit: bool = True) -> RecordColumns:
         """Weights, offsets, exposures and ids of a table in memory; None for those that there are not.
 
         Parameters
@@ -393,7 +393,7 @@ class Schema:
                     parts[part] = column.ids(entries_of(frame, name), self._stand_for_missing)
                 else:
                     parts[part] = column.read(self._cells(frame, name), self._stand_for_missing)
-        return Several(**parts)
+        return RecordColumns(**parts)
 
     def read_part(self, frame: object, part: str) -> Vector:
         """One of weight, offset, exposure and unit of a table in memory."""

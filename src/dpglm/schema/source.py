@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..data.beside import Several
 from ..data.columnar import Columnar
+from ..data.columns import RecordColumns
 from ..data.lines import Lines
 from ..data.stream import BLOCK_ROWS, MISCOUNTED, Source, guarded
 from ..errors import SourceChanged
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .schema import Schema
 
 
-_ALONE = Several()
+_NO_COLUMNS = RecordColumns()
 
 _ROWS = BLOCK_ROWS // 4
 """Raw records that are encoded at once: while they are, a block takes several times its own memory."""
@@ -32,7 +32,7 @@ class EncodedTable(NamedTuple):
 
     rows: Any
     target: Any
-    beside: Several = _ALONE
+    beside: RecordColumns = _NO_COLUMNS
 
 
 class Held(NamedTuple):
@@ -132,9 +132,9 @@ class EncodedSource(Source):
         if sum(block.shape[0] for block in rows) != self.n_samples:
             raise SourceChanged(MISCOUNTED)
         whole = sp.vstack(rows, format="csr") if sp.issparse(rows[0]) else np.concatenate(rows)
-        found = [one if isinstance(one, Several) else Several(one) for _, one in blocks]
+        found = [one if isinstance(one, RecordColumns) else RecordColumns(one) for _, one in blocks]
         columns = (None if parts[0] is None else np.concatenate(parts) for parts in zip(*found, strict=True))
-        several = Several(*columns)
+        several = RecordColumns(*columns)
         return EncodedTable(whole, several.target, several._replace(target=None))
 
     def frames(self) -> Iterator[object]:

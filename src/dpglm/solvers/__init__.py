@@ -73,12 +73,12 @@ def require_suited(solver: AnySolver, problem: Problem) -> None:
     for name, has, takes in (
         ("weights of records", problem.has_weights, "takes_weights"),
         ("offsets of records", problem.has_offsets, "takes_offsets"),
-        ("persons with several records", problem.has_persons, "takes_persons"),
+        ("persons with several records", problem.has_units, "takes_units"),
     ):
         if has and not getattr(solver, takes):
             able = [kind.__name__ for kind in SOLVERS.values() if getattr(kind, takes)]
             raise UnsupportedProblem(f"{type(solver).__name__} takes no {name}: use {', '.join(able)}")
-    if problem.has_persons and problem.outputs > MOST_OUTPUTS:
+    if problem.has_units and problem.outputs > MOST_OUTPUTS:
         raise UnsupportedProblem(f"a fit with persons takes at most {MOST_OUTPUTS} classes at once")
 
 

@@ -74,7 +74,7 @@ class Along(Solver[AlongPlan]):
     takes_outputs: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
 
     inner: str | AnySolver = "auto"
     share: float | None = None

@@ -81,7 +81,7 @@ def suited(task: Task) -> AnySolver:
     # Curvatures that differ by orders of magnitude, and features far from 0, take others thousands of passes.
     if not task.private and (uneven or task.p <= NARROW) and serves(problem.loss, problem.penalty):
         return Newton(intervals=problem.penalty.is_zero)
-    if problem.has_weights or problem.has_persons:
+    if problem.has_weights or problem.has_units:
         require_smooth(problem, "a fit with weights" if problem.has_weights else "a fit with persons")
         return GradientDescent()
     if not math.isfinite(problem.loss.smoothness()):

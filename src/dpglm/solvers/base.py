@@ -129,7 +129,7 @@ class AuditCase:
     def units(self) -> int:
         """How many records, or persons, each of the tables has."""
         targets = self.bystanders[1]
-        return 1 + len(np.unique(targets[:, 3]) if self.problem.has_persons else targets)
+        return 1 + len(np.unique(targets[:, 3]) if self.problem.has_units else targets)
 
     def persons(self, first: int, second: int) -> AuditCase:
         """The case with persons: those that differ have so many records, all others two each."""
@@ -268,7 +268,7 @@ class Solver(ABC, Generic[PlanType]):
     """Whether records may have weights."""
     takes_offsets: ClassVar[bool] = False
     """Whether margins may have offsets."""
-    takes_persons: ClassVar[bool] = False
+    takes_units: ClassVar[bool] = False
     """Whether persons may have several records."""
     exact_query: ClassVar[str] = ClippedGradient.name
     """The query that a plan without releases asks, which is a plan without noise."""

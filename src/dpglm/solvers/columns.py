@@ -67,7 +67,7 @@ def share_of_columns(task: Task, asked: bool | None) -> float:
     """
     problem = task.problem
     served = isinstance(problem.loss, Logistic) and isinstance(problem.penalty, Separable)
-    if not served or problem.has_persons or not (task.p > WIDE if asked is None else asked):
+    if not served or problem.has_units or not (task.p > WIDE if asked is None else asked):
         return 0.0
     share = min(max(_SHARE_OF_NOISE * task.noise, _LEAST_SHARE), _MOST_SHARE)
     return share if task.moved == 2 else share / 2.0  # where the sizes are not free

@@ -106,7 +106,7 @@ def optimism_of(problem: Problem, spread: float) -> float:
     range. A half is right at an R² of 1/2. It is 0 for other losses, if the spread was not learnt, and for
     weighted records and persons.
     """
-    if problem.has_weights or problem.has_persons:
+    if problem.has_weights or problem.has_units:
         return 0.0
     if isinstance(problem.loss, Logistic):
         return 0.5

@@ -173,7 +173,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
     takes_outputs: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
 
     steps: int | None = None
     clip: float | None = None

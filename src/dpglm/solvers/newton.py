@@ -193,7 +193,7 @@ class Newton(Solver[NewtonPlan]):
     plan_type: ClassVar[type[Plan]] = NewtonPlan
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     path: ClassVar[tuple[str, ...]] = ("steps", "gram")
 
     rounds: int | None = None

@@ -74,7 +74,7 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
     plan_type: ClassVar[type[Plan]] = OutputPerturbationPlan
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
 
     clip: float | None = None
     sparse: bool = True

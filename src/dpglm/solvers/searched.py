@@ -149,7 +149,7 @@ class Searched(Solver[SearchedPlan]):
     plan_type: ClassVar[type[Plan]] = SearchedPlan
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
-    takes_persons: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
     choices: ClassVar[dict[str, tuple[str | None, ...]]] = {"law": ("auto", *LAWS)}
 
     candidates: tuple[Candidate, ...]

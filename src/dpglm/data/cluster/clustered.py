@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ...arrays import Vector
 from ...bounds import Bounds
 from ...losses import Loss
+from ..record_set import Coins, Grid, Part, RecordSet, RemoteRecords
 from ..stream import Source
 from ..streamed import Streamed
-from ..summed import Coins, Elsewhere, Grid, Part, Summed
 from ..terms import Term
 from .blocks import Blocks
 from .table import DaskTable
@@ -25,7 +25,7 @@ from .worker import Convert, Pass
 def records_of(
     source: Source, convert: Convert, bounds: Bounds, constant: float, loss: Loss, most: int = 0,
     n_units: int | None = None,
-) -> Summed:  # fmt: skip
+) -> RecordSet:  # fmt: skip
     """The records of a source: on a cluster, or read block by block in this process, in every pass.
 
     They are on a cluster if the source is a Dask collection and there is a current client. ``most`` is how
@@ -38,7 +38,7 @@ def records_of(
 
 
 @dataclass(frozen=True, eq=False)
-class Clustered(Elsewhere):
+class Clustered(RemoteRecords):
     """The records of a Dask collection, clipped into bounds and kept on the workers.
 
     Each pass is one task a worker, which sums over its blocks; whole numbers come back. The driver draws all

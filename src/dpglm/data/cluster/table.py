@@ -14,12 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...errors import ClusterFailed
-from ..beside import Several
+from ..columns import RecordColumns
 from ..stream import Source
 from .waiting import UNREADABLE, NoWorker, results
 from .worker import apart
 
-_ALONE = Several()
+_NO_COLUMNS = RecordColumns()
 
 
 class Block(NamedTuple):
@@ -54,7 +54,7 @@ class DaskTable(Source):
         Weights, offsets and exposures, each in one of the same forms.
     """
 
-    def __init__(self, X: Any, y: Any, beside: Several = _ALONE) -> None:
+    def __init__(self, X: Any, y: Any, beside: RecordColumns = _NO_COLUMNS) -> None:
         if y is None:
             raise ValueError("y must be given: the targets, or the name of the column of X that holds them")
         self.column: object = None
@@ -83,10 +83,12 @@ class DaskTable(Source):
         self._counts = _counts_of(X, self._has_columns)
         self.n_samples = sum(self._counts)
         self._y = self._checked(y)
-        self._beside = Several(*(self._in_chunks(part, "what stands beside X") for part in beside.columns))
+        self._beside = RecordColumns(
+            *(self._in_chunks(part, "what stands beside X") for part in beside.columns)
+        )
         if beside.has_more:
             named = (part if isinstance(part, str) else None for part in beside)
-            self.column = Several(*named)._replace(target=self.column)
+            self.column = RecordColumns(*named)._replace(target=self.column)
 
     def _checked(self, y: Any) -> Any:
         """The targets, of as many chunks or entries as X has."""
@@ -133,7 +135,7 @@ class DaskTable(Source):
         rows = np.ravel(np.asarray(self._X.to_delayed(), dtype=object))
         places = [0, *accumulate(self._counts)]
         targets = self._in_blocks(self._y, places)
-        if isinstance(self.column, Several):
+        if isinstance(self.column, RecordColumns):
             beside = [self._in_blocks(part, places) for part in self._beside[1:]]
             targets = [list(parts) for parts in zip(targets, *beside, strict=True)]
         return [
@@ -153,7 +155,7 @@ class DaskTable(Source):
     def example(self) -> tuple[object, object]:
         """Rows and targets of the declared types; made up, not from the table."""
         targets: Any = _example_of_column(self._y)
-        if isinstance(self.column, Several):
+        if isinstance(self.column, RecordColumns):
             targets = [targets, *map(_example_of_column, self._beside[1:])]
         return apart(example_of(self._X), targets, self.column)
 

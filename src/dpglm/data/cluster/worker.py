@@ -17,11 +17,11 @@ from ...arrays import Vector
 from ...bounds import Bounds
 from ...silence import silent
 from ...threads import at_most
-from ..beside import Several
+from ..columns import RecordColumns
 from ..fingerprint import Fingerprint, Mark
+from ..record_set import Coins, Grid, Part, taking_part
 from ..records import Records
 from ..source import as_block, as_data
-from ..summed import Coins, Grid, Part, taking_part
 from ..terms import Term
 from .probe import Probe, versions
 
@@ -211,9 +211,9 @@ class Answer(Opaque):
 
 def apart(rows: Any, targets: Any, column: object) -> tuple[object, object]:
     """The rows of a block and its targets, which may be a column of it; and what stands beside them."""
-    if isinstance(column, Several):
-        found = Several(*(None if name is None else rows[name] for name in column))
-        given = Several(*targets) if isinstance(targets, list) else Several(targets)
+    if isinstance(column, RecordColumns):
+        found = RecordColumns(*(None if name is None else rows[name] for name in column))
+        given = RecordColumns(*targets) if isinstance(targets, list) else RecordColumns(targets)
         return rows.drop(columns=column.names) if column.names else rows, found.joined(given)
     return (rows, targets) if column is None else (rows.drop(columns=[column]), rows[column])
 

@@ -12,10 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..data.beside import Several
 from ..data.columnar import Levels
-from ..data.persons import grouped
+from ..data.columns import RecordColumns
 from ..data.stream import Source
+from ..data.units import grouped
 from .inputs import Table, column_of
 
 LENGTHS = "X, y, units and what else is given for each record must have one entry for each record"
@@ -80,7 +80,7 @@ def _key_of_text(text: str) -> tuple[str, Any]:
     return "str", text
 
 
-def require_shapes(rows: object, several: Several) -> None:
+def require_shapes(rows: object, several: RecordColumns) -> None:
     """Refuse arrays of wrong shapes without stating them: the number of records is private."""
     if getattr(rows, "ndim", 2) != 2:
         raise ValueError("X must have two dimensions, a row for each record")
@@ -90,14 +90,14 @@ def require_shapes(rows: object, several: Several) -> None:
             raise ValueError(f"{name} must have one dimension, an entry for each record")
 
 
-def sorted_by_unit(source: Source, targets: Any, held: Several) -> tuple[Source, Any, Several]:
+def sorted_by_unit(source: Source, targets: Any, held: RecordColumns) -> tuple[Source, Any, RecordColumns]:
     """A memory map with its records in the order of persons, as those of an array are brought into."""
     order = np.argsort(held.unit, kind="stable")  # records without an id are the last
     parts = (None if part is None else part[order] for part in (targets, *held))
-    return source.reordered(order), next(parts), Several(*parts)
+    return source.reordered(order), next(parts), RecordColumns(*parts)
 
 
-def by_persons(ids: NDArray[np.int64], most: int, table: Table, *columns: Any) -> tuple[Any, ...]:
+def records_by_unit(ids: NDArray[np.int64], most: int, table: Table, *columns: Any) -> tuple[Any, ...]:
     """The records that count, person by person: numbers of the persons, rows, and entries of columns.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Counts of raw records, from which ranges, levels and row norms are learnt."""
+"""What is released before rows can be encoded: counts of raw records, and their private number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Census:
+class RawCounts:
     """Whole numbers that count records; those of two parts of a table add up.
 
     Attributes
@@ -34,10 +34,10 @@ class Census:
     cells: Counts
     levels: tuple[Counter[float | str], ...]
 
-    def joined(self, other: Census) -> Census:
+    def joined(self, other: RawCounts) -> RawCounts:
         """The counts of these records and others."""
         levels = tuple(one + two for one, two in zip(self.levels, other.levels, strict=True))
-        return Census(self.length + other.length, self.cells + other.cells, levels)
+        return RawCounts(self.length + other.length, self.cells + other.cells, levels)
 
 
 def cells_of(values: Vector, candidates: Vector) -> Counts:
@@ -62,9 +62,26 @@ class RawRecords(ABC):
     table_size: int
 
     @abstractmethod
-    def census(self) -> Census:
+    def census(self) -> RawCounts:
         """Counts of numbers and levels."""
 
     @abstractmethod
     def norms(self, candidates: Vector) -> Counts:
         """Counts of the norms of encoded rows, in the cells that candidates make."""
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """All that a count needs to know of a table; what else is public about it depends on no record.
+
+    Attributes
+    ----------
+    n_records : int
+        How many records there are: private. Null records count.
+    table_size, n_features : int
+        What rounding of sums would depend on: a count has none.
+    """
+
+    n_records: int
+    table_size: ClassVar[int] = 1
+    n_features: ClassVar[int] = 0

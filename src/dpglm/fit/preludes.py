@@ -23,7 +23,7 @@ from ..accounting import (
 from ..accounting.compose import LARGEST_EPSILON
 from ..bounds import Bounds
 from ..curator import Curator
-from ..data.census import RawRecords
+from ..data.raw_counts import RawRecords
 from ..mechanisms import Exponential, Levels, Mechanism, Thresholded
 from ..mechanisms.thresholded import in_order
 from ..plan import Plan, Release

@@ -13,7 +13,7 @@ from ..errors import PlanMismatch, PrivacyWarning
 from ..mechanisms import Randomness
 from ..plan import Plan
 from ..privacy import Guarantee
-from .private_size import stated_size
+from .counting import stated_size
 
 
 def guarantee_of(

@@ -54,7 +54,7 @@ def taking_part(part: Part | None, coins: Coins | None, start: int, stop: int) -
     return taken[coins.taken(before, before + len(taken))]
 
 
-class Summed(ABC):
+class RecordSet(ABC):
     """Records of which sums can be computed: resident ones, a stream, or blocks on a cluster.
 
     A sum depends on the set of records alone, not on how and where they are stored.
@@ -77,7 +77,7 @@ class Summed(ABC):
     radius: float
 
     @property
-    def has_persons(self) -> bool:
+    def has_units(self) -> bool:
         """Whether records are those of persons, who may have several."""
         return False
 
@@ -102,7 +102,7 @@ class Summed(ABC):
         """The largest norm of what a record adds: not private."""
 
     @abstractmethod
-    def with_target(self, target: Callable[[Vector], Vector]) -> Summed:
+    def with_target(self, target: Callable[[Vector], Vector]) -> RecordSet:
         """The same table with other targets, a function of those that it has."""
 
     @abstractmethod
@@ -110,10 +110,10 @@ class Summed(ABC):
         """What ``rows`` takes for the records whose coins say yes."""
 
     @abstractmethod
-    def rows(self, batch: Any) -> Summed:
+    def rows(self, batch: Any) -> RecordSet:
         """The records of a batch."""
 
-    def of_part(self, part: Part) -> Summed:
+    def of_part(self, part: Part) -> RecordSet:
         """The records of a part, as a table of its own."""
         raise UnsupportedProblem(f"{type(self).__name__} records cannot be cut into parts")
 
@@ -159,7 +159,7 @@ class Summed(ABC):
         return sums
 
 
-class Elsewhere(Summed):
+class RemoteRecords(RecordSet):
     """Records that are not held here, but clipped into bounds where they are read."""
 
     bounds: Bounds

@@ -14,15 +14,15 @@ from sklearn.utils.validation import check_consistent_length
 from ..arrays import Vector
 from ..data import sources
 from ..data.ahead import ahead
-from ..data.beside import Several
 from ..data.cluster import by_blocks, is_dask
 from ..data.columnar import Columnar, Levels
+from ..data.columns import RecordColumns
 from ..data.stream import MISCOUNTED, UNREADABLE, Source, Stream
 from ..errors import DpglmError, SourceChanged
 from .inputs import Labels, Table, numeric_table, numeric_target, require_numbers
 from .units import LENGTHS
 
-_ALONE = Several()
+_NO_COLUMNS = RecordColumns()
 Codes = Callable[[object], Vector]
 """From targets as users give them to numbers, each by itself."""
 
@@ -45,7 +45,7 @@ def lazily(method: Method) -> Method:
     return cast(Method, either)
 
 
-def source_of(X: object, target: str | None = None, beside: Several = _ALONE) -> Source | None:
+def source_of(X: object, target: str | None = None, beside: RecordColumns = _NO_COLUMNS) -> Source | None:
     """The source that X is, ``target`` the column of its targets; None if X is a table in memory.
 
     Columns that are named in ``beside`` are weights, offsets and exposures.
@@ -76,7 +76,7 @@ def _can_be_read_once(X: object) -> bool:
 
 
 def source_like(
-    estimator: BaseEstimator, X: object, target: str | None = None, beside: Several = _ALONE
+    estimator: BaseEstimator, X: object, target: str | None = None, beside: RecordColumns = _NO_COLUMNS
 ) -> Source | None:
     """The source that X is, if it has the columns of the fit; None if X is a table in memory.
 
@@ -88,8 +88,8 @@ def source_like(
         fitted_target = getattr(estimator, "_target_column", None)
         target = fitted_target if fitted_target in source.types else None
     if isinstance(source, Columnar):
-        fitted_beside = getattr(estimator, "_beside_columns", _ALONE)
-        known = Several(*(name if name in source.types else None for name in fitted_beside))
+        fitted_beside = getattr(estimator, "_beside_columns", _NO_COLUMNS)
+        known = RecordColumns(*(name if name in source.types else None for name in fitted_beside))
         beside = beside.joined(known)._replace(target=None)
     source = source_of(X if source is None else source, target if source is not None else None, beside)
     if source is None:
@@ -117,14 +117,14 @@ def remember_columns(estimator: BaseEstimator, source: Source) -> None:
         del estimator.feature_names_in_
 
 
-def held_beside(source: Source, beside: Several) -> Several:
+def held_beside(source: Source, beside: RecordColumns) -> RecordColumns:
     """What is given beside a source as arrays, read as numbers; None where its blocks have it."""
     found = {
         name: given_targets(source, part, partial(numeric_target, name=name), beside.unit is not None)
         for name, part in beside.columns._replace(unit=None)._asdict().items()
         if part is not None
     }
-    return Several(**found)
+    return RecordColumns(**found)
 
 
 def given_targets(

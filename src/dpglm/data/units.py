@@ -8,20 +8,24 @@ what rounding can add to its part. A person with one record has the share 1, and
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..arrays import Vector, bits_of_terms
 from ..bounds import MOST_OUTPUTS
+from ..errors import SourceChanged
+from .columns import RecordColumns, SourceWrapper
 
 Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class Persons:
+class Units:
     """Whose the records are.
 
     Attributes
@@ -39,7 +43,7 @@ class Persons:
     count: int
 
     @classmethod
-    def of(cls, ids: Vector, n_features: int, table_size: int) -> Persons:
+    def of(cls, ids: Vector, n_features: int, table_size: int) -> Units:
         """From an id for each record, those of a person one after the other.
 
         ``table_size`` is the public number of persons of the whole table, 0 if these are all.
@@ -75,9 +79,9 @@ class Persons:
         number = self.number
         return np.flatnonzero(np.append(True, number[1:] != number[:-1])[: len(number)])
 
-    def taken(self, rows: slice | Places) -> Persons:
+    def taken(self, rows: slice | Places) -> Units:
         """The same for some of the records."""
-        return Persons(self.number[rows], self.share[rows], self.count)
+        return Units(self.number[rows], self.share[rows], self.count)
 
     def rows_of(self, persons: Places) -> Places:
         """Places of all records of some persons."""
@@ -85,10 +89,10 @@ class Persons:
         among[persons] = True
         return np.flatnonzero(among[self.number])
 
-    def only(self, persons: Places) -> Persons:
+    def only(self, persons: Places) -> Units:
         """The same for all records of some persons, in ascending order, who are numbered again."""
         rows = self.rows_of(persons)
-        return Persons(np.searchsorted(persons, self.number[rows]), self.share[rows], len(persons))
+        return Units(np.searchsorted(persons, self.number[rows]), self.share[rows], len(persons))
 
 
 def rounding_of_terms(n_features: int, n_persons: int) -> float:
@@ -112,3 +116,94 @@ def grouped(ids: NDArray[np.int64], most: int) -> Places:
     place = np.arange(len(found)) - np.repeat(first, np.diff(np.append(first, len(found))))
     kept: Places = order[place < most]
     return kept
+
+
+NOT_SORTED = (
+    "a table that is read block by block must be sorted by units, in ascending order, so that all records of "
+    "a person follow one another: sort it by that column first"
+)
+
+Ranked = Callable[[object], tuple[NDArray[np.int64], list[Any]]]
+"""From ids as users give them to the rank of each among the different ones, -1 if missing, and these."""
+
+
+@dataclass(frozen=True, eq=False)
+class NumberedUnits(SourceWrapper):
+    """A table whose ids are replaced by the number of the person, from 0; NaN for a missing id."""
+
+    ranked: Ranked
+
+    @property
+    def gives_offsets(self) -> bool:
+        return self.source.gives_offsets
+
+    def blocks(self) -> Iterator[tuple[object, object]]:
+        number, last = -1, None
+        for rows, found in self.source.blocks():
+            given = found if isinstance(found, RecordColumns) else RecordColumns(found)
+            if given.unit is None:
+                raise SourceChanged("the blocks of X have no ids of persons: give units")
+            ranks, keys = self.ranked(given.unit)
+            numbers = np.where(ranks < 0, np.nan, ranks + float(number + 1))
+            if keys:
+                known = ranks[ranks >= 0]
+                if (known[1:] < known[:-1]).any() or not _ascend(last, keys[0]):
+                    raise SourceChanged(NOT_SORTED)
+                numbers -= last is not None and last == keys[0]
+                number, last = int(np.nanmax(numbers)), keys[-1]
+            yield rows, given._replace(unit=numbers)
+
+    @property
+    def n_units(self) -> int:  # type: ignore[override]
+        """How many persons there are: as declared, or counted in a pass."""
+        declared = self.source.n_units
+        if declared is not None:
+            return declared
+        most = -1.0
+        for _, found in self.blocks():
+            assert isinstance(found, RecordColumns)
+            most = max(most, float(np.nanmax(found.unit, initial=-1.0)))
+        return int(most) + 1
+
+
+def _ascend(first: object, second: object) -> bool:
+    """Whether ids do not descend; those of different types do."""
+    try:
+        return first is None or bool(first <= second)  # type: ignore[operator]
+    except TypeError:
+        return False
+
+
+class WholeUnits:
+    """Blocks of whole persons: the records of the last person of a block wait for the next one.
+
+    Parameters
+    ----------
+    most : int
+        How many records of a person count: the first ones.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: tuple[Any, Vector] | None = None
+
+    def through(self, rows: Any, values: Vector) -> tuple[Any, Vector] | None:
+        """The persons that are complete, from rows and values whose last column numbers the persons."""
+        if self._waiting is not None:
+            before, old = self._waiting
+            rows = sp.vstack([before, rows], format="csr") if sp.issparse(rows) else np.vstack([before, rows])
+            values = np.vstack([old, values])
+        number = values[:, -1]
+        kept = grouped(np.where(np.isnan(number), -1, number).astype(np.int64), self._most)
+        if not len(kept):
+            return None
+        if sp.issparse(rows):
+            rows = rows.tocsr()
+        complete = int(np.searchsorted(number[kept], number[kept[-1]]))
+        here, waiting = kept[:complete], kept[complete:]
+        self._waiting = rows[waiting], values[waiting]
+        return (rows[here], values[here]) if complete else None
+
+    def rest(self) -> tuple[Any, Vector] | None:
+        """The last person."""
+        return self._waiting

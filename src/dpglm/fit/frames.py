@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..data.beside import Several
 from ..data.columnar import different
+from ..data.columns import RecordColumns
 
 
-def columns_apart(X: Any, several: Several) -> tuple[object, Several]:
+def columns_apart(X: Any, several: RecordColumns) -> tuple[object, RecordColumns]:
     """The table without the columns that are named, and these columns."""
     parts = {}
     for name, part in several._asdict().items():
         X, parts[name] = column_apart(X, part)
-    return X, Several(**parts)
+    return X, RecordColumns(**parts)
 
 
 def column_apart(X: Any, y: object) -> tuple[object, object]:

@@ -11,30 +11,29 @@ from .. import solvers
 from ..arrays import Vector
 from ..bounds import Bounds
 from ..data import as_block, as_data
-from ..data.beside import Joined, Several
 from ..data.cluster import DaskTable, records_of
-from ..data.in_order import InOrder
-from ..data.mapped import Paired
+from ..data.columns import JoinedSource, Paired, RecordColumns
 from ..data.piece import Stored
+from ..data.record_set import RecordSet
 from ..data.stream import Source
-from ..data.summed import Summed
+from ..data.units import NumberedUnits
 from ..plan import Plan
 from ..problem import Problem
-from ..schema.raw import Unlearnt
+from ..schema.raw import RawTable
 from ..solvers import AnySolver
-from .beside import CodesBeside, numbers_beside
+from .columns import CodesBeside, numbers_beside
 from .inputs import Table, numeric_table
-from .streams import BlockReader, Codes
+from .sources import BlockReader, Codes
 from .units import ranked
 
-_ALONE = Several()
+_NO_COLUMNS = RecordColumns()
 
 
 def records_in(
     table: Stored | Source, codes: Vector | Codes, problem: Problem, constant: float | None = None, *,
-    held: Several = _ALONE, is_beside: bool = False, folded: Bounds | None = None, most: int = 0,
+    held: RecordColumns = _NO_COLUMNS, is_beside: bool = False, folded: Bounds | None = None, most: int = 0,
     n_units: int = 0,
-) -> Summed:  # fmt: skip
+) -> RecordSet:  # fmt: skip
     """The records of a table, or of a source that is read in every pass, inside of the problem's bounds.
 
     The constant feature is that of the problem unless another one is given. ``held`` are the arrays that
@@ -59,26 +58,26 @@ def records_in(
         reader(*table.example)  # refuses types that hold no numbers, before a record is read
     source = table if callable(codes) else Paired(table, codes)
     if held.has_more:
-        source = Joined(table, held if callable(codes) else held._replace(target=codes))
-    if problem.has_persons:
+        source = JoinedSource(table, held if callable(codes) else held._replace(target=codes))
+    if problem.has_units:
         return records_of(in_order(source), reader, problem.bounds, constant, problem.loss, n_units=n_units)
     return records_of(source, reader, problem.bounds, constant, problem.loss, most)
 
 
 def table_for(
-    X: Table | Source | Unlearnt, codes: Vector | Codes, solver: AnySolver, plan: Plan, problem: Problem
-) -> Stored | Source | Unlearnt:
+    X: Table | Source | RawTable, codes: Vector | Codes, solver: AnySolver, plan: Plan, problem: Problem
+) -> Stored | Source | RawTable:
     """The table as the solver needs it; one that lacks what the solver needs is refused."""
     if isinstance(X, Source) and not callable(codes) and not solvers.is_able(solver, plan, X):
         X = _in_memory(X)
-    table = X if isinstance(X, Source | Unlearnt) else as_block(X)
-    solvers.require_able(solver, plan, problem, table.example if isinstance(table, Unlearnt) else table)
+    table = X if isinstance(X, Source | RawTable) else as_block(X)
+    solvers.require_able(solver, plan, problem, table.example if isinstance(table, RawTable) else table)
     return table
 
 
-def in_order(source: Source) -> InOrder:
+def in_order(source: Source) -> NumberedUnits:
     """A source that is sorted by persons, with numbers for their ids."""
-    return InOrder(source, ranked)
+    return NumberedUnits(source, ranked)
 
 
 def _in_memory(source: Source) -> Table | Source:

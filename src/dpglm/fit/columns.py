@@ -13,16 +13,16 @@ from sklearn.utils.validation import check_consistent_length
 
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT, Bounds
-from ..data.beside import Several
+from ..data.columns import RecordColumns
 from ..errors import PrivacyWarning
 from .inputs import numeric_target
-from .streams import Codes, codes_in_block
+from .sources import Codes, codes_in_block
 
-NAMES = Several("y", "sample_weight", "offset", "exposure", "units")
+NAMES = RecordColumns("y", "sample_weight", "offset", "exposure", "units")
 
 
 def numbers_beside(
-    several: Several, codes: Codes, folded: Bounds | None, offset_middle: float = 0.0
+    several: RecordColumns, codes: Codes, folded: Bounds | None, offset_middle: float = 0.0
 ) -> Vector:
     """Targets, weights and offsets of records, in three columns; NaN for what is no number.
 
@@ -74,11 +74,11 @@ class CodesBeside:
         self._codes, self._folded, self._offset_middle = codes, folded, offset_middle
 
     def __call__(self, targets: object) -> Vector:
-        several = targets if isinstance(targets, Several) else Several(targets)
+        several = targets if isinstance(targets, RecordColumns) else RecordColumns(targets)
         return numbers_beside(several, self._codes, self._folded, self._offset_middle)
 
 
-def declared(bounds: Bounds, several: Several, private: bool) -> Bounds:
+def declared(bounds: Bounds, several: RecordColumns, private: bool) -> Bounds:
     """The bounds with those of weights and offsets, if these are given and not bounded yet.
 
     A private fit takes weights up to 1, with a warning, and refuses offsets. A fit without noise takes the

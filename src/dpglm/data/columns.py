@@ -1,9 +1,10 @@
-"""Sources whose blocks are changed as they are read."""
+"""Columns of records beside their rows, and sources whose blocks are changed as they are read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -13,8 +14,45 @@ from ..errors import SourceChanged, UnsupportedProblem
 from .stream import MISCOUNTED, Source, count_of
 
 
+class RecordColumns(NamedTuple):
+    """The target of each record, and what stands beside it; None for what there is not.
+
+    The parts are names of columns, columns as users give them, or those of a block.
+    """
+
+    target: Any = None
+    weight: Any = None
+    offset: Any = None
+    exposure: Any = None
+    unit: Any = None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is more than a target."""
+        return any(part is not None for part in self[1:])
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether there is an offset or an exposure."""
+        return self.offset is not None or self.exposure is not None
+
+    @property
+    def names(self) -> list[str]:
+        """The parts that are names of columns."""
+        return [part for part in self if isinstance(part, str)]
+
+    @property
+    def columns(self) -> RecordColumns:
+        """The parts that are not names of columns."""
+        return RecordColumns(*(None if isinstance(part, str) else part for part in self))
+
+    def joined(self, other: RecordColumns) -> RecordColumns:
+        """Both, of which one has each part."""
+        return RecordColumns(*(one if one is not None else two for one, two in zip(self, other, strict=True)))
+
+
 @dataclass(frozen=True, eq=False)
-class Around(Source):
+class SourceWrapper(Source):
     """A source that reads another one, of the same size and with the same names."""
 
     source: Source
@@ -45,7 +83,7 @@ class Around(Source):
 
 
 @dataclass(frozen=True, eq=False)
-class Mapped(Around):
+class MappedSource(SourceWrapper):
     """A table whose rows go through a function, block by block and each row by itself.
 
     What expects an array gets one: NumPy's conversion computes all rows.
@@ -61,7 +99,7 @@ class Mapped(Around):
     def is_stored(self) -> bool:
         return self.source.is_stored
 
-    def reordered(self, order: NDArray[np.intp]) -> Mapped:
+    def reordered(self, order: NDArray[np.intp]) -> MappedSource:
         return replace(self, source=self.source.reordered(order))
 
     def resident(self) -> NDArray[np.generic] | None:
@@ -83,7 +121,7 @@ class Mapped(Around):
 
 
 @dataclass(frozen=True, eq=False)
-class Paired(Around):
+class Paired(SourceWrapper):
     """A table together with targets that are held in memory."""
 
     targets: Vector
@@ -104,3 +142,33 @@ class Paired(Around):
             if place > self.n_samples:
                 raise SourceChanged(MISCOUNTED)
             yield rows, self.targets[place - count : place]
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedSource(SourceWrapper):
+    """A table together with arrays, one entry for each record, that are held in memory."""
+
+    held: RecordColumns
+
+    @property
+    def gives_offsets(self) -> bool:
+        return self.source.gives_offsets
+
+    @property
+    def has_targets(self) -> bool:
+        return self.held.target is not None or self.source.has_targets
+
+    def blocks(self) -> Iterator[tuple[object, object]]:
+        place = 0
+        for rows, found in self.source.blocks():
+            given = found if isinstance(found, RecordColumns) else RecordColumns(found)
+            if given.target is not None and self.held.target is not None:
+                raise UnsupportedProblem(
+                    "the blocks of X come with targets: give no y, or blocks of rows alone"
+                )
+            here = slice(place, place + count_of(rows))
+            place = here.stop
+            if place > self.n_samples:
+                raise SourceChanged(MISCOUNTED)
+            held = RecordColumns(*(None if part is None else part[here] for part in self.held))
+            yield rows, held.joined(given)

@@ -1,0 +1,1 @@
+"""What happens between the table of a user and coefficients: recipe, preludes, records, session."""
