@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,18 +40,43 @@ _MOST_BITS = 40  # so that a chunk of 2**12 terms is added up exactly in doubles
 _SIZES_AT_ONCE = 1 << 14
 
 
-@dataclass(frozen=True, eq=False)
-class RowSizes(CrossProducts):
-    """(2 v - 1, t) for v = norm² / radius² of a row, cut to [0, 1], and its target in [-1, 1].
+class RecordNumbers(CrossProducts):
+    """Numbers of each record up to ``largest`` in absolute value, on a grid; 0 for a null record."""
 
-    The norm is that of the coordinates, or of the row itself if there are none. The target is
-    target_scale * (y - target_middle), cut to [-1, 1]. A null record adds nothing.
+    @property
+    def largest(self) -> float:
+        """The largest absolute value of a number: it is on the grid."""
+        return 1.0
+
+    @property
+    def grid(self) -> float:
+        """The grid of the numbers: finer than counts need, since noise lies on it."""
+        return grid_of_factors(self.largest, self.n_records)
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return Total(steps, self.grid)
+
+    def numbers(self, rows: Records) -> Iterable[Vector]:
+        """Each number for all records; not for terms with an ``add`` of their own."""
+        raise NotImplementedError
+
+    def shares(self, rows: Records, values: Vector) -> Vector:
+        """A number of the records that count, each times the part of the record in its unit."""
+        return rows.parted(np.where(rows.scale > 0, values, 0.0))
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        for k, values in enumerate(self.numbers(rows)):
+            out[k] += rows.on_grid(self.shares(rows, values), self.grid).sum()
+
+
+class SizedRows(RecordNumbers):
+    """2 v - 1 for v = norm² / radius² of a row, cut to [0, 1], and numbers in [-1, 1] of its target.
+
+    The norm is that of the coordinates, or of the row itself if there are none.
     """
 
-    coordinates: Coordinates | None  # type: ignore[assignment]  # wide rows are not written as coordinates
+    coordinates: Coordinates | None  # wide rows are not written as coordinates
     radius: float
-    target_middle: float
-    target_scale: float
 
     @property
     def needs_norms(self) -> bool:  # type: ignore[override]  # it depends on the coordinates
@@ -60,35 +86,41 @@ class RowSizes(CrossProducts):
     def rows_at_once(self) -> int:
         return _SIZES_AT_ONCE  # no product of matrices is to be exact
 
-    @property
-    def grid(self) -> float:
-        """The grid of the numbers."""
-        return grid_of_factors(1.0, self.n_records)
-
-    def entries(self, n_features: int) -> int:
-        return 2
-
-    def total(self, steps: NDArray[np.int64]) -> Total:
-        return Total(steps, self.grid)
-
-    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        counts, grid = rows.scale > 0, self.grid
-        with np.errstate(all="ignore"):
-            shares = np.minimum(_zero_for_nan(self._squares(rows) / self.radius**2), 1.0)
-        for k, values in enumerate((2.0 * shares - 1.0, *self.targets(rows))):
-            kept = rows.parted(np.where(counts, values, 0.0), less=3.0 * grid)
-            out[k] += rows.on_grid(kept, grid).sum()
-
+    @abstractmethod
     def targets(self, rows: Records) -> list[Vector]:
         """Numbers in [-1, 1] for the target of each record."""
-        with np.errstate(all="ignore"):  # an absurd range has an infinite scale, and 0 times it is NaN
-            targets = self.target_scale * (rows.y - self.target_middle)
-        return [np.minimum(np.maximum(_zero_for_nan(targets), -1.0), 1.0)]
+
+    def numbers(self, rows: Records) -> Iterable[Vector]:
+        with np.errstate(all="ignore"):
+            shares = np.minimum(_zero_for_nan(self._squares(rows) / self.radius**2), 1.0)
+        return 2.0 * shares - 1.0, *self.targets(rows)
+
+    def shares(self, rows: Records, values: Vector) -> Vector:
+        return rows.parted(np.where(rows.scale > 0, values, 0.0), less=3.0 * self.grid)
 
     def _squares(self, rows: Records) -> Vector:
         if self.coordinates is None:
             return np.square(rows.norms)
         return squares_of(rows, self.coordinates)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSizes(SizedRows):
+    """(2 v - 1, t) for the size v of a row and t, target_scale * (y - target_middle) cut to [-1, 1]."""
+
+    coordinates: Coordinates | None
+    radius: float
+    target_middle: float
+    target_scale: float
+    n_records: int
+
+    def entries(self, n_features: int) -> int:
+        return 2
+
+    def targets(self, rows: Records) -> list[Vector]:
+        with np.errstate(all="ignore"):  # an absurd range has an infinite scale, and 0 times it is NaN
+            targets = self.target_scale * (rows.y - self.target_middle)
+        return [np.minimum(np.maximum(_zero_for_nan(targets), -1.0), 1.0)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +136,13 @@ class RowAndTargetSizes(RowSizes):
 
 
 @dataclass(frozen=True, eq=False)
-class ClassSizes(RowSizes):
-    """(2 v - 1, e) for the size v of a row as in `RowSizes`, and e: 1 for its class, 0 for the others."""
+class ClassSizes(SizedRows):
+    """(2 v - 1, e) for the size v of a row, and e: 1 for its class, 0 for the others."""
 
+    coordinates: Coordinates | None
+    radius: float
     classes: int
+    n_records: int
 
     def entries(self, n_features: int) -> int:
         return 1 + self.classes
@@ -117,17 +152,22 @@ class ClassSizes(RowSizes):
 
 
 @dataclass(frozen=True, eq=False)
-class MeanRows(CrossProducts):
+class MeanRows(RecordNumbers):
     """(z, 0.8 norm (2 v - 1)) for the coordinates z of a record, scaled to norm at most ``norm``.
 
     v is the squared norm of z over norm². A null record adds nothing, and weights do not count.
     """
 
+    coordinates: Coordinates
     norm: float
+    n_records: int
+
+    @property
+    def width(self) -> int:
+        return self.coordinates.dimension
 
     @property
     def grid(self) -> float:
-        """The grid of the numbers."""
         bits = min(_MOST_BITS, bits_of_terms(self.n_records))
         return math.ldexp(1.0, math.frexp(self.norm * (1 + 2.0**-20))[1] - bits)
 
@@ -138,9 +178,6 @@ class MeanRows(CrossProducts):
 
     def entries(self, n_features: int) -> int:
         return n_features + 1
-
-    def total(self, steps: NDArray[np.int64]) -> Total:
-        return Total(steps, self.grid)
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
         from ..kernels.products import mean_rows  # compiled code is loaded by those who use it
@@ -157,23 +194,25 @@ class MeanRows(CrossProducts):
 
 
 @dataclass(frozen=True, eq=False)
-class LossValues(CrossProducts):
+class LossValues(RecordNumbers):
     """The loss of each record at w, cut to at most ``most``."""
 
     loss: Loss
+    coordinates: Coordinates
     most: float
+    n_records: int
     w: Vector
 
     @property
-    def grid(self) -> float:
-        """The grid of the values."""
-        return grid_of_factors(self.most, self.n_records)
+    def width(self) -> int:
+        return self.coordinates.dimension
+
+    @property
+    def largest(self) -> float:
+        return self.most
 
     def entries(self, n_features: int) -> int:
         return 1
-
-    def total(self, steps: NDArray[np.int64]) -> Total:
-        return Total(steps, self.grid)
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
         from ..kernels.products import loss_values
@@ -192,15 +231,15 @@ class Valued(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class CutValues(CrossProducts):
+class CutValues(RecordNumbers):
     """Minus the loss of each record at each of some points, cut to [-most, 0]; 0 for a null record.
 
     ``points`` has one column for each model. What a record adds is multiplied by its share, from 0 to 1.
     """
 
-    coordinates: None  # type: ignore[assignment]  # margins are those of the rows themselves
     loss: Valued
     most: float
+    n_records: int
     points: Vector
 
     @property
@@ -208,23 +247,16 @@ class CutValues(CrossProducts):
         return int(self.points.shape[1])
 
     @property
-    def grid(self) -> float:
-        """The grid of the values."""
-        return grid_of_factors(self.most, self.n_records)
+    def largest(self) -> float:
+        return self.most
 
     def entries(self, n_features: int) -> int:
         return self.width
 
-    def total(self, steps: NDArray[np.int64]) -> Total:
-        return Total(steps, self.grid)
+    def shares(self, rows: Records, values: Vector) -> Vector:
+        return rows.shared(np.where(rows.scale > 0, values, 0.0))
 
-    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        counts = rows.scale > 0
-        for k, values in enumerate(self._values(rows)):
-            out[k] += rows.on_grid(rows.shared(np.where(counts, values, 0.0)), self.grid).sum()
-
-    def _values(self, rows: Records) -> Iterator[Vector]:
-        """What each record adds at each point, before its weight counts."""
+    def numbers(self, rows: Records) -> Iterable[Vector]:
         for loss in self._losses(rows):
             yield -np.clip(np.nan_to_num(loss, nan=self.most), 0.0, self.most)
 
@@ -245,7 +277,7 @@ class CutGains(CutValues):
     def width(self) -> int:
         return super().width - 1
 
-    def _values(self, rows: Records) -> Iterator[Vector]:
+    def numbers(self, rows: Records) -> Iterable[Vector]:
         losses = self._losses(rows)
         first = next(losses)
         for loss in losses:
@@ -255,37 +287,12 @@ class CutGains(CutValues):
 
 
 @dataclass(frozen=True, eq=False)
-class _Judged(CrossProducts):
-    """Numbers of each record in [-1, 1], from the margins of a public model; none for a null record."""
-
-    coordinates: None  # type: ignore[assignment]  # rows are not written as coordinates
-    model: PublicModel
-
-    @property
-    def width(self) -> int:
-        return 1
-
-    @property
-    def grid(self) -> float:
-        """The grid of the numbers."""
-        return grid_of_factors(1.0, self.n_records)
-
-    def steps_of(self, values: Vector) -> NDArray[np.int64]:
-        """Numbers rounded to the grid, in whole steps."""
-        rounding = ROUNDING * self.grid
-        rounded: NDArray[np.int64] = (((values + rounding) - rounding) / self.grid).astype(np.int64)
-        return rounded
-
-    def judged(self, rows: Records) -> tuple[Vector, Vector, NDArray[np.bool_]]:
-        """Margins, targets, and which records count."""
-        return self.model.margins(rows), rows.y, rows.scale > 0
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreRows(_Judged):
-    """(counted, v, weight (1 - v²)) for the score v of a record in [-1, 1]."""
+class ScoreRows(RecordNumbers):
+    """(counted, v, weight (1 - v²)) for the score v in [-1, 1] of a record under a public model."""
 
     score: Score
+    model: PublicModel
+    n_records: int
     counted: float
     weight: float
 
@@ -295,19 +302,18 @@ class ScoreRows(_Judged):
     def total(self, steps: NDArray[np.int64]) -> Total:
         return Total(steps, 1.0, unit=self.grid * np.array([self.counted, 1.0, self.weight]))
 
-    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        margins, y, counts = self.judged(rows)
-        v = np.where(counts, self.score.scaled(margins, y), 0.0)
-        left = np.where(counts, 1.0 - np.square(v), 0.0)
-        for k, values in enumerate((counts.astype(float), v, left)):
-            out[k] += self.steps_of(values).sum()
+    def numbers(self, rows: Records) -> Iterable[Vector]:
+        v = np.where(rows.scale > 0, self.score.scaled(self.model.margins(rows), rows.y), 0.0)
+        return np.ones(rows.n_records), v, 1.0 - np.square(v)
 
 
 @dataclass(frozen=True, eq=False)
-class CellRows(_Judged):
+class CellRows(RecordNumbers):
     """``counted`` for the cell of a record, and, after all cells, the amount of the record in its cell."""
 
     of: CellsOf
+    model: PublicModel
+    n_records: int
     counted: float
 
     def entries(self, n_features: int) -> int:
@@ -318,82 +324,54 @@ class CellRows(_Judged):
         return Total(steps, 1.0, unit=self.grid * np.repeat(kinds, self.of.count))
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        margins, y, counts = self.judged(rows)
+        margins, counts, size = self.model.margins(rows), rows.scale > 0, self.of.count
         with np.errstate(all="ignore"):
-            cells, amounts = self.of.cells(margins, y)
+            cells, amounts = self.of.cells(margins, rows.y)
             amounts = np.clip(np.nan_to_num(amounts), -1.0, 1.0)
-        here, size = cells[counts], self.of.count
-        one = round(1.0 / self.grid)
-        out[:size] += one * np.bincount(here, minlength=size)
+        here = cells[counts]
+        out[:size] += round(1.0 / self.grid) * np.bincount(here, minlength=size)
         if self.of.has_amounts:
-            np.add.at(out, size + here, self.steps_of(amounts[counts]))
-
-
-def zero_out_norm(counted: float, weight: float) -> float:
-    """The largest norm of (counted, v, weight (1 - v²)): at an end of 0 <= v² <= 1, in which it is convex."""
-    return math.hypot(counted, max(1.0, weight))
+            np.add.at(out, size + here, rows.on_grid(amounts, self.grid)[counts])
 
 
 @dataclass(frozen=True, eq=False)
-class ClassTally(CrossProducts):
-    """1 for the class of a record, 0 for the others; targets are codes. A null record adds nothing."""
+class ClassTally(RecordNumbers):
+    """1 for the class of a record, 0 for the others; targets are codes."""
 
-    coordinates: None  # type: ignore[assignment]  # rows are not read
     classes: int
-
-    @property
-    def width(self) -> int:
-        return 1  # a chunk has as many rows as may be
-
-    @property
-    def grid(self) -> float:
-        """The grid of the counts: finer than 1, since noise lies on it."""
-        return grid_of_factors(1.0, self.n_records)
+    n_records: int
 
     def entries(self, n_features: int) -> int:
         return self.classes
 
-    def total(self, steps: NDArray[np.int64]) -> Total:
-        return Total(steps, self.grid)
-
-    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        counts = rows.scale > 0
-        for k in range(self.classes):
-            here = np.where(counts & (rows.y == k), 1.0, 0.0)
-            out[k] += rows.on_grid(rows.parted(here), self.grid).sum()
+    def numbers(self, rows: Records) -> Iterable[Vector]:
+        return (np.where(rows.y == k, 1.0, 0.0) for k in range(self.classes))
 
 
 @dataclass(frozen=True, eq=False)
-class CellTally(CrossProducts):
+class CellTally(RecordNumbers):
     """For each column, and each code that is counted there, 1 for a record that has it and 0 for others.
 
     A null record is counted as one whose cells are all missing: here it adds something.
     """
 
-    coordinates: None  # type: ignore[assignment]  # rows hold codes, not features
     codes: Codes
+    n_records: int
 
     @property
     def width(self) -> int:
         return len(self.codes)
 
-    @property
-    def grid(self) -> float:
-        """The grid of the counts: finer than 1, since noise lies on it."""
-        return grid_of_factors(1.0, self.n_records)
-
     def entries(self, n_features: int) -> int:
         return sum(map(len, self.codes))
 
-    def total(self, steps: NDArray[np.int64]) -> Total:
-        return Total(steps, self.grid)
-
-    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+    def numbers(self, rows: Records) -> Iterable[Vector]:
         table = np.where(rows.scale[:, None] > 0, rows.dense, float(MISSING))
         places = ((column, code) for column, codes in enumerate(self.codes) for code in codes)
-        for k, (column, code) in enumerate(places):
-            here = np.where(table[:, column] == code, 1.0, 0.0)
-            out[k] += rows.on_grid(rows.parted(here), self.grid).sum()
+        return (np.where(table[:, column] == code, 1.0, 0.0) for column, code in places)
+
+    def shares(self, rows: Records, values: Vector) -> Vector:
+        return rows.parted(values)
 
 
 def _zero_for_nan(values: Vector) -> Vector:

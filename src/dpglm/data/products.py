@@ -97,19 +97,23 @@ def squares_of(rows: Records, coordinates: Coordinates) -> Vector:
     return out
 
 
-@dataclass(frozen=True, eq=False)
 class CrossProducts(Term):
-    """Sums of products of the factors of a record, for all pairs, and of factors themselves."""
+    """Sums of products of the factors of a record, for all pairs, and of factors themselves.
 
-    limit: ClassVar[float] = math.inf
+    Each term lists its fields itself, among them the public size of the table, by which grids are chosen.
+    """
 
-    coordinates: Coordinates
     n_records: int
+
+    @property
+    def limit(self) -> float:
+        """None that `RecordSet.total` could use: the grids of the factors are their own."""
+        return math.inf
 
     @property
     def width(self) -> int:
         """Numbers of a record that are computed at once."""
-        return self.coordinates.dimension
+        return 1
 
     @property
     def rows_at_once(self) -> int:
@@ -131,11 +135,15 @@ class CrossProducts(Term):
         raise TypeError(f"{type(self).__name__} adds products of factors, not multiples of rows")
 
 
-@dataclass(frozen=True, eq=False)
 class OuterRows(CrossProducts):
     """z z' for numbers z of a record, scaled to norm at most ``norm``."""
 
+    coordinates: Coordinates
     norm: float
+
+    @property
+    def width(self) -> int:
+        return self.coordinates.dimension
 
     @property
     @abstractmethod
@@ -173,8 +181,11 @@ class MomentRows(OuterRows):
     If ``largest_offset`` is finite, coordinates are multiplied by exp(offset - largest_offset).
     """
 
+    coordinates: Coordinates
+    norm: float
     target_middle: float
     target_scale: float
+    n_records: int
     largest_offset: float = math.inf
 
     @property
@@ -198,7 +209,10 @@ class MomentRows(OuterRows):
 class GramRows(OuterRows):
     """z = coordinates @ transform, a product that is exact: the matrix is on column grids."""
 
+    coordinates: Coordinates
+    norm: float
     transform: Vector
+    n_records: int
 
     @property
     def size(self) -> int:
@@ -224,10 +238,16 @@ class JointRows(CrossProducts):
     """
 
     loss: Loss
+    coordinates: Coordinates
     leverage: float
     weight: float
+    n_records: int
     transform: Vector
     w: Vector
+
+    @property
+    def width(self) -> int:
+        return self.coordinates.dimension
 
     @property
     def grids(self) -> tuple[float, float]:
@@ -305,10 +325,16 @@ class MetricRows(CrossProducts):
     """
 
     loss: Loss
+    coordinates: Coordinates
     transform: Vector
     w: Vector
     clip: float
     leverage: float
+    n_records: int
+
+    @property
+    def width(self) -> int:
+        return self.coordinates.dimension
 
     @property
     def gradient(self) -> Gradient:
@@ -369,11 +395,11 @@ class ClassGradients(CrossProducts):
 
     needs_norms: ClassVar[bool] = True
 
-    coordinates: None  # type: ignore[assignment]  # rows are read as they are
     loss: Multinomial
     w: Vector
     clip: float
     most: float
+    n_records: int
     constant: float | None = None
     longest: float | None = None
 
@@ -431,7 +457,7 @@ class MetricClassRows(MetricRows):
 
     @property
     def gradient(self) -> ClassGradients:  # type: ignore[override]  # another kind of sum
-        return ClassGradients(None, self.n_records, self.loss, self.w, self.clip, self.clip)
+        return ClassGradients(self.loss, self.w, self.clip, self.clip, self.n_records)
 
     def entries(self, n_features: int) -> int:
         return self.gradient.entries(in_lanes(self.transform.shape[1]))

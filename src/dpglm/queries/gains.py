@@ -56,7 +56,7 @@ class Gains(HeldOutScores):
         return self.count + 1
 
     def _term(self, points: Vector) -> CutGains:
-        return CutGains(None, self.n_records, self.loss, self.most, points)
+        return CutGains(self.loss, self.most, self.n_records, points)
 
 
 class OpenGains:

@@ -132,7 +132,7 @@ class MetricGradient(Query):
 
     def _term(self, w: Vector) -> MetricRows:
         return MetricRows(
-            self.coordinates, self.n_records, self.loss, self.transform, w, self.clip, self.leverage
+            self.loss, self.coordinates, self.transform, w, self.clip, self.leverage, self.n_records
         )
 
 
@@ -204,7 +204,7 @@ class MultinomialGradient(Query):
         if math.isinf(limit):  # then nothing is private
             limit = self.loss.lipschitz() * (_longest(data) or 1.0)
         return data.cross_products(
-            ClassGradients(None, self.n_records, self.loss, w, self.clip, limit, self.constant, self.longest)
+            ClassGradients(self.loss, w, self.clip, limit, self.n_records, self.constant, self.longest)
         )
 
     def sensitivity(self, neighbours: Neighbours) -> float:
@@ -242,7 +242,7 @@ class MetricMultinomialGradient(MetricGradient):
     def _term(self, w: Vector) -> MetricClassRows:
         w = w.reshape(-1, self.loss.outputs)
         return MetricClassRows(
-            self.coordinates, self.n_records, self.loss, self.transform, w, self.clip, self.leverage
+            self.loss, self.coordinates, self.transform, w, self.clip, self.leverage, self.n_records
         )
 
 

@@ -101,7 +101,7 @@ class HeldOutScores(Query):
         return self.count
 
     def _term(self, points: Vector) -> CutValues:
-        return CutValues(None, self.n_records, self.loss, self.most, points)
+        return CutValues(self.loss, self.most, self.n_records, points)
 
 
 def score_for(losses: Sequence[Loss], target: tuple[float, float] | None) -> tuple[Valued, float]:

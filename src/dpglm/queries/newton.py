@@ -26,7 +26,7 @@ from ..data.record_set import RecordSet
 from ..data.terms import Bent, Gradient, Scattered
 from ..losses import Loss
 from ..privacy import Neighbours
-from .base import Query, WorstCase, require_enforceable, require_moderate
+from .base import BoundedSum, Query, WorstCase, require_enforceable, require_moderate
 
 _ROUNDING = 2.0**-53
 _LEAST = 25 / 24
@@ -107,7 +107,7 @@ class ScoreAndCurvature(Query):
     def _term(self, transform: Vector, w: Vector) -> JointRows:
         metric, point = on_column_grids(transform), on_column_grids(w[:, None])[:, 0]
         return JointRows(
-            self.coordinates, self.n_records, self.loss, self.leverage, self.weight, metric, point
+            self.loss, self.coordinates, self.leverage, self.weight, self.n_records, metric, point
         )
 
     def _exact(self, data: RecordSet, w: Vector) -> Vector:
@@ -187,7 +187,7 @@ class Recalibration(ScoreAndCurvature):
         fit, transform, point = public
         require_moderate(fit)
         return data.cross_products(
-            JointMargins(None, self.n_records, self.loss, self.leverage, self.weight, transform, point, fit)
+            JointMargins(self.loss, None, self.leverage, self.weight, self.n_records, transform, point, fit)
         )
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
@@ -200,7 +200,7 @@ class Recalibration(ScoreAndCurvature):
         return WorstCase((row, -1.0), (-row, 1.0), (fit, metric, np.array([1e6, 0.0])))
 
 
-class OuterProducts(Query):
+class OuterProducts(BoundedSum, OuterRows):
     """Upper triangle of the sum of z z', its diagonal divided by sqrt(2), for numbers z of a record.
 
     z is scaled down to norm ``norm`` if it is longer.
@@ -213,13 +213,19 @@ class OuterProducts(Query):
     """
 
     takes_units: ClassVar[bool] = True
-    coordinates: Coordinates
-    norm: float
-    n_records: int
 
     @property
-    @abstractmethod
-    def _term(self) -> OuterRows: ...
+    def limit(self) -> float:
+        return math.sqrt(0.5) * self._longest**2 * (1 + 2.0**-48)
+
+    @property
+    def distance(self) -> float:
+        return self._longest**2 * (1 + 2.0**-48)
+
+    @property
+    def _longest(self) -> float:
+        """Largest norm of z after rounding."""
+        return self.norm * (1 + (self.size + 16) * _ROUNDING) + math.sqrt(self.size) * self.grid / 2
 
     @property
     @abstractmethod
@@ -230,18 +236,6 @@ class OuterProducts(Query):
     def _reach(self) -> float:
         """The number that z has for the first feature where its coordinate is 1."""
         return 1.0
-
-    @property
-    def size(self) -> int:
-        """Length of z."""
-        return self._term.size
-
-    def __call__(self, data: RecordSet, *public: Vector) -> Total:
-        return data.cross_products(self._term)
-
-    def sensitivity(self, neighbours: Neighbours) -> float:
-        longest = self.norm * (1 + (self.size + 16) * _ROUNDING) + math.sqrt(self.size) * self._term.grid / 2
-        return longest**2 * math.sqrt(neighbours.records_moved / 2) * (1 + 2.0**-48)
 
     def matrix(self, released: Vector) -> Vector:
         """The released matrix of second moments."""
@@ -257,7 +251,7 @@ class OuterProducts(Query):
 
 
 @dataclass(frozen=True, eq=False)
-class Moments(OuterProducts):
+class Moments(OuterProducts, MomentRows):
     """The second moments of z = (coordinates, target).
 
     A record is z: its features in public coordinates, which lie in [-1, 1], a constant 1 if there is an
@@ -277,27 +271,14 @@ class Moments(OuterProducts):
     """
 
     name: ClassVar[str] = "moment matrix"
-    coordinates: Coordinates
-    norm: float
-    target_middle: float
-    target_scale: float
-    n_records: int
-    largest_offset: float = math.inf
 
     @property
     def _owed(self) -> float:
         return self.target_scale**2 - self.coordinates.intercept
 
-    @property
-    def _term(self) -> MomentRows:
-        return MomentRows(
-            self.coordinates, self.n_records, self.norm, self.target_middle, self.target_scale,
-            self.largest_offset,
-        )  # fmt: skip
-
 
 @dataclass(frozen=True, eq=False)
-class Gram(OuterProducts):
+class Gram(OuterProducts, GramRows):
     """The second moments of z = coordinates @ transform.
 
     Its sensitivity is that of `OuterProducts`, whatever the matrix is.
@@ -314,10 +295,6 @@ class Gram(OuterProducts):
     """
 
     name: ClassVar[str] = "Gram matrix"
-    coordinates: Coordinates
-    norm: float
-    transform: Vector
-    n_records: int
 
     def __post_init__(self) -> None:
         require_enforceable("norm", self.norm)
@@ -332,7 +309,3 @@ class Gram(OuterProducts):
     @property
     def _reach(self) -> float:
         return float(np.linalg.norm(self.transform[0]))
-
-    @property
-    def _term(self) -> GramRows:
-        return GramRows(self.coordinates, self.n_records, self.norm, self.transform)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..arrays import Total, Vector, on_column_grids
+from ..arrays import Vector, on_column_grids
 from ..bounds import Coordinates
 from ..data.bounded_numbers import (
     MISSING,
@@ -17,21 +17,18 @@ from ..data.bounded_numbers import (
     CellTally,
     ClassSizes,
     ClassTally,
-    Codes,
     LossValues,
     MeanRows,
     RowAndTargetSizes,
     RowSizes,
     ScoreRows,
-    zero_out_norm,
 )
 from ..data.products import grid_of_factors
-from ..data.record_set import RecordSet
 from ..data.terms import InterceptGradient, SizedGradient, SquaredRow
 from ..losses import Loss
 from ..privacy import Neighbours
-from ..scores import CellsOf, PublicModel, Score
-from .base import LARGEST_LIMIT, LEAST_LIMIT, Query, WorstCase, require_enforceable
+from ..scores import PublicModel, Score
+from .base import LARGEST_LIMIT, LEAST_LIMIT, BoundedSum, Query, WorstCase, require_enforceable
 
 _FARTHEST = (71.0 + 8.0 * math.sqrt(2.0)) / 16.0
 _ROUNDING = 2.0**-53
@@ -43,7 +40,7 @@ _WEIGHTS = {Neighbours.REPLACE_ONE: (1.2, 1.6), Neighbours.ZERO_OUT: (0.5, 1.0)}
 
 
 @dataclass(frozen=True, eq=False)
-class RowScale(Query):
+class RowScale(BoundedSum, RowSizes):
     """Sums over the records of 2 v - 1 and of t: v is norm² / radius² of a row, t its target in [-1, 1].
 
     Parameters
@@ -66,25 +63,10 @@ class RowScale(Query):
 
     name: ClassVar[str] = "row size and mean target"
     takes_units: ClassVar[bool] = True
-    coordinates: Coordinates | None
-    radius: float
-    target_middle: float
-    target_scale: float
-    n_records: int
-
-    term: ClassVar[type[RowSizes]] = RowSizes
-
-    def __call__(self, data: RecordSet, *public: Vector) -> Total:
-        return data.cross_products(self._sizes)
 
     @property
-    def _sizes(self) -> RowSizes:
-        return self.term(
-            self.coordinates, self.n_records, self.radius, self.target_middle, self.target_scale
-        )  # fmt: skip
-
-    def sensitivity(self, neighbours: Neighbours) -> float:
-        return neighbours.records_moved * math.sqrt(2.0) * (1 + 2.0**-50)
+    def limit(self) -> float:
+        return math.sqrt(2.0) * (1 + 2.0**-50)
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         long = np.zeros(n_features)
@@ -105,14 +87,10 @@ class ScaledRowScale(RowScale):
 
     name: ClassVar[str] = "row size in scaled columns"
     takes_units: ClassVar[bool] = False  # nobody asks it of them
-    scales: Vector
-
-    def __call__(self, data: RecordSet, *public: Vector) -> Total:
-        return data.cross_products(replace(self._sizes, scales=self.scales))
 
 
 @dataclass(frozen=True, eq=False)
-class RowAndTargetScale(RowScale):
+class RowAndTargetScale(RowScale, RowAndTargetSizes):
     """Sums over the records of 2 v - 1, t and 2 t² - 1, with v and t as in `RowScale`.
 
     Guarantee
@@ -125,13 +103,14 @@ class RowAndTargetScale(RowScale):
     """
 
     name: ClassVar[str] = "row size, mean and spread of targets"
-    term: ClassVar[type[RowSizes]] = RowAndTargetSizes
 
-    def sensitivity(self, neighbours: Neighbours) -> float:
-        if neighbours is not Neighbours.REPLACE_ONE:
-            return math.sqrt(3.0) * (1 + 2.0**-50)
-        rounded = math.sqrt(2.0) * grid_of_factors(1.0, self.n_records)
-        return (math.sqrt(4.0 + _FARTHEST) + rounded) * (1 + 2.0**-50)
+    @property
+    def limit(self) -> float:
+        return math.sqrt(3.0) * (1 + 2.0**-50)
+
+    @property
+    def distance(self) -> float:
+        return (math.sqrt(4.0 + _FARTHEST) + math.sqrt(2.0) * self.grid) * (1 + 2.0**-50)
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         rows = super().worst_case(n_features, radius, constant)
@@ -139,7 +118,7 @@ class RowAndTargetScale(RowScale):
 
 
 @dataclass(frozen=True, eq=False)
-class ClassShares(Query):
+class ClassShares(BoundedSum, ClassSizes):
     """Sums over the records of 2 v - 1, v being norm² / radius² of a row, and of 1 for each class.
 
     Parameters
@@ -158,18 +137,14 @@ class ClassShares(Query):
 
     name: ClassVar[str] = "row size and class shares"
     takes_units: ClassVar[bool] = True
-    coordinates: Coordinates | None
-    radius: float
-    classes: int
-    n_records: int
 
-    def __call__(self, data: RecordSet, *public: Vector) -> Total:
-        term = ClassSizes(self.coordinates, self.n_records, self.radius, 0.0, 1.0, self.classes)
-        return data.cross_products(term)
+    @property
+    def limit(self) -> float:
+        return math.sqrt(2.0) * (1 + 2.0**-50)
 
-    def sensitivity(self, neighbours: Neighbours) -> float:
-        replaced = neighbours is Neighbours.REPLACE_ONE
-        return math.sqrt(6.0 if replaced else 2.0) * (1 + 2.0**-50)
+    @property
+    def distance(self) -> float:
+        return math.sqrt(6.0) * (1 + 2.0**-50)
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         long = np.zeros(n_features)
@@ -178,7 +153,7 @@ class ClassShares(Query):
 
 
 @dataclass(frozen=True, eq=False)
-class MeanRow(Query):
+class MeanRow(BoundedSum, MeanRows):
     """Sums over the records of z and of 0.8 rho (2 v - 1), with z a row in public coordinates.
 
     z is scaled down to norm rho if it is longer, and v is its squared norm over rho².
@@ -202,24 +177,22 @@ class MeanRow(Query):
 
     name: ClassVar[str] = "mean row and its size"
     takes_units: ClassVar[bool] = True
-    coordinates: Coordinates
-    norm: float
-    n_records: int
 
     def __post_init__(self) -> None:
         require_enforceable("norm", self.norm)
 
-    def __call__(self, data: RecordSet, *public: Vector) -> Total:
-        return data.cross_products(self._term)
+    @property
+    def limit(self) -> float:
+        return (math.hypot(1.0, SIZE_WEIGHT) * self.norm * self._padding + self.rounding) * (1 + 2.0**-50)
 
     @property
-    def _term(self) -> MeanRows:
-        return MeanRows(self.coordinates, self.n_records, self.norm)
+    def distance(self) -> float:
+        return (2.0 * self.norm * self._padding + 2.0 * self.rounding) * (1 + 2.0**-50)
 
-    def sensitivity(self, neighbours: Neighbours) -> float:
-        farthest = 2.0 if neighbours is Neighbours.REPLACE_ONE else math.hypot(1.0, SIZE_WEIGHT)
-        exact = farthest * self.norm * (1 + (self.coordinates.dimension + 16) * _ROUNDING)
-        return (exact + neighbours.records_moved * self._term.rounding) * (1 + 2.0**-50)
+    @property
+    def _padding(self) -> float:
+        """What rounding adds to the norm of coordinates, as a factor."""
+        return 1 + (self.coordinates.dimension + 16) * _ROUNDING
 
     def means(self, released: Vector, n_records: int) -> tuple[Vector, float]:
         """The means of z and of v."""
@@ -237,8 +210,8 @@ class MeanRow(Query):
         return WorstCase((row, 1.0), (-row, 1.0), ())
 
 
-@dataclass(frozen=True)
-class SecondMoments(Query):
+@dataclass(frozen=True, eq=False)
+class SecondMoments(BoundedSum, SquaredRow):
     """Sum over the records of x_j², for every feature j at once.
 
     If there are ``scales``, column j is multiplied by scale j first, which is from 0 to 1.
@@ -253,22 +226,22 @@ class SecondMoments(Query):
 
     name: ClassVar[str] = "column second moments"
     takes_units: ClassVar[bool] = True
-    radius: float
-    scales: Vector | None = None
 
-    def __call__(self, data: RecordSet, *public: Vector) -> Total:
-        return data.total(SquaredRow(self.radius, scales=self.scales))
+    @property
+    def limit(self) -> float:
+        return self.radius**2
 
-    def sensitivity(self, neighbours: Neighbours) -> float:
-        return math.sqrt(neighbours.records_moved) * self.radius**2
+    @property
+    def distance(self) -> float:
+        return math.sqrt(2.0) * self.limit
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         corner = radius * np.eye(n_features)
         return WorstCase((corner[0], 1.0), (corner[1], 1.0), ())
 
 
-@dataclass(frozen=True)
-class ColumnSizes(Query):
+@dataclass(frozen=True, eq=False)
+class ColumnSizes(BoundedSum):
     """Sums over the records of their clipped gradient g at w, and of the absolute values of its entries.
 
     Gradients are those of `ClippedGradient`. The sums of g come first, then those of abs(g).
@@ -290,16 +263,21 @@ class ColumnSizes(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip)
 
-    def __call__(self, data: RecordSet, *public: Vector) -> Total:
+    def term(self, *public: Vector) -> SizedGradient:
         (w,) = public
-        return data.total(SizedGradient(self.loss, w, self.clip, constant_feature=self.constant))
+        return SizedGradient(self.loss, w, self.clip, constant_feature=self.constant)
 
-    def sensitivity(self, neighbours: Neighbours) -> float:
-        return self.clip * (2.0 if neighbours is Neighbours.REPLACE_ONE else math.sqrt(2.0) * (1 + 2.0**-50))
+    @property
+    def limit(self) -> float:
+        return self.clip * (math.sqrt(2.0) * (1 + 2.0**-50))
+
+    @property
+    def distance(self) -> float:
+        return 2.0 * self.clip
 
 
-@dataclass(frozen=True)
-class InterceptSlope(Query):
+@dataclass(frozen=True, eq=False)
+class InterceptSlope(BoundedSum):
     """The sum over the records of slope * constant feature, cut to [-clip, clip].
 
     Guarantee
@@ -316,16 +294,17 @@ class InterceptSlope(Query):
     def __post_init__(self) -> None:
         require_enforceable("clip", self.clip, LEAST_LIMIT, LARGEST_LIMIT)
 
-    def __call__(self, data: RecordSet, *public: Vector) -> Total:
+    def term(self, *public: Vector) -> InterceptGradient:
         (w,) = public
-        return data.total(InterceptGradient(self.loss, w, self.clip))
+        return InterceptGradient(self.loss, w, self.clip)
 
-    def sensitivity(self, neighbours: Neighbours) -> float:
-        return self.clip * neighbours.records_moved
+    @property
+    def limit(self) -> float:
+        return self.clip
 
 
 @dataclass(frozen=True, eq=False)
-class Deviance(Query):
+class Deviance(BoundedSum):
     """Sum over the records of their loss at w, each cut to [0, most].
 
     Parameters
@@ -351,12 +330,18 @@ class Deviance(Query):
     most: float
     n_records: int
 
-    def __call__(self, data: RecordSet, *public: Vector) -> Total:
+    def term(self, *public: Vector) -> LossValues:
         (w,) = public
-        return data.cross_products(self._term(on_column_grids(w[:, None])[:, 0]))
+        point = on_column_grids(w[:, None])[:, 0]
+        return LossValues(self.loss, self.coordinates, self.most, self.n_records, point)
 
-    def sensitivity(self, neighbours: Neighbours) -> float:
-        return self.most + self._term(np.zeros(1)).grid
+    @property
+    def limit(self) -> float:
+        return self.most + grid_of_factors(self.most, self.n_records)
+
+    @property
+    def distance(self) -> float:
+        return self.limit
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         low, high = np.zeros(n_features), np.zeros(n_features)
@@ -367,12 +352,9 @@ class Deviance(Query):
         point[0] = 1e6 * math.sqrt(self.most) * self.coordinates.half[0] / radius
         return WorstCase((low, 1.0), (high, 1.0 if self.loss.kind == "classification" else 0.0), (point,))
 
-    def _term(self, w: Vector) -> LossValues:
-        return LossValues(self.coordinates, self.n_records, self.loss, self.most, w)
-
 
 @dataclass(frozen=True, eq=False)
-class ScoreSums(Query):
+class ScoreSums(BoundedSum, ScoreRows):
     """Sums over the records of (counted, v, weight (1 - v²)), with v the score of a record in [-1, 1].
 
     Parameters
@@ -393,11 +375,6 @@ class ScoreSums(Query):
     """
 
     name: ClassVar[str] = "score sums"
-    score: Score
-    model: PublicModel
-    n_records: int
-    counted: float
-    weight: float
 
     def __post_init__(self) -> None:
         if not 0 <= self.weight <= LARGEST_WEIGHT:
@@ -408,25 +385,26 @@ class ScoreSums(Query):
         """The query with weights that suit a relation: all three sums at about the price of the second."""
         return cls(score, model, n, *_WEIGHTS[neighbours])
 
-    def __call__(self, data: RecordSet, *public: Vector) -> Total:
-        return data.cross_products(self._term)
+    @property
+    def limit(self) -> float:
+        return self._norm + 3 * self.grid
 
-    def sensitivity(self, neighbours: Neighbours) -> float:
-        alone = zero_out_norm(self.counted, self.weight)
-        moved = max(2.0, alone) if neighbours is Neighbours.REPLACE_ONE else alone
-        return moved + 3 * self._term.grid
+    @property
+    def distance(self) -> float:
+        return max(2.0, self._norm) + 3 * self.grid
+
+    @property
+    def _norm(self) -> float:
+        """Largest norm of (counted, v, weight (1 - v²)): at an end of 0 <= v² <= 1, in which it is convex."""
+        return math.hypot(self.counted, max(1.0, self.weight))
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         row = np.full(n_features, radius / math.sqrt(n_features))
         return WorstCase((row, 1.0), (row, -1.0), ())
 
-    @property
-    def _term(self) -> ScoreRows:
-        return ScoreRows(None, self.n_records, self.model, self.score, self.counted, self.weight)
-
 
 @dataclass(frozen=True, eq=False)
-class CellSums(Query):
+class CellSums(BoundedSum, CellRows):
     """For each cell ``counted`` times its number of records; then the sum of amounts in each, if there are.
 
     Parameters
@@ -447,31 +425,25 @@ class CellSums(Query):
     """
 
     name: ClassVar[str] = "cell sums"
-    of: CellsOf
-    model: PublicModel
-    n_records: int
-    counted: float
 
-    def __call__(self, data: RecordSet, *public: Vector) -> Total:
-        return data.cross_products(self._term)
+    @property
+    def limit(self) -> float:
+        return self._norm + 2 * self.grid
 
-    def sensitivity(self, neighbours: Neighbours) -> float:
-        alone = math.hypot(self.counted, 1.0) if self.of.has_amounts else self.counted
-        moved = alone
-        if neighbours is Neighbours.REPLACE_ONE:
-            moved = max(math.sqrt(2.0) * alone, self.of.spread)
-        return moved + 2 * self._term.grid
+    @property
+    def distance(self) -> float:
+        return max(math.sqrt(2.0) * self._norm, self.of.spread) + 2 * self.grid
+
+    @property
+    def _norm(self) -> float:
+        return math.hypot(self.counted, 1.0) if self.of.has_amounts else self.counted
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         row = np.full(n_features, radius / math.sqrt(n_features))
         return WorstCase((row, -1.0), (-row, 1.0), ())
 
-    @property
-    def _term(self) -> CellRows:
-        return CellRows(None, self.n_records, self.model, self.of, self.counted)
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RecordCount(Query):
     """The number of records, null records included, whatever their weights are.
 
@@ -493,8 +465,8 @@ class RecordCount(Query):
         return WorstCase((np.zeros(n_features), 1.0), (np.zeros(n_features), 1.0), ())
 
 
-@dataclass(frozen=True)
-class ClassCounts(Query):
+@dataclass(frozen=True, eq=False)
+class ClassCounts(BoundedSum, ClassTally):
     """The number of records of each class, whatever their weights are; targets are codes of classes.
 
     Parameters
@@ -512,21 +484,21 @@ class ClassCounts(Query):
 
     name: ClassVar[str] = "class counts"
     takes_units: ClassVar[bool] = True
-    classes: int
-    n_records: int
 
-    def __call__(self, data: RecordSet, *public: Vector) -> Total:
-        return data.cross_products(ClassTally(None, self.n_records, self.classes))
+    @property
+    def limit(self) -> float:
+        return 1.0
 
-    def sensitivity(self, neighbours: Neighbours) -> float:
-        return math.sqrt(neighbours.records_moved)
+    @property
+    def distance(self) -> float:
+        return math.sqrt(2.0)
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         return WorstCase((np.zeros(n_features), 0.0), (np.zeros(n_features), 1.0), ())
 
 
-@dataclass(frozen=True)
-class CellCounts(Query):
+@dataclass(frozen=True, eq=False)
+class CellCounts(BoundedSum, CellTally):
     """For each column, and each code that is counted there, the number of records that have it.
 
     Parameters
@@ -547,15 +519,17 @@ class CellCounts(Query):
 
     name: ClassVar[str] = "cell counts"
     takes_units: ClassVar[bool] = True
-    codes: Codes
-    n_records: int
 
-    def __call__(self, data: RecordSet, *public: Vector) -> Total:
-        return data.cross_products(CellTally(None, self.n_records, self.codes))
+    @property
+    def limit(self) -> float:
+        return math.sqrt(sum(min(1, len(codes)) for codes in self.codes)) * (1 + 2.0**-50)
+
+    @property
+    def distance(self) -> float:
+        return math.sqrt(sum(min(2, len(codes)) for codes in self.codes)) * (1 + 2.0**-50)
 
     def sensitivity(self, neighbours: Neighbours) -> float:
-        moved = 2 if neighbours.size_is_public else 1
-        return math.sqrt(sum(min(moved, len(codes)) for codes in self.codes)) * (1 + 2.0**-50)
+        return self.distance if neighbours.size_is_public else self.limit
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         others = np.array([0 if codes == (MISSING,) else codes[-1] for codes in self.codes], dtype=np.float64)

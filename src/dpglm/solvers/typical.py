@@ -144,7 +144,7 @@ def learn_size(plan: Plan, problem: Problem, curator: Curator, typical: Typical,
     """
     radius = min(problem.bounds.radius(plan.n_features), _LONG * typical.norm)
     middle, half = _targets(problem)
-    query = ScaledRowScale(None, radius, middle, 1.0 / half, plan.table_size, scales)
+    query = ScaledRowScale(None, radius, middle, 1.0 / half, plan.table_size, scales=scales)
     mechanism = plan[query.name].mechanism
     size, _ = curator.release(query, mechanism) / plan.n_records
     noise = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records

@@ -137,19 +137,19 @@ class Probe:
         point, points = on_column_grids(w[:, None])[:, 0], np.column_stack([w, w / 2])
         loss = Logistic() if self.loss.kind == "classification" else LogCosh(0.5)
         return [
-            MomentRows(coordinates, _ROWS, 1.5, 0.25, 0.5),
-            JointRows(coordinates, _ROWS, loss, 1.0, 0.6, metric, point),
-            JointMargins(None, _ROWS, loss, 1.0, 0.6, metric[:2, :2], point[:2], w),
-            LossValues(coordinates, _ROWS, loss, 2.0, point),
-            GramRows(coordinates, _ROWS, 1.5, metric),
-            MeanRows(replace(coordinates, intercept=False), _ROWS, 0.9),
-            RowSizes(coordinates, _ROWS, 1.5, 0.25, 0.5),
-            RowSizes(None, _ROWS, 1.5, 0.25, 0.5),
-            RowSizes(None, _ROWS, 1.5, 0.25, 0.5, scales=np.linspace(0.1, 1.0, _COLUMNS)),
-            RowAndTargetSizes(coordinates, _ROWS, 1.5, 0.25, 0.5),
-            MetricRows(coordinates, _ROWS, self._one, metric, w, 0.5, 0.6),
-            CutValues(None, _ROWS, self._one, 2.0, points),
-            CutGains(None, _ROWS, self._one, 0.5, points),
+            MomentRows(coordinates, 1.5, 0.25, 0.5, _ROWS),
+            JointRows(loss, coordinates, 1.0, 0.6, _ROWS, metric, point),
+            JointMargins(loss, None, 1.0, 0.6, _ROWS, metric[:2, :2], point[:2], w),
+            LossValues(loss, coordinates, 2.0, _ROWS, point),
+            GramRows(coordinates, 1.5, metric, _ROWS),
+            MeanRows(replace(coordinates, intercept=False), 0.9, _ROWS),
+            RowSizes(coordinates, 1.5, 0.25, 0.5, _ROWS),
+            RowSizes(None, 1.5, 0.25, 0.5, _ROWS),
+            RowSizes(None, 1.5, 0.25, 0.5, _ROWS, scales=np.linspace(0.1, 1.0, _COLUMNS)),
+            RowAndTargetSizes(coordinates, 1.5, 0.25, 0.5, _ROWS),
+            MetricRows(self._one, coordinates, metric, w, 0.5, 0.6, _ROWS),
+            CutValues(self._one, 2.0, _ROWS, points),
+            CutGains(self._one, 0.5, _ROWS, points),
             *(self._of_classes(coordinates, metric, w) if isinstance(self.loss, Multinomial) else ()),
         ]
 
@@ -158,9 +158,9 @@ class Probe:
         assert isinstance(self.loss, Multinomial)
         points = np.outer(w, np.linspace(-1.0, 2.0, self.loss.classes))
         return [
-            ClassGradients(None, _ROWS, self.loss, points, 0.5, 0.5),
-            MetricClassRows(coordinates, _ROWS, self.loss, metric, points, 0.5, 0.6),
-            ClassSizes(None, _ROWS, 1.5, 0.0, 1.0, self.loss.classes),
+            ClassGradients(self.loss, points, 0.5, 0.5, _ROWS),
+            MetricClassRows(self.loss, coordinates, metric, points, 0.5, 0.6, _ROWS),
+            ClassSizes(None, 1.5, self.loss.classes, _ROWS),
         ]
 
 
