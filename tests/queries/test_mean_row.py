@@ -1,4 +1,4 @@
-"""The mean row and its size (docs/proofs/mean_row.md)."""
+"""The mean row and its size (docs/proofs/bounded_sums.md)."""
 
 import math
 

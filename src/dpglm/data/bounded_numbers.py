@@ -30,7 +30,7 @@ Codes = tuple[tuple[int, ...], ...]
 
 SIZE_WEIGHT = 0.8
 """What the size of a record counts for beside its place: with this weight it costs nothing under replace-one
-(docs/proofs/mean_row.md)."""
+(docs/proofs/bounded_sums.md)."""
 
 INNER_RADIUS = 0.6
 """Every point so near to 0 is a mean of what records of norm 1 add."""

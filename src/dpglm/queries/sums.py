@@ -252,7 +252,7 @@ class ColumnSizes(BoundedSum):
     can move the sums by. Let h replace g. Each entry contributes (g - h)² + (abs(g) - abs(h))², which is at
     most 2 g² + 2 h²: it is 2 (g - h)² if both have the same sign, and 2 g² + 2 h² if not. Together these are
     at most 4 C². So replacing a record moves the sums by at most 2 C, as it moves the gradient alone: the
-    sizes cost nothing (docs/proofs/column_sizes.md).
+    sizes cost nothing (docs/proofs/bounded_sums.md).
     """
 
     name: ClassVar[str] = "clipped gradient and column sizes"
