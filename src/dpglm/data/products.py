@@ -1,4 +1,4 @@
-"""Sums over the records of products of two numbers of a record: matrices of second moments.
+"""Sums over the records of products of numbers of a record: second moments, and gradients in a metric.
 
 Numbers of a record are rounded to grids so coarse that a matrix product of doubles is exact, whatever its
 order of operations. So BLAS computes the products, and sums do not depend on how the table is cut.
@@ -22,7 +22,7 @@ from ..kernels.arguments import Box, Form, Soft
 from ..losses import Loss, Multinomial
 from .dense import LANES, Dense
 from .piece import LEAST_NORM
-from .terms import Given, Gradient, Term
+from .terms import FixedFactors, Gradient, Term
 
 if TYPE_CHECKING:
     from .records import Records
@@ -437,7 +437,7 @@ class ClassGradients(CrossProducts):
             rows.add_class_gradient(self.w, self.clip, self.grid, by_class[0])
             return
         for k, factors in enumerate(self._slopes(rows)):
-            by_class[:, k] += rows.steps(Given(factors, self.most), self.grid, self._finely)
+            by_class[:, k] += rows.steps(FixedFactors(factors, self.most), self.grid, self._finely)
 
     def _slopes(self, rows: Records) -> Vector:
         """Slopes of shape (classes, rows), each times the share of its record."""

@@ -47,7 +47,7 @@ from .parts import in_sum, parts_of
 from .piece import Piece, Steps, Stored
 from .products import CrossProducts, rows_a_chunk
 from .record_set import Coins, Grid, Part, RecordSet
-from .terms import DualMoves, Given, Gradient, PreciseGradient, Term
+from .terms import DualMoves, FixedFactors, Gradient, PreciseGradient, Term
 from .units import Units
 
 _ROWS_A_CHUNK = 1 << 13
@@ -207,7 +207,7 @@ class Records(RecordSet):
 
     def t_dot(self, r: Vector) -> Vector:
         """Sum over the records of r_i times row i, of any length: not private."""
-        return np.asarray(self.total(Given(r)))
+        return np.asarray(self.total(FixedFactors(r)))
 
     def steps(self, term: Term, grid: Grid, finely: int = 0) -> Steps:
         if term.scales is not None:

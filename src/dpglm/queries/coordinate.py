@@ -31,7 +31,7 @@ from .base import (
     require_enforceable,
     require_moderate,
 )
-from .streamed_scores import ScoresByPasses
+from .streamed_scores import StreamedScores
 
 RULES = {"gs": 0, "gs-s": 0, "gs-r": 1, "gs-q": 2}
 """Greedy rules; GS is GS-s of a penalty without kinks."""
@@ -57,8 +57,8 @@ class CoordinateRule(NamedTuple):
     def apply(self, j: int, w_j: float, released: float) -> float:
         """The new value of coordinate j."""
         step, moved = float(self.step[j]), float(w_j - self.rate[j] * released)
-        kept = max(abs(moved) - step * float(self.l1[j]), 0.0)
-        shrunk = math.copysign(kept, moved) / (1 + step * float(self.l2[j]))
+        size = max(abs(moved) - step * float(self.l1[j]), 0.0)
+        shrunk = math.copysign(size, moved) / (1 + step * float(self.l2[j]))
         return min(max(shrunk, float(self.low[j])), float(self.high[j]))
 
 
@@ -177,7 +177,7 @@ class CoordinateScores(Query):
     takes the largest of these numbers for all.
 
     Resident records keep their state between steps (`OpenScores`), others are read once in each step
-    (`ScoresByPasses`): the law is the same.
+    (`StreamedScores`): the law is the same.
 
     Parameters
     ----------
@@ -216,9 +216,9 @@ class CoordinateScores(Query):
     def sensitivity(self, neighbours: Neighbours) -> Vector:
         return self.clip / np.sqrt(self.curvature) * neighbours.records_moved * (1 + _SCORE_ERROR)
 
-    def open(self, opening: Opening) -> OpenScores | ScoresByPasses:
+    def open(self, opening: Opening) -> OpenScores | StreamedScores:
         """Start at w; of resident records the margins, slopes and sums are kept from now on."""
-        return OpenScores(self, opening) if opening.is_resident else ScoresByPasses(self, opening)
+        return OpenScores(self, opening) if opening.is_resident else StreamedScores(self, opening)
 
     def scores(
         self, n: int, p: int, sums: Vector, points: Vector, index: NDArray[np.signedinteger]
@@ -226,8 +226,8 @@ class CoordinateScores(Query):
         """Scores of some coordinates from n g_j; ``points`` has the rows (w_j, M_j)."""
         from ..kernels.scores import scores  # compiled code is loaded by those who use it
 
-        found: Vector = scores(RULES[self.rule], n, sums, points, *self.form, p, index)
-        return found
+        values: Vector = scores(RULES[self.rule], n, sums, points, *self.form, p, index)
+        return values
 
     def require_inside(self, coefficients: Vector | float) -> None:
         """Refuse a public point outside the penalty's interval, where its value is infinite."""

@@ -30,10 +30,10 @@ _MOST_ROUNDS = 40
 _VAIN_ROUNDS = 4
 _MOST_NEWTON_STEPS = 50
 _MOST_HALVINGS = 40
-_ENOUGH = 1e-4
+_DESCENT_SHARE = 1e-4
 _VALUE_ERROR = 2.0**-46
 _AT_AN_END = 1e-9
-_HELD = 1e-6
+_INTERCEPT_HOLD = 1e-6
 _ENTRIES = 1 << 20
 
 
@@ -321,31 +321,33 @@ class DualNewton:
         self._width, self._loose = width, width / self._entry
         self._hold, self._centre = np.zeros_like(self.w), self.w
         _, intercept = self._form.split(self._hold)  # little beside the curvature that one record adds
-        intercept[:] = _HELD * self._data.constant**2 / (self._form.n * width)
-        here = self._at(self.w, self._data.margins(self.w))
+        intercept[:] = _INTERCEPT_HOLD * self._data.constant**2 / (self._form.n * width)
+        current = self._at(self.w, self._data.margins(self.w))
         taken = 0
         while taken < _MOST_NEWTON_STEPS:
             taken += 1
-            gradient = self._gradient(here)
+            gradient = self._gradient(current)
             try:
-                move = np.asarray(-np.linalg.solve(self._hessian(here), gradient), np.float64)
+                move = np.asarray(-np.linalg.solve(self._hessian(current), gradient), np.float64)
             except np.linalg.LinAlgError:
                 break
-            before, here, length = here, *self._along(here, move, float(gradient @ move))
-            if length == 0.0 or length == 1.0 and before.same_piece(here):
+            before, current, length = current, *self._line_search(current, move, float(gradient @ move))
+            if length == 0.0 or length == 1.0 and before.same_piece(current):
                 break
-        self.alpha, self._pull, self.w, self.point = here.alpha, here.pull, here.w, here.free
+        self.alpha, self._pull, self.w, self.point = current.alpha, current.pull, current.w, current.free
         return taken
 
-    def _along(self, here: _Point, move: Vector, slope: float) -> tuple[_Point, float]:
+    def _line_search(self, current: _Point, move: Vector, slope: float) -> tuple[_Point, float]:
         """The first point of enough descent among halved moves, and its share of the move, 0 if none is."""
         change, length = self._data.dot(move), 1.0
         for _ in range(_MOST_HALVINGS):
-            ahead = self._at(here.w + length * move, here.z + length * change)
-            if ahead.value <= here.value + _ENOUGH * length * slope + _VALUE_ERROR * abs(here.value):
-                return ahead, length
+            trial = self._at(current.w + length * move, current.z + length * change)
+            if trial.value <= current.value + _DESCENT_SHARE * length * slope + _VALUE_ERROR * abs(
+                current.value
+            ):
+                return trial, length
             length /= 2
-        return here, 0.0
+        return current, 0.0
 
     def _at(self, w: Vector, z: Vector) -> _Point:
         loss, y, width, loose, form = self._loss, self._data.y, self._width, self._loose, self._form
@@ -354,22 +356,22 @@ class DualNewton:
         value = float((loss.value(u, y) + width * step * (self.alpha + step / 2)).mean())
         # At a kink the slope is none of those beside it.
         kinks = np.abs(alpha + loss.derivative(u, y)) > _AT_AN_END * loss.lipschitz()
-        ahead = w + loose * self._pull
-        shrunk = soft_threshold(ahead, loose * form.l1)
+        shifted = w + loose * self._pull
+        shrunk = soft_threshold(shifted, loose * form.l1)
         free = np.clip(shrunk, form.low, form.high)
         off = w - free
         value += float((form.l1 * np.abs(free) + off * (self._pull + off / (2 * loose))).sum())
         value += float((self._l2 * w**2 + self._hold * np.square(w - self._centre)).sum()) / 2
         stiff = (free != shrunk) | ((shrunk == 0.0) & (form.l1 > 0))
-        return _Point(w, z, free, value, alpha, (ahead - free) / loose, kinks, stiff)
+        return _Point(w, z, free, value, alpha, (shifted - free) / loose, kinks, stiff)
 
-    def _gradient(self, here: _Point) -> Vector:
-        own = self._l2 * here.w + here.pull + self._hold * (here.w - self._centre)
-        return own - self._data.t_dot(here.alpha) / self._form.n
+    def _gradient(self, current: _Point) -> Vector:
+        own = self._l2 * current.w + current.pull + self._hold * (current.w - self._centre)
+        return own - self._data.t_dot(current.alpha) / self._form.n
 
-    def _hessian(self, here: _Point) -> Vector:
-        active, units = np.flatnonzero(here.kinks), np.eye(len(here.w))
-        hessian = np.diag(self._l2 + self._hold + here.stiff / self._loose)
+    def _hessian(self, current: _Point) -> Vector:
+        active, units = np.flatnonzero(current.kinks), np.eye(len(current.w))
+        hessian = np.diag(self._l2 + self._hold + current.stiff / self._loose)
         chunk = max(_ENTRIES // len(units), 1)
         for start in range(0, len(active), chunk):
             rows = self._data.rows(active[start : start + chunk])

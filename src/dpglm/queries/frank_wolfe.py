@@ -19,7 +19,7 @@ from ..tables import ClippedSums, Index
 from .base import Draws, Opening, Query, WorstCase, require_enforceable, require_moderate
 from .frank_wolfe_lazy import LazyVertices, rounding_of_margins
 from .minimiser import Minimiser
-from .streamed_scores import VerticesByPasses, walk
+from .streamed_scores import StreamedVertices, walk
 
 _SMALLEST_FACTOR = 2.0**-200
 _LITTLE = 2.0**-4
@@ -41,7 +41,7 @@ class VertexScores(Query):
     docs/proofs/vertex_scores.md.
 
     Resident records keep their margins between steps (`OpenVertices`), others are read once in each step
-    (`VerticesByPasses`): the law is that of exact margins.
+    (`StreamedVertices`): the law is that of exact margins.
 
     Parameters
     ----------
@@ -79,9 +79,9 @@ class VertexScores(Query):
     def sensitivity(self, neighbours: Neighbours) -> Vector:
         return np.full(2 * self.n_features, self.clip * neighbours.records_moved)
 
-    def open(self, opening: Opening) -> OpenVertices | VerticesByPasses:
+    def open(self, opening: Opening) -> OpenVertices | StreamedVertices:
         """Start at w; of resident records the margins are kept from now on."""
-        return OpenVertices(self, opening) if opening.is_resident else VerticesByPasses(self, opening)
+        return OpenVertices(self, opening) if opening.is_resident else StreamedVertices(self, opening)
 
 
 class OpenVertices:
@@ -162,8 +162,8 @@ class OpenVertices:
         slopes = self._data.slopes(self._query.loss, part + self._rest)
         sums, _ = self._data.split(self._data.t_dot(slopes))
         gap = float(slopes @ part + radius * np.abs(sums).max(initial=0.0)) / self._data.n_records
-        given: float = self._releases.give(gap, 0.0, Gaussian(0.0))
-        return given
+        released: float = self._releases.give(gap, 0.0, Gaussian(0.0))
+        return released
 
     def _can_be_lazy(self, radius: float) -> bool:
         """Whether, by what is public, bounds of sums can be above them by much less than a scale."""

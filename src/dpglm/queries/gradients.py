@@ -107,9 +107,9 @@ class MetricGradient(Query):
         # The curator allows for the rounding of norms of p features; there is one more, the constant.
         return self.clip * neighbours.records_moved * (1 + 2.0**-48)
 
-    def open(self, opening: Opening) -> OpenedGradient:
+    def open(self, opening: Opening) -> OpenMetricGradient:
         """Keep the records in the metric, if they are resident and not too large."""
-        return OpenedGradient(self, opening)
+        return OpenMetricGradient(self, opening)
 
     def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
         rows = super().worst_case(n_features, radius, constant)
@@ -121,8 +121,8 @@ class MetricGradient(Query):
 
     def resident_answer(self, data: RecordSet, w: Vector) -> Total:
         """The exact answer for records that are in the metric already."""
-        found = data.total(self._term(w).gradient)
-        return Total(found.steps[: w.size], found.grid)
+        total = data.total(self._term(w).gradient)
+        return Total(total.steps[: w.size], total.grid)
 
     def _coefficients(self, point: Vector) -> Vector:
         """Coefficients of u that predict as those of the features do."""
@@ -136,7 +136,7 @@ class MetricGradient(Query):
         )
 
 
-class OpenedGradient:
+class OpenMetricGradient:
     """Gradients of records that are multiplied by the matrix once, or in every pass."""
 
     def __init__(self, query: MetricGradient, opening: Opening) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Total, Vector, bits_of_terms
 from ..data.record_set import RecordSet
-from ..data.terms import Bent, Curved, Gradient, PreciseGradient, Term
+from ..data.terms import Gradient, GramProduct, HessianProduct, PreciseGradient, Term
 from ..errors import UnsupportedProblem
 from ..kernels.arguments import PAIRED
 from ..losses import Loss
@@ -354,7 +354,7 @@ class Objective:
         if query.hold is not None:
             data.split(strengths)[1][:] = query.hold
             data.split(centre)[1][:] = data.split(self._start)[1]
-        columns = [Bent(query.loss, w, query.clip, unit) for unit in np.eye(query.dimension)]
+        columns = [HessianProduct(query.loss, w, query.clip, unit) for unit in np.eye(query.dimension)]
         hessian = np.array([self._sum(column) for column in columns])
         gradient = self._slope(w) + self._linear + strengths * (w - centre)
         return -n * gradient, float(np.linalg.slogdet(hessian + n * np.diag(strengths))[1])
@@ -368,7 +368,7 @@ class Objective:
     def _curve(self, v: Vector) -> Vector:
         """The largest curvature along v."""
         query = self._query
-        moments = np.asarray(self._sum(Curved(v, query.radius)))
+        moments = np.asarray(self._sum(GramProduct(v, query.radius)))
         return query.loss.smoothness() * moments / query.n_records
 
     def _prox(self, w: Vector, step: float) -> Vector:

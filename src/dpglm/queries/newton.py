@@ -23,7 +23,7 @@ from ..data.products import (
     triangle,
 )
 from ..data.record_set import RecordSet
-from ..data.terms import Bent, Gradient, Scattered
+from ..data.terms import Gradient, HessianProduct, ScoreCovarianceProduct
 from ..losses import Loss
 from ..privacy import Neighbours
 from .base import BoundedSum, Query, WorstCase, require_enforceable, require_moderate
@@ -113,8 +113,8 @@ class ScoreAndCurvature(Query):
     def _exact(self, data: RecordSet, w: Vector) -> Vector:
         """The same sums without weights, in the coordinates of the records and in their own units."""
         basis = np.eye(len(w))
-        hessian = np.array([np.asarray(data.total(Bent(self.loss, w, math.inf, v))) for v in basis])
-        scores = np.array([np.asarray(data.total(Scattered(self.loss, w, v))) for v in basis])
+        hessian = np.array([np.asarray(data.total(HessianProduct(self.loss, w, math.inf, v))) for v in basis])
+        scores = np.array([np.asarray(data.total(ScoreCovarianceProduct(self.loss, w, v))) for v in basis])
         gradient = np.asarray(data.total(Gradient(self.loss, w, math.inf)))
         half = np.triu_indices(len(w))
         parts = [np.where(half[0] == half[1], m[half] / math.sqrt(2), m[half]) for m in (hessian, scores)]

@@ -300,12 +300,12 @@ def certified_minimiser(
     """
     with np.errstate(all="ignore"):  # a warning would depend on records
         if refined is None:
-            found = _fast(function, start, tolerance, farthest)
-            return _fallback(function, start, tolerance, farthest) if found is None else found
+            minimiser = _fast(function, start, tolerance, farthest)
+            return _fallback(function, start, tolerance, farthest) if minimiser is None else minimiser
         floor = _FLOOR * farthest * function.strength
         near = _fast(function, start, max(tolerance, floor), farthest)
-        found = _refine(replace(refined, base=start if near is None else near), tolerance, farthest)
-        return _fallback(refined, start, tolerance, farthest) if found is None else found
+        minimiser = _refine(replace(refined, base=start if near is None else near), tolerance, farthest)
+        return _fallback(refined, start, tolerance, farthest) if minimiser is None else minimiser
 
 
 def fallback_steps(condition: float, nearness: float) -> int:
@@ -337,20 +337,20 @@ def _fallback(function: Composite | Refined, w: Vector, tolerance: float, farthe
 
 def _refine(function: Refined, tolerance: float, farthest: float) -> Vector | None:
     """Extrapolated and accelerated steps from the base in turn; None if they do not lead to a certificate."""
-    most = max(_FEWEST_STEPS, fallback_steps(function.condition, farthest * function.strength / tolerance))
+    count = max(_FEWEST_STEPS, fallback_steps(function.condition, farthest * function.strength / tolerance))
     shortest, d = 1 / function.smoothness, np.zeros_like(function.base)
     length = max(shortest, 1 / (largest_curvature(function.curve, len(d)) + function.public.quadratic.max()))
     steps, before, block, tries = function.steps(length), math.inf, _FIRST_BLOCK, 0
-    while steps.taken < most:
-        found, left, size = function.certify(d)
-        if left <= tolerance and size <= FARTHER * farthest:
-            return found
-        if not left <= 2 * before:  # no numbers, or steps that are too long
-            d, left = np.zeros_like(d), math.inf
-        if not left <= before / 4 and tries > 0:
+    while steps.taken < count:
+        point, slope, size = function.certify(d)
+        if slope <= tolerance and size <= FARTHER * farthest:
+            return point
+        if not slope <= 2 * before:  # no numbers, or steps that are too long
+            d, slope = np.zeros_like(d), math.inf
+        if not slope <= before / 4 and tries > 0:
             length = max(shortest, length / 2)
         function, (d,) = function.moved(d)
-        steps, before, tries = function.steps(length, steps.taken), min(left, before), tries + 1
+        steps, before, tries = function.steps(length, steps.taken), min(slope, before), tries + 1
         goal = tolerance / 4 * length
         d, residual = _extrapolated(steps, d, goal)
         if residual > goal:
@@ -361,7 +361,7 @@ def _refine(function: Refined, tolerance: float, farthest: float) -> Vector | No
 
 def _fast(function: Composite, start: Vector, tolerance: float, farthest: float) -> Vector | None:
     """Accelerated and extrapolated steps in turn; None if they do not lead to a certificate."""
-    most = max(_FEWEST_STEPS, fallback_steps(function.condition, farthest * function.strength / tolerance))
+    count = max(_FEWEST_STEPS, fallback_steps(function.condition, farthest * function.strength / tolerance))
     # The certificate divides by the step length: a step lost to rounding would certify any point.
     shortest = 1 / function.smoothness
     steps = function.steps(max(shortest, 1 / largest_curvature(function.curve, len(start))))
@@ -369,7 +369,7 @@ def _fast(function: Composite, start: Vector, tolerance: float, farthest: float)
     # As precise as is cheap, so that the last digits hardly depend on the path to the minimiser.
     goal = min(max(_PRECISION * first, 1e-4 * tolerance), tolerance / 4)
     limit, before, block = _DIVERGED * first + goal, math.inf, _FIRST_BLOCK
-    while steps.taken < most:
+    while steps.taken < count:
         w, residual = accelerated(steps, w, goal * steps.length, block, limit * steps.length)
         diverged = not residual <= limit * steps.length
         if diverged:
@@ -379,10 +379,10 @@ def _fast(function: Composite, start: Vector, tolerance: float, farthest: float)
             w, residual = _extrapolated(steps, w, goal * steps.length)
         slow = residual > before * steps.length / 2
         if not diverged and (slow or residual <= goal * steps.length):
-            found, left = function.subgradient(w, steps.length)
+            end, slope = function.subgradient(w, steps.length)
             # The tolerance allows for the rounding of points that are no farther out.
-            if left <= tolerance and max(norm(w), norm(found)) <= FARTHER * farthest:
-                return found
+            if slope <= tolerance and max(norm(w), norm(end)) <= FARTHER * farthest:
+                return end
         before = math.inf if diverged else residual / steps.length
         if diverged or slow:
             steps = function.steps(max(shortest, steps.length / 2), steps.taken)

@@ -37,9 +37,9 @@ from ..products import (
 from ..records import Records
 from ..source import as_data
 from ..terms import (
-    Curved,
     CutGradient,
     Gradient,
+    GramProduct,
     InterceptGradient,
     PreciseGradient,
     SizedGradient,
@@ -127,7 +127,7 @@ class Probe:
             InterceptGradient(self._one, w, 0.5),
             CutGradient(self._one, w, np.full(_COLUMNS + 1, 0.125)),
             SquaredRow(1.25),
-            Curved(w, 1.25),
+            GramProduct(w, 1.25),
         ]
 
     def _products(self, w: Vector) -> list[CrossProducts]:
