@@ -71,7 +71,7 @@ def nanoseconds_a_line(size: int) -> float:
 
 
 def limit(X: Any, work: NDArray[np.int64], steps: int) -> Limit:
-    """The limit for steps over a table, by what they counted (see ``dpglm.kernels.steps.run``)."""
+    """The limit for steps over a table, by what they counted (see ``dpglm.kernels.frank_wolfe_lazy.run``)."""
     n, p = X.shape
     proposals, sums, for_sums, to_follow, moved = (work / steps).tolist()
     stream = (for_sums + to_follow + moved) / 8

@@ -1,10 +1,10 @@
-"""Frank-Wolfe without noise: the gap, the entries read, operations, and how many stale tops its heap shows.
+"""Frank-Wolfe without noise: the gap, the entries read, operations, and how many stale tops a heap shows.
 
 Reproduces Figures 1 to 4 of Raff, Khanna and Lu, "Scaling Up Differentially Private LASSO Regularized
 Logistic Regression via Faster Frank-Wolfe Iterations", on RCV1 or another real table (--data): the algorithm
-that computes all sums in every step beside dpglm's, which keeps them and finds the largest in a heap, and
-beside the same without refreshes, which is the published one. That one sees a gap by its kept sums, which lag
-behind; the true gap of its coefficients stands beside it.
+that computes all sums in every step beside dpglm's, which keeps them and here finds the largest in a heap,
+and beside the same without refreshes, which is the published one. That one sees a gap by its kept sums, which
+lag behind; the true gap of its coefficients stands beside it.
 
     python experiments/fw_gap.py                        # 2 minutes
     python experiments/fw_gap.py --table news20_binary  # a quarter of an hour
@@ -36,9 +36,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import fw_tables
 import numpy as np
+from fw_heap import Heap
 from fw_speed import REAL
 from outputs import load_pyplot, write_mappings
 from sklearn.exceptions import ConvergenceWarning
@@ -48,7 +50,7 @@ from lazy_steps import DATA, PROBLEM, RADIUS, cpu, records
 
 from dpglm import LogisticRegression, Neighbours
 from dpglm.curator import Curator
-from dpglm.mechanisms import Exponential, Randomness
+from dpglm.mechanisms import STRUCTURES, Exponential, Randomness
 from dpglm.queries import VertexScores
 from dpglm.queries.base import Opening
 from dpglm.queries.frank_wolfe import OpenVertices
@@ -124,7 +126,7 @@ class Counting(VertexScores):
 
 
 def ours(X: Any, y: Any, shown: Sequence[int], refresh: float) -> list[Row]:
-    """The state after some of the steps of dpglm."""
+    """The state after some of the steps of dpglm, with the scores in a heap."""
     query = Counting(PROBLEM.loss, np.inf, X.shape[1], 1.0, "heap", refresh)
     curator = Curator(records(X, y), Neighbours.REPLACE_ONE, Randomness(0))
     opened = curator.open(query, np.zeros(X.shape[1]), LARGEST)
@@ -246,7 +248,8 @@ def main() -> None:
     X, y = fw_tables.make(small) if options.quick else REAL[options.table](options.data)
     steps = 50 if options.quick else options.steps
     shown = sorted({int(t) for t in np.geomspace(1, steps, 40)})
-    rows = together(plain(X, y, shown), ours(X, y, shown, REFRESH), ours(X, y, shown, math.inf))
+    with patch.dict(STRUCTURES, heap=Heap):
+        rows = together(plain(X, y, shown), ours(X, y, shown, REFRESH), ours(X, y, shown, math.inf))
     folder = options.out / ("fw_gap_quick" if options.quick else f"fw_gap_{options.table}")
     folder.mkdir(parents=True, exist_ok=True)
     write_mappings(rows, folder / "gap.csv")
@@ -254,12 +257,12 @@ def main() -> None:
     print(f"| {' | '.join(rows[0])} |\n{'|---' * len(rows[0])}|")
     for row in rows[:: max(len(rows) // 8, 1)] + rows[-1:]:
         print(f"| {' | '.join(f'{value:.4g}' for value in row.values())} |")
-    heap = LogisticRegression(
+    model = LogisticRegression(
         math.inf, penalty=PROBLEM.penalty, solver=FrankWolfe(steps=steps), bounds=PROBLEM.bounds,
         fit_intercept=False, classes=[-1, 1],
     )  # fmt: skip
     warnings.simplefilter("ignore", ConvergenceWarning)  # so many steps are asked for
-    seconds = cpu(lambda: heap.fit(X, y)), cpu(lambda: plain(X, y, [steps]))
+    seconds = cpu(lambda: model.fit(X, y)), cpu(lambda: plain(X, y, [steps]))
     print(f"\nCPU time of {steps:,} steps: dpglm {seconds[0]:.1f} s, plain {seconds[1]:.1f} s")
     print(f"\nFigures in {folder}")
 

@@ -105,7 +105,7 @@ def table(name: str, data: Path, quick: bool) -> Table:
 @cache
 def warm_up() -> None:
     """Have all code compiled, or read from the cache."""
-    from dpglm.kernels.references import refer_slopes
+    from dpglm.kernels.pending_moves import refer_slopes
 
     X, y = fw_tables.make(replace(fw_tables.SHAPES["kdda"], n=500, p=100_000))
     model(1.0).fit(X, y)

@@ -10,6 +10,7 @@ import pytest
 from scipy.special import expit
 
 from dpglm.data import as_block
+from dpglm.mechanisms import Randomness
 
 EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
 
@@ -103,7 +104,7 @@ def test_every_experiment_is_run():
         "cd_kernels.py"
     }
     shared |= {f"scd_{name}.py" for name in ("problems", "published", "search")}
-    shared |= {"fw_tables.py", "inference_fits.py", "inference_tables.py", "outputs.py"}
+    shared |= {"fw_heap.py", "fw_tables.py", "inference_fits.py", "inference_tables.py", "outputs.py"}
     shared |= {"adassp.py", "comparison_worker.py", "defaults_report.py", "prediction_tables.py"}
     shared |= {"table_runs.py", "group_tables.py", "prediction_scores.py"}
     assert {path.name for path in EXPERIMENTS.glob("*.py")} - shared == {script for script, *_ in RUNS}
@@ -199,3 +200,22 @@ def test_primal_steps_move_by_the_stated_sensitivity_and_not_by_that_of_lemma_4(
         moved, published = primal.largest_move(pair, clip), primal.LEMMA
         assert np.isclose(moved, primal.sensitivity(primal.PAIR, clip, coordinates, n), rtol=1e-9)
         assert moved > 1.5 * primal.sensitivity(published, clip, coordinates, n)
+
+
+def test_the_heap_has_the_first_of_the_largest_and_counts_stale_tops_only(monkeypatch):
+    monkeypatch.syspath_prepend(EXPERIMENTS)
+    heap = importlib.import_module("fw_heap").Heap(np.array([5.0, 4.0, 3.0, 2.0]))
+    nothing, rng, scores = Randomness(0), np.random.default_rng(0), np.arange(50.0)
+    assert heap.draw(nothing) == 0 and heap.looks == 0
+    heap.update(np.array([0, 1, 3]), np.array([0.0, 1.0, 2.5]))
+    assert heap.looks == 0, "an update looks at no top"
+    for _ in range(2):
+        assert heap.draw(nothing) == 2 and heap.looks == 2
+    heap.update(np.array([1]), np.array([9.0]))
+    assert heap.draw(nothing) == 1 and heap.looks == 2
+    heap = type(heap)(scores)
+    for _ in range(1_000):
+        index = np.append(rng.permutation(50)[:3], np.argmax(scores))  # the largest falls
+        scores[index] = [*rng.integers(-5, 6, 3), -5.0]
+        heap.update(index, scores[index])
+        assert heap.draw(nothing) == np.argmax(scores)

@@ -74,7 +74,7 @@ MAY_IMPORT = {
     ROOT: SKIN,
 }  # fmt: skip
 
-WRITTEN = ("aes", "lanes")  # kernels in the language of the compiler
+WRITTEN = ("aes", "simd")  # kernels in the language of the compiler
 LIBRARIES = {
     "numba": lambda path: path.as_posix() in {f"dpglm/kernels/{name}.py" for name in ("compiled", *WRITTEN)},
     "llvmlite": lambda path: path.as_posix() in {f"dpglm/kernels/{name}.py" for name in WRITTEN},
@@ -223,8 +223,8 @@ GOOD = [
     ("dpglm/data/dense.py", "from dpglm.bounds import Bounds\nfrom ..kernels.batch import dense_dots"),
     ("dpglm/data/cluster/table.py", "def f():\n    import dask.array"),
     ("dpglm/kernels/compiled.py", "from numba import njit"),
-    ("dpglm/kernels/coordinate.py", "from .compiled import compiled\nfrom .forms import slope"),
-    ("dpglm/testing.py", "from .kernels.forms import dual_steps"),
+    ("dpglm/kernels/coordinate.py", "from .compiled import compiled\nfrom .formulas import slope"),
+    ("dpglm/testing.py", "from .kernels.formulas import dual_steps"),
     ("dpglm/solvers/gradient_descent.py", "from ..curator import Curator\nfrom dpglm import losses"),
     ("dpglm/estimators/base.py", "from sklearn.base import BaseEstimator\nfrom ..data import as_data"),
     ("dpglm/plan/plan.py", "def plot():\n    import matplotlib.pyplot"),

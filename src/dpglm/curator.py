@@ -20,9 +20,8 @@ from .data.record_set import RecordSet
 from .data.records import Records
 from .errors import PlanMismatch, UnsupportedProblem
 from .mechanisms import Mechanism, Randomness
-from .mechanisms.randomness import order_of
+from .mechanisms.randomness import TRIES_DISTANCE, draw_tries, order_of
 from .mechanisms.sampling import Everyone, Sampling
-from .mechanisms.tries import TRIES_DISTANCE, draw_tries
 from .privacy import Neighbours
 from .queries import Query
 from .queries.base import (

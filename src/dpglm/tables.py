@@ -40,7 +40,7 @@ class Rows(Protocol):
     """A table of which any rows can be read alone.
 
     ``rows`` is the table of some rows, read in place; ``ascend`` runs compiled dual steps, one row after the
-    other, and returns how many moved (see ``kernels.dual``).
+    other, and returns how many moved (see ``kernels.coordinate``).
     """
 
     def rows(self, index: NDArray[np.intp]) -> Products: ...

@@ -18,7 +18,7 @@ from .bounds import Bounds
 from .curator import Curator
 from .data import Records, as_data
 from .kernels.arguments import Form
-from .kernels.forms import dual_steps, slopes_and_curvatures
+from .kernels.formulas import dual_steps, slopes_and_curvatures
 from .losses import Loss
 from .mechanisms import Mechanism, Randomness
 from .mechanisms.grid import Numbers

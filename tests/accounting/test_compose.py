@@ -18,11 +18,9 @@ from dpglm.accounting import (
     calibrate,
     compose,
 )
-from dpglm.accounting.compose import SMALLEST_DELTA
+from dpglm.accounting.compose import SMALLEST_DELTA, normal_form, zcdp_delta, zcdp_rho
 from dpglm.accounting.curves import gaussian_delta, gaussian_profile
-from dpglm.accounting.normal_form import normal_form
 from dpglm.accounting.pld import composed_delta, discretise
-from dpglm.accounting.zcdp import zcdp_delta, zcdp_rho
 
 TEMPLATES = [
     Repeated(Laplace(1.0), 3),

@@ -29,12 +29,11 @@ from dpglm.accounting import (
     event_from_dict,
     tries_of,
 )
-from dpglm.accounting import search as priced_search
 from dpglm.accounting import tries as priced_tries
 from dpglm.accounting.curves import Profile, gaussian_profile, hockey_stick
-from dpglm.accounting.search import search_profile
+from dpglm.accounting.tries import search_profile
 from dpglm.mechanisms import Randomness
-from dpglm.mechanisms.tries import draw_tries
+from dpglm.mechanisms.randomness import draw_tries
 
 TRIES = [
     *(tries_of(law, mean) for law in LAWS for mean in (1.5, 3.0, 20.0)),
@@ -134,8 +133,7 @@ def test_more_tries_never_leave_more_to_a_try(law):
 
 
 def test_a_law_with_too_many_numbers_of_tries_is_priced_by_the_theorem_alone(monkeypatch):
-    for module in (priced_tries, priced_search):
-        monkeypatch.setattr(module, "LONGEST", 300)
+    monkeypatch.setattr(priced_tries, "LONGEST", 300)
     tries, curve = NegativeBinomial(1.0, 0.01), gaussian_profile(1.0)
     assert tries.probabilities().sum() < 0.99
     same = Profile(curve.forward, curve.forward)  # a curve that is not known to be Gaussian

@@ -33,8 +33,8 @@ from dpglm.data.units import Units
 from dpglm.losses import Squared
 from dpglm.mechanisms import Gaussian as GaussianMechanism
 from dpglm.mechanisms import LaplaceNoisyMax, Randomness
+from dpglm.mechanisms.randomness import draw_tries
 from dpglm.mechanisms.sampling import Poisson
-from dpglm.mechanisms.tries import draw_tries
 from dpglm.penalties import Zero
 from dpglm.problem import Problem
 from dpglm.queries import (

@@ -6,7 +6,7 @@ from dpglm import Bounds
 from dpglm.bounds import rounded_inward
 from dpglm.data import as_block, as_data
 from dpglm.data.terms import SquaredRow
-from dpglm.kernels.primitives import on_grid
+from dpglm.kernels.formulas import on_grid
 
 rng = np.random.default_rng(0)
 TABLE = rng.standard_normal((60, 7)) * (rng.random((60, 7)) < 0.4)

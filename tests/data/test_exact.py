@@ -15,7 +15,7 @@ from dpglm.arrays import Total, bits_of_terms, grid_of_terms
 from dpglm.data import as_data, piece, records
 from dpglm.data.terms import CutGradient, Gradient, InterceptGradient, SquaredRow
 from dpglm.kernels.arguments import Form
-from dpglm.kernels.forms import LOGISTIC, write_slopes
+from dpglm.kernels.formulas import LOGISTIC, write_slopes
 from dpglm.losses import LOSSES, Huber, Logistic, Squared
 
 rng = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from dpglm import LogisticRegression, Stream
 from dpglm.data import as_block
 from dpglm.data.fingerprint import Fingerprint, Mark
 from dpglm.errors import SourceChanged
-from dpglm.kernels import fingerprint as kernels
+from dpglm.kernels import tables as kernels
 from dpglm.solvers import GradientDescent
 
 N, P = 203, 11

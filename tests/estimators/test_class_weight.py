@@ -28,7 +28,7 @@ from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.errors import PrivacyWarning, UnsupportedProblem
 from dpglm.estimators.stored import restored, stored
-from dpglm.fit.class_weights import LARGEST_RATIO, ClassWeights
+from dpglm.fit.class_weights import LARGEST_RATIO, ClassCounting
 from dpglm.mechanisms import Randomness
 from dpglm.plan import Plan
 from dpglm.privacy import PUBLIC_SIZE, Budget
@@ -181,7 +181,9 @@ class Counts:
     [((300, 600), (1, 0.5)), ((10, 890), (1, 0.1)), ((-40, 900), (1, 0.1)), ((-5, -9), (1, 1))],
 )
 def test_weights_from_noisy_counts_stay_within_a_public_ratio(counts, weights):
-    found = ClassWeights(2, None).found(model(2, class_weight="balanced").plan(N, P), Counts(*counts))
+    found = ClassCounting(2).run(
+        model(2, class_weight="balanced").plan(N, P), None, lambda _: Counts(*counts)
+    )
     assert found.factors == pytest.approx(weights)
     assert max(found.factors) == 1 == found.largest
     assert max(found.factors) <= LARGEST_RATIO * min(found.factors)

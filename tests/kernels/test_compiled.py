@@ -50,7 +50,7 @@ def test_an_edit_of_a_callee_is_noticed_by_its_callers_and_nothing_else_is_compi
     folder, load = copy
     assert cut_term(load()) == (2, 0)
     assert cut_term(load()) == (2, 1)
-    callee = folder / "primitives.py"
+    callee = folder / "formulas.py"
     source, formula = callee.read_text(), "return min(max(value, -limit), limit)"
     assert source.count(formula) == 1
     callee.write_text(source.replace(formula, "return min(max(value, -limit), limit) + 1.0"))

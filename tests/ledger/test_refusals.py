@@ -232,11 +232,13 @@ SOLVERS = {
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_what_can_be_planned_for_the_sizes_that_are_tried_can_be_planned_for_all(name, epsilon):
-    from dpglm.fit.counting import budget_of, possible_counts
+    from dpglm.fit.recipe import budget_of
+    from dpglm.fit.session import possible_counts
     from dpglm.plan.private_size import count_release
 
     estimator = model(None, epsilon, neighbours="add-remove", **SOLVERS[name])
-    tried = possible_counts(count_release(budget_of(epsilon, 1e-7, 1, Neighbours.ADD_REMOVE)))
+    count = count_release(budget_of(epsilon, 1e-7, 1, Neighbours.ADD_REMOVE))
+    tried = possible_counts(count.mechanism.noise)
     slow = name == "objective"
     between = {round(n * factor) for n in tried for factor in ((2,) if slow else (1, 1.3, 2, 3))}
     for resident in (True, False):

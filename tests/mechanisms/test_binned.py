@@ -11,8 +11,8 @@ from dpglm.accounting import Composed, Imprecision, Repeated, calibrate
 from dpglm.errors import UnsupportedProblem
 from dpglm.kernels.bins import BINS, LOWEST, ORIGIN
 from dpglm.mechanisms import Exponential, Randomness, randomness
-from dpglm.mechanisms.exponential import Binned
 from dpglm.mechanisms.grid import on_grid
+from dpglm.mechanisms.selection import Binned
 from dpglm.solvers import GreedyCoordinateDescent
 
 from . import selections

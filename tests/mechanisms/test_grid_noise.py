@@ -14,7 +14,7 @@ from scipy import stats
 
 from dpglm import threads
 from dpglm.errors import UnsupportedProblem
-from dpglm.mechanisms import Exponential, Gaussian, Laplace, Randomness, exact, randomness
+from dpglm.mechanisms import Exponential, Gaussian, Laplace, Randomness, exact_noise, randomness
 from dpglm.mechanisms.grid import MOST_GRID_STEPS, on_grid, public_grid
 
 LAWS = {"gaussian": stats.norm, "laplace": stats.laplace}
@@ -63,26 +63,26 @@ def stream(words, seed=0):
 @KINDS
 @pytest.mark.parametrize("bits", [2, 4])
 def test_noise_has_its_law_also_where_digits_tie_all_the_time(kind, bits, monkeypatch):
-    word, scale = (1 + exact.COLUMN_BITS + 2 * bits, 2**20) if kind == "gaussian" else (bits, 20)
+    word, scale = (1 + exact_noise.COLUMN_BITS + 2 * bits, 2**20) if kind == "gaussian" else (bits, 20)
     for name, value in {"WORD": word, "CHOICE_BITS": bits, "COIN_BITS": bits}.items():
-        monkeypatch.setattr(exact, name, value)
+        monkeypatch.setattr(exact_noise, name, value)
     rng = np.random.default_rng(bits)
-    draws = [getattr(exact, kind)(lambda: int(rng.integers(2**word)), scale) for _ in range(20_000)]
+    draws = [getattr(exact_noise, kind)(lambda: int(rng.integers(2**word)), scale) for _ in range(20_000)]
     assert fits(draws, LAWS[kind], scale) > 1e-4
 
 
 def test_the_parts_of_all_columns_are_the_weights_of_the_cells():
-    own, other = exact.columns()
-    full, share = 1 << exact.BITS, [0] * len(own)
+    own, other = exact_noise.columns()
+    full, share = 1 << exact_noise.BITS, [0] * len(own)
     for column, (part, cell) in enumerate(zip(own, other, strict=True)):
         assert 0 <= part <= full
         share[column] += part
         share[cell] += full - part
-    assert sum(share) == full << exact.COLUMN_BITS
+    assert sum(share) == full << exact_noise.COLUMN_BITS
     with mpmath.workdps(400):
         weights = [mpmath.exp(-(mpmath.mpf(cell) ** 2) / 512) for cell in range(700)]
         exactly = [weight / mpmath.fsum(weights) for weight in weights]
-        found = [mpmath.mpf(part) / (full << exact.COLUMN_BITS) for part in share]
+        found = [mpmath.mpf(part) / (full << exact_noise.COLUMN_BITS) for part in share]
         distance = mpmath.fsum(abs(a - b) for a, b in zip(found, exactly, strict=False)) + mpmath.fsum(
             exactly[len(found) :]
         )
@@ -90,14 +90,14 @@ def test_the_parts_of_all_columns_are_the_weights_of_the_cells():
 
 
 def test_cells_beyond_one_trial_are_left_to_the_exact_code():
-    own, other = exact.columns()
+    own, other = exact_noise.columns()
     assert max(other) < 256
-    assert all(part >> exact.BITS - exact.CHOICE_BITS == 0 for part in own[256:])
+    assert all(part >> exact_noise.BITS - exact_noise.CHOICE_BITS == 0 for part in own[256:])
 
 
 def test_no_gaussian_draw_is_beyond_38_deviations():
-    own, other = exact.columns()
-    assert max(other) < 38 * exact.CELLS_A_UNIT and not any(own[38 * exact.CELLS_A_UNIT :])
+    own, other = exact_noise.columns()
+    assert max(other) < 38 * exact_noise.CELLS_A_UNIT and not any(own[38 * exact_noise.CELLS_A_UNIT :])
 
 
 @pytest.mark.parametrize("cell", [0, 40, 255, 256, 607])
@@ -106,9 +106,9 @@ def test_an_entry_of_a_cell_is_kept_as_often_as_its_density_demands(cell):
     words = iter(rng.integers(2**64, size=400_000, dtype=np.uint64))
     found = 0
     for _ in range(20_000):
-        x = exact.Uniform(lambda: int(next(words)), int(part * 2**64), 64)
-        coin = exact.Uniform(lambda: int(next(words)), int(next(words)) >> 40, 24)
-        found += exact.kept(lambda: int(next(words)), cell, x, coin)
+        x = exact_noise.Uniform(lambda: int(next(words)), int(part * 2**64), 64)
+        coin = exact_noise.Uniform(lambda: int(next(words)), int(next(words)) >> 40, 24)
+        found += exact_noise.kept(lambda: int(next(words)), cell, x, coin)
     expected = math.exp(-part * (2 * cell + part) / 512)
     assert stats.binomtest(found, 20_000, expected).pvalue > 1e-4
 
@@ -118,7 +118,7 @@ def test_an_entry_of_a_cell_is_kept_as_often_as_its_density_demands(cell):
 def test_compiled_noise_is_the_exact_noise_word_for_word(kind, scale):
     compiled = getattr(Randomness(5), kind)(scale, 20_000)
     read = stream([], seed=5)
-    assert np.array_equal(compiled, [getattr(exact, kind)(read, scale) for _ in range(20_000)])
+    assert np.array_equal(compiled, [getattr(exact_noise, kind)(read, scale) for _ in range(20_000)])
 
 
 X, LARGE_COIN, CELL, SCALE = 0xFAE598A8DAF81D6C, 2**24 - 1, 100, 2**20
@@ -131,7 +131,7 @@ def first_word(column, choice=0, coin=LARGE_COIN, sign=0):
 
 def own_share(column):
     """The choice that does not decide."""
-    return exact.columns()[0][column] >> exact.BITS - exact.CHOICE_BITS
+    return exact_noise.columns()[0][column] >> exact_noise.BITS - exact_noise.CHOICE_BITS
 
 
 U = X >> 40
@@ -153,8 +153,8 @@ TIES = {
 def test_a_draw_that_64_digits_do_not_decide_is_made_exactly(name, monkeypatch):
     kind, scale, words = TIES[name]
     asked = []
-    reference = getattr(exact, kind)
-    monkeypatch.setattr(exact, kind, lambda read, scale: asked.append(1) or reference(read, scale))
+    reference = getattr(exact_noise, kind)
+    monkeypatch.setattr(exact_noise, kind, lambda read, scale: asked.append(1) or reference(read, scale))
     ends = set()
     for seed in range(30):
         source = Randomness(seed)
@@ -208,7 +208,7 @@ def test_stretches_of_wide_noise_are_exact_draws_from_words_that_no_other_stretc
         source.advance(stretch << 64)
         read = partial(lambda source: int(source.random_raw()), source)
         first = drawn[stretch * stretch_size :][:500]
-        assert np.array_equal(first, [getattr(exact, kind)(read, scale) for _ in range(500)])
+        assert np.array_equal(first, [getattr(exact_noise, kind)(read, scale) for _ in range(500)])
     assert len(np.intersect1d(drawn[:stretch_size], drawn[stretch_size:])) < 10
 
 

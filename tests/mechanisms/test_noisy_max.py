@@ -10,7 +10,7 @@ from scipy import stats
 
 from dpglm import accounting
 from dpglm.errors import UnsupportedProblem
-from dpglm.mechanisms import LaplaceNoisyMax, Randomness, noisy_max
+from dpglm.mechanisms import LaplaceNoisyMax, Randomness, selection
 from dpglm.mechanisms.grid import public_grid
 from dpglm.plan import Release
 
@@ -33,9 +33,9 @@ def lattice(scores, scale):
 )
 def test_probabilities_are_those_of_whole_numbers_with_ties(scores):
     scale = 3_000
-    found = np.exp(noisy_max._log_law(tuple(map(float, scores)), scale))
+    found = np.exp(selection._log_law(tuple(map(float, scores)), scale))
     assert found == pytest.approx(lattice(scores, scale), abs=1e-8)  # the error is of order 1 / scale²
-    rough = np.exp(noisy_max._log_law(tuple(map(float, scores)), 20))
+    rough = np.exp(selection._log_law(tuple(map(float, scores)), 20))
     assert rough == pytest.approx(lattice(scores, 20), abs=2e-3)
 
 
@@ -74,7 +74,7 @@ def test_releases_have_the_stated_probabilities(scores, noise, sensitivity):
 
 def test_ties_have_their_probability_where_they_are_frequent(monkeypatch):
     """On a grid as coarse as the noise half of all pairs tie, and the first of them is returned."""
-    monkeypatch.setattr(noisy_max, "public_grid", lambda *_: (1.0, 1))
+    monkeypatch.setattr(selection, "public_grid", lambda *_: (1.0, 1))
     mechanism, randomness = LaplaceNoisyMax(1.0), Randomness(2)
     for scores in ([0.0, 0.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, -1.0]):
         counts = np.bincount([mechanism.release(scores, 1.0, randomness) for _ in range(20_000)], minlength=3)

@@ -9,12 +9,11 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from dpglm.kernels import coin as coins
-from dpglm.kernels import grouped as kernels
+from dpglm.kernels import bins as kernels
+from dpglm.kernels import draws
 from dpglm.mechanisms import STRUCTURES, Exponential, LaplaceNoisyMax, Randomness, randomness
 from dpglm.mechanisms.grid import on_grid
-from dpglm.mechanisms.grouped import Grouped
-from dpglm.mechanisms.heap import Heap
+from dpglm.mechanisms.selection import Grouped, Largest
 
 from . import selections
 from .selections import GRID, SCALE, SPREADS, P, digits, drawn, drawn_from, fits, law, one_less, spread
@@ -122,7 +121,7 @@ def test_the_linear_scan_is_what_release_does():
 def test_names_that_do_not_fit_the_noise_are_refused():
     scores = np.zeros(10)
     for mechanism, sensitivity in ((Exponential(0.0), 1.0), (Exponential(1.0), 0.0)):
-        assert isinstance(mechanism.keep(scores, sensitivity, "heap"), Heap)
+        assert isinstance(mechanism.keep(scores, sensitivity, "heap"), Largest)
         for name in PRIVATE:
             with pytest.raises(ValueError, match=rf"'{name}' is for selections with noise.*\['heap'\]"):
                 mechanism.keep(scores, sensitivity, name)
@@ -155,7 +154,7 @@ CHANCES = [
 @njit(error_model="numpy")
 def tossed(words, at, chance):
     """A coin in a compiled function, which is where coins are tossed."""
-    return coins.coin(words, at, chance)
+    return draws.coin(words, at, chance)
 
 
 @pytest.mark.parametrize("chance", [*CHANCES, 2.0**-1022, 5e-324, 0.0])
@@ -164,7 +163,7 @@ def test_a_coin_has_exactly_its_probability_to_the_last_digit(chance):
     for words, wanted in [(edge, False), (one_less(edge), True)] if chance else [(edge, False)]:
         at, heads = tossed(np.array([9, *words, 5], dtype=np.uint64), 1, chance)
         assert heads == wanted
-        assert at <= 1 + len(words) <= 1 + coins.WORDS_A_COIN
+        assert at <= 1 + len(words) <= 1 + draws.WORDS_A_COIN
     if len(edge) > 1:
         for change, wanted in ((-1, True), (1, False)):
             words = [*edge[:-2], edge[-2] + change] if edge[-2] else [*edge[:-2], 1]
@@ -174,11 +173,11 @@ def test_a_coin_has_exactly_its_probability_to_the_last_digit(chance):
 
 @pytest.mark.parametrize("chance", [0.3, 1 / 3, 0.9, 0.01])
 def test_a_coin_has_its_probability_also_where_digits_tie_all_the_time(chance, monkeypatch):
-    monkeypatch.setattr(coins, "WORD", 4.0)
+    monkeypatch.setattr(draws, "WORD", 4.0)
     words = np.random.default_rng(1).integers(4, size=100_000).astype(np.uint64)
     at = heads = tosses = 0
     while at < len(words) - 40:
-        at, head = coins.coin.py_func(words, at, chance)
+        at, head = draws.coin.py_func(words, at, chance)
         heads, tosses = heads + head, tosses + 1
     assert tosses < 0.8 * at, "a tie takes another word"
     assert stats.binomtest(int(heads), tosses, chance).pvalue > 1e-4
@@ -192,7 +191,7 @@ def check_groups(grouped, scores):
     total = fresh._weigh(np.arange(len(scores)))
     assert np.array_equal(fresh._weights, grouped._weights)
     assert np.array_equal(fresh._sums, grouped._sums)
-    assert kernels.LOWEST <= total <= kernels.HIGHEST
+    assert kernels.LOWEST_SUM <= total <= kernels.HIGHEST_SUM
     leaves = grouped._sums[grouped._sums.size // 2 :]
     wanted = [math.fsum(row) for row in grouped._weights]
     assert np.allclose(leaves[: len(wanted)], wanted, rtol=1e-14, atol=0) and not leaves[len(wanted) :].any()
@@ -297,47 +296,23 @@ def test_a_draw_never_reads_beyond_its_buffer_and_does_not_depend_on_it(buffer, 
     assert source._at == drawn_from(grouped, [])[1] <= source._words.size
 
 
-def check_heap(heap, scores):
-    assert np.array_equal(heap._values, scores) and (heap._bounds >= scores).all()
-    assert np.array_equal(heap._place[heap._order], np.arange(len(scores)))
-    child = np.arange(1, len(scores))
-    above, below = heap._order[(child - 1) // 2], heap._order[child]
-    bounds = heap._bounds
-    assert ((bounds[above] > bounds[below]) | ((bounds[above] == bounds[below]) & (above < below))).all()
-
-
 @pytest.mark.parametrize("ties", [True, False])
 @pytest.mark.parametrize("count", [1, 2, 3, 50, 1_000])
-def test_the_heap_has_the_first_of_the_largest_after_every_update(count, ties):
+def test_without_noise_the_first_of_the_largest_is_drawn_after_every_update(count, ties):
     rng = np.random.default_rng(count)
 
     def values(size):
         return rng.integers(-5, 6, size).astype(float) if ties else rng.standard_normal(size)
 
     scores = values(count)
-    heap, nothing = Heap(scores), Randomness(0)
-    check_heap(heap, scores)
+    largest, nothing = STRUCTURES["heap"](scores), Randomness(0)
     for step in range(3_000):
         index = rng.integers(count, size=rng.integers(1, 4))
         new = values(len(index))
         if step % 3 == 0:
-            # The largest falls: the stale ones come to the top.
             index, new = np.append(index, np.argmax(scores)), np.append(new, -5.0)
         for j, value in zip(index, new, strict=True):
             scores[j] = value
-        heap.update(index, new)
-        assert heap.draw(nothing) == np.argmax(scores)
-        if step % 100 == 0:
-            check_heap(heap, scores)
+        largest.update(index, new)
+        assert largest.draw(nothing) == np.argmax(scores)
     assert nothing._at == 0
-
-
-def test_the_heap_counts_stale_tops_only():
-    heap, nothing = Heap(np.array([5.0, 4.0, 3.0, 2.0])), Randomness(0)
-    assert heap.draw(nothing) == 0 and heap.looks == 0
-    heap.update(np.array([0, 1, 3]), np.array([0.0, 1.0, 2.5]))
-    assert heap.looks == 0, "an update looks at no top"
-    assert heap.draw(nothing) == 2 and heap.looks == 2
-    assert heap.draw(nothing) == 2 and heap.looks == 2
-    heap.update(np.array([1]), np.array([9.0]))
-    assert heap.draw(nothing) == 1 and heap.looks == 2

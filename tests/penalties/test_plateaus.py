@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from dpglm import Bounds, GLMRegressor, LogisticRegression
 from dpglm.errors import UnsupportedProblem
-from dpglm.kernels import cuts
+from dpglm.kernels import proximal
 from dpglm.penalties import L1, L2, Fused, GraphFused, Lovasz, TotalVariation, gaussian_width
 from dpglm.solvers import (
     CoordinateDescent,
@@ -183,7 +183,7 @@ def test_a_step_on_a_grid_of_ten_thousand_has_a_flow_as_certificate(monkeypatch,
     """By weak duality it does not matter where the flow comes from: it is checked against w and u alone."""
     rng, side = np.random.default_rng(7), 100
     edges = grid(side)
-    flows, compute = [], cuts.flatten
+    flows, compute = [], proximal.flatten_cuts
 
     def kept(network, *others):
         capacity = network.left[network.twins] + network.left
@@ -192,7 +192,7 @@ def test_a_step_on_a_grid_of_ten_thousand_has_a_flow_as_certificate(monkeypatch,
         tails = np.repeat(np.arange(side * side), np.diff(network.begins))
         flows.append((tails, network.heads, half))
 
-    monkeypatch.setattr(cuts, "flatten", kept)
+    monkeypatch.setattr(proximal, "flatten_cuts", kept)
     w = 3.0 * np.kron(rng.standard_normal((4, 4)), np.ones((25, 25))).ravel() + rng.standard_normal(
         side * side
     )

@@ -31,6 +31,9 @@ class Rows(RawRecords):
         cells = [cells_of(column, CANDIDATES) for column in self.rows.T]
         return RawCounts(self.table_size, np.array(cells), tuple(Counter(c.tolist()) for c in self.rows.T))
 
+    def with_schema(self, schema):
+        return self
+
     def norms(self, candidates):
         with np.errstate(over="ignore"):
             return cells_of(np.linalg.norm(self.rows, axis=1), candidates)

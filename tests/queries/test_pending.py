@@ -10,10 +10,9 @@ from scipy.special import softmax
 from dpglm import Bounds, LogisticRegression
 from dpglm.data import as_data
 from dpglm.data import parts as parts_module
-from dpglm.kernels import pending_steps as kernels
+from dpglm.kernels import frank_wolfe_pending as kernels
 from dpglm.kernels.arguments import Compressed
-from dpglm.kernels.pending import UNIT, bounds_of, expand, weight_of
-from dpglm.kernels.references import by_blocks
+from dpglm.kernels.pending_moves import UNIT, bounds_of, by_blocks, expand, weight_of
 from dpglm.losses import Huber, LogCosh, Logistic
 from dpglm.mechanisms import Randomness
 from dpglm.penalties import L1Ball

@@ -15,7 +15,7 @@ from dpglm import Bounds, Neighbours
 from dpglm.audit.transcript import Recording, Replaying
 from dpglm.curator import Curator
 from dpglm.data import as_data
-from dpglm.kernels.scores import scores as compiled
+from dpglm.kernels.greedy import scores as compiled
 from dpglm.losses import Logistic, SmoothedHinge, Squared
 from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness, Round
 from dpglm.queries import CoordinateScores

@@ -12,10 +12,10 @@ from scipy.special import softmax
 from dpglm import Bounds, Neighbours
 from dpglm.curator import Curator
 from dpglm.data import as_data
-from dpglm.kernels import calendar as calendars
-from dpglm.kernels import steps as kernels
+from dpglm.kernels import frank_wolfe_lazy as calendars
+from dpglm.kernels import frank_wolfe_lazy as kernels
 from dpglm.kernels.bins import BINS, LOWEST, ORIGIN
-from dpglm.kernels.calendar import CHUNK, DUE
+from dpglm.kernels.frank_wolfe_lazy import CHUNK, DUE
 from dpglm.losses import LOSSES, Huber, Logistic, Poisson, SmoothedHinge, Squared
 from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness
 from dpglm.queries import VertexScores
@@ -494,7 +494,7 @@ def plain(loss, X, y, steps):
 
 
 def followed(loss, X, y, steps, refresh):
-    """Our points without noise, with the scores kept in a heap, and the opened query."""
+    """Our points without noise, with all scores kept, and the opened query."""
     curator = Curator(as_data(X, y, Bounds(row_norm=math.inf)), REPLACE, Randomness(0))
     query = VertexScores(loss, math.inf, X.shape[1], math.inf, "heap", refresh)
     opened = curator.open(query, np.zeros(X.shape[1]), Exponential(0.0))

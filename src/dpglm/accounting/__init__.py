@@ -8,8 +8,8 @@ docs/proofs/objective_perturbation.md.
 
 from .calibrate import calibrate, calibrate_beside
 from .compose import Curve, compose, imprecise_delta
-from .cover import SLACK_SHARE, Cover, calibrate_covered, cover, cover_pure, reserved
 from .curves import gaussian_delta, gaussian_epsilon, gaussian_mu
+from .dominating_gaussian import SLACK_SHARE, Cover, calibrate_covered, cover, cover_pure, reserved
 from .events import (
     NOT_NEGATIVE,
     RATE,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from .compose import LARGEST_EPSILON, SMALLEST_DELTA, compose, imprecise_delta
+from .compose import LARGEST_EPSILON, SMALLEST_DELTA, NormalForm, compose, imprecise_delta, normal_form
 from .curves import check_budget, gaussian_mu
 from .events import Composed, Event, ObjectivePerturbation
-from .normal_form import NormalForm, normal_form
 from .objective import largest_curvature
 
 _TOLERANCE = 1e-4
@@ -20,7 +19,7 @@ _LONG, _MORE = 128, 0.0055
 _FLOOR = 1e-2
 # Objectives whose curvature would take more than this multiple of the noise of a Gaussian are refused.
 _MOST_NOISE = 100.0
-# Tolerance of a factor beside another event, and how far it is looked for.
+# Tolerance of a factor for one of two composed events, and how far it is looked for.
 _BESIDE = 1e-3
 _FARTHEST = 1e6
 
@@ -87,7 +86,7 @@ def _calibrate(event: Event, epsilon: float, delta: float) -> float:
 
 
 def _precise_delta(distance: float, epsilon: float, delta: float) -> float:
-    """What a distance from the exact laws leaves of delta."""
+    """Return the part of delta that a distance from the exact laws leaves."""
     rest = delta * (1 - 1e-15) - imprecise_delta(distance, epsilon)
     if rest <= 0:
         raise ValueError(
@@ -144,7 +143,7 @@ def _calibrate_beside(fixed: Event, event: Event, epsilon: float, delta: float) 
         while not enough(high):
             low, high, step = high, high * step, step**2
             if high > guess * _FARTHEST:
-                raise ValueError("the budget is spent: no noise is enough beside what is composed with it")
+                raise ValueError("the budget is spent: no noise is enough together with the fixed event")
     while high > low * (1 + _BESIDE):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if enough(middle) else (middle, high)
@@ -214,24 +213,24 @@ def _search(event: Event, epsilon: float, delta: float, guess: float, ceiling: f
     points: list[tuple[float, float]] = []
     factor = guess
     for step in range(200):
-        found = compose(event.scaled(factor)).delta(epsilon)
-        if found <= delta:
+        reached = compose(event.scaled(factor)).delta(epsilon)
+        if reached <= delta:
             high = min(high, factor)
         else:
             low = max(low, factor)
         if high <= low * (1 + _TOLERANCE) or high <= _FLOOR * guess:
             return high
-        if 0 < found < 1:
-            points.append((math.log(factor), math.log(gaussian_mu(epsilon, found)) - target))
-            if found <= delta and _near(points):
+        if 0 < reached < 1:
+            points.append((math.log(factor), math.log(gaussian_mu(epsilon, reached)) - target))
+            if reached <= delta and _near(points):
                 return high
-        halve = step % 4 == 3 or not 0 < found < 1
+        halve = step % 4 == 3 or not 0 < reached < 1
         factor = max(_next(points, low, high, halve), _FLOOR * guess)
     raise ArithmeticError("calibration did not converge")
 
 
 def _near(points: list[tuple[float, float]]) -> bool:
-    """Whether a secant that falls as prices do puts the root just below the last factor."""
+    """Return whether a secant that falls as prices do puts the root just below the last factor."""
     slope = _slope(points)
     return slope is not None and slope < -0.5 and points[-1][1] >= 0.8 * _TOLERANCE * slope
 

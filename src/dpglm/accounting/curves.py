@@ -18,13 +18,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
 from ..arrays import Vector
-from .events import Relation
+
+if TYPE_CHECKING:
+    from .events import Relation  # events know laws of tries, which know curves
 
 # Relative error granted to the special functions; their measured error is below 1e-12.
 DELTA_ERROR = 1e-11
@@ -111,7 +114,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     step = 1e-14 * epsilon
     while gaussian_delta(mu, epsilon) > delta:
         epsilon += step
-        step *= 2  # beside a large delta, steps in proportion to a tiny epsilon would change nothing
+        step *= 2  # with a large delta, steps in proportion to a tiny epsilon would change nothing
     return epsilon
 
 
@@ -138,7 +141,7 @@ def tail_difference(a: Vector, width: float | Vector) -> Vector:
 
 
 def _tail_difference_at(a: float, width: float) -> float:
-    """The same at one point, to the last digit: many times as fast, as roots are looked for."""
+    """Return ``tail_difference`` at one point, with the same bits but much faster, for root finding."""
     if a < _FAR_LEFT:
         return float(tail_difference(np.array([a]), width)[0])
     a = min(a, _FAR_RIGHT)
@@ -214,7 +217,7 @@ class Profile:
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether both directions cost the same."""
+        """True if both directions cost the same."""
         return self.forward is self.backward
 
     @property

@@ -95,12 +95,12 @@ class LinesCurve:
 
 def lines_curve(slopes: Vector, heights: Vector) -> LinesCurve:
     """Return the curve of the maximum of some lines whose slopes rise from 0."""
-    kept: list[int] = []
+    hull: list[int] = []
     for k in range(len(slopes)):
-        while len(kept) > 1 and _is_below(slopes, heights, kept[-2], kept[-1], k):
-            kept.pop()
-        kept.append(k)
-    slopes, heights = slopes[kept], heights[kept]
+        while len(hull) > 1 and _is_below(slopes, heights, hull[-2], hull[-1], k):
+            hull.pop()
+        hull.append(k)
+    slopes, heights = slopes[hull], heights[hull]
     rise = np.diff(slopes)
     corner = -np.diff(heights) / rise
     levels = np.maximum.accumulate(heights[1:] + slopes[1:] * corner)
@@ -115,7 +115,7 @@ def lines_curve(slopes: Vector, heights: Vector) -> LinesCurve:
 
 
 def _is_below(slopes: Vector, heights: Vector, i: int, j: int, k: int) -> bool:
-    """Whether line j nowhere exceeds the maximum of lines i and k."""
+    """Return whether line j nowhere exceeds the maximum of lines i and k."""
     share = (slopes[j] - slopes[i]) / (slopes[k] - slopes[i])
     return bool(heights[j] <= (1 - share) * heights[i] + share * heights[k])
 
@@ -220,9 +220,9 @@ def _touching(curve: Callable[[Vector], Vector], start: float) -> tuple[float, f
     for _ in range(3):
         value = curve(x)
         k = int(np.argmin((value - start) / np.expm1(x)))
-        found = float(x[k]), float(value[k])
+        point = float(x[k]), float(value[k])
         x = np.linspace(x[max(k - 1, 0)], x[min(k + 1, len(x) - 1)], 65)
-    return found
+    return point
 
 
 _WIDTH = 5.0

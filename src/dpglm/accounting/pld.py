@@ -129,8 +129,8 @@ def composed_curve(laws: Sequence[tuple[GridLaw, int]], last: int) -> Vector:
         error *= _length(-np.expm1(-gap) * np.exp(-theta * gap))
         scale = _cumulant(parts, theta) - theta * step * np.arange(first, first + len(delta))
         bound = failure + math.exp(min(beyond, 0.0)) + np.exp(np.minimum(scale, 700.0)) * (delta + error)
-        found = min(last + 1 - first, len(bound))
-        best[first : first + found] = np.minimum(best[first : first + found], bound[:found])
+        size = min(last + 1 - first, len(bound))
+        best[first : first + size] = np.minimum(best[first : first + size], bound[:size])
     bounds: Vector = np.minimum.accumulate(best)
     return bounds
 
@@ -269,8 +269,8 @@ def _window(parts: Sequence[_Part], theta: float) -> tuple[float, float, float]:
 
 def _reach(curve: Callable[[Vector], Vector], step: float, tail: float) -> int:
     """Return a grid index, at least 1, from which on the curve is below ``tail`` or the loss absurd."""
-    most = max(2.0, LARGEST_LOSS / step)
-    points = np.ceil(most**_SHARES)
+    limit = max(2.0, LARGEST_LOSS / step)
+    points = np.ceil(limit**_SHARES)
     small = curve(step * points) <= tail
     return int(points[int(np.argmax(small)) if small.any() else -1])
 
@@ -342,7 +342,7 @@ def selection_rounds(
     cells : int
         Grid cells per standard deviation of the loss of a round (at most that many per eta).
     """
-    from ..kernels.rounds import advance
+    from ..kernels.selection_recursion import advance
 
     counts = set(counts)
     loss = math.hypot(eta / 2, release.size if release else 0.0)
@@ -351,18 +351,18 @@ def selection_rounds(
     per_range = min(cells, max(1, math.ceil(eta * cells / (2 * loss))))
     step = eta / per_range
     law = _without_gains(discretise(release, step, tail=_CUT * 1e-4)) if release else _NO_LOSS
-    most = max(counts) * (per_range + law.high) + 1
-    curve, wide, after = np.zeros(most), np.empty(3 * most + len(law.mass)), np.empty(3 * most)
+    length = max(counts) * (per_range + law.high) + 1
+    curve, wide, after = np.zeros(length), np.empty(3 * length + len(law.mass)), np.empty(3 * length)
     rises = np.expm1(step * np.arange(-per_range, 1.0))
     falls = -np.expm1(-step * np.arange(per_range + law.high + 1.0))
-    found, done, size = {}, 0, 1
+    profiles, done, size = {}, 0, 1
     for count in sorted(counts):
         size = advance(
             curve, size, count - done, rises, falls, math.expm1(step), law.low, law.mass, law.infinite, _CUT,
             wide, after,
         )  # fmt: skip
-        found[count], done = symmetric(SampledCurve(step, curve[:size].copy())), count
-    return found
+        profiles[count], done = symmetric(SampledCurve(step, curve[:size].copy())), count
+    return profiles
 
 
 def _without_gains(law: GridLaw) -> GridLaw:

@@ -22,8 +22,8 @@ from ..estimators.classifiers import LogisticRegression
 from ..estimators.pipeline import make_private_pipeline
 from ..evaluation import METRICS, Checker, CheckPlan, EvaluationPlan, Evaluator
 from ..evaluation.metrics import Setting
-from ..fit.class_weights import ClassCounter, ClassWeights
-from ..fit.preludes import Learner, joined, left
+from ..fit import ClassCounting, SchemaLearning
+from ..fit.recipe import budget_after, with_preludes
 from ..losses import Logistic, Squared
 from ..mechanisms import Randomness
 from ..penalties import L2, Penalty, Zero
@@ -285,8 +285,7 @@ class LearningTarget:
 
     def _learnt(self, second: bool, curator_of: Any) -> object:
         raw = RawTable(self.schema, self.second if second else self.first)
-        learner = Learner(self.schema, _ALMOST_ALL)
-        return learner.run(self.plan, raw.records(), curator_of)[0]
+        return SchemaLearning(self.schema, _ALMOST_ALL).run(self.plan, raw.records(), curator_of).schema
 
 
 class CountingTarget(LearningTarget):
@@ -296,7 +295,7 @@ class CountingTarget(LearningTarget):
         table = self.second if second else self.first
         rows, codes = (np.array(table[name], dtype=np.float64) for name in ("x", "y"))
         records = as_data(rows[:, None], codes, Bounds(row_norm=1.0))
-        return ClassWeights(2, None).found(self.plan, curator_of(records))
+        return ClassCounting(2, _ALMOST_ALL).run(self.plan, records, curator_of)
 
 
 def learning_targets(budget: Budget) -> Iterator[LearningTarget]:
@@ -334,13 +333,13 @@ def _counting_targets(budget: Budget) -> Iterator[CountingTarget]:
     codes: list[object] = [*([0.0] * 30), *([1.0] * 10)]
     x: list[object] = [0.0] * (len(codes) + 1)
     schema = Schema({"x": Number(-1, 1), "y": Role(classes=[0, 1])})
-    before = [ClassCounter(2, _ALMOST_ALL)]
+    counting = ClassCounting(2, _ALMOST_ALL)
     for neighbours in PUBLIC_SIZE:
-        rest = left(budget, before, neighbours)
+        rest = budget_after(budget, [counting.share], neighbours)
         estimator = LogisticRegression(
             rest.epsilon, delta=rest.delta, neighbours=neighbours.value, solver=GradientDescent(steps=1)
         )
-        plan = joined(estimator.plan(len(x), 1), budget, before)
+        plan = with_preludes(estimator.plan(len(x), 1), budget, [counting])
         other = 0.0 if neighbours is Neighbours.REPLACE_ONE else math.nan
         yield CountingTarget(
             "class counts", schema, plan, {"x": x, "y": [1.0, *codes]}, {"x": x, "y": [other, *codes]}

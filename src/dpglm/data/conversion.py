@@ -19,7 +19,7 @@ _SAMPLE = 4096
 
 def converted(X: ScipyTable) -> ScipyTable:
     """A scipy CSR table as CSC, a CSC table as CSR: indices ascending, entries in their own precision."""
-    from ..kernels.compressed import convert  # compiled code is loaded by those who use it
+    from ..kernels.tables import convert  # compiled code is loaded by those who use it
 
     majors, minors = len(X.indptr) - 1, X.shape[X.format == "csr"]
     result = type(X.T)(X.shape, dtype=X.dtype)

@@ -121,9 +121,9 @@ class Dense(Stored):
         self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float,
         rounding: Vector, out: Steps,
     ) -> None:  # fmt: skip
-        from ..kernels import precise
+        from ..kernels.double_double import dense_gradient
 
-        precise.dense_gradient(self.X, index, first, facts, form, w, clip, rounding, out)
+        dense_gradient(self.X, index, first, facts, form, w, clip, rounding, out)
 
     def dense(self, index: Index, first: int, count: int) -> Vector:
         return _read_only(np.ascontiguousarray(self.X[taken(index, first, count)], dtype=np.float64))
@@ -140,9 +140,9 @@ class Dense(Stored):
 
     def is_within(self, low: Vector, high: Vector) -> bool:
         """Whether entry j of each row is in [low_j, high_j]; a NaN is in no range."""
-        from ..kernels import ranges
+        from ..kernels import tables
 
-        within = ranges.within_columns if self._by_columns(None) else ranges.within_rows
+        within = tables.within_columns if self._by_columns(None) else tables.within_rows
         return within(self.X, low, high)
 
     def clipped(self, low: Vector, high: Vector) -> Dense:
@@ -176,7 +176,7 @@ class Dense(Stored):
         return FreshSums(self, scale, tail, limit, size)
 
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
-        from ..kernels.dual import ascend_dense
+        from ..kernels.coordinate import ascend_dense
 
         return ascend_dense(self._contiguous_rows, scale, tail, *steps)
 

@@ -46,7 +46,7 @@ class Fingerprint:
 
     It guards against accidents: blocks that come back with other rows, rows that are doubled or missing. One
     record that is exchanged for another goes unnoticed with a probability of at most 2**-62 over independent
-    keys of the columns (see ``kernels.fingerprint``); these are derived from one key by a mixer. It does not
+    keys of the columns (see ``kernels.tables``); these are derived from one key by a mixer. It does not
     guard against someone who knows the key.
 
     Parameters
@@ -64,7 +64,7 @@ class Fingerprint:
 
     def of(self, table: Stored, y: Vector) -> Mark:
         """The fingerprint of the rows of a table with their targets, or with several numbers each."""
-        from ..kernels import fingerprint  # compiled code is loaded by those who use it
+        from ..kernels import tables  # compiled code is loaded by those who use it
 
         n, p = table.shape
         y = np.ascontiguousarray(_in_one_column(y), dtype=np.float64)
@@ -72,19 +72,19 @@ class Fingerprint:
             lines = table.by_rows.unsigned
 
             def add(start: int, stop: int, out: Steps) -> None:
-                fingerprint.sparse_sums(lines, start, y[start:stop], self._seeds, p, out.view(np.uint64))
+                tables.sparse_sums(lines, start, y[start:stop], self._seeds, p, out.view(np.uint64))
 
         elif isinstance(table, Dense):
             X, keys = table.X, np.empty((2, p + 1), dtype=np.uint64)
-            fingerprint.write_keys(self._seeds, keys)
+            tables.write_keys(self._seeds, keys)
 
             def add(start: int, stop: int, out: Steps) -> None:
                 words, targets = out.view(np.uint64), y[start:stop]
                 if X.flags.c_contiguous:
-                    fingerprint.dense_sums(X, start, targets, self._seeds, keys, words)
+                    tables.dense_sums(X, start, targets, self._seeds, keys, words)
                 else:
                     lanes = np.empty((2, _ROWS_OF_LANES), dtype=np.uint64)
-                    fingerprint.column_sums(X, start, targets, self._seeds, keys, lanes, words)
+                    tables.column_sums(X, start, targets, self._seeds, keys, lanes, words)
 
         else:
             raise TypeError(f"{type(table).__name__} is not a table in memory")

@@ -50,7 +50,7 @@ class ColumnsOnDemand:
 
         The number of entries of each column, if it is known, tells before a pass whether it would find many.
         """
-        from ..kernels import compressed  # compiled code is loaded by those who use it
+        from ..kernels import tables  # compiled code is loaded by those who use it
 
         if self._source.has_columns:
             return
@@ -78,11 +78,11 @@ class ColumnsOnDemand:
             np.empty(count, dtype=rows.entries.dtype),
         )
         for places in found:
-            compressed.count_found(rows.indices, places, out.indptr)
-        compressed.begin(np.flatnonzero(together.view(np.bool_)).astype(np.uint64), out.indptr)
+            tables.count_found(rows.indices, places, out.indptr)
+        tables.begin(np.flatnonzero(together.view(np.bool_)).astype(np.uint64), out.indptr)
         row = 0
         for places in found:
-            row = int(compressed.write_found(rows, places, row, out))
+            row = int(tables.write_found(rows, places, row, out))
         self._held = out, together
 
     def hold_all(self) -> None:
@@ -103,7 +103,7 @@ class ColumnsOnDemand:
 
     def _find(self, rows: Compressed, bits: NDArray[np.uint8]) -> list[NDArray[np.unsignedinteger]]:
         """Places of the entries in columns whose bit is set, in order."""
-        from ..kernels.compressed import find
+        from ..kernels.tables import find
 
         entries = self._source.entries
         kind: type[np.unsignedinteger] = np.uint32 if entries < 2**32 else np.uint64

@@ -106,7 +106,7 @@ class Stored(ABC):
         self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float,
         rounding: Vector, out: Steps,
     ) -> None:  # fmt: skip
-        """The same from terms of twice the precision, on three grids (see ``kernels.precise``)."""
+        """The same from terms of twice the precision, on three grids (see ``kernels.double_double``)."""
 
     @abstractmethod
     def dense(self, index: Index, first: int, count: int) -> Vector:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,10 @@ class RawRecords(ABC):
     @abstractmethod
     def census(self) -> RawCounts:
         """Counts of numbers and levels."""
+
+    @abstractmethod
+    def with_schema(self, schema: Any) -> RawRecords:
+        """The same records with a schema whose columns are known."""
 
     @abstractmethod
     def norms(self, candidates: Vector) -> Counts:

@@ -178,7 +178,7 @@ class Records(RecordSet):
         """
         if loss.form is None:
             return finite(loss.dual_step(alpha, z, self.y, weight))
-        from ..kernels.forms import write_dual_steps  # compiled code is loaded by those who use it
+        from ..kernels.formulas import write_dual_steps  # compiled code is loaded by those who use it
 
         steps = np.empty_like(z)
         write_dual_steps(Form.of(loss), alpha, z, self.y, weight, steps)
@@ -484,7 +484,7 @@ class Records(RecordSet):
         return replace(self, block=block, table_size=len(size), beside=beside, persons=persons, **facts)
 
     def ascend(self, *steps: *DualSteps) -> int:
-        """Dual steps of some records, one after the other; how many moved (see ``kernels.dual``)."""
+        """Dual steps of some records, one after the other; how many moved (see ``kernels.coordinate``)."""
         return self._by_rows.ascend(self.scale, self._tail, *steps)
 
     @cached_property
@@ -578,7 +578,7 @@ def _slopes(loss: Loss, z: Vector, y: Vector) -> Vector:
     """Slopes of a loss, by compiled code where it has a form: the same on every processor."""
     if loss.form is None:
         return finite(loss.derivative(z, y))
-    from ..kernels.forms import write_slopes  # compiled code is loaded by those who use it
+    from ..kernels.formulas import write_slopes  # compiled code is loaded by those who use it
 
     slopes = np.empty_like(z)
     write_slopes(Form.of(loss), z, y, slopes)

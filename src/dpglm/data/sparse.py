@@ -106,9 +106,9 @@ class Sparse(Stored):
         self, index: Index, first: int, facts: RowFacts, form: Form, w: Vector, clip: float,
         rounding: Vector, out: Steps,
     ) -> None:  # fmt: skip
-        from ..kernels import precise
+        from ..kernels.double_double import sparse_gradient
 
-        precise.sparse_gradient(self.by_rows.unsigned, index, first, facts, form, w, clip, rounding, out)
+        sparse_gradient(self.by_rows.unsigned, index, first, facts, form, w, clip, rounding, out)
 
     def dense(self, index: Index, first: int, count: int) -> Vector:
         rows: Vector = self.by_rows.X[taken(index, first, count)].toarray().astype(np.float64)
@@ -118,7 +118,7 @@ class Sparse(Stored):
         return type(self)(canonical(self.X[index]))
 
     def clipped(self, low: Vector, high: Vector) -> Self:
-        from ..kernels.compressed import cut_entries
+        from ..kernels.tables import cut_entries
 
         entries, (bottom, top) = self.X.data, rounded_inward(low, high, self.X.dtype)
         least, most = _extremes(entries)
@@ -138,7 +138,7 @@ class Sparse(Stored):
         return KeptSums(self.by_rows, scale, tail, limit, size)
 
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int:
-        from ..kernels.dual import ascend_sparse
+        from ..kernels.coordinate import ascend_sparse
 
         return ascend_sparse(self.by_rows.unsigned, scale, tail, *steps)
 
@@ -193,7 +193,7 @@ class Sparse(Stored):
         return self._times(scale, self.is_by_rows)
 
     def _times(self, scale: Vector, by_major: bool) -> Self:
-        from ..kernels.compressed import multiply
+        from ..kernels.tables import multiply
 
         return self._with(self._pass(multiply, scale, by_major, out=np.empty_like(self.X.data)))
 

@@ -63,9 +63,9 @@ class KeptSums:
     """
 
     def __init__(self, table: CSR, scale: Vector, tail: Vector, limit: Vector, size: int) -> None:
-        from ..kernels import sums  # compiled code is loaded by those who use it
+        from ..kernels import tables  # compiled code is loaded by those who use it
 
-        self._kernels = sums
+        self._kernels = tables
         p, cuts = len(limit), np.column_stack(cut_to_grid(limit, size))
         features = limit[:-1] if tail.size else limit
         if np.all(features == features[:1]):
@@ -95,7 +95,7 @@ class KeptSums:
         return self.kept.touched[:count]
 
     def next_mark(self) -> float:
-        """The mark of the next change (see ``kernels.sums``)."""
+        """The mark of the next change (see ``kernels.tables``)."""
         self._mark += 1.0
         return self._mark
 
@@ -131,7 +131,7 @@ def weighed(table: CSR | CSC, scale: Vector, r: Vector, limit: float, size: int)
     digit, from a table by rows, from one by columns, and in any threads. A table by rows takes one thread,
     which waits for no sum: two would have to share its columns.
     """
-    from ..kernels import sums as kernels
+    from ..kernels import tables as kernels
 
     p, stored = table.shape[1], table.unsigned
     grid = float(exact_grid(np.array(limit), size))
@@ -153,7 +153,7 @@ def weighed(table: CSR | CSC, scale: Vector, r: Vector, limit: float, size: int)
 
 def _counts(table: CSR | CSC) -> NDArray[np.uint32]:
     """The number of entries of each column."""
-    from ..kernels import sums as kernels
+    from ..kernels import tables as kernels
 
     stored = table.unsigned
     if not table.is_by_rows:

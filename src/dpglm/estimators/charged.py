@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
 from typing import Any, Self
 
-from ..ledger import Reservation, context, reserve, resolved
-from ..plan import Plan
+from ..ledger import context, resolved
 
 _CARRIED = "_carried_ledger"
 
@@ -22,29 +19,10 @@ class Charged:
     ledger: str | None
     epsilon: float
 
-    def _reserved(
-        self, plan: Plan, secure: bool, plan_of: Callable[[Any], Plan], ready: Callable[[], None]
-    ) -> Reservation | None:
-        """Charge the account for a plan, if there is one; ``plan_of`` plans for a changed copy of this.
-
-        ``ready`` is called before, and even if there is no account; an error that it raises costs nothing.
-        """
-
-        def planned(epsilon: float) -> Plan:
-            other = copy.copy(self)
-            other.epsilon = epsilon
-            return plan_of(other)
-
-        address = resolved(self.ledger, vars(self).get(_CARRIED))
-        return reserve(address, plan, secure=secure, planned=planned, ready=ready)
-
-    def _pays(self) -> bool:
-        """Whether an account pays for the next fit."""
-        return resolved(self.ledger, vars(self).get(_CARRIED)) is not None
-
-    def _spends(self, secure: bool) -> bool:
-        """Whether the next fit spends a budget: not with a seed, which promises nothing, nor in an audit."""
-        return secure and context.current() != ""
+    @property
+    def _account(self) -> str | None:
+        """Address of the account that pays for the next fit, if one does."""
+        return resolved(self.ledger, vars(self).get(_CARRIED))
 
     def _to_carry(self) -> dict[str, str]:
         address = None

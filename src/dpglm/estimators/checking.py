@@ -7,23 +7,20 @@ import math
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..bounds import Bounds
-from ..curator import Curator
 from ..data import as_block
 from ..data.cluster import DaskTable, by_blocks, is_dask
 from ..data.columns import RecordColumns
 from ..data.stream import Source
 from ..errors import PrivacyWarning, UnsupportedProblem
 from ..evaluation.check import Check, Checker, CheckPlan
-from ..fit.guarantee import guarantee_of, randomness_of, require_kept, warn_of_delta
-from ..fit.inputs import numeric_target
-from ..fit.records import in_order, records_in
+from ..fit import NumericTable, Session, guarantee_of, numeric_target, randomness_of, warn_of_delta
 from ..fit.units import ranked, records_by_unit
-from ..ledger import reserve, resolved
+from ..ledger import resolved
 from ..losses import Squared
 from ..penalties import Zero
 from ..privacy import Budget, Neighbours
@@ -36,7 +33,6 @@ from ..schema.frames import checked_names
 from ..schema.kinds import WORDS
 from ..schema.roles import Unit
 from ..schema.source import Held
-from .watched import watched
 
 
 def check(
@@ -98,50 +94,40 @@ def check(
             'neighbours="zero-out" or "replace-one" if the number of records may be known'
         )
     Budget.for_records(epsilon, delta, 1)  # refuses what is no budget before the table is encoded
-    randomness = randomness_of(random_state)
+    session = Session("the check", randomness_of(random_state), resolved(ledger, None), verbose)
     kinds = CellKinds.of(schema)
     table = _read(kinds, X)
-    if table.n < 1:
-        raise ValueError("the table has no records that could be checked")
-    budget = Budget.for_records(epsilon, delta, table.n)
     problem = Problem(Squared(), Zero(), Bounds(row_norm=math.inf), fit_intercept=False)
     unit = schema.beside.unit
     if unit is not None:
         column = schema.columns[unit]
         assert isinstance(column, Unit)
         problem = replace(problem, bounds=replace(problem.bounds, rows_per_unit=column.rows))
-    query = CellCounts(kinds.codes, table.n)
+    n = table.size(problem.bounds)
+    if n < 1:
+        raise ValueError("the table has no records that could be checked")
+    budget = Budget.for_records(epsilon, delta, n)
+    query = CellCounts(kinds.codes, n)
     plan = CheckPlan.of(query, budget, relation, problem.unit)
     warn_of_delta(plan)
     if plan.warning is not None:
         warnings.warn(plan.warning, PrivacyWarning, stacklevel=2)
-    with np.errstate(all="ignore"), watched(plan, verbose):
-        records = records_in(
-            table.rows, table.targets, problem, constant=0.0, held=table.held, is_beside=unit is not None,
-            n_units=table.n,
-        )  # fmt: skip
-        paid = reserve(
-            resolved(ledger, None),
-            plan,
-            secure=randomness.secure,
-            planned=partial(_planned, query, budget, relation, problem.unit),
-            ready=records.require_readable,
+    with np.errstate(all="ignore"), session.progress(plan):
+        records = table.records_in(problem, constant=0.0, n_units=n)
+        session.reserve(
+            plan, partial(_planned, query, budget, relation, problem.unit), records.require_readable
         )
-        curator = Curator(records, relation, randomness)
         names = {
             name: tuple(WORDS[kind] for kind in column.possible_kinds)
             for name, column in kinds.readable.items()
         }
-        shares = Checker(names, query).run(plan, curator)
-    require_kept("the check", plan, curator.spent)
+        shares = Checker(names, query).run(plan, session.curator(records, relation))
     digest = hashlib.sha256(schema.to_toml().encode()).hexdigest()
     facts: dict[str, object] = {"schema": f"{len(schema.columns)} declared columns, SHA-256 {digest}"}
-    if paid is not None:
-        paid.commit()
-        facts["ledger"] = paid.words
+    facts |= session.close(plan)
     if records.trusted:
         facts["trusted"] = records.trusted
-    return Check(shares, plan, guarantee_of(plan, randomness, facts))
+    return Check(shares, plan, guarantee_of(plan, session.randomness, facts))
 
 
 def _planned(
@@ -150,17 +136,8 @@ def _planned(
     return CheckPlan.of(query, Budget(epsilon, budget.delta), neighbours, unit)
 
 
-class _Table(NamedTuple):
-    """Codes of cells, in memory or block by block, as `records_in` takes them, and how many units."""
-
-    rows: Any
-    targets: Any
-    held: RecordColumns
-    n: int
-
-
-def _read(kinds: CellKinds, X: Any) -> _Table:
-    alone = RecordColumns()
+def _read(kinds: CellKinds, X: Any) -> NumericTable:
+    """Codes of cells, as targets of rows."""
     if is_dask(X):
         if kinds.beside.unit is not None:
             raise UnsupportedProblem(
@@ -168,22 +145,20 @@ def _read(kinds: CellKinds, X: Any) -> _Table:
                 "give the pyarrow data set"
             )
         kinds.require_columns(checked_names(list(getattr(X, "columns", []))))
-        blocks = DaskTable(encoded(kinds, X), by_blocks(kinds.read_target, X))
-        return _Table(blocks, numeric_target, alone, blocks.n_samples)
+        return NumericTable(
+            DaskTable(encoded(kinds, X), by_blocks(kinds.read_target, X)), codes=numeric_target
+        )
     if isinstance(X, Held):
         whole = encoded(kinds, X.source, targets=True).in_memory()
         rows, targets, ids = whole.rows, whole.target, whole.beside.unit
     else:
         rows = encoded(kinds, X, targets=True)
         if isinstance(rows, Source):
-            units = None if kinds.beside.unit is None else in_order(rows).n_units
-            return _Table(rows, numeric_target, alone, rows.n_samples if units is None else units)
+            return NumericTable(rows, codes=numeric_target)
         targets, ids = kinds.read_target(X), kinds.read_beside(X).unit
     if ids is None:
-        return _Table(as_block(rows), targets, alone, len(targets))
+        return NumericTable(as_block(rows), RecordColumns(targets))
     most = kinds.columns[kinds.beside.unit]
     assert isinstance(most, Unit)
     number, rows, targets = records_by_unit(ranked(ids)[0], most.rows, rows, targets)
-    return _Table(
-        as_block(rows), targets, RecordColumns(unit=number), int(number[-1]) + 1 if len(number) else 0
-    )
+    return NumericTable(as_block(rows), RecordColumns(targets, unit=number))

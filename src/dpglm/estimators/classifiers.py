@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from functools import partial
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,19 +23,29 @@ from ..bounds import Bounds
 from ..data.cluster import in_memory
 from ..data.columns import RecordColumns
 from ..errors import PrivacyWarning
-from ..fit.class_weights import ClassWeights
-from ..fit.inputs import Labels, numeric_target
-from ..fit.labels import class_set, codes_of, is_missing, labels_of
-from ..fit.sources import Codes, lazily
+from ..fit import (
+    ClassCounting,
+    ClassWeights,
+    FitTable,
+    Labels,
+    Outcome,
+    TargetMap,
+    TargetReader,
+    class_set,
+    codes_of,
+    is_missing,
+    labels_of,
+    numeric_target,
+)
+from ..fit.sources import lazily
 from ..losses import Logistic, Loss, Multinomial
 from ..penalties import L1, L2, ElasticNet, Penalty, Separable
 from ..plan import Plan
 from ..solvers import SOLVERS
 from ..solvers.base import positive_count
-from .base import PrivateGLM
+from .base import PrivateGLM, Targets
 from .docs import estimator
 from .strengths import given, inverse_strength, require_share
-from .watched import all_or_nothing
 
 _KINDS = (str, bytes, Real | np.bool_)
 """Types of labels in an array of objects, within each of which all labels can be compared."""
@@ -66,14 +75,10 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
     loss: str | Loss = "logistic"
     classes: ArrayLike | None = None
     class_weight: Mapping[Any, float] | str | None = None
-    _outputs = 1  # predictions of a record; no parameter
 
     def _outputs_for(self, n_classes: int) -> int:
         """How many predictions of a record one model has: 1 if classes are fitted one against the rest."""
         return 1
-
-    def _fits(self, n_classes: int) -> int:
-        return 1 if n_classes <= 2 or self._outputs > 1 else n_classes
 
     def _loss(self) -> Loss:
         loss = losses.get(self.loss)
@@ -104,54 +109,59 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         resident : bool
             Whether the table will be in memory; False for one that is read anew in every pass, as a `Stream`.
         """
-        if n_classes is None:
-            n_classes = 2 if self.classes is None else len(class_set(self.classes))
-        positive_count(n_classes=n_classes)
-        model = copy.copy(self)
-        declared = None if self.classes is None else class_set(self.classes)
-        model._class_weights = ClassWeights.of(self.class_weight, n_classes, declared)
-        model._outputs = self._outputs_for(n_classes)
-        return model._plan(n_samples, n_features, model._fits(n_classes), resident)
+        targets = self._targets(n_classes)
+        return self._recipe(n_samples, n_features, targets, resident=resident).planned().plan
 
-    @all_or_nothing
-    def fit(
-        self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
-        exposure: object = None, units: object = None,
-    ) -> Self:  # fmt: skip
-        beside = RecordColumns(None, sample_weight, offset, exposure, units)
-        self._declare(beside, log_link=False)
+    def _targets(self, n_classes: int | None = None) -> Targets:
         declared = None if self.classes is None else class_set(self.classes)
-        table, labels, held = self._read(X, y, lambda values: labels_of(values, declared), beside)
-        codes: Vector | Codes
-        if labels is not None:
-            classes = self._label_set(labels)
-            codes = codes_of(labels, classes)
-        elif declared is None:
+        if n_classes is None:
+            n_classes = 2 if declared is None else len(declared)
+        positive_count(n_classes=n_classes)
+        return self._targets_of(n_classes, declared)
+
+    def _targets_of(self, n_classes: int, classes: Labels | None, origin: str = "declared") -> Targets:
+        outputs = self._outputs_for(n_classes)
+        if outputs > 1:
+            maps: tuple[TargetMap, ...] = (_unchanged,)
+        else:
+            maps = tuple(partial(_against_the_rest, k) for k in ([1] if n_classes <= 2 else range(n_classes)))
+        weights = ClassWeights.of(self.class_weight, n_classes, classes)
+        return Targets(
+            Multinomial(outputs) if outputs > 1 else self._loss(),
+            maps,
+            () if weights is None else (weights,),
+            () if weights is None or weights.factors is not None else (ClassCounting(n_classes),),
+            (("labels", f"{n_classes} classes, {origin}"),),
+        )
+
+    def _target_reader(self) -> TargetReader:
+        return partial(labels_of, classes=None if self.classes is None else class_set(self.classes))
+
+    def _read_targets(self, table: FitTable, bounds: Bounds) -> tuple[FitTable, Targets]:
+        if table.has_targets:
+            classes = self._label_set(table.targets)
+            table = table.with_targets(codes_of(table.targets, classes))
+        elif self.classes is None:
             raise ValueError(
-                f"classes must be declared for a {type(X).__name__}: to find them would take a pass over all "
+                f"classes must be declared for a {table.kind}: to find them would take a pass over all "
                 "records, and reveal which labels occur"
             )
         else:
-            classes = self._label_set(declared)
-            codes = partial(codes_among, classes)
-        if offset is not None and len(classes) > 2:
+            classes = self._label_set(class_set(self.classes))
+            table = table.with_codes(partial(codes_among, classes))
+        if len(classes) > 2 and bounds.offset is not None:
             raise ValueError("an offset is for two classes: with more, it would be that of each of them")
-        self._class_weights = ClassWeights.of(self.class_weight, len(classes), classes)
-        self._outputs = self._outputs_for(len(classes))
-        if self._outputs > 1:
-            targets: list[Callable[[Vector], Vector]] = [_as_they_are]
-        else:
-            ones = range(1, 2) if len(classes) == 2 else range(len(classes))
-            targets = [partial(_against_the_rest, k) for k in ones]
-        origin = "read off y" if self.classes is None else "declared"
-        results = self._solve(table, codes, targets, {"labels": f"{len(classes)} classes, {origin}"}, held)
         self.classes_ = classes
-        outputs = [w for result in results for w in result.w.reshape(-1, self._outputs).T]
-        split = [self._split(w, table.shape[1]) for w in outputs]
+        origin = "read off y" if self.classes is None else "declared"
+        return table, self._targets_of(len(classes), classes, origin)
+
+    def _keep_coefficients(self, outcome: Outcome) -> None:
+        outputs = outcome.problem.outputs
+        vectors = [w for result in outcome.results for w in result.w.reshape(-1, outputs).T]
+        split = [self._split(w, outcome.plan.n_features) for w in vectors]
         self.coef_ = np.array([coefficients for coefficients, _ in split])
         self.intercept_ = np.array([intercept for _, intercept in split])
-        self.n_iter_ = np.array([result.steps for result in results])
-        return self
+        self.n_iter_ = np.array([result.steps for result in outcome.results])
 
     @np.errstate(all="ignore")
     def _label_set(self, labels: Labels) -> Labels:
@@ -235,7 +245,7 @@ def codes_among(classes: Labels, targets: object) -> Vector:
     return codes_of(labels_of(targets, classes), classes)
 
 
-def _as_they_are(codes: Vector) -> Vector:
+def _unchanged(codes: Vector) -> Vector:
     return codes
 
 
@@ -298,9 +308,6 @@ class LogisticRegression(GLMClassifier):
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         served = is_auto or getattr(solver, "takes_outputs", False)
         return served and (self.penalty is None or isinstance(self.penalty, str | Separable))
-
-    def _loss(self) -> Loss:
-        return Multinomial(self._outputs) if self._outputs > 1 else super()._loss()
 
     def _penalty(self, n_samples: int) -> Penalty:
         if not isinstance(self.penalty, str):

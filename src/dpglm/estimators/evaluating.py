@@ -15,20 +15,26 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .. import strict
-from ..arrays import Vector
-from ..curator import Curator
 from ..data import as_block
 from ..data.cluster import DaskTable, by_blocks, is_dask
+from ..data.columns import RecordColumns
 from ..data.stream import Source
 from ..errors import UnsupportedProblem
 from ..evaluation import LOG_LOSS_CUT, METRICS, Evaluation, EvaluationPlan, Evaluator
 from ..evaluation.metrics import Setting
+from ..fit import (
+    NumericTable,
+    Session,
+    Table,
+    guarantee_of,
+    numeric_table,
+    numeric_target,
+    randomness_of,
+    warn_of_delta,
+)
 from ..fit.frames import column_apart
-from ..fit.guarantee import guarantee_of, randomness_of, require_kept, warn_of_delta
-from ..fit.inputs import Table, numeric_table, numeric_target
-from ..fit.records import records_in
-from ..fit.sources import Codes, given_targets, source_like
-from ..ledger import reserve, resolved
+from ..fit.sources import Codes, column_in_memory, source_like
+from ..ledger import resolved
 from ..privacy import Budget, Neighbours
 from ..schema.encoder import encoded
 from ..schema.source import EncodedSource, EncodedTable
@@ -37,7 +43,6 @@ from .base import PrivateGLM
 from .classifiers import codes_among
 from .habits import explained
 from .pipeline import PrivatePipeline
-from .watched import watched
 
 _FARTHEST = 6.0
 """Margins beyond count as this one when they are sorted into bins."""
@@ -107,7 +112,7 @@ def evaluate(
     """
     strict.positive("log_loss_cut", log_loss_cut)
     names = _names(metric)
-    fitted, table, codes = _read(model, X, y)
+    fitted, table = _read(model, X, y)
     n, p = table.shape
     problem, relation = fitted._fitted_problem, Neighbours.from_name(neighbours)
     if not relation.size_is_public:
@@ -115,7 +120,7 @@ def evaluate(
             f"scores are means over a public number of records, which {relation.value} neighbours do not "
             'have: use neighbours="zero-out" or "replace-one" if the number of evaluated records may be known'
         )
-    if (problem.bounds.offset, fitted._bounds().offset) != (None, None):
+    if (problem.bounds.offset, getattr(fitted, "_fitted_bounds", fitted._bounds()).offset) != (None, None):
         raise UnsupportedProblem("evaluations know no offsets or exposures, which this model has")
     # Scores are of records, also those of a model that was fitted to persons.
     problem = replace(problem, bounds=replace(problem.bounds, weight=None, rows_per_unit=None))
@@ -136,30 +141,21 @@ def evaluate(
     plan = evaluator.plan(p, budget)
     plan.require_drawable()
     warn_of_delta(plan)
-    randomness = randomness_of(random_state)
-    with np.errstate(all="ignore"), watched(plan, verbose):
-        records = records_in(table, codes, problem, constant=0.0)
-        paid = reserve(
-            resolved(ledger, None),
-            plan,
-            secure=randomness.secure,
-            planned=partial(_planned, evaluator, p, budget),
-            ready=records.require_readable,
-        )
-        curator = Curator(records, relation, randomness)
-        estimates = evaluator.run(plan, curator)
-    require_kept("the evaluation", plan, curator.spent)
+    session = Session("the evaluation", randomness_of(random_state), resolved(ledger, None), verbose)
+    with np.errstate(all="ignore"), session.progress(plan):
+        records = table.records_in(problem, constant=0.0)
+        session.reserve(plan, partial(_planned, evaluator, p, budget), records.require_readable)
+        estimates = evaluator.run(plan, session.curator(records, relation))
     digest = hashlib.sha256(public.coef.tobytes() + public.intercept.tobytes()).hexdigest()
     facts: dict[str, object] = {
         "model": f"{type(fitted).__name__}, coefficients with SHA-256 {digest}",
         "bounds": str(problem.bounds),
+        **session.close(plan),
     }
-    if paid is not None:
-        paid.commit()
-        facts["ledger"] = paid.words
     if records.trusted:
         facts["trusted"] = records.trusted
-    return Evaluation(type(fitted).__name__, estimates, plan, guarantee_of(plan, randomness, facts))
+    guarantee = guarantee_of(plan, session.randomness, facts)
+    return Evaluation(type(fitted).__name__, estimates, plan, guarantee)
 
 
 def _names(metric: object) -> tuple[str, ...]:
@@ -180,8 +176,8 @@ def _reach(model: PublicModel, radius: float) -> float:
     return min(largest, _FARTHEST) if 0 < largest < math.inf else _FARTHEST
 
 
-def _read(model: Any, X: object, y: object) -> tuple[Any, Any, Vector | Codes]:
-    """The fitted estimator, its table or source of rows, and the numbers of the targets."""
+def _read(model: Any, X: object, y: object) -> tuple[Any, NumericTable]:
+    """The fitted estimator and its table."""
     check_is_fitted(model)
     if isinstance(model, PrivatePipeline):
         if y is not None:
@@ -204,16 +200,16 @@ def _read(model: Any, X: object, y: object) -> tuple[Any, Any, Vector | Codes]:
     if not isinstance(model, PrivateGLM):
         raise ValueError(f"model must be an estimator of dpglm, got a {type(model).__name__}")
     codes: Codes = partial(codes_among, model.classes_) if is_classifier(model) else numeric_target
-    return model, *_rows_and_codes(model, X, y, codes)
+    return model, _table(model, X, y, codes)
 
 
-def _rows_and_codes(model: Any, X: object, y: object, codes: Codes) -> tuple[Any, Vector | Codes]:
+def _table(model: Any, X: object, y: object, codes: Codes) -> NumericTable:
     source: Source | None
     if is_dask(X):
         source = DaskTable(X, y)
         if source.n_features != model.n_features_in_:
             raise ValueError(f"X has {source.n_features} features, the model has {model.n_features_in_}")
-        return source, codes
+        return NumericTable(source, codes=codes)
     source = source_like(model, X, y if isinstance(y, str) else None)
     if source is None:
         if y is None:
@@ -222,8 +218,7 @@ def _rows_and_codes(model: Any, X: object, y: object, codes: Codes) -> tuple[Any
         table: Table = numeric_table(copy(model), rows, reset=False, missing=True)
         targets = codes(y)
         check_consistent_length(table, targets)
-        return as_block(table), targets
+        return NumericTable(as_block(table), RecordColumns(targets))
     if y is None and not source.has_targets:
         raise ValueError("y must be given: the targets, or the name of the column of X that holds them")
-    beside = given_targets(source, y, codes)
-    return source, codes if beside is None else beside
+    return NumericTable(source, RecordColumns(column_in_memory(source, y, codes)), codes)

@@ -20,14 +20,14 @@ from ..arrays import Vector
 from ..data.cluster import by_blocks, is_dask
 from ..data.columns import RecordColumns
 from ..data.stream import Source
-from ..fit.columns import NAMES
-from ..fit.inputs import Labels
-from ..fit.preludes import SHARE, Learner, fit_bounds, taken_out
+from ..fit import NAMES, Labels, Prelude, SchemaLearning, UnlearntTable, fit_bounds
+from ..fit.preludes import SHARE
 from ..inference import INTERCEPT, Coefficients
 from ..plan import Plan
 from ..schema import RawCoefficients, Schema
 from ..schema.encoder import SchemaEncoder, encoded
 from ..schema.frames import is_frame
+from ..schema.learning import Scaled
 from ..schema.raw import RawTable
 from ..schema.source import EncodedSource, EncodedTable, Held
 from .base import PrivateGLM
@@ -127,21 +127,25 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
         """
         if y is not None:
             raise ValueError("y must be left out: the schema names the column that holds the targets")
-        model, learnt = self._prepared(), self.schema
-        if isinstance(X, Held) and not learnt.pending:
-            X = EncodedSource(X.source, learnt).in_memory()
-        if learnt.pending:
+        model, schema = self._prepared(), self.schema
+        if schema.pending:
             if isinstance(X, EncodedTable):
                 raise ValueError(
                     "a table that is encoded already leaves nothing to be learnt: give the raw one"
                 )
-            model.fit(RawTable(learnt, X))
-            learnt = taken_out(model, self.schema)
+            raw = UnlearntTable(RawTable(schema, X))
+            model.n_features_in_ = schema.n_features
+            outcome = model._fit_table(raw, preludes=self._preludes(model))
+            learnt: Schema = outcome.findings[0].schema
+            _rescale(model, learnt, schema)
         else:
-            found = X if isinstance(X, EncodedTable) else self._read(X)
-            columns = zip(NAMES, found.beside, strict=True)
+            learnt = schema
+            if isinstance(X, Held):
+                X = EncodedSource(X.source, schema).in_memory()
+            encoded_table = X if isinstance(X, EncodedTable) else self._read(X)
+            columns = zip(NAMES, encoded_table.beside, strict=True)
             given = {name: column for name, column in columns if column is not None}
-            model.fit(found.rows, found.target, **given)
+            model.fit(encoded_table.rows, encoded_table.target, **given)
         self.schema_ = learnt
         self.estimator_ = model
         self.plan_ = model.plan_
@@ -169,7 +173,7 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
         return EncodedTable(rows, self.schema.read_target(X), self.schema.read_beside(X))
 
     def _prepared(self) -> PrivateGLM:
-        """The estimator with the facts that the schema states, and what learns the others."""
+        """The estimator with the facts that the schema states."""
         if not isinstance(self.schema, Schema):
             raise ValueError(f"schema must be a dpglm.schema.Schema, got a {type(self.schema).__name__}")
         if not isinstance(self.estimator, PrivateGLM):
@@ -201,20 +205,23 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"the schema declares an exposure, {type(model).__name__} has no log link: declare an Offset"
             )
-        if schema.pending:
-            if schema.beside.has_more:
-                raise ValueError(
-                    "a schema with facts that are still to be learnt takes no weight, offset, exposure or "
-                    "unit: declare the facts"
-                )
-            share = strict.number("learn_share", self.learn_share, "a number between 0 and 1", _is_part)
-            target = schema.columns[schema.target]
-            if getattr(target, "pending", False) and model._loss().kind != "regression":
-                raise ValueError(
-                    f"the {model._loss().name} loss is not one of targets on any scale: declare low and high"
-                )
-            Learner(schema, share).put_into(model)
         return model
+
+    def _preludes(self, model: PrivateGLM) -> tuple[Prelude, ...]:
+        """What learns the facts that the schema leaves open."""
+        schema = self.schema
+        if not schema.pending:
+            return ()
+        if schema.beside.has_more:
+            raise ValueError(
+                "a schema with facts that are still to be learnt takes no weight, offset, exposure or unit: "
+                "declare the facts"
+            )
+        share = strict.number("learn_share", self.learn_share, "a number between 0 and 1", _is_part)
+        loss = model._loss()
+        if getattr(schema._target, "pending", False) and loss.kind != "regression":
+            raise ValueError(f"the {loss.name} loss is not one of targets on any scale: declare low and high")
+        return (SchemaLearning(schema, share),)
 
     @property
     def stated_schema(self) -> str:
@@ -233,9 +240,12 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
         resident : bool
             Whether the table will be in memory; False for one that is read anew in every pass.
         """
-        model: Any = self._prepared()
-        plan: Plan = model.plan(n_samples, self.schema.n_features, resident=resident)
-        return plan
+        model = self._prepared()
+        recipe = model._recipe(
+            n_samples, self.schema.n_features, model._targets(), resident=resident,
+            preludes=self._preludes(model),
+        )  # fmt: skip
+        return recipe.planned().plan
 
     def _encoded(self, X: object) -> Any:
         """Rows to predict: a cell that cannot be read counts as 0, so that every row has a prediction."""
@@ -339,3 +349,22 @@ def _in_raw_units(schema: Schema, block: Coefficients) -> Coefficients:
 
 def _moved(raw: Vector, covariance: Vector, determined: bool) -> Vector:
     return raw.T @ covariance @ raw if determined else np.zeros((raw.shape[1],) * 2)
+
+
+def _rescale(model: Any, learnt: Schema, declared: Schema) -> None:
+    """Make of a model of stretched rows and scaled targets one of the learnt schema."""
+    scaled = Scaled.of(learnt, declared, bool(model.fit_intercept))
+    before, p = model._fitted_problem, learnt.n_features
+    after = replace(before, bounds=learnt.bounds())
+    model.set_params(bounds=after.bounds)
+    model._fitted_problem = after
+    model.coef_ = model.coef_ * (scaled.stretch * scaled.half)
+    model.intercept_ = model.intercept_ * scaled.half + scaled.middle
+    if model._uncertainty is not None:
+        ratio = before.constant(p) / after.constant(p) if before.fit_intercept else 1.0
+        moved = after.join(np.full(p, scaled.stretch * scaled.half), scaled.half * ratio)
+        factors = np.outer(moved, moved)
+        model._uncertainty = tuple(
+            replace(each, covariance=factors * each.covariance, privacy=factors * each.privacy)
+            for each in model._uncertainty
+        )

@@ -14,10 +14,18 @@ from ..arrays import Vector
 from ..data import as_data
 from ..data.cluster import in_memory, is_dask, named_apart
 from ..data.columns import JoinedSource, RecordColumns
-from ..fit.columns import numbers_beside
+from ..fit.columns import offsets
 from ..fit.frames import column_apart, columns_apart
 from ..fit.inputs import Table, numeric_table
-from ..fit.sources import Codes, codes_in_block, filled, given_targets, held_beside, nameless, source_like
+from ..fit.sources import (
+    Codes,
+    codes_in_block,
+    column_in_memory,
+    columns_in_memory,
+    filled,
+    nameless,
+    source_like,
+)
 from ..problem import Problem
 
 NO_COLUMNS = RecordColumns()
@@ -97,7 +105,7 @@ class LinearPredictor:
             found = self._margins_of(numeric_table(self, rows, reset=False, missing=False))
             return found + _offsets(several, len(found)) if several.has_offset else found
         plain = nameless(self)
-        held = held_beside(source, beside)
+        held = columns_in_memory(source, beside)
         if held.has_more:
             source = JoinedSource(source, held)
 
@@ -126,7 +134,7 @@ class LinearPredictor:
         if source is None:
             X, y = column_apart(X, y)
             return X, codes(y)
-        targets = given_targets(source, y, codes)
+        targets = column_in_memory(source, y, codes)
         if targets is None:
             targets = filled(
                 source, np.empty(source.n_samples),
@@ -137,7 +145,6 @@ class LinearPredictor:
         return source, targets
 
 
-def _offsets(several: RecordColumns, count: int) -> Vector:
+def _offsets(columns: RecordColumns, count: int) -> Vector:
     """Offsets of rows to predict, in a column."""
-    values = numbers_beside(RecordColumns(np.zeros(count), None, *several[2:]), np.asarray, None)
-    return values[:, 2:]
+    return offsets(columns, np.zeros(count))[:, None]

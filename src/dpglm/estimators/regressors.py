@@ -6,7 +6,6 @@ import warnings
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,14 +18,13 @@ from ..bounds import LARGEST, Bounds
 from ..data.cluster import in_memory
 from ..data.columns import RecordColumns
 from ..errors import PrivacyWarning
-from ..fit.inputs import numeric_target
+from ..fit import FitTable, Outcome, TargetReader, numeric_target
 from ..fit.sources import lazily
 from ..losses import Loss
 from ..plan import Plan
 from ..scores import predicted
-from .base import PrivateGLM
+from .base import PrivateGLM, Targets
 from .docs import estimator
-from .watched import all_or_nothing
 
 
 @estimator
@@ -75,25 +73,25 @@ class GLMRegressor(RegressorMixin, PrivateGLM):
         resident : bool
             Whether the table will be in memory; False for one that is read anew in every pass, as a `Stream`.
         """
-        return self._plan(n_samples, n_features, 1, resident)
+        return self._recipe(n_samples, n_features, self._targets(), resident=resident).planned().plan
 
-    @all_or_nothing
-    def fit(
-        self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
-        exposure: object = None, units: object = None,
-    ) -> Self:  # fmt: skip
-        beside = RecordColumns(None, sample_weight, offset, exposure, units)
-        self._declare(beside, log_link=self._loss().kind == "count")
-        table, target, held = self._read(X, y, numeric_target, beside)
-        if target is not None and not self._is_private():
-            self._largest_target = _largest(target)
+    def _targets(self, n_classes: int | None = None) -> Targets:
+        return Targets(self._loss(), (_unchanged,))
+
+    def _target_reader(self) -> TargetReader:
+        return numeric_target
+
+    def _read_targets(self, table: FitTable, bounds: Bounds) -> tuple[FitTable, Targets]:
+        if table.has_targets and not self._is_private():
+            self._largest_target = _largest(table.targets)
         if super()._bounds().target is None and self._is_private():
             self._warn_of_the_default_range()
-        codes = numeric_target if target is None else target
-        (result,) = self._solve(table, codes, [_unchanged], {}, held)
-        self.coef_, self.intercept_ = self._split(result.w, table.shape[1])
+        return table if table.has_targets else table.with_codes(numeric_target), self._targets()
+
+    def _keep_coefficients(self, outcome: Outcome) -> None:
+        (result,) = outcome.results
+        self.coef_, self.intercept_ = self._split(result.w, outcome.plan.n_features)
         self.n_iter_ = result.steps
-        return self
 
     @lazily
     def predict(self, X: object, offset: object = None, exposure: object = None) -> Vector:

@@ -10,6 +10,7 @@ from typing import Any, Self
 from sklearn.base import is_classifier
 
 from .. import strict
+from ..bounds import Bounds
 from ..data.columns import RecordColumns
 from ..problem import Problem
 from ..solvers.searched import Candidate, Searched
@@ -161,10 +162,17 @@ def _problem_beside(model: PrivateGLM, carrier: PrivateGLM) -> Callable[[int, in
     """The problem of a model for a table of a size, with the bounds of weights that its carrier was given."""
 
     def problem(n_samples: int, n_features: int) -> Problem:
-        model._beside_given = getattr(carrier, "_beside_given", RecordColumns())
-        return model._problem(n_samples, n_features)
+        return model._problem(n_samples, n_features, _bounds_beside(model, carrier))
 
     return problem
+
+
+def _bounds_beside(model: PrivateGLM, carrier: PrivateGLM) -> Bounds:
+    """The bounds of a model, with those of weights, offsets and units that its carrier fits with."""
+    fitted = getattr(carrier, "_fitted_bounds", model._bounds())
+    return replace(
+        model._bounds(), weight=fitted.weight, offset=fitted.offset, rows_per_unit=fitted.rows_per_unit
+    )
 
 
 def _prepared(model: Any) -> Any:
@@ -183,7 +191,8 @@ def _as(model: Any, carrier: Any) -> Any:
     for name, value in vars(learnt).items():
         if name not in settings:
             setattr(best, name, value)
-    problem = best._problem(learnt.plan_.n_records, learnt.plan_.n_features)
+    plan = learnt.plan_
+    problem = best._problem(plan.n_records, plan.n_features, _bounds_beside(best, learnt))
     best._fitted_problem = problem
     facts = {"loss": repr(problem.loss), "penalty": repr(problem.penalty)}
     best.privacy_ = replace(learnt.privacy_, public={**learnt.privacy_.public, **facts})

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import strict
 from ..arrays import Vector
-from ..fit.counting import budget_of
+from ..fit import budget_of
 from ..plan import Plan
 from ..privacy import Guarantee, Neighbours
 from ..schema import Schema
@@ -112,9 +112,9 @@ def _restored(values: dict[str, Any]) -> PrivatePipeline:
     width, rows = model.schema.n_features, plan.fits
     if not is_regressor(fitted):
         classes = np.unique(np.asarray(model.schema.classes))
-        if plan.fits == 1:
-            fitted._outputs = fitted._outputs_for(len(classes))
-        rows *= fitted._outputs
+        if plan.fits > 1 and hasattr(fitted, "multi_class"):
+            fitted.multi_class = "ovr"
+        rows *= fitted._outputs_for(len(classes)) if plan.fits == 1 else 1
     if (
         coef.shape != (rows, width)
         or intercept.shape != (rows,)

@@ -1,15 +1,12 @@
-"""Fits as users see them: with progress, and all or nothing."""
+"""Fits that leave an estimator as it was if they fail."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from .. import progress, strict
-from ..plan import Plan
 from .leaks import warn_of_learning_steps
 from .many_fits import warn_of_many_fits
 
@@ -17,20 +14,6 @@ _INSIDE: ContextVar[bool] = ContextVar("inside of a fit", default=False)
 
 Model = TypeVar("Model")
 Data = ParamSpec("Data")
-
-
-def watched(plan: Plan, verbose: int) -> AbstractContextManager[None]:
-    """Show how much of a plan is done, if that is wanted.
-
-    Releases are counted, or passes where a release takes a number of them that is not known beforehand.
-    """
-    if not strict.verbosity("verbose", verbose) and not progress.is_wanted():
-        return nullcontext()
-    if plan.passes is not None and not plan.passes.is_exact:
-        return progress.shown(plan.solver, "passes", plan.passes.usual, exact=False)
-    releases = sum(release.count for release in plan.releases) or plan.steps
-    before = sum(release.count for release in plan.learning)
-    return progress.shown(plan.solver, "releases", before + releases * plan.fits, exact=plan.budget.private)
 
 
 def all_or_nothing(

@@ -1,12 +1,11 @@
-"""Weights, offsets and exposures as users give them, turned into numbers beside the targets."""
+"""Targets, weights, offsets and exposures of records, turned into numbers."""
 
 from __future__ import annotations
 
-import math
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
@@ -16,69 +15,68 @@ from ..bounds import ROWS_PER_UNIT, Bounds
 from ..data.columns import RecordColumns
 from ..errors import PrivacyWarning
 from .inputs import numeric_target
+from .presentations import Presentation
 from .sources import Codes, codes_in_block
 
 NAMES = RecordColumns("y", "sample_weight", "offset", "exposure", "units")
 
 
-def numbers_beside(
-    several: RecordColumns, codes: Codes, folded: Bounds | None, offset_middle: float = 0.0
-) -> Vector:
-    """Targets, weights and offsets of records, in three columns; NaN for what is no number.
-
-    Numbers of persons are a fourth column, if there are any.
-    An exposure adds its logarithm to the offset. If bounds are given, the loss depends on margin minus target
-    alone: offsets, inside their bounds, are taken off the targets instead. ``offset_middle`` is taken off the
-    offsets.
-    """
-    target = codes_in_block(several.target, codes)
-    values = np.column_stack([target, np.ones(len(target)), np.zeros(len(target))])
-    with np.errstate(all="ignore"):
-        for place, part, name in (
-            (1, several.weight, NAMES.weight), (2, several.offset, NAMES.offset),
-            (2, several.exposure, NAMES.exposure),
-        ):  # fmt: skip
-            if part is None:
-                continue
-            found = codes_in_block(part, partial(numeric_target, name=name))
-            check_consistent_length(target, found)
-            values[:, place] = found if place == 1 else values[:, 2] + _offsets(found, name)
-        if folded is not None:
-            low, high = folded.target or (-math.inf, math.inf)
-            nothing = 0.0 * values[:, [0, 2]]  # NaN where a target or an offset is not finite
-            values[:, 0] = np.clip(values[:, 0], low, high) - np.clip(values[:, 2], *folded.offset_range)
-            values[:, 2] = nothing.sum(axis=1)
-        values[:, 2] -= offset_middle
-    return values if several.unit is None else np.column_stack([values, several.unit])
-
-
-def _offsets(found: Vector, name: str) -> Vector:
-    return np.log(found) if name == NAMES.exposure else found
-
-
-class CodesBeside:
-    """How targets, weights and offsets of a block become three columns; it can be sent elsewhere.
+@dataclass(frozen=True)
+class ColumnReader:
+    """How targets, weights and offsets of records become numbers; it can be sent to workers.
 
     Parameters
     ----------
     codes : callable
         Turns targets into numbers.
-    folded : Bounds, optional
-    offset_middle : float
-        As in `numbers_beside`.
+    presentations : tuple of Presentation
+    several : bool
+        Whether to give targets, weights and offsets in three columns, with numbers of units as a fourth
+        column if there are any; NaN for what is no number. Otherwise targets alone.
     """
 
-    takes_levels = True
+    codes: Codes
+    presentations: tuple[Presentation, ...] = ()
+    several: bool = True
 
-    def __init__(self, codes: Codes, folded: Bounds | None, offset_middle: float) -> None:
-        self._codes, self._folded, self._offset_middle = codes, folded, offset_middle
+    takes_levels: ClassVar[bool] = True
 
+    @np.errstate(all="ignore")
     def __call__(self, targets: object) -> Vector:
-        several = targets if isinstance(targets, RecordColumns) else RecordColumns(targets)
-        return numbers_beside(several, self._codes, self._folded, self._offset_middle)
+        columns = targets if isinstance(targets, RecordColumns) else RecordColumns(targets)
+        target = codes_in_block(columns.target, self.codes)
+        if not self.several:
+            return target
+        values = np.column_stack([target, np.ones(len(target)), np.zeros(len(target))])
+        if columns.weight is not None:
+            values[:, 1] = _numbers(columns.weight, NAMES.weight, target)
+        values[:, 2] += offsets(columns, target)
+        for presentation in self.presentations:
+            values = presentation.columns(values)
+        return values if columns.unit is None else np.column_stack([values, columns.unit])
 
 
-def declared(bounds: Bounds, several: RecordColumns, private: bool) -> Bounds:
+@np.errstate(all="ignore")
+def offsets(columns: RecordColumns, target: Vector) -> Vector:
+    """The offset of each record; an exposure adds its logarithm."""
+    total = np.zeros(len(target))
+    for part, name in ((columns.offset, NAMES.offset), (columns.exposure, NAMES.exposure)):
+        if part is not None:
+            total = total + _offsets(_numbers(part, name, target), name)
+    return total
+
+
+def _numbers(part: object, name: str, target: Vector) -> Vector:
+    found = codes_in_block(part, partial(numeric_target, name=name))
+    check_consistent_length(target, found)
+    return found
+
+
+def _offsets(numbers: Vector, name: str) -> Vector:
+    return np.log(numbers) if name == NAMES.exposure else numbers
+
+
+def with_default_bounds(bounds: Bounds, several: RecordColumns, private: bool) -> Bounds:
     """The bounds with those of weights and offsets, if these are given and not bounded yet.
 
     A private fit takes weights up to 1, with a warning, and refuses offsets. A fit without noise takes the

@@ -1,19 +1,16 @@
-"""Randomness, log and promise of what keeps to a plan."""
+"""Guarantee and randomness of what keeps to a plan."""
 
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from numbers import Integral
 
 import numpy as np
 
-from ..accounting import Event
-from ..errors import PlanMismatch, PrivacyWarning
+from ..errors import PrivacyWarning
 from ..mechanisms import Randomness
 from ..plan import Plan
 from ..privacy import Guarantee
-from .counting import stated_size
 
 
 def guarantee_of(
@@ -21,7 +18,7 @@ def guarantee_of(
 ) -> Guarantee:
     """The promise of what kept to its plan."""
     facts = {
-        **stated_size(plan),
+        **_stated_size(plan),
         "p": plan.n_features,
         **public,
         "plan": f"{plan.solver} with {plan.settings_in_words}",
@@ -43,22 +40,6 @@ def guarantee_of(
     )
 
 
-def require_kept(who: str, plan: Plan, spent: Counter[Event]) -> None:
-    """Refuse what released something other than its plan."""
-    if plan.budget.private and spent != plan.price:
-        raise PlanMismatch(f"{who} released something other than its plan: the fit is refused")
-
-
-def warn_of_delta(plan: Plan) -> None:
-    """Warn of a delta that is no promise to each record."""
-    if plan.budget.private and plan.budget.delta > 1 / plan.n_records:
-        warnings.warn(
-            f"delta = {plan.budget.delta:g} exceeds 1/n: such a promise may release whole records",
-            PrivacyWarning,
-            stacklevel=4,
-        )
-
-
 def randomness_of(random_state: object) -> Randomness:
     """Where noise comes from; with a seed it is predictable, which a warning says."""
     if random_state is None:
@@ -77,3 +58,11 @@ def randomness_of(random_state: object) -> Randomness:
         stacklevel=4,
     )
     return Randomness(int(random_state))
+
+
+def _stated_size(plan: Plan) -> dict[str, object]:
+    """The number of records, as a promise states it."""
+    if plan.count is None:
+        return {"n": plan.n_records}
+    noise = plan.count.mechanism.noise
+    return {"n": f"{plan.n_records}, a released count whose noise has deviation {noise:.3g}"}

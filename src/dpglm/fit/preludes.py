@@ -1,33 +1,23 @@
-"""Releases that come before a fit, in its plan; learning the facts that a schema leaves open."""
+"""Preludes: what is released before a fit, in its plan; learning the facts that a schema leaves open."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.special import ndtri
 
-from ..accounting import (
-    Composed,
-    Event,
-    Repeated,
-    calibrate_beside,
-    calibrate_covered,
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_mu,
-)
 from ..accounting.compose import LARGEST_EPSILON
 from ..bounds import Bounds
 from ..curator import Curator
 from ..data.raw_counts import RawRecords
 from ..mechanisms import Exponential, Levels, Mechanism, Thresholded
-from ..mechanisms.thresholded import in_order
+from ..mechanisms.additive import in_order
 from ..plan import Plan, Release
-from ..plan.private_size import COUNT_SHARE, count_release, left_for_learning, share_of, spare_of
 from ..privacy import Budget, Neighbours
 from ..queries import ColumnRanges, LevelCounts, RowNorms
 from ..queries.learning import entries_of_a_range, tail_of
@@ -35,15 +25,17 @@ from ..schema import Schema
 from ..schema.candidates import COUNT
 from ..schema.learning import (
     NORMS,
-    Scaled,
     categories_to_learn,
     norms_of,
     numbers_to_learn,
     ranges_of,
     with_facts,
 )
-from ..schema.raw import Counted
 from ..schema.schema import LEARN
+from .recipe import Recipe
+
+if TYPE_CHECKING:
+    from .tables import FitTable
 
 SHARE = 0.1
 """Share of the budget, in squared mu, that is spent on learning."""
@@ -53,60 +45,61 @@ _UNSEEN_SHARE = 2.0**-16
 a fiftieth of the slack that is left in an account, or a slack beside a private number of records. A smaller
 share hardly raises the threshold."""
 
+CuratorOf = Callable[[Any], Curator]
+"""The curator of some records, whose log is part of the fit's."""
 
-class Before(Protocol):
-    """What is released before a fit, with a share of the budget in squared mu."""
 
-    @property
-    def share(self) -> float: ...
+class Finding(Protocol):
+    """What a prelude released: a public value."""
 
-    def releases(self, budget: Budget, neighbours: Neighbours, n_records: int) -> list[Release]:
-        """What is released, with noise in proportion."""
+    def applied(self, recipe: Recipe) -> Recipe:
+        """The recipe with it. No release of the plan depends on it."""
+        ...
+
+    def table(self, before: FitTable, recipe: Recipe) -> FitTable:
+        """The table with it; the same object if it does not change."""
         ...
 
 
-def left(budget: Budget, parts: Sequence[Before], neighbours: Neighbours) -> Budget:
-    """The budget of the fit that follows."""
-    rest = math.prod(1 - part.share for part in parts)
-    if budget.private and not neighbours.size_is_public:
-        return share_of(budget, rest * (1 - COUNT_SHARE))
-    if not budget.private or not parts:
-        return budget
-    most = min(budget.epsilon, LARGEST_EPSILON)
-    mu = gaussian_mu(most, budget.delta) * math.sqrt(rest)
-    epsilon = gaussian_epsilon(mu, budget.delta)
-    if epsilon > 0:
-        return Budget(epsilon, budget.delta)
-    return Budget(most, gaussian_delta(mu, most))  # delta alone pays for this much
+class Prelude(ABC):
+    """What is released before a fit, with a share of its budget in squared mu."""
 
+    share: float
 
-def joined(plan: Plan, budget: Budget, parts: Sequence[Before]) -> Plan:
-    """The plan of a fit together with what is released before it, within the whole budget.
+    def is_useful(self, budget: Budget, neighbours: Neighbours, n_records: int) -> bool:
+        """Whether it is released with this budget; public numbers may say that it would be noise."""
+        return True
 
-    The noise of the fit stays as it is; that of the other releases is the least that keeps within the budget.
-    """
-    if not budget.private or (not parts and plan.neighbours.size_is_public):
-        return plan
-    counts = [] if plan.neighbours.size_is_public else [count_release(budget)]
-    size = plan.n_records + sum(map(spare_of, counts))
-    releases = [release for part in parts for release in part.releases(budget, plan.neighbours, size)]
-    events = [
-        Repeated(event, count) for release in releases for event, count in _priced(release, plan.neighbours)
-    ]
-    event = Composed(tuple(events))
-    if not counts:
-        factor = calibrate_beside(plan.event, event, budget.epsilon, budget.delta)
-    else:  # what follows from a count is not composed with it, nor with the fit, by exact curves
-        factor = calibrate_covered(event, *left_for_learning(budget, counts[0], plan.composed))
-    learning = (*counts, *(release.scaled(factor) for release in releases))
-    whole = replace(plan, budget=budget, learning=learning)
-    if counts:
-        whole.require_reserved()
-    return whole
+    @abstractmethod
+    def releases(self, budget: Budget, neighbours: Neighbours, n_records: int) -> list[Release]:
+        """What is released, with noise in proportion."""
+
+    @abstractmethod
+    def run(self, plan: Plan, records: Any, curator_of: CuratorOf) -> Finding:
+        """Release by the plan, or exactly in a plan without noise."""
+
+    def warning(self, plan: Plan) -> str | None:
+        """Why it has no effect in this plan, if public numbers say so."""
+        return None
 
 
 @dataclass(frozen=True)
-class Learner:
+class LearntSchema:
+    """A schema with all that was learnt."""
+
+    schema: Schema
+
+    def applied(self, recipe: Recipe) -> Recipe:
+        """The same recipe: bounds are on scales that do not depend on what was learnt."""
+        return recipe
+
+    def table(self, before: FitTable, recipe: Recipe) -> FitTable:
+        """The table, encoded."""
+        return before.with_schema(self.schema, recipe)
+
+
+@dataclass(frozen=True)
+class SchemaLearning(Prelude):
     """Learns what a schema leaves open, with a share of the budget.
 
     Parameters
@@ -119,12 +112,7 @@ class Learner:
     schema: Schema
     share: float = SHARE
 
-    def put_into(self, model: Any) -> None:
-        """Let the next fit of an estimator learn first."""
-        model._learner = self
-
     def releases(self, budget: Budget, neighbours: Neighbours, n_records: int) -> list[Release]:
-        """What is released, with noise in proportion."""
         schema = self.schema
         ranges, levels = len(numbers_to_learn(schema)), len(categories_to_learn(schema))
         norms = int(schema.row_norm == LEARN)
@@ -149,43 +137,37 @@ class Learner:
             found.append(Release(RowNorms.name, Exponential(1 / math.sqrt(part)), 1, stated, entries=NORMS))
         return found
 
-    def run(
-        self, plan: Plan, records: Counted, curator_of: Callable[[RawRecords], Curator]
-    ) -> tuple[Schema, list[Curator]]:
-        """The schema with what was learnt, and the curators that logged it."""
+    def run(self, plan: Plan, records: RawRecords, curator_of: CuratorOf) -> LearntSchema:
         schema, n = self.schema, plan.n_records
-        used: list[Curator] = []
         nowhere = np.empty(0)
         candidates, categories = ranges_of(schema), categories_to_learn(schema)
-        if candidates or categories:
-            used.append(curator_of(records))
+        curator = curator_of(records) if candidates or categories else None
         ranges = []
-        if candidates:
-            scales = np.array([found.scale for found in candidates])
-            mechanism = _by(plan, ColumnRanges.name, Exponential(0.0))
+        if candidates and curator is not None:
+            scales = np.array([each.scale for each in candidates])
+            mechanism = _mechanism(plan, ColumnRanges.name, Exponential(0.0))
             scale = mechanism.noise * ColumnRanges.of_a_score(plan.neighbours)
-            opened = used[0].open(ColumnRanges(scales, tail_of(n, scale)), nowhere, mechanism)
-            for k, found in enumerate(candidates):
+            opened = curator.open(ColumnRanges(scales, tail_of(n, scale)), nowhere, mechanism)
+            for k, each in enumerate(candidates):
                 low, high = opened.select(k)
-                ranges.append((float(found.values[low]), float(found.values[high])))
+                ranges.append((float(each.values[low]), float(each.values[high])))
         levels: list[list[float | str]] = []
-        if categories:
+        if categories and curator is not None:
             query = LevelCounts(len(categories))
-            counted = used[0].open(query, nowhere, _by(plan, LevelCounts.name, Thresholded(0.0))).release()
-            levels = _largest(counted, [column.most for column in categories.values()])
+            mechanism = _mechanism(plan, LevelCounts.name, Thresholded(0.0))
+            counts = curator.open(query, nowhere, mechanism).release()
+            levels = _largest(counts, [column.most for column in categories.values()])
         learnt = with_facts(schema, ranges, levels)
         if schema.row_norm == LEARN:
             known = replace(learnt, row_norm=None)
-            curator = curator_of(records.learnt(known))
-            used.append(curator)
-            mechanism = _by(plan, RowNorms.name, Exponential(0.0))
-            query_of_norms = RowNorms(norms_of(known), tail_of(n, mechanism.noise * RowNorms.of_a_score))
-            norm = curator.open(query_of_norms, nowhere, mechanism).select()
+            mechanism = _mechanism(plan, RowNorms.name, Exponential(0.0))
+            norms = RowNorms(norms_of(known), tail_of(n, mechanism.noise * RowNorms.of_a_score))
+            norm = curator_of(records.with_schema(known)).open(norms, nowhere, mechanism).select()
             learnt = replace(learnt, row_norm=norm)
-        return learnt, used
+        return LearntSchema(learnt)
 
 
-def _by(plan: Plan, query: str, exact: Mechanism) -> Mechanism:
+def _mechanism(plan: Plan, query: str, exact: Mechanism) -> Mechanism:
     """The mechanism of a plan for a query; the exact one in a plan without noise."""
     return plan[query].mechanism if plan.budget.private else exact
 
@@ -205,13 +187,6 @@ def _cutoff(budget: Budget, columns: int) -> float:
     return float(-ndtri(_UNSEEN_SHARE * budget.delta / (most * columns)))
 
 
-def _priced(release: Release, neighbours: Neighbours) -> list[tuple[Event, int]]:
-    extra = release.mechanism.imprecision(release.entries)
-    return [(release.event(neighbours), release.count)] + [
-        (event, count * release.count) for event, count in extra.items()
-    ]
-
-
 def fit_bounds(schema: Schema) -> Bounds:
     """The bounds of a fit: those of the schema, on scales that do not depend on what is learnt.
 
@@ -221,29 +196,3 @@ def fit_bounds(schema: Schema) -> Bounds:
     if target is not None and target.pending:
         bounds = replace(bounds, target=(-1.0, 1.0))
     return replace(bounds, feature=None) if schema.row_norm == LEARN else bounds
-
-
-def taken_out(model: Any, declared: Schema) -> Schema:
-    """What a fit has learnt; its model, of stretched rows and scaled targets, becomes one of that schema."""
-    learnt: Schema = model._learnt_schema
-    del model._learner, model._learnt_schema
-    _in_raw_units(model, learnt, declared)
-    return learnt
-
-
-def _in_raw_units(model: Any, learnt: Schema, declared: Schema) -> None:
-    scaled = Scaled.of(learnt, declared, bool(model.fit_intercept))
-    before, p = model._fitted_problem, learnt.n_features
-    after = replace(before, bounds=learnt.bounds())
-    model.set_params(bounds=after.bounds)
-    model._fitted_problem = after
-    model.coef_ = model.coef_ * (scaled.stretch * scaled.half)
-    model.intercept_ = model.intercept_ * scaled.half + scaled.middle
-    if model._uncertainty is not None:
-        ratio = before.constant(p) / after.constant(p) if before.fit_intercept else 1.0
-        moved = after.join(np.full(p, scaled.stretch * scaled.half), scaled.half * ratio)
-        factors = np.outer(moved, moved)
-        model._uncertainty = tuple(
-            replace(one, covariance=factors * one.covariance, privacy=factors * one.privacy)
-            for one in model._uncertainty
-        )

@@ -117,22 +117,22 @@ def remember_columns(estimator: BaseEstimator, source: Source) -> None:
         del estimator.feature_names_in_
 
 
-def held_beside(source: Source, beside: RecordColumns) -> RecordColumns:
+def columns_in_memory(source: Source, columns: RecordColumns) -> RecordColumns:
     """What is given beside a source as arrays, read as numbers; None where its blocks have it."""
-    found = {
-        name: given_targets(source, part, partial(numeric_target, name=name), beside.unit is not None)
-        for name, part in beside.columns._replace(unit=None)._asdict().items()
+    numbers = {
+        name: column_in_memory(source, part, partial(numeric_target, name=name), columns.unit is not None)
+        for name, part in columns.columns._replace(unit=None)._asdict().items()
         if part is not None
     }
-    return RecordColumns(**found)
+    return RecordColumns(**numbers)
 
 
-def given_targets(
-    source: Source, y: object, targets_of: Callable[[object], Targets], persons: bool = False
+def column_in_memory(
+    source: Source, y: object, targets_of: Callable[[object], Targets], of_units: bool = False
 ) -> Targets | None:
     """The targets that are given beside a source; None if its blocks have them.
 
-    With ``persons`` the number of records is private, and an error does not state it.
+    With ``of_units`` the number of records is private, and an error does not state it.
     """
     if isinstance(y, str) or y is None and source.has_targets:
         return None
@@ -141,7 +141,7 @@ def given_targets(
     else:
         parts = [targets_of(rows) for rows, _ in ahead(y.blocks())]
         targets = cast(Targets, np.concatenate(parts)) if parts else targets_of([])
-    if persons and len(targets) != source.n_samples:
+    if of_units and len(targets) != source.n_samples:
         raise ValueError(LENGTHS)
     check_consistent_length(source, targets)
     return targets

@@ -90,11 +90,11 @@ def require_shapes(rows: object, several: RecordColumns) -> None:
             raise ValueError(f"{name} must have one dimension, an entry for each record")
 
 
-def sorted_by_unit(source: Source, targets: Any, held: RecordColumns) -> tuple[Source, Any, RecordColumns]:
-    """A memory map with its records in the order of persons, as those of an array are brought into."""
-    order = np.argsort(held.unit, kind="stable")  # records without an id are the last
-    parts = (None if part is None else part[order] for part in (targets, *held))
-    return source.reordered(order), next(parts), RecordColumns(*parts)
+def sorted_by_unit(source: Source, columns: RecordColumns) -> tuple[Source, RecordColumns]:
+    """A memory map with its records in the order of units, as those of an array are brought into."""
+    order = np.argsort(columns.unit, kind="stable")  # records without an id are the last
+    parts = (None if part is None else part[order] for part in columns)
+    return source.reordered(order), RecordColumns(*parts)
 
 
 def records_by_unit(ids: NDArray[np.int64], most: int, table: Table, *columns: Any) -> tuple[Any, ...]:

@@ -29,7 +29,7 @@ _BLOCK, _HALVES = ir.VectorType(_WORD, 2), ir.VectorType(_HALF, 4)
 
 @cache
 def is_available() -> bool:
-    """Whether code is compiled for a processor that has the instructions."""
+    """Return whether code is compiled for a processor that has the instructions."""
     triple, _, features = cpu_target.target_context.codegen().magic_tuple()
     return triple.startswith(("x86_64", "i686")) and "+aes" in features
 

@@ -27,7 +27,7 @@ LARGEST_SLOPE = 1e150
 """No slope and no dual step counts as larger."""
 
 PLAIN, SQUARES, SIZES = range(3)
-"""What is added up of the entries of row times factor: themselves, their squares or their absolute values."""
+"""Sums over the entries of row times factor: of themselves, their squares or absolute values."""
 
 
 class Compressed(NamedTuple):
@@ -53,7 +53,7 @@ class Held(NamedTuple):
 
 
 class ScoreRule(NamedTuple):
-    """What scores of coordinates are computed by: a rule, the public n, the penalty, and who has none."""
+    """The rule of scores of coordinates: its code, the public n, the penalty, and coordinates without one."""
 
     code: int
     n: int
@@ -114,7 +114,7 @@ class HasForm(Protocol):
 
 
 class Form(NamedTuple):
-    """A loss: its code (see ``forms``), its first parameter, and further ones of losses that have them.
+    """A loss: its code (see ``formulas``), its first parameter, and further ones of losses that have them.
 
     These are the range of margins, the largest target (the width of a quantile) and the largest curvature.
     """
@@ -135,7 +135,7 @@ class Form(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """What may stand beside the row and the target of a record.
+    """Optional numbers of a record other than its row and target.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Beside(NamedTuple):
 
 
 PAIRED = frozenset(range(5))
-"""The codes of losses whose slopes are computed in pairs of doubles too (see ``twofold``)."""
+"""The codes of losses whose slopes are computed in pairs of doubles too (see ``double_double``)."""
 
 
 class Duals(NamedTuple):
@@ -178,14 +178,14 @@ class RowFacts(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What a term is cut to, and the number whose addition and subtraction rounds it to a grid."""
+    """The limit of a term, and the number whose addition and subtraction rounds it to a grid."""
 
     limit: float
     rounding: float
 
 
 class Terms(NamedTuple):
-    """What a record adds to a column's sum, given its margin without the intercept's part ``base``."""
+    """The terms of a column's sum, as functions of margins without the intercept's part ``base``."""
 
     form: Form
     base: float
@@ -219,7 +219,7 @@ class DualVariables(NamedTuple):
 
 
 class DualPoint(NamedTuple):
-    """How coefficients follow from the sum v of all dual variables times their rows.
+    """The map to coefficients from the sum v of all dual variables times their rows.
 
     Coefficient j is v_j, soft-thresholded, times the inverse, clipped to [low, high]. If ``plain``, no
     coefficient has a threshold or an interval; ``common`` is then the inverse that all features share, 0 if
@@ -322,7 +322,7 @@ class Blocks(NamedTuple):
 class Pending(NamedTuple):
     """Head columns, whose moves stay pending: their sums are expansions to second order around a reference.
 
-    Whole numbers are in the units of ``kernels.pending``.
+    Whole numbers are in the units of ``kernels.pending_moves``.
 
     Attributes
     ----------
@@ -414,7 +414,7 @@ class Calendar(NamedTuple):
     spare : array of shape (2,)
         The first chunk that is free, and how many are.
     coming : array
-        Space for the columns of the next proposals (see ``ahead``).
+        Space for the columns of the next proposals (see ``prefetch``).
     """
 
     factors: Floats
@@ -426,7 +426,7 @@ class Calendar(NamedTuple):
 
 
 class Box(NamedTuple):
-    """Where the coordinates of a row lie: features move by ``middle``, are scaled and rounded to a grid.
+    """The box of the coordinates of a row: features move by ``middle``, are scaled and rounded to a grid.
 
     ``dimension`` counts the constant 1, if there is one, after the features.
     """
@@ -438,7 +438,7 @@ class Box(NamedTuple):
 
 
 class Soft(NamedTuple):
-    """How a record's slope and curvature are weighed (see ``products``).
+    """The weights of a record's slope and curvature (see ``products``).
 
     ``limit`` bounds the norm of a row, ``bound`` is the largest slope, and ``curvature`` the largest
     curvature, which is allowed where the slope is 0. ``added`` is what rounding can add to the norm of a row

@@ -30,10 +30,9 @@ from .arguments import (
     Whole,
 )
 from .compiled import compiled, part
-from .forms import to_dual_steps, to_slopes
-from .lanes import LANES as LANES
-from .lanes import add_eights, dot_in_lanes, four_dots, request, request_row
-from .primitives import cut
+from .formulas import cut, to_dual_steps, to_slopes
+from .simd import LANES as LANES
+from .simd import add_eights, dot_in_lanes, four_dots, request, request_row
 
 _STEPS = 1.5 * 2.0**52
 _ROWS_AHEAD = np.uint64(16)  # so early is a row requested: memory works while slopes and sums are computed
@@ -147,7 +146,7 @@ def grid_of(rounding: float) -> float:
 
 @part
 def row_of(k: Whole, index: Signed | None, first: Whole) -> Whole:
-    """Where in its table row k of a piece is: a range of rows, or some of an index."""
+    """The place in its table of row k of a piece: a range of rows, or some of an index."""
     here = np.uint64(first) + k
     return here if index is None else np.uint64(index[here])
 
@@ -169,7 +168,7 @@ def add_offsets(first: Whole, rows: Whole, beside: Beside | None, values: Floats
 
 @part
 def shared(k: Whole, beside: Beside | None, value: float) -> float:
-    """What record k adds, times its share."""
+    """The term of record k, times its share."""
     return value if beside is None else value * beside.share[k]
 
 

@@ -13,9 +13,8 @@ import numpy as np
 from .arguments import Beside, Bools, Box, Entries, Floats, Form, Soft
 from .compiled import compiled, part
 from .exact import dot
-from .forms import curvature, slope, value
-from .lanes import dot_in_four_lanes
-from .primitives import cut, exp
+from .formulas import curvature, cut, exp, slope, value
+from .simd import dot_in_four_lanes
 
 _LANES = np.uint64(4)
 _LEAST_NORM = 1e-300

@@ -40,7 +40,7 @@ class Loss(ABC):
     kind : {"classification", "regression", "count"}
         What a target is: -1 or 1, a real number, or a number that is at least 0.
     form : int or None
-        Code of the loss in ``dpglm.kernels.forms``; None if compiled code does not know the loss.
+        Code of the loss in ``dpglm.kernels.formulas``; None if compiled code does not know the loss.
     slopes : {"any", "signed", "logistic"}
         What is known of the derivative a for a given target: nothing; its sign; or its sign and that
         the curvature is at most abs(a) (1 - abs(a)).

@@ -1,13 +1,10 @@
 """Mechanisms: noise for what a query answers, and the event that it costs."""
 
-from .additive import Additive, Gaussian, Laplace
-from .base import Mechanism, Selection
-from .exponential import STRUCTURES, Exponential
+from .additive import Additive, Gaussian, Laplace, Levels, Thresholded
+from .base import Mechanism
 from .linear_term import LinearTerm
-from .noisy_max import LaplaceNoisyMax
 from .randomness import Randomness
-from .round import Round
-from .thresholded import Levels, Thresholded
+from .selection import STRUCTURES, Exponential, LaplaceNoisyMax, Round, Selection
 
 MECHANISMS: tuple[type[Mechanism], ...] = (Gaussian, Laplace, Exponential, LaplaceNoisyMax)
 
@@ -16,7 +13,7 @@ BY_NAME: dict[str, type[Mechanism]] = {kind.__name__: kind for kind in MECHANISM
     Round.__name__: Round,
     Thresholded.__name__: Thresholded,
 }
-"""What a stored plan may name."""
+"""Mechanisms that a stored plan may name."""
 
 __all__ = [
     "BY_NAME",

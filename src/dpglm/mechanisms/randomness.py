@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from functools import cache, partial
 from typing import NoReturn
 
@@ -11,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
+from ..accounting import NegativeBinomial, Tries
 from ..kernels.arguments import Whole
 from ..threads import in_ranges
-from . import exact
+from . import exact_noise
 from .grid import Integers, Numbers
 
 
@@ -39,7 +41,7 @@ class Words:
             aes.expand(self._keys)
 
     def read(self, start: int, count: int) -> NDArray[np.uint64]:
-        """So many words from number ``start`` on."""
+        """Return ``count`` words from number ``start`` on."""
         words: NDArray[np.uint64]
         if self._generator is not None:
             self._generator.advance(start - self._at)
@@ -54,7 +56,7 @@ class Words:
         return words[before : before + count]
 
     def from_number(self, start: int) -> Callable[[int], NDArray[np.uint64]]:
-        """What reads the next words at each call, the first time from number ``start`` on."""
+        """Return a function that reads the next words at each call, first from number ``start`` on."""
         at = start
 
         def read(count: int) -> NDArray[np.uint64]:
@@ -92,7 +94,7 @@ class Coins:
 
     def taken(self, start: int, stop: int) -> NDArray[np.intp]:
         """The positions from start to stop whose coins say yes, counted from ``start``."""
-        from ..kernels.coin import taken as compiled  # compiled code is loaded by those who use it
+        from ..kernels.draws import taken as compiled  # compiled code is loaded by those who use it
 
         first, rest = divmod(int(self._rate * 2**53), 1 << 45)
         begin, read = start - start % _COINS_AT_ONCE, self._reader()
@@ -111,20 +113,20 @@ class Coins:
         return taken[np.searchsorted(taken, start - begin) :] - (start - begin) if start > begin else taken
 
     def _reader(self) -> Callable[[int, int], NDArray[np.uint64]]:
-        """What reads words from a place on, each time from a later one."""
+        """Return a function that reads words from a given number on, which must grow from call to call."""
         return Words(self._key).read
 
 
 def order_of(keys: NDArray[np.int64], digits: int) -> NDArray[np.int64]:
-    """The places of uniform random numbers of so many binary digits, least number first.
+    """Return the order of uniform random numbers of ``digits`` binary digits, least number first.
 
     It takes a tenth of the time of NumPy's sort, and equal numbers stay in their order on every processor.
     """
-    from ..kernels.order import write_order  # compiled code is loaded by those who use it
+    from ..kernels.draws import write_order  # compiled code is loaded by those who use it
 
-    order, found = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
+    order, space = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
     begins = np.empty((1 << min(len(keys).bit_length(), digits)) + 1, dtype=np.int64)
-    write_order(keys, digits, begins, found, order)
+    write_order(keys, digits, begins, space, order)
     return order
 
 
@@ -152,7 +154,7 @@ class _Stream:
     def fill(
         self,
         compiled: Compiled,
-        reference: Callable[[exact.Read, int], int],
+        reference: Callable[[exact_noise.Read, int], int],
         scales: NDArray[np.uint64],
         out: NDArray[np.int64],
     ) -> None:
@@ -203,19 +205,19 @@ class Randomness(_Stream):
 
     @property
     def description(self) -> str:
-        """Where the noise comes from, in words."""
+        """The source of the noise, in words."""
         source = "keyed by the operating system" if self.secure else "with a fixed seed: NOT private"
         return f"AES-128 counter generator, {source}"
 
     def gaussian(self, scale: Integers, size: int | Shape | None = None) -> Integers:
         """round(scale * Z) for standard normal Z and whole numbers ``scale`` from 1 to 2**41."""
-        return self._rounded(_gaussian(), exact.gaussian, scale, size)
+        return self._rounded(_gaussian(), exact_noise.gaussian, scale, size)
 
     def laplace(self, scale: Integers, size: int | Shape | None = None) -> Integers:
         """round(scale * L) for L of density exp(-abs(t)) / 2 and whole numbers ``scale`` from 1 to 2**41."""
-        from ..kernels.noise import laplace
+        from ..kernels.draws import laplace
 
-        return self._rounded(laplace, exact.laplace, scale, size)
+        return self._rounded(laplace, exact_noise.laplace, scale, size)
 
     def gumbel(self, size: int | Shape | None = None) -> Numbers:
         """Standard Gumbel noise: the largest of scores plus it is a draw proportional to exp(score)."""
@@ -228,10 +230,10 @@ class Randomness(_Stream):
             v = ((first >> _1) + (second + 0.5) * 2.0**-64) * 2.0**-64
             if first.min() < _SMALL:
                 # Two words have too few digits for this v. It has the next ones, and those behind it wait.
-                here = int(np.argmax(first < _SMALL))
-                self._at -= 2 * (len(v) - here - 1)
-                first, v = first[: here + 1], v[: here + 1]
-                v[here] = self._small(int(first[here]) >> 1, int(second[here]))
+                small = int(np.argmax(first < _SMALL))
+                self._at -= 2 * (len(v) - small - 1)
+                first, v = first[: small + 1], v[: small + 1]
+                v[small] = self._small(int(first[small]) >> 1, int(second[small]))
             end = done + len(v)
             noise[done:end] = -np.log(np.where(first & _1, -np.log(v), -np.log1p(-v)))
             done = end
@@ -240,16 +242,16 @@ class Randomness(_Stream):
     def integers(self, stop: int, size: int) -> NDArray[np.int64]:
         """Uniform integers in [0, stop)."""
         largest = np.uint64((1 << 64) - (1 << 64) % stop - 1)
-        kept = self._take(size)
-        if size and kept.max() > largest:
-            kept = kept[kept <= largest]
-            while len(kept) < size:
-                words = self._take(size - len(kept))
-                kept = np.append(kept, words[words <= largest])
+        accepted = self._take(size)
+        if size and accepted.max() > largest:
+            accepted = accepted[accepted <= largest]
+            while len(accepted) < size:
+                words = self._take(size - len(accepted))
+                accepted = np.append(accepted, words[words <= largest])
         # The remainder: NumPy divides many numbers by one several times as fast as it finds remainders.
-        below: NDArray[np.uint64] = kept // np.uint64(stop)
+        below: NDArray[np.uint64] = accepted // np.uint64(stop)
         below *= np.uint64(stop)
-        np.subtract(kept, below, out=below)
+        np.subtract(accepted, below, out=below)
         return below.view(np.int64)
 
     def coins(self, rate: float) -> Coins:
@@ -288,15 +290,15 @@ class Randomness(_Stream):
     def _rounded(
         self,
         compiled: Compiled,
-        reference: Callable[[exact.Read, int], int],
+        reference: Callable[[exact_noise.Read, int], int],
         scale: Integers,
         size: int | Shape | None,
     ) -> Integers:
         if isinstance(scale, int) and (size is None or size == ()):
             # At every step of some methods: no arrays are made.
-            one, drawn = self._one
-            one[0] = scale
-            self.fill(compiled, reference, one, drawn)
+            scales, drawn = self._one
+            scales[0] = scale
+            self.fill(compiled, reference, scales, drawn)
             return int(drawn[0])
         shape = np.shape(scale) if size is None else size
         out = np.empty(shape, dtype=np.int64).reshape(-1)
@@ -311,8 +313,8 @@ class Randomness(_Stream):
 
             def fill(stretch: int, start: int, stop: int) -> None:
                 stream = _Stream(Words(key).from_number(stretch << 64))
-                here = slice(start, stop) if len(scales) > 1 else slice(None)
-                stream.fill(compiled, reference, scales[here], out[start:stop])
+                rows = slice(start, stop) if len(scales) > 1 else slice(None)
+                stream.fill(compiled, reference, scales[rows], out[start:stop])
 
             in_ranges(fill, [*range(0, out.size, _STRETCH), out.size])
         return out.reshape(shape) if shape != () else int(out[0])
@@ -330,19 +332,59 @@ class Randomness(_Stream):
 
 
 def _words_for(steps: int) -> int:
-    """How many words to draw at once for so many steps."""
+    """Number of words to draw at once for ``steps`` steps."""
     return min(max(_WORDS_A_STEP * steps, _FEWEST), _MOST)
 
 
 @cache
 def _gaussian() -> Compiled:
-    from ..kernels.noise import gaussian  # compiled code is loaded by those who use it
+    from ..kernels.draws import gaussian  # compiled code is loaded by those who use it
 
-    own, other = exact.columns()
-    shares = [share >> exact.BITS - exact.CHOICE_BITS for share in own]
-    packed = [share << exact.COLUMN_BITS | cell for share, cell in zip(shares, other, strict=True)]
+    own, other = exact_noise.columns()
+    shares = [share >> exact_noise.BITS - exact_noise.CHOICE_BITS for share in own]
+    packed = [share << exact_noise.COLUMN_BITS | cell for share, cell in zip(shares, other, strict=True)]
     return partial(gaussian, np.array(packed, dtype=np.uint64))
 
 
 _1 = np.uint64(1)
 _SMALL = np.uint64(1 << 21)
+
+
+TRIES_DISTANCE = 2.0**-100
+"""Bound on the distance of a draw from its law, in total variation."""
+
+_DIGITS, _BITS, _NOTHING = 60, 62, Decimal("1e-45")
+
+
+def draw_tries(tries: Tries, randomness: Randomness) -> int:
+    """A number of tries: the first k with P(K <= k) above a uniform number of 124 binary digits.
+
+    Probabilities are computed to 60 decimal digits, so that no sum of them is off by more than 2**-120.
+    """
+    high, low = (int(word) for word in randomness.integers(1 << _BITS, 2))
+    with localcontext() as context:
+        context.prec = _DIGITS
+        uniform = (Decimal(high << _BITS | low) + Decimal("0.5")) / Decimal(1 << 2 * _BITS)
+        if isinstance(tries, NegativeBinomial):
+            return _negative_binomial(tries, uniform)
+        mean = Decimal(tries.mean)
+        k, term = 0, (-mean).exp()
+        below = term
+        while below <= uniform and (term > _NOTHING or k < mean):
+            k += 1
+            term *= mean / k
+            below += term
+        return k
+
+
+def _negative_binomial(tries: NegativeBinomial, uniform: Decimal) -> int:
+    shape, stop = Decimal(tries.shape), Decimal(tries.stop)
+    norm = ((-shape * stop.ln()).exp() - 1) / shape if shape else -stop.ln()
+    k, term = 1, (1 - stop) / norm
+    below = term
+    # A tail is at most its first term over 1 minus the largest ratio of two neighbours in it.
+    while below <= uniform and term > _NOTHING * (1 - (1 - stop) * max((k + shape) / (k + 1), Decimal(1))):
+        term *= (1 - stop) * (k + shape) / (k + 1)
+        k += 1
+        below += term
+    return k

@@ -1,4 +1,4 @@
-"""Which records take part in a release, and what that does to its price."""
+"""Sampling: the records that take part in a release, and the price of a release made on them."""
 
 from __future__ import annotations
 
@@ -74,4 +74,4 @@ class Poisson:
 
 
 BY_NAME: dict[str, type[Sampling]] = {kind.__name__: kind for kind in (Everyone, Poisson)}
-"""What a stored plan may name."""
+"""Kinds of sampling that a stored plan may name."""

@@ -17,8 +17,7 @@ from ..data.sums import KeptSums, cut_to_grid
 from ..kernels.arguments import Fields, Form, NoiseBlock, ScoreRule
 from ..losses import Loss
 from ..mechanisms import Additive, Exponential, Gaussian, Randomness, Round
-from ..mechanisms.base import Kept
-from ..mechanisms.exponential import Binned
+from ..mechanisms.selection import Binned, ScoreStructure
 from ..privacy import Neighbours
 from ..tables import ClippedSums, Columns, Index
 from .base import (
@@ -224,7 +223,7 @@ class CoordinateScores(Query):
         self, n: int, p: int, sums: Vector, points: Vector, index: NDArray[np.signedinteger]
     ) -> Vector:
         """Scores of some coordinates from n g_j; ``points`` has the rows (w_j, M_j)."""
-        from ..kernels.scores import scores  # compiled code is loaded by those who use it
+        from ..kernels.greedy import scores  # compiled code is loaded by those who use it
 
         values: Vector = scores(RULES[self.rule], n, sums, points, *self.form, p, index)
         return values
@@ -273,7 +272,7 @@ class OpenScores:
         self._points, self._roots = self._clipped.scratch, np.sqrt(query.curvature)
         self._points[:] = np.column_stack([w, query.curvature])
         self._sums = np.empty(0)
-        self._kept: Kept | None = None
+        self._kept: ScoreStructure | None = None
         self._compiled: CompiledScores | None = None
         self._current = False
 
@@ -335,7 +334,7 @@ class OpenScores:
         kept.set_all(self._scores(self._all))
         self._track(kept, self._all)
 
-    def _track(self, kept: Kept, index: NDArray[np.signedinteger]) -> None:
+    def _track(self, kept: ScoreStructure, index: NDArray[np.signedinteger]) -> None:
         """List these coordinates again once their sums may have moved their scores beyond their slack."""
         slack = kept.slack(index) - 2 * _SCORE_ERROR * self._largest
         self._clipped.track(index, slack * self._roots[index])
@@ -379,8 +378,8 @@ class CompiledScores:
 
     @classmethod
     def of(
-        cls, query: CoordinateScores, rule: int, n: int, data: Records, sums: ClippedSums, kept: Kept,
-        z: Vector, slopes: Vector, roots: Vector, margin: float,
+        cls, query: CoordinateScores, rule: int, n: int, data: Records, sums: ClippedSums,
+        kept: ScoreStructure, z: Vector, slopes: Vector, roots: Vector, margin: float,
     ) -> Self | None:  # fmt: skip
         """The same; None where there is no compiled code for this table, structure or loss."""
         if query.loss.form is None or not (isinstance(sums, KeptSums) and isinstance(kept, Binned)):

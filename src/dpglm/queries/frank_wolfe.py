@@ -13,7 +13,7 @@ from ..arrays import Vector
 from ..data.record_set import RecordSet
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian, Selection
-from ..mechanisms.base import Kept
+from ..mechanisms.selection import ScoreStructure
 from ..privacy import Neighbours
 from ..tables import ClippedSums, Index
 from .base import Draws, Opening, Query, WorstCase, require_enforceable, require_moderate
@@ -101,7 +101,7 @@ class OpenVertices:
         self._factor = self._refreshed = 1.0
         self._refresh = 0.0 if query.structure == "lazy" else query.refresh
         self._clipped: ClippedSums | None = None
-        self._kept: Kept | None = None
+        self._kept: ScoreStructure | None = None
 
     def select(self) -> int:
         """A vertex whose score is nearly the largest: costs one event."""

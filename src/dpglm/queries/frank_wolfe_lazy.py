@@ -116,10 +116,10 @@ class LazyVertices:
 
     def _arguments(self, choices: NDArray[np.int64], factors: Vector, pushes: Vector) -> tuple[object, ...]:
         """What ``run_on`` needs for a block: what draws, the number of its draws, and its own arguments."""
-        from ..kernels import calendar
+        from ..kernels import frank_wolfe_lazy
 
-        plan = calendar.empty(factors, self._state.view(np.int32))
-        calendar.schedule_all(self._state, self._followed.slack, self._leading.slack, plan)
+        plan = frank_wolfe_lazy.empty_calendar(factors, self._state.view(np.int32))
+        frank_wolfe_lazy.schedule_all(self._state, self._followed.slack, self._leading.slack, plan)
         return self._take_steps, len(choices), choices, pushes, plan
 
     def _take_steps(
@@ -129,7 +129,7 @@ class LazyVertices:
 
         Columns that are lacking are extracted from the rows.
         """
-        from ..kernels import steps
+        from ..kernels import frank_wolfe_lazy
 
         lacks = not self._has_models
         while True:
@@ -140,7 +140,7 @@ class LazyVertices:
                 return at, done
             if not self._has_models:
                 self._start_models()
-            at, done, lacks = steps.run(
+            at, done, lacks = frank_wolfe_lazy.run(
                 words, at, done, choices, pushes, self._columns.held, self._terms, self._followed,
                 self._leading, self._bins, plan, self.work,
             )  # fmt: skip
@@ -149,12 +149,12 @@ class LazyVertices:
 
     def _start_models(self) -> None:
         """Set the models of the leading columns, which must be held."""
-        from ..kernels import leading
+        from ..kernels import frank_wolfe_lazy
 
         columns, n = self._leading.columns.astype(np.uint64), self._data.n_records
-        begins, entries = leading.some_columns(self._columns.held.table.columns, columns, n)
+        begins, entries = frank_wolfe_lazy.some_columns(self._columns.held.table.columns, columns, n)
         self._leading = self._leading._replace(begins=begins, entries=entries)
-        leading.start_leading(self._state, self._leading, self._terms)
+        frank_wolfe_lazy.start_leading(self._state, self._leading, self._terms)
         self._has_models = True
 
     def _weigh(self) -> Weighed:
@@ -185,7 +185,7 @@ class LazyVertices:
     def _settle(self, steps: int, weighed: Weighed | None = None) -> None:
         """Set followed margins to the true ones, and choose how far they may lag in the coming steps."""
         from ..kernels import bins  # compiled code is loaded by those who use it
-        from ..kernels.steps import sort, widen
+        from ..kernels.frank_wolfe_lazy import sort, widen
 
         n, p = self._data.n_records, self._query.n_features
         if not self._state.flags.c_contiguous:  # there were pending moves before
@@ -268,11 +268,11 @@ def hold_proposed(
     False, without extraction, if more words are needed to see them. What is selected does not depend on when
     columns are extracted.
     """
-    from ..kernels import foresight  # compiled code is loaded by those who use it
+    from ..kernels import frank_wolfe_lazy  # compiled code is loaded by those who use it
 
     wanted = np.zeros(len(columns.held.columns), dtype=np.uint8)
     wanted[leading.columns] = 1
-    found = foresight.foresee(
+    found = frank_wolfe_lazy.foresee(
         words, at, left + left // 16 + 16, factor, followed, leading, bins, wanted
     )  # fmt: skip
     if found < left and len(words) - at < _WORDS_AHEAD:
@@ -297,7 +297,7 @@ def heads_of(
     are such that all of these add at most a quarter to the proposals. There are none if rounding, of slopes
     and by ``entry`` for each entry, could move a sum by more than half a scale.
     """
-    from ..kernels.pending import SLOPES
+    from ..kernels.pending_moves import SLOPES
 
     none = np.empty(0, dtype=np.int64)
     slope, constants = loss.lipschitz(), (loss.smoothness(), loss.curvature_lipschitz())
@@ -347,10 +347,9 @@ class PendingMoves:
         self, columns: ColumnsOnDemand, state: Vector, line: Vector, loss: Loss, weighed: Weighed,
         heads: NDArray[np.int64], base: float, radius: float, entry: float, work: NDArray[np.int64],
     ) -> None:  # fmt: skip
-        from ..kernels import bins, leading  # compiled code is loaded by those who use it
-        from ..kernels.pending import UNIT
-        from ..kernels.references import by_blocks
-        from ..kernels.steps import sort
+        from ..kernels import bins, frank_wolfe_lazy  # compiled code is loaded by those who use it
+        from ..kernels.frank_wolfe_lazy import sort
+        from ..kernels.pending_moves import UNIT, by_blocks
 
         self._columns, self._line, self._work, self._counts = columns, line, work, weighed.counts
         n, p, h = len(state), len(weighed.counts), len(heads)
@@ -359,7 +358,7 @@ class PendingMoves:
         wanted[heads] = 1
         columns.hold(wanted, weighed.counts)
         table, numbers = columns.held.table.columns, heads.astype(np.uint64)
-        led = leading.some_columns(table, numbers, n)
+        led = frank_wolfe_lazy.some_columns(table, numbers, n)
         sums = weighed.sums
         sums[:, 1] *= _SAFE * loss.lipschitz()
         sums[:, 1] += self._counts * (entry + UNIT) + line[0]
@@ -403,7 +402,7 @@ class PendingMoves:
         self, words: Words, at: int, done: int, choices: NDArray[np.int64], pushes: Vector, factors: Vector
     ) -> tuple[int, int]:
         """Steps from number ``done`` on; the next word and step (see ``Randomness.run_on``)."""
-        from ..kernels import pending_steps as kernels
+        from ..kernels import frank_wolfe_pending as kernels
 
         if len(self._pending.which) == 0:
             self._begin(len(choices), factors[0])
@@ -425,7 +424,7 @@ class PendingMoves:
                 self._columns.hold_all()
 
     def _begin(self, steps: int, factor: float) -> None:
-        from ..kernels.pending import masks_for
+        from ..kernels.pending_moves import masks_for
 
         self._steps, most = steps, min(steps, _MOST_PENDING)
         self._pending = self._pending._replace(
@@ -444,7 +443,7 @@ class PendingMoves:
 
         Only sums are computed if the next step is so large that the reference after it would be too far.
         """
-        from ..kernels.references import refer_all, refer_slopes
+        from ..kernels.pending_moves import refer_all, refer_slopes
 
         pending, h = self._pending, len(self._leading.columns)
         level = self._level(done, step)
@@ -476,7 +475,7 @@ class PendingMoves:
 
     def _level(self, done: int, step: float) -> int:
         """Which sums a new reference needs; before the first and where heads become active, all."""
-        from ..kernels.pending import BENDS
+        from ..kernels.pending_moves import BENDS
 
         pending = self._pending
         own = np.diagonal(pending.block[1]).max() / BENDS * step**2
@@ -490,7 +489,7 @@ class PendingMoves:
 
     def _likely(self, steps: int) -> NDArray[np.bool_]:
         """All heads but rare ones, of which one is expected to be selected in so many steps."""
-        from ..kernels.pending import UNIT
+        from ..kernels.pending_moves import UNIT
 
         exponents = np.abs(self._pending.values[:, 0]) * (UNIT * self._line[1])
         largest = exponents.max()
@@ -517,7 +516,7 @@ class PendingMoves:
 
     def _make_moves(self) -> None:
         """Make all moves; the reference stays."""
-        from ..kernels.references import make_moves
+        from ..kernels.pending_moves import make_moves
 
         def work(start: int, stop: int) -> None:
             make_moves(start, stop, self._followed.rows, *self._apart())

@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import Vector
 from ..data.bounded_numbers import CutGains, Valued
 from ..losses import Loss
-from ..mechanisms.base import Selection
+from ..mechanisms.selection import Selection
 from ..privacy import Neighbours
 from .base import Opening, require_moderate
 from .held_out import HeldOutScores, score_for

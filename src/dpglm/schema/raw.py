@@ -37,7 +37,7 @@ class RawTable:
     X: Any
     resident: bool = field(init=False)
     n_samples: int = field(init=False)
-    _census: RawCounts | None = field(init=False, default=None)
+    _records: RawCounting | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         X = self.X
@@ -71,15 +71,12 @@ class RawTable:
         shape = (1, self.schema.n_features)
         return as_block(sp.csr_array(shape) if self.schema.is_sparse else np.zeros(shape))
 
-    def require_readable(self) -> None:
-        """Take the census, of which nothing is released yet: what fails then costs no budget."""
-        self._census = self.records().census()
-        if isinstance(self.X, Source) and self.n_samples:
-            require_again(EncodedSource(self.X, self.schema).frames())
-
-    def records(self, table_size: int = 0) -> Counted:
-        """The records, to be counted; ``table_size`` is how many there can be, if that is private."""
-        return Counted(self.schema, self.X, self.n_samples, table_size or self.n_samples, self._census)
+    def records(self, most: int = 0) -> RawCounting:
+        """The records, to be counted; ``most`` is how many there can be, if that is private."""
+        if self._records is None:
+            self._records = RawCounting(self.schema, self.X, self.n_samples, self.n_samples)
+        self._records.table_size = most or self.n_samples
+        return self._records
 
     def encoded(self, scaled: Scaled) -> tuple[Any, Any]:
         """The rows and targets of a fit; None in place of targets that come with the rows."""
@@ -95,7 +92,7 @@ class RawTable:
         return table.rows, table.target
 
 
-class Counted(RawRecords):
+class RawCounting(RawRecords):
     """Counts of raw records; the census is taken once.
 
     Parameters
@@ -105,15 +102,17 @@ class Counted(RawRecords):
     n_samples : int
     table_size : int
         The most records that there can be, if their number is private; else their number.
-    census : Census, optional
-        If it is taken already.
     """
 
-    def __init__(
-        self, schema: Schema, X: Any, n_samples: int, table_size: int, census: RawCounts | None = None
-    ) -> None:
+    def __init__(self, schema: Schema, X: Any, n_samples: int, table_size: int) -> None:
         self._schema, self._X, self._length, self.table_size = schema, X, n_samples, table_size
-        self._census = census
+        self._census: RawCounts | None = None
+
+    def require_readable(self) -> None:
+        """Take the census, of which nothing is released yet: what fails then costs no budget."""
+        self.census()
+        if isinstance(self._X, Source) and self._length:
+            require_again(EncodedSource(self._X, self._schema).frames())
 
     def census(self) -> RawCounts:
         if self._census is None:
@@ -125,9 +124,9 @@ class Counted(RawRecords):
             self._census = found
         return self._census
 
-    def learnt(self, schema: Schema) -> Counted:
+    def with_schema(self, schema: Schema) -> RawCounting:
         """The same records with a schema whose columns are known."""
-        return Counted(schema, self._X, self._length, self.table_size)
+        return RawCounting(schema, self._X, self._length, self.table_size)
 
     def norms(self, candidates: Vector) -> Counts:
         length, found = 0, np.zeros(2 * len(candidates) + 1, dtype=np.int64)

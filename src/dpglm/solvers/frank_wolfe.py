@@ -105,9 +105,9 @@ class FrankWolfe(Solver[FrankWolfePlan]):
     exact composition.
 
     Raff, Khanna and Lu, "Scaling up differentially private LASSO regularized logistic regression via faster
-    Frank-Wolfe iterations", NeurIPS 2023, arXiv:2310.19978: Algorithm 2 is the update of kept sums, Algorithm
-    3 ``selection="heap"``, and ``selection="grouped"`` takes the place of Algorithm 4. The sign of a vertex,
-    which is free there, is selected and paid for here.
+    Frank-Wolfe iterations", NeurIPS 2023, arXiv:2310.19978: Algorithm 2 is the update of kept sums, and
+    ``selection="grouped"`` takes the place of Algorithm 4. The sign of a vertex, which is free there, is
+    selected and paid for here.
     """
 
     plan_type: ClassVar[type[Plan]] = FrankWolfePlan

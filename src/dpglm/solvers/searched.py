@@ -29,7 +29,7 @@ from ..accounting import (
 )
 from ..curator import Curator
 from ..mechanisms import Gaussian
-from ..mechanisms.tries import TRIES_DISTANCE
+from ..mechanisms.randomness import TRIES_DISTANCE
 from ..plan import PassCount, Plan, Releasable, Release
 from ..privacy import Budget
 from ..problem import Problem

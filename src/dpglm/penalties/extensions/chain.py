@@ -47,13 +47,13 @@ class Chain(Extension):
         return float(self.prices(len(w)) @ np.abs(np.diff(w)))
 
     def flatten(self, w: Vector, step: float) -> Vector:
-        from ...kernels import chain  # compiled code is loaded by those who use it
+        from ...kernels import proximal  # compiled code is loaded by those who use it
 
         p = len(w)
         u = np.array(w, dtype=np.float64)
         if p > 1:
             prices = np.minimum(step * self.prices(p), np.finfo(np.float64).max)
-            chain.flatten(u.copy(), prices, np.empty((2, p)), np.empty((3, 2 * p)), u)
+            proximal.flatten_chain(u.copy(), prices, np.empty((2, p)), np.empty((3, 2 * p)), u)
         return u
 
     def plateaus(self, w: Vector, width: float) -> Labels:

@@ -62,7 +62,7 @@ class Cut(Extension):
         It is computed in whole numbers, so that a flow is one and a cut is a least one, without tolerance:
         entries of w, and prices, are rounded to less than p 2**-59 times the largest entry.
         """
-        from ...kernels import cuts  # compiled code is loaded by those who use it
+        from ...kernels import proximal  # compiled code is loaded by those who use it
 
         nodes, edges, begins, heads, twins = self._arcs
         u, p = np.array(w, dtype=np.float64), len(nodes)
@@ -77,8 +77,8 @@ class Cut(Extension):
         left = np.rint(np.ldexp(np.minimum(prices, most), bits)).astype(np.int64)[edges]
         supply = np.rint(np.ldexp(worth - middle, bits)).astype(np.int64)
         levels = np.empty(p)
-        network = cuts.Network(begins, heads, twins, left)
-        cuts.flatten(network, supply, np.arange(p), np.empty((9, p), dtype=np.int64), levels)
+        network = proximal.Network(begins, heads, twins, left)
+        proximal.flatten_cuts(network, supply, np.arange(p), np.empty((9, p), dtype=np.int64), levels)
         u[nodes] = np.ldexp(np.ldexp(levels, -bits) + middle, exponent)
         return u
 
