@@ -42,7 +42,7 @@ from dpglm.mechanisms import Exponential, Levels, Randomness, Thresholded
 from dpglm.queries import ColumnRanges, LevelCounts
 from dpglm.queries.learning import tail_of
 from dpglm.schema import Number, Schema, Target
-from dpglm.schema.candidates import candidates_of
+from dpglm.schema.numbers import candidates_of
 from dpglm.schema.raw import RawTable
 
 Vector = NDArray[np.float64]

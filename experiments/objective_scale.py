@@ -26,7 +26,7 @@ from dpglm.mechanisms import LinearTerm, Randomness
 from dpglm.penalties import Zero
 from dpglm.problem import Problem
 from dpglm.solvers import ObjectivePerturbation
-from dpglm.solvers.output_perturbation import minimiser
+from dpglm.solvers.perturbation import minimiser
 
 P = 10
 CURVATURE = 0.1

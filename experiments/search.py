@@ -27,9 +27,11 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from defaults import QUICK, TEST, TUNING
@@ -50,9 +52,13 @@ from prediction_tables import (
 from table_runs import Load, loaded, parser_of
 
 from dpglm import LinearRegression, LogisticRegression, PrivatePath, PrivateSearch, Ridge
+from dpglm.curator import Curator
 from dpglm.errors import PrivacyWarning
-from dpglm.solvers.along import stops_of
-from dpglm.solvers.path import followed
+from dpglm.plan import Plan
+from dpglm.problem import Problem
+from dpglm.solvers import Result, solver_of
+from dpglm.solvers.iterates import Model
+from dpglm.solvers.model_selection import stops_of
 
 EPSILONS = (1.0, 4.0)
 SPARSE: dict[str, Load] = {
@@ -127,16 +133,31 @@ def run(name: str, table: Table, fits: int, searches: bool) -> Iterator[Row]:
             found = scores[way] = scores["default"] if alone else []
             while len(found) < fits:
                 seeded(model, len(found))
-                with followed(stops_of(plan.steps)) as passed:
+                with iterates_kept(plan) if way == "default" else nullcontext([]) as passed:
                     found.append(score(model.fit(X, y), table, X_test, y_test))
                 if way == "default":
-                    points = [with_coefficients(model, point.w) for point in passed.points]
+                    points = [with_coefficients(model, point.w) for point in passed]
                     scores["best"].append(max([score(m, table, X_test, y_test) for m in points] + found[-1:]))
             seconds = (time.process_time() - began) / fits
             words = plan.parts[0].solver if plan.parts else plan.solver
             words += ", no choice" * alone
             yield row((name, kind, n, p, epsilon, way), found, scores["default"], seconds, words)
         yield row((name, kind, n, p, epsilon, "best"), scores["best"], scores["default"], float("nan"), "")
+
+
+@contextmanager
+def iterates_kept(plan: Plan) -> Iterator[list[Model]]:
+    """The models along all fits inside by the solver of a plan."""
+    solver, kept = solver_of(plan), list[Model]()
+    run = solver.run
+
+    def keeping(plan: Plan, problem: Problem, curator: Curator) -> Result:
+        result = run(plan, problem, curator, stops_of(plan.steps))
+        kept.extend(result.iterates)
+        return result
+
+    with patch.object(solver, "run", staticmethod(keeping if solver.path else run)):
+        yield kept
 
 
 def seeded(model: Any, seed: int) -> None:

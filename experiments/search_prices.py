@@ -28,7 +28,7 @@ from scipy.special import ndtr
 from dpglm import Budget
 from dpglm.accounting import LAWS, Gaussian, NegativeBinomial, Repeated, Search, Tries, compose, tries_of
 from dpglm.accounting.curves import hockey_stick
-from dpglm.solvers.searched import even_split, mu_of_a_try
+from dpglm.solvers.model_selection import even_split, mu_of_a_try
 
 DELTA = 1e-6
 SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": math.inf}

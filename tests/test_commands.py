@@ -19,8 +19,7 @@ from typer.testing import CliRunner
 from dpglm import Ledger, __version__
 from dpglm.audit import Finding
 from dpglm.audit import Report as Findings
-from dpglm.cli import app
-from dpglm.commands import tables
+from dpglm.cli import app, commands
 from dpglm.datasets import write_adult
 from dpglm.estimators.stored import ESTIMATORS, restored, stored
 from dpglm.schema import Schema
@@ -680,7 +679,7 @@ def test_the_schema_of_adult_has_fewer_than_twenty_lines_and_reads_its_records()
 
 
 def test_the_models_that_the_commands_name_are_those_that_can_be_stored():
-    assert tuple(ESTIMATORS) == tables.MODELS
+    assert tuple(ESTIMATORS) == commands.MODELS
 
 
 def test_the_package_runs_as_a_module():
@@ -693,6 +692,6 @@ def test_an_unexpected_error_is_not_quoted(folder, monkeypatch):
     def broken(*_):
         raise RuntimeError(f"secret {MARK}")
 
-    monkeypatch.setattr(tables, "source_of_file", broken)
+    monkeypatch.setattr(commands, "source_of_file", broken)
     result = run("fit", "data.csv", "schema.toml", "--out", "m.json", code=3)
     assert "unexpected RuntimeError" in result.stderr and MARK not in result.output

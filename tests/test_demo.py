@@ -3,7 +3,7 @@ import gzip
 from itertools import islice
 from pathlib import Path
 
-from dpglm import demo, demo_picture
+from dpglm import demo
 from dpglm.datasets import write_adult
 
 RECORDS = 3_000
@@ -39,7 +39,7 @@ def test_the_demo_goes_the_whole_way(tmp_path, capsys, monkeypatch):
 
 def test_the_stored_figures_of_others_are_those_of_the_experiments():
     table = (Path(__file__).resolve().parents[1] / "experiments" / "README.md").read_text(encoding="utf-8")
-    for name, figures in demo_picture.BESIDE.items():
+    for name, figures in demo.PUBLISHED.items():
         rows = [line.replace("*", "") for line in table.splitlines() if line.startswith(f"| {name} |")]
         (beside,) = (
             row.split("|") for row in rows if row.count("|") == 13 and row.split("|")[2].strip() == "1"
@@ -53,5 +53,5 @@ def test_the_stored_figures_of_others_are_those_of_the_experiments():
 
 
 def test_a_guess_rises_from_a_coin_toss_with_epsilon():
-    rights = [demo_picture.right_guesses(epsilon, 32_561) for epsilon in (0.01, 0.1, 1.0, 10.0)]
+    rights = [demo.right_guesses(epsilon, 32_561) for epsilon in (0.01, 0.1, 1.0, 10.0)]
     assert rights == sorted(rights) and 0.5 < rights[0] < 0.501 and 0.535 < rights[2] < 0.54

@@ -125,12 +125,12 @@ def conditions(hypothesis: object, values: ArrayLike | None, names: Sequence[str
     names : sequence of str
         Names of the d coefficients.
     """
-    given = np.asarray(hypothesis).tolist() if hasattr(hypothesis, "__array__") else hypothesis
-    listed = list(given) if isinstance(given, list | tuple) else [given]
-    if any(isinstance(one, list | tuple) or hasattr(one, "__array__") and np.ndim(one) for one in listed):
+    plain = np.asarray(hypothesis).tolist() if hasattr(hypothesis, "__array__") else hypothesis
+    listed = list(plain) if isinstance(plain, list | tuple) else [plain]
+    if any(isinstance(item, list | tuple) or hasattr(item, "__array__") and np.ndim(item) for item in listed):
         R = _matrix(listed, len(names))
     else:
-        chosen = [_index(one, names) for one in listed]
+        chosen = [_index(item, names) for item in listed]
         if not chosen or len(set(chosen)) < len(chosen):
             raise strict.wrong("hypothesis", hypothesis, "at least one coefficient, and each of them once")
         R = np.eye(len(names))[chosen]
@@ -150,10 +150,10 @@ def in_words(R: Vector, r: Vector, names: Sequence[str]) -> str:
 def _finite(values: object) -> Vector | None:
     """The values as an array of finite numbers; None if they are something else."""
     try:
-        found = np.asarray(values, dtype=float)
+        array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
         return None
-    return found if np.isfinite(found).all() else None
+    return array if np.isfinite(array).all() else None
 
 
 def _matrix(rows: list[object], d: int) -> Vector:
@@ -167,25 +167,27 @@ def _matrix(rows: list[object], d: int) -> Vector:
     return R
 
 
-def _index(one: object, names: Sequence[str]) -> int:
+def _index(key: object, names: Sequence[str]) -> int:
     """Index of a coefficient that is given by its name or index."""
     d = len(names)
-    if isinstance(one, str):
-        found = [k for k, name in enumerate(names) if name == one]
-        if len(found) > 1:
-            raise ValueError(f"hypothesis names {one!r}, which {len(found)} coefficients have: give an index")
-        if not found:
-            raise strict.wrong("hypothesis", one, f"among the names {_shortened(names)}")
-        return found[0]
-    if isinstance(one, int | np.integer) and not isinstance(one, bool) and -d <= one < d:
-        return int(one) % d
+    if isinstance(key, str):
+        indices = [k for k, name in enumerate(names) if name == key]
+        if len(indices) > 1:
+            raise ValueError(
+                f"hypothesis names {key!r}, which {len(indices)} coefficients have: give an index"
+            )
+        if not indices:
+            raise strict.wrong("hypothesis", key, f"among the names {_shortened(names)}")
+        return indices[0]
+    if isinstance(key, int | np.integer) and not isinstance(key, bool) and -d <= key < d:
+        return int(key) % d
     needed = f"a name, an index from 0 to {d - 1}, a list of these, or a matrix with {d} columns"
-    raise strict.wrong("hypothesis", one, needed)
+    raise strict.wrong("hypothesis", key, needed)
 
 
-def _shortened(names: Sequence[str], most: int = 20) -> str:
-    listed = ", ".join(map(repr, names[:most]))
-    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
+def _shortened(names: Sequence[str], limit: int = 20) -> str:
+    listed = ", ".join(map(repr, names[:limit]))
+    return listed if len(names) <= limit else f"{listed} and {len(names) - limit} more"
 
 
 def _sum(row: Vector, names: Sequence[str]) -> str:
@@ -433,16 +435,23 @@ class Summary:
     def _repr_html_(self) -> str:
         """The table as a notebook shows it."""
         several = len(self.blocks) > 1
-        parts = [display.paragraph(self._weighting)] if self._weighting else []
+        parts = [display.paragraph(self._weighting)]
         for block in self.blocks:
             if several or block.outcome or not block.determined:
-                badge = "determined" if block.determined else "not determined"
-                parts.append(display.marked(badge, block.determined, block.outcome))
-            parts.append(display.figures(self._columns, self._rows(block)))
+                words = "determined" if block.determined else "not determined"
+                badge = display.badge(words, block.determined)
+                parts.append(display.element("div", badge, block.outcome, kind="block"))
+            figures = range(1, len(self._columns))
+            parts.append(display.table(self._columns, self._rows(block), figures=figures))
             parts.append(display.facts(self._own(block)) if several else "")
         private = self.privacy.private
-        badge = "private" if private else "not private"
-        return display.card(badge, private, self._title, *parts, display.facts(self._facts()))
+        return display.card(
+            "private" if private else "not private",
+            private,
+            self._title,
+            *parts,
+            display.facts(self._facts()),
+        )
 
     def to_dict(self) -> dict[str, object]:
         """The numbers as JSON-able values, one row for each coefficient; NaN is None, infinity is text.

@@ -390,7 +390,7 @@ class Guarantee:
                     *([("records", self.record_share)] if self.record_share else []),
                 ]
             ),
-            display.folded("What this does not cover", self.not_covered),
+            display.folded("What this does not cover", display.items(self.not_covered)),
         )
 
     @property

@@ -12,7 +12,7 @@ from .bounds import Bounds
 from .errors import UnsupportedProblem
 from .losses import Loss
 from .penalties import Penalty, Separable
-from .penalties.in_scaled_columns import InScaledColumns
+from .penalties.separable import RescaledPenalty
 
 _LEAST_SLOPE, _LARGEST_SLOPE = 1e-100, 1e100
 _FARTHEST_START = 1e90
@@ -227,7 +227,7 @@ class Problem:
         assert isinstance(self.penalty, Separable)
         low, high = self.bounds.ranges(len(scales))
         bounds = replace(self.bounds, feature=(low * scales, high * scales))
-        return replace(self, bounds=bounds, penalty=InScaledColumns(self.penalty, scales, quadratic))
+        return replace(self, bounds=bounds, penalty=RescaledPenalty(self.penalty, scales, quadratic))
 
     def from_scaled_columns(self, w: Vector, scales: Vector, other: Problem) -> Vector:
         """Coefficients of the table from those of the other problem, that of scaled columns."""

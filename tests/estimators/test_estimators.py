@@ -303,3 +303,13 @@ def test_a_sparse_coefficient_predicts_as_a_dense_one_does(labels):
     model.densify()
     assert np.array_equal(model.coef_, coefficients)
     assert model.coef_.shape == coefficients.shape
+
+
+@pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
+@pytest.mark.parametrize("seed", [7, np.random.RandomState(7)], ids=["integer", "RandomState"])
+def test_a_seeded_fit_says_that_it_is_not_private_and_another_that_it_is(seed):
+    X, y = np.zeros((30, 2)), np.arange(30) % 2
+    seeded = LogisticRegression(1.0, classes=[0, 1], random_state=seed).fit(X, y).privacy_
+    assert not seeded.secure and str(seeded).startswith("NOT PRIVATE")
+    keyed = LogisticRegression(1.0, classes=[0, 1]).fit(X, y).privacy_
+    assert keyed.secure and "NOT PRIVATE" not in str(keyed)

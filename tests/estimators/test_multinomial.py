@@ -27,7 +27,7 @@ from dpglm.problem import Problem
 from dpglm.schema import Category, Number, Schema, Target
 from dpglm.solvers import SOLVERS, GradientDescent, Newton, PreconditionedDescent, Task
 from dpglm.solvers.auto import suited
-from dpglm.solvers.classes import start_from_shares
+from dpglm.solvers.preludes import start_from_shares
 from dpglm.testing import check_solver
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")

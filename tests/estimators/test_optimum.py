@@ -10,7 +10,7 @@ import dpglm
 from dpglm.losses import Huber, SmoothedHinge
 from dpglm.penalties import L2, Zero
 from dpglm.solvers import GradientDescent
-from dpglm.solvers.noise_free import minimise
+from dpglm.solvers.exact import minimise
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((600, 20)) * (rng.random((600, 20)) < 0.5) * np.geomspace(0.3, 3, 20) + 0.2

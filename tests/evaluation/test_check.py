@@ -38,8 +38,8 @@ from dpglm.schema import (
     Unit,
     Weight,
 )
-from dpglm.schema.cell_kinds import CellKinds
 from dpglm.schema.column import Column
+from dpglm.schema.diagnosis import KindSchema
 from dpglm.schema.source import Held
 
 from ..schema.fuzzing import odd_cell
@@ -112,7 +112,7 @@ def test_kinds_and_the_encoder_never_disagree(column):
     """A cell is unreadable if and only if its record is null whatever missing means; others are not null."""
     schema = Schema({"x": column}, missing=["?"])
     table = {"x": MIXED}
-    kinds, cells = CellKinds.of(schema).encode(table), schema._cells(table, "x")
+    kinds, cells = KindSchema.of(schema).encode(table), schema._cells(table, "x")
     null = column.encode(cells, schema._stand_for_missing).null
     assert np.array_equal(kinds[:, -1] == 1, null)
     assert null[kinds[:, 0] == UNREADABLE].all()
@@ -133,7 +133,7 @@ def test_null_records_are_those_of_a_fit():
     assert 0.2 < lost.mean() < 0.9
     result = check(SCHEMA, raw, epsilon=INF)
     assert result.null_records.value == lost.mean()
-    assert all(isinstance(SCHEMA.columns[name], Column | Target) for name in CellKinds.of(SCHEMA).readable)
+    assert all(isinstance(SCHEMA.columns[name], Column | Target) for name in KindSchema.of(SCHEMA).readable)
 
 
 def test_all_kinds_of_tables_give_the_same_bits(tmp_path):
@@ -179,7 +179,7 @@ def test_each_person_counts_once_as_the_mean_of_its_first_records():
         result = check(PEOPLE, raw, epsilon=INF)
         assert result["amount"][kind].value == pytest.approx(truth, abs=1e-4)
     assert result.plan.unit == "person" and result.plan.n_records == raw["id"].nunique()
-    assert "id" not in CellKinds.of(PEOPLE).readable
+    assert "id" not in KindSchema.of(PEOPLE).readable
     ordered = raw.sort_values("id", kind="stable")
     stream = Stream(lambda: (ordered[k : k + 99] for k in range(0, 1_000, 99)), 1_000, 3)
     some, others = (check(PEOPLE, X, epsilon=1.0, random_state=1) for X in (raw, stream))
@@ -228,7 +228,7 @@ def test_a_null_record_is_counted_so_zeroing_out_costs_as_much_as_replacing():
 def test_raw_neighbours_move_the_counts_by_at_most_the_sensitivity(neighbours):
     """One raw record replaced by any other; or by one without a cell, which is what a null record is."""
     schema = Schema({"a": Number(0, 1, missing="indicator"), "b": Number(0, 1), "y": Target(0, 1)})
-    query, rng = CellCounts(CellKinds.of(schema).codes, 4), np.random.default_rng(0)
+    query, rng = CellCounts(KindSchema.of(schema).codes, 4), np.random.default_rng(0)
     cells, farthest = ["0.5", "x", "", "7"], 0.0
 
     def counts(table):
@@ -328,7 +328,10 @@ def test_a_check_says_what_it_found_and_can_be_stored():
 def test_the_plan_forecasts_how_well_shares_will_be_known():
     schema = Schema({"x": Number(0, 1)})
     plan = CheckPlan.of(
-        CellCounts(CellKinds.of(schema).codes, 10_000), Budget(0.1, 1e-8), Neighbours.REPLACE_ONE, "record"
+        CellCounts(KindSchema.of(schema).codes, 10_000),
+        Budget(0.1, 1e-8),
+        Neighbours.REPLACE_ONE,
+        "record",
     )
     result = check(schema, {"x": [0.5] * 10_000}, epsilon=0.1)
     assert result.plan == plan and result.shares[0].error == plan.error
@@ -353,7 +356,7 @@ def test_an_offset_has_a_range_too():
 
 
 def test_odd_cells_change_their_own_record_alone_and_are_what_the_encoder_makes_of_them():
-    rng, kinds, raw = np.random.default_rng(0), CellKinds.of(SCHEMA), frame(24).astype(object)
+    rng, kinds, raw = np.random.default_rng(0), KindSchema.of(SCHEMA), frame(24).astype(object)
     before, names = kinds.encode(raw), [*kinds.readable]
     for _ in range(60):
         spoilt, rows = raw.copy(), set()

@@ -10,7 +10,18 @@ import numpy as np
 import pytest
 
 from dpglm import testing
-from dpglm.losses import LOSSES, Hinge, Huber, Logistic, Loss, Poisson, SmoothedHinge, Squared
+from dpglm.losses import (
+    LOSSES,
+    Hinge,
+    Huber,
+    Logistic,
+    Loss,
+    NegativeBinomial,
+    Poisson,
+    SmoothedHinge,
+    Squared,
+    Tweedie,
+)
 from dpglm.testing import check_loss_form
 
 CONSTANTS = {"lipschitz": lambda self, target=None: 2.0, "smoothness": lambda self: 0.5}
@@ -43,6 +54,18 @@ def test_a_class_that_changes_a_loss_inherits_nothing_of_what_that_loss_says(par
         assert told(loss) == (
             None, "any", Loss.curvature_lipschitz, Loss.largest_curvature, Loss.conjugate, Loss.dual_step
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("parent", [NegativeBinomial, Tweedie], ids=lambda parent: parent.name)
+@pytest.mark.parametrize("change", [*CHANGES, "_slope", "_value", "_bend"])
+def test_a_class_that_changes_a_loss_of_a_family_inherits_nothing_of_what_the_family_says(parent, change):
+    changed = {change: CHANGES.get(change, lambda self, z, y: 3 * z)}
+    with pytest.raises(TypeError, match="lipschitz"):
+        type("Changed", (parent,), changed)()
+    mixin = type("Mixin", (), changed)
+    loss = type("Changed", (mixin, parent), dict(CONSTANTS))()
+    assert (loss.slope_unit(), loss.joint_constant()) == (2.0, math.inf)
+    assert type(loss).slope_at_middle is Loss.slope_at_middle
 
 
 def test_a_class_that_changes_a_loss_must_say_its_constants():

@@ -232,7 +232,7 @@ def test_the_pattern_of_some_features_is_the_least_that_a_proximal_step_leaves(p
 
 def test_objective_perturbation_leaves_no_hole_in_a_group(monkeypatch):
     """Coefficients below what hides a zero are 0 only with their group."""
-    module = sys.modules["dpglm.solvers.objective_perturbation"]
+    module = sys.modules["dpglm.solvers.perturbation"]
     rng = np.random.default_rng(10)
     X = rng.uniform(-1, 1, (2_000, P)) / math.sqrt(P)
     y = np.clip(2 * X[:, 0] + 0.05 * X[:, 1] + X[:, 5], -1, 1)

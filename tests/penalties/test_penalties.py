@@ -30,7 +30,7 @@ from dpglm.penalties import (
     TotalVariation,
     Zero,
 )
-from dpglm.penalties.in_scaled_columns import InScaledColumns
+from dpglm.penalties.separable import RescaledPenalty
 from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
 
 
@@ -298,7 +298,7 @@ def test_penalties_are_frozen_values():
 @pytest.mark.parametrize("quadratic", [0.0, 0.3])
 def test_a_penalty_in_scaled_columns_is_that_of_the_columns_as_they_are(penalty, quadratic):
     scales, step, rng = np.array([1.0, 0.25, 0.01]), 0.6, np.random.default_rng(0)
-    scaled = InScaledColumns(penalty, scales, quadratic)
+    scaled = RescaledPenalty(penalty, scales, quadratic)
     for v in rng.normal(size=(20, 3)) * [1.0, 1.0, 30.0]:
         u = scaled.prox(v, step)
         assert scaled.value(u) == pytest.approx(penalty.value(scales * u) + quadratic / 2 * u @ u)

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from dpglm import Bounds, GLMRegressor, LogisticRegression
 from dpglm.penalties import (
     L1,
+    SET_FUNCTIONS,
     AnyFeature,
     Cardinality,
     Custom,
@@ -30,7 +31,6 @@ from dpglm.penalties import (
     check_set_function,
     gaussian_width,
 )
-from dpglm.penalties.set_functions import SET_FUNCTIONS
 
 P = 6
 TABLE = np.random.default_rng(5).standard_normal((8, P))

@@ -13,7 +13,7 @@ from dpglm.plan.private_size import MAY_LEARN, OWN_PASS
 from dpglm.queries import LEARNING, ClassCounts, ColumnRanges, LevelCounts, RecordCount, RowNorms
 from dpglm.queries.learning import pairs, preference, share_of_width, tail_of
 from dpglm.schema import Number
-from dpglm.schema.candidates import candidates_of
+from dpglm.schema.numbers import candidates_of
 from dpglm.testing import check_query
 
 CANDIDATES = np.array([-1.0, -0.1, 0.1, 1.0])

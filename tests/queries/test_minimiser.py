@@ -20,7 +20,7 @@ from dpglm.queries import DualVertices, Minimiser, proximal_gradient
 from dpglm.queries import minimiser as objective_module
 from dpglm.queries.base import Exact, Opening
 from dpglm.queries.minimiser import TOLERANCE
-from dpglm.solvers.output_perturbation import minimiser
+from dpglm.solvers.perturbation import minimiser
 
 N, P = 30, 4
 SETS = {

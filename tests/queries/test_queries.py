@@ -188,8 +188,8 @@ CASES = [
         for query in (queries.HeldOutScores, queries.Gains)
         for score, most in (
             (Logistic(), 1.4),
-            (queries.held_out.Errors(), 1.0),
-            (queries.held_out.SquaredErrors(Squared(), -1.0, 1.0), 0.5),
+            (queries.model_comparison.Errors(), 1.0),
+            (queries.model_comparison.SquaredErrors(Squared(), -1.0, 1.0), 0.5),
         )
         for constant in (0.0, 1.0)
     ),

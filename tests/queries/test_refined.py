@@ -19,7 +19,7 @@ from dpglm.problem import Problem
 from dpglm.queries import Minimiser, proximal_gradient
 from dpglm.queries.minimiser import Objective
 from dpglm.solvers import ObjectivePerturbation
-from dpglm.solvers.output_perturbation import minimiser
+from dpglm.solvers.perturbation import minimiser
 
 from ..kernels.test_twofold import exact_slope
 

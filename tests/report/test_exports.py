@@ -7,7 +7,7 @@ import pytest
 import yaml
 from huggingface_hub import ModelCard
 
-from dpglm.report.yaml import Unknown, lines
+from dpglm.report.exports import Unknown, lines
 
 from . import facts
 

@@ -27,8 +27,8 @@ else:
 
 from dpglm.data.files import source_of_file
 from dpglm.schema import Boolean, Category, Column, Date, Number, Schema
+from dpglm.schema.diagnosis import read_cell
 from dpglm.schema.source import EncodedSource
-from dpglm.schema.trial import trial
 
 MARK = "8675309"
 ROWS, CELLS = 24, 12
@@ -210,7 +210,7 @@ def spellings(cases: int, seed: int = 0) -> tuple[list[str], int]:
                 alone = [encoded(schema, {"x": [cell]}) for cell in column]
                 for cell in column:
                     if type(cell) is str:
-                        trial(schema, "x", cell)
+                        read_cell(schema, "x", cell)
         except Exception as error:  # whatever it is, it is reported
             wrong.append(f"spelling {case} raised {type(error).__name__}: {error}")
             continue

@@ -24,8 +24,8 @@ from dpglm.ledger import Ledger
 from dpglm.plan import Plan
 from dpglm.queries.learning import entries_of_a_range
 from dpglm.schema import Category, Number, Schema, Target, learning
-from dpglm.schema.candidates import COUNT, candidates_of
 from dpglm.schema.learning import census_of, null_records, with_facts
+from dpglm.schema.numbers import COUNT, candidates_of
 from dpglm.schema.source import Held
 from dpglm.solvers import GradientDescent, Newton
 

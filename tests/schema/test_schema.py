@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from dpglm import Stream
 from dpglm.data.files import source_of_file
+from dpglm.data.frames import type_kind
 from dpglm.penalties import Fused
 from dpglm.schema import Boolean, Category, Date, Drop, Hashed, Number, Ordinal, Schema, Target, Text
 from dpglm.schema.roles import Exposure, Offset, Unit, Weight
@@ -378,7 +379,7 @@ TYPED = {
 def test_another_cell_that_makes_a_column_one_of_objects_changes_no_record(name, column):
     typed, schema = TYPED[name], Schema({"x": column})
     objects = np.array([*typed, "bad"], dtype=object)
-    if column.refused.match(str(typed.dtype)):
+    if type_kind(typed.dtype) in column.refused:
         with pytest.raises(ValueError, match="column 'x' has type"):
             schema.encode({"x": typed})
         return

@@ -20,10 +20,10 @@ from dpglm import LogisticRegression, Stream, make_private_pipeline
 from dpglm.data.files import source_of_file
 from dpglm.estimators.stored import restored, stored
 from dpglm.schema import Boolean, Category, Date, Number, Ordinal, Schema, Target
+from dpglm.schema.diagnosis import read_cell
 from dpglm.schema.learning import census_of
 from dpglm.schema.roles import Exposure, Offset, Weight
 from dpglm.schema.source import EncodedSource
-from dpglm.schema.trial import trial
 from dpglm.solvers import GradientDescent
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -332,10 +332,10 @@ def test_the_table_of_accepted_cells_is_right():
         line = ", ".join([f'type = "{kind}"', *facts])
         schema = Schema.from_toml(f"[columns]\nother = {{ type = 'boolean' }}\nx = {{ {line} }}")
         for cell in re.findall(r"`([^`]*)`", read):
-            found = trial(schema, "x", cell)
+            found = read_cell(schema, "x", cell)
             assert not found.null and "unknown" not in found.meaning, (declaration, cell, found)
         for cell in re.findall(r"`([^`]*)`", unread):
-            found = trial(schema, "x", cell)
+            found = read_cell(schema, "x", cell)
             assert found.null or "unknown" in found.meaning, (declaration, cell, found)
 
 

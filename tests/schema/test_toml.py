@@ -10,8 +10,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from dpglm.schema import Category, Date, Number, Schema, Target
-from dpglm.schema.draft import EXAMPLES
-from dpglm.schema.toml import KINDS
+from dpglm.schema.toml import EXAMPLES, KINDS
 
 from .raw_tables import SCHEMA, frame
 

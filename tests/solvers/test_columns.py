@@ -14,7 +14,7 @@ from dpglm.penalties import L1, L2, ElasticNet
 from dpglm.problem import Problem
 from dpglm.queries import ColumnSizes, ScaledRowScale
 from dpglm.solvers import GradientDescent
-from dpglm.solvers.columns import scales_of
+from dpglm.solvers.preludes import scales_of
 
 N, P = 3_000, 400
 

@@ -24,7 +24,7 @@ from dpglm.solvers import (
     ObjectivePerturbation,
     PreconditionedDescent,
 )
-from dpglm.solvers.secant import Secant
+from dpglm.solvers.iterates import StepGuard
 
 N = 16_000
 SHARES = (0.01, 0.03, 0.1)
@@ -168,10 +168,10 @@ def test_small_groups_of_several_classes_have_no_gap_with_a_large_budget() -> No
 def test_steps_longer_than_released_gradients_allow_are_shortened_and_go_as_far() -> None:
     """A quadratic whose curvature is five times what a step of 1 assumes."""
     curvature = np.array([5.0, 0.01])
-    guard, w = Secant(1.0, 0.5, noise=0.0), np.array([1.0, 1.0])
+    guard, w = StepGuard(1.0, 0.5, noise=0.0), np.array([1.0, 1.0])
     for _ in range(3):
         gradient = curvature * w
-        guard.see(w, gradient)
+        guard.observe(w, gradient)
         w = w - guard.step_size * gradient
     assert guard.step_size <= 1 / 4.9
     assert guard.step_size / (1 - guard.momentum) == pytest.approx(2.0)
@@ -179,10 +179,10 @@ def test_steps_longer_than_released_gradients_allow_are_shortened_and_go_as_far(
 
 def test_noise_alone_shortens_no_step() -> None:
     rng = np.random.default_rng(0)
-    guard, w = Secant(1.0, 0.5, noise=1.0), np.zeros(50)
+    guard, w = StepGuard(1.0, 0.5, noise=1.0), np.zeros(50)
     for _ in range(200):
         gradient = rng.standard_normal(50)
-        guard.see(w, gradient)
+        guard.observe(w, gradient)
         w = w - guard.step_size * gradient
     assert guard.step_size > 0.5
 

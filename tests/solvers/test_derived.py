@@ -7,7 +7,7 @@ from dpglm import Bounds
 from dpglm.losses import Huber, Logistic, Squared
 from dpglm.penalties import L2, L1Ball, Zero
 from dpglm.problem import Problem
-from dpglm.solvers.derived import Quadratic, freedom_of_largest, optimism_of
+from dpglm.solvers.iterates import Quadratic, freedom_of_largest, optimism_of
 
 N, P = 400, 6
 BOUNDS = Bounds(feature=1.0, target=(-2, 2))

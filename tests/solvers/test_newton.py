@@ -26,7 +26,7 @@ from dpglm.mechanisms import Randomness
 from dpglm.penalties import L2, Zero
 from dpglm.plan import Plan
 from dpglm.problem import Problem
-from dpglm.solvers import Newton, newton_rounds
+from dpglm.solvers import Newton, newton_steps
 from dpglm.testing import check_solver
 
 N, P = 4000, 3
@@ -263,10 +263,10 @@ def test_degenerate_tables_give_finite_coefficients_and_no_interval(table, epsil
 def test_estimates_are_combined_by_the_inverse_of_their_noise():
     one, two = np.eye(2), 3.0 * np.eye(2)
     first, second = (
-        newton_rounds.Estimate(np.full(2, w), np.eye(2), noise, 9.0, 0.0)
+        newton_steps.Estimate(np.full(2, w), np.eye(2), noise, 9.0, 0.0)
         for w, noise in ((1.0, one), (5.0, two))
     )
-    found = newton_rounds.combined([first, second])
+    found = newton_steps.combined([first, second])
     assert np.allclose(found.w, 2.0) and np.allclose(found.noise, 0.75 * np.eye(2))
 
 
@@ -281,7 +281,7 @@ def test_the_second_order_term_is_that_of_a_noisy_inverse():
     inverse = np.linalg.inv(hessian)
     first = (inverse @ r[..., None])[..., 0]
     moved = first - (inverse @ errors @ first[..., None])[..., 0]
-    assert np.allclose(np.cov(moved.T), newton_rounds.noise_aware(inverse, covariance, noise), atol=0.02)
+    assert np.allclose(np.cov(moved.T), newton_steps.noise_aware(inverse, covariance, noise), atol=0.02)
 
 
 def test_a_ridge_without_noise_is_that_of_scikit_learn():
@@ -327,11 +327,9 @@ def test_the_mean_of_two_hessians_makes_the_error_of_an_early_round_cubic():
     def round_at(w):
         curve = expit(rows @ w) * (1 - expit(rows @ w))
         gradient, hessian = rows.T @ (expit(rows @ w) - chance), rows.T @ (rows * curve[:, None])
-        parts = newton_rounds.Parts(gradient, hessian, hessian)
-        state = newton_rounds.State(w, np.eye(3), np.eye(3))
-        return newton_rounds.Round(
-            state, parts, newton_rounds.Deviations(0.0, 0.0, 0.0), 1.0, 1.0, np.zeros(3)
-        )
+        parts = newton_steps.Parts(gradient, hessian, hessian)
+        state = newton_steps.State(w, np.eye(3), np.eye(3))
+        return newton_steps.Round(state, parts, newton_steps.Deviations(0.0, 0.0, 0.0), 1.0, 1.0, np.zeros(3))
 
     alone, both = [], []
     for away in (0.1, 0.05):
@@ -345,10 +343,10 @@ def test_the_mean_of_two_hessians_makes_the_error_of_an_early_round_cubic():
 
 def test_the_mean_of_two_noisy_hessians_of_squares_is_weighted_by_precision_and_trace():
     def round_with(scale, deviation):
-        parts = newton_rounds.Parts(np.ones(3), scale * np.diag([1.0, 2.0, 3.0]), np.eye(3))
-        noise = newton_rounds.Deviations(0.1, deviation, 0.1)
-        state = newton_rounds.State(np.zeros(3), np.eye(3), np.eye(3))
-        return newton_rounds.Round(state, parts, noise, 1.0, 1.0, np.zeros(3))
+        parts = newton_steps.Parts(np.ones(3), scale * np.diag([1.0, 2.0, 3.0]), np.eye(3))
+        noise = newton_steps.Deviations(0.1, deviation, 0.1)
+        state = newton_steps.State(np.zeros(3), np.eye(3), np.eye(3))
+        return newton_steps.Round(state, parts, noise, 1.0, 1.0, np.zeros(3))
 
     early, last = round_with(10.0, 0.3), round_with(8.0, 0.4)
     mean = early.with_curvature_of(last, linear=True)
@@ -435,18 +433,18 @@ def test_a_noisy_round_does_not_throw_a_strong_signal_off():
 
 
 def test_estimates_that_noise_sets_apart_from_the_last_are_not_combined():
-    far, last = (newton_rounds.Estimate(np.full(2, w), np.eye(2), np.eye(2), 9.0, 0.0) for w in (9.0, 1.0))
-    assert newton_rounds.combined([far, last]) is last
+    far, last = (newton_steps.Estimate(np.full(2, w), np.eye(2), np.eye(2), 9.0, 0.0) for w in (9.0, 1.0))
+    assert newton_steps.combined([far, last]) is last
 
 
 def test_a_step_that_noise_explains_is_not_taken():
-    parts = newton_rounds.Parts(np.full(2, 1.0), 100 * np.eye(2), np.eye(2))
-    state = newton_rounds.State(np.zeros(2), np.eye(2), np.eye(2))
+    parts = newton_steps.Parts(np.full(2, 1.0), 100 * np.eye(2), np.eye(2))
+    state = newton_steps.State(np.zeros(2), np.eye(2), np.eye(2))
     for noise, moves in ((5.0, False), (0.01, True)):
-        deviations = newton_rounds.Deviations(noise, 1e-6, 0.1)
-        round_ = newton_rounds.Round(state, parts, deviations, 1.0, 1.0, np.zeros(2))
+        deviations = newton_steps.Deviations(noise, 1e-6, 0.1)
+        round_ = newton_steps.Round(state, parts, deviations, 1.0, 1.0, np.zeros(2))
         estimate, step = round_.estimate()
-        assert bool(newton_rounds.moved(round_, step, 4.0, estimate).w.any()) is moves
+        assert bool(newton_steps.moved(round_, step, 4.0, estimate).w.any()) is moves
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e-9, 1e12])

@@ -10,7 +10,7 @@ from dpglm.bounds import Bounds
 from dpglm.errors import UnsupportedProblem
 from dpglm.penalties import L1, L2, AnyFeature, ElasticNet, L1Ball, Submodular
 from dpglm.plan import PassCount, Plan
-from dpglm.solvers.defaults import MOST_PASSES
+from dpglm.solvers.base import MOST_PASSES
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*random_state.*")
 

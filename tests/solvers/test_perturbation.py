@@ -21,7 +21,7 @@ from dpglm.penalties.set_functions import AnyFeature, Cardinality, GroupCover
 from dpglm.privacy import PUBLIC_SIZE
 from dpglm.problem import Problem
 from dpglm.solvers import DualFrankWolfe, ObjectivePerturbation, OutputPerturbation
-from dpglm.solvers.output_perturbation import minimiser
+from dpglm.solvers.perturbation import minimiser
 from dpglm.testing import check_solver
 
 rng = np.random.default_rng(0)

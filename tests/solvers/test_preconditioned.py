@@ -24,8 +24,7 @@ from dpglm.solvers import (
     gradient_descent,
     recalibration,
 )
-from dpglm.solvers.centring import deviations_of, shortened
-from dpglm.solvers.typical import learn, share_of_scales
+from dpglm.solvers.preludes import deviations_of, learn, share_of_scales, shortened
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
 

@@ -263,7 +263,7 @@ class Report:
             "violated" if self.violated else "holds",
             not self.violated,
             f"{count} finding{'s' * (count != 1)}, each with confidence {self.confidence:g}",
-            display.table(COLUMNS, (finding.cells for finding in self.findings)),
+            display.table(COLUMNS, (finding.cells for finding in self.findings), names=False),
         )
 
 

@@ -5,11 +5,10 @@ Nothing of Arrow is imported here; the adapters do that, each in its own file.
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +16,8 @@ from numpy.typing import NDArray
 from ..arrays import Vector
 from ..entries import numbers
 from .columns import RecordColumns
+from .frames import distinct, is_nested, is_single, type_kind, type_name
 from .stream import Source, guarded, rows_a_block
-
-Name = TypeVar("Name")
-
-_SINGLE = re.compile(r"float(16|32)?|halffloat", re.IGNORECASE)
-
-_NESTED = re.compile(r"(large_|fixed_size_)?list|struct|map|array|\w*union|object", re.IGNORECASE)
 
 
 class Level(NamedTuple):
@@ -78,7 +72,7 @@ class Columnar(Source):
 
     def beside(self, names: Sequence[str | None]) -> Self:
         for name in names:
-            if name is not None and (name not in self.types or _NESTED.match(str(self.types[name]))):
+            if name is not None and (name not in self.types or is_nested(self.types[name])):
                 raise ValueError(
                     f"{name!r} must be a column of numbers of X, whose columns are {list(self.types)}"
                 )
@@ -89,15 +83,17 @@ class Columnar(Source):
             raise ValueError(
                 f"y must be an array or name a column of X, whose columns are {list(self.types)}"
             )
-        if _NESTED.match(str(self.types[target])):
-            kind = re.split(r"[(<\[{]", str(self.types[target]))[0]
-            raise ValueError(f"column {target!r} of X is of type {kind}: targets must be numbers or labels")
+        if is_nested(self.types[target]):
+            raise ValueError(
+                f"column {target!r} of X is of type {type_name(self.types[target])}: targets must be numbers "
+                "or labels"
+            )
         return replace(self, target=target)
 
     def blocks(self) -> Iterator[tuple[object, object]]:
         features, named = list(self.feature_names), (self.target, *self.others)
         aim = [name for name in named if name is not None]
-        single = all(_SINGLE.fullmatch(str(self.types[name])) for name in features)
+        single = all(is_single(self.types[name]) for name in features)
         precision: type[np.floating] = np.float32 if single else np.float64
         rows = rows_a_block(len(features) * np.dtype(precision).itemsize)
         for pieces in _regrouped(guarded(lambda: self.batches(features + aim, rows)), rows):
@@ -111,15 +107,7 @@ class Columnar(Source):
 
 def typed(names: Iterable[str], types: Iterable[object]) -> dict[str, object]:
     """The types of columns by their names, which must differ."""
-    return dict(zip(different(names), types, strict=True))
-
-
-def different(names: Iterable[Name]) -> list[Name]:
-    """Names of columns, if no two are the same."""
-    found = list(names)
-    if len(set(found)) < len(found):  # not quoted: in a file without names a record stands there
-        raise ValueError("the columns of X must have different names, but one occurs twice")
-    return found
+    return dict(zip(distinct(names), types, strict=True))
 
 
 def _regrouped(batches: Iterable[Any], rows: int) -> Iterator[list[Any]]:
@@ -162,20 +150,20 @@ def _table(pieces: list[Sequence[Any]], p: int, precision: type[np.floating]) ->
 
 def _floats(column: Any) -> NDArray[np.generic]:
     """A column of numbers, NaN where one is missing."""
-    kind = str(column.type)
+    kind = type_kind(column.type)
     if kind == "null":
         return np.full(len(column), np.nan)
-    if kind.startswith("decimal"):  # rounded as Python does, as the tables in memory are
+    if kind == "decimal":  # rounded as Python does, as the tables in memory are
         return numbers(column.to_pylist())
-    values: Vector = (column.cast("uint8") if kind == "bool" else column).to_numpy(zero_copy_only=False)
+    values: Vector = (column.cast("uint8") if kind == "boolean" else column).to_numpy(zero_copy_only=False)
     return values
 
 
 def _target(pieces: list[Any]) -> NDArray[np.generic] | Levels:
     """A column of targets: an array of numbers, if none that is no float is missing; else its levels."""
-    kind = str(pieces[0].type)
+    kind = type_kind(pieces[0].type)
     missing = any(piece.null_count for piece in pieces)
-    if kind in ("float", "double", "halffloat") or re.match(r"u?int\d", kind) and not missing:
+    if kind == "float" or kind == "integer" and not missing:
         return np.concatenate([_floats(piece) for piece in pieces])
     return Levels(map(_level, pieces))
 
@@ -185,7 +173,9 @@ def _level(column: Any) -> Level:
     places = coded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)
     places[coded.indices.is_null().to_numpy(zero_copy_only=False)] = -1
     values = coded.dictionary
-    if "string" in str(values.type):  # nobody has checked that the bytes are UTF-8: one cell would fail all
+    if (
+        type_kind(values.type) == "text"
+    ):  # nobody has checked that the bytes are UTF-8: one cell would fail all
         from .arrow import decoded
 
         values = decoded(values)

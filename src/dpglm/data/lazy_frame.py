@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .columnar import Columnar, typed
+from .frames import in_doubles
 from .stream import asked
 
 
@@ -24,14 +25,6 @@ class LazyTable(Columnar):
         query = in_doubles(self.frame.select(names))
         for part in query.collect_batches(chunk_size=rows, lazy=True, engine="streaming"):
             yield from part.to_arrow(compat_level=level).to_batches()
-
-
-def in_doubles(frame: Any) -> Any:
-    """A frame of polars with integers of 128 bits, which no other library has, as doubles."""
-    import polars
-
-    wide = [getattr(polars, name) for name in ("Int128", "UInt128") if hasattr(polars, name)]
-    return frame.with_columns(polars.col(wide).cast(polars.Float64)) if wide else frame
 
 
 def recognised(X: object) -> LazyTable | None:

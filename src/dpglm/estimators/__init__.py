@@ -1,12 +1,13 @@
 """The scikit-learn skin."""
 
-from .checked import check_pipeline
 from .checking import check
 from .classifiers import GLMClassifier, LogisticRegression
 from .evaluating import evaluate
 from .families import (
     GammaRegressor,
     HuberRegressor,
+    LinearSVC,
+    LinearSVR,
     NegativeBinomialRegressor,
     PoissonRegressor,
     QuantileRegressor,
@@ -18,7 +19,7 @@ from .pipeline import PrivatePipeline, make_private_pipeline
 from .regressors import GLMRegressor
 from .scaler import BoundsScaler
 from .search import PrivateSearch
-from .svm import LinearSVC, LinearSVR
+from .sklearn_checks import check_pipeline
 
 __all__ = [
     "BoundsScaler", "ElasticNet", "GLMClassifier", "GLMRegressor", "GammaRegressor", "HuberRegressor",

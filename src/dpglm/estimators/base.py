@@ -42,12 +42,9 @@ from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..solvers import AnySolver
 from .charged import Charged
-from .constraints import constrained
 from .docs import estimator
-from .inference import Inference, uncertainty_of
-from .predictor import LinearPredictor
-from .reported import Reported
-from .strengths import given
+from .mixins import Inference, LinearPredictor, Reported, uncertainty_of
+from .penalty_parameters import constrained, given
 from .watched import all_or_nothing
 
 

@@ -15,6 +15,7 @@ from ..bounds import Bounds
 from ..data import as_block
 from ..data.cluster import DaskTable, by_blocks, is_dask
 from ..data.columns import RecordColumns
+from ..data.frames import text_names
 from ..data.stream import Source
 from ..errors import PrivacyWarning, UnsupportedProblem
 from ..evaluation.check import Check, Checker, CheckPlan
@@ -27,10 +28,9 @@ from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import CellCounts
 from ..schema import Schema
-from ..schema.cell_kinds import CellKinds
+from ..schema.cells import KIND_NAMES
+from ..schema.diagnosis import KindSchema
 from ..schema.encoder import encoded
-from ..schema.frames import checked_names
-from ..schema.kinds import WORDS
 from ..schema.roles import Unit
 from ..schema.source import Held
 
@@ -95,7 +95,7 @@ def check(
         )
     Budget.for_records(epsilon, delta, 1)  # refuses what is no budget before the table is encoded
     session = Session("the check", randomness_of(random_state), resolved(ledger, None), verbose)
-    kinds = CellKinds.of(schema)
+    kinds = KindSchema.of(schema)
     table = _read(kinds, X)
     problem = Problem(Squared(), Zero(), Bounds(row_norm=math.inf), fit_intercept=False)
     unit = schema.beside.unit
@@ -118,7 +118,7 @@ def check(
             plan, partial(_planned, query, budget, relation, problem.unit), records.require_readable
         )
         names = {
-            name: tuple(WORDS[kind] for kind in column.possible_kinds)
+            name: tuple(KIND_NAMES[kind] for kind in column.possible_kinds)
             for name, column in kinds.readable.items()
         }
         shares = Checker(names, query).run(plan, session.curator(records, relation))
@@ -136,7 +136,7 @@ def _planned(
     return CheckPlan.of(query, Budget(epsilon, budget.delta), neighbours, unit)
 
 
-def _read(kinds: CellKinds, X: Any) -> NumericTable:
+def _read(kinds: KindSchema, X: Any) -> NumericTable:
     """Codes of cells, as targets of rows."""
     if is_dask(X):
         if kinds.beside.unit is not None:
@@ -144,13 +144,13 @@ def _read(kinds: CellKinds, X: Any) -> NumericTable:
                 "units are not for Dask collections: store the table sorted by that column, as Parquet, and "
                 "give the pyarrow data set"
             )
-        kinds.require_columns(checked_names(list(getattr(X, "columns", []))))
+        kinds.require_columns(text_names(getattr(X, "columns", [])))
         return NumericTable(
             DaskTable(encoded(kinds, X), by_blocks(kinds.read_target, X)), codes=numeric_target
         )
     if isinstance(X, Held):
-        whole = encoded(kinds, X.source, targets=True).in_memory()
-        rows, targets, ids = whole.rows, whole.target, whole.beside.unit
+        table = encoded(kinds, X.source, targets=True).in_memory()
+        rows, targets, ids = table.rows, table.target, table.beside.unit
     else:
         rows = encoded(kinds, X, targets=True)
         if isinstance(rows, Source):
@@ -158,7 +158,7 @@ def _read(kinds: CellKinds, X: Any) -> NumericTable:
         targets, ids = kinds.read_target(X), kinds.read_beside(X).unit
     if ids is None:
         return NumericTable(as_block(rows), RecordColumns(targets))
-    most = kinds.columns[kinds.beside.unit]
-    assert isinstance(most, Unit)
-    number, rows, targets = records_by_unit(ranked(ids)[0], most.rows, rows, targets)
+    unit_column = kinds.columns[kinds.beside.unit]
+    assert isinstance(unit_column, Unit)
+    number, rows, targets = records_by_unit(ranked(ids)[0], unit_column.rows, rows, targets)
     return NumericTable(as_block(rows), RecordColumns(targets, unit=number))

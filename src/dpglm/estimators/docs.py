@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, TypeVar, dataclass_transform
+from functools import cache, wraps
+from typing import Any, ParamSpec, TypeVar, dataclass_transform
 
 from ..solvers import SOLVERS
-from .habits import explained
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _SHARED_PART = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
@@ -202,3 +203,32 @@ def _shared(part: re.Match[str]) -> str:
 @cache
 def _text(name: str) -> str:
     return _filled(textwrap.dedent(_SHARED[name].removeprefix("\n")))
+
+
+_STEPS = "the number of steps is part of the plan: solver=GradientDescent(steps=...) sets it"
+_HABITS = {
+    "max_iter": _STEPS,
+    "n_iter": _STEPS,
+    "tol": "a fit does not stop by its records: it takes the steps of its plan",
+    "eps": "it is called epsilon",
+    "metrics": "it is called metric, also for a list",
+    "scoring": "it is called metric, a name or a list of names",
+    "n_jobs": "the environment variable NUMBA_NUM_THREADS sets the number of threads",
+    "warm_start": "a fit starts at a public point",
+    "data_norm": "bounds=Bounds(row_norm=...) declares the largest norm of a row",
+    "accountant": "ledger= names the account that pays",
+}
+
+
+def explained(call: Callable[P, T], name: str | None = None) -> Callable[P, T]:
+    """The call, which says of a parameter that it does not have what to write instead, if that is known."""
+    known = inspect.signature(call).parameters
+
+    @wraps(call)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        unknown = next((one for one in kwargs if one in _HABITS and one not in known), None)
+        if unknown is not None:
+            raise TypeError(f"{name or call.__name__} has no parameter {unknown!r}: {_HABITS[unknown]}")
+        return call(*args, **kwargs)
+
+    return called

@@ -41,7 +41,7 @@ from ..schema.source import EncodedSource, EncodedTable
 from ..scores import PublicModel
 from .base import PrivateGLM
 from .classifiers import codes_among
-from .habits import explained
+from .docs import explained
 from .pipeline import PrivatePipeline
 
 _FARTHEST = 6.0

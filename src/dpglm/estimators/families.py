@@ -1,11 +1,11 @@
-"""Families of generalized linear models by their names in scikit-learn."""
+"""Generalized linear models and support vector machines by their names in scikit-learn."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import field
 from types import ModuleType
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,15 +14,17 @@ from sklearn.utils import Tags
 
 from .. import strict
 from ..arrays import Vector
-from ..losses import Huber, Loss, NegativeBinomial, Quantile, Squared, Tweedie
+from ..losses import EpsilonInsensitive, Huber, Loss, NegativeBinomial, Quantile, Squared, Tweedie
 from ..penalties import L1, L2, Penalty
+from .classifiers import GLMClassifier
 from .docs import estimator
+from .penalty_parameters import inverse_strength, require_strength
 from .regressors import GLMRegressor
-from .strengths import require_strength
 
 _WIDE, _NARROW = 100.0, 1e-4
 _LEAST_SHARE = 0.01
 _NARROWEST, _NARROW_ENOUGH = 1e-8, 0.01
+_TINY = 1e-300
 
 
 @estimator
@@ -49,9 +51,19 @@ class _LogLinked(GLMRegressor):
         low, high = usual if self.means is None else _range_of_means(self.means)
         return self._family(0.0 if self.means is None else low, low, high, top)
 
-    @abstractmethod
     def _family(self, least: float, low: float, high: float, top: float) -> Loss:
         """The loss for means from ``low``, or ``least`` if it needs no bound, to ``high``."""
+        return Tweedie(self._power, least if self._power == 1 else low, high, top)
+
+    @property
+    def _power(self) -> float:
+        """The power of the mean that the variance is proportional to."""
+        return 1.0
+
+    def _scored(self, targets: Vector, predicted: Vector, weights: Vector | None) -> float:
+        """The share of the deviance that predictions explain."""
+        means = np.maximum(predicted, _TINY) if self._power else predicted
+        return float(d2_tweedie_score(targets, means, sample_weight=weights, power=self._power))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -85,12 +97,6 @@ class PoissonRegressor(_LogLinked):
 
     loss: str | Loss = field(default="tweedie", init=False)
 
-    def _family(self, least: float, low: float, high: float, top: float) -> Loss:
-        return Tweedie(1.0, least, high, top)
-
-    def _scored(self, targets: Vector, predicted: Vector, weights: Vector | None) -> float:
-        return _explained(1.0, targets, predicted, weights)
-
 
 @estimator
 class GammaRegressor(_LogLinked):
@@ -115,11 +121,9 @@ class GammaRegressor(_LogLinked):
 
     loss: str | Loss = field(default="tweedie", init=False)
 
-    def _family(self, least: float, low: float, high: float, top: float) -> Loss:
-        return Tweedie(2.0, low, high, top)
-
-    def _scored(self, targets: Vector, predicted: Vector, weights: Vector | None) -> float:
-        return _explained(2.0, targets, predicted, weights)
+    @property
+    def _power(self) -> float:
+        return 2.0
 
 
 @estimator
@@ -158,14 +162,12 @@ class TweedieRegressor(_LogLinked):
             raise ValueError(f"a power of {power:g} is convex with another link than {link!r}: use 'auto'")
         return Squared() if power == 0 else super()._loss()
 
-    def _family(self, least: float, low: float, high: float, top: float) -> Loss:
-        return Tweedie(self.power, least if self.power == 1 else low, high, top)
+    @property
+    def _power(self) -> float:
+        return self.power
 
     def _default_range(self) -> tuple[float, float]:
         return (-1.0, 1.0) if self.power == 0 else (0.0, 1.0)
-
-    def _scored(self, targets: Vector, predicted: Vector, weights: Vector | None) -> float:
-        return _explained(self.power, targets, predicted, weights)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -299,11 +301,74 @@ class QuantileRegressor(GLMRegressor):
         return linear_model.QuantileRegressor(quantile=self.quantile, alpha=self.alpha)
 
 
-_TINY = 1e-300
+@estimator
+class LinearSVC(GLMClassifier):
+    """Linear support vector classification under differential privacy.
+
+    The objective is mean hinge loss + norm(w)² / (2 C n), that of scikit-learn's ``LinearSVC(loss="hinge")``
+    but for the intercept, which is not penalised. More than two classes are fitted one against the rest.
+
+    Parameters
+    ----------
+    {budget}
+    {inverse_strength}
+    loss : str or Loss
+        "hinge", "smoothed_hinge" or an object of `dpglm.losses`. The squared hinge is not offered: its slopes
+        have no bound.
+    {classification}
+    >>> model = LinearSVC(epsilon=1.0, classes=[-1, 1]).fit(adult.X, adult.y)
+    >>> bool(model.score(adult.X_test, adult.y_test) > 0.8)
+    True
+    """
+
+    C: float = 1.0
+    loss: str | Loss = "hinge"
+    penalty: Penalty | None = field(default=None, init=False)
+    class_weight: None = field(default=None, init=False)
+
+    def fit(self, X: object, y: object = None) -> Self:  # type: ignore[override]
+        """Fit to private records; the solver of this loss takes no weights and offsets."""
+        return super().fit(X, y)
+
+    def _penalty(self, n_samples: int) -> Penalty:
+        return L2(inverse_strength(self.C, n_samples))
 
 
-def _explained(power: float, targets: Vector, predicted: Vector, weights: Vector | None) -> float:
-    """The share of the deviance that predictions explain."""
-    if power:
-        predicted = np.maximum(predicted, _TINY)
-    return float(d2_tweedie_score(targets, predicted, sample_weight=weights, power=power))
+@estimator
+class LinearSVR(GLMRegressor):
+    """Linear support vector regression under differential privacy.
+
+    The objective is mean epsilon-insensitive loss + norm(w)² / (2 C n), that of scikit-learn's ``LinearSVR``
+    but for the intercept, which is not penalised. What scikit-learn calls epsilon is ``tube`` here.
+
+    Parameters
+    ----------
+    {budget}
+    {inverse_strength}
+    tube : float
+        Errors up to this size cost nothing; with 0 the loss is the absolute error.
+    {regression}
+    >>> model = LinearSVR(epsilon=2.0, bounds=bounds).fit(x, 0.5 * x[:, 0])
+    >>> bool(abs(model.coef_[0] - 0.5) < 0.2)
+    True
+    """
+
+    loss: str | Loss = field(default="epsilon_insensitive", init=False)
+    penalty: Penalty | None = field(default=None, init=False)
+    C: float = 1.0
+    tube: float = 0.0
+
+    def fit(self, X: object, y: object = None) -> Self:  # type: ignore[override]
+        """Fit to private records; the solver of this loss takes no weights and offsets."""
+        return super().fit(X, y)
+
+    def _loss(self) -> Loss:
+        return EpsilonInsensitive(self.tube)
+
+    def _penalty(self, n_samples: int) -> Penalty:
+        return L2(inverse_strength(self.C, n_samples))
+
+    def _plain_model(self, linear_model: ModuleType) -> BaseEstimator:
+        from sklearn.svm import LinearSVR as Plain  # slow to import, and seldom needed
+
+        return Plain(epsilon=self.tube, C=self.C)

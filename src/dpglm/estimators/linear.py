@@ -11,8 +11,8 @@ from .. import penalties
 from ..losses import Loss
 from ..penalties import L1, L2, Penalty
 from .docs import estimator
+from .penalty_parameters import require_share, require_strength
 from .regressors import GLMRegressor
-from .strengths import require_share, require_strength
 
 
 @estimator

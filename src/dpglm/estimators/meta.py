@@ -17,8 +17,8 @@ from ..fit.inputs import Labels
 from ..plan import Plan
 from ..solvers.base import AnySolver, Choice
 from .base import PrivateGLM
+from .mixins import Reported
 from .pipeline import PrivatePipeline
-from .reported import Reported
 
 
 def _has(name: str) -> Any:

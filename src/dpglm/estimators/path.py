@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ..data.columns import RecordColumns
-from ..solvers.along import Along
+from ..solvers.model_selection import Along
 from .docs import documented
 from .meta import PrivateChoice, choices_of, glm_of, with_params, with_solver
 from .watched import all_or_nothing

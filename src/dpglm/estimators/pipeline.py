@@ -19,6 +19,7 @@ from .. import strict
 from ..arrays import Vector
 from ..data.cluster import by_blocks, is_dask
 from ..data.columns import RecordColumns
+from ..data.frames import library_of
 from ..data.stream import Source
 from ..fit import NAMES, Labels, Prelude, SchemaLearning, UnlearntTable, fit_bounds
 from ..fit.preludes import SHARE
@@ -26,14 +27,12 @@ from ..inference import INTERCEPT, Coefficients
 from ..plan import Plan
 from ..schema import RawCoefficients, Schema
 from ..schema.encoder import SchemaEncoder, encoded
-from ..schema.frames import is_frame
 from ..schema.learning import Scaled
 from ..schema.raw import RawTable
 from ..schema.source import EncodedSource, EncodedTable, Held
 from .base import PrivateGLM
 from .docs import documented
-from .inference import Inference
-from .reported import Reported
+from .mixins import Inference, Reported
 from .watched import all_or_nothing
 
 
@@ -254,7 +253,7 @@ class PrivatePipeline(Inference, Reported, MetaEstimatorMixin, BaseEstimator):
 
     def _offsets(self, X: object) -> dict[str, Any]:
         """Offsets and exposures of the rows of a table in memory, as a prediction takes them."""
-        if not self.schema.beside.has_offset or not is_frame(X):
+        if not self.schema.beside.has_offset or library_of(X) is None:
             return {}
         found = self.schema.read_beside(X, fit=False)
         return {name: part for name, part in found._asdict().items() if part is not None}

@@ -13,7 +13,7 @@ from .. import strict
 from ..bounds import Bounds
 from ..data.columns import RecordColumns
 from ..problem import Problem
-from ..solvers.searched import Candidate, Searched
+from ..solvers.model_selection import Candidate, Searched
 from .base import PrivateGLM
 from .docs import documented
 from .meta import PrivateChoice, choices_of, glm_of, with_params, with_solver

@@ -21,6 +21,8 @@ from .classifiers import LogisticRegression
 from .families import (
     GammaRegressor,
     HuberRegressor,
+    LinearSVC,
+    LinearSVR,
     NegativeBinomialRegressor,
     PoissonRegressor,
     QuantileRegressor,
@@ -28,7 +30,6 @@ from .families import (
 )
 from .linear import ElasticNet, Lasso, LinearRegression, Ridge
 from .pipeline import PrivatePipeline
-from .svm import LinearSVC, LinearSVR
 
 ESTIMATORS: dict[str, type[Any]] = {
     kind.__name__: kind

@@ -7,8 +7,7 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from .leaks import warn_of_learning_steps
-from .many_fits import warn_of_many_fits
+from .sklearn_checks import warn_of_learning_steps, warn_of_many_fits
 
 _INSIDE: ContextVar[bool] = ContextVar("inside of a fit", default=False)
 

@@ -195,7 +195,7 @@ class Check:
             private,
             self.privacy.headline,
             display.paragraph(f"{self._size}."),
-            display.figures(("", *_KINDS), self._rows),
+            display.table(("", *_KINDS), self._rows, figures=range(1, 1 + len(_KINDS))),
             *map(display.paragraph, [str(self.null_records), *self.remarks]),
         )
 

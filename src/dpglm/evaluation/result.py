@@ -142,5 +142,5 @@ class Evaluation:
             "private" if private else "not private",
             private,
             self.privacy.headline,
-            display.figures(("score", "value", "from", "to", "error by noise"), rows),
+            display.table(("score", "value", "from", "to", "error by noise"), rows, figures=range(1, 5)),
         )

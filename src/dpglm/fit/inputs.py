@@ -8,12 +8,11 @@ number becomes NaN, which makes its record a null record and changes no other re
 from __future__ import annotations
 
 import re
-import sys
 import warnings
 from array import array
 from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import NamedTuple, Protocol, TypeGuard, cast
+from typing import Protocol, TypeGuard, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,8 +22,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
 from ..arrays import Vector
-from ..data.columnar import different
-from ..data.lazy_frame import in_doubles
+from ..data.frames import NUMBERS, FrameColumn, columns_of, is_single, type_kind
 from ..entries import numbers, well_formed
 from ..errors import PrivacyWarning
 
@@ -32,10 +30,6 @@ Labels = NDArray[np.generic]
 """Labels of records, or the classes that they may be: of any type."""
 
 _NUMERIC = "biuf"
-_NUMBERS = re.compile(r"(u?int\d|float|double|halffloat|bool|decimal)", re.IGNORECASE)
-_ANYTHING = re.compile(r"(null|object)", re.IGNORECASE)
-_TEXT = re.compile(r"(large_)?(str|utf8)", re.IGNORECASE)
-_SINGLE = re.compile(r"float(16|32|\[pyarrow\])?|halffloat", re.IGNORECASE)
 _RESHAPE = (
     "Reshape your data with array.reshape(-1, 1) if it has one feature, with array.reshape(1, -1) if it is "
     "one record."
@@ -47,14 +41,6 @@ class Table(Protocol):
 
     @property
     def shape(self) -> tuple[int, int]: ...
-
-
-class _Column(NamedTuple):
-    """A column of a data frame, of whatever library."""
-
-    name: object
-    dtype: object
-    entries: object
 
 
 @np.errstate(all="ignore")
@@ -76,7 +62,7 @@ def numeric_table(
     least : int
         The least number of rows.
     """
-    columns = _columns(X)
+    columns = columns_of(X)
     if sp.issparse(X):
         table = well_formed(X)
     elif columns is not None:
@@ -130,8 +116,8 @@ def kind_of(dtype: object) -> str:
     if hasattr(dtype, "categories"):
         inner = getattr(dtype.categories, "dtype", None)
         return "text" if inner is None else kind_of(inner)
-    name = str(dtype)
-    return "number" if _NUMBERS.match(name) else "text" if _TEXT.match(name) else "anything"
+    kind = type_kind(dtype)
+    return "number" if kind in NUMBERS else kind if kind in ("text", "nested") else "anything"
 
 
 def name_of(dtype: object) -> str:
@@ -151,7 +137,7 @@ def column_of(y: object) -> tuple[Labels, object]:
         raise ValueError(f"y must be a dense array of one dimension, got a {type(y).__name__}")
     if _is_listed(y):
         return _objects([_alone(entry) for entry in y]), None
-    columns = _columns(y)
+    columns = columns_of(y)
     if columns is not None and len(columns) == 1:
         _warn_of_a_column()
         y = columns[0].entries
@@ -254,21 +240,7 @@ def _as_floats(row: Labels) -> Vector:
     return row.astype(np.float64) if row.dtype.kind in _NUMERIC else numbers(row)
 
 
-def _columns(X: object) -> list[_Column] | None:
-    """The columns of a data frame; None if X is none."""
-    pandas, polars, arrow = (sys.modules.get(name) for name in ("pandas", "polars", "pyarrow"))
-    if pandas is not None and isinstance(X, pandas.DataFrame):
-        return [_Column(name, X.dtypes.iloc[j], X.iloc[:, j]) for j, name in enumerate(different(X.columns))]
-    if polars is not None and isinstance(X, polars.DataFrame):
-        parts = zip(X.columns, X.dtypes, in_doubles(X).get_columns(), strict=True)
-        return [_Column(*part) for part in parts]
-    if arrow is not None and isinstance(X, arrow.Table | arrow.RecordBatch):
-        parts = zip(different(X.schema.names), X.schema.types, X.columns, strict=True)
-        return [_Column(*part) for part in parts]
-    return None
-
-
-def _frame(X: object, columns: list[_Column]) -> Labels | sp.coo_matrix:
+def _frame(X: object, columns: list[FrameColumn]) -> Labels | sp.coo_matrix:
     """A data frame as an array, or as a sparse table if all of its columns leave out zeros."""
     if columns and hasattr(X, "sparse") and all(_leaves_out_zeros(dtype) for _, dtype, _ in columns):
         return X.sparse.to_coo()
@@ -279,7 +251,7 @@ def _frame(X: object, columns: list[_Column]) -> Labels | sp.coo_matrix:
     if any(isinstance(dtype, np.dtype) and dtype.kind == "O" for _, dtype, _ in columns):
         _warn_of_objects("X")
     parts = [np.asarray(entries) for _, _, entries in columns]
-    precision = np.float32 if all(_SINGLE.fullmatch(str(dtype)) for _, dtype, _ in columns) else np.float64
+    precision = np.float32 if all(is_single(dtype) for _, dtype, _ in columns) else np.float64
     table = np.empty((len(parts[0]), len(parts)), dtype=precision, order="F")
     for j, part in enumerate(parts):
         table[:, j] = part if part.dtype.kind in _NUMERIC else numbers(part)
@@ -297,7 +269,7 @@ def require_numbers(name: str, dtype: object) -> None:
     if getattr(dtype, "kind", None) == "c":
         raise ValueError(f"Complex data not supported in {name}")
     kind = "anything" if dtype is None else kind_of(dtype)
-    if kind == "anything" and not (dtype is None or _ANYTHING.match(str(dtype))):
+    if kind == "anything" and not (dtype is None or type_kind(dtype) in ("null", "object")):
         kind = "something else"
     if kind not in ("number", "anything"):
         raise ValueError(f"{name} must be numeric, its type is {name_of(dtype)}: turn it into numbers first")

@@ -22,7 +22,6 @@ from ..privacy import Budget, Neighbours
 from ..queries import ColumnRanges, LevelCounts, RowNorms
 from ..queries.learning import entries_of_a_range, tail_of
 from ..schema import Schema
-from ..schema.candidates import COUNT
 from ..schema.learning import (
     NORMS,
     categories_to_learn,
@@ -31,6 +30,7 @@ from ..schema.learning import (
     ranges_of,
     with_facts,
 )
+from ..schema.numbers import COUNT
 from ..schema.schema import LEARN
 from .recipe import Recipe
 

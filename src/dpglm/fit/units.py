@@ -17,6 +17,7 @@ from ..data.columns import RecordColumns
 from ..data.stream import Source
 from ..data.units import grouped
 from .inputs import Table, column_of
+from .labels import is_missing
 
 LENGTHS = "X, y, units and what else is given for each record must have one entry for each record"
 
@@ -53,7 +54,7 @@ def _ranked(keys: list[Any]) -> tuple[NDArray[np.int64], list[Any]]:
 def _key(value: object) -> tuple[str, Any] | None:
     """What an id is known and sorted by; None for a missing one."""
     try:
-        if value is None or value != value:
+        if is_missing(value):
             return None
         if isinstance(value, Integral | np.bool_):
             return "", int(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ class Loss(ABC):
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         for fact in _FACTS:
-            owner = next(k for k, base in enumerate(cls.__mro__) if fact in vars(base))
+            owner = _owner(cls, fact)
             more = {"dual_step"} if fact == "form" else set()  # the kernels have that step, too
             if cls.__mro__[owner] is not Loss and any(
                 _changes(cls, base, more) for base in cls.__mro__[:owner]
@@ -190,6 +191,20 @@ _FACTS = (
     "dual_step",
 )
 _HARMLESS = {"name", "kind", "for_target", "link", "wider"}
+
+
+def _owner(cls: type[Loss], fact: str) -> int:
+    """The place, among the classes of a loss, of the one that states a fact.
+
+    What an abstract family states follows from what its losses define, so it is the statement of the first
+    loss that is derived from the family, and of no class that changes that one.
+    """
+    classes = cls.__mro__
+    owner = next(k for k, base in enumerate(classes) if fact in vars(base))
+    if classes[owner] is Loss or not inspect.isabstract(classes[owner]):
+        return owner
+    losses = (k for k in range(owner) if issubclass(classes[k], Loss) and not inspect.isabstract(classes[k]))
+    return max(losses, default=owner)
 
 
 def _changes(cls: type[Loss], base: type, more: set[str]) -> bool:

@@ -8,7 +8,7 @@ targets.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -104,8 +104,103 @@ class Poisson(Loss):
         return np.minimum(np.exp(np.minimum(z, self.form_parameter)), self.max_rate)
 
 
+class LogLinkLoss(Loss):
+    """Family of losses with a log link whose slopes have no bound over all means and targets.
+
+    Within a range of means m = exp(z) the slope is (m - y) m / V(m), V(m) being the variance; outside of it
+    the loss is continued as a straight line. Targets above a limit count as the limit. A subclass is a frozen
+    dataclass with the three fields below. It states value, slope and curvature within the range: slopes rise
+    with z and fall with y.
+    """
+
+    kind: ClassVar[str] = "count"
+
+    min_mean: float
+    max_mean: float
+    max_target: float
+
+    @abstractmethod
+    def _value(self, z: Vector, y: Vector) -> Vector:
+        """The loss within the range of means."""
+
+    @abstractmethod
+    def _slope(self, z: Vector, y: Vector) -> Vector:
+        """The derivative of the loss in z, within the range of means."""
+
+    @abstractmethod
+    def _bend(self, z: Vector, y: Vector) -> Vector:
+        """The second derivative of the loss in z, within the range of means."""
+
+    def _require_ranges(self, positive_mean: bool) -> None:
+        """Refuse empty ranges, and a least mean of 0 where slopes have no bound for small means."""
+        strict.positive("max_mean", self.max_mean)
+        strict.positive("max_target", self.max_target)
+        least = strict.level("min_mean", self.min_mean)
+        if not least < self.max_mean:
+            raise ValueError(f"min_mean must be below max_mean, got {self.min_mean!r} and {self.max_mean!r}")
+        if positive_mean and least == 0:
+            raise ValueError("min_mean must be positive: slopes have no bound for means near 0")
+
+    @property
+    def form_range(self) -> tuple[float, float, float, float]:
+        return *self._ends, self.max_target, self.smoothness()
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The margins of the ends of the range of means; 0 counts as the least mean that doubles have."""
+        low = math.log(self.min_mean) if self.min_mean > 0 else _LEAST_MARGIN
+        return low, math.log(self.max_mean)
+
+    def value(self, z: Vector, y: Vector) -> Vector:
+        nearest, y = np.clip(z, *self._ends), np.minimum(y, self.max_target)
+        return self._value(nearest, y) + self._slope(nearest, y) * (z - nearest)
+
+    def derivative(self, z: Vector, y: Vector) -> Vector:
+        return self._slope(np.clip(z, *self._ends), np.minimum(y, self.max_target))
+
+    def curvature(self, z: Vector, y: Vector) -> Vector:
+        low, high = self._ends
+        bend = self._bend(np.clip(z, low, high), np.minimum(y, self.max_target))
+        return np.where((z >= low) & (z <= high), bend, 0.0)
+
+    def lipschitz(self, target: tuple[float, float] | None = None) -> float:
+        bottom, top = (0.0, self.max_target) if target is None else target
+        ends = np.array(self._ends)[::-1]  # slopes rise with z and fall with y
+        return float(np.abs(self.derivative(ends, np.array([bottom, top]))).max())
+
+    def slope_unit(self) -> float:
+        return SLOPE_UNIT * self.lipschitz()
+
+    def joint_constant(self) -> float:
+        return JOINT * self.smoothness() ** 2
+
+    def slope_at_middle(self, target: tuple[float, float]) -> float:
+        middle = np.full(2, self.link(sum(target) / 2))
+        return float(np.abs(self.derivative(middle, np.array(target))).max())
+
+    def conjugate(self, u: Vector, y: Vector) -> Vector:
+        """Return the supremum of u z - loss: at the margin of slope u, which halving an interval finds."""
+        u, y = np.broadcast_arrays(np.asarray(u, dtype=np.float64), np.asarray(y, dtype=np.float64))
+        low, high = (np.full(u.shape, end) for end in self._ends)
+        within = inside(u, self.derivative(low, y), self.derivative(high, y))
+        for _ in range(_HALVINGS):
+            z = (low + high) / 2
+            below = self.derivative(z, y) < u
+            low, high = np.where(below, z, low), np.where(below, high, z)
+        z = (low + high) / 2
+        return np.where(within, u * z - self.value(z, y), math.inf)
+
+    def link(self, mean: float) -> float:
+        """Return log(mean), with the mean kept in its range, and at least a millionth of its largest."""
+        return math.log(min(max(mean, self.min_mean, 1e-6 * self.max_mean), self.max_mean))
+
+    def mean(self, z: Vector) -> Vector:
+        """Return exp(z), kept within the range of means."""
+        return np.clip(np.exp(np.clip(z, *self._ends)), self.min_mean, self.max_mean)
+
+
 @dataclass(frozen=True)
-class NegativeBinomial(Loss):
+class NegativeBinomial(LogLinkLoss):
     """(y + 1/a) log(1 + a exp(z)) - y z for a count y >= 0 of mean m = exp(z) and variance m + a m².
 
     a is the dispersion; the Poisson loss is the limit for a = 0. Outside of a declared range of means the
@@ -128,7 +223,6 @@ class NegativeBinomial(Loss):
     """
 
     name: ClassVar[str] = "negative_binomial"
-    kind: ClassVar[str] = "count"
     form: ClassVar[int | None] = 9
 
     dispersion: float = 1.0
@@ -138,7 +232,7 @@ class NegativeBinomial(Loss):
 
     def __post_init__(self) -> None:
         strict.positive("dispersion", self.dispersion)
-        _require_mean_range(self.min_mean, self.max_mean, self.max_target, False)
+        self._require_ranges(positive_mean=False)
 
     @classmethod
     def for_target(cls, target: tuple[float, float] | None) -> Self:
@@ -149,69 +243,29 @@ class NegativeBinomial(Loss):
     def form_parameter(self) -> float:
         return self.dispersion
 
-    @property
-    def form_range(self) -> tuple[float, float, float, float]:
-        return *self._ends, self.max_target, self.smoothness()
-
-    @property
-    def _ends(self) -> tuple[float, float]:
-        return _log_range(self.min_mean, self.max_mean)
-
-    def value(self, z: Vector, y: Vector) -> Vector:
-        a, y = self.dispersion, np.minimum(y, self.max_target)
-        return _linear_outside(
-            lambda kept: (y + 1 / a) * np.log1p(a * np.exp(kept)) - y * kept,
-            lambda kept: self._slope(kept, y), z, self._ends,
-        )  # fmt: skip
-
-    def derivative(self, z: Vector, y: Vector) -> Vector:
-        return self._slope(np.clip(z, *self._ends), np.minimum(y, self.max_target))
+    def _value(self, z: Vector, y: Vector) -> Vector:
+        a = self.dispersion
+        value: Vector = (y + 1 / a) * np.log1p(a * np.exp(z)) - y * z
+        return value
 
     def _slope(self, z: Vector, y: Vector) -> Vector:
         mean = np.exp(z)
         slope: Vector = (mean - y) / (1 + self.dispersion * mean)
         return slope
 
-    def curvature(self, z: Vector, y: Vector) -> Vector:
-        kept, (low, high) = np.clip(z, *self._ends), self._ends
-        a, y = self.dispersion, np.minimum(y, self.max_target)
-        bend = np.exp(kept) * (1 + a * y) / np.square(1 + a * np.exp(kept))
-        return np.where((z >= low) & (z <= high), bend, 0.0)
-
-    def lipschitz(self, target: tuple[float, float] | None = None) -> float:
-        bottom, top = (0.0, self.max_target) if target is None else target
-        ends = np.array(self._ends)[::-1]  # slopes rise with z and fall with y
-        return float(np.abs(self.derivative(ends, np.array([bottom, top]))).max())
+    def _bend(self, z: Vector, y: Vector) -> Vector:
+        a = self.dispersion
+        bend: Vector = np.exp(z) * (1 + a * y) / np.square(1 + a * np.exp(z))
+        return bend
 
     def smoothness(self) -> float:
         a = self.dispersion
         steepest = min(max(1 / a, self.min_mean), self.max_mean)  # m / (1 + a m)² is largest at 1 / a
         return steepest * (1 + a * self.max_target) / (1 + a * steepest) ** 2
 
-    def slope_unit(self) -> float:
-        return SLOPE_UNIT * self.lipschitz()
-
-    def joint_constant(self) -> float:
-        return JOINT * self.smoothness() ** 2
-
-    def slope_at_middle(self, target: tuple[float, float]) -> float:
-        middle = np.full(2, self.link(sum(target) / 2))
-        return float(np.abs(self.derivative(middle, np.array(target))).max())
-
-    def conjugate(self, u: Vector, y: Vector) -> Vector:
-        return _conjugate(self, self._ends, u, y)
-
-    def link(self, mean: float) -> float:
-        """Return log(mean), with the mean kept within its range."""
-        return _log_within(mean, self.min_mean, self.max_mean)
-
-    def mean(self, z: Vector) -> Vector:
-        """Return exp(z), kept within the range of means."""
-        return np.clip(np.exp(np.clip(z, *self._ends)), self.min_mean, self.max_mean)
-
 
 @dataclass(frozen=True)
-class Tweedie(Loss):
+class Tweedie(LogLinkLoss):
     """Half the deviance of a Tweedie law of mean m = exp(z), for a power from 1 to 2, but for a constant.
 
     It is m^(2-power) / (2-power) - y m^(1-power) / (1-power): that of a Poisson law, exp(z) - y z, for a
@@ -237,7 +291,6 @@ class Tweedie(Loss):
     """
 
     name: ClassVar[str] = "tweedie"
-    kind: ClassVar[str] = "count"
     form: ClassVar[int | None] = 8
 
     power: float = 1.5
@@ -247,7 +300,7 @@ class Tweedie(Loss):
 
     def __post_init__(self) -> None:
         strict.number("power", self.power, "from 1 to 2", lambda power: 1 <= power <= 2)
-        _require_mean_range(self.min_mean, self.max_mean, self.max_target, self.power > 1)
+        self._require_ranges(positive_mean=self.power > 1)
 
     @classmethod
     def for_target(cls, target: tuple[float, float] | None) -> Self:
@@ -258,41 +311,17 @@ class Tweedie(Loss):
     def form_parameter(self) -> float:
         return self.power
 
-    @property
-    def form_range(self) -> tuple[float, float, float, float]:
-        return *self._ends, self.max_target, self.smoothness()
-
-    @property
-    def _ends(self) -> tuple[float, float]:
-        return _log_range(self.min_mean, self.max_mean)
-
-    def value(self, z: Vector, y: Vector) -> Vector:
-        y = np.minimum(y, self.max_target)
-        return _linear_outside(
-            lambda kept: _power(2 - self.power, kept) - y * _power(1 - self.power, kept),
-            lambda kept: self._slope(kept, y), z, self._ends,
-        )  # fmt: skip
-
-    def derivative(self, z: Vector, y: Vector) -> Vector:
-        return self._slope(np.clip(z, *self._ends), np.minimum(y, self.max_target))
+    def _value(self, z: Vector, y: Vector) -> Vector:
+        return _power(2 - self.power, z) - y * _power(1 - self.power, z)
 
     def _slope(self, z: Vector, y: Vector) -> Vector:
         slope: Vector = np.exp((2 - self.power) * z) - y * np.exp((1 - self.power) * z)
         return slope
 
-    def curvature(self, z: Vector, y: Vector) -> Vector:
-        kept, (low, high) = np.clip(z, *self._ends), self._ends
-        return np.where((z >= low) & (z <= high), self._bend(kept, np.minimum(y, self.max_target)), 0.0)
-
     def _bend(self, z: Vector, y: Vector) -> Vector:
         a = self.power - 1
         bend: Vector = (1 - a) * np.exp((1 - a) * z) + a * y * np.exp(-a * z)
         return bend
-
-    def lipschitz(self, target: tuple[float, float] | None = None) -> float:
-        bottom, top = (0.0, self.max_target) if target is None else target
-        ends = np.array(self._ends)[::-1]  # slopes rise with z and fall with y
-        return float(np.abs(self.derivative(ends, np.array([bottom, top]))).max())
 
     def smoothness(self) -> float:
         # The curvature is convex in z and grows with y.
@@ -300,13 +329,13 @@ class Tweedie(Loss):
 
     def slope_unit(self) -> float:
         if self.power > 1:
-            return SLOPE_UNIT * self.lipschitz()
+            return super().slope_unit()
         # A large slope of a count is that of a small mean, whose curvature is as small.
         return max(self.lipschitz(), SLOPE_UNIT * self.max_mean)
 
     def joint_constant(self) -> float:
         if self.power > 1:
-            return JOINT * self.smoothness() ** 2
+            return super().joint_constant()
         # m² / (1 - e²) grows with the mean m for the least and the largest count (docs/proofs/families.md).
         farthest = max(self.max_target - self.max_mean, self.max_mean) / self.slope_unit()
         return self.max_mean**2 / (4 * (1 - farthest**2))
@@ -323,64 +352,7 @@ class Tweedie(Loss):
         here = -_power(2 - self.power, best)
         return float(here + y * _power(1 - self.power, best)) if y else float(here)
 
-    def slope_at_middle(self, target: tuple[float, float]) -> float:
-        middle = np.full(2, self.link(sum(target) / 2))
-        return float(np.abs(self.derivative(middle, np.array(target))).max())
-
-    def conjugate(self, u: Vector, y: Vector) -> Vector:
-        return _conjugate(self, self._ends, u, y)
-
-    def link(self, mean: float) -> float:
-        """Return log(mean), with the mean kept within its range."""
-        return _log_within(mean, self.min_mean, self.max_mean)
-
-    def mean(self, z: Vector) -> Vector:
-        """Return exp(z), kept within the range of means."""
-        return np.clip(np.exp(np.clip(z, *self._ends)), self.min_mean, self.max_mean)
-
 
 def _power(a: float, z: Vector) -> Vector:
     """(exp(a z) - 1) / a, and its limit z for a = 0."""
     return z if a == 0 else np.expm1(a * z) / a
-
-
-def _require_mean_range(min_mean: float, max_mean: float, max_target: float, needs_least: bool) -> None:
-    """Refuse ranges that are empty, and a least mean of 0 where slopes have no bound for small means."""
-    strict.positive("max_mean", max_mean)
-    strict.positive("max_target", max_target)
-    least = strict.level("min_mean", min_mean)
-    if not least < max_mean:
-        raise ValueError(f"min_mean must be below max_mean, got {min_mean!r} and {max_mean!r}")
-    if needs_least and least == 0:
-        raise ValueError("min_mean must be positive: slopes have no bound for means near 0")
-
-
-def _log_range(min_mean: float, max_mean: float) -> tuple[float, float]:
-    """The margins of the ends of a range of means; a mean of 0 counts as the least that doubles have."""
-    return math.log(min_mean) if min_mean > 0 else _LEAST_MARGIN, math.log(max_mean)
-
-
-def _linear_outside(function: Callable[[Vector], Vector], slope: Callable[[Vector], Vector], z: Vector,
-              ends: tuple[float, float]) -> Vector:  # fmt: skip
-    """A function of the margin within its range, continued as a straight line."""
-    kept = np.clip(z, *ends)
-    continuation: Vector = function(kept) + slope(kept) * (z - kept)
-    return continuation
-
-
-def _conjugate(loss: Loss, ends: tuple[float, float], u: Vector, y: Vector) -> Vector:
-    """The supremum of u z - loss: at the margin whose slope is u, which halving an interval finds."""
-    u, y = np.broadcast_arrays(np.asarray(u, dtype=np.float64), np.asarray(y, dtype=np.float64))
-    low, high = np.full(u.shape, ends[0]), np.full(u.shape, ends[1])
-    within = inside(u, loss.derivative(low, y), loss.derivative(high, y))
-    for _ in range(_HALVINGS):
-        z = (low + high) / 2
-        below = loss.derivative(z, y) < u
-        low, high = np.where(below, z, low), np.where(below, high, z)
-    z = (low + high) / 2
-    return np.where(within, u * z - loss.value(z, y), math.inf)
-
-
-def _log_within(mean: float, min_mean: float, max_mean: float) -> float:
-    """log(mean), with the mean kept within its range, and at least a millionth of its largest."""
-    return math.log(min(max(mean, min_mean, 1e-6 * max_mean), max_mean))

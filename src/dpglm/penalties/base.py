@@ -16,7 +16,8 @@ from ..errors import UnsupportedProblem
 Ends = float | Vector
 
 TOLERANCE = 1e-9  # relative; a projected point may miss its set by rounding
-SURE = 0.95  # probability with which noise alone leaves all coefficients at 0
+CONFIDENCE = 0.95
+"""Probability with which noise alone leaves all coefficients at 0."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class Penalty(ABC):
     @abstractmethod
     def prox(self, w: Vector, step: float | Vector) -> Vector:
         """Return the u that minimises norm(u - w)² / 2 + step * penalty(u)."""
+
+    def _require_one_step(self, step: float | Vector) -> None:
+        if np.ndim(step):
+            raise ValueError(f"{type(self).__name__} needs one step for all coordinates, got several")
 
     def prox_rounding(self, n_features: int, given: float = 0.0) -> float:
         """Return how far from the exact proximal step the computed one may be.
@@ -116,8 +121,8 @@ class Separable(Penalty):
     def prox(self, w: Vector, step: float | Vector) -> Vector:
         """Return the u that minimises norm(u - w)² / 2 + step * penalty(u); w_j may have its own step."""
         l1, l2, low, high = self.coordinate_form()
-        kept: Vector = np.clip(soft_threshold(w, step * l1) / (1 + step * l2), low, high)
-        return kept
+        result: Vector = np.clip(soft_threshold(w, step * l1) / (1 + step * l2), low, high)
+        return result
 
     def prox_rounding(self, n_features: int, given: float = 0.0) -> float:
         # A product and a difference round, then a product, a sum and a quotient; clipping is exact.
@@ -131,4 +136,4 @@ class Separable(Penalty):
         """
         if self.coordinate_form()[0] == 0:
             return super().support(w, noise)
-        return np.abs(w) > noise * float(ndtri((1 + SURE ** (1 / max(w.size, 1))) / 2))
+        return np.abs(w) > noise * float(ndtri((1 + CONFIDENCE ** (1 / max(w.size, 1))) / 2))

@@ -15,7 +15,7 @@ from .. import accounting, strict
 from ..accounting import Composed, Event, Repeated, Reserved, calibrate, calibrate_covered, reserved, together
 from ..errors import UnsupportedProblem
 from ..privacy import UNITS, Budget, Neighbours, StatedRelease
-from . import words
+from . import text
 from .private_size import (
     MAY_LEARN,
     OWN_PASS,
@@ -124,16 +124,13 @@ class Plan:
         cls.__repr__ = Plan.__repr__  # type: ignore[method-assign]  # or ``dataclass`` makes another
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, Budget):
-            raise strict.wrong("budget", self.budget, "a Budget")
-        if not isinstance(self.neighbours, Neighbours):
-            raise strict.wrong("neighbours", self.neighbours, "a Neighbours")
-        for name in ("releases", "learning"):
-            given = getattr(self, name)
-            if not isinstance(given, tuple) or not all(isinstance(release, Release) for release in given):
-                raise strict.wrong(name, given, "a tuple of Release")
-        if not isinstance(self.parts, tuple) or not all(isinstance(part, Plan) for part in self.parts):
-            raise strict.wrong("parts", self.parts, "a tuple of Plan")
+        for name, kind in (("budget", Budget), ("neighbours", Neighbours)):
+            if not isinstance(value := getattr(self, name), kind):
+                raise strict.wrong(name, value, f"a {kind.__name__}")
+        for name, item in (("releases", Release), ("learning", Release), ("parts", Plan)):
+            value = getattr(self, name)
+            if not isinstance(value, tuple) or not all(isinstance(one, item) for one in value):
+                raise strict.wrong(name, value, f"a tuple of {item.__name__}")
         if self.budget.private and not self.releases and not self.parts:
             raise strict.wrong("releases", self.releases, "at least one, unless epsilon is infinite")
         if len(set(self._queries)) < len(self._queries):
@@ -142,13 +139,8 @@ class Plan:
         strict.keep(self, unit=strict.named(UNITS))
         strict.keep(self, **checks_of(type(self), _SHARED, self.budget.private))
         _ = self.price  # refuses releases that have none
-        known_kinds = [(release, self.may_release) for release in self.releases]
-        for release, may_release in known_kinds + [(release, MAY_LEARN) for release in self.learning]:
-            if not isinstance(release.mechanism, may_release.get(release.query, ())):
-                known = {query: [kind.__name__ for kind in kinds] for query, kinds in may_release.items()}
-                raise strict.wrong(
-                    "mechanism", f"{release.query} by {type(release.mechanism).__name__}", f"one of {known}"
-                )
+        _require_known(self.releases, self.may_release)
+        _require_known(self.learning, MAY_LEARN)
 
     def __getitem__(self, query: str) -> Release:
         """The release of the query of that name."""
@@ -240,7 +232,7 @@ class Plan:
     @property
     def learning_in_words(self) -> str:
         """What learning takes, in words."""
-        return words.learning(self)
+        return text.learning(self)
 
     @property
     def _counts(self) -> list[int]:
@@ -282,12 +274,12 @@ class Plan:
     @property
     def settings_in_words(self) -> str:
         """The public settings of the solver, in words."""
-        return words.settings(self)
+        return text.settings(self)
 
     @property
     def composition(self) -> str:
         """How the price is added up, in words."""
-        return words.composition(self)
+        return text.composition(self)
 
     def calibrated(self) -> Self:
         """The same plan with all noise scaled to the least that keeps within the budget."""
@@ -295,8 +287,8 @@ class Plan:
         if self.budget.private and self.neighbours.size_is_public:
             factor = calibrate(self.event, self.budget.epsilon, self.budget.delta)
         elif self.budget.private:  # what is planned after a count must cost no more than is reserved for it
-            most = reserved(self.budget.epsilon, self.budget.delta)
-            factor = calibrate_covered(self.composed, most.mu, REST_SLACK * most.slack)
+            reserve = reserved(self.budget.epsilon, self.budget.delta)
+            factor = calibrate_covered(self.composed, reserve.mu, REST_SLACK * reserve.slack)
         releases, learning = (
             tuple(release.scaled(factor) for release in some) for some in (self.releases, self.learning)
         )
@@ -345,20 +337,20 @@ class Plan:
         """The inverse of ``to_dict``; refuses what was edited or spends more than its budget."""
         optional = {"learning", "parts", "unit"} - set(strict.mapping("a plan", values))
         shared = [name for name in _SHARED if name not in optional]
-        found = strict.mapping("a plan", values, ("solver", "settings", "digest", *shared))
-        del found["digest"]
-        if "parts" in found:
-            found["parts"] = tuple(map(Plan.from_dict, strict.sequence("parts", found["parts"])))
-        kind = Plan.kinds[strict.one_of("solver", found.pop("solver"), Plan.kinds)]
-        settings = strict.mapping("settings", found.pop("settings"), kind._types())
+        fields = strict.mapping("a plan", values, ("solver", "settings", "digest", *shared))
+        del fields["digest"]
+        if "parts" in fields:
+            fields["parts"] = tuple(map(Plan.from_dict, strict.sequence("parts", fields["parts"])))
+        kind = Plan.kinds[strict.one_of("solver", fields.pop("solver"), Plan.kinds)]
+        settings = strict.mapping("settings", fields.pop("settings"), kind._types())
         for name, kinds in kind._types().items():
             if float in kinds:
                 settings[name] = strict.numeric(settings[name])
-        found["budget"] = Budget.from_dict(found["budget"])
-        found["neighbours"] = Neighbours.from_name(found["neighbours"])
-        for name in {"releases", "learning"} & set(found):
-            found[name] = tuple(map(Release.from_dict, strict.sequence(name, found[name])))
-        plan = kind(**found, **settings)
+        fields["budget"] = Budget.from_dict(fields["budget"])
+        fields["neighbours"] = Neighbours.from_name(fields["neighbours"])
+        for name in {"releases", "learning"} & set(fields):
+            fields[name] = tuple(map(Release.from_dict, strict.sequence(name, fields[name])))
+        plan = kind(**fields, **settings)
         plan._refuse_overspending()
         strict.require_sealed("the plan", values)
         return plan
@@ -398,7 +390,7 @@ class Plan:
         return [together(_priced(some, self.neighbours)) for some in (counts, learning, fits)]
 
     def __str__(self) -> str:
-        return words.text(self)
+        return text.text(self)
 
     def stated_releases(self) -> list[StatedRelease]:
         """All releases, those of the parts included, as a promise states them."""
@@ -411,7 +403,17 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """The plan as a notebook shows it."""
-        return words.html(self)
+        return text.html(self)
+
+
+def _require_known(releases: tuple[Release, ...], may_release: Releasable) -> None:
+    """Refuse releases of other queries, or by other mechanisms, than may be."""
+    for release in releases:
+        if not isinstance(release.mechanism, may_release.get(release.query, ())):
+            known = {query: [kind.__name__ for kind in kinds] for query, kinds in may_release.items()}
+            raise strict.wrong(
+                "mechanism", f"{release.query} by {type(release.mechanism).__name__}", f"one of {known}"
+            )
 
 
 def _priced(releases: tuple[Release, ...], neighbours: Neighbours) -> Counter[Event]:

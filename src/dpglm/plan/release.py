@@ -90,12 +90,12 @@ class Release:
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Release:
         """The inverse of ``to_dict``; refuses what ``to_dict`` cannot have written."""
-        found, mechanism = _from_dict("a release", values, strict.names(cls))
-        drawn = strict.mapping("sampling", found["sampling"])
-        sample = sampling.BY_NAME[strict.one_of("kind of sampling", drawn.get("kind"), sampling.BY_NAME)]
-        drawn = strict.mapping("sampling", drawn, ("kind", *strict.names(sample)))
-        del drawn["kind"]
-        return cls(**found | {"mechanism": mechanism, "sampling": sample(**drawn)})
+        fields, mechanism = _from_dict("a release", values, strict.names(cls))
+        sampled = strict.mapping("sampling", fields["sampling"])
+        sample = sampling.BY_NAME[strict.one_of("kind of sampling", sampled.get("kind"), sampling.BY_NAME)]
+        sampled = strict.mapping("sampling", sampled, ("kind", *strict.names(sample)))
+        del sampled["kind"]
+        return cls(**fields | {"mechanism": mechanism, "sampling": sample(**sampled)})
 
 
 class Line(NamedTuple):
@@ -125,15 +125,15 @@ def _from_dict(
     name: str, values: object, others: Collection[str] = ("mechanism",)
 ) -> tuple[dict[str, Any], Mechanism]:
     """The inverse of ``_to_dict``, for values that have other keys as well; these, and the mechanism."""
-    found = strict.mapping(name, values)
-    kind = mechanisms.BY_NAME[strict.one_of("mechanism", found.get("mechanism"), mechanisms.BY_NAME)]
+    fields = strict.mapping(name, values)
+    kind = mechanisms.BY_NAME[strict.one_of("mechanism", fields.get("mechanism"), mechanisms.BY_NAME)]
     own = strict.names(kind)
     noise = ("noise",) if "noise" in own else ()
-    found = strict.mapping(name, found, (*others, *noise, "parameters"))
+    fields = strict.mapping(name, fields, (*others, *noise, "parameters"))
     settings = [setting for setting in own if setting != "noise"]
-    parameters = strict.mapping("parameters", found.pop("parameters"), settings)
+    parameters = strict.mapping("parameters", fields.pop("parameters"), settings)
     parts: dict[str, Any] = {
         setting: _from_dict(setting, value)[1] if isinstance(value, Mapping) else value
         for setting, value in parameters.items()
     }
-    return found, kind(*(found.pop(level) for level in noise), **parts)
+    return fields, kind(*(fields.pop(level) for level in noise), **parts)

@@ -4,7 +4,6 @@ from .base import Query, WorstCase
 from .coordinate import RULES, CoordinateRule, CoordinateScores, CoordinateSums, OpenCoordinates
 from .dual import DualForm, DualStep
 from .frank_wolfe import DualVertices, VertexScores
-from .gains import Gains
 from .gradients import (
     ClippedGradient,
     MetricGradient,
@@ -13,9 +12,9 @@ from .gradients import (
     gradient_of,
     metric_gradient_of,
 )
-from .held_out import HeldOutScores
 from .learning import ColumnRanges, LevelCounts, RowNorms
 from .minimiser import Minimiser
+from .model_comparison import Gains, HeldOutScores
 from .newton import Gram, Moments, Recalibration, ScoreAndCurvature
 from .streamed_scores import PLAIN
 from .sums import (

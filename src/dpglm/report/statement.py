@@ -6,10 +6,12 @@ of a model, in HTML, YAML or Markdown, is made from this dictionary.
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -56,12 +58,12 @@ def measures(plan: Plan, records: int | None) -> dict[str, Any] | None:
     if not plan.budget.private:
         return None
     curve = accounting.compose(plan.event)
-    found = accounting.cover(plan.event, _SLACK_SHARE * plan.budget.delta)
+    covering = accounting.cover(plan.event, _SLACK_SHARE * plan.budget.delta)
     # What follows from a private count is paid for by a reserve, of which something may be left.
     exact = plan.count is None and all(
         isinstance(event, accounting.Gaussian | accounting.Imprecision) for event in plan.price
     )
-    finite = math.isfinite(found.mu)
+    finite = math.isfinite(covering.mu)
     deltas = [("the delta of the fit", plan.budget.delta), *_usual(plan.budget.delta, records)]
     farthest = curve.epsilon(LEAST_DELTA)
     if not math.isfinite(farthest):
@@ -69,10 +71,10 @@ def measures(plan: Plan, records: int | None) -> dict[str, Any] | None:
     epsilons = np.linspace(0.0, farthest, POINTS) if farthest > 0 else np.zeros(1)
     points = [[float(epsilon), curve.delta(float(epsilon))] for epsilon in epsilons]
     values = {
-        "mu": found.mu if finite else None,
+        "mu": covering.mu if finite else None,
         "exact": exact,
-        "slack": found.slack if finite else None,
-        "rho": found.mu**2 / 2 if exact and finite else None,
+        "slack": covering.slack if finite else None,
+        "rho": covering.mu**2 / 2 if exact and finite else None,
         "epsilons": [
             {"name": name, "delta": delta, "epsilon": plan.epsilon if k == 0 else curve.epsilon(delta)}
             for k, (name, delta) in enumerate(deltas)
@@ -85,10 +87,10 @@ def measures(plan: Plan, records: int | None) -> dict[str, Any] | None:
 
 def _usual(own: float, records: int | None) -> list[tuple[str, float]]:
     """Names and values of the deltas that readers look for, but for the fit's own."""
-    found = [("a usual delta", 1e-5)]
+    deltas = [("a usual delta", 1e-5)]
     if records is not None and records > 1:
-        found += [("1/n", 1 / records), ("1/n²", 1 / records**2)]
-    return [(name, delta) for name, delta in found if not math.isclose(delta, own)]
+        deltas += [("1/n", 1 / records), ("1/n²", 1 / records**2)]
+    return [(name, delta) for name, delta in deltas if not math.isclose(delta, own)]
 
 
 def guesses(points: list[list[float]], epsilon: float, delta: float) -> dict[str, float]:
@@ -149,9 +151,11 @@ def fits_of(model: Any, level: float) -> list[dict[str, Any]]:
 def _without_errors(model: Any) -> list[dict[str, Any]]:
     estimator = getattr(model, "estimator_", model)
     if hasattr(model, "raw_coefficients"):
-        found = model.raw_coefficients()
-        several = found if isinstance(found, list) else [found]
-        tables = [((*one.values, INTERCEPT), (*one.values.values(), one.intercept)) for one in several]
+        raw = model.raw_coefficients()
+        several = raw if isinstance(raw, list) else [raw]
+        tables = [
+            ((*table.values, INTERCEPT), (*table.values.values(), table.intercept)) for table in several
+        ]
     else:
         rows, intercepts = model._rows_of_coef(), np.ravel(model.intercept_)
         names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
@@ -220,8 +224,8 @@ def _widths(model: Any, count: int) -> list[float | None]:
         scale = np.abs(schema.raw_map.diagonal()[:features])
         widths = np.divide(widths, scale, out=np.zeros_like(widths), where=scale > 0)
         widths = widths[[feature.used for feature in schema.layout]]
-    found = [float(width) if 0 < width < math.inf else None for width in widths]
-    return [*found, *[None] * (count - len(found))]
+    declared = [float(width) if 0 < width < math.inf else None for width in widths]
+    return [*declared, *[None] * (count - len(declared))]
 
 
 FORMAT, STATEMENT_VERSION = "dpglm statement", 2
@@ -320,3 +324,23 @@ def _given(name: str, value: Any) -> Any:
     if value is None:
         return None
     return strict.plain(name, value.to_dict() if hasattr(value, "to_dict") else strict.mapping(name, value))
+
+
+SCHEMAS = {"promise": "promise-1.json", "statement": "statement-2.json"}
+"""Newest version of each schema, by what it describes."""
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """The JSON schema of what ``privacy_.to_dict()`` ("promise") or `statement` ("statement") gives.
+
+    Examples
+    --------
+    >>> json_schema("promise")["properties"]["version"]
+    {'const': 1}
+    """
+    if name not in SCHEMAS:
+        raise ValueError(f"name must be one of {sorted(SCHEMAS)}, got {name!r}")
+    schema: dict[str, Any] = json.loads(
+        (files(__package__) / "schemas" / SCHEMAS[name]).read_text(encoding="utf-8")
+    )
+    return schema

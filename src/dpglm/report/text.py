@@ -9,6 +9,7 @@ from typing import Any
 from ..inference import rough
 from ..privacy import rounded_up
 
+Row = dict[str, Any]
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -19,11 +20,6 @@ def number(value: float | str | None, digits: int = 4) -> str:
     if isinstance(value, str):  # "inf", as JSON keeps it
         return "infinite" if value == "inf" else value
     return "infinite" if math.isinf(value) else f"{value:.{digits}g}"
-
-
-def coefficient(value: float, fit: dict[str, Any], private: bool, digits: int = 4) -> str:
-    """A coefficient of a fit: with two digits where noise was added and nobody knows how much it moves it."""
-    return rough(value) if private and fit["determined"] is None else number(value, digits)
 
 
 def up(value: float | str | None, digits: int = 4) -> str:
@@ -52,8 +48,37 @@ def percent(share: float | None) -> str:
 
 def percent_up(share: float) -> str:
     """A share that is promised, in percent with one digit, never below itself."""
-    found = (Decimal(share) * 100).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
-    return f"{min(found, Decimal(100)):f} %"
+    percents = (Decimal(share) * 100).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
+    return f"{min(percents, Decimal(100)):f} %"
+
+
+def coefficient(row: Row, fit: Row, private: bool, digits: int = 4) -> str:
+    """A coefficient of a fit: with two digits where noise was added and nobody knows how much it moves it."""
+    return rough(row["value"]) if private and fit["determined"] is None else number(row["value"], digits)
+
+
+def effect(row: Row) -> float:
+    """The most by which a feature can change a prediction; 1 for a range that is not declared."""
+    return float(abs(row["value"]) * (row["range"] or 1.0))
+
+
+def score_cells(score: Row) -> tuple[str, str, str, str]:
+    """A private score with the ends of its interval."""
+    value = number(score["value"]) if score["determined"] else "not determined"
+    return score["metric"], value, number(score["low"]), number(score["high"])
+
+
+def title(stated: Row) -> str:
+    """The model, and what it predicts."""
+    return f"{stated['model']} for {stated['target']}" if stated["target"] else str(stated["model"])
+
+
+def subject(stated: Row, chosen: str = "") -> str:
+    """What was fitted to which table."""
+    return (
+        f"{stated['kind'].capitalize()} by {stated['solver']}{chosen}, fitted to {units(stated)} with "
+        f"{stated['features']:,} features"
+    )
 
 
 _MEANINGS = (
@@ -65,17 +90,17 @@ _MEANINGS = (
 )
 
 
-def meanings(stated: dict[str, Any]) -> list[str]:
+def meanings(stated: Row) -> list[str]:
     """What readers should know of any promise."""
     return [words.format(unit=stated["unit"]) for words in _MEANINGS]
 
 
-def scene(stated: dict[str, Any]) -> str:
+def scene(stated: Row) -> str:
     """Who is guessing what."""
     return f"Someone knows {stated['doubt']}."
 
 
-def units(stated: dict[str, Any]) -> str:
+def units(stated: Row) -> str:
     """How many units of privacy the table has, as far as that is known."""
     count = f"{stated['records']:,} {stated['unit']}s"
     return count if stated["records_are"] == "public" else f"about {count} (a released count)"

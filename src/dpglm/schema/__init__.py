@@ -1,13 +1,8 @@
 """Declared facts about raw columns, and how they become features of bounded norm."""
 
-from .boolean import Boolean
-from .category import Category
-from .coefficients import RawCoefficients
-from .column import Column
-from .date import Date
-from .hashed import Hashed, Text
-from .number import Number
-from .ordinal import Ordinal
+from .categories import Boolean, Category, Hashed, Ordinal, Text
+from .column import Column, RawCoefficients
+from .numbers import Date, Number
 from .roles import Drop, Exposure, Offset, Target, Unit, Weight
 from .schema import Schema
 

@@ -12,8 +12,8 @@ from sklearn.utils import Tags
 
 from ..data import sources
 from ..data.cluster import by_blocks, is_dask
-from .coefficients import RawCoefficients
-from .frames import checked_names, column_names, is_frame
+from ..data.frames import column_names, library_of, text_names
+from .column import RawCoefficients
 from .schema import Schema
 from .source import EncodedSource, names_of
 
@@ -83,9 +83,9 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
 def encoded(schema: Schema, X: Any, *, targets: bool = False, null: bool = True) -> Any:
     """The encoded rows of any table; a source gives targets, too, if they are asked for."""
     if is_dask(X):
-        schema.require_columns(checked_names(list(getattr(X, "columns", []))), target=False)
+        schema.require_columns(text_names(getattr(X, "columns", [])), target=False)
         return by_blocks(partial(schema.encode, null=null), X)
-    source = None if is_frame(X) else sources.recognised(X)
+    source = None if library_of(X) is not None else sources.recognised(X)
     if source is not None:
         return EncodedSource(source, schema, targets, null)
     return schema.encode(X, null=null)
@@ -94,8 +94,8 @@ def encoded(schema: Schema, X: Any, *, targets: bool = False, null: bool = True)
 def _names_of(X: Any) -> list[str] | None:
     """Names of the columns of a table; None if only its blocks tell."""
     if is_dask(X):
-        return checked_names(list(getattr(X, "columns", [])))
-    if is_frame(X):
-        return column_names(X)
+        return text_names(getattr(X, "columns", []))
+    if library_of(X) is not None:
+        return text_names(column_names(X))
     source = sources.recognised(X)
     return None if source is None else names_of(source)

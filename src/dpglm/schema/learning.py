@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from ..arrays import Vector
 from ..data.raw_counts import Counts, RawCounts, cells_of
 from ..data.source import LARGEST_NORM
-from .candidates import Candidates, candidates_of
-from .category import Category
-from .cells import Mask, key_of
+from .categories import Category
+from .cells import Mask, level_key
 from .column import Column
-from .number import Number
+from .numbers import Candidates, Number, candidates_of
 from .roles import Target
 from .schema import LEARN, Schema
 
@@ -98,7 +97,7 @@ def _levels(schema: Schema, frame: object, name: str, null: Mask) -> Counter[flo
     kept = places[~(null | missing | bad)]
     seen = np.bincount(kept + len(texts) * (kept < 0), minlength=len(texts))
     for text, n in zip(texts, seen.tolist(), strict=True):
-        key = None if text is None else key_of(text)
+        key = None if text is None else level_key(text)
         if n and key is not None and key != "" and _is_written(key):
             counts[key] += n
     return counts

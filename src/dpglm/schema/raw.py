@@ -13,10 +13,10 @@ import scipy.sparse as sp
 from ..arrays import Vector
 from ..data import as_block, sources
 from ..data.cluster import DaskTable, by_blocks, is_dask, of_each_block
+from ..data.frames import column_names, library_of, row_count, text_names
 from ..data.raw_counts import Counts, RawCounts, RawRecords
 from ..data.stream import MISCOUNTED, Source, require_again
 from ..errors import SourceChanged
-from .frames import checked_names, column_names, count_of, is_frame
 from .learning import Scaled, census_of, norm_counts
 from .schema import Schema
 from .source import EncodedSource, Held, no_records
@@ -42,12 +42,12 @@ class RawTable:
     def __post_init__(self) -> None:
         X = self.X
         if is_dask(X):
-            names = checked_names(list(getattr(X, "columns", [])))
+            names = text_names(list(getattr(X, "columns", [])))
             self.schema.require_columns(names)
             self.resident, self.n_samples = False, DaskTable(X, self.schema.target).n_samples
-        elif is_frame(X):
-            self.schema.require_columns(column_names(X))
-            self.resident, self.n_samples = True, count_of(X)
+        elif library_of(X) is not None:
+            self.schema.require_columns(text_names(column_names(X)))
+            self.resident, self.n_samples = True, row_count(X)
         else:
             self.resident = isinstance(X, Held)
             source = X.source if isinstance(X, Held) else sources.recognised(X)

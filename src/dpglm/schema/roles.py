@@ -13,11 +13,8 @@ from numpy.typing import NDArray
 from .. import strict
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT
-from ..data.bounded_numbers import MISSING, OUTSIDE, UNREADABLE
-from ..data.bounded_numbers import UNKNOWN as OTHER
-from .cells import UNKNOWN, Cells, codes_of_levels
-from .column import checked_levels, checked_range, range_of
-from .kinds import Kinds, of_levels, of_numbers
+from .cells import NO_LEVEL, Cells, Kinds, codes_of_levels
+from .column import check_ends, check_range, checked_levels
 from .spelling import LevelCells, NumberCells, Spelling
 
 
@@ -76,7 +73,7 @@ class Target(NumberCells, LevelCells):
                 raise strict.wrong("classes", self.classes, "classes of one type")
             self.check_levels()
         else:
-            checked_range(self)
+            check_range(self)
             self.check_numbers()
         other = NumberCells if self.classes else LevelCells
         foreign = [field.name for field in fields(other) if getattr(self, field.name) != field.default]
@@ -107,66 +104,36 @@ class Target(NumberCells, LevelCells):
         """The targets: numbers, NaN where there is none; or classes as declared, "" or NaN for no class."""
         if not self.is_class:
             return cells.as_numbers(stand_for_missing).values
-        codes = np.maximum(self._codes(cells, stand_for_missing), UNKNOWN)
+        codes = np.maximum(self.level_codes(cells, stand_for_missing), NO_LEVEL)
         text = isinstance(self.classes[0], str)
         labels = np.array([*self.classes, "" if text else math.nan], dtype=None if text else np.float64)
-        found: Vector | NDArray[np.str_] = labels[codes]
-        return found
+        targets: Vector | NDArray[np.str_] = labels[codes]
+        return targets
 
     def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
-        """What each cell is, by the same reading."""
-        if self.is_class:
-            return of_levels(self._codes(cells, stand_for_missing))
-        read = cells.as_numbers(stand_for_missing)
-        return (
-            of_numbers(read)
-            if self.low is None or self.high is None
-            else of_numbers(read, self.low, self.high)
-        )
+        """What each cell is, by the reading that ``read`` uses."""
+        kind = LevelCells if self.is_class else NumberCells
+        return kind.kinds(self, cells, stand_for_missing)
 
     @property
     def possible_kinds(self) -> tuple[int, ...]:
         """What a cell can be besides fine."""
-        if self.pending:
-            return MISSING, UNREADABLE
-        return MISSING, UNREADABLE, OTHER if self.is_class else OUTSIDE
-
-    def _codes(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
-        return cells.as_codes(self.codes, stand_for_missing)
+        return super(NumberCells, self).possible_kinds if self.is_class else super().possible_kinds
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A number that stands beside the features; a record in which it is missing counts for nothing."""
+class Role:
+    """A number of each record that is no feature; a record in which it is missing counts for nothing."""
 
     kind: ClassVar[str]
-
-    @property
-    def spelling(self) -> Spelling | None:
-        """How cells spell what they hold; None if in the usual way."""
-        return None
 
     def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Vector:
         """The numbers, NaN where there is none."""
         return cells.as_numbers(stand_for_missing).values
 
-    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
-        """What each cell is, by the same reading."""
-        return of_numbers(cells.as_numbers(stand_for_missing), *self.declared_range)
-
-    @property
-    def declared_range(self) -> tuple[float, float]:
-        """The range that numbers are cut to."""
-        return -math.inf, math.inf
-
-    @property
-    def possible_kinds(self) -> tuple[int, ...]:
-        """What a cell can be besides fine."""
-        return MISSING, UNREADABLE, OUTSIDE
-
 
 @dataclass(frozen=True)
-class Weight(NumberCells, Beside):
+class Weight(NumberCells, Role):
     """The weight of a record.
 
     Parameters
@@ -195,7 +162,7 @@ class Weight(NumberCells, Beside):
 
 
 @dataclass(frozen=True)
-class Offset(NumberCells, Beside):
+class Offset(NumberCells, Role):
     """A number that is added to the linear predictor of a record.
 
     Parameters
@@ -217,13 +184,9 @@ class Offset(NumberCells, Beside):
 
     def __post_init__(self) -> None:
         self.check_numbers()
-        low, high = range_of(self.low, self.high)
+        low, high = check_ends(self.low, self.high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
-
-    @property
-    def declared_range(self) -> tuple[float, float]:
-        return self.low, self.high
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -260,7 +223,7 @@ class Exposure(Offset):
 
 
 @dataclass(frozen=True)
-class Unit(Beside):
+class Unit(Role):
     """The id of the person whose record it is: the promise is then one to persons, not to records.
 
     A record without an id counts for nothing.

@@ -18,20 +18,26 @@ from .. import strict
 from ..arrays import Vector
 from ..bounds import Bounds
 from ..data.columns import RecordColumns
+from ..data.frames import (
+    column_entries,
+    column_names,
+    column_type,
+    library_of,
+    row_count,
+    text_names,
+    type_kind,
+    type_name,
+)
 from ..penalties import Fused, GraphFused, Penalty
-from . import draft as drafts
-from . import interaction, toml
-from .cells import MISSING_TEXTS, Cells
-from .coefficients import RawCoefficients, raw_map
-from .column import Column, Feature
-from .frames import cells_of, column_names, count_of, entries_of, is_frame, type_of
-from .roles import Beside, Drop, Offset, Target, Unit, Weight
-from .rows import table_of
+from . import toml
+from .cells import MISSING_TEXTS, Cells, read_cells
+from .column import Column, Feature, RawCoefficients, encoded_table, product, product_ranges, raw_map
+from .roles import Drop, Offset, Role, Target, Unit, Weight
 
 if TYPE_CHECKING:
     from .encoder import SchemaEncoder
 
-Declared = Column | Target | Beside | Drop
+Declared = Column | Target | Role | Drop
 
 LEARN = "learn"
 """The norm of rows that is still to be learnt."""
@@ -98,7 +104,7 @@ class Schema:
         object.__setattr__(self, "columns", dict(self.columns))
         if not self._encoded:
             raise ValueError("a schema needs at least one column that becomes a feature")
-        kinds = [column.kind for column in self.columns.values() if isinstance(column, Target | Beside)]
+        kinds = [column.kind for column in self.columns.values() if isinstance(column, Target | Role)]
         if len(set(kinds)) < len(kinds):
             raise ValueError("a schema has at most one target, weight, offset, exposure and unit")
         pairs = tuple(
@@ -119,14 +125,14 @@ class Schema:
             raise ValueError("two features of the schema have the same name: rename a column")
 
     def _check_pair(self, pair: tuple[object, ...]) -> None:
-        known = [name for name, column in self._encoded.items() if column.slots is not None]
-        if len(pair) != 2 or pair[0] == pair[1] or not all(name in known for name in pair):
-            raise strict.wrong("interactions", list(pair), f"pairs of different columns among {known}")
+        choices = [name for name, column in self._encoded.items() if column.slots is not None]
+        if len(pair) != 2 or pair[0] == pair[1] or not all(name in choices for name in pair):
+            raise strict.wrong("interactions", list(pair), f"pairs of different columns among {choices}")
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
         """The schema that a TOML text declares; see `to_toml`."""
-        return cls(**toml.read(text))
+        return cls(**toml.read_toml(text))
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
@@ -135,7 +141,7 @@ class Schema:
 
     def to_toml(self) -> str:
         """The schema as TOML text: a line for each column."""
-        return toml.written(self.columns, self.interactions, self.missing, self.row_norm)
+        return toml.write_toml(self.columns, self.interactions, self.missing, self.row_norm)
 
     @staticmethod
     def draft(frame: object, *, target: str | None = None, peek: bool = False) -> str:
@@ -150,7 +156,7 @@ class Schema:
             False uses names and types of columns only: ranges and levels are left to be filled in. True reads
             them off the records, which is **not private**; the text says so.
         """
-        return drafts.drafted(frame, target, strict.flag("peek", peek))
+        return toml.draft(frame, target, strict.flag("peek", peek))
 
     @property
     def _encoded(self) -> dict[str, Column]:
@@ -175,7 +181,7 @@ class Schema:
     @property
     def beside(self) -> RecordColumns:
         """Names of the columns of weights, offsets, exposures and ids; None for those that there are not."""
-        names = {column.kind: name for name, column in self.columns.items() if isinstance(column, Beside)}
+        names = {column.kind: name for name, column in self.columns.items() if isinstance(column, Role)}
         return RecordColumns(**names)
 
     @property
@@ -267,17 +273,17 @@ class Schema:
         ranges = [[column.weight * end for end in column.ranges()] for column in columns.values()]
         for a, b in self.interactions:
             weight = columns[a].weight * columns[b].weight
-            ranges.append([weight * end for end in interaction.ranges(columns[a], columns[b])])
+            ranges.append([weight * end for end in product_ranges(columns[a], columns[b])])
         low, high = (np.concatenate([pair[k] for pair in ranges]) for k in range(2))
         target = self._target
-        stated = None
+        target_range = None
         if target is not None and target.low is not None and target.high is not None:
-            stated = target.low, target.high
+            target_range = target.low, target.high
         norm = self.radius if not isinstance(self.row_norm, float) else min(self.radius, self.row_norm)
         weights = [column.high for column in self.columns.values() if isinstance(column, Weight)]
         ends = [column.ends for column in self.columns.values() if isinstance(column, Offset)]
         return Bounds(
-            row_norm=norm, feature=(low, high), target=stated, weight=weights[0] if weights else None,
+            row_norm=norm, feature=(low, high), target=target_range, weight=weights[0] if weights else None,
             offset=(sum(end[0] for end in ends), sum(end[1] for end in ends)) if ends else None,
             rows_per_unit=next((unit.rows for unit in self.columns.values() if isinstance(unit, Unit)), None),
         )  # fmt: skip
@@ -324,7 +330,7 @@ class Schema:
         """
         needed = [
             name for name, column in self.columns.items()
-            if isinstance(column, Column) or target and isinstance(column, Target | Beside)
+            if isinstance(column, Column) or target and isinstance(column, Target | Role)
         ]  # fmt: skip
         lacking = [name for name in needed if name not in names]
         if lacking:  # names of the table are not shown: a file without a header has records there
@@ -361,9 +367,9 @@ class Schema:
             parts[name] = column.encode(self._cells(frame, name), self._stand_for_missing)
         groups = [(parts[name], column.weight) for name, column in columns.items()]
         for a, b in self.interactions:
-            both: Any = interaction.product(parts[a], parts[b], columns[b].n_features)  # type: ignore[arg-type]
+            both: Any = product(parts[a], parts[b], columns[b].n_features)  # type: ignore[arg-type]
             groups.append((both, columns[a].weight * columns[b].weight))
-        return table_of(groups, self._edges, count, self.is_sparse, null)
+        return encoded_table(groups, self._edges, count, self.is_sparse, null)
 
     def read_target(self, frame: object) -> Vector | NDArray[np.str_]:
         """The targets of a table in memory: numbers, or classes; NaN or "" for a record without one."""
@@ -384,41 +390,41 @@ class Schema:
             ids are not read, and offsets and exposures may be left out.
         """
         self._checked(frame, target=fit)
-        known, parts = column_names(frame), dict[str, Any]()
+        names, parts = column_names(frame), dict[str, Any]()
         for part, name in self.beside._asdict().items():
-            if name in known and (fit or name not in self.unread):
+            if name in names and (fit or name not in self.unread):
                 column = self.columns[name]
-                assert isinstance(column, Beside)
+                assert isinstance(column, Role)
                 if isinstance(column, Unit):
-                    parts[part] = column.ids(entries_of(frame, name), self._stand_for_missing)
+                    parts[part] = column.ids(column_entries(frame, name), self._stand_for_missing)
                 else:
                     parts[part] = column.read(self._cells(frame, name), self._stand_for_missing)
         return RecordColumns(**parts)
 
     def read_part(self, frame: object, part: str) -> Vector:
         """One of weight, offset, exposure and unit of a table in memory."""
-        found: Vector = getattr(self.read_beside(frame), part)
-        return found
+        numbers: Vector = getattr(self.read_beside(frame), part)
+        return numbers
 
     def _checked(self, frame: object, target: bool) -> int:
         """How many records a table has, if it has the declared columns."""
-        if not is_frame(frame):
+        if library_of(frame) is None:
             raise ValueError(
                 "X must be a data frame of pandas or polars, an Arrow table or a dict of arrays, got a "
                 f"{type(frame).__name__}: columns are matched by name"
             )
-        self.require_columns(column_names(frame), target)
-        return count_of(frame)
+        self.require_columns(text_names(column_names(frame)), target)
+        return row_count(frame)
 
     def _cells(self, frame: object, name: str) -> Cells:
         """What the cells of a column stand for, as its spelling says."""
-        column, kind = self.columns[name], type_of(frame, name)
-        if isinstance(column, Column) and column.refused.match(kind):
+        column, kind = self.columns[name], column_type(frame, name)
+        if isinstance(column, Column) and type_kind(kind) in column.refused:
             raise ValueError(
-                f"column {name!r} has type {kind.split('[')[0]}, the schema declares a {column.kind}: "
+                f"column {name!r} has type {type_name(kind)}, the schema declares a {column.kind}: "
                 "convert it, or declare what it is"
             )
-        spelling, cells = getattr(column, "spelling", None), cells_of(frame, name)
+        spelling, cells = getattr(column, "spelling", None), read_cells(frame, name)
         return cells if spelling is None else spelling.read(cells, self._stand_for_missing)
 
     @cached_property
@@ -441,13 +447,13 @@ class Schema:
         coef : array of shape (n_features,)
         intercept : float
         """
-        given = np.ravel(np.asarray(coef, dtype=np.float64))
-        if len(given) != self.n_features:
-            raise ValueError(f"coef has {len(given)} entries, the schema has {self.n_features} features")
-        found = self.raw_map.T @ np.append(given, float(intercept))
-        pairs = zip(self.layout, found[:-1].tolist(), strict=True)
+        encoded = np.ravel(np.asarray(coef, dtype=np.float64))
+        if len(encoded) != self.n_features:
+            raise ValueError(f"coef has {len(encoded)} entries, the schema has {self.n_features} features")
+        raw = self.raw_map.T @ np.append(encoded, float(intercept))
+        pairs = zip(self.layout, raw[:-1].tolist(), strict=True)
         values = {feature.name: value for feature, value in pairs if feature.used}
-        return RawCoefficients(values, float(found[-1]))
+        return RawCoefficients(values, float(raw[-1]))
 
     def encoder(self) -> SchemaEncoder:
         """The schema as a transformer of scikit-learn."""

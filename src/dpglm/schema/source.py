@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ..data.columnar import Columnar
 from ..data.columns import RecordColumns
+from ..data.frames import text_names
 from ..data.lines import Lines
 from ..data.stream import BLOCK_ROWS, MISCOUNTED, Source, guarded
 from ..errors import SourceChanged
-from .frames import checked_names
 
 if TYPE_CHECKING:
     from .schema import Schema
@@ -44,8 +44,8 @@ class Held(NamedTuple):
 def names_of(source: Source) -> list[str] | None:
     """Names of the columns of a source; None if only its blocks tell."""
     if isinstance(source, Columnar):
-        return checked_names(list(source.types))
-    return checked_names(source.names) if isinstance(source, Lines) else None
+        return text_names(source.types)
+    return text_names(source.names) if isinstance(source, Lines) else None
 
 
 def gathered(source: Source) -> object:

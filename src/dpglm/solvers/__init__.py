@@ -5,6 +5,7 @@ A new solver is one file here and its place in `SOLVERS`; the contract tests the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..bounds import MOST_OUTPUTS
@@ -12,23 +13,20 @@ from ..curator import Curator
 from ..errors import PlanMismatch, UnsupportedProblem
 from ..plan import Plan
 from ..problem import Problem
-from ..tables import Passes, can, refusal
-from .able import can_instead
-from .along import Along
+from ..silence import silent
+from ..tables import Passes, can, is_resident, refusal
+from .audit_cases import AuditCase
 from .auto import suited
-from .base import AnySolver, AuditCase, Result, Solver, Task
+from .base import AnySolver, Result, Solver, Task
 from .coordinate_descent import CoordinateDescent
 from .dual_coordinate_descent import DualCoordinateDescent
-from .dual_frank_wolfe import DualFrankWolfe
-from .frank_wolfe import FrankWolfe
+from .frank_wolfe import DualFrankWolfe, FrankWolfe
 from .gradient_descent import GradientDescent
-from .greedy_coordinate_descent import GreedyCoordinateDescent
-from .greedy_steps import steps_if_convex, steps_if_strongly_convex
+from .greedy_coordinate_descent import GreedyCoordinateDescent, steps_if_convex, steps_if_strongly_convex
+from .model_selection import Along, Candidate, Searched
 from .newton import Newton
-from .objective_perturbation import ObjectivePerturbation
-from .output_perturbation import OutputPerturbation
+from .perturbation import ObjectivePerturbation, OutputPerturbation
 from .preconditioned_descent import PreconditionedDescent
-from .searched import Candidate, Searched
 
 SOLVERS: dict[str, type[AnySolver]] = {
     kind.plan_type.solver.lower().replace(" ", "-"): kind
@@ -112,12 +110,25 @@ def require_able(solver: AnySolver, plan: Plan, problem: Problem, table: Passes)
         others = [
             kind.__name__ + " with its defaults" * isinstance(solver, kind)
             for kind in SOLVERS.values()
-            if can_instead(kind, plan, problem, table)
+            if _can_instead(kind, plan, problem, table)
         ]
         raise refusal(table, needs, type(solver).__name__, others)
 
 
-def run(plan: Plan, problem: Problem, curator: Curator) -> Result:
+def _can_instead(solver: type[AnySolver], plan: Plan, problem: Problem, table: Passes) -> bool:
+    """Whether a solver with default settings can do what a plan does, on that table."""
+    with silent():
+        try:
+            usual = solver().plan(
+                problem, plan.n_records, plan.n_features, plan.budget, plan.neighbours, plan.fits,
+                is_resident(table),
+            )  # fmt: skip
+        except UnsupportedProblem:
+            return False
+    return can(table, solver.needs(usual))
+
+
+def run(plan: Plan, problem: Problem, curator: Curator, stops: Sequence[int] | None = None) -> Result:
     """Carry out one fit of a plan, also of a plan that was read from a file; refuse if the log differs.
 
     Parameters
@@ -128,9 +139,12 @@ def run(plan: Plan, problem: Problem, curator: Curator) -> Result:
         The problem that the plan was made for.
     curator : Curator
         Who holds the records.
+    stops : sequence of int, optional
+        After how many steps a model is kept for `Result.iterates`; for solvers that have a ``path``.
     """
     solver, before = solver_of(plan), curator.spent
-    result = solver.run(plan, problem, curator)
+    keywords = {} if stops is None else {"stops": stops}
+    result = solver.run(plan, problem, curator, **keywords)
     if plan.budget.private and curator.spent - before != replace(plan, fits=1).price:
         raise PlanMismatch(f"{plan.solver} released something other than its plan: the run is refused")
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -14,13 +14,11 @@ import numpy as np
 from .. import strict
 from ..accounting import gaussian_mu
 from ..arrays import Vector
-from ..bounds import Bounds
 from ..curator import Curator
 from ..errors import UnsupportedProblem
-from ..losses import Logistic
 from ..mechanisms import Mechanism
 from ..mechanisms.sampling import Everyone, Poisson, Sampling
-from ..penalties import Penalty, Separable, Zero
+from ..penalties import Separable
 from ..plan import Plan, Release
 from ..plan.private_size import FARTHEST
 from ..privacy import Budget, Neighbours
@@ -28,15 +26,15 @@ from ..problem import Problem
 from ..queries import QUERIES, ClippedGradient
 from ..queries.base import LARGEST_CLIP, LARGEST_COEFFICIENT, LEAST_CLIP, require_enforceable
 from ..tables import Capability
-from .defaults import MOST_PASSES
+from .audit_cases import AuditCase
+from .iterates import Model
 from .record_share import RecordShare
 
 PlanType = TypeVar("PlanType", bound=Plan)
 
-_BYSTANDERS = 7
 _COUNTS = ("steps", "batch_size", "periods")
 _LEVELS = ("clip", "step_size")
-_EVERYONE, _NO_PENALTY = Everyone(), Zero()
+_EVERYONE = Everyone()
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +71,8 @@ class Result:
 
     Only some solvers have the bound, and only without noise: it is a function of the records. Only some have
     an uncertainty. A choice among models states which one it took, and its released score if it has one. Some
-    release what tells which share of the records counted.
+    release what tells which share of the records counted. ``iterates`` are models along the fit, if a run was
+    asked for them.
     """
 
     w: Vector
@@ -82,6 +81,7 @@ class Result:
     uncertainty: Uncertainty | None = None
     chosen: Choice | None = None
     records: RecordShare | None = None
+    iterates: tuple[Model, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,60 +101,6 @@ class Choice:
     index: int
     name: str
     score: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class AuditCase:
-    """Settings of a solver, and two neighbouring tables that are as easy to tell apart as any.
-
-    Attributes
-    ----------
-    solver : Solver
-    problem : Problem
-    bystanders : tuple of arrays
-        Rows and targets of the records that both tables have.
-    first, second : tuple of array and float
-        Row and target of the record in which the tables differ; under zero-out the first stands against a
-        null record. A target may be an array of target, weight and offset, and then all are. It may also be a
-        person: a row and an array of target, weight, offset and number of the person for each of its records.
-    """
-
-    solver: AnySolver
-    problem: Problem
-    bystanders: tuple[Vector, Vector]
-    first: tuple[Vector, float | Vector]
-    second: tuple[Vector, float | Vector]
-
-    @property
-    def units(self) -> int:
-        """How many records, or persons, each of the tables has."""
-        targets = self.bystanders[1]
-        return 1 + len(np.unique(targets[:, 3]) if self.problem.has_units else targets)
-
-    def persons(self, first: int, second: int) -> AuditCase:
-        """The case with persons: those that differ have so many records, all others two each."""
-        bounds = replace(self.problem.bounds, rows_per_unit=max(first, second, 2))
-        rows, targets = self.bystanders
-        numbers = 1.0 + np.arange(len(rows))
-        crowd = np.column_stack([targets, np.ones(len(rows)), np.zeros(len(rows)), numbers])
-        one, other = (
-            (np.tile(row, (count, 1)), np.tile([float(target), 1.0, 0.0, 0.0], (count, 1)))
-            for (row, target), count in ((self.first, first), (self.second, second))
-        )
-        bystanders = np.repeat(rows, 2, axis=0), np.repeat(crowd, 2, axis=0)
-        return AuditCase(self.solver, replace(self.problem, bounds=bounds), bystanders, one, other)
-
-    def beside(self, weight: float, offset: float) -> AuditCase:
-        """The case with weights and offsets: all that differs, and the crowd, at the ends of their ranges."""
-        bounds = replace(self.problem.bounds, weight=weight, offset=(-offset, offset))
-        rows, targets = self.bystanders
-        crowd = np.column_stack([targets, np.full(len(rows), weight / 2), np.zeros(len(rows))])
-        first, second = (
-            (row, np.array([target, 2 * weight, end]))
-            for (row, target), end in ((self.first, offset), (self.second, -offset))
-        )
-        problem = replace(self.problem, bounds=bounds)
-        return AuditCase(self.solver, problem, (rows, crowd), first, second)
 
 
 @dataclass(frozen=True)
@@ -259,8 +205,8 @@ class Solver(ABC, Generic[PlanType]):
     plan_type: ClassVar[type[Plan]]
     choices: ClassVar[Mapping[str, Collection[str | None]]] = {}
     path: ClassVar[tuple[str, ...]] = ()
-    """What of its way a run shows to `dpglm.solvers.path`: "steps", "ridge" for a ridge path, "sparse" for
-    sparse models; and "gram" if it releases a Gram matrix, so that all rows can choose among them."""
+    """Which models along a fit ``run`` returns if it is given ``stops``: "steps" for iterates, "ridge" for a
+    ridge path, "sparse" for sparse models; and "gram" if a Gram matrix lets all rows choose among them."""
     takes_outputs: ClassVar[bool] = False
     """Whether it serves losses with several predictions a record."""
 
@@ -347,48 +293,6 @@ def equal_releases(
     return Release(query, mechanism(math.sqrt(count / share)), count, stated, sampling, entries)
 
 
-def opposed(
-    solver: AnySolver, n_features: int, penalty: Penalty = _NO_PENALTY, *,
-    fit_intercept: bool = False, crowd: int = 0,
-) -> AuditCase:  # fmt: skip
-    """Two logistic records whose gradients are opposed in every coordinate.
-
-    Their length exceeds 0.1 while margins stay below 1, so a clip of 0.1 makes every release move by its
-    whole sensitivity. Signs alternate from feature to feature: noise must differ between them.
-
-    Parameters
-    ----------
-    solver : Solver
-    n_features : int
-    penalty : Penalty
-        With an L2 part it must be so strong that margins, and with them slopes, stay where they are.
-    fit_intercept : bool
-        With an intercept the row has half the size of the constant feature. A clip that forgets one of the
-        two lets gradients pass that are too long by a factor of 1.1 or 2.2.
-    crowd : int
-        Number of bystanders equal to the second record: a batch of fixed size then reveals the first by what
-        is missing. By default there are seven that add nothing, so that a batch shows only that record.
-    """
-    problem = Problem(Logistic(), penalty, Bounds(row_norm=1.0), fit_intercept)
-    row = np.resize([0.8, -0.6], n_features)
-    row *= (problem.constant(n_features) / 2 if fit_intercept else 1.0) / np.linalg.norm(row)
-    first, second = ((row, 1.0), (row, -1.0)) if fit_intercept else ((row, 1.0), (-row, 1.0))
-    rows = np.tile(second[0], (crowd, 1)) if crowd else np.zeros((_BYSTANDERS, n_features))
-    return AuditCase(solver, problem, (rows, np.full(len(rows), second[1])), first, second)
-
-
-def opposed_in_scaled_columns(solver: AnySolver, penalty: Penalty = _NO_PENALTY) -> AuditCase:
-    """Two logistic records of opposed labels whose columns have unequal declared bounds.
-
-    They are long in the first column, which is scaled down: the other ways of seeing them, unscaled or with
-    the constant feature of the unscaled table, let gradients pass that are too long.
-    """
-    problem = Problem(Logistic(), penalty, Bounds(feature=np.array([8.0, 1.0])), fit_intercept=True)
-    crowd = np.zeros((_BYSTANDERS, 2)), np.ones(_BYSTANDERS)
-    row = np.array([8.0, 1.0])
-    return AuditCase(solver, problem, crowd, (row, 1.0), (row, -1.0))
-
-
 def noise_of_one_pass(n: int, budget: Budget, neighbours: Neighbours, fits: int) -> float:
     """Deviation of a mean over n records when the whole budget buys one release of it.
 
@@ -420,3 +324,44 @@ def positive_count(**settings: int | None) -> None:
     for name, value in settings.items():
         if value is not None:
             strict.whole(name, value)
+
+
+PREDICTION_NOISE = 0.3
+"""Noise in predictions that a fit may end with, in units of the largest slope over the smoothness."""
+
+MOST_PRIVATE_STEPS = 500
+"""More steps cost time and gain little."""
+
+MOST_PASSES = 200
+"""More steps that read a table anew are not taken by default (docs/defaults.md)."""
+
+CROSSING_STEP = 0.08
+"""Share of half the range of targets that a step may cross if the loss turns linear inside the range."""
+
+
+def require_bounded_slopes(problem: Problem) -> None:
+    """Refuse to choose a clip for slopes of any size."""
+    if not math.isfinite(problem.slope_bound()):
+        raise UnsupportedProblem(
+            f"the slopes of {problem.loss.name} have no bound: give the solver a clip, or Bounds a target"
+        )
+
+
+def clip_fraction(problem: Problem, noise: float) -> float:
+    """Clip over the largest gradient norm.
+
+    It rises as noise vanishes, so that the bias of clipping vanishes too: from 1/2 to 1, or from 1/4 to 2 if
+    only the declared range of targets bounds slopes.
+    """
+    require_bounded_slopes(problem)
+    if problem.loss.lipschitz(problem.bounds.target) <= problem.slope_bound():
+        return float(min(max(0.5 * (2e-3 / noise) ** 0.25, 0.5), 1.0))
+    return float(min(max(0.5 * (8e-3 / noise) ** 0.25, 0.25), 2.0))
+
+
+def clip_of_gradients(problem: Problem, p: int, noise: float, given: float | None) -> tuple[float, float]:
+    """The clip of a gradient, which is kept if it is given, and its share of the largest gradient norm."""
+    if given is not None:
+        return given, clip_fraction(problem, noise) if math.isfinite(problem.slope_bound()) else 1.0
+    fraction = clip_fraction(problem, noise)
+    return fraction * problem.slope_bound() * problem.radius(p), fraction

@@ -16,17 +16,15 @@ from ..mechanisms import Gaussian
 from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import CoordinateRule, CoordinateSums, OpenCoordinates, SecondMoments
-from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
-from .defaults import CROSSING_STEP, clip_of_gradients
-from .moments import (
-    CORNERS,
+from .audit_cases import CORNERS, AuditCase, of_moments_beside_bounds, opposed
+from .base import CROSSING_STEP, Result, Solver, Task, clip_of_gradients, equal_releases, require_smooth
+from .preludes import (
     SOURCES,
     Moments,
     Source,
     beside_bounds,
     largest_terms,
     least_moment,
-    of_moments_beside_bounds,
     require_separable,
     second_moments,
 )

@@ -7,27 +7,27 @@ below its bound. Both follow from the mean target, which is released first.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from ..arrays import Vector
-from ..bounds import Bounds, Coordinates
+from ..bounds import Coordinates
 from ..curator import Curator
 from ..losses import Loss, NegativeBinomial, Poisson, Tweedie
 from ..mechanisms import Gaussian
 from ..mechanisms import sampling as samplings
-from ..penalties import Separable, Zero
+from ..penalties import Separable
 from ..plan import Release
 from ..problem import Problem
 from ..queries import ClippedGradient, InterceptSlope, RowScale
-from .averaging import Tail
-from .base import AnySolver, AuditCase, Result, Task, equal_releases
-from .derived import sparse_models
-from .path import offer, visit_noisy
-from .typical import norm_of_coordinates, release_of_scales
+from .base import Result, Task, equal_releases
+from .iterates import Iterates, StepGuard, descend, sparse_models
+from .preludes import norm_of_coordinates, release_of_scales
 
 if TYPE_CHECKING:
     from .gradient_descent import GradientDescentPlan
@@ -42,9 +42,7 @@ _ROOM = 2.0
 _DOUBT_OF_OFFSETS, _DOUBT_OF_DESCENT = 1.0, 0.15
 _PRECISE, _FARTHEST = 0.03, 8.0
 _LEAST_CLIP = 1e-6
-_LAST = 0.25
 _LEAST_DEVIATIONS = -30.0
-_CROWD = 99
 
 
 def serves(problem: Problem) -> bool:
@@ -81,7 +79,7 @@ def _steps_before(problem: Problem) -> int:
     return _BEFORE_WITH_OFFSETS if problem.has_offsets or problem.has_weights else 0
 
 
-def run(plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result:
+def run(plan: GradientDescentPlan, problem: Problem, curator: Curator, stops: Sequence[int] | None) -> Result:
     """From the best constant along clipped gradients, with steps that noise allows, and shrunk towards it."""
     p, release = plan.n_features, plan[ClippedGradient.name]
     scales, unit = _scales_of_columns(problem, p)
@@ -108,25 +106,25 @@ def run(plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result
     momentum = min(max(1.0 - full * clip / _NOISE_OF_LONGER, 0.0), plan.momentum)
 
     query = ClippedGradient(problem.loss, clip * radius, constant, scales)
-    tail, ahead = Tail(plan.steps, w, _LAST), w
+
+    def gradient(w: Vector) -> Vector:
+        return curator.release(query, release.mechanism, w, sampling=release.sampling) / batch
 
     def finished(w: Vector) -> Vector:
         found = problem.scaled(w, scales)
         problem.split(found)[1][:] *= ratio
         return found
 
-    for t in range(plan.steps):
-        gradient = curator.release(query, release.mechanism, ahead, sampling=release.sampling) / batch
-        before, w = w, problem.prox_in_scale(ahead - step * gradient, step, scales)
-        ahead = w + min(momentum, t / (t + 3)) * (w - before)
-        tail.add(w)
-        visit_noisy(t + 1, w, finished)
-    w = tail.mean.copy() if plan.average else w.copy()
-    found = finished(w)
+    iterates = Iterates(stops)
+    w, mean = descend(
+        gradient, partial(problem.prox_in_scale, scales=scales), w, plan.steps,
+        StepGuard(step, momentum, math.inf), iterates=iterates, finish=finished,
+    )  # fmt: skip
+    found = finished(mean.copy() if plan.average else w.copy())
     rate.doubt += _DOUBT_OF_DESCENT**2
     rate.fit_intercept(curator, found, 1)
-    offer(lambda: sparse_models(problem, found))
-    return Result(found, plan.steps)
+    iterates.add_models(lambda: sparse_models(problem, found))
+    return Result(found, plan.steps, iterates=iterates.models)
 
 
 @dataclass
@@ -182,14 +180,6 @@ class _Rate:
             kept = self.doubt / (self.doubt + (noise / level) ** 2)
             intercept -= kept * math.log(min(max(above / below, 1 / _FARTHEST), _FARTHEST)) / constant
             self.doubt *= 1.0 - kept
-
-
-def of_counts(solver: AnySolver) -> AuditCase:
-    """A record of the largest count against an empty row without a count, in unequal columns."""
-    bounds = Bounds(feature=np.array([1.0, 4.0]), target=(0.0, 4.0))
-    problem = Problem(Poisson(max_rate=4.0), Zero(), bounds, fit_intercept=True)
-    crowd = np.zeros((_CROWD, 2)), np.resize([0.0, 1.0], _CROWD)
-    return AuditCase(solver, problem, crowd, (np.array([1.0, 4.0]), 4.0), (np.zeros(2), 0.0))
 
 
 def _scales_of_columns(problem: Problem, p: int) -> tuple[Vector | None, Vector]:

@@ -18,9 +18,9 @@ from ..penalties import L2, Separable
 from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import DualForm, DualStep
-from .averaging import Tail
-from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, opposed_in_scaled_columns
-from .defaults import PREDICTION_NOISE, clip_fraction
+from .audit_cases import AuditCase, opposed, opposed_in_scaled_columns
+from .base import PREDICTION_NOISE, Result, Solver, Task, clip_fraction, equal_releases
+from .iterates import TailMean
 
 MOST_DUAL_STEPS, MOST_OF_ALL, MOST_VISITS = 1000, 10_000, 5e7
 LITTLE_NOISE = 5e-5
@@ -163,7 +163,7 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
             return _minimise(plan, form, query, curator)
         release, v = plan[query.name], np.zeros(len(form.l2))
         w = form.point(v)
-        opened, tail = curator.open(query, w, release.mechanism), Tail(plan.steps, w)
+        opened, tail = curator.open(query, w, release.mechanism), TailMean(plan.steps, w)
         for _ in range(plan.steps):
             v += opened.step(w, release.sampling)
             w = form.point(v)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -19,43 +21,53 @@ from ..plan import Plan, Releasable
 from ..problem import Problem
 from ..queries import ClippedGradient, InterceptSlope, MultinomialGradient, Recalibration, gradient_of
 from . import count_descent
-from .averaging import Tail
-from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
-from .classes import of_class_shares, opposed_classes
-from .columns import (
-    COLUMNS,
-    WIDE,
-    learn_columns,
+from .audit_cases import (
+    AuditCase,
+    of_class_shares,
     of_columns,
-    releases_of_columns,
-    scales_columns,
-    share_of_columns,
-    share_of_size,
-    worth_of_first,
-)
-from .defaults import CROSSING_STEP, MOST_PRIVATE_STEPS, PREDICTION_NOISE, clip_of_gradients
-from .derived import sparse_models
-from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .path import offer, visit_noisy
-from .recalibration import (
-    Expected,
+    of_counts,
     of_recalibration,
-    recalibrated,
-    recalibrates,
-    release_of_recalibration,
-    share_of_recalibration,
+    of_scales,
+    of_spread,
+    opposed,
+    opposed_classes,
 )
-from .secant import Secant
-from .typical import (
+from .base import (
+    CROSSING_STEP,
+    MOST_PRIVATE_STEPS,
+    PREDICTION_NOISE,
+    Result,
+    Solver,
+    Task,
+    clip_of_gradients,
+    equal_releases,
+    require_smooth,
+)
+from .exact import STEPS_WITHOUT_NOISE, exact_minimiser
+from .iterates import Iterates, StepGuard, descend, sparse_models
+from .preludes import (
+    COLUMNS,
     SCALES,
+    WIDE,
     NoiseForecast,
     Typical,
     largest_slope,
     learn,
-    of_scales,
-    of_spread,
+    learn_columns,
     release_of_scales,
+    releases_of_columns,
+    scales_columns,
+    share_of_columns,
     share_of_scales,
+    share_of_size,
+    worth_of_first,
+)
+from .recalibration import (
+    Expected,
+    recalibrated,
+    recalibrates,
+    release_of_recalibration,
+    share_of_recalibration,
 )
 
 LONGEST_STEP = 1.5
@@ -248,16 +260,20 @@ class GradientDescent(Solver[GradientDescentPlan]):
         return plan.calibrated()
 
     @classmethod
-    def run(cls, plan: GradientDescentPlan, problem: Problem, curator: Curator) -> Result:
+    def run(
+        cls, plan: GradientDescentPlan, problem: Problem, curator: Curator, stops: Sequence[int] | None = None
+    ) -> Result:
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator, plan.clip)
         if plan.learns_scales and count_descent.serves(problem):
-            return count_descent.run(plan, problem, curator)
+            return count_descent.run(plan, problem, curator, stops)
         query, step_size, w, typical, scales = _started(plan, problem, curator)
         release = plan[query.name]
         batch = plan.n_records * (release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0)
-        tail = Tail(plan.steps, w)
-        ahead = w
+
+        def gradient(w: Vector) -> Vector:
+            released = curator.release(query, release.mechanism, w, sampling=release.sampling)
+            return problem.centred(released / batch)
 
         def finished(w: Vector) -> Vector:
             found = problem.scaled(w, scales)
@@ -265,25 +281,21 @@ class GradientDescent(Solver[GradientDescentPlan]):
                 problem.split(found)[1][:] *= query.constant / problem.constant(plan.n_features)
             return found
 
-        noise = release.mechanism.noise * query.sensitivity(plan.neighbours) / batch
-        guard = Secant(step_size, plan.momentum, noise)
-        for t in range(plan.steps):
-            gradient = curator.release(query, release.mechanism, ahead, sampling=release.sampling) / batch
-            gradient = problem.centred(gradient)
-            if plan.learns_scales and not isinstance(release.sampling, Poisson):
-                guard.see(ahead, gradient)
-            before, w = w, problem.prox_in_scale(ahead - guard.step_size * gradient, guard.step_size, scales)
-            ahead = w + min(guard.momentum, t / (t + 3)) * (w - before) if guard.momentum else w
-            tail.add(w)
-            visit_noisy(t + 1, w, finished)
+        guarded = plan.learns_scales and not isinstance(release.sampling, Poisson)
+        noise = release.mechanism.noise * query.sensitivity(plan.neighbours) / batch if guarded else math.inf
+        iterates = Iterates(stops)
+        w, mean = descend(
+            gradient, partial(problem.prox_in_scale, scales=scales), w, plan.steps,
+            StepGuard(step_size, plan.momentum, noise), iterates=iterates, finish=finished,
+        )  # fmt: skip
         # A mean of points at the end of an interval may be rounded out of it.
-        found = problem.prox(finished(tail.mean), 0.0) if plan.average else finished(w)
+        found = problem.prox(finished(mean), 0.0) if plan.average else finished(w)
         if recalibrates(plan):
             expected = Expected(_USUAL_SPREAD, _counted_penalty(problem, plan.n_features), _DOUBT)
             found = recalibrated(plan, problem, curator, found, typical, expected)
             found = problem.prox(found, 0.0)
-        offer(lambda: sparse_models(problem, found))
-        return Result(found, plan.steps, records=typical.records)
+        iterates.add_models(lambda: sparse_models(problem, found))
+        return Result(found, plan.steps, records=typical.records, iterates=iterates.models)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -305,9 +317,9 @@ class GradientDescent(Solver[GradientDescentPlan]):
             of_scales(cls(steps=1)).persons(first=1, second=20),
             of_columns(cls(steps=1, scale_columns=True)),
             of_columns(cls(steps=1, scale_columns=True)).beside(weight=3.0, offset=0.5),
-            count_descent.of_counts(cls(steps=1)),
-            count_descent.of_counts(cls(steps=1)).beside(weight=3.0, offset=0.5),
-            count_descent.of_counts(cls(steps=1)).persons(first=1, second=20),
+            of_counts(cls(steps=1)),
+            of_counts(cls(steps=1)).beside(weight=3.0, offset=0.5),
+            of_counts(cls(steps=1)).persons(first=1, second=20),
             last,
         )
 

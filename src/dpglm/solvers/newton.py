@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from .. import strict
 from ..accounting import gaussian_mu
-from ..arrays import one_blas_thread
+from ..arrays import Vector, on_column_grids, one_blas_thread
 from ..bounds import Bounds
 from ..curator import Curator
 from ..errors import UnsupportedProblem
@@ -21,9 +23,13 @@ from ..plan import Plan, Releasable, Release
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import Deviance, Moments
-from .base import AuditCase, Result, Solver, Task, equal_releases, opposed
-from .newton_exact import exact
-from .newton_run import FAR, FAR_LINEAR, Run, Setting, name_of
+from . import newton_steps as algebra
+from .audit_cases import AuditCase, opposed
+from .base import Result, Solver, Task, Uncertainty, equal_releases
+from .exact import exact
+from .iterates import Iterates
+from .newton_steps import Deviations, Estimate, Round, Setting, State, name_of
+from .record_share import RecordShare, of_moments
 
 MOST_ROUNDS, MOST_FEATURES = 8, 1_000
 _SHARES = {
@@ -266,12 +272,14 @@ class Newton(Solver[NewtonPlan]):
         return tuple(releases)
 
     @classmethod
-    def run(cls, plan: NewtonPlan, problem: Problem, curator: Curator) -> Result:
+    def run(
+        cls, plan: NewtonPlan, problem: Problem, curator: Curator, stops: Sequence[int] | None = None
+    ) -> Result:
         if not plan.budget.private:
             return exact(plan, problem, curator)
         with one_blas_thread():
             setting = Setting.of(problem, plan.n_records, plan.n_features, plan.table_size)
-            return Run(plan, problem, curator, setting).result()
+            return Run(plan, problem, curator, setting).result(Iterates(stops))
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -346,3 +354,152 @@ def _require_suited(task: Task, intervals: bool) -> None:
         raise UnsupportedProblem(
             f"Newton is for at most {MOST_FEATURES} features, the table has {task.p}: use GradientDescent"
         )
+
+
+_TYPICAL = 1.5
+_DAMPED = 4.0
+_CLEAR = 2.0
+FAR, FAR_LINEAR = 3.0, 1.5
+_RARE = 0.1
+_FLOOR_OF_COUNTS = 2.0  # means differ by orders of magnitude: a Hessian that noise makes small leads too far
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The rounds of a private fit."""
+
+    plan: NewtonPlan
+    problem: Problem
+    curator: Curator
+    setting: Setting
+
+    def result(self, iterates: Iterates) -> Result:
+        """Coefficients, and their covariance, in the records' own features."""
+        state, share, records = self._start()
+        rounds: list[Round] = []
+        for k in range(2, self.plan.steps + 1):
+            round_ = self._round(k, state)
+            rounds.append(round_)
+            last, step = round_.estimate()
+            found = self._combined(rounds, last)
+            state = self._next(round_, last, step)
+            if self._near(last, round_):
+                state = replace(state, w=found.w, covariance=found.sampling + found.noise)
+            iterates.add(k, partial(self._in_records, found.w))
+        reason, clip = self._reason(last, round_.unit, share), round_.unit
+        scale = self.setting.to_records * self.setting.unit
+        privacy = scale @ found.noise @ scale.T
+        covariance = privacy + scale @ found.sampling @ scale.T
+        stated = Uncertainty(
+            covariance, privacy, not reason, reason, self._estimand(), self._deviance(found.w, clip)
+        )
+        w = self._in_records(found.w)
+        return Result(
+            w, self.plan.steps, uncertainty=stated if self.plan.intervals else None, records=records,
+            iterates=iterates.models,
+        )  # fmt: skip
+
+    def _in_records(self, w: Vector) -> Vector:
+        """Coefficients of the records' own features."""
+        return self.setting.to_records @ self.setting.point(w)
+
+    def _combined(self, rounds: list[Round], last: Estimate) -> Estimate:
+        """The estimate of the last round with those before it that started near enough."""
+        estimates = []
+        for one in rounds[:-1]:
+            improved = one.with_curvature_of(rounds[-1], self.setting.is_linear)
+            estimate, _ = improved.estimate()
+            if self._near(estimate, improved):
+                estimates.append(estimate)
+        return algebra.combined([*estimates, last])
+
+    def _near(self, estimate: Estimate, round_: Round) -> bool:
+        """Whether noise left the curvature clear, and the step was short."""
+        return estimate.curvature > _CLEAR and estimate.step < self.plan.combine * round_.unit
+
+    def _start(self) -> tuple[State, float, RecordShare | None]:
+        """The start that second moments give, and the shares of positive labels and of records that count."""
+        setting, query = self.setting, self.setting.moments
+        mechanism = self.plan[query.name].mechanism
+        noise = mechanism.noise * query.sensitivity(self.plan.neighbours)
+        moments = query.matrix(self.curator.release(query, mechanism))
+        records = of_moments(self.plan, self.problem, query, moments, noise)
+        if setting.is_linear:
+            return algebra.linear_start(moments, noise, setting.target_weight, setting.n), 0.5, records
+        if setting.is_count:
+            top = setting.top if math.isfinite(setting.top) else 0.0
+            start, mean = algebra.count_start(
+                moments, noise, setting.target_weight, setting.n, setting.coordinates.intercept
+            )
+            if setting.coordinates.intercept:
+                start.w[-1] += setting.loss.link(mean * setting.half) - top
+            return start, 0.5, records
+        start, share = algebra.logistic_start(
+            moments, noise, setting.target_weight, setting.n, setting.coordinates.intercept
+        )
+        return start, share, records
+
+    def _round(self, k: int, state: State) -> Round:
+        """Release what a round asks for."""
+        plan, setting, d = self.plan, self.setting, self.setting.dimension
+        last = k == plan.steps
+        leverage, deviations = (plan.last_leverage, plan.last_clip) if last else (plan.leverage, plan.clip)
+        typical = math.sqrt(min(leverage, _TYPICAL) * d)
+        clip = min(deviations * math.sqrt(state.variance) + typical * state.error, 2.0)
+        query = setting.derivatives(leverage, clip, plan.neighbours)
+        clip = query.loss.slope_unit() / setting.unit
+        state = replace(state, w=self._exact_point(state.w))
+        mechanism = plan[name_of(k)].mechanism
+        parts = query.parts(self.curator.release(query, mechanism, state.transform, setting.point(state.w)))
+        each = mechanism.noise * query.sensitivity(plan.neighbours)
+        noise = Deviations(clip * each / (query.weight * query.leverage), each, clip**2 * each / query.weight)
+        parts = parts._replace(gradient=clip * parts.gradient, scores=clip**2 * parts.scores)
+        floor = _FLOOR_OF_COUNTS if setting.is_count else 1.0
+        return Round(state, parts, noise, typical, clip if setting.is_linear else 1.0, setting.ridge, floor)
+
+    def _next(self, round_: Round, estimate: Estimate, step: Vector) -> State:
+        """Where the next round starts."""
+        state, parts = round_.state, round_.parts
+        most = round_.unit if self.setting.is_linear else _DAMPED / round_.typical
+        after = algebra.moved(round_, step, most, estimate)
+        found = float(np.trace(parts.scores)) + math.sqrt(2 * len(step)) * round_.noise.scores
+        hessian, _ = algebra.floored(parts.hessian, round_.least)
+        largest = 2 * state.variance + state.error**2
+        variance = min(max(found / float(np.trace(hessian)), 0.05 * state.variance), largest)
+        return replace(after, variance=variance)
+
+    def _exact_point(self, w: Vector) -> Vector:
+        """Coefficients next to w at which the margins of records are exact."""
+        setting = self.setting
+        point = on_column_grids(setting.point(w)[:, None])[:, 0]
+        if not setting.is_linear:
+            return point
+        if setting.coordinates.intercept:
+            point[-1] -= setting.middle
+        return point / setting.half
+
+    def _reason(self, estimate: Estimate, unit: float, share: float) -> str:
+        """Why the last round determines nothing; empty if it does."""
+        if estimate.curvature <= 1:
+            return "noise hides the curvature of the loss in some direction"
+        if estimate.step >= unit * (FAR_LINEAR if self.setting.is_linear else FAR):
+            return "the last step was so long that its error cannot be stated"
+        if self.plan.steps <= 3 and not _RARE < share < 1 - _RARE:
+            return "one label is rare, and so few rounds cannot tell how far they are off"
+        return ""
+
+    def _estimand(self) -> str:
+        plan = self.plan
+        words = f"rows of leverage above {plan.last_leverage:.3g} times the average are weighted down"
+        if self.setting.is_linear and self.setting.loss.softened(1.0) != self.setting.loss:
+            words += f" and residuals are clipped softly at {plan.last_clip:.3g} deviations"
+        return f"{words}: the fit is that of the whole table if the model holds"
+
+    def _deviance(self, w: Vector, clip: float) -> tuple[float, float] | None:
+        """Twice the sum of losses and the deviation of its noise, if the plan releases it."""
+        if not self.plan.pays_for_deviance:
+            return None
+        setting, mechanism = self.setting, self.plan[Deviance.name].mechanism
+        query = setting.deviance(clip)
+        released = self.curator.release(query, mechanism, setting.point(w))
+        return 2 * float(released[0]), 2 * mechanism.noise * query.sensitivity(self.plan.neighbours)

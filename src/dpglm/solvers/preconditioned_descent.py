@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ..arrays import one_blas_thread
+from ..arrays import Vector, on_column_grids, one_blas_thread
+from ..bounds import Coordinates
 from ..curator import Curator
 from ..errors import UnsupportedProblem
-from ..losses import Loss
+from ..losses import Logistic, Loss
 from ..mechanisms import Gaussian
 from ..penalties import L2, Penalty
-from ..plan import Plan, Releasable
+from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import (
     Gram,
@@ -24,32 +26,25 @@ from ..queries import (
     Recalibration,
     metric_gradient_of,
 )
-from .averaging import Tail
-from .base import AuditCase, Result, Solver, Task, equal_releases, opposed, require_smooth
-from .centring import centred, of_mean, release_of_mean, share_of_mean
-from .classes import opposed_classes
-from .derived import Quadratic, optimism_of
-from .metric import learn_metric, release_of_gram
-from .metric_settings import allowed_noise, clip_share, longest_step, usual_leverage, usual_steps
-from .noise_free import STEPS_WITHOUT_NOISE, exact_minimiser
-from .path import offer, visit_noisy
-from .recalibration import (
-    Expected,
-    of_recalibration,
-    recalibrated,
-    release_of_recalibration,
-    share_of_recalibration,
-)
-from .secant import Secant
-from .typical import (
+from .audit_cases import AuditCase, of_mean, of_recalibration, of_spread, opposed, opposed_classes
+from .base import Result, Solver, Task, equal_releases, require_smooth
+from .exact import STEPS_WITHOUT_NOISE, exact_minimiser
+from .iterates import Iterates, Quadratic, StepGuard, descend, optimism_of
+from .preludes import (
     SCALES,
     NoiseForecast,
+    Typical,
+    centred,
     largest_slope,
     learn,
-    of_spread,
+    norm_of_coordinates,
+    release_of_mean,
     release_of_scales,
+    share_of_mean,
     share_of_scales,
 )
+from .recalibration import Expected, recalibrated, release_of_recalibration, share_of_recalibration
+from .record_share import RecordShare, of_gram
 
 MOST_FEATURES = 1_000
 GRAM_SHARE = 0.15
@@ -154,7 +149,10 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         ).calibrated()
 
     @classmethod
-    def run(cls, plan: PreconditionedDescentPlan, problem: Problem, curator: Curator) -> Result:
+    def run(
+        cls, plan: PreconditionedDescentPlan, problem: Problem, curator: Curator,
+        stops: Sequence[int] | None = None,
+    ) -> Result:  # fmt: skip
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator)
         coordinates = problem.bounds.coordinates(plan.n_features, problem.fit_intercept)
@@ -173,26 +171,23 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         # The curvature of labels is below its bound.
         most = _MOST_MOMENTUM if problem.loss.kind == "classification" else 0.0
         momentum = min(max(0.0, 1.0 - plan.steps * longest / time), most)
-        w = ahead = metric.start
         mechanism = plan[query.name].mechanism
         noise = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
-        gradients, secant = curator.open(query, w, mechanism), Secant(step, momentum, noise)
-        tail = Tail(plan.steps, w, share=0.5)
-        for t in range(plan.steps):
-            gradient = problem.centred(gradients.release(ahead)) / plan.n_records + metric.pull(ahead)
-            secant.see(ahead, gradient)
-            before, w = w, ahead - secant.step_size * gradient
-            ahead = w + min(secant.momentum, t / (t + 3)) * (w - before)
-            tail.add(w)
-            visit_noisy(t + 1, w, metric.to_records.__matmul__)
-        found = np.ravel(metric.to_records @ tail.mean)
-        expected = Expected(metric.spread(tail.mean), problem.penalty.strong_convexity)
+        gradients, iterates = curator.open(query, metric.start, mechanism), Iterates(stops)
+        _, mean = descend(
+            lambda w: problem.centred(gradients.release(w)) / plan.n_records + metric.pull(w),
+            lambda w, step: w, metric.start, plan.steps, StepGuard(step, momentum, noise),
+            iterates=iterates, finish=metric.to_records.__matmul__, tail_share=0.5,
+        )  # fmt: skip
+        found = np.ravel(metric.to_records @ mean)
+        expected = Expected(metric.spread(mean), problem.penalty.strong_convexity)
         found = recalibrated(plan, problem, curator, found, typical, expected)
         optimism = optimism_of(problem, typical.spread)
         quadratic = Quadratic(metric.to_records, metric.unit_ridge, optimism)
-        offer(lambda: quadratic.ridge_models(found))
-        offer(lambda: quadratic.sparse_models(problem, found))
-        return Result(found, plan.steps, records=typical.records or metric.records)
+        iterates.add_models(lambda: quadratic.ridge_models(found))
+        iterates.add_models(lambda: quadratic.sparse_models(problem, found))
+        records = typical.records or metric.records
+        return Result(found, plan.steps, records=records, iterates=iterates.models)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -230,3 +225,253 @@ def _require_suited(task: Task) -> None:
             f"PreconditionedDescent is for at most {MOST_FEATURES} features, the table has {task.p}: use "
             "GradientDescent"
         )
+
+
+CONSTANT = 0.3
+_LONG_IN_METRIC, _HIDDEN_BY_NOISE = 1.25, 4.0
+_OUTWEIGHS, _MOST_BEYOND = 2.0**32, 1e100
+_ROUNDING = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """The metric, and what follows from it.
+
+    Attributes
+    ----------
+    transform : array of shape (d, d)
+        Takes coordinates to the metric.
+    inverse : array of shape (d, d)
+        Takes coefficients of coordinates to coefficients in the metric.
+    rank : float
+        The effective dimension: the expected squared norm of a record.
+    start : array of shape (d,) or (d, outputs)
+        Coefficients in the metric of the best constant prediction.
+    to_records : array of shape (d, d)
+        Takes coefficients in the metric to those of the records' own features.
+    ridge, unit_ridge : array of shape (d, d)
+        Curvature in the metric of the penalty, and of an L2 penalty of strength 1.
+    records : RecordShare, optional
+        The share of the records that counted, if the Gram matrix tells.
+    """
+
+    transform: Vector
+    inverse: Vector
+    rank: float
+    start: Vector
+    to_records: Vector
+    ridge: Vector
+    unit_ridge: Vector
+    records: RecordShare | None
+
+    @property
+    def dimension(self) -> int:
+        return len(self.start)
+
+    def pull(self, w: Vector) -> Vector:
+        """Gradient of the penalty."""
+        pulled: Vector = self.ridge @ w
+        return pulled
+
+    def spread(self, w: Vector) -> float:
+        """About the deviation of margins, or more: rows have second moments of at most 1 in the metric."""
+        by_features = self.transform @ w
+        by_features[-1] = 0.0
+        return float(np.linalg.norm(self.inverse @ by_features))
+
+
+class _Axes(NamedTuple):
+    """Axes of a matrix of second moments: eigenvalues, what they are raised to, and eigenvectors."""
+
+    values: Vector
+    raised: Vector
+    vectors: Vector
+
+    @classmethod
+    def of(cls, matrix: Vector, floor: float) -> _Axes:
+        """Eigenvalues are raised to the floor: what noise hides is not stretched beyond it."""
+        values, vectors = np.linalg.eigh(matrix)
+        least = max(floor, _ROUNDING * float(np.abs(values).max()))
+        return cls(values, np.maximum(values, least), vectors)
+
+    def rank(self, floor: float) -> float:
+        """The expected squared norm of a record, of which half the floor may be in a hidden direction."""
+        return float(np.sum(np.maximum(self.values, floor / 2) / self.raised))
+
+
+def release_of_gram(task: Task, share: float) -> Release:
+    """The release of one Gram matrix, or of two that have half of the share each."""
+    d = task.p + task.problem.fit_intercept
+    return equal_releases(
+        Gram.name, Gaussian, gram_rounds(task), "the squared size of a typical row", share=share,
+        entries=d * (d + 1) // 2,
+    )  # fmt: skip
+
+
+def learn_metric(
+    plan: Plan, problem: Problem, curator: Curator, coordinates: Coordinates, typical: Typical,
+    deviations: Vector, leverage: float,
+) -> Metric:  # fmt: skip
+    """Release the Gram matrix and make a metric of it, in which a second one is released.
+
+    ``deviations`` are upper bounds of those of coordinates, by which columns are divided first; ``leverage``
+    is the length, in units of a typical one, up to which rows count.
+    """
+    n, p, d = plan.n_records, plan.n_features, coordinates.dimension
+    mechanism = plan[Gram.name].mechanism
+    # If variances are in proportion to their bounds, scaled rows are longer by this.
+    size = typical.norm * math.sqrt(p) / float(np.linalg.norm(deviations))
+    largest = norm_of_coordinates(problem, coordinates) / float(deviations.min())
+    constant = CONSTANT * size if problem.fit_intercept else 0.0
+    norm = math.hypot(min(leverage * size, max(largest, size)), constant)
+    scale = np.append(1.0 / deviations, np.full(d - p, constant))
+    query = Gram(coordinates, norm, np.diag(scale), plan.table_size)
+    gram = query.matrix(curator.release(query, mechanism)) / n
+    noise = mechanism.noise * query.sensitivity(plan.neighbours) / n
+    unit = np.append(1.0 / np.square(coordinates.half), np.zeros(d - p))
+    penalty = problem.penalty.strong_convexity * unit * np.square(scale)
+    # Beyond this the matrices below would be singular, and a coefficient is its gradient over its penalty.
+    strongest = _OUTWEIGHS * problem.bend() * norm**2
+    beyond = np.minimum(np.maximum(penalty / strongest, 1.0), _MOST_BEYOND)
+    penalty = np.minimum(penalty, strongest)
+    # A penalty that outweighs all records, as that of a feature in a large unit, would hide the others.
+    shrunk = 1.0 / np.sqrt(np.maximum(penalty / (problem.bend() * norm**2), 1.0))
+    bent = np.diag(penalty / problem.bend())
+    floor = noise * math.sqrt(d)
+    axes = _Axes.of(shrunk[:, None] * (gram + bent) * shrunk, floor)
+    rank = axes.rank(floor)
+    to_metric = shrunk[:, None] * axes.vectors / np.sqrt(axes.raised)
+    to_scaled = np.sqrt(axes.raised)[:, None] * axes.vectors.T / shrunk
+    if plan[Gram.name].count > 1:
+        longest = _LONG_IN_METRIC * leverage * math.sqrt(rank)
+        second = Gram(coordinates, longest, scale[:, None] * to_metric, plan.table_size)
+        seen = second.matrix(curator.release(second, mechanism)) / n + to_metric.T @ bent @ to_metric
+        noise_seen = mechanism.noise * second.sensitivity(plan.neighbours) / n
+        variances = noise**2 / np.outer(axes.raised, axes.raised), np.full((d, d), noise_seen**2)
+        # Where the first matrix is clear, its rows were cut less.
+        clear = axes.values >= _HIDDEN_BY_NOISE * floor
+        precision = variances[1] / np.maximum(variances[0] + variances[1], np.finfo(float).tiny)
+        weight = np.where(np.outer(clear, clear), 1.0, precision)
+        both = weight * np.diag(axes.values / axes.raised) + (1.0 - weight) * seen
+        noises = weight**2 * variances[0] + (1.0 - weight) ** 2 * variances[1]
+        hidden = noises.mean(axis=1)[np.ones(d, dtype=np.bool_) if clear.all() else ~clear]
+        floor = min(math.sqrt(d * float(hidden.max())), 1.0)
+        axes = _Axes.of(both, floor)
+        rank = axes.rank(floor)
+        to_metric = to_metric @ axes.vectors / np.sqrt(axes.raised)
+        to_scaled = np.sqrt(axes.raised)[:, None] * axes.vectors.T @ to_scaled
+    transform = on_column_grids(scale[:, None] * to_metric)
+    inverse = to_scaled / scale
+    start = np.zeros(d if problem.outputs == 1 else (d, problem.outputs))
+    if problem.fit_intercept:
+        start[-1] = typical.start
+        start = inverse @ start
+    strengths = penalty / np.square(scale), unit
+    ridge, unit_ridge = (transform.T @ (strength[:, None] * transform) for strength in strengths)
+    to_records = _to_records(problem, p, coordinates) @ (transform / beyond[:, None])
+    return Metric(
+        transform, inverse, rank, start, to_records, ridge, unit_ridge,
+        of_gram(plan, problem, query, gram, noise),
+    )  # fmt: skip
+
+
+def _to_records(problem: Problem, p: int, coordinates: Coordinates) -> Vector:
+    """The matrix that takes coefficients of coordinates to those of the records' own features."""
+    matrix = np.diag(1.0 / np.append(coordinates.half, np.ones(coordinates.dimension - p)))
+    if problem.fit_intercept:
+        matrix[-1, :p] = -coordinates.middle / coordinates.half
+        matrix[-1] /= problem.constant(p)
+    return matrix
+
+
+_HIDDEN = 1.3
+_TWO_ROUNDS = 0.3
+_CLIP, _LEAST_CLIP_OF_LABELS = 0.22, 0.12
+_CLIP_OF_HIDDEN, _LEAST_CLIP_OF_TARGETS, _LARGEST_CLIP_OF_TARGETS = 0.42, 0.02, 25.0
+_ALLOWED_NOISE, _MOST_ALLOWED, _ALLOWED_NOISE_OF_LABELS = 0.5, 0.95, 0.75
+LEAST_STEPS, _LEAST_STEPS_OF_TARGETS, MOST_STEPS = 10, 8, 60
+_STEPS_OF_TARGETS, _STEPS_OF_LABELS, _STEPS_OF_CLASSES = 12, 18, 44
+_USUAL_RANK = 1.5
+_LITTLE_NOISE = 0.009
+_LONGEST_STEP_OF_RARE = 3.0
+
+
+def _hidden(task: Task) -> float:
+    """About 1 where noise hides half of the directions of the Gram matrix."""
+    return float(_HIDDEN * task.noise * task.width**1.5)
+
+
+def gram_rounds(task: Task) -> int:
+    """How many Gram matrices are released, of which the second is in the metric of the first.
+
+    It says more of directions that noise hid in the first, unless noise hides most of them in both.
+    """
+    return 2 if _hidden(task) <= _TWO_ROUNDS else 1
+
+
+def clip_share(task: Task) -> float:
+    """The clip in units of the largest usual slope times the root of the effective dimension.
+
+    It falls as noise hides more of the directions. Slopes of labels are all alike at the start, so a smaller
+    clip than 0.12 gains nothing for them; of residuals, little more than the sign counts where noise hides
+    most directions.
+    """
+    hidden = _hidden(task)
+    if task.problem.loss.kind == "classification":
+        return min(max(_CLIP / math.sqrt(hidden), _LEAST_CLIP_OF_LABELS), 1.0)
+    clip = min(_CLIP / math.sqrt(hidden), _CLIP_OF_HIDDEN / hidden)
+    return min(max(clip, _LEAST_CLIP_OF_TARGETS), _LARGEST_CLIP_OF_TARGETS)
+
+
+def allowed_noise(task: Task) -> float:
+    """Noise of predictions in directions that the metric does not resolve, in units of the usual slopes.
+
+    For real targets it grows where most directions are such, from where their clip begins to fall faster.
+    """
+    if task.problem.loss.kind == "classification":
+        return _ALLOWED_NOISE_OF_LABELS
+    later = math.sqrt(_hidden(task)) * _CLIP / _CLIP_OF_HIDDEN
+    return min(_ALLOWED_NOISE * max(1.0, later), _MOST_ALLOWED)
+
+
+def longest_step(problem: Problem, typical: Typical) -> float:
+    """The longest step in units of the inverse curvature.
+
+    If one label is rare, the curvature of its constant prediction is below the bound by cosh²(start / 2); the
+    root of that leaves room for records whose prediction is less certain.
+    """
+    if not isinstance(problem.loss, Logistic):
+        return 1.0
+    return min(math.cosh(float(typical.start) / 2), _LONGEST_STEP_OF_RARE)
+
+
+def usual_leverage(task: Task) -> float:
+    """The length in the metric, in units of a typical one, from which on rows are weighted down.
+
+    It grows as noise vanishes, so that a penalty outweighs no record whose row is long.
+    """
+    return max(1.0, math.sqrt(_LITTLE_NOISE / _hidden(task)))
+
+
+def usual_steps(task: Task, clip: float, time: float) -> int:
+    """The number of steps: what the time needs, and not more than gradients that are clipped so much do.
+
+    Where noise is so small that few passes of Newton's method would do as well, the number grows as its
+    logarithm: directions of records that are weighted down are flat, and need more steps to the same error.
+
+    For real targets it is a multiple of four. Long rows are scaled down in the Gram matrix, so that the
+    curvature along a direction may be twice that of the metric, where iterates alternate between two points:
+    the mean of an even number of them, the last half, is between these.
+    """
+    loss, hidden = task.problem.loss, _hidden(task)
+    more = math.log(hidden) / math.log(_LITTLE_NOISE) if hidden < _LITTLE_NOISE else 1.0
+    if loss.kind == "classification":
+        enough = _STEPS_OF_LABELS if loss.outputs == 1 else _STEPS_OF_CLASSES
+        return _steps(more * enough, clip, time, LEAST_STEPS)
+    least = math.ceil(more * _LEAST_STEPS_OF_TARGETS)
+    return 4 * math.ceil(_steps(more * _STEPS_OF_TARGETS, clip, time, least) / 4)
+
+
+def _steps(enough: float, clip: float, time: float, least: int) -> int:
+    most = min(max(math.ceil(enough / clip), least), MOST_STEPS)
+    return min(max(math.ceil(_USUAL_RANK * time), LEAST_STEPS), most)

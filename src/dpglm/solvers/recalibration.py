@@ -13,19 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Vector, one_blas_thread
-from ..bounds import Bounds
 from ..curator import Curator
 from ..losses import Logistic
 from ..mechanisms import Gaussian
-from ..penalties import Zero
 from ..plan import Plan, Release
 from ..privacy import Neighbours
 from ..problem import Problem
 from ..queries import Recalibration
-from . import newton_rounds as algebra
-from .base import AnySolver, AuditCase, Task, equal_releases, noise_of_one_pass
-from .newton_rounds import Deviations, Estimate, Round, State
-from .typical import Typical
+from . import newton_steps as algebra
+from .base import Task, equal_releases, noise_of_one_pass
+from .newton_steps import Deviations, Estimate, Round, State
+from .preludes import Typical
 
 _LEAST_SHARE, _MOST_SHARE, _GOOD, _USEFUL = 0.05, 0.1, 0.05, 0.3
 _ROUNDS = 2
@@ -33,7 +31,6 @@ _LEAST_LEVERAGE, _LEVERAGE_IN_NOISE = 1.5, 0.0008
 _CLIPPED = 0.9
 _UNIT = 0.4
 _LEAST_SPREAD, _FARTHEST = 1e-3, 30.0
-_CROWD = 599
 _SHORTEST, _LONGEST = -0.7, 3.0
 _OF_STEP = 0.5
 
@@ -167,14 +164,3 @@ def _leverage(noise: float) -> float:
 def _query(problem: Problem, n_records: int, neighbours: Neighbours, leverage: float) -> Recalibration:
     weight = Recalibration.weight_for(problem.loss, neighbours)
     return Recalibration(problem.loss, None, leverage, weight, n_records)
-
-
-def of_recalibration(solver: AnySolver, n_features: int = 1) -> AuditCase:
-    """Two certain records on the wrong side, among so many that rounds for scale and shift are planned.
-
-    What they add along the shift is opposite, and along the scale it is alike. Features but the first are 0.
-    """
-    problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept=True)
-    signs, first = np.resize([1.0, -1.0], _CROWD), np.eye(1, n_features)
-    crowd = signs[:, None] * first, np.where(np.arange(_CROWD) % 10 < 8, signs, -signs)
-    return AuditCase(solver, problem, crowd, (-first[0], 1.0), (first[0], -1.0))

@@ -1,1 +1,0 @@
-"""Commands of the shell, one file for each group of them."""
