@@ -20,8 +20,7 @@ from ..arrays import COORDINATE_BITS, ROUNDING, Total, Vector, finer_grid, grid_
 from ..bounds import Coordinates
 from ..kernels.arguments import Box, Form, Soft
 from ..losses import Loss, Multinomial
-from .dense import LANES, Dense
-from .piece import LEAST_NORM
+from .resident import LANES, LEAST_NORM, Dense
 from .terms import FixedFactors, Gradient, Term
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from ..arrays import Vector, cache_lines
 from ..data.record_set import RecordSet
 from ..data.records import Records
-from ..data.sums import KeptSums, cut_to_grid
+from ..data.sums import ClippedSums, UpdatedSums, cut_to_grid
 from ..kernels.arguments import Fields, Form, NoiseBlock, ScoreRule
 from ..losses import Loss
 from ..mechanisms import Additive, Exponential, Gaussian, Randomness, Round
 from ..mechanisms.selection import Binned, ScoreStructure
 from ..privacy import Neighbours
-from ..tables import ClippedSums, Columns, Index
+from ..tables import Columns, Index
 from .base import (
     LARGEST_COEFFICIENT,
     LARGEST_LIMIT,
@@ -355,7 +355,7 @@ class CompiledScores:
     n : int
         The public n.
     data : Records
-    sums : KeptSums
+    sums : UpdatedSums
     bins : Binned
     z, slopes : array of shape (n_records,)
         Margins and slopes; they are updated.
@@ -369,7 +369,7 @@ class CompiledScores:
     rule: int
     n: int
     data: Records
-    sums: KeptSums
+    sums: UpdatedSums
     bins: Binned
     z: Vector
     slopes: Vector
@@ -382,7 +382,7 @@ class CompiledScores:
         kept: ScoreStructure, z: Vector, slopes: Vector, roots: Vector, margin: float,
     ) -> Self | None:  # fmt: skip
         """The same; None where there is no compiled code for this table, structure or loss."""
-        if query.loss.form is None or not (isinstance(sums, KeptSums) and isinstance(kept, Binned)):
+        if query.loss.form is None or not (isinstance(sums, UpdatedSums) and isinstance(kept, Binned)):
             return None
         return cls(query, rule, n, data, sums, kept, z, slopes, roots, margin)
 

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..data.record_set import RecordSet
+from ..data.sums import ClippedSums
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian, Selection
 from ..mechanisms.selection import ScoreStructure
 from ..privacy import Neighbours
-from ..tables import ClippedSums, Index
+from ..tables import Index
 from .base import Draws, Opening, Query, WorstCase, require_enforceable, require_moderate
 from .frank_wolfe_lazy import LazyVertices, rounding_of_margins
 from .minimiser import Minimiser

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector, cache_lines
-from ..data.parts import over_rows, sum_over_rows
 from ..data.records import Records
+from ..data.sums import WeightedSums
 from ..kernels.arguments import Bins, Calendar, Followed, Form, Leading, Pending, Terms, Words
 from ..losses import Loss
-from ..tables import Weighed
+from ..threads import parallel_over_rows, parallel_sum_over_rows
 
 if TYPE_CHECKING:
-    from ..tables import ColumnsOnDemand
+    from ..data.sparse import ColumnCache
     from .frank_wolfe import VertexScores
 
 
@@ -157,17 +157,17 @@ class LazyVertices:
         frank_wolfe_lazy.start_leading(self._state, self._leading, self._terms)
         self._has_models = True
 
-    def _weigh(self) -> Weighed:
+    def _weigh(self) -> WeightedSums:
         """Sums of all columns at the present margins, and their weights."""
         state = self._state
         z = state[:, 0] + (np.where(state[:, 3] > 0, self._base, 0.0) if self._base else 0.0)
         return self._data.weighed(self._data.slopes(self._query.loss, z), self._query.clip)
 
-    def _reach(self, weighed: Weighed) -> float:
+    def _reach(self, weighed: WeightedSums) -> float:
         """The largest absolute value that the coefficients can add to a margin."""
         return max(self._radius * weighed.largest, float(np.abs(self._state[:, 0]).max()))
 
-    def _rounding(self, weighed: Weighed) -> float:
+    def _rounding(self, weighed: WeightedSums) -> float:
         """What rounding adds to a sum for each entry, where moves stay pending."""
         loss, reach = self._query.loss, self._reach(weighed)
         margin = rounding_of_margins(reach, self._base) + 2.0**-30 * (
@@ -175,14 +175,14 @@ class LazyVertices:
         )
         return _SAFE * (2 * weighed.grid + 2.0**-45 * self._query.clip + loss.smoothness() * margin)
 
-    def _pending_moves(self, weighed: Weighed, heads: NDArray[np.int64]) -> PendingMoves:
+    def _pending_moves(self, weighed: WeightedSums, heads: NDArray[np.int64]) -> PendingMoves:
         entry, self._state = self._rounding(weighed), np.asfortranarray(self._state)
         return PendingMoves(
             self._columns, self._state, self._line, self._query.loss, weighed, heads, self._base,
             self._radius, entry, self.work,
         )  # fmt: skip
 
-    def _settle(self, steps: int, weighed: Weighed | None = None) -> None:
+    def _settle(self, steps: int, weighed: WeightedSums | None = None) -> None:
         """Set followed margins to the true ones, and choose how far they may lag in the coming steps."""
         from ..kernels import bins  # compiled code is loaded by those who use it
         from ..kernels.frank_wolfe_lazy import sort, widen
@@ -228,7 +228,7 @@ class LazyVertices:
             self._start_models()
 
     def _choose_leading(
-        self, weighed: Weighed, added_up: float, farthest: float
+        self, weighed: WeightedSums, added_up: float, farthest: float
     ) -> tuple[float, float, NDArray[np.int64]]:
         """How far margins may lag, for sums and for leading columns, and which columns are leading.
 
@@ -260,7 +260,7 @@ def _least_of(width: float, rate: float, farthest: float) -> float:
 
 
 def hold_proposed(
-    columns: ColumnsOnDemand, words: Words, at: int, left: int, factor: float, followed: Followed,
+    columns: ColumnCache, words: Words, at: int, left: int, factor: float, followed: Followed,
     leading: Leading, bins: Bins,
 ) -> bool:  # fmt: skip
     """Extract the leading columns, and all that the words at hand will lead to in the steps that are left.
@@ -283,7 +283,7 @@ def hold_proposed(
 
 def heads_of(
     loss: Loss,
-    weighed: Weighed,
+    weighed: WeightedSums,
     inverse: float,
     radius: float,
     reach: float,
@@ -325,7 +325,7 @@ class PendingMoves:
 
     Parameters
     ----------
-    columns : ColumnsOnDemand
+    columns : ColumnCache
     state : array of shape (n, 8), stored by columns
         In the order of `Followed.rows`; here number 1 counts the pending moves that v knows, and the last
         four are part of the margin, slope, curvature, and part of no head, at the reference. A pass reads
@@ -333,7 +333,7 @@ class PendingMoves:
     line : array
         Of `Bins`.
     loss : Loss
-    weighed : Weighed
+    weighed : WeightedSums
     heads : array
         From `heads_of`.
     base, radius : float
@@ -344,7 +344,7 @@ class PendingMoves:
     """
 
     def __init__(
-        self, columns: ColumnsOnDemand, state: Vector, line: Vector, loss: Loss, weighed: Weighed,
+        self, columns: ColumnCache, state: Vector, line: Vector, loss: Loss, weighed: WeightedSums,
         heads: NDArray[np.int64], base: float, radius: float, entry: float, work: NDArray[np.int64],
     ) -> None:  # fmt: skip
         from ..kernels import bins, frank_wolfe_lazy  # compiled code is loaded by those who use it
@@ -461,9 +461,9 @@ class PendingMoves:
 
         blocks, entries = len(pending.blocks.begins), len(self._leading.entries)
         if level == 0:
-            pending.sums[:] = sum_over_rows(slopes, blocks, entries, (h, 3))
+            pending.sums[:] = parallel_sum_over_rows(slopes, blocks, entries, (h, 3))
         else:
-            total = sum_over_rows(everything, blocks, entries, (3 * h + 2 * h * h,))
+            total = parallel_sum_over_rows(everything, blocks, entries, (3 * h + 2 * h * h,))
             pending.sums[:], block = total[: 3 * h].reshape(h, 3), total[3 * h :].reshape(2, h, h)
             pending.block[:level], pending.most[:6] = block[:level], np.max(found, axis=0)
         pending.most[7] = factor
@@ -521,5 +521,5 @@ class PendingMoves:
         def work(start: int, stop: int) -> None:
             make_moves(start, stop, self._followed.rows, *self._apart())
 
-        over_rows(work, len(self._pending.blocks.begins), len(self._leading.entries))
+        parallel_over_rows(work, len(self._pending.blocks.begins), len(self._leading.entries))
         self._forget_moves()

@@ -30,7 +30,7 @@ from .text import (
 
 @dataclass(frozen=True)
 class Report:
-    """What can be said of a fitted model without another look at a record; ``report()`` of a model makes it.
+    """Everything that can be told about a fitted model without reading a record; ``model.report()`` makes it.
 
     A notebook shows it as its page.
 
@@ -82,7 +82,7 @@ class Report:
 
 
 MOST_COEFFICIENTS = 20
-"""So many coefficients of a fit are shown, those that can change a prediction most."""
+"""Number of coefficients shown per fit: those that can change a prediction most."""
 
 _MARKUP = re.compile(r"([\\`*_\[\]|#])")
 
@@ -96,7 +96,7 @@ def model_card(stated: dict[str, Any]) -> str:
         "## Privacy", "", f"**{_text(stated['headline'])}**", "", *_promise(stated),
         "## Releases", "",
         *_table(
-            ("release", "times", "mechanism", "noise", "sensitivity", "share of the price"),
+            ("release", "times", "mechanism", "noise", "sensitivity", "share of the cost"),
             [(line["query"], f"{line['count']:,}", line["mechanism"], number(line["noise"]),
               line["sensitivity"], percent(line["share"]) if line["share"] is not None else "")
              for line in stated["releases"]],
@@ -104,7 +104,7 @@ def model_card(stated: dict[str, Any]) -> str:
         *(line for fit in stated["fits"] for line in _coefficients(fit, stated["private"])),
         "## Evaluation", "", *_scores(stated),
         "## Intended use", "", "TODO: only you know.", "",
-        "## Limitations", "", "The promise does not cover", "",
+        "## Limitations", "", "The guarantee does not cover", "",
         *(f"- {_text(item)}" for item in stated["privacy"]["not_covered"]), "",
         "## How to use", "",
         "The model is a file of `dpglm fit`, which `dpglm predict` uses, or a fitted estimator of dpglm.", "",
@@ -181,7 +181,7 @@ def _coefficients(fit: dict[str, Any], private: bool) -> list[str]:
 def _scores(stated: dict[str, Any]) -> list[str]:
     scores = stated["evaluation"]
     if scores is None:
-        return ["No score was released: a score on private records has a price.", ""]
+        return ["No score was released: a score on private records has a privacy cost.", ""]
     rows = map(score_cells, scores["scores"])
     return [_text(stated["evaluation_headline"]), "", *_table(("score", "value", "from", "to"), rows)]
 

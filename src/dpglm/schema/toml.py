@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Vector
-from ..data import sources
+from ..data.adapters import as_source
 from ..data.columnar import Columnar
+from ..data.files import TextFile
 from ..data.frames import NUMBERS, column_names, column_type, library_of, text_names, type_kind
-from ..data.lines import Lines
 from .categories import Boolean, Category, Hashed, Ordinal, Text
 from .cells import BAD, MISSING_TEXTS, Cells, read_cells
 from .column import Column
@@ -202,10 +202,10 @@ def types_of(frame: Any) -> dict[str, str]:
     """The declared types of columns by their names."""
     if library_of(frame) is not None:
         return {name: column_type(frame, name) for name in text_names(column_names(frame))}
-    source = sources.recognised(frame)
+    source = as_source(frame)
     if isinstance(source, Columnar):
         return {name: str(source.types[name]) for name in text_names(source.types)}
-    if isinstance(source, Lines):  # text declares no types
+    if isinstance(source, TextFile):  # text declares no types
         return dict.fromkeys(text_names(source.names), UNKNOWN)
     if hasattr(frame, "dtypes") and hasattr(frame, "columns"):  # a data frame of Dask
         return {name: str(kind) for name, kind in zip(text_names(frame.columns), frame.dtypes, strict=True)}
