@@ -38,7 +38,7 @@ from dpglm.penalties import Zero
 from dpglm.problem import Problem
 from dpglm.queries import (
     ClippedGradient,
-    multinomial,  # where the gradient of a loss is chosen
+    gradients,  # where the gradient of a loss is chosen
 )
 from dpglm.solvers import AuditCase, CoordinateDescent, GradientDescent
 
@@ -180,7 +180,7 @@ class ClippedAfterTheSum(ClippedGradient):
 
 
 def clip_after_average(monkeypatch):
-    monkeypatch.setattr(multinomial, "ClippedGradient", ClippedAfterTheSum)
+    monkeypatch.setattr(gradients, "ClippedGradient", ClippedAfterTheSum)
     problem = Problem(Squared(), Zero(), Bounds(row_norm=1.0, target=(-100.0, 100.0)), fit_intercept=False)
     case = AuditCase(
         GradientDescent(steps=2, clip=1.0, step_size=0.1), problem, (np.zeros((7, 2)), np.zeros(7)),
@@ -197,7 +197,7 @@ class SensitivityOfTheMean(ClippedGradient):
 
 
 def sensitivity_of_a_mean_for_a_sum(monkeypatch):
-    monkeypatch.setattr(multinomial, "ClippedGradient", SensitivityOfTheMean)
+    monkeypatch.setattr(gradients, "ClippedGradient", SensitivityOfTheMean)
     return _examined(TranscriptTarget.of(LOGISTIC, BUDGET, Neighbours.REPLACE_ONE))
 
 
@@ -397,7 +397,7 @@ class LocalSensitivity(ClippedGradient):
 
 
 def noise_scaled_by_the_data(monkeypatch):
-    monkeypatch.setattr(multinomial, "ClippedGradient", LocalSensitivity)
+    monkeypatch.setattr(gradients, "ClippedGradient", LocalSensitivity)
     return _replayed(LOGISTIC, Neighbours.ZERO_OUT)
 
 

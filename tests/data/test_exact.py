@@ -146,9 +146,8 @@ import hashlib, numpy as np
 from dpglm import Bounds
 from dpglm.data import as_data
 from dpglm.arrays import on_column_grids
-from dpglm.data.metric import MetricRows
-from dpglm.data.multinomial import ClassGradients
-from dpglm.data.products import JointMargins, JointRows, LossValues, MomentRows
+from dpglm.data.bounded_numbers import LossValues
+from dpglm.data.products import ClassGradients, JointMargins, JointRows, MetricRows, MomentRows
 from dpglm.data.terms import Gradient, SquaredRow
 from dpglm.losses import LogCosh, Logistic, Multinomial, Poisson
 rng = np.random.default_rng(1)
@@ -162,13 +161,13 @@ for table in (X, np.asfortranarray(X), X.astype(np.float32)):
     box = Bounds(feature=1.0).coordinates(19, intercept=True)
     metric = on_column_grids(np.outer(w, w[::-1]) + np.eye(20))
     for loss in (Logistic(), LogCosh(0.3)):
-        joint = JointRows(box, 999, loss, 1.1, 0.6, metric, metric[0])
-        values = LossValues(box, 999, loss, 2.0, metric[0])
-        margins = JointMargins(None, 999, loss, 1.1, 0.6, metric[:2, :2], metric[0, :2], w)
-        for products in (joint, margins, values, MomentRows(box, 999, 2.0, 0.0, 0.5)):
+        joint = JointRows(loss, box, 1.1, 0.6, 999, metric, metric[0])
+        values = LossValues(loss, box, 2.0, 999, metric[0])
+        margins = JointMargins(loss, None, 1.1, 0.6, 999, metric[:2, :2], metric[0, :2], w)
+        for products in (joint, margins, values, MomentRows(box, 2.0, 0.0, 0.5, 999)):
             digest.update(rows.cross_products(products).steps.tobytes())
-    classes = ClassGradients(None, 999, Multinomial(3), np.outer(w, [1.0, -2.0, 0.5]), 0.4, 0.4)
-    for products in (classes, MetricRows(box, 999, Logistic(), metric, metric[0], 0.4, 2.0)):
+    classes = ClassGradients(Multinomial(3), np.outer(w, [1.0, -2.0, 0.5]), 0.4, 0.4, 999)
+    for products in (classes, MetricRows(Logistic(), box, metric, metric[0], 0.4, 2.0, 999)):
         digest.update(rows.cross_products(products).steps.tobytes())
 print(digest.hexdigest())
 """

@@ -10,9 +10,9 @@ from threadpoolctl import threadpool_info
 from dpglm import Bounds, Stream
 from dpglm.arrays import Total, on_column_grids, one_blas_thread
 from dpglm.data import as_data, records
+from dpglm.data.bounded_numbers import LossValues
 from dpglm.data.products import (
     JointRows,
-    LossValues,
     MomentRows,
     bits_of_factors,
     coordinates_of,
@@ -34,10 +34,10 @@ BOX = BOUNDS.coordinates(P, intercept=True)
 METRIC = on_column_grids(rng.standard_normal((P + 1, P + 1)))
 POINT = METRIC[:, 2].copy()
 TERMS = {
-    "moments": MomentRows(BOX, N, 2.0, 0.1, 0.7),
-    "logistic": JointRows(BOX, N, Logistic(), 1.3, 0.5, METRIC, POINT),
-    "log-cosh": JointRows(BOX, N, LogCosh(0.4), 1.3, 0.6, METRIC, POINT),
-    "values": LossValues(BOX, N, LogCosh(0.4), 1.0, POINT),
+    "moments": MomentRows(BOX, 2.0, 0.1, 0.7, N),
+    "logistic": JointRows(Logistic(), BOX, 1.3, 0.5, N, METRIC, POINT),
+    "log-cosh": JointRows(LogCosh(0.4), BOX, 1.3, 0.6, N, METRIC, POINT),
+    "values": LossValues(LogCosh(0.4), BOX, 1.0, N, POINT),
 }
 EVERY_TERM = pytest.mark.parametrize("term", TERMS.values(), ids=TERMS)
 LAYOUTS = (np.array, np.asfortranarray, sp.csr_array, sp.csc_array, sp.csc_matrix)

@@ -37,7 +37,7 @@ from dpglm.penalties import L1, ElasticNet, L1Ball
 from dpglm.plan import CountedPlan, Plan
 from dpglm.plan.private_size import count_of, count_release, spare_of
 from dpglm.privacy import Guarantee
-from dpglm.queries.compiled_scores import CompiledScores
+from dpglm.queries.coordinate import CompiledScores
 from dpglm.schema import Category, Number, Schema, Target
 from dpglm.schema.source import Held
 from dpglm.solvers import (

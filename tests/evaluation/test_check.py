@@ -16,7 +16,7 @@ import pytest
 from dpglm import Ledger, Neighbours, Stream, check
 from dpglm.audit.auditor import examine
 from dpglm.audit.cases import check_targets
-from dpglm.data.cell_tally import FINE, MISSING, OUTSIDE, UNKNOWN, UNREADABLE
+from dpglm.data.bounded_numbers import FINE, MISSING, OUTSIDE, UNKNOWN, UNREADABLE
 from dpglm.errors import BudgetExceeded, LedgerError, PrivacyWarning, SourceChanged, UnsupportedProblem
 from dpglm.evaluation.check import CheckPlan, percent, percent_up
 from dpglm.plan import Plan

@@ -15,7 +15,7 @@ from dpglm.errors import UnsupportedProblem
 from dpglm.losses import Logistic, Squared
 from dpglm.mechanisms import Exponential, Gaussian, Randomness, Round
 from dpglm.queries import CoordinateScores, VertexScores
-from dpglm.queries.by_passes import cut_gradient
+from dpglm.queries.streamed_scores import cut_gradient
 
 rng = np.random.default_rng(0)
 N, P = 61, 3

@@ -10,7 +10,7 @@ from dpglm.data.sparse import _MOST_PASSES
 from dpglm.losses import Logistic
 from dpglm.mechanisms import Randomness
 from dpglm.queries import VertexScores
-from dpglm.queries.lazy import LazyVertices
+from dpglm.queries.frank_wolfe_lazy import LazyVertices
 
 N, P, RADIUS = 300, 2000, 20.0
 SIZES = 2 / (np.arange(1, 301) + 2)

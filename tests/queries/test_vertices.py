@@ -19,7 +19,7 @@ from dpglm.losses import LOSSES, Huber, Logistic, Poisson, SmoothedHinge, Square
 from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness
 from dpglm.queries import VertexScores
 from dpglm.queries.base import Opening
-from dpglm.queries.lazy import LazyVertices
+from dpglm.queries.frank_wolfe_lazy import LazyVertices
 
 from . import told
 

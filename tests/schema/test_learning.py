@@ -22,7 +22,7 @@ from dpglm.errors import BudgetExceeded, PrivacyWarning, SourceChanged
 from dpglm.estimators.stored import model_from_json, model_to_json
 from dpglm.ledger import Ledger
 from dpglm.plan import Plan
-from dpglm.queries.column_ranges import entries_of_a_range
+from dpglm.queries.learning import entries_of_a_range
 from dpglm.schema import Category, Number, Schema, Target, learning
 from dpglm.schema.learning import census_of, null_records, with_facts
 from dpglm.schema.numbers import COUNT, candidates_of
@@ -112,7 +112,7 @@ def test_a_plan_that_learns_with_less_noise_than_it_pays_for_is_refused():
 
 def test_the_log_of_learning_must_equal_the_plan(monkeypatch):
     from dpglm.errors import PlanMismatch
-    from dpglm.queries.level_counts import OpenLevels
+    from dpglm.queries.learning import OpenLevels
 
     monkeypatch.setattr(OpenLevels, "release", lambda self: self._answer)
     with pytest.raises(PlanMismatch):

@@ -16,7 +16,7 @@ from dpglm.losses import Logistic, Squared
 from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.penalties import L1, L2, Zero
 from dpglm.problem import Problem
-from dpglm.queries import MeanRow, metric_gradient
+from dpglm.queries import MeanRow, gradients
 from dpglm.solvers import (
     GradientDescent,
     PreconditionedDescent,
@@ -84,7 +84,7 @@ def test_layouts_threads_streams_and_blocks_give_the_same_bits(solver, monkeypat
     assert np.array_equal(fitted(Stream(lambda: iter(cut), N, P), None), expected)
     monkeypatch.setattr(threads, "PROCESSORS", 1)
     assert np.array_equal(fitted(X), expected)
-    monkeypatch.setattr(metric_gradient, "_MOST_BYTES", 0)  # the matrix is multiplied in every pass
+    monkeypatch.setattr(gradients, "_MOST_BYTES", 0)  # the matrix is multiplied in every pass
     assert np.array_equal(fitted(X), expected)
 
 

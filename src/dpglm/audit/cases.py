@@ -14,7 +14,7 @@ from ..arrays import Vector
 from ..bounds import Bounds
 from ..curator import Curator
 from ..data import as_data
-from ..data.cell_tally import FINE, MISSING, OUTSIDE, UNREADABLE, Codes
+from ..data.bounded_numbers import FINE, MISSING, OUTSIDE, UNREADABLE, Codes
 from ..data.raw_counts import RawRecords
 from ..data.record_set import RecordSet
 from ..estimators.base import PrivateGLM

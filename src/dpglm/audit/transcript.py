@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..accounting import Search
 from ..arrays import Vector
-from ..curator import Curator, Found, Log, NoisyReleases, Opened
+from ..curator import Curator, Log, NoisyReleases, Opened, Outcome
 from ..data import Records
 from ..data.record_set import RecordSet
 from ..mechanisms import Mechanism, Randomness
@@ -319,7 +319,9 @@ class _QuestionLog(Curator):
         self._hear(stop, count)
         return super().pick(stop, count)
 
-    def best_of(self, search: Search, attempt: Callable[[Curator, int], tuple[float, Found]]) -> Found | None:
+    def best_of(
+        self, search: Search, attempt: Callable[[Curator, int], tuple[float, Outcome]]
+    ) -> Outcome | None:
         raise TypeError("a search hides the releases of its tries: only its model can be audited")
 
     def _hear(self, *question: object) -> None:

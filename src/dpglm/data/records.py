@@ -37,7 +37,7 @@ from .record_set import Coins, Grid, Part, RecordSet
 from .resident import Dense, ResidentTable, RowSlice, Steps
 from .sparse import CSC, ColumnCache
 from .sums import ClippedSums, WeightedSums
-from .terms import DualMoves, Given, Gradient, PreciseGradient, Term
+from .terms import DualMoves, FixedFactors, Gradient, PreciseGradient, Term
 from .units import Units
 
 _ROWS_A_CHUNK = 1 << 13
@@ -197,7 +197,7 @@ class Records(RecordSet):
 
     def t_dot(self, r: Vector) -> Vector:
         """Sum over the records of r_i times row i, of any length: not private."""
-        return np.asarray(self.total(Given(r)))
+        return np.asarray(self.total(FixedFactors(r)))
 
     def steps(self, term: Term, grid: Grid, finely: int = 0) -> Steps:
         if term.scales is not None:

@@ -22,7 +22,7 @@ from ..mechanisms.additive import in_order
 from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
 from ..queries import ClassCounts, ColumnRanges, LevelCounts, RowNorms
-from ..queries.column_ranges import entries_of_a_range, tail_of
+from ..queries.learning import entries_of_a_range, tail_of
 from ..schema import Schema
 from ..schema.learning import (
     NORMS,

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from .. import strict
 from ..arrays import Vector
-from ..data.cell_tally import FINE, UNKNOWN, UNREADABLE
+from ..data.bounded_numbers import FINE, UNKNOWN, UNREADABLE
 from .cells import (
     ABSENT,
     NO_LEVEL,

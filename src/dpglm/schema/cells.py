@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
-from ..data.cell_tally import FINE, MISSING, OUTSIDE, UNKNOWN, UNREADABLE
+from ..data.bounded_numbers import FINE, MISSING, OUTSIDE, UNKNOWN, UNREADABLE
 from ..data.frames import column_type, get_column, in_doubles, type_kind, type_name
 
 Mask = NDArray[np.bool_]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
-from ..data.cell_tally import MISSING, UNREADABLE
+from ..data.bounded_numbers import MISSING, UNREADABLE
 from .cells import Cells, Kinds, Mask
 from .spelling import Spelling
 

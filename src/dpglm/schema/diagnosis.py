@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..data.cell_tally import MISSING, Codes
+from ..data.bounded_numbers import MISSING, Codes
 from ..data.columns import RecordColumns
 from ..data.source import LARGEST_NORM
 from .categories import Boolean, Ordinal

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import strict
-from ..data.cell_tally import MISSING, OUTSIDE, UNKNOWN, UNREADABLE
+from ..data.bounded_numbers import MISSING, OUTSIDE, UNKNOWN, UNREADABLE
 from .cells import (
     BAD,
     NUMBER_WORDS,

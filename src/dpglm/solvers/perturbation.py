@@ -18,7 +18,7 @@ from ..penalties import L2
 from ..plan import PassCount, Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import Minimiser
-from ..queries.certified import fallback_steps
+from ..queries.proximal_gradient import fallback_steps
 from .audit_cases import AuditCase, opposed, opposed_in_scaled_columns
 from .base import PREDICTION_NOISE, Result, Solver, Task, clip_of_gradients, equal_releases, require_smooth
 from .exact import STEPS_WITHOUT_NOISE, exact_minimiser

@@ -24,27 +24,41 @@ from ...kernels.arguments import PAIRED
 from ...losses import LogCosh, Logistic, Loss, Multinomial
 from ...silence import silent
 from ...threads import limit_threads
+from ..bounded_numbers import (
+    ClassSizes,
+    CutGains,
+    CutValues,
+    LossValues,
+    MeanRows,
+    RowAndTargetSizes,
+    RowSizes,
+)
 from ..columns import RecordColumns
 from ..fingerprint import Fingerprint, Mark
-from ..mean_row import MeanRows
-from ..metric import MetricRows, RowAndTargetSizes, RowSizes
-from ..multinomial import ClassGradients, ClassSizes, MetricClassRows
-from ..products import CrossProducts, GramRows, JointMargins, JointRows, LossValues, MomentRows
+from ..products import (
+    ClassGradients,
+    CrossProducts,
+    GramRows,
+    JointMargins,
+    JointRows,
+    MetricClassRows,
+    MetricRows,
+    MomentRows,
+)
 from ..record_set import Coins, Grid, Part, taking_part
 from ..records import Records
 from ..source import as_block, as_data
 from ..streamed import Convert, Targets
 from ..terms import (
-    Curved,
     CutGradient,
     Gradient,
+    GramProduct,
     InterceptGradient,
     PreciseGradient,
     SizedGradient,
     SquaredRow,
     Term,
 )
-from ..values import CutGains, CutValues
 
 _ROWS, _COLUMNS = 96, 19
 _ODD = (0.0, -0.0, 5e-324, 1e-310, -1e-300, 2.0**-53, 1.0, -1.0, 1e6, 1e150, 1e308, np.inf, -np.inf, np.nan)
@@ -128,7 +142,7 @@ class Probe:
             InterceptGradient(self._one, w, 0.5),
             CutGradient(self._one, w, np.full(_COLUMNS + 1, 0.125)),
             SquaredRow(1.25),
-            Curved(w, 1.25),
+            GramProduct(w, 1.25),
         ]
 
     def _products(self, w: Vector) -> list[CrossProducts]:
@@ -138,19 +152,19 @@ class Probe:
         point, points = on_column_grids(w[:, None])[:, 0], np.column_stack([w, w / 2])
         loss = Logistic() if self.loss.kind == "classification" else LogCosh(0.5)
         return [
-            MomentRows(coordinates, _ROWS, 1.5, 0.25, 0.5),
-            JointRows(coordinates, _ROWS, loss, 1.0, 0.6, metric, point),
-            JointMargins(None, _ROWS, loss, 1.0, 0.6, metric[:2, :2], point[:2], w),
-            LossValues(coordinates, _ROWS, loss, 2.0, point),
-            GramRows(coordinates, _ROWS, 1.5, metric),
-            MeanRows(replace(coordinates, intercept=False), _ROWS, 0.9),
-            RowSizes(coordinates, _ROWS, 1.5, 0.25, 0.5),
-            RowSizes(None, _ROWS, 1.5, 0.25, 0.5),
-            RowSizes(None, _ROWS, 1.5, 0.25, 0.5, scales=np.linspace(0.1, 1.0, _COLUMNS)),
-            RowAndTargetSizes(coordinates, _ROWS, 1.5, 0.25, 0.5),
-            MetricRows(coordinates, _ROWS, self._one, metric, w, 0.5, 0.6),
-            CutValues(None, _ROWS, self._one, 2.0, points),
-            CutGains(None, _ROWS, self._one, 0.5, points),
+            MomentRows(coordinates, 1.5, 0.25, 0.5, _ROWS),
+            JointRows(loss, coordinates, 1.0, 0.6, _ROWS, metric, point),
+            JointMargins(loss, None, 1.0, 0.6, _ROWS, metric[:2, :2], point[:2], w),
+            LossValues(loss, coordinates, 2.0, _ROWS, point),
+            GramRows(coordinates, 1.5, metric, _ROWS),
+            MeanRows(replace(coordinates, intercept=False), 0.9, _ROWS),
+            RowSizes(coordinates, 1.5, 0.25, 0.5, _ROWS),
+            RowSizes(None, 1.5, 0.25, 0.5, _ROWS),
+            RowSizes(None, 1.5, 0.25, 0.5, _ROWS, scales=np.linspace(0.1, 1.0, _COLUMNS)),
+            RowAndTargetSizes(coordinates, 1.5, 0.25, 0.5, _ROWS),
+            MetricRows(self._one, coordinates, metric, w, 0.5, 0.6, _ROWS),
+            CutValues(self._one, 2.0, _ROWS, points),
+            CutGains(self._one, 0.5, _ROWS, points),
             *(self._of_classes(coordinates, metric, w) if isinstance(self.loss, Multinomial) else ()),
         ]
 
@@ -159,9 +173,9 @@ class Probe:
         assert isinstance(self.loss, Multinomial)
         points = np.outer(w, np.linspace(-1.0, 2.0, self.loss.classes))
         return [
-            ClassGradients(None, _ROWS, self.loss, points, 0.5, 0.5),
-            MetricClassRows(coordinates, _ROWS, self.loss, metric, points, 0.5, 0.6),
-            ClassSizes(None, _ROWS, 1.5, 0.0, 1.0, self.loss.classes),
+            ClassGradients(self.loss, points, 0.5, 0.5, _ROWS),
+            MetricClassRows(self.loss, coordinates, metric, points, 0.5, 0.6, _ROWS),
+            ClassSizes(None, 1.5, self.loss.classes, _ROWS),
         ]
 
 

@@ -1,4 +1,4 @@
-"""Scores of the vertices of an L1 ball, from which Frank-Wolfe selects the next one."""
+"""Scores of vertices, from which Frank-Wolfe selects the next one: of an L1 ball, and of a dual ball."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from ..arrays import Vector
 from ..data.record_set import RecordSet
 from ..data.sums import ClippedSums
 from ..losses import Loss
-from ..mechanisms import Exponential, Gaussian
+from ..mechanisms import Exponential, Gaussian, Selection
 from ..mechanisms.selection import ScoreStructure
 from ..privacy import Neighbours
 from ..tables import Index
-from .base import Draws, Opening, Query, require_enforceable, require_moderate
-from .by_passes import VerticesByPasses, walk
-from .lazy import LazyVertices, rounding_of_margins
+from .base import Draws, Opening, Query, WorstCase, require_enforceable, require_moderate
+from .frank_wolfe_lazy import LazyVertices, rounding_of_margins
+from .minimiser import Minimiser
+from .streamed_scores import StreamedVertices, walk
 
 _SMALLEST_FACTOR = 2.0**-200
 _LITTLE = 2.0**-4
@@ -41,7 +42,7 @@ class VertexScores(Query):
     docs/proofs/vertex_scores.md.
 
     Resident records keep their margins between steps (`OpenVertices`), others are read once in each step
-    (`VerticesByPasses`): the law is that of exact margins.
+    (`StreamedVertices`): the law is that of exact margins.
 
     Parameters
     ----------
@@ -79,9 +80,9 @@ class VertexScores(Query):
     def sensitivity(self, neighbours: Neighbours) -> Vector:
         return np.full(2 * self.n_features, self.clip * neighbours.records_moved)
 
-    def open(self, opening: Opening) -> OpenVertices | VerticesByPasses:
+    def open(self, opening: Opening) -> OpenVertices | StreamedVertices:
         """Start at w; of resident records the margins are kept from now on."""
-        return OpenVertices(self, opening) if opening.is_resident else VerticesByPasses(self, opening)
+        return OpenVertices(self, opening) if opening.is_resident else StreamedVertices(self, opening)
 
 
 class OpenVertices:
@@ -162,8 +163,8 @@ class OpenVertices:
         slopes = self._data.slopes(self._query.loss, part + self._rest)
         sums, _ = self._data.split(self._data.t_dot(slopes))
         gap = float(slopes @ part + radius * np.abs(sums).max(initial=0.0)) / self._data.n_records
-        given: float = self._releases.give(gap, 0.0, Gaussian(0.0))
-        return given
+        released: float = self._releases.give(gap, 0.0, Gaussian(0.0))
+        return released
 
     def _can_be_lazy(self, radius: float) -> bool:
         """Whether, by what is public, bounds of sums can be above them by much less than a scale."""
@@ -231,3 +232,50 @@ class OpenVertices:
         if self._linear:
             sums = self._factor * sums + self._stay[features]
         return np.column_stack([sums, -sums]).ravel()
+
+
+@dataclass(frozen=True)
+class DualVertices(Query):
+    """The inner product of the minimiser with each vertex, +radius along every feature, then -radius.
+
+    Guarantee
+    ---------
+    An entry of a vector moves by no more than the vector in the L2 norm, so each score moves by at most the
+    radius times the sensitivity of the minimiser.
+    """
+
+    name: ClassVar[str] = "dual vertex scores"
+    minimiser: Minimiser
+    radius: float
+
+    def __call__(self, data: RecordSet, *public: Vector) -> Vector:
+        features, _ = data.split(self.radius * self.minimiser(data, *public))
+        return np.concatenate([features, -features])
+
+    def sensitivity(self, neighbours: Neighbours) -> Vector:
+        return np.full(2 * self.minimiser.n_features, self.radius * self.minimiser.sensitivity(neighbours))
+
+    def worst_case(self, n_features: int, radius: float, constant: float) -> WorstCase:
+        return self.minimiser.worst_case(n_features, radius, constant)
+
+    def open(self, opening: Opening) -> OpenDualVertices:
+        """The scores for minimisers with the start w."""
+        return OpenDualVertices(self, opening)
+
+
+class OpenDualVertices:
+    """Scores behind ``select``."""
+
+    def __init__(self, query: DualVertices, opening: Opening) -> None:
+        if not isinstance(opening.mechanism, Selection):
+            raise opening.wrong_kind(query, "selects")
+        self._query, self._opening = query, opening
+        self._sensitivity = float(query.sensitivity(opening.neighbours)[0])
+
+    def select(self, linear: Vector) -> int:
+        """A vertex whose score for a linear term is nearly the largest: costs one event."""
+        require_moderate(linear)
+        opening = self._opening
+        scores = self._query(opening.data, linear, opening.w)
+        vertex: int = opening.releases.give(scores, self._sensitivity, opening.mechanism)
+        return vertex

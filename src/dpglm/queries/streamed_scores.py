@@ -23,8 +23,9 @@ from ..mechanisms import Exponential, Gaussian, Round
 from .base import Opening, require_moderate
 
 if TYPE_CHECKING:
-    from .scores import CoordinateScores
-    from .vertices import OpenVertices, VertexScores
+    from .coordinate import CoordinateScores
+    from .frank_wolfe import OpenVertices, VertexScores
+
 
 PLAIN = ("gumbel", "heap")
 """Structures that look at every score in each step, and so need nothing but passes."""
@@ -42,7 +43,7 @@ def cut_gradient(data: RecordSet, loss: Loss, w: Vector, clip: Vector) -> Vector
     return data.cut_sums(CutGradient(loss, w, limits), rounding / ROUNDING)
 
 
-class ScoresByPasses:
+class StreamedScores:
     """A public point behind ``step`` and ``move``."""
 
     def __init__(self, query: CoordinateScores, opening: Opening) -> None:
@@ -76,7 +77,7 @@ class ScoresByPasses:
         self._points[j, 0] = value
 
 
-class VerticesByPasses:
+class StreamedVertices:
     """A public point behind ``select``, ``shrink`` and ``move``."""
 
     def __init__(self, query: VertexScores, opening: Opening) -> None:
@@ -119,15 +120,15 @@ class VerticesByPasses:
         sums, (features, _) = self._sums(math.inf), self._data.split(self._w)
         # The slopes times their margins, without the intercept's part, add up to the gradient times w.
         gap = float(sums @ features + radius * np.abs(sums).max(initial=0.0)) / self._data.table_size
-        given: float = self._releases.give(gap, 0.0, Gaussian(0.0))
-        return given
+        released: float = self._releases.give(gap, 0.0, Gaussian(0.0))
+        return released
 
     def _sums(self, clip: float) -> Vector:
         sums = cut_gradient(self._data, self._query.loss, self._w, np.full(len(self._w), clip))
         return self._data.split(sums)[0]
 
 
-def walk(vertices: OpenVertices | VerticesByPasses, steps: Vector, radius: float) -> NDArray[np.int64]:
+def walk(vertices: OpenVertices | StreamedVertices, steps: Vector, radius: float) -> NDArray[np.int64]:
     """Select a vertex and move towards it by a step of the given size, once for each step; the choices."""
     choices = np.empty(len(steps), dtype=np.int64)
     for t, step in enumerate(steps):
