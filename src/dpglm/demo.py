@@ -133,7 +133,7 @@ def draw(accuracies: Accuracies, facts: dict[str, Any], out: Path) -> None:
 
     Parameters
     ----------
-    found : Accuracies
+    accuracies : Accuracies
     facts : dict
         The statement of a model with intervals.
     out : Path

@@ -16,7 +16,7 @@ from dpglm.audit.transcript import Recorder, Replayer
 from dpglm.datasets import load_adult
 from dpglm.display import render
 from dpglm.report import page
-from dpglm.report.page import model as model_section
+from dpglm.report.page import coefficients
 from dpglm.solvers import Newton
 
 from ..pages import Page
@@ -83,7 +83,7 @@ def test_of_many_features_those_with_the_largest_effect_are_shown_and_the_rest_i
     assert {a or b for a, b in shown} == set(largest)
     fit = {**stated["fits"][0], "coefficients": stated["fits"][0]["coefficients"][:5]}
     many = {**stated, "fits": [fit | {"outcome": f"class {k}"} for k in range(90)]}
-    assert "40 further outcomes are not shown" in render(model_section(many))
+    assert "40 further outcomes are not shown" in render(coefficients(many))
 
 
 class Replayed(LogisticRegression):

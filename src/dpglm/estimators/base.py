@@ -42,8 +42,9 @@ from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..solvers import AnySolver
 from .docs import estimator
-from .mixins import Charged, Inference, LinearPredictor, Reported, all_or_nothing, uncertainty_of
+from .mixins import Charged, Inference, LinearPredictor, Reported, uncertainty_of
 from .penalty_parameters import constrained, given
+from .sklearn_checks import all_or_nothing
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,12 @@
-"""Parts of estimators beside their fit: prediction, inference, reports, accounts that pay, and rollback."""
+"""Parts of estimators beside their fit: prediction, inference, reports and accounts that pay."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,7 +40,6 @@ from ..problem import Problem
 from ..solvers import Result
 from ..solvers.base import Uncertainty
 from ..solvers.newton import serves
-from .sklearn_checks import warn_of_learning_steps, warn_of_many_fits
 
 if TYPE_CHECKING:
     from ..report import Report
@@ -415,32 +412,3 @@ class Charged:
         made: Self = super().__sklearn_clone__()  # type: ignore[misc]
         vars(made).update(self._to_carry())
         return made
-
-
-_INSIDE: ContextVar[bool] = ContextVar("inside of a fit", default=False)
-
-Model = TypeVar("Model")
-Data = ParamSpec("Data")
-
-
-def all_or_nothing(
-    fit: Callable[Concatenate[Model, Data], Model],
-) -> Callable[Concatenate[Model, Data], Model]:
-    """A fit that leaves the estimator as it was if it fails or is interrupted."""
-
-    @wraps(fit)
-    def whole(self: Model, /, *data: Data.args, **names: Data.kwargs) -> Model:
-        if not _INSIDE.get():  # what a fit is part of was said already
-            warn_of_learning_steps(self)
-            warn_of_many_fits(self)
-        before, token = dict(vars(self)), _INSIDE.set(True)
-        try:
-            return fit(self, *data, **names)
-        except BaseException:  # an interrupt, too
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-        finally:
-            _INSIDE.reset(token)
-
-    return whole

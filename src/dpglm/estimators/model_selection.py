@@ -25,8 +25,9 @@ from ..solvers.base import AnySolver, Choice
 from ..solvers.model_selection import Candidate, IterateChoice, RandomSearch
 from .base import PrivateGLM
 from .docs import documented
-from .mixins import Reported, all_or_nothing
+from .mixins import Reported
 from .pipeline import PrivatePipeline
+from .sklearn_checks import all_or_nothing
 
 
 def _has(name: str) -> Any:

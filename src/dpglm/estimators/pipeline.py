@@ -32,7 +32,8 @@ from ..schema.raw import RawTable
 from ..schema.source import EncodedSource, EncodedTable, Held
 from .base import PrivateGLM
 from .docs import documented
-from .mixins import Inference, Reported, all_or_nothing
+from .mixins import Inference, Reported
+from .sklearn_checks import all_or_nothing
 
 
 def make_private_pipeline(

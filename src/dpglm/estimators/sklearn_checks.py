@@ -6,9 +6,11 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import wraps
 from types import FrameType
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -37,7 +39,7 @@ def learning_steps(step: Any, path: str = "", nested: Sequence[str] = ()) -> Ite
     nested : sequence of str
         Parameters that hold estimators to be visited, too.
     """
-    from .mixins import Reported  # whose fits call the warnings below
+    from .mixins import Reported  # which imports this module
 
     if step is None or isinstance(step, str | Reported):
         return
@@ -318,3 +320,32 @@ _WRAPPERS = ("sklearn.pipeline", "sklearn.compose")
 
 _HELPERS = ("sklearn.utils", "sklearn.base")
 """Modules of functions that are no tools."""
+
+
+_INSIDE: ContextVar[bool] = ContextVar("inside of a fit", default=False)
+
+Model = TypeVar("Model")
+Data = ParamSpec("Data")
+
+
+def all_or_nothing(
+    fit: Callable[Concatenate[Model, Data], Model],
+) -> Callable[Concatenate[Model, Data], Model]:
+    """A fit that leaves the estimator as it was if it fails or is interrupted."""
+
+    @wraps(fit)
+    def whole(self: Model, /, *data: Data.args, **names: Data.kwargs) -> Model:
+        if not _INSIDE.get():  # what a fit is part of was said already
+            warn_of_learning_steps(self)
+            warn_of_many_fits(self)
+        before, token = dict(vars(self)), _INSIDE.set(True)
+        try:
+            return fit(self, *data, **names)
+        except BaseException:  # an interrupt, too
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+        finally:
+            _INSIDE.reset(token)
+
+    return whole

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import strict
+from ..display import element, render
 from .page import page
 from .text import (
     coefficient,
@@ -72,16 +73,14 @@ class Report:
 
     def _repr_html_(self) -> str:
         """The page in a frame, so that its style stays its own."""
-        return (
-            f'<iframe title="Privacy report" style="width:100%;height:640px;border:1px solid #8888;'
-            f'border-radius:8px" srcdoc="{escape(self.html())}"></iframe>'
-        )
+        style = "width:100%;height:640px;border:1px solid #8888;border-radius:8px"
+        return render(element("iframe", title="Privacy report", style=style, srcdoc=self.html()))
 
     def __repr__(self) -> str:
         return f"Report of {self.facts['model']}: {self.facts['headline']}"
 
 
-MOST_COEFFICIENTS = 20
+MAX_COEFFICIENTS = 20
 """Number of coefficients shown per fit: those that can change a prediction most."""
 
 _MARKUP = re.compile(r"([\\`*_\[\]|#])")
@@ -168,11 +167,11 @@ def _coefficients(fit: dict[str, Any], private: bool) -> list[str]:
     rows = sorted(fit["coefficients"], key=effect, reverse=True)
     about = f": {_text(fit['outcome'])}" if fit["outcome"] else ""
     columns = ("feature", "coefficient", *(("from", "to") if fit["determined"] else ()))
-    omitted = len(rows) - MOST_COEFFICIENTS
+    omitted = len(rows) - MAX_COEFFICIENTS
     cells = [
         (row["name"], coefficient(row, fit, private), number(row["low"]),
          number(row["high"]))[: len(columns)]
-        for row in rows[:MOST_COEFFICIENTS]
+        for row in rows[:MAX_COEFFICIENTS]
     ]  # fmt: skip
     more = [f"{omitted:,} more are not shown.", ""] if omitted > 0 else []
     return [f"## Coefficients{about}", "", *_table(columns, cells), *more]

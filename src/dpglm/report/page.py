@@ -167,7 +167,7 @@ def promise(stated: Statement) -> Html:
     ]
 
 
-def released(stated: Statement) -> Html:
+def releases(stated: Statement) -> Html:
     """Every release with its noise and its share of the price."""
     lines = stated["releases"]
     if not lines:
@@ -203,18 +203,18 @@ def _named(line: dict[str, Any]) -> str:
     return f"{line['count']:,} × {line['query']}"
 
 
-MOST_ROWS = 400
+MAX_ROWS = 400
 """Largest number of coefficients shown, in all fits together."""
 
-MOST_IN_A_FIT = 40
-LEAST_IN_A_FIT = 8
+MAX_PER_FIT = 40
+MIN_PER_FIT = 8
 
 
-def model(stated: Statement) -> Html:
+def coefficients(stated: Statement) -> Html:
     """Coefficients in units of the columns, with intervals where the fit released them."""
     fits = stated["fits"]
-    each = min(MOST_IN_A_FIT, max(LEAST_IN_A_FIT, MOST_ROWS // len(fits)))
-    shown = fits[: max(1, MOST_ROWS // each)]
+    each = min(MAX_PER_FIT, max(MIN_PER_FIT, MAX_ROWS // len(fits)))
+    shown = fits[: max(1, MAX_ROWS // each)]
     parts = [_fit(k, fit, stated, each) for k, fit in enumerate(shown)]
     if len(shown) < len(fits):
         parts.append(paragraph(f"{len(fits) - len(shown)} further outcomes are not shown.", "note"))
@@ -286,7 +286,7 @@ def _drawn(row: dict[str, Any], ranges: bool, fit: dict[str, Any], private: bool
     return {"name": row["name"], "words": coefficient(row, fit, private, 3), "more": more, **ends}
 
 
-def read(stated: Statement) -> Html:
+def table_facts(stated: Statement) -> Html:
     """How often the table was read, and what its columns are declared to be."""
     passes = stated["passes"]
     trusted = stated["privacy"]["public"].get("trusted")
@@ -312,12 +312,12 @@ def public(stated: Statement) -> Html:
     ]
 
 
-def not_covered(stated: Statement) -> Html:
+def limits(stated: Statement) -> Html:
     """What the promise does not cover."""
     return items(stated["privacy"]["not_covered"])
 
 
-def versions(stated: Statement) -> Html:
+def origin(stated: Statement) -> Html:
     """What the report was made with, and a hash of its facts."""
     return facts(
         [
@@ -329,13 +329,13 @@ def versions(stated: Statement) -> Html:
     )
 
 
-MOST_FINDINGS = 8
+MAX_FINDINGS = 8
 """More findings of an audit are folded up."""
 
 _BETWEEN_0_AND_1 = ("accuracy", "auc")
 
 
-def evaluated(stated: Statement) -> Html:
+def scores(stated: Statement) -> Html:
     """Private scores, if there are any."""
     evaluation = stated["evaluation"]
     if evaluation is None:
@@ -373,7 +373,7 @@ def evaluated(stated: Statement) -> Html:
     ]  # fmt: skip
 
 
-def paid(stated: Statement) -> Html:
+def ledger(stated: Statement) -> Html:
     """The account that paid."""
     account, payment = stated["ledger"], stated["privacy"]["public"].get("ledger")
     if account is None:
@@ -411,7 +411,7 @@ def paid(stated: Statement) -> Html:
     ]  # fmt: skip
 
 
-def audited(stated: Statement) -> Html:
+def findings(stated: Statement) -> Html:
     """What an audit found, if there was one."""
     audit = stated["audit"]
     if audit is None:
@@ -440,19 +440,19 @@ def audited(stated: Statement) -> Html:
     )
     return [
         paragraph(intro, "note alarm" if audit["violated"] else ""),
-        whole if count <= MOST_FINDINGS else folded(f"All {count} findings", whole),
+        whole if count <= MAX_FINDINGS else folded(f"All {count} findings", whole),
     ]
 
 
 _SECTIONS: tuple[tuple[str, str, Callable[[Statement], Html]], ...] = (
     ("promise", "The promise", promise),
-    ("released", "What was released", released),
-    ("model", "The model", model),
-    ("scores", "How good it is", evaluated),
-    ("table", "How the table was read", read),
+    ("released", "What was released", releases),
+    ("model", "The model", coefficients),
+    ("scores", "How good it is", scores),
+    ("table", "How the table was read", table_facts),
     ("public", "What was treated as public", public),
-    ("ledger", "The ledger", paid),
-    ("audit", "The audit", audited),
-    ("limits", "What is not covered", not_covered),
-    ("origin", "Versions and hash", versions),
+    ("ledger", "The ledger", ledger),
+    ("audit", "The audit", findings),
+    ("limits", "What is not covered", limits),
+    ("origin", "Versions and hash", origin),
 )
