@@ -18,7 +18,7 @@ from ..data.bounded_numbers import MISSING, Codes
 from ..data.columns import RecordColumns
 from ..data.source import LARGEST_NORM
 from .categories import Boolean, Ordinal
-from .cells import ABSENT, Cells
+from .cells import ABSENT, KIND_NAMES, Cells
 from .column import Column, encoded_table, format_number
 from .learning import blank, null_records
 from .numbers import Date, declared_days
@@ -212,6 +212,14 @@ class KindSchema(Schema):
     def codes(self) -> Codes:
         """For each column of codes those that can occur, but for cells that nothing is wrong with."""
         return *(column.possible_kinds for column in self.readable.values()), (MISSING,)
+
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        """What the codes of each column are called."""
+        return {
+            name: tuple(KIND_NAMES[kind] for kind in column.possible_kinds)
+            for name, column in self.readable.items()
+        }
 
     @property
     def n_features(self) -> int:
