@@ -271,7 +271,13 @@ def test_a_model_is_shown_reported_and_exported(folder):
     run("report", "model.json", "--out", "again.html")
     page = (folder / "r.html").read_text()
     assert page == (folder / "again.html").read_text() and "<script" not in page and "http" not in page
-    for part in (stated["digest"], "What is not covered", "job=nurse", "gradient", "Shares of the price"):
+    for part in (
+        stated["digest"],
+        "What is not covered",
+        "job=nurse",
+        "gradient",
+        "Shares of the privacy cost",
+    ):
         assert part in page
     run("export", "model.json", "--json", "s.json", "--registry", "entry.yaml")
     assert json.loads((folder / "s.json").read_text()) == stated
@@ -279,7 +285,7 @@ def test_a_model_is_shown_reported_and_exported(folder):
     loss = entry["deployment"]["privacy_loss"]["privacy_parameters"]
     assert loss["epsilon"] == stated["privacy"]["epsilon"] and loss["delta"] == stated["privacy"]["delta"]
     assert entry["deployment"]["basic"]["data_curators"][0]["data_curator_name"] == "TODO"
-    assert "say what to write" in run("export", "model.json", code=2).stderr
+    assert "name an output" in run("export", "model.json", code=2).stderr
     assert "no folder 'no'" in run("export", "model.json", "--json", "no/s.json", code=2).stderr
 
 
@@ -301,7 +307,7 @@ def test_a_report_shows_scores_an_audit_and_an_account_and_refuses_files_that_we
     (folder / "scores.json").write_text(scored.replace('"level": 0.95', '"level": 0.5'))
     assert "edited" in run("report", "model.json", *beside, code=2).stderr
     (folder / "scores.json").write_text("{}")
-    assert "scores.json: this is no evaluation" in run("report", "model.json", *beside, code=2).stderr
+    assert "scores.json: this is not an evaluation" in run("report", "model.json", *beside, code=2).stderr
     (folder / "scores.json").write_text("{")
     assert "scores.json: " in run("report", "model.json", *beside, code=2).stderr
 
@@ -419,7 +425,7 @@ def test_intervals_survive_in_a_file(folder):
     assert again.summary().determined and stored(again) == (folder / "m.json").read_text().strip()
     (fit,) = json.loads(run("show", "m.json", "--json").stdout)["fits"]
     assert fit["coefficients"][0]["low"] < 1 / 12 < fit["coefficients"][0]["high"]
-    assert "95 % intervals count sampling and noise" in (folder / "r.html").read_text()
+    assert "95 % intervals account for sampling and noise" in (folder / "r.html").read_text()
 
 
 def test_the_shell_completes_commands():
@@ -584,10 +590,10 @@ again = { type = "target", classes = ["yes", "no"] }
         (["fit", "other.csv", "schema.toml", "--out", "m.json"], "the table has no column 'age', 'job'"),
         (["fit", "extra.csv", "schema.toml", "--out", "m.json"], "does not declare column 'extra'"),
         (["predict", "schema.toml", "data.csv"], "this is no model of dpglm"),
-        (["predict", "data.parquet", "data.csv"], "is no text in UTF-8"),
+        (["predict", "data.parquet", "data.csv"], "is not UTF-8 text"),
         (
             ["plan", "utf16.toml", "--rows", "9"],
-            "if it is in UTF-16, as some shells write it",
+            "if it is UTF-16, as some shells write",
         ),
         (["schema", "draft", "data.jsonl"], "JSON lines declare no columns"),
     ],

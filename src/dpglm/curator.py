@@ -36,7 +36,7 @@ from .queries.base import (
     State,
     require_moderate,
 )
-from .split import Split
+from .tables import Split
 
 Opened = TypeVar("Opened")
 Found = TypeVar("Found")

@@ -8,12 +8,12 @@ from dpglm.audit import Claim, audit, examine
 from dpglm.audit.tables import Tables
 from dpglm.audit.targets import FitTarget, TranscriptTarget
 from dpglm.privacy import Neighbours
-from dpglm.solvers import Along, GradientDescent
-from dpglm.split import Split
+from dpglm.solvers import GradientDescent, IterateChoice
+from dpglm.tables import Split
 
 LARGE = Budget(8.0, 0.01)
 INNER = GradientDescent(steps=2, clip=0.1, step_size=20.0)
-NO_COLUMNS, BESIDE, JUDGE = Along.audit_cases()
+NO_COLUMNS, BESIDE, JUDGE = IterateChoice.audit_cases()
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_record_in_the_fit_is_as_private_as_claimed_and_the_claim_is_not_idle(
     other = X.copy()
     other[1] = -row
     model = LogisticRegression(
-        solver=Along(INNER, share=share), classes=[-1, 1], bounds=Bounds(1.0), fit_intercept=False,
+        solver=IterateChoice(INNER, share=share), classes=[-1, 1], bounds=Bounds(1.0), fit_intercept=False,
         epsilon=LARGE.epsilon, delta=LARGE.delta,
     )  # fmt: skip
     plan = model.plan(n, 1)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from dpglm import Bounds, threads
 from dpglm.arrays import Total, bits_of_terms, grid_of_terms
-from dpglm.data import as_data, piece, records
+from dpglm.data import as_data, records, resident
 from dpglm.data.terms import CutGradient, Gradient, InterceptGradient, SquaredRow
 from dpglm.kernels.arguments import Form
 from dpglm.kernels.formulas import LOGISTIC, write_slopes
@@ -56,8 +56,8 @@ def test_the_same_records_have_the_same_sum_in_every_layout_order_and_cut(term, 
     whole = as_data(table, Y, BOUNDS, 0.5)
     for processors, cuts in ((1, 3), (2, 7), (3, 16)):
         monkeypatch.setattr(threads, "PROCESSORS", processors)
-        for module in (piece, records):
-            monkeypatch.setattr(module, "parts_of", lambda *_, cuts=cuts: cuts)
+        for module in (resident, records):
+            monkeypatch.setattr(module, "chunk_count", lambda *_, cuts=cuts: cuts)
         assert np.array_equal(steps(whole.total(term)), expected)
 
 

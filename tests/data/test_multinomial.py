@@ -63,7 +63,7 @@ def test_the_same_records_have_the_same_sum_in_every_layout_order_and_cut(term, 
     assert np.array_equal(steps(held(table[order], Y[order]), term), expected)
     for processors, cuts in ((1, 3), (2, 7)):
         monkeypatch.setattr(threads, "PROCESSORS", processors)
-        monkeypatch.setattr(records, "parts_of", lambda *_, cuts=cuts: cuts)
+        monkeypatch.setattr(records, "chunk_count", lambda *_, cuts=cuts: cuts)
         assert np.array_equal(steps(held(table), term), expected)
 
 

@@ -21,7 +21,7 @@ from dpglm.data.products import (
     symmetric,
     triangle,
 )
-from dpglm.data.streamed import Streamed
+from dpglm.data.streamed import StreamedRecords
 from dpglm.losses import LogCosh, Logistic
 from dpglm.mechanisms import Gaussian, Randomness
 
@@ -59,7 +59,7 @@ def test_sums_are_the_same_in_every_layout_order_and_cut(term, monkeypatch):
     parts = [steps(X[a:b], Y[a:b], term) for a, b in zip(cuts, cuts[1:], strict=False)]
     assert np.array_equal(sum(parts), expected)
     for parts_, rows in ((1, 7), (5, 64), (16, 4096)):
-        monkeypatch.setattr(records, "parts_of", lambda entries, parts_=parts_: parts_)
+        monkeypatch.setattr(records, "chunk_count", lambda entries, parts_=parts_: parts_)
         monkeypatch.setattr(records, "rows_a_chunk", lambda d, rows=rows: rows)
         assert np.array_equal(steps(X, Y, term), expected)
 
@@ -67,7 +67,7 @@ def test_sums_are_the_same_in_every_layout_order_and_cut(term, monkeypatch):
 @EVERY_TERM
 def test_a_stream_and_a_batch_have_the_sums_of_their_records(term):
     stream = Stream(lambda: iter([(X[:700], Y[:700]), (X[700:], Y[700:])]), N, P)
-    streamed = Streamed(stream, lambda rows, targets: (rows, targets), BOUNDS, 0.5)
+    streamed = StreamedRecords(stream, lambda rows, targets: (rows, targets), BOUNDS, 0.5)
     assert np.array_equal(streamed.cross_products(term).steps, steps(X, Y, term))
     batch = np.flatnonzero(rng.random(N) < 0.3)
     whole = as_data(X, Y, BOUNDS, 0.5)

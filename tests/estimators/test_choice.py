@@ -29,15 +29,15 @@ from dpglm.penalties import L1Ball
 from dpglm.plan import Plan
 from dpglm.schema import Number, Schema, Target
 from dpglm.solvers import (
-    Along,
     FrankWolfe,
     GradientDescent,
     GreedyCoordinateDescent,
+    IterateChoice,
     Newton,
     OutputPerturbation,
     PreconditionedDescent,
 )
-from dpglm.split import Split
+from dpglm.tables import Split
 
 N, P = 4_000, 4
 QUICK = GradientDescent(steps=5)
@@ -115,7 +115,7 @@ def test_a_stored_path_runs_to_the_same_model(table):
     from dpglm.solvers import run
 
     X, y = table
-    model = logistic(solver=Along(GradientDescent(steps=8), share=0.1), random_state=3)
+    model = logistic(solver=IterateChoice(GradientDescent(steps=8), share=0.1), random_state=3)
     with pytest.warns(PrivacyWarning):
         model.fit(X, y)
     problem = model._fitted_problem

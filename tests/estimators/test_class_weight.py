@@ -28,7 +28,7 @@ from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.errors import PrivacyWarning, UnsupportedProblem
 from dpglm.estimators.stored import restored, stored
-from dpglm.fit.class_weights import LARGEST_RATIO, ClassCounting
+from dpglm.fit.preludes import LARGEST_RATIO, ClassCounting
 from dpglm.mechanisms import Randomness
 from dpglm.plan import Plan
 from dpglm.privacy import PUBLIC_SIZE, Budget

@@ -52,7 +52,7 @@ def model(account, epsilon=1.0, **settings):
     return LogisticRegression(epsilon, ledger=account and str(account.address), **settings)
 
 
-NOISE = "would be more than can be drawn"
+NOISE = "would be too large to sample"
 TINY_SHARES = [
     (FrankWolfe(intercept_share=1e-300), L1Ball(1.0), r"FrankWolfe\(intercept_share=1e-300\)"),
     (GreedyCoordinateDescent(selection_share=1e-300), "l1", r"selection_share=1e-300"),

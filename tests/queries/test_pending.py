@@ -8,8 +8,8 @@ from scipy import stats
 from scipy.special import softmax
 
 from dpglm import Bounds, LogisticRegression
+from dpglm import threads as threads_module
 from dpglm.data import as_data
-from dpglm.data import parts as parts_module
 from dpglm.kernels import frank_wolfe_pending as kernels
 from dpglm.kernels.arguments import Compressed
 from dpglm.kernels.pending_moves import UNIT, bounds_of, by_blocks, expand, weight_of
@@ -22,7 +22,7 @@ from dpglm.queries import pending as pending_module
 from dpglm.queries.lazy import LazyVertices
 from dpglm.queries.pending import PendingMoves, heads_of
 from dpglm.solvers import FrankWolfe
-from dpglm.threads import at_most
+from dpglm.threads import limit_threads
 
 from .test_vertices import LABELS, RADIUS, SIZES, X, edges, misfit, sums
 
@@ -267,7 +267,7 @@ def chosen(scale, table=X, threads=None, portion=1 << 16, count=250):
     state, randomness = lazy(scale, table), Randomness(7)
     assert len(heads(state)[1])
     randomness._extend(portion)
-    with at_most(threads or 2):
+    with limit_threads(threads or 2):
         choices = state.run(SIZES[:count], randomness.run_on)
     return choices, state.parts
 
@@ -284,7 +284,7 @@ def test_choices_are_the_same_for_any_threads_words_blocks_and_layout(scale, mon
         (X, {"rows": 1, "moves": 1}),
     ):
         cut = options.pop("cut", 1)
-        monkeypatch.setattr(parts_module, "parts_of", lambda *_, cut=cut: cut)
+        monkeypatch.setattr(threads_module, "chunk_count", lambda *_, cut=cut: cut)
         monkeypatch.setattr(pending_module, "_ROWS_A_BLOCK", options.pop("rows", 1 << 13))
         monkeypatch.setattr(pending_module, "_MOST_PENDING", options.pop("moves", 512))
         again, same_parts = chosen(scale, table, **options)

@@ -21,7 +21,7 @@ from dpglm.queries.objective import Objective
 from dpglm.solvers import ObjectivePerturbation
 from dpglm.solvers.perturbation import minimiser
 
-from ..kernels.test_twofold import exact_slope
+from ..kernels.test_double_double import exact_slope
 
 LOSSES = [Squared(), Logistic(), Huber(0.7), SmoothedHinge(0.3), Poisson(5.0)]
 FORMS = (np.array, np.asfortranarray, sp.csr_array, sp.csc_array, np.float32)

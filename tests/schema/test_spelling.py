@@ -36,13 +36,13 @@ def dense(table):
 def number(cell, **spelling):
     """What a cell is read as; None if it is missing, NaN if its record is null."""
     schema = Schema({"x": Number(-1e6, 1e6, **spelling)})
-    cells = schema._cells({"x": [cell]}, "x").as_numbers(schema._stand_for_missing)
+    cells = schema._cells({"x": [cell]}, "x").as_numbers()
     return None if cells.missing[0] else cells.values[0]
 
 
 def date(cell, format):
     column = Date("1900-01-01", "2100-01-01", format=format)
-    (days,) = Schema({"x": column})._cells({"x": [cell]}, "x").as_days(frozenset()).values
+    (days,) = Schema({"x": column})._cells({"x": [cell]}, "x").as_days().values
     return None if np.isnan(days) else dt.datetime(1970, 1, 1) + dt.timedelta(days=float(days))
 
 
@@ -253,10 +253,9 @@ def test_which_cells_are_missing_does_not_depend_on_what_is_learnt():
     learnt = Category(["na"], learn=True, casefold=True, missing="null")
     for cell in ("NA", "na", "Na", "null", "NULl"):
         found = [
-            bool(one.encode(Schema({"x": one, "y": Number(0, 1)})._cells({"x": [cell]}, "x"),
-                            Schema({"y": Number(0, 1)})._stand_for_missing).null[0])
+            bool(one.encode(Schema({"x": one, "y": Number(0, 1)})._cells({"x": [cell]}, "x")).null[0])
             for one in (Category([], learn=True, casefold=True, missing="null"), learnt)
-        ]  # fmt: skip
+        ]
         assert found[0] == found[1], cell
     assert column.spelling == learnt.spelling
 

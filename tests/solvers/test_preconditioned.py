@@ -24,7 +24,7 @@ from dpglm.solvers import (
     gradient_descent,
     recalibration,
 )
-from dpglm.solvers.preludes import deviations_of, learn, share_of_scales, shortened
+from dpglm.solvers.preludes import PrivateSetting, RowScalePrelude, deviations_of, shortened
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
 
@@ -139,12 +139,16 @@ def test_rare_labels_are_found():
     assert np.mean(found == labels) > np.mean(labels < 0) + 0.005
 
 
+def learned(plan, problem, curator, coordinates):
+    return RowScalePrelude.learn(plan, problem, curator, PrivateSetting.public(problem, P, coordinates))
+
+
 def test_the_two_numbers_are_the_mean_squared_norm_and_the_best_constant():
     problem = Problem(Squared(), Zero(), Bounds(feature=2.0, target=(-1, 3)))
     plan = GradientDescent().plan(problem, N, P, Budget(1e6, 1e-6), Neighbours.REPLACE_ONE)
     table, y = 2 * X, 1 + 2 * Y
     records = as_data(table, y, problem.bounds, problem.constant(P))
-    found = learn(plan, problem, Curator(records, Neighbours.REPLACE_ONE, Randomness(1)), None)
+    found = learned(plan, problem, Curator(records, Neighbours.REPLACE_ONE, Randomness(1)), None)
     assert found.norm == pytest.approx(np.sqrt(np.mean(np.sum(table**2, axis=1))), rel=1e-2)
     assert found.start == pytest.approx(y.mean(), abs=1e-2)
 
@@ -155,7 +159,7 @@ def test_the_spread_of_targets_is_learnt_and_never_too_small():
     coordinates = problem.bounds.coordinates(P, False)
     records = as_data(X, Y, problem.bounds, problem.constant(P))
     found = [
-        learn(plan, problem, Curator(records, Neighbours.REPLACE_ONE, Randomness(k)), coordinates).spread
+        learned(plan, problem, Curator(records, Neighbours.REPLACE_ONE, Randomness(k)), coordinates).spread
         for k in range(20)
     ]
     assert min(found) >= 0.02 and np.median(found) < 0.5  # it is 0.01, and its noise 0.1
@@ -163,7 +167,7 @@ def test_the_spread_of_targets_is_learnt_and_never_too_small():
     wide = Problem(Squared(), Zero(), BOUNDS)
     records = as_data(X, Y, BOUNDS, wide.constant(P))
     curator = Curator(records, Neighbours.REPLACE_ONE, Randomness(1))
-    assert learn(exact, wide, curator, coordinates).spread == pytest.approx(Y.std(), rel=1e-2)
+    assert learned(exact, wide, curator, coordinates).spread == pytest.approx(Y.std(), rel=1e-2)
 
 
 @pytest.mark.parametrize("solver", [PreconditionedDescent(), GradientDescent()], ids=repr)
@@ -207,7 +211,7 @@ def task(n, epsilon=1.0, penalty=None, p=P):
 
 
 def test_the_share_for_the_two_numbers_grows_for_small_tables_until_it_would_be_noise():
-    shares = [share_of_scales(task(n)) for n in (10**6, 500, 400, 5)]
+    shares = [RowScalePrelude(task(n)).share for n in (10**6, 500, 400, 5)]
     assert shares[0] == 0.02 < shares[1] < shares[2] <= 0.2 and shares[3] == 0.0
     small = GradientDescent().plan_for(task(5))
     assert not small.learns_scales and GradientDescent().plan_for(task(400)).learns_scales

@@ -136,7 +136,7 @@ def check_targets(budget: Budget) -> Iterator[TranscriptTarget]:
         yield TranscriptTarget.of(case, budget, neighbours)
     for neighbours in PUBLIC_SIZE:
         yield TranscriptTarget.of(case, budget, neighbours, on_a_stream)
-    yield TranscriptTarget.of(case.persons(first=1, second=25), budget, Neighbours.REPLACE_ONE)
+    yield TranscriptTarget.of(case.with_units(first=1, second=25), budget, Neighbours.REPLACE_ONE)
 
 
 EVALUATION = "evaluation"

@@ -13,7 +13,7 @@ from ..arrays import Vector
 from ..data import as_data
 from ..data.record_set import RecordSet
 from ..data.stream import Stream
-from ..data.streamed import Streamed
+from ..data.streamed import StreamedRecords
 from ..estimators.base import PrivateGLM
 from ..privacy import Neighbours
 from ..problem import Problem
@@ -44,10 +44,10 @@ def blocks(X: Vector, y: Vector) -> Iterator[tuple[Vector, Vector]]:
         yield X[here], y[here]
 
 
-def streamed(stream: Stream, problem: Problem, most: int = 0) -> Streamed:
+def streamed(stream: Stream, problem: Problem, most: int = 0) -> StreamedRecords:
     """The records of a stream whose blocks are numbers already."""
     constant = problem.constant(stream.n_features)
-    return Streamed(stream, _as_they_are, problem.bounds, constant, most=most, n_units=stream.n_units)
+    return StreamedRecords(stream, _as_they_are, problem.bounds, constant, most=most, n_units=stream.n_units)
 
 
 def _as_they_are(rows: object, targets: object) -> tuple[object, Vector]:

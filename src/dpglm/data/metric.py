@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from ..arrays import Total, Vector, grid_of_terms
 from ..bounds import Coordinates
 from ..losses import Loss
-from .dense import Dense
-from .piece import LEAST_NORM
 from .products import CrossProducts, grid_of_factors, in_lanes, products_of, squares_of
+from .resident import LEAST_NORM, Dense
 from .terms import Gradient
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from ..arrays import COORDINATE_BITS, ROUNDING, Total, Vector
 from ..bounds import Coordinates
 from ..kernels.arguments import Box, Form, Soft
 from ..losses import Loss
-from .dense import LANES
+from .resident import LANES
 from .terms import Term
 
 if TYPE_CHECKING:

@@ -12,23 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Vector
 from ..bounds import Bounds
 from ..kernels.arguments import Beside
-from .conversion import ScipyTable
-from .dense import Dense
-from .piece import Stored
 from .records import Records
-from .sparse import CSC, CSR, canonical
+from .resident import Dense, ResidentTable
+from .sparse import CSC, CSR, ScipyTable, canonical
 from .units import Units
 
 LARGEST_NORM = 1e100
 """Longer rows and larger targets count as not finite: no product with them overflows or loses precision."""
 
 
-def as_block(X: Any) -> Stored:
+def as_block(X: Any) -> ResidentTable:
     """Wrap an array, memory map or scipy sparse table; none is copied if it is already float.
 
     What is such a table already is returned as it is.
     """
-    if isinstance(X, Stored):
+    if isinstance(X, ResidentTable):
         return X
     if sp.issparse(X):
         return CSC(canonical(X)) if X.format == "csc" else CSR(canonical(X.tocsr()))
@@ -36,7 +34,7 @@ def as_block(X: Any) -> Stored:
 
 
 def as_data(
-    X: ArrayLike | ScipyTable | Stored,
+    X: ArrayLike | ScipyTable | ResidentTable,
     y: ArrayLike,
     bounds: Bounds,
     constant: float = 0.0,
@@ -87,7 +85,7 @@ def as_data(
     return Records(block, scale, norms, target, constant, radius, table_size, beside, persons)
 
 
-def _is_inside(block: Stored, bounds: Bounds) -> bool:
+def _is_inside(block: ResidentTable, bounds: Bounds) -> bool:
     """Whether all rows are as they are inside of bounds of features that are the only ones: and so finite."""
     if bounds.feature is None or bounds.row_norm is not None or not isinstance(block, Dense):
         return False

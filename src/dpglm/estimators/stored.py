@@ -19,16 +19,19 @@ from ..schema.learning import without_facts
 from ..solvers.base import Uncertainty
 from .classifiers import LogisticRegression
 from .families import (
+    ElasticNet,
     GammaRegressor,
     HuberRegressor,
+    Lasso,
+    LinearRegression,
     LinearSVC,
     LinearSVR,
     NegativeBinomialRegressor,
     PoissonRegressor,
     QuantileRegressor,
+    Ridge,
     TweedieRegressor,
 )
-from .linear import ElasticNet, Lasso, LinearRegression, Ridge
 from .pipeline import PrivatePipeline
 
 ESTIMATORS: dict[str, type[Any]] = {

@@ -27,11 +27,10 @@ from ..problem import Problem
 from ..queries import RecordCount
 from ..silence import silent
 from ..solvers import AnySolver, Result, record_share
-from .class_weights import ClassWeights
-from .guarantee import guarantee_of
+from .guarantee import guarantee_of, warn_of_delta, warn_of_strong_l1
+from .presentations import ClassWeights
 from .recipe import PlannedFit, Recipe
 from .tables import FitTable
-from .warn import warn_of_delta, warn_of_strong_l1
 
 _MANY = 1 << 20
 _APART = 4

@@ -10,11 +10,10 @@ import numpy as np
 
 from ..arrays import Vector
 from ..data.records import Records
-from ..data.sums import KeptSums
+from ..data.sums import ClippedSums, UpdatedSums
 from ..kernels.arguments import Fields, Form, ScoreRule
 from ..mechanisms import Randomness
 from ..mechanisms.selection import Binned, ScoreStructure
-from ..tables import ClippedSums
 
 if TYPE_CHECKING:
     from .scores import CoordinateScores
@@ -32,7 +31,7 @@ class CompiledScores:
     n : int
         The public n.
     data : Records
-    sums : KeptSums
+    sums : UpdatedSums
     bins : Binned
     z, slopes : array of shape (n_records,)
         Margins and slopes; they are updated.
@@ -46,7 +45,7 @@ class CompiledScores:
     rule: int
     n: int
     data: Records
-    sums: KeptSums
+    sums: UpdatedSums
     bins: Binned
     z: Vector
     slopes: Vector
@@ -59,7 +58,7 @@ class CompiledScores:
         kept: ScoreStructure, z: Vector, slopes: Vector, roots: Vector, margin: float,
     ) -> Self | None:  # fmt: skip
         """The same; None where there is no compiled code for this table, structure or loss."""
-        if query.loss.form is None or not (isinstance(sums, KeptSums) and isinstance(kept, Binned)):
+        if query.loss.form is None or not (isinstance(sums, UpdatedSums) and isinstance(kept, Binned)):
             return None
         return cls(query, rule, n, data, sums, kept, z, slopes, roots, margin)
 

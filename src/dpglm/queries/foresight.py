@@ -9,13 +9,13 @@ import numpy as np
 from ..kernels.arguments import Bins, Followed, Leading, Words
 
 if TYPE_CHECKING:
-    from ..tables import ColumnsOnDemand
+    from ..data.sparse import ColumnCache
 
 _WORDS_AHEAD = 1 << 18
 
 
 def hold_proposed(
-    columns: ColumnsOnDemand, words: Words, at: int, left: int, factor: float, followed: Followed,
+    columns: ColumnCache, words: Words, at: int, left: int, factor: float, followed: Followed,
     leading: Leading, bins: Bins,
 ) -> bool:  # fmt: skip
     """Extract the leading columns, and all that the words at hand will lead to in the steps that are left.

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector, cache_lines
 from ..data.records import Records
+from ..data.sums import WeightedSums
 from ..kernels.arguments import Calendar, Followed, Form, Leading, Terms, Words
-from ..tables import Weighed
 from .foresight import hold_proposed
 from .pending import PendingMoves, heads_of
 
@@ -142,17 +142,17 @@ class LazyVertices:
         frank_wolfe_lazy.start_leading(self._state, self._leading, self._terms)
         self._has_models = True
 
-    def _weigh(self) -> Weighed:
+    def _weigh(self) -> WeightedSums:
         """Sums of all columns at the present margins, and their weights."""
         state = self._state
         z = state[:, 0] + (np.where(state[:, 3] > 0, self._base, 0.0) if self._base else 0.0)
         return self._data.weighed(self._data.slopes(self._query.loss, z), self._query.clip)
 
-    def _reach(self, weighed: Weighed) -> float:
+    def _reach(self, weighed: WeightedSums) -> float:
         """The largest absolute value that the coefficients can add to a margin."""
         return max(self._radius * weighed.largest, float(np.abs(self._state[:, 0]).max()))
 
-    def _rounding(self, weighed: Weighed) -> float:
+    def _rounding(self, weighed: WeightedSums) -> float:
         """What rounding adds to a sum for each entry, where moves stay pending."""
         loss, reach = self._query.loss, self._reach(weighed)
         margin = rounding_of_margins(reach, self._base) + 2.0**-30 * (
@@ -160,14 +160,14 @@ class LazyVertices:
         )
         return _SAFE * (2 * weighed.grid + 2.0**-45 * self._query.clip + loss.smoothness() * margin)
 
-    def _pending_moves(self, weighed: Weighed, heads: NDArray[np.int64]) -> PendingMoves:
+    def _pending_moves(self, weighed: WeightedSums, heads: NDArray[np.int64]) -> PendingMoves:
         entry, self._state = self._rounding(weighed), np.asfortranarray(self._state)
         return PendingMoves(
             self._columns, self._state, self._line, self._query.loss, weighed, heads, self._base,
             self._radius, entry, self.work,
         )  # fmt: skip
 
-    def _settle(self, steps: int, weighed: Weighed | None = None) -> None:
+    def _settle(self, steps: int, weighed: WeightedSums | None = None) -> None:
         """Set followed margins to the true ones, and choose how far they may lag in the coming steps."""
         from ..kernels import bins  # compiled code is loaded by those who use it
         from ..kernels.frank_wolfe_lazy import sort, widen
@@ -213,7 +213,7 @@ class LazyVertices:
             self._start_models()
 
     def _choose_leading(
-        self, weighed: Weighed, added_up: float, farthest: float
+        self, weighed: WeightedSums, added_up: float, farthest: float
     ) -> tuple[float, float, NDArray[np.int64]]:
         """How far margins may lag, for sums and for leading columns, and which columns are leading.
 

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..data.parts import over_rows, sum_over_rows
+from ..data.sums import WeightedSums
 from ..kernels.arguments import Followed, Form, Leading, Pending, Terms, Words
 from ..losses import Loss
-from ..tables import Weighed
+from ..threads import parallel_over_rows, parallel_sum_over_rows
 
 if TYPE_CHECKING:
-    from ..tables import ColumnsOnDemand
+    from ..data.sparse import ColumnCache
 
 _SHARP, _SHARPEST = 40.0, 512.0
 _MOST_HEADS = 1 << 10
@@ -32,7 +32,7 @@ _MOST_ROUNDING = 0.5
 
 def heads_of(
     loss: Loss,
-    weighed: Weighed,
+    weighed: WeightedSums,
     inverse: float,
     radius: float,
     reach: float,
@@ -74,7 +74,7 @@ class PendingMoves:
 
     Parameters
     ----------
-    columns : ColumnsOnDemand
+    columns : ColumnCache
     state : array of shape (n, 8), stored by columns
         In the order of `Followed.rows`; here number 1 counts the pending moves that v knows, and the last
         four are part of the margin, slope, curvature, and part of no head, at the reference. A pass reads
@@ -82,7 +82,7 @@ class PendingMoves:
     line : array
         Of `Bins`.
     loss : Loss
-    weighed : Weighed
+    weighed : WeightedSums
     heads : array
         From `heads_of`.
     base, radius : float
@@ -93,7 +93,7 @@ class PendingMoves:
     """
 
     def __init__(
-        self, columns: ColumnsOnDemand, state: Vector, line: Vector, loss: Loss, weighed: Weighed,
+        self, columns: ColumnCache, state: Vector, line: Vector, loss: Loss, weighed: WeightedSums,
         heads: NDArray[np.int64], base: float, radius: float, entry: float, work: NDArray[np.int64],
     ) -> None:  # fmt: skip
         from ..kernels import bins, frank_wolfe_lazy  # compiled code is loaded by those who use it
@@ -210,9 +210,9 @@ class PendingMoves:
 
         blocks, entries = len(pending.blocks.begins), len(self._leading.entries)
         if level == 0:
-            pending.sums[:] = sum_over_rows(slopes, blocks, entries, (h, 3))
+            pending.sums[:] = parallel_sum_over_rows(slopes, blocks, entries, (h, 3))
         else:
-            total = sum_over_rows(everything, blocks, entries, (3 * h + 2 * h * h,))
+            total = parallel_sum_over_rows(everything, blocks, entries, (3 * h + 2 * h * h,))
             pending.sums[:], block = total[: 3 * h].reshape(h, 3), total[3 * h :].reshape(2, h, h)
             pending.block[:level], pending.most[:6] = block[:level], np.max(found, axis=0)
         pending.most[7] = factor
@@ -270,5 +270,5 @@ class PendingMoves:
         def work(start: int, stop: int) -> None:
             make_moves(start, stop, self._followed.rows, *self._apart())
 
-        over_rows(work, len(self._pending.blocks.begins), len(self._leading.entries))
+        parallel_over_rows(work, len(self._pending.blocks.begins), len(self._leading.entries))
         self._forget_moves()

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..data.record_set import RecordSet
+from ..data.sums import ClippedSums
 from ..losses import Loss
 from ..mechanisms import Exponential, Gaussian
 from ..mechanisms.selection import ScoreStructure
 from ..privacy import Neighbours
-from ..tables import ClippedSums, Index
+from ..tables import Index
 from .base import Draws, Opening, Query, require_enforceable, require_moderate
 from .by_passes import VerticesByPasses, walk
 from .lazy import LazyVertices, rounding_of_margins

@@ -5,6 +5,7 @@ A new solver is one file here and its place in `SOLVERS`; the contract tests the
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,7 +24,7 @@ from .dual_coordinate_descent import DualCoordinateDescent
 from .frank_wolfe import DualFrankWolfe, FrankWolfe
 from .gradient_descent import GradientDescent
 from .greedy_coordinate_descent import GreedyCoordinateDescent, steps_if_convex, steps_if_strongly_convex
-from .model_selection import Along, Candidate, Searched
+from .model_selection import Candidate, IterateChoice, RandomSearch
 from .newton import Newton
 from .perturbation import ObjectivePerturbation, OutputPerturbation
 from .preconditioned_descent import PreconditionedDescent
@@ -39,12 +40,23 @@ SOLVERS: dict[str, type[AnySolver]] = {
 """Every solver by what it is called in ``solver="..."``: the name that its plan prints, with hyphens."""
 
 __all__ = [
-    "SOLVERS", "Along", "AnySolver", "AuditCase", "Candidate", "CoordinateDescent", "DualCoordinateDescent",
-    "DualFrankWolfe", "FrankWolfe", "GradientDescent", "GreedyCoordinateDescent", "Newton",
-    "ObjectivePerturbation", "OutputPerturbation", "PreconditionedDescent", "Result", "Searched", "Solver",
-    "Task", "get", "is_able", "require_able", "require_drawable",
-    "require_suited", "run", "solver_of", "steps_if_convex", "steps_if_strongly_convex",
+    "SOLVERS", "AnySolver", "AuditCase", "Candidate", "CoordinateDescent", "DualCoordinateDescent",
+    "DualFrankWolfe", "FrankWolfe", "GradientDescent", "GreedyCoordinateDescent", "IterateChoice", "Newton",
+    "ObjectivePerturbation", "OutputPerturbation", "PreconditionedDescent", "RandomSearch", "Result",
+    "Solver", "Task", "get", "is_able", "require_able", "require_drawable", "require_suited", "run",
+    "solver_of", "steps_if_convex", "steps_if_strongly_convex",
 ]  # fmt: skip
+
+
+_FORMER_NAMES = {"Along": "IterateChoice", "Searched": "RandomSearch"}
+
+
+def __getattr__(name: str) -> object:
+    """Forward former names, with a warning."""
+    if name not in _FORMER_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"{name} is now {_FORMER_NAMES[name]}", FutureWarning, stacklevel=2)
+    return globals()[_FORMER_NAMES[name]]
 
 
 def get(solver: str | AnySolver, task: Task) -> AnySolver:
@@ -152,7 +164,7 @@ def run(plan: Plan, problem: Problem, curator: Curator, stops: Sequence[int] | N
 
 def solver_of(plan: Plan) -> type[AnySolver]:
     """The solver that made a plan."""
-    known: list[type[AnySolver]] = [*SOLVERS.values(), Along]
+    known: list[type[AnySolver]] = [*SOLVERS.values(), IterateChoice]
     for solver in known:
         if solver.plan_type is type(plan):
             return solver

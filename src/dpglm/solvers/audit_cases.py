@@ -50,7 +50,7 @@ class AuditCase:
         targets = self.bystanders[1]
         return 1 + len(np.unique(targets[:, 3]) if self.problem.has_units else targets)
 
-    def persons(self, first: int, second: int) -> AuditCase:
+    def with_units(self, first: int, second: int) -> AuditCase:
         """The case with persons: those that differ have so many records, all others two each."""
         bounds = replace(self.problem.bounds, rows_per_unit=max(first, second, 2))
         rows, targets = self.bystanders
@@ -63,7 +63,7 @@ class AuditCase:
         bystanders = np.repeat(rows, 2, axis=0), np.repeat(crowd, 2, axis=0)
         return AuditCase(self.solver, replace(self.problem, bounds=bounds), bystanders, one, other)
 
-    def beside(self, weight: float, offset: float) -> AuditCase:
+    def with_weights(self, weight: float, offset: float) -> AuditCase:
         """The case with weights and offsets: all that differs, and the crowd, at the ends of their ranges."""
         bounds = replace(self.problem.bounds, weight=weight, offset=(-offset, offset))
         rows, targets = self.bystanders
@@ -118,21 +118,21 @@ def opposed_in_scaled_columns(solver: AnySolver, penalty: Penalty = _NO_PENALTY)
     return AuditCase(solver, problem, crowd, (row, 1.0), (row, -1.0))
 
 
-def of_scales(solver: AnySolver) -> AuditCase:
+def row_scale_case(solver: AnySolver) -> AuditCase:
     """A long row with one label against an empty row with the other, among enough records for the release."""
     problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0), fit_intercept=False)
     crowd = np.zeros((_CROWD, 1)), np.resize([1.0, -1.0], _CROWD)
     return AuditCase(solver, problem, crowd, (np.ones(1), 1.0), (np.zeros(1), -1.0))
 
 
-def of_spread(solver: AnySolver) -> AuditCase:
+def target_spread_case(solver: AnySolver) -> AuditCase:
     """A long row with the largest target against an empty row whose target is the farthest from it."""
     problem = Problem(Squared(), Zero(), Bounds(feature=1.0, target=(-1.0, 1.0)), fit_intercept=False)
     crowd = np.zeros((_CROWD, 1)), np.zeros(_CROWD)
     return AuditCase(solver, problem, crowd, (np.ones(1), 1.0), (np.zeros(1), -0.15))
 
 
-def of_mean(solver: AnySolver) -> AuditCase:
+def mean_row_case(solver: AnySolver) -> AuditCase:
     """Two opposite rows of unequal length, among enough records for the release.
 
     The second is so long that the mean row and its size move by 98 % of their sensitivity. Gradients and the
@@ -143,9 +143,9 @@ def of_mean(solver: AnySolver) -> AuditCase:
     return AuditCase(solver, problem, crowd, (np.ones(1), 1.0), (np.full(1, 2.0 - math.sqrt(5.0)), 1.0))
 
 
-def of_columns(solver: AnySolver) -> AuditCase:
-    """The case of `of_scales` with two features, of which each of the records has one."""
-    case = of_scales(solver)
+def column_sizes_case(solver: AnySolver) -> AuditCase:
+    """The case of `row_scale_case` with two features, of which each of the records has one."""
+    case = row_scale_case(solver)
     _, targets = case.bystanders
     crowd, (first, second) = np.zeros((len(targets), 2)), np.eye(2)
     return replace(case, bystanders=(crowd, targets), first=(first, 1.0), second=(second, -1.0))
@@ -162,7 +162,7 @@ def opposed_classes(solver: AnySolver, crowd: int = 0) -> AuditCase:
     return AuditCase(solver, _problem(), (rows, np.zeros(len(rows))), (row, 0.0), (-row, 0.0))
 
 
-def of_class_shares(solver: AnySolver) -> AuditCase:
+def class_shares_case(solver: AnySolver) -> AuditCase:
     """A long row of one class against an empty row of another, among enough records for the release."""
     crowd = np.zeros((_CROWD, 1)), np.resize(np.arange(float(_CLASSES)), _CROWD)
     return AuditCase(solver, _problem(), crowd, (np.ones(1), 0.0), (np.zeros(1), 1.0))
@@ -172,14 +172,14 @@ CORNERS = (np.array([1.0, 0.0]), 1.0), (np.array([0.0, 1.0]), 1.0)
 """Two records between which second moments differ most, for audits: corners of the ball of rows."""
 
 
-def of_moments_beside_bounds(solver: AnySolver) -> AuditCase:
+def second_moments_case(solver: AnySolver) -> AuditCase:
     """Two records at the ends of two features, among so many that moments are released beside the bounds."""
     problem = Problem(Logistic(), Zero(), Bounds(row_norm=1.0, feature=1.0), fit_intercept=False)
     crowd = np.zeros((_CROWD_FOR_MOMENTS, 2)), np.resize([1.0, -1.0], _CROWD_FOR_MOMENTS)
     return AuditCase(solver, problem, crowd, *CORNERS)
 
 
-def of_counts(solver: AnySolver) -> AuditCase:
+def counts_case(solver: AnySolver) -> AuditCase:
     """A record of the largest count against an empty row without a count, in unequal columns."""
     bounds = Bounds(feature=np.array([1.0, 4.0]), target=(0.0, 4.0))
     problem = Problem(Poisson(max_rate=4.0), Zero(), bounds, fit_intercept=True)
@@ -187,7 +187,7 @@ def of_counts(solver: AnySolver) -> AuditCase:
     return AuditCase(solver, problem, crowd, (np.array([1.0, 4.0]), 4.0), (np.zeros(2), 0.0))
 
 
-def of_recalibration(solver: AnySolver, n_features: int = 1) -> AuditCase:
+def recalibration_case(solver: AnySolver, n_features: int = 1) -> AuditCase:
     """Two certain records on the wrong side, among so many that rounds for scale and shift are planned.
 
     What they add along the shift is opposite, and along the scale it is alike. Features but the first are 0.

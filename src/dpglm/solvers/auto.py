@@ -1,20 +1,23 @@
-"""The solver for those who do not want to choose one."""
+"""The choice of a solver by the problem, the size of the table and the budget."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from ..errors import UnsupportedProblem
 from ..losses import Loss
 from ..penalties import Separable
+from ..problem import Problem
 from .base import AnySolver, Task, require_smooth
 from .coordinate_descent import CoordinateDescent
 from .dual_coordinate_descent import DualCoordinateDescent
 from .gradient_descent import GradientDescent
 from .greedy_coordinate_descent import GreedyCoordinateDescent
-from .newton import Newton, serves
+from .newton import Newton
+from .newton import serves as newton_serves
 from .preconditioned_descent import PreconditionedDescent
 from .preconditioned_descent import serves as has_metric
 
@@ -54,7 +57,7 @@ of up to `NARROW` features, and is too certain.
 
 
 def suited(task: Task) -> AnySolver:
-    """The solver that suits the problem and the table.
+    """Choose the solver that suits the problem and the table: that of the first of `RULES` that applies.
 
     If the table is so narrow that noise leaves some of the Gram matrix, it is preconditioned descent, for
     labels and real targets. For very large tables it is Newton where noise leaves all of the matrix, for
@@ -65,36 +68,114 @@ def suited(task: Task) -> AnySolver:
     matter, and it is greedy coordinate descent. For a loss whose slope jumps, as the hinge, it is dual
     coordinate descent. Else it is gradient descent, which scales columns by their declared bounds; without
     noise it is coordinate descent if these are unequal and the table is resident. Solvers that take no
-    weights, offsets or persons are left out where records have them.
+    weights, offsets or units are left out where records have them.
 
     With several predictions a record it is preconditioned descent or gradient descent. One metric serves all
     of them, so d is the number of features.
     """
-    problem = task.problem
-    if task.private and _is_narrow(task):
-        budget = task.moved / task.noise / task.width**1.5  # n mu / d^1.5
-        if budget >= _plenty(task) and serves(problem.loss, problem.penalty) and not _is_steep(problem.loss):
-            return Newton(intervals=problem.penalty.is_zero)
-        if budget >= _enough(task) and has_metric(problem.loss, problem.penalty):
-            return PreconditionedDescent()
-    uneven = problem.loss.kind == "count" or problem.loss.wider() is not None or _is_steep(problem.loss)
-    # Curvatures that differ by orders of magnitude, and features far from 0, take others thousands of passes.
-    if not task.private and (uneven or task.p <= NARROW) and serves(problem.loss, problem.penalty):
-        return Newton(intervals=problem.penalty.is_zero)
-    if problem.has_weights or problem.has_units:
-        require_smooth(problem, "a fit with weights" if problem.has_weights else "a fit with persons")
-        return GradientDescent()
-    if not math.isfinite(problem.loss.smoothness()):
-        return _for_jumps(task)
-    if problem.outputs > 1 or problem.bounds.feature is None or not isinstance(problem.penalty, Separable):
-        return GradientDescent()
-    l1, *_ = problem.penalty.coordinate_form()
-    if task.private and task.p > NARROW and l1 > 0 and not problem.has_offsets:
-        return GreedyCoordinateDescent()
-    limits = problem.bounds.features(task.p)
-    if not task.private and task.resident and np.max(limits) >= UNEQUAL * np.min(limits):
-        return CoordinateDescent()
+    return next(choose(task) for applies, choose in RULES if applies(task))
+
+
+def _is_clear(task: Task) -> bool:
+    """Whether noise leaves so much of the Gram matrix that few passes of Newton are as good as any."""
+    loss = task.problem.loss
+    return (
+        task.private and _is_narrow(task) and _budget(task) >= _plenty(task) and _newton_serves(task)
+        and not _is_steep(loss)
+    )  # fmt: skip
+
+
+def _has_metric(task: Task) -> bool:
+    """Whether noise leaves some of the Gram matrix."""
+    return (
+        task.private and _is_narrow(task) and _budget(task) >= _enough(task)
+        and has_metric(task.problem.loss, task.problem.penalty)
+    )  # fmt: skip
+
+
+def _is_exact_by_newton(task: Task) -> bool:
+    """Whether Newton finds the minimiser without noise.
+
+    Curvatures that differ by orders of magnitude, and features far from 0, take others thousands of passes.
+    """
+    loss = task.problem.loss
+    uneven = loss.kind == "count" or loss.wider() is not None or _is_steep(loss)
+    return not task.private and (uneven or task.p <= NARROW) and _newton_serves(task)
+
+
+def _has_weights_or_units(task: Task) -> bool:
+    return task.problem.has_weights or task.problem.has_units
+
+
+def _jumps(task: Task) -> bool:
+    return not math.isfinite(task.problem.loss.smoothness())
+
+
+def _is_sparse(task: Task) -> bool:
+    """Whether few of many features are expected to matter."""
+    wide = task.private and task.p > NARROW and not task.problem.has_offsets
+    return wide and _is_by_coordinates(task.problem) and _l1(task.problem) > 0
+
+
+def _is_uneven(task: Task) -> bool:
+    """Whether declared bounds are unequal, in a fit without noise to a table in memory."""
+    if task.private or not task.resident or not _is_by_coordinates(task.problem):
+        return False
+    limits = task.problem.bounds.features(task.p)
+    return bool(np.max(limits) >= UNEQUAL * np.min(limits))
+
+
+def _newton(task: Task) -> AnySolver:
+    return Newton(intervals=task.problem.penalty.is_zero)
+
+
+def _smooth_gradient_descent(task: Task) -> AnySolver:
+    require_smooth(task.problem, f"a fit with {'weights' if task.problem.has_weights else 'persons'}")
     return GradientDescent()
+
+
+def _dual_coordinate_descent(task: Task) -> AnySolver:
+    """Dual coordinate descent, which needs a resident table."""
+    if task.resident:
+        return DualCoordinateDescent()
+    raise UnsupportedProblem(
+        f"solver='auto' takes dual coordinate descent for the {task.problem.loss.name} loss, which needs a "
+        "resident table: on others use GradientDescent with a step_size, or a loss of bounded curvature, "
+        "as smoothed_hinge or huber"
+    )
+
+
+RULES: tuple[tuple[Callable[[Task], bool], Callable[[Task], AnySolver]], ...] = (
+    (_is_clear, _newton),
+    (_has_metric, lambda task: PreconditionedDescent()),
+    (_is_exact_by_newton, _newton),
+    (_has_weights_or_units, _smooth_gradient_descent),
+    (_jumps, _dual_coordinate_descent),
+    (_is_sparse, lambda task: GreedyCoordinateDescent()),
+    (_is_uneven, lambda task: CoordinateDescent()),
+    (lambda task: True, lambda task: GradientDescent()),
+)
+"""What a task must be like, and the solver that it then gets."""
+
+
+def _budget(task: Task) -> float:
+    """N mu / d^1.5."""
+    return task.moved / task.noise / math.pow(task.width, 1.5)
+
+
+def _newton_serves(task: Task) -> bool:
+    return newton_serves(task.problem.loss, task.problem.penalty)
+
+
+def _is_by_coordinates(problem: Problem) -> bool:
+    """Whether coordinates have bounds and a penalty of their own, and one prediction."""
+    separable = isinstance(problem.penalty, Separable)
+    return problem.outputs == 1 and problem.bounds.feature is not None and separable
+
+
+def _l1(problem: Problem) -> float:
+    assert isinstance(problem.penalty, Separable)
+    return problem.penalty.coordinate_form()[0]
 
 
 def _is_narrow(task: Task) -> bool:
@@ -122,14 +203,3 @@ def _enough(task: Task) -> float:
 def _is_steep(loss: Loss) -> bool:
     """Whether a loss of real numbers is curved up to where its slopes reach their bound."""
     return loss.kind == "regression" and loss.softened(1.0).slope_unit() > loss.softened(1.0).lipschitz()
-
-
-def _for_jumps(task: Task) -> AnySolver:
-    """Dual coordinate descent, which needs a resident table."""
-    if task.resident:
-        return DualCoordinateDescent()
-    raise UnsupportedProblem(
-        f"solver='auto' takes dual coordinate descent for the {task.problem.loss.name} loss, which needs a "
-        "resident table: on others use GradientDescent with a step_size, or a loss of bounded curvature, "
-        "as smoothed_hinge or huber"
-    )

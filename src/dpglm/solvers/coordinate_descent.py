@@ -10,28 +10,26 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import strict
 from ..arrays import Vector
 from ..curator import Curator
-from ..mechanisms import Gaussian
-from ..plan import Plan, Releasable
+from ..errors import UnsupportedProblem
+from ..mechanisms import Gaussian, Mechanism
+from ..penalties import Separable
+from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import CoordinateRule, CoordinateSums, OpenCoordinates, SecondMoments
-from .audit_cases import CORNERS, AuditCase, of_moments_beside_bounds, opposed
+from .audit_cases import CORNERS, AuditCase, opposed, second_moments_case
 from .base import CROSSING_STEP, Result, Solver, Task, clip_of_gradients, equal_releases, require_smooth
-from .preludes import (
-    SOURCES,
-    Moments,
-    Source,
-    beside_bounds,
-    largest_terms,
-    least_moment,
-    require_separable,
-    second_moments,
-)
+from .exact import coordinate_minimiser
 
 CLIP_RULES = ("smoothness", "uniform")
-_SETTLED = 1e-7
-_MEMORY = 5
+SOURCES = ("bounds", "private", "even")
+
+Source = str | tuple[float, ...]
+"""Where second moments come from, one of `SOURCES`, or the declared values."""
+
+_MOST_NOISE, _DENSITY, _CLEAR, _STEP_NOISE = 0.3, 0.4, 2e-3, 0.15
 _LITTLE_NOISE = 2e-4
 _MANY_PASSES = 50
 _PASSES_OF_NOISE, _MOST_PASSES, _MOST_TERMS = 1.5e-3, 300.0, 1e9
@@ -109,13 +107,13 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        Moments(self.second_moments, self.share)
+        SecondMomentPrelude(self.second_moments, self.share)
 
     def plan_for(self, task: Task) -> CoordinateDescentPlan:
         problem, p = task.problem, task.p
         require_separable(problem, type(self).__name__)
         require_smooth(problem, type(self).__name__)
-        moments = Moments(self.second_moments, self.share)
+        moments = SecondMomentPrelude(self.second_moments, self.share)
         source = moments.source(problem, p)
         if task.private:
             steps, clip, step_size = default_settings(problem, task.n, p, task.noise, self.clip)
@@ -143,7 +141,7 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         curvature = problem.loss.smoothness() * moments
         step = plan.step_size / curvature
         if plan.second_moments == "bounds" and plan.budget.private:
-            filled = beside_bounds(plan, problem, curator, plan[CoordinateSums.name].mechanism)
+            filled = moments_over_bounds(plan, problem, curator, plan[CoordinateSums.name].mechanism)
             step = step if filled is None else step / filled
         uniform = np.full(len(step), 1 / len(step))
         share = uniform if plan.clip_rule == "uniform" else curvature / curvature.sum()
@@ -153,7 +151,7 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         query = CoordinateSums(problem.loss, clips)
         rule = CoordinateRule(step / n, step, *problem.coordinate_form(p))
         if not plan.budget.private:
-            return _settle(plan, query, rule, problem.start(p), curator)
+            return coordinate_minimiser(plan, query, rule, problem.start(p), curator)
         w, mechanism = problem.start(p), plan[query.name].mechanism
         opened = curator.open(query, w, mechanism)
         if not plan.periods:
@@ -173,7 +171,7 @@ class CoordinateDescent(Solver[CoordinateDescentPlan]):
         sums = opposed(small(second_moments="bounds"), 2)
         moments = opposed(small(second_moments="private", share=0.9, periods=2), 2)
         intercept = opposed(small(second_moments="bounds"), 1, fit_intercept=True, crowd=7)
-        beside = of_moments_beside_bounds(cls(steps=3, clip=0.1, share=0.5))
+        beside = second_moments_case(cls(steps=3, clip=0.1, share=0.5))
         return sums, replace(moments, first=CORNERS[0], second=CORNERS[1]), intercept, beside
 
 
@@ -201,41 +199,162 @@ def _mean_of(opened: OpenCoordinates, picked: NDArray[np.int64], rule: Coordinat
     return mean
 
 
-def _settle(
-    plan: CoordinateDescentPlan, query: CoordinateSums, rule: CoordinateRule, w: Vector, curator: Curator
-) -> Result:
-    """Cyclic passes without noise until no coordinate moves, extrapolated (Bertrand and Massias, 2021).
+@dataclass(frozen=True, eq=False)
+class SecondMomentPrelude:
+    """Second moments of the features: "bounds", "private" (a release of them), "even", values, or None.
 
-    Every few passes the next point is the combination of the last ones whose moves nearly cancel; it is
-    kept if the following pass moves less than the one before.
+    "even" gives every feature the same share of the largest row norm. None means the bounds if features have
+    them, else a release with ``share`` of the budget, unless noise would hide it.
     """
-    everything = np.arange(len(w))
-    scale = 1.0 / np.sqrt(rule.step)
-    nothing = Gaussian(0.0)
-    opened, path, fallback, change, first = curator.open(query, w, nothing), [w], w, math.inf, 0.0
-    done, passes = 0, max(1, plan.steps // len(w))
-    while done < passes:
-        done += 1
-        moves, w = opened.descend(everything, rule)
-        moved = float(np.linalg.norm(moves * scale))
-        first = first or moved
-        if moved <= _SETTLED * first:
-            break
-        if len(path) == 1 and moved > change:
-            opened, path, w, moved = curator.open(query, fallback, nothing), [], fallback, math.inf
-        path.append(w)
-        change = moved
-        if len(path) > _MEMORY:
-            fallback, w = w, _extrapolated(np.array(path), scale)
-            opened, path = curator.open(query, w, nothing), [w]
-    return Result(w, done * len(w))
+
+    setting: str | ArrayLike | None
+    share: float
+
+    def __post_init__(self) -> None:
+        if isinstance(self.setting, str) and self.setting not in SOURCES:
+            raise ValueError(f"second_moments must be one of {SOURCES} or values, got {self.setting!r}")
+
+    def source(self, problem: Problem, p: int, noise: float = 0.0) -> Source:
+        """Which it is: "bounds", "private", "even" or the declared values.
+
+        A release has a deviation of about 3 p times the ``noise`` of one pass, in units of the mean of all
+        moments. If that is too much, none is made by default.
+        """
+        if self.setting is None:
+            if problem.bounds.feature is not None:
+                return "bounds"
+            return "even" if noise * p > _MOST_NOISE else "private"
+        if not isinstance(self.setting, str):
+            return tuple(_declared(self.setting, p).tolist())
+        if self.setting == "bounds" and not np.isfinite(problem.features(p)).all():
+            raise UnsupportedProblem(
+                "second_moments='bounds' needs Bounds(feature=...) or Bounds(row_norm=...)"
+            )
+        return self.setting
+
+    def releases(self, source: Source, task: Task, steps: bool = False) -> tuple[tuple[Release, ...], float]:
+        """What the source costs, of a budget of 1 that is yet to be scaled, and how much is left of that.
+
+        With ``steps`` a release beside the bounds is for steps, where it shows how rare columns are.
+        """
+        served = steps and self.setting is None and source == "bounds" and task.problem.stretch() == 1.0
+        beside = served and 0 < task.noise * task.p <= _CLEAR
+        if source != "private" and not beside:
+            return (), 1.0
+        problem, p = task.problem, task.p
+        query = in_units_of_bounds(problem, p) if beside else SecondMoments(problem.bounds.radius(p))
+        sensitivity = query.sensitivity(task.neighbours)
+        release = equal_releases(
+            SecondMoments.name, Gaussian, 1, sensitivity, share=self.share, entries=task.p
+        )
+        return (release,), 1 - self.share
 
 
-def _extrapolated(path: Vector, scale: Vector) -> Vector:
-    """The combination of points, with weights of sum 1, whose successive differences nearly cancel."""
-    differences = np.diff(path, axis=0) * scale
-    gram = differences @ differences.T
-    gram += 1e-12 * np.trace(gram) * np.eye(len(gram))
-    weights = np.linalg.solve(gram, np.ones(len(gram)))
-    combined: Vector = weights / weights.sum() @ path[1:]
-    return combined
+def typical_row(source: Source, problem: Problem, p: int) -> tuple[float, float]:
+    """Norm of a typical row, and its density: a typical entry over the one that second moments assume.
+
+    Few entries are near a declared bound of their feature: 0.4 of it is taken to be typical.
+    """
+    if not isinstance(source, str):
+        return math.sqrt(_declared(source, p).sum() + problem.constant(p) ** 2), 1.0
+    if source == "bounds" and problem.bounds.feature is not None:
+        return _DENSITY * float(np.linalg.norm(problem.features(p))), _DENSITY
+    return problem.radius(p), 1.0
+
+
+def second_moments(source: Source, plan: Plan, problem: Problem, curator: Curator) -> Vector:
+    """Second moment of each feature, the constant one included; all positive."""
+    p = plan.n_features
+    moments = _public_moments(source, problem, p)
+    features, _ = problem.split(moments)
+    query = SecondMoments(problem.bounds.radius(p))
+    if not plan.budget.private:
+        values = curator.release(query, Gaussian(0.0)) / plan.n_records
+        features[:] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-200))
+    elif source == "private":
+        noisy = curator.release(query, plan[query.name].mechanism) / plan.n_records
+        features[:] = np.minimum(np.maximum(noisy, 0.0) + 2.0 * _deviation(query, plan), features)
+    return moments
+
+
+def least_moment(source: Source, plan: Plan, problem: Problem) -> tuple[float, float]:
+    """The least positive second moment that `second_moments` of a private fit can find, and its usual share.
+
+    The share is of the sum of all; that of a moment yet to be released is taken to be even.
+    """
+    p = plan.n_features
+    moments = _public_moments(source, problem, p)
+    positive = moments > 0
+    if source == "private":
+        features, _ = problem.split(moments)
+        np.minimum(features, 2.0 * _deviation(SecondMoments(problem.bounds.radius(p)), plan), out=features)
+        return float(moments.min(initial=math.inf, where=positive)), 1.0 / len(moments)
+    least = float(moments.min(initial=math.inf, where=positive))
+    return least, least / float(moments.sum())
+
+
+def _public_moments(source: Source, problem: Problem, p: int) -> Vector:
+    """Second moments that are declared, and the largest ones of features of which nothing is."""
+    moments = np.square(problem.features(p))
+    features, _ = problem.split(moments)
+    if source == "even":
+        features[:] = problem.bounds.radius(p) ** 2 / p
+    elif not isinstance(source, str):
+        features[:] = _declared(source, p)
+    return moments
+
+
+def _deviation(query: SecondMoments, plan: Plan) -> float:
+    """Deviation of the noise in a released second moment."""
+    return plan[query.name].mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
+
+
+def in_units_of_bounds(problem: Problem, p: int) -> SecondMoments:
+    """The query for second moments of columns that are scaled to the least of their bounds."""
+    limits = problem.bounds.features(p)
+    least = float(limits.min())
+    return SecondMoments(min(least * math.sqrt(p), problem.bounds.radius(p)), least / limits)
+
+
+def moments_over_bounds(plan: Plan, problem: Problem, curator: Curator, additive: Mechanism) -> Vector | None:
+    """The second moment of each feature over its squared bound, if it is released beside the bounds.
+
+    For the constant feature it is 1. It is not below what noise might hide, nor so small that
+    a step of its inverse length would move predictions far by noise alone: that of the ``additive`` mechanism
+    of the slope of a coordinate.
+    """
+    p = plan.n_features
+    if all(release.query != SecondMoments.name for release in plan.releases):
+        return None
+    query, least = in_units_of_bounds(problem, p), float(problem.bounds.features(p).min())
+    mechanism = plan[query.name].mechanism
+    noisy = curator.release(query, mechanism) / (plan.n_records * least**2)
+    deviation = mechanism.noise * query.sensitivity(plan.neighbours) / (plan.n_records * least**2)
+    floor = additive.noise * plan.neighbours.records_moved / (plan.n_records * _STEP_NOISE)
+    return problem.join(np.clip(noisy + 2.0 * deviation, min(max(floor, 2.0 * deviation), 1.0), 1.0), 1.0)
+
+
+def largest_terms(problem: Problem, p: int) -> Vector:
+    """What a record can add to the slope of each coordinate, its prediction being in the range of targets."""
+    slope = min(problem.loss.lipschitz(problem.bounds.target), 2.0 * problem.slope_bound())
+    return slope * problem.features(p)
+
+
+def require_separable(problem: Problem, solver: str) -> None:
+    """Refuse a penalty that coordinates share."""
+    if not isinstance(problem.penalty, Separable):
+        raise UnsupportedProblem(
+            f"{solver} needs a penalty that is a sum over coordinates, "
+            f"{type(problem.penalty).__name__} is none: use GradientDescent"
+        )
+
+
+def _are_positive(moments: Vector) -> bool:
+    return bool(((moments > 0) & (moments < math.inf)).all())
+
+
+def _declared(values: ArrayLike, n_features: int) -> Vector:
+    moments = strict.doubles(values)
+    if moments is None or moments.shape != (n_features,) or not _are_positive(moments):
+        raise ValueError(f"second_moments must be {n_features} positive numbers, one for each feature")
+    return moments

@@ -27,7 +27,7 @@ from ..problem import Problem
 from ..queries import ClippedGradient, InterceptSlope, RowScale
 from .base import Result, Task, equal_releases
 from .iterates import Iterates, StepGuard, descend, sparse_models
-from .preludes import norm_of_coordinates, release_of_scales
+from .preludes import RowScalePrelude, norm_of_coordinates
 
 if TYPE_CHECKING:
     from .gradient_descent import GradientDescentPlan
@@ -65,7 +65,7 @@ def releases(task: Task, steps: int, sampling: samplings.Sampling) -> tuple[Rele
     scales = min(max(2 * (task.noise / _GOOD) ** 2, _LEAST_SHARE), _MOST_SHARE)
     along = scales if before else scales / 2
     return (
-        release_of_scales(task, scales),
+        RowScalePrelude(task, spread=False).release(scales),
         equal_releases(
             ClippedGradient.name, Gaussian, steps, f"{task.moved} x clip", share=1.0 - scales - along,
             sampling=sampling, entries=task.dimension,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..problem import Problem
 from ..queries import DualForm, DualStep
 from .audit_cases import AuditCase, opposed, opposed_in_scaled_columns
 from .base import PREDICTION_NOISE, Result, Solver, Task, clip_fraction, equal_releases
+from .exact import dual_minimiser
 from .iterates import TailMean
 
 MOST_DUAL_STEPS, MOST_OF_ALL, MOST_VISITS = 1000, 10_000, 5e7
@@ -30,14 +31,7 @@ LONGEST_PATH = 0.8
 JUMP = 0.4
 LARGEST_WEIGHT = 1e100
 _MOST_EPOCHS = 10_000
-_TOLERANCE = 1e-11
-_PASSES_A_ROUND = 5
-_PASSES_IN_ONE_ORDER = 20
 _FREEDOM = 50.0
-_PATIENCE = 200
-_MORE_PATIENCE = 4
-_MOST_COEFFICIENTS = 500
-_LEAST_WORK = 5000  # of a call, however few steps it takes
 
 
 @dataclass(frozen=True)
@@ -160,7 +154,7 @@ class DualCoordinateDescent(Solver[DualCoordinateDescentPlan]):
         solved, scales = _in_equal_columns(problem, plan.n_features, plan.quadratic)
         form, query = _form(solved, plan), _query(solved, plan, scales)
         if not plan.releases:
-            return _minimise(plan, form, query, curator)
+            return dual_minimiser(plan, form, query, curator)
         release, v = plan[query.name], np.zeros(len(form.l2))
         w = form.point(v)
         opened, tail = curator.open(query, w, release.mechanism), TailMean(plan.steps, w)
@@ -277,40 +271,3 @@ def _query(problem: Problem, plan: DualCoordinateDescentPlan, scales: Vector | N
     return DualStep(
         problem.loss, plan.clip, 1 / (n * strength), 1 / (n * intercept), shared, scales, constant
     )
-
-
-def _minimise(plan: DualCoordinateDescentPlan, form: DualForm, query: DualStep, curator: Curator) -> Result:
-    """Passes over the records in random order, and Newton steps if these are slow, until the gap vanishes.
-
-    Records that a pass leaves unchanged, at an end of their range, are skipped until the next round. After
-    each round the L2 part of the intercept is centred at its present value, or beyond it if it keeps moving
-    one way: in the limit that part is 0. Newton steps are for few features and for slopes that jump, where
-    passes are slow.
-    """
-    n = plan.n_records
-    v = np.zeros(len(form.l2))
-    opened = curator.open(query, form.point(v), Gaussian(0.0))
-    steps, stride, before = 0, 1.0, 0.0
-    jumps = not math.isfinite(query.loss.smoothness())
-    work, patience = 0, _PATIENCE * n if jumps and len(v) <= _MOST_COEFFICIENTS else math.inf
-    while True:
-        moving, visits = np.arange(n), 0
-        while len(moving) and visits < _PASSES_A_ROUND * n:
-            order = moving[curator.order(len(moving))]
-            passes = min(n // len(moving), _PASSES_IN_ONE_ORDER)
-            v, moving, taken = opened.ascend(v, form, order, passes)
-            visits += taken
-            work += max(taken, _LEAST_WORK)
-        steps += visits
-        w = form.point(v)
-        gap, objective = opened.gap(w, form.around(w))
-        if gap > _TOLERANCE * abs(objective) and work >= patience:
-            w, v, taken = opened.polish(w, form.around(w), _TOLERANCE)
-            gap, objective = opened.gap(w, form.around(w))
-            steps, work, patience = steps + taken, work + taken, _MORE_PATIENCE * (work + taken)
-        if gap <= _TOLERANCE * abs(objective) or steps >= plan.steps:
-            return Result(w, steps, gap)
-        if form.intercept:
-            move = form.around(w).centre - form.centre
-            stride = 2 * stride if move * before > 0 and abs(move) > abs(before) / 2 else 1.0
-            form, before = replace(form, centre=form.centre + stride * move), move

@@ -23,14 +23,14 @@ from ..queries import ClippedGradient, InterceptSlope, MultinomialGradient, Reca
 from . import count_descent
 from .audit_cases import (
     AuditCase,
-    of_class_shares,
-    of_columns,
-    of_counts,
-    of_recalibration,
-    of_scales,
-    of_spread,
+    class_shares_case,
+    column_sizes_case,
+    counts_case,
     opposed,
     opposed_classes,
+    recalibration_case,
+    row_scale_case,
+    target_spread_case,
 )
 from .base import (
     CROSSING_STEP,
@@ -46,20 +46,17 @@ from .base import (
 from .exact import STEPS_WITHOUT_NOISE, exact_minimiser
 from .iterates import Iterates, StepGuard, descend, sparse_models
 from .preludes import (
-    COLUMNS,
-    SCALES,
     WIDE,
+    ColumnSizesPrelude,
     NoiseForecast,
-    Typical,
+    Prelude,
+    PrivateSetting,
+    RowScalePrelude,
+    ScaledRowScalePrelude,
     largest_slope,
-    learn,
-    learn_columns,
-    release_of_scales,
-    releases_of_columns,
-    scales_columns,
-    share_of_columns,
-    share_of_scales,
-    share_of_size,
+    releases_any,
+    releases_of,
+    run_preludes,
     worth_of_first,
 )
 from .recalibration import (
@@ -119,8 +116,9 @@ class GradientDescentPlan(NoiseForecast, Plan):
 
     solver: ClassVar[str] = "gradient descent"
     may_release: ClassVar[Releasable] = {
-        **SCALES, ClippedGradient.name: (Gaussian,), MultinomialGradient.name: (Gaussian,),
-        InterceptSlope.name: (Gaussian,), Recalibration.name: (Gaussian,), **COLUMNS,
+        **RowScalePrelude.queries, ClippedGradient.name: (Gaussian,), MultinomialGradient.name: (Gaussian,),
+        InterceptSlope.name: (Gaussian,), Recalibration.name: (Gaussian,), **ColumnSizesPrelude.queries,
+        **ScaledRowScalePrelude.queries,
     }  # fmt: skip
 
     clip: float
@@ -137,7 +135,7 @@ class GradientDescentPlan(NoiseForecast, Plan):
     @property
     def learns_scales(self) -> bool:
         """Whether the size of a typical row is released first."""
-        return any(release.query in SCALES for release in self.releases)
+        return releases_any(self, RowScalePrelude)
 
 
 @dataclass(frozen=True)
@@ -203,15 +201,17 @@ class GradientDescent(Solver[GradientDescentPlan]):
         if self.step_size is None or not task.private:
             require_smooth(task.problem, type(self).__name__)
         scales = last = momentum = columns = size = first_step = 0.0
+        preludes: list[Prelude] = []
         if not task.private:
             steps, clip, step_size = STEPS_WITHOUT_NOISE, task.enforced(self.clip or math.inf), 0.0
         elif self.clip is None and self.step_size is None and count_descent.serves(task.problem):
             return self._for_counts(task)
-        elif self.clip is None and self.step_size is None and share_of_scales(task) > 0:
-            scales = share_of_scales(task)
+        elif self.clip is None and self.step_size is None and RowScalePrelude(task).share > 0:
+            preludes = [RowScalePrelude(task)]
             if self.batch_size is None:
-                columns = share_of_columns(task, self.scale_columns)
-                size = share_of_size(task) if columns else 0.0
+                asked = self.scale_columns
+                preludes += ColumnSizesPrelude(task, asked), ScaledRowScalePrelude(task, asked)
+            scales, columns, size = [*(prelude.share for prelude in preludes), 0.0, 0.0][:3]
             if 1.0 - scales - columns - size >= _LEAST_LEFT:
                 last = share_of_recalibration(task, typical_clip(task))
             rest, worth = 1.0 - scales - last - columns - size, worth_of_first(task, columns)
@@ -233,11 +233,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
             query.name, Gaussian, steps, stated, share=1.0 - scales - last - columns - size,
             sampling=task.batches(self.batch_size), entries=task.dimension,
         )  # fmt: skip
-        releases = [gradients]
-        if columns:
-            releases[:0] = releases_of_columns(task, columns)
-        if scales:
-            releases.insert(0, release_of_scales(task, scales, spread=True))
+        releases = [*releases_of(preludes), gradients]
         if last:
             releases.append(release_of_recalibration(task, last))
         plan = GradientDescentPlan(
@@ -267,7 +263,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
             return exact_minimiser(plan, problem, curator, plan.clip)
         if plan.learns_scales and count_descent.serves(problem):
             return count_descent.run(plan, problem, curator, stops)
-        query, step_size, w, typical, scales = _started(plan, problem, curator)
+        query, step_size, w, setting, scales = _started(plan, problem, curator)
         release = plan[query.name]
         batch = plan.n_records * (release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0)
 
@@ -292,54 +288,54 @@ class GradientDescent(Solver[GradientDescentPlan]):
         found = problem.prox(finished(mean), 0.0) if plan.average else finished(w)
         if recalibrates(plan):
             expected = Expected(_USUAL_SPREAD, _counted_penalty(problem, plan.n_features), _DOUBT)
-            found = recalibrated(plan, problem, curator, found, typical, expected)
+            found = recalibrated(plan, problem, curator, found, setting, expected)
             found = problem.prox(found, 0.0)
         iterates.add_models(lambda: sparse_models(problem, found))
-        return Result(found, plan.steps, records=typical.records, iterates=iterates.models)
+        return Result(found, plan.steps, records=setting.records, iterates=iterates.models)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
-        last = of_recalibration(cls(steps=1), n_features=20)  # on a narrow table nothing would be clipped
+        last = recalibration_case(cls(steps=1), n_features=20)  # on a narrow table nothing would be clipped
         last = replace(last, second=(last.second[0], last.first[1]))  # opposite gradients
         return (
             opposed(cls(steps=2, clip=0.1, step_size=0.1), 2),
             opposed(cls(steps=2, clip=0.1, step_size=0.1, batch_size=2), 1),
             opposed(cls(steps=2, clip=0.1, step_size=0.1), 1, fit_intercept=True, crowd=7),
             opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3),
-            of_scales(cls(steps=1)),
-            of_spread(cls(steps=1)),
+            row_scale_case(cls(steps=1)),
+            target_spread_case(cls(steps=1)),
             opposed_classes(cls(steps=2, clip=0.1, step_size=0.1)),
             opposed_classes(cls(steps=2, clip=0.1, step_size=0.1, batch_size=2)),
-            of_class_shares(cls(steps=1)),
-            opposed(cls(steps=2, clip=0.1, step_size=0.1), 2).beside(weight=3.0, offset=0.5),
-            opposed(cls(steps=2, clip=0.1, step_size=0.1), 2).persons(first=5, second=1),
-            opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3).persons(2, 40),
-            of_scales(cls(steps=1)).persons(first=1, second=20),
-            of_columns(cls(steps=1, scale_columns=True)),
-            of_columns(cls(steps=1, scale_columns=True)).beside(weight=3.0, offset=0.5),
-            of_counts(cls(steps=1)),
-            of_counts(cls(steps=1)).beside(weight=3.0, offset=0.5),
-            of_counts(cls(steps=1)).persons(first=1, second=20),
+            class_shares_case(cls(steps=1)),
+            opposed(cls(steps=2, clip=0.1, step_size=0.1), 2).with_weights(weight=3.0, offset=0.5),
+            opposed(cls(steps=2, clip=0.1, step_size=0.1), 2).with_units(first=5, second=1),
+            opposed(cls(steps=1, clip=0.1, step_size=0.1, batch_size=1), 1, crowd=3).with_units(2, 40),
+            row_scale_case(cls(steps=1)).with_units(first=1, second=20),
+            column_sizes_case(cls(steps=1, scale_columns=True)),
+            column_sizes_case(cls(steps=1, scale_columns=True)).with_weights(weight=3.0, offset=0.5),
+            counts_case(cls(steps=1)),
+            counts_case(cls(steps=1)).with_weights(weight=3.0, offset=0.5),
+            counts_case(cls(steps=1)).with_units(first=1, second=20),
             last,
         )
 
 
 def _started(
     plan: GradientDescentPlan, problem: Problem, curator: Curator
-) -> tuple[ClippedGradient | MultinomialGradient, float, Vector, Typical, Vector | None]:
+) -> tuple[ClippedGradient | MultinomialGradient, float, Vector, PrivateSetting, Vector | None]:
     """The query of every step, the step size, the start, what was learnt first, and scales of columns.
 
     If there are scales, the start is in coefficients of scaled columns.
     """
     w, table = problem.start(plan.n_features), (plan.table_size, plan.n_features)
     if not plan.learns_scales:
-        typical = learn(plan, problem, curator, None)
-        return gradient_of(problem.loss, plan.clip, *table), plan.step_size, w, typical, None
-    limits = None if scales_columns(plan) else _unequal_limits(problem, plan.n_features)
+        public = PrivateSetting.public(problem, plan.n_features, None)
+        return gradient_of(problem.loss, plan.clip, *table), plan.step_size, w, public, None
+    limits = None if releases_any(plan, ColumnSizesPrelude) else _unequal_limits(problem, plan.n_features)
     coordinates = None if limits is None else Coordinates(np.zeros_like(limits), limits, intercept=False)
-    typical = learn(plan, problem, curator, coordinates)
-    columns = learn_columns(plan, problem, curator, typical, plan._noise) if scales_columns(plan) else None
-    norm, scales = (typical.norm, None) if columns is None else (columns.norm, columns.scales)
+    setting = run_preludes(plan, problem, curator, coordinates)
+    columns = setting.columns
+    norm, scales = (setting.norm, None) if columns is None else (columns.norm, columns.scales)
     if limits is not None:
         least = float(limits.min())
         norm, scales = norm * least, least / limits
@@ -349,7 +345,7 @@ def _started(
     share = _CONSTANT_OF_REFITTED if recalibrates(plan) else _CONSTANT
     constant = share * norm if problem.fit_intercept else None
     radius = math.hypot(norm, constant or 0.0)
-    slope, long = _slope_and_length(plan, problem, typical)
+    slope, long = _slope_and_length(plan, problem, setting)
     clip, longest = slope * radius, long * radius if math.isfinite(long) else None
     curvature = problem.loss.smoothness() * radius**2
     if columns is not None:
@@ -359,8 +355,8 @@ def _started(
         w = problem.prox_in_scale(w, length, columns.scales)
     query = gradient_of(problem.loss, clip, *table, constant, scales, longest)
     if constant is not None:
-        problem.split(w)[1][:] = typical.start / constant
-    return query, plan.step_size / curvature, w, typical, scales
+        problem.split(w)[1][:] = setting.start / constant
+    return query, plan.step_size / curvature, w, setting, scales
 
 
 def _counted_penalty(problem: Problem, p: int) -> float:
@@ -381,7 +377,9 @@ def _unequal_limits(problem: Problem, p: int) -> Vector | None:
     return limits if unequal else None
 
 
-def _slope_and_length(plan: GradientDescentPlan, problem: Problem, typical: Typical) -> tuple[float, float]:
+def _slope_and_length(
+    plan: GradientDescentPlan, problem: Problem, setting: PrivateSetting
+) -> tuple[float, float]:
     """What slopes of a typical row are clipped to, and how long a row of full weight is, in typical rows.
 
     Slopes of labels have a bound, so rows no longer than typical are not clipped in the end. Those of numbers
@@ -391,7 +389,7 @@ def _slope_and_length(plan: GradientDescentPlan, problem: Problem, typical: Typi
     clip, largest = plan.clip, problem.slope_bound()
     if problem.loss.kind != "regression":
         return clip * largest, 1.0 if plan.n_features <= WIDE else 1.0 / clip
-    usual = largest_slope(1.0, problem, typical)
+    usual = largest_slope(1.0, problem, setting)
     slope = min(clip * usual, largest * max(1.0, clip / _LARGE_CLIP_OF_TARGETS))
     return slope, max(_LEAST_LENGTH, math.sqrt(slope / usual)) if clip >= 1.0 else math.inf
 

@@ -23,19 +23,19 @@ from ..problem import Problem
 from ..queries import RULES, CoordinateRule, CoordinateScores, SecondMoments
 from ..queries.scores import MOST_PULL
 from ..tables import Capability, Columns
-from .audit_cases import CORNERS, AuditCase, of_moments_beside_bounds, opposed
+from .audit_cases import CORNERS, AuditCase, opposed, second_moments_case
 from .base import MOST_PRIVATE_STEPS, Result, Solver, Task, require_bounded_slopes, require_smooth
-from .iterates import Iterates, TailMean
-from .preludes import (
+from .coordinate_descent import (
     SOURCES,
-    Moments,
+    SecondMomentPrelude,
     Source,
-    beside_bounds,
     least_moment,
+    moments_over_bounds,
     require_separable,
     second_moments,
     typical_row,
 )
+from .iterates import Iterates, TailMean
 
 SELECTIONS: dict[str, type[Selection]] = {"exponential": Exponential, "laplace": LaplaceNoisyMax}
 RELEASES = ("auto", "gaussian", "laplace")
@@ -141,7 +141,7 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        Moments(self.second_moments, self.moments_share)
+        SecondMomentPrelude(self.second_moments, self.moments_share)
 
     def plan_for(self, task: Task) -> GreedyCoordinateDescentPlan:
         problem, p = task.problem, task.p
@@ -154,7 +154,7 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
                 f"use 'gs-s', 'gs-r' or 'gs-q'"
             )
         start = "zero" if self.warm_start is None else _given(self.warm_start, problem, p)
-        moments = Moments(self.second_moments, self.moments_share)
+        moments = SecondMomentPrelude(self.second_moments, self.moments_share)
         source = moments.source(problem, p, task.noise)
         steps, clip, step_size = 20_000 * task.dimension, math.inf, 1.0
         if task.private and None in (self.steps, self.clip, self.step_size):
@@ -211,7 +211,7 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         step = plan.step_size / curvature
         if plan.second_moments == "bounds" and plan.budget.private:
             _, release = plan[query.name].lines
-            filled = beside_bounds(plan, problem, curator, release.mechanism)
+            filled = moments_over_bounds(plan, problem, curator, release.mechanism)
             if filled is not None:
                 step = problem.stretch() / (curvature * filled)
         # The curvature along the constant feature is known: a longer step would pass the minimum.
@@ -263,7 +263,7 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         )
         moments = replace(opposite[2], first=CORNERS[0], second=CORNERS[1])
         intercept = opposed(solvers[0], 1, fit_intercept=True, crowd=7)
-        beside = of_moments_beside_bounds(cls(steps=2, clip=0.1, moments_share=0.5))
+        beside = second_moments_case(cls(steps=2, clip=0.1, moments_share=0.5))
         return (*opposite[:2], moments, intercept, beside)
 
 

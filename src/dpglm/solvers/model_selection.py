@@ -1,4 +1,4 @@
-"""One of the models along a fit, chosen by its loss on rows that were held out, or on all rows."""
+"""Model selection: among the models along one fit, and among random candidates."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ from ..privacy import Budget
 from ..problem import Problem
 from ..queries import Gains, HeldOutScores
 from ..queries.model_comparison import gain_for, score_for
-from ..split import Split
-from ..tables import Capability
+from ..tables import Capability, Split
 from .audit_cases import AuditCase, opposed
 from .base import AnySolver, Choice, Result, Solver, Task, require_public_size
 from .iterates import FREEDOMS, Model, none_counts, sparse_counts
@@ -56,17 +55,25 @@ FINE = 0.05
 HALVINGS = 4
 """Iterates are kept after all steps, half of them, a quarter, ..."""
 
-
 ODDS = 4.0
 """The whole fit is so much likelier to be taken than all other models together, if none of them is better."""
 
 SPREAD = 0.2
 """Sampling error of a sum of gains, over the largest that it can have: of gains that are all at the cut."""
 
+LEAST_SHARE_OF_SEARCH, MOST_SHARE_OF_SEARCH = 0.02, 0.1
+"""Range of the share of rows that are held out by default."""
+
+FINE_SCORE = 0.005
+"""Noise of a score, over the largest loss, that the default share aims at."""
+
+LEAST_CHANCE = 1 / 2
+"""A law is chosen by default only if it tries one of the best 1/runs of candidates this often."""
+
 
 @dataclass(frozen=True)
-class AlongPlan(Plan):
-    """Plan of `Along`: its one part is the plan of the fit; without releases that fit is all there is."""
+class IterateChoicePlan(Plan):
+    """Plan of `IterateChoice`: its part is the plan of the fit; without releases that fit is all there is."""
 
     solver: ClassVar[str] = "path"
     may_release: ClassVar[Releasable] = {Gains.name: (Exponential,)}
@@ -168,7 +175,7 @@ def handicap_of(noise: float, candidates: int, rows: float) -> float:
 
 
 @dataclass(frozen=True)
-class Along(Solver[AlongPlan]):
+class IterateChoice(Solver[IterateChoicePlan]):
     """Fit by another solver, and take a model along its way instead if its loss is less.
 
     The models are iterates, steps of greedy descent or Frank-Wolfe, rounds of Newton's method, and models
@@ -191,7 +198,7 @@ class Along(Solver[AlongPlan]):
         Gram matrix. If it takes more than 5 %, the fit with the whole budget is returned.
     """
 
-    plan_type: ClassVar[type[Plan]] = AlongPlan
+    plan_type: ClassVar[type[Plan]] = IterateChoicePlan
     takes_outputs: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
@@ -206,7 +213,7 @@ class Along(Solver[AlongPlan]):
         if self.share is not None and self.budget_share is not None:
             raise ValueError("share and budget_share are two ways to choose: give one of them")
 
-    def plan_for(self, task: Task) -> AlongPlan:
+    def plan_for(self, task: Task) -> IterateChoicePlan:
         require_public_size(task, "PrivatePath")
         from . import get, require_suited
 
@@ -227,12 +234,12 @@ class Along(Solver[AlongPlan]):
                 moved = query.of_one(task.neighbours)
                 release = Release(query.name, Exponential(1.0), 1, f"{moved:.4g}", entries=candidates)
                 least = _least_noise(release, task, fit if budget_share else None)
-                return AlongPlan(
+                return IterateChoicePlan(
                     *task.facts, (release.scaled(least),), fit.steps, *shares, tuple(map(float, stops)),
                     candidates, most, parts=(fit,),
                 )  # fmt: skip
         fit = solver.plan_for(task)
-        return AlongPlan(*task.facts, (), fit.steps, 0.0, 0.0, (), 1, 0.0, parts=(fit,))
+        return IterateChoicePlan(*task.facts, (), fit.steps, 0.0, 0.0, (), 1, 0.0, parts=(fit,))
 
     def _shares(self, task: Task, solver: AnySolver) -> tuple[float, float]:
         """The share of the rows that are held out, or of the budget; 0 if there are not enough rows.
@@ -256,13 +263,13 @@ class Along(Solver[AlongPlan]):
         return max(rows / task.n, LEAST_SHARE) if rows <= MOST_SHARE * task.n else 0.0, 0.0
 
     @classmethod
-    def needs(cls, plan: AlongPlan) -> frozenset[Capability]:
+    def needs(cls, plan: IterateChoicePlan) -> frozenset[Capability]:
         from . import solver_of
 
         return solver_of(plan.parts[0]).needs(plan.parts[0])
 
     @classmethod
-    def run(cls, plan: AlongPlan, problem: Problem, curator: Curator) -> Result:
+    def run(cls, plan: IterateChoicePlan, problem: Problem, curator: Curator) -> Result:
         from . import run as run_by_plan
 
         (fit,) = plan.parts
@@ -299,7 +306,7 @@ class Along(Solver[AlongPlan]):
         rows[idle], targets[other] = 0.0, -1.0
         held_out = replace(case, bystanders=(rows, targets), first=(row, -1.0), second=(row, 1.0))
         judge = replace(held_out, solver=cls(inner, budget_share=0.5))
-        return held_out, held_out.beside(weight=3.0, offset=0.5), judge
+        return held_out, held_out.with_weights(weight=3.0, offset=0.5), judge
 
 
 def stops_of(steps: int) -> list[int]:
@@ -326,16 +333,6 @@ def _least_noise(release: Release, task: Task, beside: Plan | None) -> float:
     return calibrate(event, *budget) if beside is None else calibrate_beside(beside.event, event, *budget)
 
 
-LEAST_SHARE_OF_SEARCH, MOST_SHARE_OF_SEARCH = 0.02, 0.1
-"""Range of the share of rows that are held out by default."""
-
-FINE_SCORE = 0.005
-"""Noise of a score, over the largest loss, that the default share aims at."""
-
-LEAST_CHANCE = 1 / 2
-"""A law is chosen by default only if it tries one of the best 1/runs of candidates this often."""
-
-
 @dataclass(frozen=True)
 class Candidate:
     """A model that may be tried: the problem that it solves for a table of a size, and what solves it."""
@@ -345,8 +342,8 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class SearchedPlan(Plan):
-    """Plan of `Searched`: its parts are the plans of one try of each candidate."""
+class RandomSearchPlan(Plan):
+    """Plan of `RandomSearch`: its parts are the plans of one try of each candidate."""
 
     solver: ClassVar[str] = "search"
     may_release: ClassVar[Releasable] = {HeldOutScores.name: (Gaussian,)}
@@ -418,7 +415,7 @@ class SearchedPlan(Plan):
 
 
 @dataclass(frozen=True)
-class Searched(Solver[SearchedPlan]):
+class RandomSearch(Solver[RandomSearchPlan]):
     """Try random candidates a random number of times, and take the best by its loss on held-out rows.
 
     Parameters
@@ -433,7 +430,7 @@ class Searched(Solver[SearchedPlan]):
         Share of the rows that are held out; by default from 2 to 10 %.
     """
 
-    plan_type: ClassVar[type[Plan]] = SearchedPlan
+    plan_type: ClassVar[type[Plan]] = RandomSearchPlan
     takes_weights: ClassVar[bool] = True
     takes_offsets: ClassVar[bool] = True
     takes_units: ClassVar[bool] = True
@@ -450,7 +447,7 @@ class Searched(Solver[SearchedPlan]):
         if not self.candidates:
             raise ValueError("there must be at least one candidate")
 
-    def plan_for(self, task: Task) -> SearchedPlan:
+    def plan_for(self, task: Task) -> RandomSearchPlan:
         require_public_size(task, "PrivateSearch")
         problems = self._problems(task)
         score, most = score_for([problem.loss for problem in problems], task.problem.bounds.target)
@@ -470,7 +467,7 @@ class Searched(Solver[SearchedPlan]):
             self._plan(k, replace(task, problem=problem, n=training, budget=budget, fits=1))
             for k, problem in enumerate(problems)
         )
-        plan = SearchedPlan(
+        plan = RandomSearchPlan(
             *task.facts, (release,), max(part.steps for part in parts), share, most, law, float(self.runs),
             tries.stop if isinstance(tries, NegativeBinomial) else 0.0, parts=parts,
         )  # fmt: skip
@@ -521,13 +518,13 @@ class Searched(Solver[SearchedPlan]):
         )
 
     @classmethod
-    def needs(cls, plan: SearchedPlan) -> frozenset[Capability]:
+    def needs(cls, plan: RandomSearchPlan) -> frozenset[Capability]:
         from . import solver_of
 
         return frozenset(need for part in plan.parts for need in solver_of(part).needs(part))
 
     def run(  # type: ignore[override]  # the problems of the candidates are not part of the plan
-        self, plan: SearchedPlan, problem: Problem, curator: Curator
+        self, plan: RandomSearchPlan, problem: Problem, curator: Curator
     ) -> Result:
         from . import run as run_by_plan
 
@@ -570,7 +567,7 @@ def even_split(budget: Budget, fits: int, runs: float) -> float:
     return compose(GaussianEvent(noise)).epsilon(budget.delta)
 
 
-def _calibrated(plan: SearchedPlan) -> SearchedPlan:
+def _calibrated(plan: RandomSearchPlan) -> RandomSearchPlan:
     """The plan with all noise raised, if need be, to what keeps within the budget."""
     factor = max(1.0, calibrate(plan.event, plan.budget.epsilon, plan.budget.delta))
     parts = tuple(

@@ -294,10 +294,10 @@ class Newton(Solver[NewtonPlan]):
             ),
             AuditCase(cls(rounds=3, deviance_share=0.2), labels, (rows, half), (record, 1.0), (-record, 1.0)),
             opposed(cls(rounds=2), 1, fit_intercept=True, crowd=7),
-            opposed(cls(rounds=2), 1, fit_intercept=True, crowd=7).beside(weight=3.0, offset=0.5),
+            opposed(cls(rounds=2), 1, fit_intercept=True, crowd=7).with_weights(weight=3.0, offset=0.5),
             AuditCase(
                 cls(rounds=2, leverage=1.0), numbers, (rows, np.zeros(_CROWD)), (record, 1.0), (record, -1.0)
-            ).persons(first=1, second=25),
+            ).with_units(first=1, second=25),
         )
 
 

@@ -115,8 +115,10 @@ class OutputPerturbation(Solver[OutputPerturbationPlan]):
         return (
             opposed(cls(clip=0.1), 2, L2(1.0)),
             opposed(cls(clip=0.1), 1, L2(1.0), fit_intercept=True, crowd=7),
-            opposed(cls(clip=0.1), 1, L2(1.0), fit_intercept=True, crowd=7).beside(weight=3.0, offset=0.5),
-            opposed(cls(clip=0.1), 2, L2(1.0)).persons(first=12, second=3),
+            opposed(cls(clip=0.1), 1, L2(1.0), fit_intercept=True, crowd=7).with_weights(
+                weight=3.0, offset=0.5
+            ),
+            opposed(cls(clip=0.1), 2, L2(1.0)).with_units(first=12, second=3),
         )
 
 

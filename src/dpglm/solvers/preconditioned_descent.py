@@ -20,28 +20,31 @@ from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import (
     Gram,
-    MeanRow,
     MetricGradient,
     MetricMultinomialGradient,
     Recalibration,
     metric_gradient_of,
 )
-from .audit_cases import AuditCase, of_mean, of_recalibration, of_spread, opposed, opposed_classes
+from .audit_cases import (
+    AuditCase,
+    mean_row_case,
+    opposed,
+    opposed_classes,
+    recalibration_case,
+    target_spread_case,
+)
 from .base import Result, Solver, Task, equal_releases, require_smooth
 from .exact import STEPS_WITHOUT_NOISE, exact_minimiser
 from .iterates import Iterates, Quadratic, StepGuard, descend, optimism_of
 from .preludes import (
-    SCALES,
+    MeanRowPrelude,
     NoiseForecast,
-    Typical,
-    centred,
+    PrivateSetting,
+    RowScalePrelude,
     largest_slope,
-    learn,
     norm_of_coordinates,
-    release_of_mean,
-    release_of_scales,
-    share_of_mean,
-    share_of_scales,
+    releases_of,
+    run_preludes,
 )
 from .recalibration import Expected, recalibrated, release_of_recalibration, share_of_recalibration
 from .record_share import RecordShare, of_gram
@@ -63,8 +66,9 @@ class PreconditionedDescentPlan(NoiseForecast, Plan):
 
     solver: ClassVar[str] = "preconditioned descent"
     may_release: ClassVar[Releasable] = {
-        **SCALES, MeanRow.name: (Gaussian,), Gram.name: (Gaussian,), MetricGradient.name: (Gaussian,),
-        MetricMultinomialGradient.name: (Gaussian,), Recalibration.name: (Gaussian,),
+        **RowScalePrelude.queries, **MeanRowPrelude.queries, Gram.name: (Gaussian,),
+        MetricGradient.name: (Gaussian,), MetricMultinomialGradient.name: (Gaussian,),
+        Recalibration.name: (Gaussian,),
     }  # fmt: skip
 
     clip: float
@@ -118,9 +122,10 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         if not task.private:
             return PreconditionedDescentPlan(*task.facts, (), STEPS_WITHOUT_NOISE, math.inf, 0.0, math.inf)
         clip = float(self.clip or clip_share(task))
-        scales = share_of_scales(task)
+        preludes = RowScalePrelude(task), MeanRowPrelude(task)
+        scales, mean = (prelude.share for prelude in preludes)
         last = share_of_recalibration(task, clip) if task.problem.fit_intercept else 0.0
-        mean, leverage = share_of_mean(task), usual_leverage(task)
+        leverage = usual_leverage(task)
         left = 1.0 - scales - mean - last - self.gram_share
         if left <= 0:
             raise ValueError(
@@ -133,16 +138,13 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
             task.enforced(clip * leverage * task.problem.slope_bound() * length)
         gradient_name = (MetricGradient if task.problem.outputs == 1 else MetricMultinomialGradient).name
         releases = [
+            *releases_of(preludes),
             release_of_gram(task, self.gram_share),
             equal_releases(
                 gradient_name, Gaussian, steps, f"{task.moved} x clip", share=left,
                 entries=task.dimension,
             ),
         ]  # fmt: skip
-        if mean:
-            releases.insert(0, release_of_mean(task, mean))
-        if scales:
-            releases.insert(0, release_of_scales(task, scales, spread=True))
         if last:
             releases.append(release_of_recalibration(task, last))
         return PreconditionedDescentPlan(
@@ -157,17 +159,18 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         if not plan.budget.private:
             return exact_minimiser(plan, problem, curator)
         coordinates = problem.bounds.coordinates(plan.n_features, problem.fit_intercept)
-        typical = learn(plan, problem, curator, replace(coordinates, intercept=False))
-        coordinates, typical, deviations = centred(plan, curator, coordinates, typical)
+        setting = run_preludes(plan, problem, curator, replace(coordinates, intercept=False))
+        assert setting.coordinates is not None
+        coordinates = replace(setting.coordinates, intercept=problem.fit_intercept)
         with one_blas_thread():
-            metric = learn_metric(plan, problem, curator, coordinates, typical, deviations, plan.leverage)
+            metric = learn_metric(plan, problem, curator, coordinates, setting, plan.leverage)
         smoothness, leverage = problem.bend(), plan.leverage * math.sqrt(metric.rank)
         query = metric_gradient_of(
             problem.loss, coordinates, metric.transform,
-            largest_slope(plan.clip, problem, typical) * leverage, leverage, plan.table_size,
+            largest_slope(plan.clip, problem, setting) * leverage, leverage, plan.table_size,
         )  # fmt: skip
         time = plan.time * metric.dimension / metric.rank
-        longest = longest_step(problem, typical)
+        longest = longest_step(problem, setting)
         step = min(longest, time / plan.steps) / smoothness
         # The curvature of labels is below its bound.
         most = _MOST_MOMENTUM if problem.loss.kind == "classification" else 0.0
@@ -182,12 +185,12 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         )  # fmt: skip
         found = np.ravel(metric.to_records @ mean)
         expected = Expected(metric.spread(mean), problem.penalty.strong_convexity)
-        found = recalibrated(plan, problem, curator, found, typical, expected)
-        optimism = optimism_of(problem, typical.spread)
+        found = recalibrated(plan, problem, curator, found, setting, expected)
+        optimism = optimism_of(problem, setting.spread)
         quadratic = Quadratic(metric.to_records, metric.unit_ridge, optimism)
         iterates.add_models(lambda: quadratic.ridge_models(found))
         iterates.add_models(lambda: quadratic.sparse_models(problem, found))
-        records = typical.records or metric.records
+        records = setting.records or metric.records
         return Result(found, plan.steps, records=records, iterates=iterates.models)
 
     @classmethod
@@ -199,10 +202,10 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         twice = replace(gram, solver=cls(steps=1, gram_share=0.75), bystanders=empty)
         constant = opposed(cls(steps=1), 1, fit_intercept=True, crowd=7)
         classes = opposed_classes(cls(steps=2, gram_share=0.02), crowd=7)
-        spread = of_spread(cls(steps=1, gram_share=0.02))
-        mean = of_mean(cls(steps=1, gram_share=0.02))
-        persons = gradients.persons(3, 30), gram.persons(30, 3), mean.persons(first=1, second=20)
-        last = of_recalibration(cls(steps=1, clip=0.1, gram_share=0.02))
+        spread = target_spread_case(cls(steps=1, gram_share=0.02))
+        mean = mean_row_case(cls(steps=1, gram_share=0.02))
+        persons = gradients.with_units(3, 30), gram.with_units(30, 3), mean.with_units(first=1, second=20)
+        last = recalibration_case(cls(steps=1, clip=0.1, gram_share=0.02))
         return gradients, gram, constant, classes, *persons, spread, mean, last, twice
 
 
@@ -310,18 +313,19 @@ def release_of_gram(task: Task, share: float) -> Release:
 
 
 def learn_metric(
-    plan: Plan, problem: Problem, curator: Curator, coordinates: Coordinates, typical: Typical,
-    deviations: Vector, leverage: float,
+    plan: Plan, problem: Problem, curator: Curator, coordinates: Coordinates, setting: PrivateSetting,
+    leverage: float,
 ) -> Metric:  # fmt: skip
     """Release the Gram matrix and make a metric of it, in which a second one is released.
 
-    ``deviations`` are upper bounds of those of coordinates, by which columns are divided first; ``leverage``
-    is the length, in units of a typical one, up to which rows count.
+    Columns are divided by the upper bounds of their deviations first. ``leverage`` is the
+    length, in units of a typical one, up to which rows count.
     """
     n, p, d = plan.n_records, plan.n_features, coordinates.dimension
+    deviations = np.ones(p) if setting.deviations is None else setting.deviations
     mechanism = plan[Gram.name].mechanism
     # If variances are in proportion to their bounds, scaled rows are longer by this.
-    size = typical.norm * math.sqrt(p) / float(np.linalg.norm(deviations))
+    size = setting.norm * math.sqrt(p) / float(np.linalg.norm(deviations))
     largest = norm_of_coordinates(problem, coordinates) / float(deviations.min())
     constant = CONSTANT * size if problem.fit_intercept else 0.0
     norm = math.hypot(min(leverage * size, max(largest, size)), constant)
@@ -365,7 +369,7 @@ def learn_metric(
     inverse = to_scaled / scale
     start = np.zeros(d if problem.outputs == 1 else (d, problem.outputs))
     if problem.fit_intercept:
-        start[-1] = typical.start
+        start[-1] = setting.start
         start = inverse @ start
     strengths = penalty / np.square(scale), unit
     ridge, unit_ridge = (transform.T @ (strength[:, None] * transform) for strength in strengths)
@@ -435,7 +439,7 @@ def allowed_noise(task: Task) -> float:
     return min(_ALLOWED_NOISE * max(1.0, later), _MOST_ALLOWED)
 
 
-def longest_step(problem: Problem, typical: Typical) -> float:
+def longest_step(problem: Problem, setting: PrivateSetting) -> float:
     """The longest step in units of the inverse curvature.
 
     If one label is rare, the curvature of its constant prediction is below the bound by cosh²(start / 2); the
@@ -443,7 +447,7 @@ def longest_step(problem: Problem, typical: Typical) -> float:
     """
     if not isinstance(problem.loss, Logistic):
         return 1.0
-    return min(math.cosh(float(typical.start) / 2), _LONGEST_STEP_OF_RARE)
+    return min(math.cosh(float(setting.start) / 2), _LONGEST_STEP_OF_RARE)
 
 
 def usual_leverage(task: Task) -> float:

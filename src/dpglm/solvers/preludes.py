@@ -1,21 +1,19 @@
-"""What solvers learn of a table first: how long a typical row is, mean and spread of targets."""
+"""Preludes: private settings that solvers release before their main loop, and what follows from them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .. import strict
 from ..arrays import Vector
 from ..bounds import Coordinates
 from ..curator import Curator
-from ..errors import UnsupportedProblem
 from ..losses import Logistic
-from ..mechanisms import Gaussian, Mechanism
+from ..mechanisms import Gaussian
 from ..penalties import Separable
 from ..plan import Plan, Releasable, Release
 from ..privacy import Budget, Neighbours
@@ -27,21 +25,31 @@ from ..queries import (
     RowAndTargetScale,
     RowScale,
     ScaledRowScale,
-    SecondMoments,
 )
 from .base import Task, equal_releases, noise_of_one_pass
 from .record_share import RecordShare, of_sum
 
+_HOPELESS, _NOISY = 0.1, 0.03
+
+# The size of a row, and mean and spread of targets.
 _LEAST_OF_SCALES, _MOST_OF_SCALES = 0.02, 0.2
 _GOOD_SCALES, _USELESS_SCALES = 0.1, 0.3
 _SHORTEST_ROW, _SHORTEST_SCALED = 0.02, 0.001
-_LONG = 1.5
-_FARTHEST = 0.95
-_HOPELESS, _NOISY = 0.1, 0.03
-_SPREADS = 2.0
+_LONG, _FARTHEST, _SPREADS, _LEAST_CLASS = 1.5, 0.95, 2.0, 1e-6
 
-SCALES: Releasable = {query.name: (Gaussian,) for query in (RowScale, RowAndTargetScale, ClassShares)}
-"""The queries that `learn` may release."""
+# The mean row.
+_GOOD_MEAN = _USELESS_MEAN = 0.2
+_LEAST_OF_MEAN, _MOST_OF_MEAN = 0.02, 0.15
+_SHORTEST_LEFT, _SMALLEST = 0.1, 0.02
+_SURE_OF_MEAN, _LEAST_DEVIATION = 2.0, 0.05
+
+# The sizes of columns.
+WIDE = 300
+"""From more features than this on, columns are scaled."""
+
+_SHARE_OF_NOISE, _LEAST_OF_SIZES, _MOST_OF_SIZES = 130.0, 0.05, 0.65
+_KEPT, _DEVIATIONS, _SHARPNESS, _SURE = 0.3, 1.5, 2.0, 2.0
+_LARGE, _LEAST_LARGE = 10.0, 5e-4
 
 
 class NoiseForecast:
@@ -77,9 +85,9 @@ class NoiseForecast:
         )
 
 
-@dataclass(frozen=True)
-class Typical:
-    """What was learnt.
+@dataclass(frozen=True, eq=False)
+class PrivateSetting:
+    """What the preludes of a fit have released of its table so far.
 
     Attributes
     ----------
@@ -87,81 +95,140 @@ class Typical:
         Root of the mean squared norm of a row.
     start : float or array
         The intercept to start from, or that of each class: the best constant prediction.
+    coordinates : Coordinates, optional
+        The coordinates of features that rows are seen in; without it, they are seen as they are.
     spread : float
         Standard deviation of targets in units of half their range, where it was learnt; 1 elsewhere.
     records : RecordShare, optional
         The share of the records that counted, where shares of classes were learnt.
+    deviations : array, optional
+        Upper bounds of deviations of coordinates, where their mean was learnt.
+    columns : Columns, optional
+        The scales of columns, where they were learnt.
     """
 
     norm: float
     start: float | Vector
+    coordinates: Coordinates | None = None
     spread: float = 1.0
     records: RecordShare | None = None
+    deviations: Vector | None = None
+    columns: Columns | None = None
+
+    @classmethod
+    def public(cls, problem: Problem, p: int, coordinates: Coordinates | None) -> PrivateSetting:
+        """What is known without a release: rows count as long as they may be."""
+        radius = (
+            problem.bounds.radius(p) if coordinates is None else norm_of_coordinates(problem, coordinates)
+        )
+        start = _targets(problem)[0] if problem.outputs == 1 else np.zeros(problem.outputs)
+        return cls(radius, start, coordinates)
 
 
-def share_of_scales(task: Task) -> float:
-    """Share of the budget for the two numbers: 2 %, or what leaves noise of 0.1 in them, up to 20 %.
+class Prelude(Protocol):
+    """A setting that a solver releases before its main loop, for a share of the budget.
 
-    It is 0 if even that share would leave noise of more than 0.3: then the numbers are not released.
+    A share of 0 means that it is not released. To learn it takes no more than the plan and what was released
+    before.
     """
-    wanted = 2.0 * (task.noise / _GOOD_SCALES) ** 2
-    if 2.0 * task.noise**2 > _MOST_OF_SCALES * _USELESS_SCALES**2:
-        return 0.0
-    return min(max(wanted, _LEAST_OF_SCALES), _MOST_OF_SCALES)
+
+    queries: ClassVar[Releasable]
+
+    @property
+    def share(self) -> float:
+        """Share of the budget, in squared mu."""
+
+    def release(self) -> Release:
+        """The release that the share pays for."""
+
+    @classmethod
+    def learn(cls, plan: Plan, problem: Problem, curator: Curator, setting: PrivateSetting) -> PrivateSetting:
+        """Release it, and return the setting that follows."""
 
 
-def release_of_scales(task: Task, share: float, spread: bool = False) -> Release:
-    """The release of the two numbers, or of the size of a row and the share of each class.
+def releases_of(preludes: Iterable[Prelude]) -> list[Release]:
+    """The releases of those that have a share of the budget."""
+    return [prelude.release() for prelude in preludes if prelude.share]
+
+
+def run_preludes(
+    plan: Plan, problem: Problem, curator: Curator, coordinates: Coordinates | None = None
+) -> PrivateSetting:
+    """Release every prelude of a plan in turn, and return what is then known."""
+    setting = PrivateSetting.public(problem, plan.n_features, coordinates)
+    for prelude in PRELUDES:
+        if releases_any(plan, prelude):
+            setting = prelude.learn(plan, problem, curator, setting)
+    return setting
+
+
+def releases_any(plan: Plan, prelude: type[Prelude]) -> bool:
+    """Whether a plan has the release of a prelude."""
+    return any(release.query in prelude.queries for release in plan.releases)
+
+
+@dataclass(frozen=True)
+class RowScalePrelude:
+    """The size of a typical row and the mean target, or the share of each class.
 
     With ``spread`` that of real targets is a third number.
     """
-    query = _query(task.problem, None, 1.0, task.table_size, spread)
-    entries = 1 + task.problem.outputs if task.problem.outputs > 1 else 2 + _is_spread(query)
-    stated = query.sensitivity(task.neighbours)
-    return equal_releases(query.name, Gaussian, 1, stated, share=share, entries=entries)
+
+    queries: ClassVar[Releasable] = {
+        query.name: (Gaussian,) for query in (RowScale, RowAndTargetScale, ClassShares)
+    }
+    task: Task
+    spread: bool = True
+
+    @property
+    def share(self) -> float:
+        """Share of the budget: 2 %, or what leaves noise of 0.1 in the numbers, up to 20 %.
+
+        It is 0 if even that share would leave noise of more than 0.3: then the numbers are not released.
+        """
+        noise = self.task.noise
+        if 2.0 * noise**2 > _MOST_OF_SCALES * _USELESS_SCALES**2:
+            return 0.0
+        return min(max(2.0 * (noise / _GOOD_SCALES) ** 2, _LEAST_OF_SCALES), _MOST_OF_SCALES)
+
+    def release(self, share: float | None = None) -> Release:
+        """The release, for its own share of the budget or another one."""
+        task, outputs = self.task, self.task.problem.outputs
+        query = _query(task.problem, None, 1.0, task.table_size, self.spread)
+        entries = 1 + outputs if outputs > 1 else 2 + isinstance(query, RowAndTargetScale)
+        stated = query.sensitivity(task.neighbours)
+        share = self.share if share is None else share
+        return equal_releases(query.name, Gaussian, 1, stated, share=share, entries=entries)
+
+    @classmethod
+    def learn(cls, plan: Plan, problem: Problem, curator: Curator, setting: PrivateSetting) -> PrivateSetting:
+        """Release the numbers.
+
+        The mean target, or the shares of classes, are shortened by what noise makes it longer (James, Stein).
+        """
+        spread = any(release.query == RowAndTargetScale.name for release in plan.releases)
+        query = _query(problem, setting.coordinates, setting.norm, plan.table_size, spread)
+        (size, *targets), noise = _released(plan, curator, query)
+        norm = setting.norm * math.sqrt(min(max((1.0 + size) / 2, _SHORTEST_ROW), 1.0))
+        if problem.outputs > 1:
+            counted = of_sum(plan, query.name, math.fsum(targets), math.sqrt(problem.outputs) * noise)
+            start = start_from_shares(np.array(targets), noise)
+            return replace(setting, norm=norm, start=start, records=counted)
+        mean, *square = targets
+        kept = max(0.0, 1.0 - noise**2 / mean**2) if mean else 0.0
+        mean = min(max(kept * mean, -_FARTHEST), _FARTHEST)
+        found = spread_of(mean, (1.0 + square[0]) / 2, noise) if spread else 1.0
+        return replace(setting, norm=norm, start=constant_prediction(problem, mean), spread=found)
 
 
-def learn(plan: Plan, problem: Problem, curator: Curator, coordinates: Coordinates | None) -> Typical:
-    """Release what the plan has of it; without a release, rows count as long as they may be.
-
-    The mean target, or the shares of classes, are shortened by what noise makes it longer (James and Stein).
-    """
-    n, p = plan.n_records, plan.n_features
-    radius = problem.bounds.radius(p) if coordinates is None else norm_of_coordinates(problem, coordinates)
-    if all(release.query not in SCALES for release in plan.releases):
-        return Typical(radius, _targets(problem)[0] if problem.outputs == 1 else np.zeros(problem.outputs))
-    spread = any(release.query == RowAndTargetScale.name for release in plan.releases)
-    query = _query(problem, coordinates, radius, plan.table_size, spread)
-    mechanism = plan[query.name].mechanism
-    size, *targets = (float(value) / n for value in curator.release(query, mechanism))
-    noise = mechanism.noise * query.sensitivity(plan.neighbours) / n
-    share = min(max((1.0 + size) / 2, _SHORTEST_ROW), 1.0)
-    if problem.outputs > 1:
-        counted = of_sum(plan, query.name, math.fsum(targets), math.sqrt(problem.outputs) * noise)
-        start = start_from_shares(np.array(targets), noise)
-        return Typical(radius * math.sqrt(share), start, records=counted)
-    mean, *square = targets
-    kept = max(0.0, 1.0 - noise**2 / mean**2) if mean else 0.0
-    mean = min(max(kept * mean, -_FARTHEST), _FARTHEST)
-    found = spread_of(mean, (1.0 + square[0]) / 2, noise) if spread else 1.0
-    return Typical(radius * math.sqrt(share), constant_prediction(problem, mean), found)
+def _released(plan: Plan, curator: Curator, query: RowScale | ClassShares) -> tuple[list[float], float]:
+    """The means over the records that a query releases, and the deviation of their noise."""
+    mechanism, n = plan[query.name].mechanism, plan.n_records
+    means = [float(value) / n for value in curator.release(query, mechanism)]
+    return means, mechanism.noise * query.sensitivity(plan.neighbours) / n
 
 
-def learn_size(plan: Plan, problem: Problem, curator: Curator, typical: Typical, scales: Vector) -> float:
-    """The root of the mean squared norm of a row whose columns are scaled, released.
-
-    Rows count as at most half as long again as a typical one before it was scaled.
-    """
-    radius = min(problem.bounds.radius(plan.n_features), _LONG * typical.norm)
-    middle, half = _targets(problem)
-    query = ScaledRowScale(None, radius, middle, 1.0 / half, plan.table_size, scales)
-    mechanism = plan[query.name].mechanism
-    size, _ = curator.release(query, mechanism) / plan.n_records
-    noise = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
-    return radius * math.sqrt(min(max((1.0 + float(size)) / 2, noise, _SHORTEST_SCALED), 1.0))
-
-
-def largest_slope(clip: float, problem: Problem, typical: Typical) -> float:
+def largest_slope(clip: float, problem: Problem, setting: PrivateSetting) -> float:
     """What slopes of a record of typical size are clipped to: at most the largest slope.
 
     Usual are the slopes of targets within two standard deviations of their mean: a declared range may be much
@@ -169,7 +236,7 @@ def largest_slope(clip: float, problem: Problem, typical: Typical) -> float:
     """
     largest = usual = problem.slope_bound()
     if problem.loss.kind == "regression" and problem.bounds.target is not None:
-        spread = _SPREADS * typical.spread
+        spread = _SPREADS * setting.spread
         usual = min(largest, spread * problem.loss.slope_at_middle(problem.bounds.target))
     return min(clip * usual, largest)
 
@@ -195,10 +262,6 @@ def _query(
     return kind(coordinates, radius, middle, 1.0 / half, n)
 
 
-def _is_spread(query: RowScale | ClassShares) -> bool:
-    return isinstance(query, RowAndTargetScale)
-
-
 def constant_prediction(problem: Problem, mean: float) -> float:
     """The margin that predicts a mean target, which is given in [-1, 1]."""
     middle, half = _targets(problem)
@@ -222,9 +285,6 @@ def _targets(problem: Problem) -> tuple[float, float]:
     return (bottom + top) / 2, (top - bottom) / 2
 
 
-_LEAST_CLASS = 1e-6
-
-
 def start_from_shares(shares: Vector, noise: float) -> Vector:
     """Predictions of each class, with sum 0, from noisy shares of the records.
 
@@ -240,60 +300,59 @@ def start_from_shares(shares: Vector, noise: float) -> Vector:
     return start
 
 
-_GOOD_MEAN = _USELESS_MEAN = 0.2
-_LEAST_OF_MEAN, _MOST_OF_MEAN = 0.02, 0.15
-_SHORTEST_LEFT, _SMALLEST = 0.1, 0.02
-_SURE_OF_MEAN, _LEAST_DEVIATION = 2.0, 0.05
+@dataclass(frozen=True)
+class MeanRowPrelude:
+    """The mean row, which becomes the middle of coordinates and bounds their spread (docs/defaults.md)."""
 
+    queries: ClassVar[Releasable] = {MeanRow.name: (Gaussian,)}
+    task: Task
 
-def share_of_mean(task: Task) -> float:
-    """Share of the budget for the mean row: what leaves noise of a fifth of a typical row in it.
+    @property
+    def share(self) -> float:
+        """Share of the budget: what leaves noise of a fifth of a typical row in it, from 2 % to 15 %.
 
-    It is at least 2 % and at most 15 %. It is 0 without an intercept, which alone can make up for the move,
-    and if 15 % would leave noise of more than a fifth of a typical row in one direction.
-    """
-    if not task.problem.fit_intercept or task.noise > _USELESS_MEAN * math.sqrt(_MOST_OF_MEAN):
-        return 0.0
-    return float(min(max(task.p * (task.noise / _GOOD_MEAN) ** 2, _LEAST_OF_MEAN), _MOST_OF_MEAN))
+        It is 0 without an intercept, which alone can make up for the move, and if 15 % would leave noise of
+        more than a fifth of a typical row in one direction.
+        """
+        task = self.task
+        if not task.problem.fit_intercept or task.noise > _USELESS_MEAN * math.sqrt(_MOST_OF_MEAN):
+            return 0.0
+        return float(min(max(task.p * (task.noise / _GOOD_MEAN) ** 2, _LEAST_OF_MEAN), _MOST_OF_MEAN))
 
+    def release(self) -> Release:
+        """The release of the mean row and its size."""
+        times = "twice" if self.task.moved == 2 else "1.281 x"
+        return equal_releases(
+            MeanRow.name, Gaussian, 1, f"{times} the size of a typical row", share=self.share,
+            entries=self.task.p + 1,
+        )  # fmt: skip
 
-def release_of_mean(task: Task, share: float) -> Release:
-    """The release of the mean row."""
-    return equal_releases(
-        MeanRow.name, Gaussian, 1, "twice the size of a typical row" if task.moved == 2 else
-        "1.281 x the size of a typical row", share=share, entries=task.p + 1,
-    )  # fmt: skip
+    @classmethod
+    def learn(cls, plan: Plan, problem: Problem, curator: Curator, setting: PrivateSetting) -> PrivateSetting:
+        """Move coordinates to the mean row, which also tells the size of a moved row and bounds deviations.
 
-
-def centred(
-    plan: Plan, curator: Curator, coordinates: Coordinates, typical: Typical
-) -> tuple[Coordinates, Typical, Vector]:
-    """Coordinates whose middle is the mean row, the size of a typical row, and bounds of their deviations.
-
-    Without a release they stay as they are. Coordinates become twice as wide, so that all rows still lie in
-    [-1, 1]. Bounds are in units of the largest deviation that a column of any mean can have.
-    """
-    if all(release.query != MeanRow.name for release in plan.releases):
-        return coordinates, typical, np.ones(plan.n_features)
-    query = MeanRow(replace(coordinates, intercept=False), typical.norm, plan.table_size)
-    mechanism = plan[query.name].mechanism
-    mean, size = query.means(curator.release(query, mechanism), plan.n_records)
-    noise = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
-    middle, freedom = shortened(mean, noise)
-    length, before = float(middle @ middle), typical.norm**2
-    # An unbiased estimate (Stein) of what the move takes from the mean squared norm, less one deviation of
-    # the noise of the rest: a clip that is too small costs more than one that is too large.
-    taken = 2.0 * (float(middle @ mean) - freedom * noise**2) - length
-    taken -= noise * math.hypot(query.unit_of_size * before, 2.0 * math.sqrt(length))
-    # It is compared with the size that was released beside the mean, of rows that are scaled down, too. That
-    # of rows as they are is much larger where few of them are long.
-    left = 1.0 - taken / (before * max(size, query.unit_of_size * noise, _SMALLEST))
-    left = min(max(left, _SHORTEST_LEFT), 1.0)
-    moved = Coordinates(
-        coordinates.middle + coordinates.half * middle, 2.0 * coordinates.half, coordinates.intercept
-    )
-    centre = replace(typical, norm=typical.norm * math.sqrt(left) / 2.0)
-    return moved, centre, deviations_of(middle, noise)
+        Coordinates become twice as wide, so that all rows still lie in [-1, 1]. Bounds are in units of the
+        largest deviation that a column of any mean can have.
+        """
+        coordinates = setting.coordinates
+        assert coordinates is not None
+        query = MeanRow(coordinates, setting.norm, plan.table_size)
+        mechanism = plan[query.name].mechanism
+        mean, size = query.means(curator.release(query, mechanism), plan.n_records)
+        noise = mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
+        middle, freedom = shortened(mean, noise)
+        length, before = float(middle @ middle), setting.norm**2
+        # An unbiased estimate (Stein) of what the move takes from the mean squared norm, less one deviation
+        # of the noise of the rest: a clip that is too small costs more than one that is too large.
+        taken = 2.0 * (float(middle @ mean) - freedom * noise**2) - length
+        taken -= noise * math.hypot(query.unit_of_size * before, 2.0 * math.sqrt(length))
+        # It is compared with the size that was released beside the mean, of rows that are scaled down, too.
+        # That of rows as they are is much larger where few of them are long.
+        left = 1.0 - taken / (before * max(size, query.unit_of_size * noise, _SMALLEST))
+        norm = setting.norm * math.sqrt(min(max(left, _SHORTEST_LEFT), 1.0)) / 2.0
+        centre = coordinates.middle + coordinates.half * middle
+        moved = Coordinates(centre, 2.0 * coordinates.half, coordinates.intercept)
+        return replace(setting, norm=norm, coordinates=moved, deviations=deviations_of(middle, noise))
 
 
 def deviations_of(mean: Vector, noise: float) -> Vector:
@@ -320,18 +379,6 @@ def shortened(mean: Vector, noise: float) -> tuple[Vector, float]:
     return np.clip(along + kept * rest, -1.0, 1.0), freedom
 
 
-COLUMNS: Releasable = {query.name: (Gaussian,) for query in (ColumnSizes, ScaledRowScale)}
-"""What `learn_columns` releases."""
-
-WIDE = 300
-"""From more features than this on, columns are scaled."""
-
-_SHARE_OF_NOISE, _LEAST_OF_SIZES, _MOST_OF_SIZES = 130.0, 0.05, 0.65
-_KEPT, _DEVIATIONS, _SHARPNESS = 0.3, 1.5, 2.0
-_SURE = 2.0
-_LARGE, _LEAST_LARGE = 10.0, 5e-4
-
-
 class Columns(NamedTuple):
     """What was learnt of the columns.
 
@@ -353,34 +400,99 @@ class Columns(NamedTuple):
     clip: float
 
 
-def share_of_columns(task: Task, asked: bool | None) -> float:
-    """Share of the budget for the sizes of columns: 5 %, or more if there is more noise; 0 without them.
+@dataclass(frozen=True)
+class ColumnSizesPrelude:
+    """How large columns are, from a release of gradients that is also a first step.
 
-    They are released for the logistic loss and a penalty that is a sum over coordinates, by default for wide
-    tables. Under replace-one the sizes are free; otherwise the share is half as large.
+    It is for wide tables of labels. Most columns of such tables, as those of words, are nearly empty, and a
+    few are in nearly every record. Noise is the same for all. Columns that the release does not tell from
+    noise are made smaller, because their coefficients will be noise. Columns that are large against noise are
+    made smaller too, because they take most of the norm of a row. docs/defaults.md derives the rule.
     """
-    problem = task.problem
-    served = isinstance(problem.loss, Logistic) and isinstance(problem.penalty, Separable)
-    if not served or problem.has_units or not (task.p > WIDE if asked is None else asked):
-        return 0.0
-    share = min(max(_SHARE_OF_NOISE * task.noise, _LEAST_OF_SIZES), _MOST_OF_SIZES)
-    return share if task.moved == 2 else share / 2.0  # where the sizes are not free
+
+    queries: ClassVar[Releasable] = {ColumnSizes.name: (Gaussian,)}
+    task: Task
+    asked: bool | None
+
+    @property
+    def share(self) -> float:
+        """Share of the budget: 5 %, or more if there is more noise; 0 without them.
+
+        They are released for the logistic loss and a penalty that is a sum over coordinates, by default for
+        wide tables. Under replace-one the sizes are free; otherwise the share is half as large.
+        """
+        task, problem = self.task, self.task.problem
+        served = isinstance(problem.loss, Logistic) and isinstance(problem.penalty, Separable)
+        if not served or problem.has_units or not (task.p > WIDE if self.asked is None else self.asked):
+            return 0.0
+        share = min(max(_SHARE_OF_NOISE * task.noise, _LEAST_OF_SIZES), _MOST_OF_SIZES)
+        return share if task.moved == 2 else share / 2.0  # where the sizes are not free
+
+    def release(self) -> Release:
+        """The release of gradients and sizes."""
+        stated, entries = "2 x clip" if self.task.moved == 2 else "sqrt(2) x clip", 2 * self.task.dimension
+        return equal_releases(ColumnSizes.name, Gaussian, 1, stated, share=self.share, entries=entries)
+
+    @classmethod
+    def learn(cls, plan: Plan, problem: Problem, curator: Curator, setting: PrivateSetting) -> PrivateSetting:
+        """Release the sizes of columns at the start, and scale them."""
+        n, p = plan.n_records, plan.n_features
+        start = float(setting.start) if problem.fit_intercept else 0.0
+        share = 1.0 / (1.0 + math.exp(-start))
+        constant = setting.norm / 10.0 if problem.fit_intercept else None
+        # Without offsets no record has a larger slope at the start. Rows that are longer than usual are cut.
+        clip = max(share, 1.0 - share) * math.hypot(setting.norm, constant or 0.0)
+        query = ColumnSizes(problem.loss, clip, constant)
+        w = np.zeros(problem.dimension(p))
+        problem.split(w)[1][:] = start / (constant or 1.0)
+        mechanism = plan[ColumnSizes.name].mechanism
+        first, sizes = np.split(curator.release(query, mechanism, w) / n, 2)
+        slope = 2.0 * share * (1.0 - share)  # of a usual record
+        deviation = mechanism.noise * query.sensitivity(plan.neighbours) / n
+        noise = noise_of_one_pass(n, plan.budget, plan.neighbours, plan.fits) * setting.norm
+        scales = scales_of(sizes[:p] / slope, deviation / slope, noise, setting.norm)
+        return replace(setting, columns=Columns(scales, setting.norm, first, query.clip))
 
 
-def share_of_size(task: Task) -> float:
-    """Share of the budget for the size of a row in scaled columns: half of that for the row as it is."""
-    return share_of_scales(task) / 2
+@dataclass(frozen=True)
+class ScaledRowScalePrelude:
+    """The size of a row whose columns are scaled."""
+
+    queries: ClassVar[Releasable] = {ScaledRowScale.name: (Gaussian,)}
+    task: Task
+    asked: bool | None
+
+    @property
+    def share(self) -> float:
+        """Share of the budget: half of that for the row as it is, if columns are scaled."""
+        return (
+            RowScalePrelude(self.task).share / 2 if ColumnSizesPrelude(self.task, self.asked).share else 0.0
+        )
+
+    def release(self) -> Release:
+        """The release of the size."""
+        size = self.task.moved * math.sqrt(2.0)
+        return equal_releases(ScaledRowScale.name, Gaussian, 1, size, share=self.share, entries=2)
+
+    @classmethod
+    def learn(cls, plan: Plan, problem: Problem, curator: Curator, setting: PrivateSetting) -> PrivateSetting:
+        """Release the root of the mean squared norm of a row.
+
+        Rows count as at most half as long again as a typical one before it was scaled.
+        """
+        assert setting.columns is not None
+        radius = min(problem.bounds.radius(plan.n_features), _LONG * setting.norm)
+        middle, half = _targets(problem)
+        query = ScaledRowScale(None, radius, middle, 1.0 / half, plan.table_size, setting.columns.scales)
+        (size, _), noise = _released(plan, curator, query)
+        norm = radius * math.sqrt(min(max((1.0 + size) / 2, noise, _SHORTEST_SCALED), 1.0))
+        return replace(setting, columns=setting.columns._replace(norm=norm))
 
 
-def releases_of_columns(task: Task, share: float) -> list[Release]:
-    """The two releases."""
-    stated = "2 x clip" if task.moved == 2 else "sqrt(2) x clip"
-    size = task.moved * math.sqrt(2.0)
-    entries = 2 * task.dimension
-    return [
-        equal_releases(ColumnSizes.name, Gaussian, 1, stated, share=share, entries=entries),
-        equal_releases(ScaledRowScale.name, Gaussian, 1, size, share=share_of_size(task), entries=2),
-    ]
+PRELUDES: tuple[type[Prelude], ...] = (
+    RowScalePrelude, MeanRowPrelude, ColumnSizesPrelude, ScaledRowScalePrelude,
+)  # fmt: skip
+"""Those that a fit releases before its main loop, in their order."""
 
 
 def worth_of_first(task: Task, share: float) -> float:
@@ -390,34 +502,6 @@ def worth_of_first(task: Task, share: float) -> float:
     deviations leave the least noise for a time. Where the sizes are not free, deviations are larger.
     """
     return share if task.moved == 2 else share / 2.0
-
-
-def scales_columns(plan: Plan) -> bool:
-    """Whether the plan has these releases."""
-    return any(release.query == ColumnSizes.name for release in plan.releases)
-
-
-def learn_columns(plan: Plan, problem: Problem, curator: Curator, typical: Typical, noise: float) -> Columns:
-    """Release what the plan has of it.
-
-    ``noise`` is that of one pass with the whole budget, in units of the largest contribution of a record.
-    """
-    n, p = plan.n_records, plan.n_features
-    start = float(typical.start) if problem.fit_intercept else 0.0
-    share = 1.0 / (1.0 + math.exp(-start))
-    constant = typical.norm / 10.0 if problem.fit_intercept else None
-    # Without offsets no record has a larger slope at the start. Rows that are longer than usual are cut.
-    clip = max(share, 1.0 - share) * math.hypot(typical.norm, constant or 0.0)
-    query = ColumnSizes(problem.loss, clip, constant)
-    w = np.zeros(problem.dimension(p))
-    problem.split(w)[1][:] = start / (constant or 1.0)
-    mechanism = plan[ColumnSizes.name].mechanism
-    first, sizes = np.split(curator.release(query, mechanism, w) / n, 2)
-    slope = 2.0 * share * (1.0 - share)  # of a usual record
-    deviation = mechanism.noise * query.sensitivity(plan.neighbours) / n
-    scales = scales_of(sizes[:p] / slope, deviation / slope, noise * typical.norm, typical.norm)
-    norm = learn_size(plan, problem, curator, typical, scales)
-    return Columns(scales, norm, first, query.clip)
 
 
 def scales_of(sizes: Vector, deviation: float, noise: float, norm: float) -> Vector:
@@ -430,176 +514,3 @@ def scales_of(sizes: Vector, deviation: float, noise: float, norm: float) -> Vec
     surely = np.maximum(sizes - _SURE * deviation, 0.0)
     scales: Vector = np.sqrt((_KEPT + (1.0 - _KEPT) * told_apart) * large / (surely + large))
     return scales
-
-
-SOURCES = ("bounds", "private", "even")
-
-Source = str | tuple[float, ...]
-"""Where second moments come from, one of `SOURCES`, or the declared values."""
-
-
-_MOST_NOISE = 0.3
-_DENSITY = 0.4
-_CLEAR = 2e-3
-_STEP_NOISE = 0.15
-
-
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Second moments of the features: "bounds", "private" (a release of them), "even", values, or None.
-
-    "even" gives every feature the same share of the largest row norm. None means the bounds if features have
-    them, else a release with ``share`` of the budget, unless noise would hide it.
-    """
-
-    setting: str | ArrayLike | None
-    share: float
-
-    def __post_init__(self) -> None:
-        if isinstance(self.setting, str) and self.setting not in SOURCES:
-            raise ValueError(f"second_moments must be one of {SOURCES} or values, got {self.setting!r}")
-
-    def source(self, problem: Problem, p: int, noise: float = 0.0) -> Source:
-        """Which it is: "bounds", "private", "even" or the declared values.
-
-        A release has a deviation of about 3 p times the ``noise`` of one pass, in units of the mean of all
-        moments. If that is too much, none is made by default.
-        """
-        if self.setting is None:
-            if problem.bounds.feature is not None:
-                return "bounds"
-            return "even" if noise * p > _MOST_NOISE else "private"
-        if not isinstance(self.setting, str):
-            return tuple(_declared(self.setting, p).tolist())
-        if self.setting == "bounds" and not np.isfinite(problem.features(p)).all():
-            raise UnsupportedProblem(
-                "second_moments='bounds' needs Bounds(feature=...) or Bounds(row_norm=...)"
-            )
-        return self.setting
-
-    def releases(self, source: Source, task: Task, steps: bool = False) -> tuple[tuple[Release, ...], float]:
-        """What the source costs, of a budget of 1 that is yet to be scaled, and how much is left of that.
-
-        With ``steps`` a release beside the bounds is for steps, where it shows how rare columns are.
-        """
-        served = steps and self.setting is None and source == "bounds" and task.problem.stretch() == 1.0
-        beside = served and 0 < task.noise * task.p <= _CLEAR
-        if source != "private" and not beside:
-            return (), 1.0
-        problem, p = task.problem, task.p
-        query = in_units_of_bounds(problem, p) if beside else SecondMoments(problem.bounds.radius(p))
-        sensitivity = query.sensitivity(task.neighbours)
-        release = equal_releases(
-            SecondMoments.name, Gaussian, 1, sensitivity, share=self.share, entries=task.p
-        )
-        return (release,), 1 - self.share
-
-
-def typical_row(source: Source, problem: Problem, p: int) -> tuple[float, float]:
-    """Norm of a typical row, and its density: a typical entry over the one that second moments assume.
-
-    Few entries are near a declared bound of their feature: 0.4 of it is taken to be typical.
-    """
-    if not isinstance(source, str):
-        return math.sqrt(_declared(source, p).sum() + problem.constant(p) ** 2), 1.0
-    if source == "bounds" and problem.bounds.feature is not None:
-        return _DENSITY * float(np.linalg.norm(problem.features(p))), _DENSITY
-    return problem.radius(p), 1.0
-
-
-def second_moments(source: Source, plan: Plan, problem: Problem, curator: Curator) -> Vector:
-    """Second moment of each feature, the constant one included; all positive."""
-    p = plan.n_features
-    moments = _public_moments(source, problem, p)
-    features, _ = problem.split(moments)
-    query = SecondMoments(problem.bounds.radius(p))
-    if not plan.budget.private:
-        values = curator.release(query, Gaussian(0.0)) / plan.n_records
-        features[:] = np.maximum(values, np.finfo(float).eps * max(values.max(initial=0.0), 1e-200))
-    elif source == "private":
-        noisy = curator.release(query, plan[query.name].mechanism) / plan.n_records
-        features[:] = np.minimum(np.maximum(noisy, 0.0) + 2.0 * _deviation(query, plan), features)
-    return moments
-
-
-def least_moment(source: Source, plan: Plan, problem: Problem) -> tuple[float, float]:
-    """The least positive second moment that `second_moments` of a private fit can find, and its usual share.
-
-    The share is of the sum of all; that of a moment yet to be released is taken to be even.
-    """
-    p = plan.n_features
-    moments = _public_moments(source, problem, p)
-    positive = moments > 0
-    if source == "private":
-        features, _ = problem.split(moments)
-        np.minimum(features, 2.0 * _deviation(SecondMoments(problem.bounds.radius(p)), plan), out=features)
-        return float(moments.min(initial=math.inf, where=positive)), 1.0 / len(moments)
-    least = float(moments.min(initial=math.inf, where=positive))
-    return least, least / float(moments.sum())
-
-
-def _public_moments(source: Source, problem: Problem, p: int) -> Vector:
-    """Second moments that are declared, and the largest ones of features of which nothing is."""
-    moments = np.square(problem.features(p))
-    features, _ = problem.split(moments)
-    if source == "even":
-        features[:] = problem.bounds.radius(p) ** 2 / p
-    elif not isinstance(source, str):
-        features[:] = _declared(source, p)
-    return moments
-
-
-def _deviation(query: SecondMoments, plan: Plan) -> float:
-    """Deviation of the noise in a released second moment."""
-    return plan[query.name].mechanism.noise * query.sensitivity(plan.neighbours) / plan.n_records
-
-
-def in_units_of_bounds(problem: Problem, p: int) -> SecondMoments:
-    """The query for second moments of columns that are scaled to the least of their bounds."""
-    limits = problem.bounds.features(p)
-    least = float(limits.min())
-    return SecondMoments(min(least * math.sqrt(p), problem.bounds.radius(p)), least / limits)
-
-
-def beside_bounds(plan: Plan, problem: Problem, curator: Curator, additive: Mechanism) -> Vector | None:
-    """The second moment of each feature over its squared bound, if it is released beside the bounds.
-
-    For the constant feature it is 1. It is not below what noise might hide, nor so small that
-    a step of its inverse length would move predictions far by noise alone: that of the ``additive`` mechanism
-    of the slope of a coordinate.
-    """
-    p = plan.n_features
-    if all(release.query != SecondMoments.name for release in plan.releases):
-        return None
-    query, least = in_units_of_bounds(problem, p), float(problem.bounds.features(p).min())
-    mechanism = plan[query.name].mechanism
-    noisy = curator.release(query, mechanism) / (plan.n_records * least**2)
-    deviation = mechanism.noise * query.sensitivity(plan.neighbours) / (plan.n_records * least**2)
-    floor = additive.noise * plan.neighbours.records_moved / (plan.n_records * _STEP_NOISE)
-    return problem.join(np.clip(noisy + 2.0 * deviation, min(max(floor, 2.0 * deviation), 1.0), 1.0), 1.0)
-
-
-def largest_terms(problem: Problem, p: int) -> Vector:
-    """What a record can add to the slope of each coordinate, its prediction being in the range of targets."""
-    slope = min(problem.loss.lipschitz(problem.bounds.target), 2.0 * problem.slope_bound())
-    return slope * problem.features(p)
-
-
-def require_separable(problem: Problem, solver: str) -> None:
-    """Refuse a penalty that coordinates share."""
-    if not isinstance(problem.penalty, Separable):
-        raise UnsupportedProblem(
-            f"{solver} needs a penalty that is a sum over coordinates, "
-            f"{type(problem.penalty).__name__} is none: use GradientDescent"
-        )
-
-
-def _are_positive(moments: Vector) -> bool:
-    return bool(((moments > 0) & (moments < math.inf)).all())
-
-
-def _declared(values: ArrayLike, n_features: int) -> Vector:
-    moments = strict.doubles(values)
-    if moments is None or moments.shape != (n_features,) or not _are_positive(moments):
-        raise ValueError(f"second_moments must be {n_features} positive numbers, one for each feature")
-    return moments

@@ -23,7 +23,7 @@ from ..queries import Recalibration
 from . import newton_steps as algebra
 from .base import Task, equal_releases, noise_of_one_pass
 from .newton_steps import Deviations, Estimate, Round, State
-from .preludes import Typical
+from .preludes import PrivateSetting
 
 _LEAST_SHARE, _MOST_SHARE, _GOOD, _USEFUL = 0.05, 0.1, 0.05, 0.3
 _ROUNDS = 2
@@ -82,7 +82,7 @@ def recalibrates(plan: Plan) -> bool:
 
 
 def recalibrated(
-    plan: Plan, problem: Problem, curator: Curator, w: Vector, typical: Typical, expected: Expected
+    plan: Plan, problem: Problem, curator: Curator, w: Vector, setting: PrivateSetting, expected: Expected
 ) -> Vector:
     """Coefficients w, times the scale and with the intercept that fit best, if the plan pays for them.
 
@@ -97,7 +97,7 @@ def recalibrated(
     noise = Deviations(each / (query.weight * query.leverage), each, each / query.weight)
     features, _ = problem.split(w)
     ridge = np.array([plan.n_records * expected.l2 * float(features @ features), 0.0])
-    point, middle = np.array([1.0, 0.0]), float(typical.start)
+    point, middle = np.array([1.0, 0.0]), float(setting.start)
     spread = min(max(expected.spread, _LEAST_SPREAD), _FARTHEST)
     pivot = middle
     doubt = None if expected.doubt is None else _covariance(*expected.doubt, pivot)

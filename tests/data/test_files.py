@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from dpglm.data import arrow
-from dpglm.data.files import source_of_file
-from dpglm.data.lines import LONGEST, CsvFile
+from dpglm.data import files
+from dpglm.data.files import MAX_LINE, CsvFile, source_of_file
 from dpglm.errors import UnreadableFile
 from dpglm.schema import Category, Number, Schema, Target
 from dpglm.schema.source import EncodedSource
@@ -80,7 +79,7 @@ def test_a_line_that_cannot_be_read_is_a_null_record_and_others_stay(tmp_path):
 
 
 def test_a_line_that_is_too_long_is_one_record(tmp_path):
-    text = b"age,job,y\n50,clerk,1\n" + b"1," * (2 * LONGEST) + b"\n50,clerk,1\n" + b"x" * (LONGEST + 5)
+    text = b"age,job,y\n50,clerk,1\n" + b"1," * (2 * MAX_LINE) + b"\n50,clerk,1\n" + b"x" * (MAX_LINE + 5)
     rows, _ = encoded(written(tmp_path, text))
     assert np.isnan(rows).any(axis=1).tolist() == [False, True, False, True]
 
@@ -160,7 +159,7 @@ def test_arrow_reads_lines_as_they_are_read_one_by_one(tmp_path, monkeypatch):
     source = CsvFile(written(tmp_path, "age,job,y\n" + "\n".join(lines)))
     ((fast, _),) = source.blocks()
     assert not isinstance(fast, dict)
-    monkeypatch.setattr(arrow, "split", lambda *_: None)
+    monkeypatch.setattr(files, "arrow_cells", lambda *_: None)
     ((slow, _),) = source.blocks()
     assert fast.to_pydict() == slow
 
@@ -207,7 +206,7 @@ def test_a_blank_line_of_one_column_is_no_record_either(lines, end, tmp_path, mo
         blocks
     )
     fast = [block if isinstance(block, dict) else block.to_pydict() for block, _ in blocks]
-    monkeypatch.setattr(arrow, "split", lambda *_: None)
+    monkeypatch.setattr(files, "arrow_cells", lambda *_: None)
     assert fast == [block for block, _ in source.blocks()]
     assert fast == ([{"x": [line.strip('"') for line in kept]}] if kept else [])
     assert source.n_samples == len(kept) == len(pd.read_csv(io.StringIO(text)))

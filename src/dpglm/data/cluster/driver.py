@@ -1,30 +1,136 @@
-"""The blocks of a Dask collection on the workers, and passes over all of them."""
+"""The driver's side of a cluster: blocks are kept on the workers, sums come back, records do not."""
 
 from __future__ import annotations
 
 from asyncio import CancelledError
 from collections import defaultdict
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ...bounds import Bounds
 from ...errors import ClusterFailed, SourceChanged, WorkerDiffers
 from ...losses import Loss
 from ..fingerprint import Fingerprint, Mark
-from ..stream import CHANGED, MISCOUNTED
-from .probe import Probe, versions
-from .table import Block, DaskTable
-from .waiting import UNREADABLE, NoWorker, finish, results
-from .worker import Agreement, Answer, Convert, Failure, Loading, Pass, Reading, answered, join, load, run
+from ..record_set import Coins, Grid, Part, RecordSet, RemoteRecords
+from ..stream import CHANGED, MISCOUNTED, Source
+from ..streamed import Convert, StreamedRecords, Targets
+from ..terms import Term
+from .table import UNREADABLE, Block, DaskTable, NoWorker, finish, results, task_name
+from .worker import (
+    Agreement,
+    Answer,
+    Failure,
+    Loading,
+    Pass,
+    Probe,
+    Reading,
+    check_agreement,
+    join,
+    load,
+    run,
+    versions,
+)
 
 _TRIES = 5
 _ANSWERS_AT_ONCE = 8
 _LARGE = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
 
 
-class Blocks:
-    """Blocks that are loaded once, kept on the workers, and loaded again where a worker was lost.
+def records_of(
+    source: Source, convert: Convert, bounds: Bounds, constant: float, loss: Loss, most: int = 0,
+    n_units: int | None = None,
+) -> RecordSet:  # fmt: skip
+    """The records of a source: on a cluster, or read block by block in this process, in every pass.
+
+    They are on a cluster if the source is a Dask collection and there is a current client. ``most`` is how
+    many there can be, if their number is private, ``n_units`` the number of persons, if they are of persons.
+    """
+    if isinstance(source, DaskTable) and (client := source.client) is not None:
+        blocks = ClusterBlocks(client, source, convert, bounds, constant, loss, most)
+        return ClusterRecords(blocks, bounds, constant, most=most)
+    return StreamedRecords(source, convert, bounds, constant, most=most, n_units=n_units)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterRecords(RemoteRecords):
+    """The records of a Dask collection, clipped into bounds and kept on the workers.
+
+    Each pass is one task a worker, which sums over its blocks; whole numbers come back. The driver draws all
+    noise. Which worker holds which block, and what is computed again after a loss, changes no bit.
+
+    Parameters
+    ----------
+    blocks : ClusterBlocks
+    bounds : Bounds
+    constant : float
+        Value of the constant feature that carries the intercept; 0 for none.
+    target : callable, optional
+        Maps targets to those of the loss.
+    coins : Coins, optional
+        Which records take part; by default all.
+    part : Part, optional
+        The part of the table that these are the records of; by default all of it.
+    """
+
+    trusted: ClassVar[str] = (
+        "scheduler and workers of the Dask cluster, their network, spill files, logs and dashboards"
+    )
+
+    blocks: ClusterBlocks
+    bounds: Bounds
+    constant: float
+    target: Targets | None = None
+    coins: Coins | None = None
+    aim: str = field(default="", repr=False)
+    most: int = 0
+    part: Part | None = None
+
+    @property
+    def n_records(self) -> int:
+        whole = self.blocks.n_records
+        return whole if self.part is None else self.part.before(whole)
+
+    @property
+    def n_features(self) -> int:
+        return self.blocks.n_features
+
+    def steps(self, term: Term, grid: Grid, finely: int = 0) -> NDArray[np.int64]:
+        total: NDArray[np.int64] = self.blocks.answer(self._pass(term, grid, finely))
+        return total
+
+    def longest(self, term: Term) -> float:
+        return float(self.blocks.answer(self._pass(term, None, False)))
+
+    def require_readable(self) -> None:
+        self.blocks.require_readable()
+
+    def _pass(self, term: Term, grid: Grid | None, finely: int) -> Pass:
+        return Pass(
+            self.blocks.agreement, term, grid, finely, self.aim, self.target, self.coins, self.part,
+            self.table_size,
+        )  # fmt: skip
+
+    def of_part(self, part: Part) -> ClusterRecords:
+        return replace(self, part=part)
+
+    def batch(self, coins: Coins) -> Coins:
+        return coins
+
+    def rows(self, batch: Coins) -> ClusterRecords:
+        return replace(self, coins=batch)
+
+    def with_target(self, target: Targets) -> ClusterRecords:
+        """The same table with other targets."""
+        return replace(self, target=target, aim=uuid4().hex)
+
+
+class ClusterBlocks:
+    """ClusterBlocks that are loaded once, kept on the workers, and loaded again where a worker was lost.
 
     A pass that fails is repeated: it is idempotent, and draws no noise. Every answer states the fingerprints
     of the blocks that it is made of. They must be those of the first pass; else a block was loaded again with
@@ -68,7 +174,7 @@ class Blocks:
     def answer(self, order: Pass | Reading) -> Any:
         """The sum over all records, or the longest term."""
         try:
-            answer: Answer = self._repeated(lambda held: self._attempt(order, held))
+            answer: Answer = self._repeated(lambda pending: self._attempt(order, pending))
             self._require_same(answer.marks)
         except BaseException:
             self._forget()  # a traceback must not keep the records on the workers
@@ -94,11 +200,11 @@ class Blocks:
     def _require_agreement(self) -> None:
         """Probe all workers. Those that come later are probed before they load their first block."""
 
-        def attempt(held: list[Any]) -> Failure | None:
+        def attempt(pending: list[Any]) -> Failure | None:
             workers = list(self._client.nthreads())
             for worker in workers:
-                held.append(self._submit(answered, self.agreement, worker=worker))
-            answers: list[Failure | None] = results(self._client, held, workers)
+                pending.append(self._submit(check_agreement, self.agreement, worker=worker))
+            answers: list[Failure | None] = results(self._client, pending, workers)
             return next(filter(None, answers), None)
 
         self._repeated(attempt)
@@ -106,17 +212,17 @@ class Blocks:
     def _repeated(self, attempt: Any) -> Any:
         """What an attempt returns, if one of several succeeds; no error of the engine is passed on."""
         for _ in range(_TRIES):
-            held: list[Any] = []  # futures must be held until the answer has arrived
+            pending: list[Any] = []  # futures must be held until the answer has arrived
             try:
-                result = attempt(held)
+                result = attempt(pending)
             except NoWorker:
-                self._cancel(held)
+                self._cancel(pending)
                 raise
             except (Exception, CancelledError):
                 self._groups = []
                 continue
             except BaseException:
-                self._cancel(held)
+                self._cancel(pending)
                 raise
             if isinstance(result, Failure):
                 raise _error(result)
@@ -126,23 +232,23 @@ class Blocks:
             "are withheld, since they may quote records"
         )
 
-    def _cancel(self, held: list[Any]) -> None:
+    def _cancel(self, pending: list[Any]) -> None:
         """Leave nothing to the cluster that nobody waits for."""
         with suppress(Exception):
-            self._client.cancel([*held, *filter(None, self._loaded)], force=True)
+            self._client.cancel([*pending, *filter(None, self._loaded)], force=True)
 
-    def _attempt(self, order: Pass | Reading, held: list[Any]) -> Answer | Failure:
+    def _attempt(self, order: Pass | Reading, pending: list[Any]) -> Answer | Failure:
         """One pass: a task for each worker, whose answers are added up in a tree."""
         if not self._groups:
             self._groups = self._grouped()
         answers = [
             self._submit(run, futures, order, worker, worker=worker) for worker, futures in self._groups
         ]
-        held += answers
+        pending += answers
         while len(answers) > _ANSWERS_AT_ONCE:
             starts = range(0, len(answers), _ANSWERS_AT_ONCE)
             answers = [self._submit(join, answers[k : k + _ANSWERS_AT_ONCE]) for k in starts]
-            held += answers
+            pending += answers
         return join(results(self._client, answers, [worker for worker, _ in self._groups]))
 
     def _submit(self, function: Any, *arguments: Any, worker: str | None = None) -> Any:
@@ -153,7 +259,7 @@ class Blocks:
             return self._client.submit(
                 function,
                 *arguments,
-                key=_name(),
+                key=task_name(),
                 workers=worker and [worker],
                 allow_other_workers=worker is not None,
                 pure=False,
@@ -185,12 +291,9 @@ class Blocks:
         import dask
 
         task = dask.delayed(load, pure=False)
-        return task(part.rows, part.targets, self._loading, part.number, part.place, dask_key_name=_name())
-
-
-def _name() -> str:
-    """The name of a task, which says nothing of what it is given."""
-    return f"dpglm-{uuid4().hex}"
+        return task(
+            part.rows, part.targets, self._loading, part.number, part.place, dask_key_name=task_name()
+        )
 
 
 def _error(failure: Failure) -> Exception:
@@ -202,5 +305,5 @@ def _error(failure: Failure) -> Exception:
     )
 
 
-def _listed(found: dict[str, str]) -> str:
-    return ", ".join(f"{name} {number}" for name, number in found.items())
+def _listed(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in versions.items())

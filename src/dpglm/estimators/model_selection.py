@@ -1,4 +1,4 @@
-"""A search among candidates with a random number of tries, paid for as a whole."""
+"""Private choice among models: one along a fit, or the best of a random number of tries."""
 
 from __future__ import annotations
 
@@ -7,18 +7,205 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
-from sklearn.base import is_classifier
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from .. import strict
+from ..arrays import Vector
 from ..bounds import Bounds
 from ..data.columns import RecordColumns
+from ..errors import UnsupportedProblem
+from ..fit.inputs import Labels
+from ..plan import Plan
 from ..problem import Problem
-from ..solvers.model_selection import Candidate, Searched
+from ..solvers.base import AnySolver, Choice
+from ..solvers.model_selection import Candidate, IterateChoice, RandomSearch
 from .base import PrivateGLM
 from .docs import documented
-from .meta import PrivateChoice, choices_of, glm_of, with_params, with_solver
+from .mixins import Reported
 from .pipeline import PrivatePipeline
-from .watched import all_or_nothing
+from .sklearn_checks import all_or_nothing
+
+
+def _has(name: str) -> Any:
+    """Available where the fitted model has it, or before the fit the estimator."""
+
+    def has(self: PrivateChoice) -> bool:
+        getattr(self.best_estimator_ if hasattr(self, "best_estimator_") else self._template(), name)
+        return True
+
+    return available_if(has)
+
+
+class PrivateChoice(Reported, MetaEstimatorMixin, BaseEstimator):
+    """Common part: ``best_estimator_`` is the chosen model, and everything is asked of it."""
+
+    estimator: Any
+    best_estimator_: Any
+
+    def _template(self) -> Any:
+        """An estimator that says what kind of model this is."""
+        glm_of(self.estimator)
+        return self.estimator
+
+    def _carrier(self) -> Any:
+        """An unfitted copy of the template with the solver that makes the choice."""
+        raise NotImplementedError
+
+    def plan(self, n_samples: int, *size: int, **more: Any) -> Plan:
+        """The whole plan of a fit to a table of this size, without any data, as ``plan`` of the estimator."""
+        plan: Plan = self._carrier().plan(n_samples, *size, **more)
+        return plan
+
+    def _fitted(self, X: object, y: object, beside: RecordColumns) -> Any:
+        """The carrier, fitted."""
+        model = self._carrier()
+        names = zip(("sample_weight", "offset", "exposure", "units"), beside[1:], strict=True)
+        model.fit(X, y, **{name: part for name, part in names if part is not None})
+        for name in ("n_features_in_", "feature_names_in_", "classes_", "plan_", "privacy_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+        return model
+
+    @_has("predict")
+    def predict(self, X: object, **offsets: object) -> Labels:
+        """The prediction of the chosen model for each row; offsets are those that its ``predict`` takes."""
+        check_is_fitted(self)
+        predicted: Labels = self.best_estimator_.predict(X, **offsets)
+        return predicted
+
+    @_has("decision_function")
+    def decision_function(self, X: object, **offsets: object) -> Vector:
+        """Margins of the chosen model."""
+        check_is_fitted(self)
+        margins: Vector = self.best_estimator_.decision_function(X, **offsets)
+        return margins
+
+    @_has("predict_proba")
+    def predict_proba(self, X: object, **offsets: object) -> Vector:
+        """Probability of each class by the chosen model."""
+        check_is_fitted(self)
+        probabilities: Vector = self.best_estimator_.predict_proba(X, **offsets)
+        return probabilities
+
+    def score(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of a classifier, R² of a regressor; **not private**."""
+        check_is_fitted(self)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(self.best_estimator_.score(X, y, **weights))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "best_estimator_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = self._template().__sklearn_tags__()
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+        return tags
+
+
+def glm_of(estimator: object) -> PrivateGLM:
+    """The estimator of dpglm itself, or the one behind a schema."""
+    inner = estimator.estimator if isinstance(estimator, PrivatePipeline) else estimator
+    if not isinstance(inner, PrivateGLM):
+        raise ValueError(f"estimator must be one of dpglm, got a {type(inner).__name__}")
+    return inner
+
+
+def with_params(estimator: Any, **values: object) -> Any:
+    """A copy of an estimator of dpglm, or of a schema and one, with other parameters of the estimator."""
+    copy = clone(estimator)
+    glm_of(copy).set_params(**values)
+    if getattr(glm_of(copy), "class_weight", None) is not None:
+        raise UnsupportedProblem("a search or a choice among models takes no class_weight: fit the estimator")
+    return copy
+
+
+def choices_of(model: object) -> list[Choice | None]:
+    """What a fitted carrier has chosen, for each of its fits."""
+    fitted = model.estimator_ if isinstance(model, PrivatePipeline) else model
+    found: list[Choice | None] = fitted._chosen  # type: ignore[attr-defined]
+    return found
+
+
+def with_solver(model: Any, solver: str | AnySolver) -> Any:
+    """The fitted carrier with the solver that its user gave."""
+    for holder in (model, getattr(model, "estimator", None), getattr(model, "estimator_", None)):
+        if isinstance(holder, PrivateGLM):
+            holder.solver = solver
+    return model
+
+
+@documented
+class PrivatePath(PrivateChoice):
+    """The model along one private fit that has the least loss.
+
+    A fit by most solvers passes many models: its iterates, a ridge path, and sparse models with some of its
+    features. All of them follow from what is released, so they cost nothing more. One of them is chosen by
+    its loss, by the exponential mechanism: the whole fit, unless the loss of another is clearly less.
+
+    The loss is that on rows which are held out by their positions: a record is either in the fit or held
+    out, so it pays for one of both, and fit and choice each have the whole budget. Where the solver releases
+    a Gram matrix, as the default does for narrow tables, no row is held out. The loss is that on all rows,
+    corrected for what the whole fit gains on its own rows alone, and the choice takes 1 to 5 % of the budget.
+    If a choice would take more rows or more of the budget, the whole fit is returned.
+
+    Parameters
+    ----------
+    estimator : estimator of dpglm
+        Or a schema and one, by `make_private_pipeline`. Its epsilon is that of the whole.
+    share : float, optional
+        Share of the rows that are held out; by default from 2 to 5 %, as much as a good choice needs, or none
+        if there is a Gram matrix.
+    budget_share : float, optional
+        Share of the budget, in squared mu, for a choice on all rows, instead of a share of the rows.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The chosen model.
+    best_params_ : dict or list of dict
+        Which model it is; one for each class where there are more than two.
+    {chosen}
+
+    Examples
+    --------
+    >>> from dpglm import LogisticRegression, PrivatePath
+    >>> from dpglm.datasets import load_adult
+    >>> adult = load_adult()
+    >>> model = PrivatePath(LogisticRegression(epsilon=1.0, classes=[-1, 1])).fit(adult.X, adult.y)
+    >>> bool(model.score(adult.X_test, adult.y_test) > 0.83)
+    True
+    """
+
+    def __init__(self, estimator: Any, share: float | None = None, budget_share: float | None = None) -> None:
+        self.estimator = estimator
+        self.share = share
+        self.budget_share = budget_share
+
+    @all_or_nothing
+    def fit(
+        self, X: object, y: object = None, sample_weight: object = None, offset: object = None,
+        exposure: object = None, units: object = None,
+    ) -> Self:  # fmt: skip
+        """Fit to private records, and choose; all that is given is what ``fit`` of the estimator takes."""
+        model = self._fitted(X, y, RecordColumns(None, sample_weight, offset, exposure, units))
+        found = [{"model": "the whole fit" if one is None else one.name} for one in choices_of(model)]
+        self.best_params_ = found[0] if len(found) == 1 else found
+        self.best_estimator_ = with_solver(model, glm_of(self.estimator).solver)
+        return self
+
+    def _carrier(self) -> Any:
+        along = IterateChoice(glm_of(self.estimator).solver, self.share, self.budget_share)
+        return with_params(self.estimator, solver=along)
+
 
 _SHARED = ("epsilon", "delta", "neighbours", "classes", "ledger", "random_state", "verbose")
 """What a candidate cannot have for itself."""
@@ -123,7 +310,7 @@ class PrivateSearch(PrivateChoice):
             Candidate(_problem_beside(glm_of(_prepared(model)), glm_of(carrier)), glm_of(model).solver)
             for model in models
         )
-        glm_of(carrier).solver = Searched(candidates, self.runs, self.law, self.share)
+        glm_of(carrier).solver = RandomSearch(candidates, self.runs, self.law, self.share)
         return carrier
 
     def _listed(self) -> tuple[list[Any], list[dict[str, Any]]]:
