@@ -21,7 +21,7 @@ from dpglm.audit import Finding
 from dpglm.audit import Report as Findings
 from dpglm.cli import app, commands
 from dpglm.datasets import write_adult
-from dpglm.estimators.stored import ESTIMATORS, restored, stored
+from dpglm.estimators.stored import ESTIMATORS, model_from_json, model_to_json
 from dpglm.schema import Schema
 
 from . import fuzzed_commands
@@ -126,7 +126,7 @@ def test_coefficients_without_errors_are_printed_with_two_digits_and_a_word(fold
     told = run("fit", "data.csv", "schema.toml", "--epsilon", 0.5, "--out", "model.json").stdout
     assert told.count("This solver releases no standard errors: the coefficients are for prediction.") == 1
     shown = dict(line.rsplit(maxsplit=1) for line in told.split("units of the columns")[1].splitlines()[1:5])
-    exact = restored((folder / "model.json").read_text()).raw_coefficients()
+    exact = model_from_json((folder / "model.json").read_text()).raw_coefficients()
     assert {name: float(value) for name, value in shown.items() if name in exact.values} == {
         name: float(f"{value:.2g}") for name, value in exact.values.items()
     }
@@ -328,7 +328,7 @@ def test_exports_predict_what_the_model_predicts(folder, kind):
     model = [] if kind == "three" else ["--model", kind]
     run("fit", "data.csv", "schema.toml", "--out", "m.json", "--epsilon", 4, *model)
     run("export", "m.json", "--onnx", "m.onnx", "--sklearn", "m.skops")
-    fitted = restored((folder / "m.json").read_text())
+    fitted = model_from_json((folder / "m.json").read_text())
     rows = fitted.schema.encode(raw)
     rows = rows.toarray() if hasattr(rows, "toarray") else rows
     session = onnxruntime.InferenceSession("m.onnx")
@@ -353,7 +353,7 @@ def test_onnx_cuts_rows_to_the_norm_of_the_schema_and_scikit_learn_warns(folder,
     (folder / "schema.toml").write_text(f"row_norm = 0.7\n{SCHEMA}")
     run("fit", "data.csv", "schema.toml", "--out", "m.json", "--epsilon", 4, "--model", kind)
     told = run("export", "m.json", "--onnx", "m.onnx", "--sklearn", "m.skops")
-    fitted, raw = restored((folder / "m.json").read_text()), pd.read_csv("data.csv")
+    fitted, raw = model_from_json((folder / "m.json").read_text()), pd.read_csv("data.csv")
     rows = fitted.schema_.encode(raw)
     rows = rows.toarray() if hasattr(rows, "toarray") else rows
     assert "Warning: scikit-learn has no step that cuts rows to row_norm = 0.7" in told.stderr
@@ -395,7 +395,7 @@ def test_a_model_that_learnt_its_schema_is_shown_reported_exported_and_used(fold
     files = ["--json", "s.json", "--onnx", "m.onnx", "--sklearn", "m.skops", "--registry", "e.yaml"]
     run("export", "m.json", *files, "--card", "c.md")
     predicted = run("predict", "m.json", "data.csv").stdout.splitlines()[1:]
-    fitted = restored((folder / "m.json").read_text())
+    fitted = model_from_json((folder / "m.json").read_text())
     assert predicted == [str(one) for one in fitted.predict(raw)]
     rows = fitted.schema_.encode(raw)
     rows = rows.toarray() if hasattr(rows, "toarray") else rows
@@ -421,8 +421,8 @@ def test_intervals_survive_in_a_file(folder):
         "fit", "rent.csv", "s.toml", "--out", "m.json", "--epsilon", 2, "--report", "r.html", "--intervals"
     ).stdout
     assert "std err" in told and run("show", "m.json").stdout.strip() in told
-    again = restored((folder / "m.json").read_text())
-    assert again.summary().determined and stored(again) == (folder / "m.json").read_text().strip()
+    again = model_from_json((folder / "m.json").read_text())
+    assert again.summary().determined and model_to_json(again) == (folder / "m.json").read_text().strip()
     (fit,) = json.loads(run("show", "m.json", "--json").stdout)["fits"]
     assert fit["coefficients"][0]["low"] < 1 / 12 < fit["coefficients"][0]["high"]
     assert "95 % intervals account for sampling and noise" in (folder / "r.html").read_text()

@@ -13,21 +13,22 @@ SRC = Path(__file__).resolve().parents[1] / "src"
 FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.rglob("*.py"))
 
 CORE = {
-    "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "evaluation",
-    "inference", "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy", "problem",
-    "progress", "queries", "report", "schema", "scores", "silence", "solvers", "strict", "tables",
+    "accounting", "arrays", "bounds", "codec", "curator", "data", "display", "entries", "errors",
+    "evaluation", "inference", "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy",
+    "problem", "progress", "queries", "report", "schema", "scores", "silence", "solvers", "strict", "tables",
     "threads",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators", "fit"}
 ROOT = "dpglm"  # the names that the package itself exports
 
-EVERYWHERE = {"arrays", "errors", "silence", "strict"}
+EVERYWHERE = {"arrays", "codec", "errors", "silence", "strict"}
 
 # What each part may import besides itself and what is for `EVERYWHERE`.
 MAY_IMPORT = {
     "accounting": {"kernels"},
     "arrays": set(),
     "bounds": {"entries"},
+    "codec": set(),
     "datasets": set(),
     "entries": set(),
     "errors": set(),

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from dpglm import Bounds, threads
-from dpglm.audit.tables import on_a_stream
+from dpglm.audit.targets import on_a_stream
 from dpglm.bounds import Coordinates
 from dpglm.data import as_data, records
 from dpglm.data.multinomial import ClassGradients, ClassSizes, MetricClassRows

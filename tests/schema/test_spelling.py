@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from dpglm import LogisticRegression, Stream, make_private_pipeline
 from dpglm.data.files import source_of_file
-from dpglm.estimators.stored import restored, stored
+from dpglm.estimators.stored import model_from_json, model_to_json
 from dpglm.schema import Boolean, Category, Date, Number, Ordinal, Schema, Target
 from dpglm.schema.diagnosis import read_cell
 from dpglm.schema.learning import census_of
@@ -241,7 +241,7 @@ def test_levels_are_learnt_as_they_are_spelled_and_read_so_afterwards():
     assert set(model.schema_.columns["ward"].levels) == {"cardiology", "surgery"}
     cells = {"ward": ["CARDIO", "cardiology ", "Surgery", "?", "NULl", "spy"]}
     assert dense(model.schema_.encode(cells)).argmax(axis=1).tolist() == [0, 0, 1, 4, 4, 3]
-    again = restored(stored(model))
+    again = model_from_json(model_to_json(model))
     assert again.schema == schema and again.schema_ == model.schema_
     assert model.raw_coefficients() == again.raw_coefficients()
     model.report()

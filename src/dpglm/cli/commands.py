@@ -180,7 +180,7 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Fit a private model to the records of a file; print its promise and its coefficients in raw units."""
-    from ..estimators.stored import stored
+    from ..estimators.stored import model_to_json
 
     with plain_errors(quiet):
         pipeline = _pipeline(schema, model, intervals, epsilon, delta, neighbours, ledger)
@@ -190,7 +190,7 @@ def fit(
             require_folder(report, "report")
         source = source_of_file(data, columns_of(pipeline.schema, target=True))
         fitted = pipeline.fit(source if stream else Held(source))
-        out.write_text(stored(fitted) + "\n", encoding="utf-8")
+        out.write_text(model_to_json(fitted) + "\n", encoding="utf-8")
         if report is not None:
             report.write_text(Report(statement(fitted)).html(), encoding="utf-8")
         counted = fitted.privacy_.record_share

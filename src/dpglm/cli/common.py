@@ -104,10 +104,10 @@ def read_text(path: Path) -> str:
 
 def read_model(path: Path) -> PrivatePipeline:
     """Read a model; refuses an edited file."""
-    from ..estimators.stored import restored  # with scikit-learn, which is slow to import
+    from ..estimators.stored import model_from_json  # with scikit-learn, which is slow to import
 
     with naming_file(path):
-        return restored(read_text(path))
+        return model_from_json(read_text(path))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from ..accounting import gaussian_mu
 from ..errors import DpglmError
+from ..ledger.account import Ledger
 from ..ledger.address import Address
 from ..ledger.extract import (
     account_at,
@@ -26,8 +27,7 @@ from ..ledger.extract import (
     what,
 )
 from ..ledger.journal import State, verify_export
-from ..ledger.ledger import Ledger
-from ..ledger.price import Left, price_of_mu
+from ..ledger.price import price_of_mu
 from ..privacy import Budget
 from .common import Json, console
 
@@ -71,7 +71,7 @@ def create(
     account = Ledger(parsed.url).create(
         parsed.account, epsilon=epsilon, delta=delta, neighbours=neighbours, unit=unit
     )
-    typer.echo(f"{account.name}: {account.left()}\nuse ledger={str(account.address)!r} in estimators")
+    typer.echo(f"{account.name}: {account.remaining()}\nuse ledger={str(account.address)!r} in estimators")
 
 
 @app.command()
@@ -101,7 +101,7 @@ def show(
         for line in text_chart(points):
             shown.print(line, markup=False, highlight=False)
         shown.print(how_it_adds(state, account.part), highlight=False)
-        shown.print(f"left: {Left(state.left(account.part), state.terms.delta)}", highlight=False)
+        shown.print(f"left: {state.remaining(account.part)}", highlight=False)
         if more := like_the_last(state, entries, account.part):
             shown.print(f"      {more}", highlight=False)
         shown.print(f"head: {state.last.hash}", highlight=False)
@@ -163,7 +163,7 @@ def plan(
     else:
         budget = Budget(epsilon, state.terms.delta if delta is None else delta)
     price = price_of_mu(gaussian_mu(budget.epsilon, budget.delta))
-    remaining = Left(state.left(account.part), state.terms.delta)
+    remaining = state.remaining(account.part)
     most_fits = int(remaining.price.mu_squared / price.mu_squared)
     largest = remaining.epsilon(fits, budget.delta)
     values = {
@@ -220,11 +220,11 @@ def _accounts_table(states: list[State]) -> Table:
         share = float(state.spent().mu_squared / terms.budget.mu_squared)
         table.add_row(
             terms.name, f"epsilon {terms.epsilon:g}, delta {terms.delta:g}", terms.neighbours, terms.unit,
-            f"{share:.1%}", str(state.last.number + 1), str(Left(state.left(), terms.delta)),
+            f"{share:.1%}", str(state.last.number + 1), str(state.remaining()),
         )  # fmt: skip
         for part in state.parts:
             spent = float(state.spent(part).mu_squared / terms.budget.mu_squared)
-            remaining = Left(state.left(part), terms.delta)
+            remaining = state.remaining(part)
             table.add_row(f"{terms.name}/{part}", "", "", "", f"{spent:.1%}", "", str(remaining))
     return table
 

@@ -31,7 +31,7 @@ from ..fit.readers import (
     source_like,
 )
 from ..inference import INTERCEPT, Coefficients, Summary, WaldTest
-from ..ledger import Account, context, extract, resolved
+from ..ledger import Account, current_account, extract, resolved
 from ..losses import LOSSES
 from ..penalties import Zero
 from ..plan import Plan
@@ -401,7 +401,7 @@ class Charged:
     def _to_carry(self) -> dict[str, str]:
         address = None
         if self.ledger is None:
-            address = context.current() or vars(self).get(_CARRIED)
+            address = current_account() or vars(self).get(_CARRIED)
         return {_CARRIED: address} if address else {}
 
     def __getstate__(self) -> dict[str, Any]:

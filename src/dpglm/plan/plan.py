@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from typing import ClassVar, Self
+from functools import cache, cached_property, lru_cache, partial
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from .. import accounting, display, strict
+from .. import accounting, codec, display, strict
 from ..accounting import (
     Composed,
     Event,
@@ -35,7 +35,9 @@ from .private_size import (
     spare_of,
 )
 from .release import Releasable, Release
-from .settings import Setting, Types, checks_of, types_of
+
+Setting = bool | int | float | str | tuple[float, ...] | None
+"""Value of a setting of a plan."""
 
 
 @dataclass(frozen=True)
@@ -126,27 +128,20 @@ class Plan:
     steps: int
     learning: tuple[Release, ...] = field(default=(), kw_only=True)
     parts: tuple[Plan, ...] = field(default=(), kw_only=True)
-    unit: str = field(default="record", kw_only=True)
+    unit: Annotated[str, strict.named(UNITS)] = field(default="record", kw_only=True)
 
     def __init_subclass__(cls) -> None:
         Plan.kinds[cls.solver] = cls
         cls.__repr__ = Plan.__repr__  # type: ignore[method-assign]  # or ``dataclass`` makes another
 
     def __post_init__(self) -> None:
-        for name, kind in (("budget", Budget), ("neighbours", Neighbours)):
-            if not isinstance(value := getattr(self, name), kind):
-                raise strict.wrong(name, value, f"a {kind.__name__}")
-        for name, item in (("releases", Release), ("learning", Release), ("parts", Plan)):
-            value = getattr(self, name)
-            if not isinstance(value, tuple) or not all(isinstance(one, item) for one in value):
-                raise strict.wrong(name, value, f"a tuple of {item.__name__}")
+        strict.keep(self, **_shared_checks())
         if self.budget.private and not self.releases and not self.parts:
             raise strict.wrong("releases", self.releases, "at least one, unless epsilon is infinite")
         if len(set(self._queries)) < len(self._queries):
             raise strict.wrong("releases", self._queries, "of different queries")
-        strict.keep(self, n_records=strict.whole, n_features=strict.whole, fits=strict.whole)
-        strict.keep(self, unit=strict.named(UNITS))
-        strict.keep(self, **checks_of(type(self), _SHARED, self.budget.private))
+        kind: Any = type(self)
+        strict.keep(self, **_setting_checks(kind, self.budget.private))
         _ = self.price  # refuses releases that have none
         _require_known(self.releases, self.may_release)
         _require_known(self.learning, MAY_LEARN)
@@ -329,12 +324,7 @@ class Plan:
 
     def settings(self) -> dict[str, Setting]:
         """The public settings of the solver."""
-        return {name: getattr(self, name) for name in self._types()}
-
-    @classmethod
-    def _types(cls) -> Types:
-        """The settings of this kind of plan with the types that each may have."""
-        return types_of(cls, _SHARED)
+        return {name: getattr(self, name) for name in _setting_names(type(self))}
 
     def to_dict(self) -> dict[str, object]:
         """The plan as JSON-able values; an infinite number is the text "inf"."""
@@ -366,18 +356,9 @@ class Plan:
         shared = [name for name in _SHARED if name not in optional]
         fields = strict.mapping("a plan", values, ("solver", "settings", "digest", *shared))
         del fields["digest"]
-        if "parts" in fields:
-            fields["parts"] = tuple(map(Plan.from_dict, strict.sequence("parts", fields["parts"])))
         kind = Plan.kinds[strict.one_of("solver", fields.pop("solver"), Plan.kinds)]
-        settings = strict.mapping("settings", fields.pop("settings"), kind._types())
-        for name, kinds in kind._types().items():
-            if float in kinds:
-                settings[name] = strict.numeric(settings[name])
-        fields["budget"] = Budget.from_dict(fields["budget"])
-        fields["neighbours"] = Neighbours.from_name(fields["neighbours"])
-        for name in {"releases", "learning"} & set(fields):
-            fields[name] = tuple(map(Release.from_dict, strict.sequence(name, fields[name])))
-        plan = kind(**fields, **settings)
+        settings = strict.mapping("settings", fields.pop("settings"), _setting_names(kind))
+        plan = kind(**codec.decoded(kind, {**fields, **settings}))
         plan._refuse_overspending()
         strict.require_sealed("the plan", values)
         return plan
@@ -547,3 +528,29 @@ def _shown(value: Setting) -> str:
 
 _SHARED = tuple(name for name in strict.names(Plan) if name != "steps")
 """Fields of every plan that files store outside the settings."""
+
+
+@cache
+def _shared_checks() -> dict[str, strict.Check]:
+    return {name: codec.check_of(name, codec.hints(Plan)[name]) for name in _SHARED}
+
+
+def _setting_names(kind: type[Plan]) -> tuple[str, ...]:
+    """The settings of a kind of plan: the fields that a solver adds, and the number of steps."""
+    return tuple(name for name in strict.names(kind) if name not in _SHARED)
+
+
+@cache
+def _setting_checks(kind: Any, private: bool) -> dict[str, strict.Check]:
+    """The check for each setting of a kind of plan; without noise a number may be infinite."""
+    level = strict.level if private else accounting.NOT_NEGATIVE
+    checks = {}
+    for name in _setting_names(kind):
+        word = strict.named(kind.choices[name]) if name in kind.choices else strict.text
+        count = partial(strict.whole, least=int(name == "steps"))
+        scalars: dict[object, strict.Check] = {bool: strict.flag, int: count, float: level, str: word}
+        hint = codec.hints(kind)[name]
+        if not set(codec.parts_of(hint)) <= {*scalars, *codec.parts_of(Setting)}:
+            raise TypeError(f"a setting is one of {Setting}, but {name} is of {hint}")
+        checks[name] = codec.check_of(name, hint, scalars)
+    return checks

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from .. import mechanisms, strict
+from .. import codec, mechanisms, strict
 from ..accounting import Event
 from ..mechanisms import Mechanism, Round, sampling
 from ..mechanisms.sampling import Everyone, Sampling
@@ -91,11 +91,10 @@ class Release:
     def from_dict(cls, values: Mapping[str, object]) -> Release:
         """The inverse of ``to_dict``; refuses what ``to_dict`` cannot have written."""
         fields, mechanism = _from_dict("a release", values, strict.names(cls))
-        sampled = strict.mapping("sampling", fields["sampling"])
-        sample = sampling.BY_NAME[strict.one_of("kind of sampling", sampled.get("kind"), sampling.BY_NAME)]
-        sampled = strict.mapping("sampling", sampled, ("kind", *strict.names(sample)))
-        del sampled["kind"]
-        return cls(**fields | {"mechanism": mechanism, "sampling": sample(**sampled)})
+        kind, sampled = codec.kind_of("sampling", fields["sampling"], sampling.BY_NAME)
+        return cls(
+            **fields | {"mechanism": mechanism, "sampling": codec.from_dict(kind, "sampling", sampled)}
+        )
 
 
 class Line(NamedTuple):
