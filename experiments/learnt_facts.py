@@ -43,7 +43,7 @@ from dpglm.queries import ColumnRanges, LevelCounts
 from dpglm.queries.learning import tail_of
 from dpglm.schema import Number, Schema, Target
 from dpglm.schema.numbers import candidates_of
-from dpglm.schema.raw import RawTable
+from dpglm.schema.source import RawTable
 
 Vector = NDArray[np.float64]
 Range = tuple[float, float]

@@ -15,13 +15,13 @@ FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.r
 CORE = {
     "accounting", "arrays", "bounds", "codec", "curator", "data", "display", "entries", "errors",
     "evaluation", "inference", "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy",
-    "problem", "progress", "queries", "report", "schema", "scores", "silence", "solvers", "strict", "tables",
+    "problem", "progress", "queries", "report", "schema", "scores", "solvers", "strict", "tables",
     "threads",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators", "fit"}
 ROOT = "dpglm"  # the names that the package itself exports
 
-EVERYWHERE = {"arrays", "codec", "errors", "silence", "strict"}
+EVERYWHERE = {"arrays", "codec", "errors", "strict"}
 
 # What each part may import besides itself and what is for `EVERYWHERE`.
 MAY_IMPORT = {
@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "penalties": {"kernels"},
     "display": set(),
     "progress": set(),
-    "silence": set(),
+    
     "strict": set(),
     "threads": set(),
     "privacy": {"accounting", "display"},

@@ -9,8 +9,7 @@ import pytest
 
 from dpglm import LogisticRegression
 from dpglm.audit import audit
-from dpglm.errors import PrivacyWarning
-from dpglm.silence import silent
+from dpglm.errors import PrivacyWarning, silent
 from dpglm.solvers import GradientDescent
 
 
@@ -84,10 +83,10 @@ def test_a_fit_warns_while_another_thread_audits():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 def test_a_fork_while_another_thread_holds_a_lock_does_not_wait_for_ever():
-    from dpglm import silence
+    from dpglm import errors
     from dpglm.ledger import address
 
-    with silence._lock, address._lock:
+    with errors._lock, address._lock:
         child = os.fork()
         if not child:
             with silent():

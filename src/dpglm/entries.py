@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .arrays import Vector
-from .silence import silent
+from .errors import silent
 
 Sparse: TypeAlias = sp.sparray | sp.spmatrix
 

@@ -1,26 +1,13 @@
-"""Exceptions and warnings of dpglm.
-
-::
-
-    DpglmError
-    ├── BudgetExceeded      an account cannot pay for a fit   (also a ValueError)
-    ├── ClusterFailed       a cluster could not complete a pass over the records
-    ├── LedgerError         a ledger cannot be read, is broken or does not fit   (also a ValueError)
-    ├── NotReleased         a fit did not release what is asked for   (also an AttributeError)
-    ├── PlanMismatch        a run released something other than its plan
-    ├── SourceChanged       a source gave other records than in the pass before
-    ├── UnreadableFile      a file is not what its name says   (also a ValueError)
-    ├── UnsupportedProblem  a solver cannot serve the problem   (also a ValueError)
-    └── WorkerDiffers       a worker computes other numbers than the driver
-
-    PrivacyWarning          (a UserWarning) a setting that weakens or narrows the promise
-
-None of them depends on the value of a record, only on shapes, types and parameters.
-"""
+"""Errors and warnings of dpglm, and how to keep warnings of other fits quiet."""
 
 from __future__ import annotations
 
+import os
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 
 
 class DpglmError(Exception):
@@ -90,3 +77,52 @@ class WorkerDiffers(DpglmError):
 
 class PrivacyWarning(UserWarning):
     """A setting that weakens the promise, or one whose default may surprise."""
+
+
+_SILENT: ContextVar[bool] = ContextVar("silent", default=False)
+_lock = threading.Lock()
+_open = 0
+
+
+def _renew() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)  # another thread may have held the lock, and is gone
+
+
+class _InSilence(type):
+    """Makes a filter match every warning of a context that is silent, and none of another."""
+
+    def __subclasscheck__(cls, category: type) -> bool:
+        return _SILENT.get()
+
+
+class _Unheard(Warning, metaclass=_InSilence):
+    """Each warning of a silent context."""
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Ignore all warnings of what is done inside; other threads, and whoever comes after, hear theirs.
+
+    Two threads that leave blocks of `warnings.catch_warnings` in the order in which they entered them leave
+    the filters of the first behind, for good. Here the filter itself asks in which context it is.
+    """
+    global _open
+    with _lock:
+        _open += 1
+        warnings.simplefilter("ignore", _Unheard)  # goes to the front, where it may be already
+    token = _SILENT.set(True)
+    try:
+        yield
+    finally:
+        _SILENT.reset(token)
+        with _lock:
+            _open -= 1
+            if not _open:
+                # The list may be another one by now, of someone's block that has begun or ended.
+                with suppress(ValueError):
+                    warnings.filters.remove(("ignore", None, _Unheard, None, 0))  # type: ignore[attr-defined]

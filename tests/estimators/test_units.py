@@ -33,7 +33,7 @@ from dpglm.data import columnar, stream
 from dpglm.data.units import Units
 from dpglm.errors import LedgerError, SourceChanged, UnsupportedProblem
 from dpglm.estimators import make_private_pipeline
-from dpglm.fit.units import ranked
+from dpglm.fit.keys import ranked
 from dpglm.penalties import L2
 from dpglm.plan import Plan
 from dpglm.schema import Number, Schema, Target, Unit

@@ -303,7 +303,7 @@ def test_a_fit_that_is_interrupted_after_learning_stays_paid_for(tmp_path, monke
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpglm.schema.raw.census_of", seen)
+    monkeypatch.setattr("dpglm.schema.source.census_of", seen)
     monkeypatch.setattr(GradientDescent, "run", interrupted)
     model = pipeline(ledger=address)
     with pytest.raises(KeyboardInterrupt):

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..errors import silent
 from ..estimators.base import PrivateGLM
 from ..mechanisms import Randomness
 from ..privacy import Neighbours
-from ..silence import silent
 from .findings import Claim, Finding, Report
 from .lower_bounds import bound, exact_epsilon
 from .targets import FitTarget, FunctionTarget, ModelTarget, Record, Tables, Target, worst_tables

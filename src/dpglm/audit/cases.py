@@ -33,7 +33,7 @@ from ..problem import Problem
 from ..queries import CellCounts
 from ..schema import Category, Number, Schema
 from ..schema import Target as Role
-from ..schema.raw import RawTable
+from ..schema.source import RawTable
 from ..scores import PublicModel
 from ..solvers import (
     AnySolver,

@@ -1,8 +1,7 @@
 """The scikit-learn skin."""
 
-from .checking import check
 from .classifiers import GLMClassifier, LogisticRegression
-from .evaluating import evaluate
+from .evaluating import check, evaluate
 from .families import (
     ElasticNet,
     GammaRegressor,

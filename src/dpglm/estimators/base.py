@@ -41,9 +41,8 @@ from ..penalties import Penalty
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..solvers import AnySolver
-from .docs import estimator
 from .mixins import Charged, Inference, LinearPredictor, Reported, uncertainty_of
-from .penalty_parameters import constrained, given
+from .parameters import constrained, estimator, given
 from .sklearn_checks import all_or_nothing
 
 

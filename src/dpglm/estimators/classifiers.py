@@ -44,8 +44,7 @@ from ..plan import Plan
 from ..solvers import SOLVERS
 from ..solvers.base import positive_count
 from .base import PrivateGLM, Targets
-from .docs import estimator
-from .penalty_parameters import given, inverse_strength, require_share
+from .parameters import estimator, given, inverse_strength, require_share
 
 _KINDS = (str, bytes, Real | np.bool_)
 """Types of labels in an array of objects, within each of which all labels can be compared."""

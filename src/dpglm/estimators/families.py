@@ -17,8 +17,7 @@ from ..arrays import Vector
 from ..losses import EpsilonInsensitive, Huber, Loss, NegativeBinomial, Quantile, Squared, Tweedie
 from ..penalties import L1, L2, Penalty
 from .classifiers import GLMClassifier
-from .docs import estimator
-from .penalty_parameters import inverse_strength, require_share, require_strength
+from .parameters import estimator, inverse_strength, require_share, require_strength
 from .regressors import GLMRegressor
 
 

@@ -24,8 +24,8 @@ from ..problem import Problem
 from ..solvers.base import AnySolver, Choice
 from ..solvers.model_selection import Candidate, IterateChoice, RandomSearch
 from .base import PrivateGLM
-from .docs import documented
 from .mixins import Reported
+from .parameters import documented
 from .pipeline import PrivatePipeline
 from .sklearn_checks import all_or_nothing
 

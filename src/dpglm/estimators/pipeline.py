@@ -28,11 +28,10 @@ from ..plan import Plan
 from ..schema import RawCoefficients, Schema
 from ..schema.encoder import SchemaEncoder, encoded
 from ..schema.learning import Scaled
-from ..schema.raw import RawTable
-from ..schema.source import EncodedSource, EncodedTable, Held
+from ..schema.source import EncodedSource, EncodedTable, Held, RawTable
 from .base import PrivateGLM
-from .docs import documented
 from .mixins import Inference, Reported
+from .parameters import documented
 from .sklearn_checks import all_or_nothing
 
 

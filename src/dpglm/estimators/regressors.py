@@ -24,7 +24,7 @@ from ..losses import Loss
 from ..plan import Plan
 from ..scores import predicted
 from .base import PrivateGLM, Targets
-from .docs import estimator
+from .parameters import estimator
 
 
 @estimator

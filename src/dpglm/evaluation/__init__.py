@@ -1,7 +1,7 @@
 """Evaluation: how well a public model does on private records, as paid releases with intervals."""
 
 from .check import CellShare, Check, Checker, CheckPlan
-from .evaluator import LOG_LOSS_CUT, METRICS, EvaluationPlan, Evaluator
+from .metrics import LOG_LOSS_CUT, METRICS, EvaluationPlan, Evaluator
 from .result import Bin, Estimate, Evaluation
 
 __all__ = [

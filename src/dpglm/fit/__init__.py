@@ -2,7 +2,7 @@
 
 from .guarantee import guarantee_of, randomness_of, warn_of_delta
 from .inputs import Labels, Table, numeric_table, numeric_target
-from .labels import class_set, codes_of, is_missing, labels_of
+from .keys import class_set, codes_of, is_missing, labels_of
 from .preludes import ClassCounting, Prelude, SchemaLearning, fit_bounds
 from .presentations import ClassWeights, Presentation, TargetMap, of_offsets
 from .readers import NAMES, ColumnReader, offsets, with_default_bounds

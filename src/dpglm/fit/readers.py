@@ -22,8 +22,8 @@ from ..data.columns import RecordColumns
 from ..data.stream import MISCOUNTED, UNREADABLE, Source, Stream, prefetch
 from ..errors import DpglmError, PrivacyWarning, SourceChanged
 from .inputs import Labels, Table, numeric_table, numeric_target, require_numbers
+from .keys import LENGTHS
 from .presentations import Presentation
-from .units import LENGTHS
 
 _NO_COLUMNS = RecordColumns()
 Codes = Callable[[object], Vector]

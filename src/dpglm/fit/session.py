@@ -17,7 +17,7 @@ from .. import progress, strict
 from ..accounting import Event
 from ..curator import Curator
 from ..data.raw_counts import TableSize
-from ..errors import PlanMismatch, PrivacyWarning, UnsupportedProblem
+from ..errors import PlanMismatch, PrivacyWarning, UnsupportedProblem, silent
 from ..ledger import Reservation, current_account, reserve
 from ..mechanisms import Randomness
 from ..plan import Plan
@@ -25,7 +25,6 @@ from ..plan.private_size import count_of, count_release
 from ..privacy import Guarantee, Neighbours
 from ..problem import Problem
 from ..queries import RecordCount
-from ..silence import silent
 from ..solvers import AnySolver, Result, record_share
 from .guarantee import guarantee_of, warn_of_delta, warn_of_strong_l1
 from .presentations import ClassWeights

@@ -25,9 +25,10 @@ from ..plan import Plan
 from ..problem import Problem
 from ..schema import Schema
 from ..schema.learning import Scaled
-from ..schema.raw import RawCounting, RawTable
+from ..schema.source import RawCounting, RawTable
 from ..solvers import AnySolver
 from .inputs import Labels, columns_apart, numeric_table, numeric_target
+from .keys import LENGTHS, ranked, records_by_unit, require_shapes, sorted_by_unit
 from .presentations import Presentation
 from .readers import (
     NAMES,
@@ -40,7 +41,6 @@ from .readers import (
     source_of,
 )
 from .recipe import Recipe
-from .units import LENGTHS, ranked, records_by_unit, require_shapes, sorted_by_unit
 
 TargetReader = Callable[[object], Labels]
 """Checks targets as users give them, which stay labels or become numbers."""

@@ -24,12 +24,14 @@ from ..accounting import (
     together,
 )
 from ..errors import UnsupportedProblem
+from ..mechanisms import Gaussian
 from ..privacy import UNITS, Budget, Neighbours, StatedRelease, rounded_up
 from .private_size import (
     MAY_LEARN,
     OWN_PASS,
     RECORD_COUNT,
     REST_SLACK,
+    count_release,
     require_reserved,
     share_before,
     spare_of,
@@ -554,3 +556,20 @@ def _setting_checks(kind: Any, private: bool) -> dict[str, strict.Check]:
             raise TypeError(f"a setting is one of {Setting}, but {name} is of {hint}")
         checks[name] = codec.check_of(name, hint, scalars)
     return checks
+
+
+@dataclass(frozen=True, repr=False)
+class CountedPlan(Plan):
+    """A count of the records, and a reserve for whatever plan follows from it.
+
+    The price of both depends on the budget alone: an account pays it before the first release. The number of
+    records in this plan means nothing.
+    """
+
+    solver: ClassVar[str] = "planned after a private count"
+    may_release: ClassVar[Releasable] = {RECORD_COUNT: (Gaussian,)}
+
+    @classmethod
+    def of(cls, budget: Budget, n_features: int) -> CountedPlan:
+        """The plan for a budget."""
+        return cls(1, n_features, budget, Neighbours.ADD_REMOVE, 1, (count_release(budget),), 1)

@@ -11,10 +11,9 @@ from dataclasses import replace
 
 from ..bounds import MOST_OUTPUTS
 from ..curator import Curator
-from ..errors import PlanMismatch, UnsupportedProblem
+from ..errors import PlanMismatch, UnsupportedProblem, silent
 from ..plan import Plan
 from ..problem import Problem
-from ..silence import silent
 from ..tables import Passes, can, is_resident, refusal
 from .audit_cases import AuditCase
 from .auto import suited

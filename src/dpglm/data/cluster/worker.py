@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from ...arrays import Vector, grid_of_terms, on_column_grids
 from ...bounds import Bounds, Coordinates
+from ...errors import silent
 from ...kernels.arguments import PAIRED
 from ...losses import LogCosh, Logistic, Loss, Multinomial
-from ...silence import silent
 from ...threads import limit_threads
 from ..bounded_numbers import (
     ClassSizes,
