@@ -25,7 +25,7 @@ from distributed import Client, LocalCluster
 from distributed.utils import get_mp_context
 
 from dpglm import LogisticRegression
-from dpglm.data.cluster.blocks import Blocks
+from dpglm.data.cluster.driver import ClusterBlocks
 from dpglm.errors import SourceChanged
 from dpglm.solvers import GradientDescent
 
@@ -44,9 +44,9 @@ def unseeded(block: np.ndarray) -> np.ndarray:
 
 def killing(client: Client, step: int) -> None:
     """Kill one of our workers before this step of the next fit."""
-    steps, plain = 0, Blocks.answer
+    steps, plain = 0, ClusterBlocks.answer
 
-    def answer(self: Blocks, order: object) -> object:
+    def answer(self: ClusterBlocks, order: object) -> object:
         nonlocal steps
         steps += 1
         if steps == step:
@@ -54,7 +54,7 @@ def killing(client: Client, step: int) -> None:
             os.kill(victims[step % len(victims)], signal.SIGKILL)
         return plain(self, order)
 
-    Blocks.answer = answer  # type: ignore[method-assign, assignment]
+    ClusterBlocks.answer = answer  # type: ignore[method-assign, assignment]
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def main(fits: int) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, P))
     y = (X[:, 0] + rng.standard_normal(N) > 0).astype(int)
-    expected, plain = model().fit(X, y).coef_.tobytes(), Blocks.answer
+    expected, plain = model().fit(X, y).coef_.tobytes(), ClusterBlocks.answer
     random_steps = rng.integers(1, STEPS + 1, fits)
     # A source that is only computed once cannot change, so nobody is killed before the first pass is over.
     later_steps = rng.integers(2, STEPS + 1, fits)
@@ -88,7 +88,7 @@ def main(fits: int) -> None:
         with workers() as client:
             killing(client, int(random_steps[k]))
             fitted = model().fit(da.from_array(X, (ROWS, P)), y)
-            Blocks.answer = plain  # type: ignore[method-assign]
+            ClusterBlocks.answer = plain  # type: ignore[method-assign]
             counts["same bits"] += fitted.coef_.tobytes() == expected
         with workers() as client:
             killing(client, int(later_steps[k]))
@@ -96,7 +96,7 @@ def main(fits: int) -> None:
                 model().fit(da.zeros((N, P), chunks=(ROWS, P)).map_blocks(unseeded), y)
             except SourceChanged:
                 counts["refused"] += 1
-            Blocks.answer = plain  # type: ignore[method-assign]
+            ClusterBlocks.answer = plain  # type: ignore[method-assign]
         print(f"{k + 1:3} of {fits}: {counts}, {time.perf_counter() - start:.0f} s", flush=True)
     for name, count in counts.items():
         print(f"{name:<10} {count} of {fits}  {'ok' if count == fits else 'MISSED'}")

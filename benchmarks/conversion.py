@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from timing import report, side_by_side
 
 from dpglm import threads as shared
-from dpglm.data import conversion
+from dpglm.data import sparse
 
 rng = np.random.default_rng(0)
 CHUNK = 1_000_000
@@ -38,8 +38,8 @@ def main() -> None:
     }
     for name, (table, rounds, goals) in sizes.items():
         for threads, goal in enumerate(goals, start=1):
-            conversion.PROCESSORS = shared.PROCESSORS = threads
-            times = side_by_side(lambda X=table: conversion.converted(X), table.tocsc, rounds)
+            sparse.PROCESSORS = shared.PROCESSORS = threads
+            times = side_by_side(lambda X=table: sparse.converted(X), table.tocsc, rounds)
             report(f"tocsc, {name}, {table.nnz / 1e6:.1f} M entries, threads {threads}", *times, goal=goal)
 
 

@@ -32,17 +32,17 @@ from dpglm import Bounds, LogisticRegression
 from dpglm.arrays import ROUNDING, Vector, bits_of_terms, grid_of_terms
 from dpglm.curator import rounding_factor
 from dpglm.data import as_data
+from dpglm.data.adapters import as_source
 from dpglm.data.cluster import DaskTable, records_of
 from dpglm.data.cluster.worker import Agreement, Answer, Pass
 from dpglm.data.fingerprint import Fingerprint, Mark
 from dpglm.data.record_set import RecordSet
-from dpglm.data.sources import recognised
-from dpglm.data.streamed import Streamed
+from dpglm.data.streamed import StreamedRecords
 from dpglm.data.sums import cut_to_grid
 from dpglm.data.terms import CutGradient, Gradient
 from dpglm.losses import Logistic
 from dpglm.solvers import GradientDescent, ObjectivePerturbation, Solver
-from dpglm.threads import at_most
+from dpglm.threads import limit_threads
 
 BOUNDS, CONSTANT, CLIP, ROUNDS = Bounds(row_norm=1.0), 0.5, 0.5, 5
 WIDTHS, ENTRIES = (20, 100), 20_000_000
@@ -135,7 +135,7 @@ def a_pass(records: RecordSet, n: int, p: int) -> np.ndarray:
 
 def pass_in_memory(p: int, n: int) -> float:
     """CPU seconds a record of a pass over an array, in one thread."""
-    with at_most(1):
+    with limit_threads(1):
         records = as_data(table(n, p), labels(n), BOUNDS, CONSTANT)
         return least(lambda: a_pass(records, n, p)) / n
 
@@ -143,7 +143,7 @@ def pass_in_memory(p: int, n: int) -> float:
 def loading(p: int, n: int) -> float:
     """CPU seconds a record until a block is ready: fingerprint, norms and bounds."""
     X, y, mark = table(n, p), labels(n), Fingerprint()
-    with at_most(1):
+    with limit_threads(1):
 
         def load() -> None:
             records = as_data(X, y, BOUNDS, CONSTANT)
@@ -167,9 +167,9 @@ def pass_of_parquet(p: int, n: int) -> float:
         path, X = Path(folder) / "table.parquet", table(n, p)
         columns = {f"x{j}": X[:, j] for j in range(p)} | {"label": labels(n).astype(np.int8)}
         parquet.write_table(pa.table(columns), path, compression="none", use_dictionary=False)
-        source = recognised(datasets.dataset(path))
+        source = as_source(datasets.dataset(path))
         assert source is not None
-        records = Streamed(source.aimed("label"), convert, BOUNDS, CONSTANT)
+        records = StreamedRecords(source.aimed("label"), convert, BOUNDS, CONSTANT)
         return least(lambda: a_pass(records, n, p), 3) / n
 
 

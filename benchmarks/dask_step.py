@@ -26,7 +26,7 @@ from dpglm.data.cluster import DaskTable, records_of
 from dpglm.data.record_set import RecordSet
 from dpglm.data.terms import Gradient
 from dpglm.losses import Logistic
-from dpglm.threads import at_most
+from dpglm.threads import limit_threads
 
 FEATURES, ROWS_A_BLOCK, STEPS = 50, 500_000, 4
 BOUNDS = Bounds(row_norm=1.0)
@@ -73,7 +73,7 @@ def in_memory(blocks: int) -> tuple[float, float, np.ndarray]:
     X = np.empty((n, FEATURES), dtype=np.float32)
     for k in range(blocks):
         X[k * ROWS_A_BLOCK : (k + 1) * ROWS_A_BLOCK] = block_of(k)
-    with at_most(1):
+    with limit_threads(1):
         return timed(as_data(X, labels(n), BOUNDS, 0.5), n, [])
 
 

@@ -23,7 +23,7 @@ from dpglm.mechanisms import Exponential, Randomness
 from dpglm.penalties import L1Ball
 from dpglm.problem import Problem
 from dpglm.queries import VertexScores
-from dpglm.queries.lazy import LazyVertices
+from dpglm.queries.frank_wolfe_lazy import LazyVertices
 from dpglm.solvers import FrankWolfe
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

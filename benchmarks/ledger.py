@@ -18,7 +18,7 @@ from dpglm import GLMRegressor, Lasso, Ledger, LinearSVC, LogisticRegression
 from dpglm.accounting import gaussian_mu
 from dpglm.datasets import load_adult
 from dpglm.ledger import price_of_plan
-from dpglm.ledger.journal import written
+from dpglm.ledger.journal import new_entry
 from dpglm.penalties import L1Ball
 from dpglm.solvers import (
     CoordinateDescent,
@@ -41,7 +41,9 @@ def fill(account, plan, entries: int) -> None:
     last = account.state().last
     rows = []
     while last.number < entries:
-        last = written(account.name, "reservation", {"plan": plan.to_dict(), "unit": "record"}, last, charge)
+        last = new_entry(
+            account.name, "reservation", {"plan": plan.to_dict(), "unit": "record"}, last, charge
+        )
         rows.append((account.name, last.number, last.body, last.hash))
     with sqlite3.connect(account.address.path) as connection:
         connection.executemany("INSERT INTO dpglm_entry VALUES (?, ?, ?, ?)", rows)

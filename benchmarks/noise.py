@@ -11,13 +11,13 @@ from randomgen import AESCounter
 from timing import report, side_by_side
 
 from dpglm.mechanisms import Randomness
-from dpglm.threads import PROCESSORS, at_most
+from dpglm.threads import PROCESSORS, limit_threads
 
 DRAWS = 1_000_000
 
 
 def _alone(draw: Callable[[], object]) -> None:
-    with at_most(1):
+    with limit_threads(1):
         draw()
 
 

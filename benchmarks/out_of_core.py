@@ -98,12 +98,12 @@ def fitted(kind: str, path: str, tiny: bool = False) -> float:
 
 def read(kind: str, path: str) -> float:
     """CPU time of reading the blocks of a source as a pass does, without a sum over them."""
-    from dpglm.data.ahead import ahead
-    from dpglm.data.sources import recognised
+    from dpglm.data.adapters import as_source
+    from dpglm.data.stream import prefetch
 
-    blocks = recognised(source(kind, path)).aimed("label")
+    blocks = as_source(source(kind, path)).aimed("label")
     start = time.process_time()
-    for _ in ahead(blocks.blocks()):
+    for _ in prefetch(blocks.blocks()):
         pass
     return time.process_time() - start
 

@@ -53,7 +53,7 @@ from dpglm.curator import Curator
 from dpglm.mechanisms import STRUCTURES, Exponential, Randomness
 from dpglm.queries import VertexScores
 from dpglm.queries.base import Opening
-from dpglm.queries.vertices import OpenVertices
+from dpglm.queries.frank_wolfe import OpenVertices
 from dpglm.solvers import FrankWolfe
 
 REFRESH = 0.01

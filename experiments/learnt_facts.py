@@ -40,7 +40,7 @@ from dpglm.accounting import Gaussian as GaussianEvent
 from dpglm.curator import Curator
 from dpglm.mechanisms import Exponential, Levels, Randomness, Thresholded
 from dpglm.queries import ColumnRanges, LevelCounts
-from dpglm.queries.column_ranges import tail_of
+from dpglm.queries.learning import tail_of
 from dpglm.schema import Number, Schema, Target
 from dpglm.schema.numbers import candidates_of
 from dpglm.schema.raw import RawTable

@@ -11,9 +11,8 @@ stands beside it.
     python experiments/plateaus.py           # 15 minutes
     python experiments/plateaus.py --quick   # seconds, too small to mean anything
 
-Objective perturbation is shown with its own quadratic term and with a weak one, near the least that the
-budget allows: its own is made for fits without other penalties, and biases all of them. Output perturbation
-needs an L2 part, which is 0.01 beside each penalty.
+Objective perturbation is shown with its own quadratic term, which depends on the penalty, and with one weak
+term for all penalties. Output perturbation needs an L2 part, which is 0.01 beside each penalty.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from dpglm import Ledger, LogisticRegression, make_private_pipeline, strict
 from dpglm.cli import app
 from dpglm.data.files import source_of_file
 from dpglm.errors import PrivacyWarning
-from dpglm.estimators.stored import stored
+from dpglm.estimators.stored import model_to_json
 from dpglm.ledger import Account
 from dpglm.schema import Schema
 from dpglm.schema.learning import null_records
@@ -370,7 +370,7 @@ def prepared(folder: Path) -> None:
         "newton": LogisticRegression(epsilon=50.0, C=float("inf"), delta=1e-5),
     }.items():
         fitted = make_private_pipeline(Schema.from_toml(SCHEMA), model).fit(frame)
-        (folder / f"{name}.json").write_text(stored(fitted), encoding="utf-8")
+        (folder / f"{name}.json").write_text(model_to_json(fitted), encoding="utf-8")
 
 
 def opened(address: str, case: int) -> dict[tuple[str, str], Account]:

@@ -1,6 +1,7 @@
 """The experiments run; what they find is printed by them, not asserted here."""
 
 import importlib
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -61,6 +62,7 @@ RUNS = [
         "| ridge_small, MSE | 1 |",
     ),
     ("scd_primal.py", ["--quick", "--data", ".", "--out", "."], "| ridge_small, MSE | 1 |"),
+    ("published_noise.py", ["--quick"], "| DP-CD, Theorem 1 | release | 1 | 10 | 20.4 |"),
     ("search.py", ["--quick", "--out", "."], "| small linear | 1,600 x 5 | 1 |"),
     ("search_prices.py", ["--quick"], "Below the truth: 0 of 3."),
     ("plateaus.py", ["--quick"], "| labels | equal | objective perturbation |"),
@@ -108,6 +110,20 @@ def test_every_experiment_is_run():
     shared |= {"adassp.py", "comparison_worker.py", "defaults_report.py", "prediction_tables.py"}
     shared |= {"table_runs.py", "group_tables.py", "prediction_scores.py"}
     assert {path.name for path in EXPERIMENTS.glob("*.py")} - shared == {script for script, *_ in RUNS}
+
+
+def test_rows_of_the_papers_have_a_command_that_is_run_or_say_why_not():
+    text = (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
+    section = text.split("## Five papers, row by row")[1].split("\n### ")[0]
+    rows = [
+        line.split("|")[1:-1] for line in section.splitlines() if line.startswith("| ") and "|---" not in line
+    ]
+    rows = [[cell.strip() for cell in row] for row in rows if row[0].strip() != "row"]
+    quick = {script for script, arguments, _ in RUNS if "--quick" in arguments}
+    assert len(rows) > 40
+    for name, command, _, found in rows:
+        scripts = re.findall(r"(\w+\.py)", command)
+        assert (scripts and set(scripts) <= quick) or found.startswith("nothing to run"), name
 
 
 def test_probabilities_are_calibrated_if_and_only_if_labels_are_drawn_from_them(monkeypatch):

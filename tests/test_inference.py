@@ -3,7 +3,6 @@
 import json
 import math
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -11,6 +10,8 @@ from scipy import stats
 
 from dpglm.inference import Coefficients, Summary, conditions, intervals, two_sided, wald_test
 from dpglm.privacy import Guarantee
+
+from .pages import Page
 
 NAMES = ("age", "hours", "intercept")
 VALUES = np.array([0.5, -0.02, 3.0])
@@ -279,27 +280,8 @@ def test_the_numbers_are_strict_json():
     assert summary(replace(FIT, deviance=(3.0, 1.0))).to_dict()["fits"][0]["deviance"] == [3.0, 1.0]
 
 
-class Page(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.open, self.tags, self.words = [], set(), []
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-        self.tags.add(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-
 def read(shown):
-    page = Page()
-    page.feed(shown._repr_html_())
-    assert not page.open
-    return page
+    return Page(shown._repr_html_())
 
 
 @pytest.mark.parametrize("blocks", [(FIT,), (LOST,), CLASSES], ids=["one", "lost", "classes"])

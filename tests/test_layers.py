@@ -13,21 +13,22 @@ SRC = Path(__file__).resolve().parents[1] / "src"
 FILES = sorted(PurePosixPath(path.relative_to(SRC).as_posix()) for path in SRC.rglob("*.py"))
 
 CORE = {
-    "accounting", "arrays", "bounds", "curator", "data", "display", "entries", "errors", "evaluation",
-    "inference", "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy", "problem",
-    "progress", "queries", "report", "schema", "scores", "silence", "solvers", "split", "strict", "tables",
+    "accounting", "arrays", "bounds", "codec", "curator", "data", "display", "entries", "errors",
+    "evaluation", "inference", "kernels", "ledger", "losses", "mechanisms", "penalties", "plan", "privacy",
+    "problem", "progress", "queries", "report", "schema", "scores", "silence", "solvers", "strict", "tables",
     "threads",
 }  # fmt: skip
 SKIN = CORE | {"datasets", "estimators", "fit"}
 ROOT = "dpglm"  # the names that the package itself exports
 
-EVERYWHERE = {"arrays", "errors", "silence", "strict"}
+EVERYWHERE = {"arrays", "codec", "errors", "silence", "strict"}
 
 # What each part may import besides itself and what is for `EVERYWHERE`.
 MAY_IMPORT = {
     "accounting": {"kernels"},
     "arrays": set(),
     "bounds": {"entries"},
+    "codec": set(),
     "datasets": set(),
     "entries": set(),
     "errors": set(),
@@ -36,7 +37,6 @@ MAY_IMPORT = {
     "display": set(),
     "progress": set(),
     "silence": set(),
-    "split": set(),
     "strict": set(),
     "threads": set(),
     "privacy": {"accounting", "display"},
@@ -46,6 +46,7 @@ MAY_IMPORT = {
     "data": {"bounds", "entries", "kernels", "losses", "progress", "scores", "tables", "threads"},
     "queries": {
         "bounds", "data", "kernels", "losses", "mechanisms", "penalties", "privacy", "scores", "tables",
+        "threads",
     },
     "mechanisms": {"accounting", "kernels", "privacy", "threads"},
     "schema": {"bounds", "data", "penalties"},
@@ -56,10 +57,10 @@ MAY_IMPORT = {
     },
     "problem": {"losses", "penalties", "bounds"},
     "plan": {"mechanisms", "accounting", "privacy", "display"},
-    "curator": {"data", "queries", "mechanisms", "accounting", "privacy", "progress", "split"},
+    "curator": {"data", "queries", "mechanisms", "accounting", "privacy", "progress", "tables"},
     "solvers": {
         "plan", "problem", "queries", "mechanisms", "curator", "accounting", "privacy", "losses",
-        "penalties", "bounds", "split", "tables",
+        "penalties", "bounds", "tables",
     },
     "ledger": {"accounting", "plan", "privacy"},
     "estimators": SKIN,
@@ -82,9 +83,9 @@ LIBRARIES = {
     ),
     "dask": lambda path: path.as_posix().startswith("dpglm/data/cluster/"),
     "distributed": lambda path: path.as_posix().startswith("dpglm/data/cluster/"),
-    "pyarrow": lambda path: path.as_posix() in {"dpglm/data/arrow.py", "dpglm/data/arrow_stream.py"},
-    "polars": lambda path: path.as_posix() == "dpglm/data/lazy_frame.py",
-    "duckdb": lambda path: path.as_posix() == "dpglm/data/arrow_stream.py",
+    "pyarrow": lambda path: path.as_posix() == "dpglm/data/adapters.py",
+    "polars": lambda path: path.as_posix() == "dpglm/data/adapters.py",
+    "duckdb": lambda path: path.as_posix() == "dpglm/data/adapters.py",
     "onnx": lambda path: path.as_posix() == "dpglm/estimators/exports.py",
     "skl2onnx": lambda path: path.as_posix() == "dpglm/estimators/exports.py",
     "skops": lambda path: path.as_posix() == "dpglm/estimators/exports.py",
@@ -180,9 +181,9 @@ BAD = [
     ("dpglm/losses/__init__.py", "from .. import data"),
     ("dpglm/accounting/compose.py", "import dpglm.privacy"),
     ("dpglm/bounds.py", "from .data import Dense"),
-    ("dpglm/data/dense.py", "from dpglm.mechanisms import Gaussian"),
+    ("dpglm/data/resident.py", "from dpglm.mechanisms import Gaussian"),
     ("dpglm/losses/regression.py", "from dpglm import data"),
-    ("dpglm/solvers/gradient_descent.py", "from dpglm.data.dense import Dense"),
+    ("dpglm/solvers/gradient_descent.py", "from dpglm.data.resident import Dense"),
     ("dpglm/solvers/gradient_descent.py", "from ..data.records import Records"),
     ("dpglm/tables.py", "from .data.records import Records"),
     ("dpglm/solvers/gradient_descent.py", "def run():\n    from ..data import Dense"),
@@ -191,8 +192,8 @@ BAD = [
     ("dpglm/plan/plan.py", "from .. import solvers"),
     ("dpglm/estimators/base.py", "from dpglm.testing import check_query"),
     ("dpglm/estimators/base.py", "from ..demo import main"),
-    ("dpglm/data/dense.py", "import numba"),
-    ("dpglm/data/dense.py", "def f():\n    from numba import njit"),
+    ("dpglm/data/resident.py", "import numba"),
+    ("dpglm/data/resident.py", "def f():\n    from numba import njit"),
     ("dpglm/data/kernels.py", "from numba import njit"),
     ("dpglm/solvers/gradient_descent.py", "from ..kernels.coordinate import descend_dense"),
     ("dpglm/kernels/coordinate.py", "from numba import njit"),
@@ -203,7 +204,7 @@ BAD = [
     ("dpglm/schema/schema.py", "from sklearn.base import BaseEstimator"),
     ("dpglm/schema/schema.py", "from ..estimators import LogisticRegression"),
     ("dpglm/data/chunked.py", "import dask.array"),
-    ("dpglm/data/arrow.py", "import pyarrow"),
+    ("dpglm/data/adapters.py", "import pyarrow"),
     ("dpglm/data/columnar.py", "def f():\n    import pyarrow"),
     ("dpglm/data/cluster/table.py", "import dask.array"),
     ("dpglm/estimators/base.py", "def f():\n    import distributed"),
@@ -218,7 +219,7 @@ GOOD = [
         "from .base import Loss\nfrom ..errors import DpglmError\nimport numpy",
     ),
     ("dpglm/losses/__init__.py", "from .base import Loss\nfrom . import regression"),
-    ("dpglm/data/dense.py", "from dpglm.bounds import Bounds\nfrom ..kernels.batch import dense_dots"),
+    ("dpglm/data/resident.py", "from dpglm.bounds import Bounds\nfrom ..kernels.batch import dense_dots"),
     ("dpglm/data/cluster/table.py", "def f():\n    import dask.array"),
     ("dpglm/kernels/compiled.py", "from numba import njit"),
     ("dpglm/kernels/coordinate.py", "from .compiled import compiled\nfrom .formulas import slope"),

@@ -3,7 +3,6 @@ import json
 import math
 import pickle
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -14,6 +13,8 @@ from dpglm.mechanisms.randomness import GAUSSIAN_DISTANCE
 from dpglm.plan import Plan
 from dpglm.privacy import rounded_up
 from dpglm.solvers import CoordinateDescent, GradientDescent
+
+from .pages import Page
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((300, 4))
@@ -186,31 +187,13 @@ TAGS = {
 }  # fmt: skip
 
 
-class Page(HTMLParser):
-    """Text of a page; refuses what is not closed, or needs something from elsewhere."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.words = [], []
-
-    def handle_starttag(self, tag, attrs):
-        assert tag in TAGS, tag
-        assert {name for name, _ in attrs} <= {"style", "scope"}
-        assert not any("url" in value or "http" in value for _, value in attrs)
-        self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-
 def read(shown):
-    page = Page()
-    page.feed(shown._repr_html_())
-    page.close()
-    assert not page.open
+    """The words of what a notebook shows, which must need nothing from elsewhere."""
+    page = Page(shown._repr_html_())
+    assert page.tags <= TAGS
+    for _, attributes in page.seen:
+        assert set(attributes) <= {"style", "scope"}
+        assert not any("url" in value or "http" in value for value in attributes.values())
     return page.words
 
 

@@ -85,12 +85,12 @@ def test_a_fit_warns_while_another_thread_audits():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 def test_a_fork_while_another_thread_holds_a_lock_does_not_wait_for_ever():
     from dpglm import silence
-    from dpglm.ledger import context
+    from dpglm.ledger import address
 
-    with silence._lock, context._lock:
+    with silence._lock, address._lock:
         child = os.fork()
         if not child:
             with silent():
-                context.current()
+                address.current_account()
             os._exit(0)
     assert os.waitpid(child, 0)[1] == 0

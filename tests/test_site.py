@@ -242,7 +242,7 @@ def test_a_form_for_issues_has_what_a_form_needs(name):
 def test_workflows_run_the_commands_of_the_makefile_with_the_least_rights():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     flows = {path.stem: load(f"workflows/{path.name}") for path in (ROOT / ".github/workflows").glob("*.yml")}
-    assert {*flows} == {"tests", "docs", "release"}
+    assert {*flows} == {"tests", "docs", "release", "audit"}
     for flow in flows.values():
         assert flow["permissions"] == {"contents": "read"}
         steps = [step for job in flow["jobs"].values() for step in job["steps"]]

@@ -17,7 +17,7 @@ from dpglm import Ledger
 
 place = f"sqlite:///{Path(tempfile.mkdtemp()) / 'budget.db'}"
 account = Ledger(place).create("census", epsilon=2.0, delta=1e-8)
-print(account.left())
+print(account.remaining())
 
 # %%
 # Three fits, of which the account pays for two
@@ -27,7 +27,7 @@ from dpglm.datasets import load_adult
 from dpglm.errors import BudgetExceeded
 
 adult = load_adult()
-left = [account.left().mu]
+remaining = [account.remaining().mu]
 fits = {
     "logistic\nepsilon 1": LogisticRegression(1.0, classes=[-1, 1], ledger=f"{place}#census"),
     "SVM\nepsilon 1": LinearSVC(1.0, classes=[-1, 1], ledger=f"{place}#census"),
@@ -41,8 +41,8 @@ for model in fits.values():
     except BudgetExceeded as error:
         answers.append("refused")
         print(error)
-    left.append(account.left().mu)
-print(account.left())
+    remaining.append(account.remaining().mu)
+print(account.remaining())
 
 # %%
 # What was spent
@@ -52,8 +52,8 @@ print(account.left())
 import matplotlib.pyplot as plt
 import numpy as np
 
-budget = left[0] ** 2
-squares = budget - np.square(left)  # what was spent before and after each fit
+budget = remaining[0] ** 2
+squares = budget - np.square(remaining)  # what was spent before and after each fit
 figure, axes = plt.subplots(figsize=(7.2, 3.4))
 axes.bar(list(fits), np.diff(squares), bottom=squares[:-1], color=["C0", "C1", "C3"], width=0.55)
 axes.axhline(budget, color="black", ls="--", lw=1)

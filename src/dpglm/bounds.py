@@ -97,19 +97,14 @@ class Bounds:
                 "Bounds needs row_norm, feature or both, since no sensitivity is finite without them: for "
                 "example Bounds(row_norm=1.0, target=(low, high))"
             )
-        if self.row_norm is not None:
-            unlimited = isinstance(self.row_norm, Real) and self.row_norm == math.inf
-            limit = math.inf if unlimited else _positive("row_norm", self.row_norm)
-            object.__setattr__(self, "row_norm", limit)
+        for name in ("row_norm", "weight"):
+            object.__setattr__(self, name, _limit(name, getattr(self, name)))
         feature = None if self.feature is None else _feature(self.feature)
         object.__setattr__(self, "feature", feature)
         if isinstance(feature, tuple) and math.isfinite(self._largest_norm) and not self.ranges_contain_zero:
             raise ValueError("ranges of features must contain 0 if a row_norm is given: rows are scaled to 0")
         if self.target is not None:
             object.__setattr__(self, "target", _range("target", self.target))
-        if self.weight is not None:
-            unlimited = isinstance(self.weight, Real) and self.weight == math.inf
-            object.__setattr__(self, "weight", math.inf if unlimited else _positive("weight", self.weight))
         if self.offset is not None:
             size = self.offset
             ends = (-_positive("offset", size), float(size)) if isinstance(size, Real) else size
@@ -314,6 +309,13 @@ def _floats(X: ArrayLike) -> NDArray[np.floating]:
     except Exception:  # an object may raise anything, and the message would quote an entry
         pass
     raise ValueError("X must be numeric, it holds something else")
+
+
+def _limit(name: str, value: object) -> float | None:
+    """A largest size: positive, infinite for none, or not declared."""
+    if value is None or (isinstance(value, Real) and value == math.inf):
+        return None if value is None else math.inf
+    return _positive(name, value)
 
 
 def _positive(name: str, value: object) -> float:

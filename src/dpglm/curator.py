@@ -36,10 +36,10 @@ from .queries.base import (
     State,
     require_moderate,
 )
-from .split import Split
+from .tables import Split
 
 Opened = TypeVar("Opened")
-Found = TypeVar("Found")
+Outcome = TypeVar("Outcome")
 _EVERYONE = Everyone()
 _ORDER_DIGITS = 62  # so many that no two of the numbers behind an order are equal
 
@@ -128,7 +128,9 @@ class Curator:
         finally:
             self._releases.log.enter(Parallel(tuple(together(part.spent) for part in parts), split.rule))
 
-    def best_of(self, search: Search, attempt: Callable[[Curator, int], tuple[float, Found]]) -> Found | None:
+    def best_of(
+        self, search: Search, attempt: Callable[[Curator, int], tuple[float, Outcome]]
+    ) -> Outcome | None:
         """The best of a secret number of tries; None if there was none.
 
         Each try is of a candidate that is drawn uniformly, and must release what ``search`` states for it.
@@ -138,24 +140,24 @@ class Curator:
         ----------
         search : Search
         attempt : callable
-            ``attempt(curator, k)`` tries candidate k, and returns its released score and what is found.
+            ``attempt(curator, k)`` tries candidate k, and returns its released score and its outcome.
         """
         log = self._releases.log
         log.enter(search)
         log.enter(Imprecision(TRIES_DISTANCE))
-        best: tuple[float, Found] | None = None
+        best: tuple[float, Outcome] | None = None
         with progress.hidden():
             for _ in range(draw_tries(search.tries, self._randomness)):
                 k = int(self._randomness.integers(len(search.events), 1)[0])
                 curator = self._over(self._records)
                 try:
-                    score, found = attempt(curator, k)
+                    score, outcome = attempt(curator, k)
                 except FloatingPointError:  # coefficients diverged: the worst output, and no error
                     continue
                 if together(curator.spent) != search.events[k]:
                     raise PlanMismatch("a try released something other than its plan: the search is refused")
                 if best is None or score > best[0]:
-                    best = score, found
+                    best = score, outcome
         return None if best is None else best[1]
 
     def _over(self, records: RecordSet) -> Self:

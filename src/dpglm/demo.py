@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run_command(what: str, *command: object) -> None:
-    """Run a command of the shell, and show it."""
+    """Print and run a shell command."""
     words = [str(word) for word in command]
     print(f"\n{what}\n\n$ dpglm {shlex.join(words)}")
     code = app(words, standalone_mode=False)
@@ -70,7 +70,7 @@ def _run_command(what: str, *command: object) -> None:
 
 
 def _fit_with_intervals(schema: Schema, files: RawAdult, account: str) -> Any:
-    """A model of few columns, by the solver that releases how far coefficients may be off."""
+    """Fit a model of few columns by Newton, which releases intervals."""
     few: dict[str, Column | Target | Drop] = {
         "age": Number(17, 90),
         "education_num": Number(1, 16),
@@ -85,7 +85,7 @@ def _fit_with_intervals(schema: Schema, files: RawAdult, account: str) -> Any:
 
 
 def _draw_picture(schema: Schema, files: RawAdult, runs: int, second: Any, out: Path) -> None:
-    """Draw what convinces. The table is public: the accuracies here are not private, and not paid for."""
+    """Draw the picture. The table is public: the accuracies here are neither private nor paid for."""
     train, test = (EncodedSource(source_of_file(path, ()), schema).in_memory() for path in files[:2])
     curve = [[_test_accuracy(schema, epsilon, train, test) for _ in range(runs)] for epsilon in EPSILONS]
     exact = _test_accuracy(schema, float("inf"), train, test)
@@ -133,7 +133,7 @@ def draw(accuracies: Accuracies, facts: dict[str, Any], out: Path) -> None:
 
     Parameters
     ----------
-    found : Accuracies
+    accuracies : Accuracies
     facts : dict
         The statement of a model with intervals.
     out : Path
@@ -192,7 +192,7 @@ def _draw_accuracy(axes: Any, accuracies: Accuracies) -> None:
 
 
 def _draw_comparison(axes: Any) -> None:
-    _title(axes, "Beside published algorithms, same promise", "R² of three regressions, epsilon 1")
+    _title(axes, "Compared with published algorithms, same guarantee", "R² of three regressions, epsilon 1")
     places, wide = np.arange(len(PUBLISHED)), 0.2
     for k, (method, colour) in enumerate(zip(METHODS, _COLOURS, strict=True)):
         heights = [figures[k] for figures in PUBLISHED.values()]
@@ -256,7 +256,7 @@ def _draw_person(axes: Any, epsilons: Sequence[float], records: int) -> None:
 
 
 def right_guesses(epsilon: float, records: int) -> float:
-    """How often a guess is right at most, of two equally likely records: (1 + delta at epsilon 0) / 2."""
+    """Upper bound on right guesses between two equally likely records: (1 + delta at epsilon 0) / 2."""
     return (1 + gaussian_delta(gaussian_mu(epsilon, 1 / records**2), 0.0)) / 2
 
 

@@ -18,32 +18,42 @@
 None of them depends on the value of a record, only on shapes, types and parameters.
 """
 
+from __future__ import annotations
+
+import warnings
+
 
 class DpglmError(Exception):
     """Base class of the errors that only dpglm raises."""
 
 
 class BudgetExceeded(DpglmError, ValueError):
-    """An account has less left than a fit costs, so nothing was read or charged.
+    """An account has less remaining than a fit costs, so nothing was read or charged.
 
     Attributes
     ----------
-    left : float
-        The mu that is left: the root of what is left of mu squared.
+    remaining : float
+        The mu that remains: the root of what remains of mu squared.
     needed : float
-        The mu that the fit costs; infinite if it has no price with the slack that is left.
+        The mu that the fit costs; infinite if it has no price with the slack that remains.
     epsilon : float or None
         An epsilon at which the same fit can be paid for; None if there is none worth naming.
     """
 
-    def __init__(self, message: str, left: float, needed: float, epsilon: float | None) -> None:
-        super().__init__(message, left, needed, epsilon)
-        self.left = left
+    def __init__(self, message: str, remaining: float, needed: float, epsilon: float | None) -> None:
+        super().__init__(message, remaining, needed, epsilon)
+        self.remaining = remaining
         self.needed = needed
         self.epsilon = epsilon
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+    @property
+    def left(self) -> float:
+        """The old name of ``remaining``."""
+        warnings.warn("BudgetExceeded.left is now BudgetExceeded.remaining", FutureWarning, stacklevel=2)
+        return self.remaining
 
 
 class ClusterFailed(DpglmError):

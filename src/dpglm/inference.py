@@ -24,31 +24,31 @@ LEAST = 0.0005  # the least p-value that is printed in digits
 
 
 def figure(value: float, error: float) -> str:
-    """A number with as many decimals as three digits of its error have."""
+    """Format a number with the decimals of three digits of its error."""
     if math.isfinite(value) and 1e-4 <= error < 1e5:
         return f"{value:.{max(0, 2 - math.floor(math.log10(error)))}f}"
     return f"{value:.4g}"
 
 
 def rough(value: float) -> str:
-    """A number whose error is not known: two digits."""
+    """Format a number whose error is unknown, with two digits."""
     return f"{float(f'{value:.2g}'):g}"
 
 
 def fixed(value: float, decimals: int) -> str:
-    """A number with so many decimals."""
+    """Format a number with fixed decimals."""
     return _NONE if math.isnan(value) else f"{value:.{decimals}f}"
 
 
 def probability(p_value: float) -> str:
-    """A p-value."""
+    """Format a p-value."""
     if math.isnan(p_value):
         return _NONE
     return "<0.001" if p_value < LEAST else f"{p_value:.3f}"
 
 
 def percent(share: float) -> str:
-    """A share as a percentage."""
+    """Format a share as a percentage."""
     return _NONE if math.isnan(share) else f"{100 * share:.0f} %"
 
 
@@ -148,7 +148,7 @@ def in_words(R: Vector, r: Vector, names: Sequence[str]) -> str:
 
 
 def _finite(values: object) -> Vector | None:
-    """The values as an array of finite numbers; None if they are something else."""
+    """Convert values to an array of finite numbers; None if that fails."""
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -168,7 +168,7 @@ def _matrix(rows: list[object], d: int) -> Vector:
 
 
 def _index(key: object, names: Sequence[str]) -> int:
-    """Index of a coefficient that is given by its name or index."""
+    """Index of a coefficient from its name or index."""
     d = len(names)
     if isinstance(key, str):
         indices = [k for k, name in enumerate(names) if name == key]
@@ -220,7 +220,7 @@ def intervals(values: Vector, standard_errors: Vector, level: float = 0.95) -> V
 
 
 def quantile(level: float) -> float:
-    """So many standard errors on both sides make a normal interval of that level."""
+    """Half-width of a normal interval of a level, in standard errors."""
     return float(ndtri((1 + LEVEL("level", level)) / 2))
 
 
@@ -313,7 +313,7 @@ _WIDTH = 100
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """The table of coefficients as statisticians know it, with the promise and what is estimated.
+    """The usual table of coefficients, with the privacy guarantee and what is estimated.
 
     Print it, let a notebook show it, or take its numbers with ``to_dict``. There is no log-likelihood, R² or
     AIC in it: these are functions of the records that nobody paid for.
@@ -363,7 +363,7 @@ class Summary:
 
     @property
     def _weighting(self) -> str:
-        """Whose mean coefficients are; empty if each record counts once."""
+        """What coefficients average over; empty if each record counts once."""
         unit = self.privacy.unit
         if unit == "record":
             return ""
@@ -390,15 +390,15 @@ class Summary:
         ]  # fmt: skip
 
     def _facts(self) -> list[tuple[str, str]]:
-        """What holds for the whole table."""
+        """Facts about the whole table."""
         errors = (
-            f"std err and the {100 * self.level:.4g} % intervals count sampling and noise; privacy is the "
-            "share of the noise in the variance"
+            f"std err and the {100 * self.level:.4g} % intervals account for sampling and noise; privacy is "
+            "the share of the variance that noise causes"
         )
         return [("privacy", self.promise), ("errors", errors), *self._common()]
 
     def _common(self) -> list[tuple[str, str]]:
-        """The estimand, said once if it is the same for all classes, and the deviance of a single fit."""
+        """The estimand if it is the same for all classes, and the facts of a single fit."""
         (first, *others) = self.blocks
         lines = []
         if all(block.estimand == first.estimand for block in others):
@@ -406,7 +406,7 @@ class Summary:
         return lines + ([] if others else self._own(first))
 
     def _own(self, block: Coefficients) -> list[tuple[str, str]]:
-        """What holds for one class, or for a fit without several."""
+        """Facts about one class, or about a fit of a single model."""
         lines = []
         if len({other.estimand for other in self.blocks}) > 1:
             lines.append(("estimates", block.estimand))

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from enum import Enum
-from typing import Literal, TypedDict
+from typing import Annotated, Literal, TypedDict
 
-from . import display, strict
+from . import codec, display, strict
 
 UNITS = ("record", "person")
 """What a promise may protect: one record, or all records of one person."""
@@ -112,13 +112,13 @@ class Budget:
     Budget(epsilon=1.0, delta=1e-06)
     """
 
-    epsilon: float
-    delta: float
+    epsilon: Annotated[float, _POSITIVE]
+    delta: Annotated[float, _DELTA]
     private: bool = field(init=False, repr=False, compare=False)
     """Whether anything is promised at all."""
 
     def __post_init__(self) -> None:
-        strict.keep(self, epsilon=_POSITIVE, delta=_DELTA)
+        codec.check(self)
         object.__setattr__(self, "private", math.isfinite(self.epsilon))
 
     @classmethod
@@ -130,13 +130,12 @@ class Budget:
 
     def to_dict(self) -> dict[str, object]:
         """The budget as JSON-able values; an infinite epsilon is the text "inf"."""
-        return {"epsilon": strict.plain("epsilon", self.epsilon), "delta": self.delta}
+        return codec.to_dict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Budget:
         """The inverse of ``to_dict``."""
-        found = strict.mapping("budget", values, ("epsilon", "delta"))
-        return cls(strict.numeric(found["epsilon"]), found["delta"])
+        return codec.from_dict(cls, "budget", values)
 
 
 def rounded_up(number: float, digits: int) -> str:
@@ -165,8 +164,8 @@ class StatedRelease(TypedDict):
 
     query: str
     mechanism: str
-    noise: float
-    parameters: Mapping[str, object]
+    noise: codec.Level
+    parameters: Annotated[Mapping[str, object], strict.mapping]
     count: int
     sensitivity: str
     sampling: str
@@ -174,31 +173,8 @@ class StatedRelease(TypedDict):
     follows: bool
 
 
-_RELEASE: dict[str, strict.Check] = {
-    "query": strict.text,
-    "mechanism": strict.text,
-    "noise": strict.level,
-    "parameters": strict.mapping,
-    "count": strict.whole,
-    "sensitivity": strict.text,
-    "sampling": strict.text,
-    "entries": strict.whole,
-    "follows": strict.flag,
-}
-
-_STATED: dict[str, strict.Check] = {
-    # What was spent may be nothing: a delta above the rate of a single batch pays for all of it.
-    "epsilon": strict.within("a number that is not negative", lambda epsilon: epsilon >= 0),
-    "delta": _DELTA,
-    "neighbours": strict.named([kind.value for kind in Neighbours]),
-    "public": lambda name, value: strict.plain(name, strict.mapping(name, value)),
-    "releases": strict.each(strict.record(_RELEASE)),
-    "composition": strict.text,
-    "randomness": strict.text,
-    "secure": strict.flag,
-    "not_covered": strict.each(strict.text),
-}
-"""The fields of a promise."""
+_SPENT = strict.within("a number that is not negative", lambda epsilon: epsilon >= 0)
+"""What was spent may be nothing: a delta above the rate of a single batch pays for all of it."""
 
 _OPTIONAL = {"unit": "record", "record_share": None}
 """Fields that are left out of a stored promise if they have these values."""
@@ -240,22 +216,20 @@ class Guarantee:
         Which share of the records counted, as far as the releases tell; None if it is not of a fit.
     """
 
-    epsilon: float
-    delta: float
-    neighbours: str
-    public: Mapping[str, object]
-    releases: tuple[StatedRelease, ...]
+    epsilon: Annotated[float, _SPENT]
+    delta: Annotated[float, _DELTA]
+    neighbours: Annotated[str, strict.named([kind.value for kind in Neighbours])]
+    public: Annotated[Mapping[str, object], codec.plain_mapping]
+    releases: Annotated[tuple[StatedRelease, ...], strict.each(codec.check_of("release", StatedRelease))]
     composition: str
     randomness: str
     secure: bool
     not_covered: tuple[str, ...] = NOT_COVERED
-    unit: str = "record"
+    unit: Annotated[str, strict.named(UNITS)] = "record"
     record_share: str | None = None
 
     def __post_init__(self) -> None:
-        strict.keep(self, **_STATED, unit=strict.named(UNITS))
-        if self.record_share is not None:
-            strict.keep(self, record_share=strict.text)
+        codec.check(self)
         if not self.not_covered:
             raise strict.wrong("not_covered", self.not_covered, "a list with at least one entry")
         if math.isfinite(self.epsilon) and not (self.releases and all(r["noise"] > 0 for r in self.releases)):
@@ -273,8 +247,8 @@ class Guarantee:
 
         ``dpglm.report.json_schema("promise")`` describes them.
         """
-        names = [*_STATED, *(name for name, absent in _OPTIONAL.items() if getattr(self, name) != absent)]
-        stated = {name: strict.plain(name, getattr(self, name)) for name in names}
+        absent = {name for name, value in _OPTIONAL.items() if getattr(self, name) == value}
+        stated = {name: value for name, value in codec.to_dict(self).items() if name not in absent}
         return strict.sealed({"format": _FORMAT, "version": PROMISE_VERSION, **stated})
 
     def to_json(self) -> str:
@@ -289,9 +263,10 @@ class Guarantee:
         stated = found.pop("format", _FORMAT), found.pop("version", PROMISE_VERSION)
         if stated != (_FORMAT, PROMISE_VERSION):
             raise ValueError("this promise has a format or version that this dpglm cannot read")
-        found = strict.mapping("a guarantee", found, ("digest", *_STATED, *(set(_OPTIONAL) & set(found))))
+        fields = [name for name in strict.names(cls) if name not in _OPTIONAL or name in found]
+        found = strict.mapping("a guarantee", found, ("digest", *fields))
         del found["digest"]
-        guarantee = cls(**found | {"epsilon": strict.numeric(found["epsilon"])})
+        guarantee = cls(**codec.decoded(cls, found))
         strict.require_sealed("the guarantee", values)
         return guarantee
 

@@ -136,7 +136,7 @@ def _add(unit: Unit, count: int) -> None:
         work.add(count)
 
 
-class Lines:
+class TextDisplay:
     """Progress as lines of text, one for each tenth."""
 
     def __init__(self, title: str, unit: Unit) -> None:
@@ -154,7 +154,7 @@ class Lines:
         pass
 
 
-class Bar:
+class BarDisplay:
     """Progress as a bar that vanishes in the end; needs rich."""
 
     def __init__(self, title: str, unit: Unit) -> None:
@@ -183,9 +183,9 @@ def _display(title: str, unit: Unit) -> Display:
         try:
             from rich.errors import LiveError
         except ModuleNotFoundError:
-            return Lines(title, unit)
+            return TextDisplay(title, unit)
         try:
-            return Bar(title, unit)
+            return BarDisplay(title, unit)
         except LiveError:
             pass
-    return Lines(title, unit)
+    return TextDisplay(title, unit)

@@ -1,14 +1,14 @@
-"""What a stored table offers: passes over all rows, rows at random, columns at random, or both.
+"""What a table offers: passes over all rows, rows or columns at random, or both; and its disjoint parts.
 
 Every table offers `Passes`, and more by its methods. ``Query.needs`` states what a query needs beyond passes,
 and ``Solver.needs`` what a plan does; a table that lacks it is refused before a record is read.
+Parts are by a public rule: a record's position alone decides on its part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -16,10 +16,14 @@ from numpy.typing import NDArray
 
 from .arrays import Vector
 from .errors import UnsupportedProblem
-from .kernels.arguments import BothWays, CoordinateSteps, Cut, DualSteps, Held
+from .kernels.arguments import BothWays, DualSteps
 
 Index = NDArray[np.signedinteger] | NDArray[np.unsignedinteger] | slice
 """Some of the rows, or all of them as a slice."""
+
+_GOLDEN = 2654435769
+"""2**32 over the golden ratio: its multiples, modulo 2**32, are spread evenly over any stretch."""
+_ROUND = 1 << 32
 
 
 class Passes(Protocol):
@@ -29,140 +33,27 @@ class Passes(Protocol):
     def shape(self) -> tuple[int, int]: ...
 
 
-class Products(Passes, Protocol):
-    """A table in memory; ``dot`` is the product of each row with w."""
-
-    def dot(self, w: Vector) -> Vector: ...
-
-
 @runtime_checkable
 class Rows(Protocol):
-    """A table of which any rows can be read alone.
+    """A table of which any rows can be read alone, and changed by dual steps (see ``kernels.coordinate``)."""
 
-    ``rows`` is the table of some rows, read in place; ``ascend`` runs compiled dual steps, one row after the
-    other, and returns how many moved (see ``kernels.coordinate``).
-    """
-
-    def rows(self, index: NDArray[np.intp]) -> Products: ...
+    def rows(self, index: NDArray[np.intp]) -> Passes: ...
     def ascend(self, scale: Vector, tail: Vector, *steps: *DualSteps) -> int: ...
-
-
-class Column(Protocol):
-    """A table stored by columns.
-
-    ``column`` is the rows that hold column j, and their entries; ``descend`` runs a compiled block of
-    coordinate steps (see ``kernels.coordinate``).
-    """
-
-    def column(self, j: int) -> tuple[Index, NDArray[np.floating]]: ...
-    def descend(self, tail: Vector, *steps: *CoordinateSteps) -> None: ...
-
-
-class ClippedSums(Protocol):
-    """Sum over the records of r_i times entry j, each term cut to [-limit_j, limit_j].
-
-    Tables are given with the factor of each row and with the constant feature, an empty array for none; the
-    constant feature has the last limit and the last sum.
-    """
-
-    @property
-    def sums(self) -> Vector:
-        """The sums as they are now."""
-        ...
-
-    @property
-    def scratch(self) -> Vector:
-        """Scratch space: two numbers for each feature, in the cache line of its sum."""
-        ...
-
-    def shift(self, rows: Index, old: Vector, new: Vector, j: int = 0) -> NDArray[np.signedinteger] | None:
-        """Change the factors r of some rows; return the features whose sums leave their tracked range.
-
-        None stands for all features. The list always has feature j, and is valid until the next change.
-        """
-        ...
-
-    def track(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
-        """Track a range around the present sums of features; a sum without one leaves it at any change."""
-        ...
 
 
 @runtime_checkable
 class Columns(Protocol):
-    """A table of which any column can be read alone.
-
-    ``column`` is the rows that hold column j, and their entries; ``scaled_columns`` is the table by columns
-    with row i multiplied by scale_i, copied only where needed; ``sums`` are sums of cut terms, on a grid for
-    ``size`` rows.
-    """
+    """A table of which any column can be read alone: the rows that hold it, and their entries."""
 
     def column(self, j: int) -> tuple[Index, NDArray[np.floating]]: ...
-    def scaled_columns(self, scale: Vector) -> Column: ...
-    def sums(self, scale: Vector, tail: Vector, limit: Vector, reach: Vector, size: int) -> ClippedSums: ...
-
-
-@dataclass(frozen=True, eq=False)
-class Weighed:
-    """Sums of cut terms of all columns, and what a kernel needs to keep them.
-
-    Attributes
-    ----------
-    sums : array of shape (columns, 2)
-        For each column the sum of its cut terms, and its weight: the sum of its absolute entries.
-    largest, least : float
-        The largest absolute entry, and the least one above 0: infinity if there is none.
-    cut : Cut
-        The limit as a multiple of the grid on which sums are exact, and what rounds a term to that grid.
-    grid : float
-        That grid.
-    count : function
-        What finds the counts, in a pass over the table.
-    """
-
-    sums: Vector
-    largest: float
-    least: float
-    cut: Cut
-    grid: float
-    count: Callable[[], NDArray[np.uint32]]
-
-    @cached_property
-    def heaviest(self) -> float:
-        """The largest weight of a column."""
-        return float(self.sums[:, 1].max(initial=0.0))
-
-    @cached_property
-    def counts(self) -> NDArray[np.uint32]:
-        """The number of entries of each column."""
-        return self.count()
-
-
-class ColumnsOnDemand(Protocol):
-    """A table by rows, and some of its columns.
-
-    ``held`` is the table with these columns, and a 1 for each of them; ``hold`` adds those whose entry in
-    ``wanted`` is 1, and may be given the number of entries of each column; ``hold_all`` adds all.
-    """
-
-    @property
-    def held(self) -> Held: ...
-    def hold(self, wanted: NDArray[np.uint8], counts: NDArray[np.uint32] | None = None) -> None: ...
-    def hold_all(self) -> None: ...
+    def scaled_columns(self, scale: Vector) -> Passes: ...
 
 
 @runtime_checkable
-class RowsAndColumns(Columns, Protocol):
-    """A table of which rows and columns can be read alone by the same method, without zeros in between.
+class RowsAndColumns(Rows, Columns, Protocol):
+    """A table of which rows and columns can be read alone by the same method, without zeros in between."""
 
-    ``without_zeros`` is the same table, stored without its zeros; ``both_ways`` is it by rows and by
-    columns; ``on_demand`` is it by rows, with the columns that are asked for; ``weighed`` are sums over the
-    rows of r_i times entry j, rows scaled, each term cut to [-limit, limit], on a grid for ``size`` rows.
-    """
-
-    def without_zeros(self) -> Products: ...
     def both_ways(self) -> BothWays: ...
-    def on_demand(self) -> ColumnsOnDemand: ...
-    def weighed(self, scale: Vector, r: Vector, limit: float, size: int) -> Weighed: ...
 
 
 Capability = type[Rows] | type[Columns] | type[RowsAndColumns]
@@ -195,3 +86,71 @@ def refusal(
         f"{' and '.join(['passes', *offered.values()])} only"
         + (f": use {' or '.join(filter(None, [', '.join(others[:-1]), others[-1]]))}" if others else "")
     )
+
+
+@dataclass(frozen=True)
+class Part:
+    """The positions of one part of a table.
+
+    Attributes
+    ----------
+    limit : int
+        Position i is held out if i * 2654435769 mod 2**32 is below the limit.
+    held_out : bool
+        Whether this is the part that is held out, or the rest.
+    """
+
+    limit: int
+    held_out: bool
+
+    def taken(self, start: int, stop: int) -> NDArray[np.intp]:
+        """Positions in [start, stop) that belong to this part, relative to ``start``."""
+        positions = np.arange(start, stop, dtype=np.uint64) * np.uint64(_GOLDEN) % np.uint64(_ROUND)
+        return np.flatnonzero((positions < np.uint64(self.limit)) == self.held_out)
+
+    def before(self, stop: int) -> int:
+        """The number of positions below ``stop`` that belong to this part."""
+        # x mod m is below l if, and only if, floor(x / m) - floor((x - l) / m) is 1, else that is 0
+        below = _floor_sum(stop, _ROUND, _GOLDEN, 0) - _floor_sum(stop, _ROUND, _GOLDEN, -self.limit)
+        return below if self.held_out else stop - below
+
+
+@dataclass(frozen=True)
+class Split:
+    """A table split into rows to train on and rows that are held out for scores.
+
+    Neighbouring tables have the same rows but one, at the same position, so both have it in the same part.
+
+    Parameters
+    ----------
+    share : float
+        The share of rows that are held out.
+    """
+
+    share: float
+
+    @property
+    def training(self) -> Part:
+        """The part for training."""
+        return Part(round(self.share * _ROUND), held_out=False)
+
+    @property
+    def held_out(self) -> Part:
+        """The part for scores."""
+        return Part(round(self.share * _ROUND), held_out=True)
+
+    @property
+    def rule(self) -> str:
+        """The rule in words; events on parts by the same rule are added up part by part."""
+        return f"row i is held out if {_GOLDEN} i mod 2^32 < {self.training.limit}"
+
+
+def _floor_sum(n: int, m: int, a: int, b: int) -> int:
+    """The sum of floor((a i + b) / m) over i = 0, ..., n - 1, by Euclid's algorithm."""
+    total = 0
+    while n > 0:
+        total += n * (n - 1) // 2 * (a // m) + n * (b // m)
+        a, b = a % m, b % m
+        last = a * n + b
+        n, b, m, a = last // m, last % m, a, m
+    return total

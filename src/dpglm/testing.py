@@ -92,9 +92,7 @@ def check_query(
         layout = LAYOUTS[rng.integers(len(LAYOUTS))]
         tables = [[first, *others], [second, *others] if alone is None else others]
         if bounds.rows_per_unit is not None:
-            crowd = [_person(record, 2, rng) for record in others]
-            several = (_person(record, bounds.rows_per_unit, rng) for record in (first, second))
-            tables = [_numbered([person, *crowd]) for person in several]
+            tables = _tables_of_persons(first, second, others, bounds.rows_per_unit, rng)
         here, there = (
             np.asarray(
                 query(held(table) if held else _records(table, bounds, constant, layout, alone), *public)
@@ -107,6 +105,15 @@ def check_query(
     assert most <= 1 + 1e-9, f"{query.name}: a neighbour moved the answer by {most} of the sensitivity"
     assert least >= tightness, f"{query.name}: no neighbour reached more than {least} of the sensitivity"
     return most
+
+
+def _tables_of_persons(
+    first: Record, second: Record, others: list[Record], rows: int, rng: np.random.Generator
+) -> list[list[Record]]:
+    """Neighbouring tables that differ in all records of one person, up to so many."""
+    crowd = [_person(record, 2, rng) for record in others]
+    different = (_person(record, rows, rng) for record in (first, second))
+    return [_numbered([person, *crowd]) for person in different]
 
 
 class _Beside:

@@ -25,8 +25,7 @@ from dpglm.audit import (
 )
 from dpglm.audit.cases import learning_targets
 from dpglm.audit.registry import exact_findings, mechanism_targets, solver_targets
-from dpglm.audit.tables import worst_tables
-from dpglm.audit.targets import FitTarget, TranscriptTarget
+from dpglm.audit.targets import FitTarget, TranscriptTarget, worst_tables
 from dpglm.cli import app
 from dpglm.curator import NoisyReleases
 from dpglm.mechanisms import MECHANISMS, Exponential, LaplaceNoisyMax, LinearTerm, Randomness
@@ -70,7 +69,7 @@ def runs_of(target):
     """Many releases of mechanisms, which show how large noise is; fewer runs of solvers that use it.
 
     The first case of a solver must show half of its claim. The others show that releases follow from the
-    table alone by their replays, and noise that is missing; ``dpglm audit`` runs each ten thousand times. A
+    table alone by their replays, and noise that is missing; ``make audit`` runs each two thousand times. A
     random linear term has a minimiser of its own in every run: half of the runs will do.
     """
     if not isinstance(target, TranscriptTarget):
@@ -277,7 +276,7 @@ def test_a_plan_that_overspends_is_caught(monkeypatch):
         return replace(plan, releases=tuple(release.scaled(0.1) for release in plan.releases))
 
     monkeypatch.setattr(Plan, "calibrated", quarter)
-    assert examine(next(solver_targets(GradientDescent, BUDGET)), runs=500, random_state=0).violated
+    assert examine(next(solver_targets(GradientDescent, BUDGET)), runs=200, random_state=0).violated
 
 
 class KeepsAScaler(LogisticRegression):

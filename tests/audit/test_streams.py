@@ -8,8 +8,7 @@ import pytest
 from dpglm import Budget, Neighbours
 from dpglm.audit import audit_registry, examine
 from dpglm.audit.registry import stream_targets
-from dpglm.audit.tables import in_memory, on_a_stream
-from dpglm.audit.targets import TranscriptTarget
+from dpglm.audit.targets import TranscriptTarget, in_memory, on_a_stream
 from dpglm.data import Records
 from dpglm.mechanisms import Randomness
 from dpglm.privacy import PUBLIC_SIZE

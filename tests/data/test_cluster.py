@@ -30,9 +30,10 @@ from dpglm import (
     PrivateSearch,
     Ridge,
 )
-from dpglm.data.cluster import blocks, waiting
-from dpglm.data.cluster.blocks import Blocks
-from dpglm.data.cluster.waiting import results
+from dpglm.data.cluster import driver
+from dpglm.data.cluster import table as collections
+from dpglm.data.cluster.driver import ClusterBlocks
+from dpglm.data.cluster.table import results
 from dpglm.errors import ClusterFailed, PrivacyWarning, SourceChanged, UnsupportedProblem, WorkerDiffers
 from dpglm.ledger import Ledger
 from dpglm.solvers import (
@@ -212,7 +213,7 @@ def test_one_worker_gives_the_same_bits(client, monkeypatch):
 
 def before_pass(monkeypatch, number, action):
     """Do something before pass ``number`` of a fit; a list that grows with each pass."""
-    passes, answer = [], Blocks.answer
+    passes, answer = [], ClusterBlocks.answer
 
     def interrupted(self, order):
         passes.append(order)
@@ -220,7 +221,7 @@ def before_pass(monkeypatch, number, action):
             action()
         return answer(self, order)
 
-    monkeypatch.setattr(Blocks, "answer", interrupted)
+    monkeypatch.setattr(ClusterBlocks, "answer", interrupted)
     return passes
 
 
@@ -269,7 +270,7 @@ def test_a_worker_that_rounds_otherwise_is_refused_before_a_record_is_read(
 ):
     X, y = table()
     if not asked_first:  # a worker that comes later is asked when it gets its first block
-        monkeypatch.setattr(Blocks, "_require_agreement", lambda self: None)
+        monkeypatch.setattr(ClusterBlocks, "_require_agreement", lambda self: None)
     client.run(spoil, max(client.nthreads()))
     try:
         with pytest.raises(WorkerDiffers, match=r"computes other numbers than this process: it has dpglm"):
@@ -335,7 +336,7 @@ def test_nothing_as_large_as_a_block_comes_back(client, monkeypatch):
         sizes.append(len(pickle.dumps(found)))
         return found
 
-    monkeypatch.setattr(blocks, "results", weighed)
+    monkeypatch.setattr(driver, "results", weighed)
     model().fit(da.from_array(X, (N // 2, P)), y)
     assert len(sizes) == 2 + 9
     assert max(sizes) < X.nbytes / 20
@@ -346,7 +347,7 @@ def test_an_interrupt_leaves_nothing_on_the_cluster(client, monkeypatch):
     before = our_tasks(client)  # those of earlier tests, as long as a traceback holds them
 
     def interrupt():
-        monkeypatch.setattr(blocks, "results", interrupted)
+        monkeypatch.setattr(driver, "results", interrupted)
 
     def interrupted(*arguments):
         raise KeyboardInterrupt
@@ -465,7 +466,7 @@ def small_cluster():
 
 def test_new_workers_take_over_when_all_were_lost_at_once(monkeypatch):
     X, y = table()
-    submit, submitted = Blocks._submit, []
+    submit, submitted = ClusterBlocks._submit, []
 
     def replaced(self, *arguments, **options):
         submitted.append(1)
@@ -475,13 +476,13 @@ def test_new_workers_take_over_when_all_were_lost_at_once(monkeypatch):
             Timer(0.5, workers.scale, [2]).start()
         return submit(self, *arguments, **options)
 
-    monkeypatch.setattr(Blocks, "_submit", replaced)
+    monkeypatch.setattr(ClusterBlocks, "_submit", replaced)
     with small_cluster() as workers, Client(workers, set_as_default=False) as client, client.as_current():
         same(model().fit(da.from_array(X, (250, P)), y), in_memory())
 
 
 def test_the_loss_of_all_workers_ends_a_fit_with_one_line_of_progress(monkeypatch, capsys):
-    monkeypatch.setattr(waiting, "_SILENCE", 0.3)
+    monkeypatch.setattr(collections, "_SILENCE", 0.3)
     X, y = table()
     with (
         small_cluster() as workers,

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dpglm.data import CSC, CSR, as_block, conversion, piece, records, sparse
-from dpglm.data.conversion import converted, even_ranges
+from dpglm.data import CSC, CSR, as_block, records, resident, sparse
+from dpglm.data.sparse import converted, even_ranges
 
 rng = np.random.default_rng(0)
 
@@ -24,8 +24,8 @@ def assert_equal(ours, theirs):
 
 @pytest.fixture(params=[1, 2, 3], ids="{} threads".format)
 def threads(request, monkeypatch):
-    monkeypatch.setattr(conversion, "PROCESSORS", request.param)
-    monkeypatch.setattr(conversion, "_ENTRIES_A_THREAD", 1)
+    monkeypatch.setattr(sparse, "PROCESSORS", request.param)
+    monkeypatch.setattr(sparse, "_ENTRIES_PER_THREAD", 1)
 
 
 SHAPES = [
@@ -68,7 +68,7 @@ def test_a_table_with_popular_columns_is_converted_all_the_same(threads):
 
 
 def test_long_tables_keep_short_indices_and_get_long_pointers(monkeypatch):
-    monkeypatch.setattr(conversion, "index_type", lambda largest: np.int32 if largest < 100 else np.int64)
+    monkeypatch.setattr(sparse, "index_type", lambda largest: np.int32 if largest < 100 else np.int64)
     X = table(60, 90, 0.2)
     Y = converted(X)
     assert Y.indptr.dtype == np.int64 and Y.indices.dtype == np.int32
@@ -93,9 +93,9 @@ def test_norms_and_products_depend_neither_on_threads_nor_on_the_order_of_storag
     scale, limit = rng.random(400), np.full(150, 0.5)
     answers = []
     for processors, parts in ((1, 1), (2, 5), (3, 16)):
-        monkeypatch.setattr(conversion, "PROCESSORS", processors)
-        for module in (sparse, piece, records):
-            monkeypatch.setattr(module, "parts_of", lambda *_, parts=parts: parts)
+        monkeypatch.setattr(sparse, "PROCESSORS", processors)
+        for module in (sparse, resident, records):
+            monkeypatch.setattr(module, "chunk_count", lambda *_, parts=parts: parts)
         for block in (CSR(X), CSC(X.tocsc())):
             dense = [
                 table.by_rows.X.toarray()

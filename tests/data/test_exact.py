@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from dpglm import Bounds, threads
 from dpglm.arrays import Total, bits_of_terms, grid_of_terms
-from dpglm.data import as_data, piece, records
+from dpglm.data import as_data, records, resident
 from dpglm.data.terms import CutGradient, Gradient, InterceptGradient, SquaredRow
 from dpglm.kernels.arguments import Form
 from dpglm.kernels.formulas import LOGISTIC, write_slopes
@@ -56,8 +56,8 @@ def test_the_same_records_have_the_same_sum_in_every_layout_order_and_cut(term, 
     whole = as_data(table, Y, BOUNDS, 0.5)
     for processors, cuts in ((1, 3), (2, 7), (3, 16)):
         monkeypatch.setattr(threads, "PROCESSORS", processors)
-        for module in (piece, records):
-            monkeypatch.setattr(module, "parts_of", lambda *_, cuts=cuts: cuts)
+        for module in (resident, records):
+            monkeypatch.setattr(module, "chunk_count", lambda *_, cuts=cuts: cuts)
         assert np.array_equal(steps(whole.total(term)), expected)
 
 
@@ -146,9 +146,8 @@ import hashlib, numpy as np
 from dpglm import Bounds
 from dpglm.data import as_data
 from dpglm.arrays import on_column_grids
-from dpglm.data.metric import MetricRows
-from dpglm.data.multinomial import ClassGradients
-from dpglm.data.products import JointMargins, JointRows, LossValues, MomentRows
+from dpglm.data.bounded_numbers import LossValues
+from dpglm.data.products import ClassGradients, JointMargins, JointRows, MetricRows, MomentRows
 from dpglm.data.terms import Gradient, SquaredRow
 from dpglm.losses import LogCosh, Logistic, Multinomial, Poisson
 rng = np.random.default_rng(1)
@@ -162,13 +161,13 @@ for table in (X, np.asfortranarray(X), X.astype(np.float32)):
     box = Bounds(feature=1.0).coordinates(19, intercept=True)
     metric = on_column_grids(np.outer(w, w[::-1]) + np.eye(20))
     for loss in (Logistic(), LogCosh(0.3)):
-        joint = JointRows(box, 999, loss, 1.1, 0.6, metric, metric[0])
-        values = LossValues(box, 999, loss, 2.0, metric[0])
-        margins = JointMargins(None, 999, loss, 1.1, 0.6, metric[:2, :2], metric[0, :2], w)
-        for products in (joint, margins, values, MomentRows(box, 999, 2.0, 0.0, 0.5)):
+        joint = JointRows(loss, box, 1.1, 0.6, 999, metric, metric[0])
+        values = LossValues(loss, box, 2.0, 999, metric[0])
+        margins = JointMargins(loss, None, 1.1, 0.6, 999, metric[:2, :2], metric[0, :2], w)
+        for products in (joint, margins, values, MomentRows(box, 2.0, 0.0, 0.5, 999)):
             digest.update(rows.cross_products(products).steps.tobytes())
-    classes = ClassGradients(None, 999, Multinomial(3), np.outer(w, [1.0, -2.0, 0.5]), 0.4, 0.4)
-    for products in (classes, MetricRows(box, 999, Logistic(), metric, metric[0], 0.4, 2.0)):
+    classes = ClassGradients(Multinomial(3), np.outer(w, [1.0, -2.0, 0.5]), 0.4, 0.4, 999)
+    for products in (classes, MetricRows(Logistic(), box, metric, metric[0], 0.4, 2.0, 999)):
         digest.update(rows.cross_products(products).steps.tobytes())
 print(digest.hexdigest())
 """

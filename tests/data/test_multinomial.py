@@ -8,10 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 from dpglm import Bounds, threads
-from dpglm.audit.tables import on_a_stream
+from dpglm.audit.targets import on_a_stream
 from dpglm.bounds import Coordinates
 from dpglm.data import as_data, records
-from dpglm.data.multinomial import ClassGradients, ClassSizes, MetricClassRows
+from dpglm.data.bounded_numbers import ClassSizes
+from dpglm.data.products import ClassGradients, MetricClassRows
 from dpglm.losses import Multinomial
 from dpglm.mechanisms import Randomness
 from dpglm.mechanisms.sampling import Poisson
@@ -34,11 +35,11 @@ LAYOUTS = {
 COORDINATES = Coordinates(np.zeros(P), np.full(P, 2.0), True)
 METRIC = np.round(rng.standard_normal((P + 1, P + 1)) * 64) / 64
 TERMS = {
-    "gradient": ClassGradients(None, N, LOSS, W, 0.4, 0.4),
-    "gradient with another constant": ClassGradients(None, N, LOSS, W, 0.4, 0.4, constant=0.125),
-    "gradient without a clip": ClassGradients(None, N, LOSS, W, math.inf, 2.0),
-    "gradient in a metric": MetricClassRows(COORDINATES, N, LOSS, METRIC, W, 0.4, 2.0),
-    "class sizes": ClassSizes(None, N, 1.0, 0.0, 1.0, K),
+    "gradient": ClassGradients(LOSS, W, 0.4, 0.4, N),
+    "gradient with another constant": ClassGradients(LOSS, W, 0.4, 0.4, N, constant=0.125),
+    "gradient without a clip": ClassGradients(LOSS, W, math.inf, 2.0, N),
+    "gradient in a metric": MetricClassRows(LOSS, COORDINATES, METRIC, W, 0.4, 2.0, N),
+    "class sizes": ClassSizes(None, 1.0, K, N),
 }
 EVERY_TERM = pytest.mark.parametrize("term", TERMS.values(), ids=TERMS)
 
@@ -63,7 +64,7 @@ def test_the_same_records_have_the_same_sum_in_every_layout_order_and_cut(term, 
     assert np.array_equal(steps(held(table[order], Y[order]), term), expected)
     for processors, cuts in ((1, 3), (2, 7)):
         monkeypatch.setattr(threads, "PROCESSORS", processors)
-        monkeypatch.setattr(records, "parts_of", lambda *_, cuts=cuts: cuts)
+        monkeypatch.setattr(records, "chunk_count", lambda *_, cuts=cuts: cuts)
         assert np.array_equal(steps(held(table), term), expected)
 
 
@@ -108,14 +109,14 @@ def test_the_sum_is_that_of_the_clipped_gradients_of_the_loss(clip):
     slopes = np.where(data.scale[:, None] > 0, LOSS.derivative(rows @ W, data.y), 0.0)
     sizes = data.row_norms * np.linalg.norm(slopes, axis=1)
     expected = rows.T @ (slopes * np.minimum(clip / np.maximum(sizes, 1e-300), 1.0)[:, None])
-    found = np.asarray(data.cross_products(ClassGradients(None, N, LOSS, W, clip, min(clip, 2.0))))
+    found = np.asarray(data.cross_products(ClassGradients(LOSS, W, clip, min(clip, 2.0), N)))
     assert found.shape == ((P + 1) * K,)
     assert np.allclose(found.reshape(P + 1, K), expected, rtol=0, atol=1e-12)
 
 
 def test_without_a_constant_feature_there_is_no_entry_for_it():
     data = as_data(X, Y, BOUNDS)
-    found = data.cross_products(ClassGradients(None, N, LOSS, W[:P], 0.4, 0.4))
+    found = data.cross_products(ClassGradients(LOSS, W[:P], 0.4, 0.4, N))
     assert found.shape == (P * K,)
 
 

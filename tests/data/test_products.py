@@ -10,9 +10,9 @@ from threadpoolctl import threadpool_info
 from dpglm import Bounds, Stream
 from dpglm.arrays import Total, on_column_grids, one_blas_thread
 from dpglm.data import as_data, records
+from dpglm.data.bounded_numbers import LossValues
 from dpglm.data.products import (
     JointRows,
-    LossValues,
     MomentRows,
     bits_of_factors,
     coordinates_of,
@@ -21,7 +21,7 @@ from dpglm.data.products import (
     symmetric,
     triangle,
 )
-from dpglm.data.streamed import Streamed
+from dpglm.data.streamed import StreamedRecords
 from dpglm.losses import LogCosh, Logistic
 from dpglm.mechanisms import Gaussian, Randomness
 
@@ -34,10 +34,10 @@ BOX = BOUNDS.coordinates(P, intercept=True)
 METRIC = on_column_grids(rng.standard_normal((P + 1, P + 1)))
 POINT = METRIC[:, 2].copy()
 TERMS = {
-    "moments": MomentRows(BOX, N, 2.0, 0.1, 0.7),
-    "logistic": JointRows(BOX, N, Logistic(), 1.3, 0.5, METRIC, POINT),
-    "log-cosh": JointRows(BOX, N, LogCosh(0.4), 1.3, 0.6, METRIC, POINT),
-    "values": LossValues(BOX, N, LogCosh(0.4), 1.0, POINT),
+    "moments": MomentRows(BOX, 2.0, 0.1, 0.7, N),
+    "logistic": JointRows(Logistic(), BOX, 1.3, 0.5, N, METRIC, POINT),
+    "log-cosh": JointRows(LogCosh(0.4), BOX, 1.3, 0.6, N, METRIC, POINT),
+    "values": LossValues(LogCosh(0.4), BOX, 1.0, N, POINT),
 }
 EVERY_TERM = pytest.mark.parametrize("term", TERMS.values(), ids=TERMS)
 LAYOUTS = (np.array, np.asfortranarray, sp.csr_array, sp.csc_array, sp.csc_matrix)
@@ -59,7 +59,7 @@ def test_sums_are_the_same_in_every_layout_order_and_cut(term, monkeypatch):
     parts = [steps(X[a:b], Y[a:b], term) for a, b in zip(cuts, cuts[1:], strict=False)]
     assert np.array_equal(sum(parts), expected)
     for parts_, rows in ((1, 7), (5, 64), (16, 4096)):
-        monkeypatch.setattr(records, "parts_of", lambda entries, parts_=parts_: parts_)
+        monkeypatch.setattr(records, "chunk_count", lambda entries, parts_=parts_: parts_)
         monkeypatch.setattr(records, "rows_a_chunk", lambda d, rows=rows: rows)
         assert np.array_equal(steps(X, Y, term), expected)
 
@@ -67,7 +67,7 @@ def test_sums_are_the_same_in_every_layout_order_and_cut(term, monkeypatch):
 @EVERY_TERM
 def test_a_stream_and_a_batch_have_the_sums_of_their_records(term):
     stream = Stream(lambda: iter([(X[:700], Y[:700]), (X[700:], Y[700:])]), N, P)
-    streamed = Streamed(stream, lambda rows, targets: (rows, targets), BOUNDS, 0.5)
+    streamed = StreamedRecords(stream, lambda rows, targets: (rows, targets), BOUNDS, 0.5)
     assert np.array_equal(streamed.cross_products(term).steps, steps(X, Y, term))
     batch = np.flatnonzero(rng.random(N) < 0.3)
     whole = as_data(X, Y, BOUNDS, 0.5)

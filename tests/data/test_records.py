@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from dpglm import Bounds
 from dpglm.data import as_data
-from dpglm.data.terms import DualMoves, Given
+from dpglm.data.terms import DualMoves, FixedFactors
 from dpglm.losses import LOSSES, Hinge, Logistic, Squared
 
 rng = np.random.default_rng(0)
@@ -90,7 +90,7 @@ def test_compiled_dual_moves_are_dual_steps_clipped_and_summed_in_the_same_bits(
             total = here.total(DualMoves(loss, w, 0.05, alpha, weight[some], moves))
             steps = here.dual_steps(loss, alpha, here.margins(w), weight[some])
             assert np.array_equal(moves, here.clipped(steps, 0.05)) and moves.any()
-            assert np.array_equal(total.steps, here.total(Given(moves, 0.05)).steps)
+            assert np.array_equal(total.steps, here.total(FixedFactors(moves, 0.05)).steps)
 
 
 @pytest.mark.parametrize("loss", [cls() for cls in LOSSES], ids=lambda loss: loss.name)

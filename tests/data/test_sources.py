@@ -12,12 +12,11 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
-from dpglm.data import arrow, stream
-from dpglm.data.ahead import ahead
+from dpglm.data import adapters, stream
+from dpglm.data.adapters import as_source
 from dpglm.data.columnar import Levels
 from dpglm.data.columns import MappedSource, Paired
-from dpglm.data.sources import recognised
-from dpglm.data.stream import Stream, guarded, rows_a_block
+from dpglm.data.stream import Stream, guarded, prefetch, rows_per_block
 from dpglm.errors import SourceChanged, UnsupportedProblem
 
 N = 230
@@ -79,7 +78,7 @@ def yes(values):
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_a_source_gives_the_records_in_blocks_by_columns_each_time_it_is_read(kind, tmp_path):
-    source = recognised(SOURCES[kind](tmp_path)).aimed("label")
+    source = as_source(SOURCES[kind](tmp_path)).aimed("label")
     assert source.shape == (N, 3) and list(source.feature_names) == ["x0", "x1", "x2"]
     for _ in range(2):
         rows, targets, lengths = collected(source)
@@ -100,7 +99,7 @@ def test_missing_numbers_are_nan_and_missing_labels_have_no_number():
             "y": pa.array([None, "yes", "no"]).dictionary_encode(),
         }
     )
-    rows, targets, _ = collected(recognised(pads.dataset(nothing)).aimed("y"))
+    rows, targets, _ = collected(as_source(pads.dataset(nothing)).aimed("y"))
     nan = np.nan
     np.testing.assert_array_equal(rows, [[1, 1, 0.1, nan], [nan, 0, nan, nan], [3, nan, 2, nan]])
     np.testing.assert_array_equal(targets, [nan, 1, 0])
@@ -121,7 +120,7 @@ def test_a_label_is_read_alike_whether_others_are_missing_or_not(column):
     missing = pa.nulls(1, column.type)
     for given in (column, pa.concat_arrays([column, missing])):
         ((_, part),) = (
-            recognised(pads.dataset(pa.table({"x": np.ones(len(given)), "y": given}))).aimed("y").blocks()
+            as_source(pads.dataset(pa.table({"x": np.ones(len(given)), "y": given}))).aimed("y").blocks()
         )
         if isinstance(part, Levels):
             (level,) = part
@@ -133,7 +132,7 @@ def test_files_with_other_columns_than_the_data_set_are_scanned_as_it_states_the
     pq.write_table(TABLE, tmp_path / "0.parquet")
     pq.write_table(TABLE.set_column(0, "x0", TABLE["x0"].cast("float64")), tmp_path / "1.parquet")
     pq.write_table(TABLE.drop_columns(["x2"]), tmp_path / "2.parquet")
-    source = recognised(pads.dataset(tmp_path, schema=TABLE.schema)).aimed("label")
+    source = as_source(pads.dataset(tmp_path, schema=TABLE.schema)).aimed("label")
     rows, _, _ = collected(source)
     assert rows.shape == (3 * N, 3) and rows.dtype == np.float32
     np.testing.assert_array_equal(rows[N : 2 * N], rows[:N])
@@ -145,15 +144,15 @@ def test_a_partition_is_a_column(tmp_path):
         TABLE.append_column("part", pa.array(np.arange(N) % 2)), tmp_path, format="parquet",
         partitioning=pads.partitioning(pa.schema([("part", pa.int64())]), flavor="hive"),
     )  # fmt: skip
-    source = recognised(pads.dataset(tmp_path, partitioning="hive")).aimed("label")
+    source = as_source(pads.dataset(tmp_path, partitioning="hive")).aimed("label")
     rows, _, _ = collected(source)
     assert rows[:, list(source.feature_names).index("part")].sum() == N // 2
 
 
 def test_a_table_of_arrow_is_a_source_only_if_memory_is_too_small_for_a_copy(monkeypatch):
-    assert recognised(TABLE) is None
-    monkeypatch.setattr(arrow, "_memory", lambda: 2.0 * TABLE.nbytes - 1)
-    rows, targets, _ = collected(recognised(TABLE).aimed("label"))
+    assert as_source(TABLE) is None
+    monkeypatch.setattr(adapters, "_memory", lambda: 2.0 * TABLE.nbytes - 1)
+    rows, targets, _ = collected(as_source(TABLE).aimed("label"))
     np.testing.assert_array_equal(rows, np.column_stack(list(NUMBERS.values())))
 
 
@@ -162,30 +161,30 @@ def test_a_large_memory_map_is_read_in_blocks_and_a_small_one_is_an_array(order,
     rows = np.asarray(np.column_stack(list(NUMBERS.values())), order=order)
     np.save(tmp_path / "X.npy", rows)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    source = recognised(mapped)
+    source = as_source(mapped)
     blocks = [block for block, _ in source.blocks()]
     np.testing.assert_array_equal(np.concatenate(blocks), rows)
     assert len(blocks) == 7 and source.resident() is mapped
-    assert recognised(mapped[:30]) is None and recognised(mapped[:, 0]) is None
+    assert as_source(mapped[:30]) is None and as_source(mapped[:, 0]) is None
 
 
 def test_columns_need_different_names_and_a_target_that_is_there():
     with pytest.raises(ValueError, match="different names"):
-        recognised(pads.dataset(pa.Table.from_arrays([TABLE["x0"], TABLE["x1"]], ["a", "a"])))
+        as_source(pads.dataset(pa.Table.from_arrays([TABLE["x0"], TABLE["x1"]], ["a", "a"])))
     with pytest.raises(
         ValueError, match=r"name a column of X, whose columns are \['x0', 'x1', 'x2', 'label'\]"
     ):
-        recognised(pads.dataset(TABLE)).aimed("income")
+        as_source(pads.dataset(TABLE)).aimed("income")
     with pytest.raises(
         ValueError, match="column 'y' of X is of type list: targets must be numbers or labels"
     ):
-        recognised(pads.dataset(pa.table({"x": [1.0], "y": [[1]]}))).aimed("y")
+        as_source(pads.dataset(pa.table({"x": [1.0], "y": [[1]]}))).aimed("y")
     with pytest.raises(ValueError, match="Stream has none by that name"):
         Stream(list, 1, 1).aimed("y")
 
 
 def test_a_block_has_at_most_so_many_rows_and_bytes():
-    assert rows_a_block(4) == 37 and rows_a_block(24) == 18 and rows_a_block(10**9) == 1
+    assert rows_per_block(4) == 37 and rows_per_block(24) == 18 and rows_per_block(10**9) == 1
 
 
 def failing(message):
@@ -212,7 +211,7 @@ def test_reading_ahead_keeps_order_and_reads_one_block_before_it_is_asked_for():
         finally:
             closed.append(True)
 
-    reader = ahead(blocks())
+    reader = prefetch(blocks())
     for k, block in enumerate(reader):
         time.sleep(0.01)
         assert block == k and len(read) <= k + 2
@@ -221,12 +220,12 @@ def test_reading_ahead_keeps_order_and_reads_one_block_before_it_is_asked_for():
     reader.close()
     assert closed and len(read) <= 7
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("dpglm-reader")]
-    assert list(ahead(iter(range(100)))) == list(range(100))
+    assert list(prefetch(iter(range(100)))) == list(range(100))
 
 
 def test_an_error_while_reading_ahead_arrives_where_blocks_are_used():
     with pytest.raises(SourceChanged, match="could not be read"):
-        list(ahead(Stream(lambda: failing(""), 5, 1).blocks()))
+        list(prefetch(Stream(lambda: failing(""), 5, 1).blocks()))
 
 
 def test_targets_beside_a_source_are_cut_as_its_blocks_are():
@@ -254,6 +253,6 @@ def test_bytes_of_a_class_that_are_no_utf8_spoil_their_own_target(coded):
     binary = pa.array([b"yes", b"\xff", b"no", None, b"yes"], pa.binary())
     label = pa.Array.from_buffers(pa.string(), 5, binary.buffers())
     table = pa.table({"a": np.arange(5.0), "label": label.dictionary_encode() if coded else label})
-    ((_, targets),) = recognised(pads.dataset(table)).aimed("label").blocks()
+    ((_, targets),) = as_source(pads.dataset(table)).aimed("label").blocks()
     found = targets.through(lambda values: np.array([len(value) for value in values.to_pylist()]))
     np.testing.assert_array_equal(found, [3, 1, 2, np.nan, 3])

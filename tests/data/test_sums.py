@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dpglm import Bounds, threads
-from dpglm.data import as_data, parts
+from dpglm.data import as_data
 from dpglm.data.sums import exact_grid
 
 rng = np.random.default_rng(0)
@@ -62,7 +62,7 @@ def test_every_layout_sums_the_cut_terms(layout, shared, constant, shape):
 def test_threads_do_not_change_a_sum(monkeypatch):
     X, r = table(64, 300), rng.standard_normal(64)
     limit = np.full(300, 0.4)
-    monkeypatch.setattr(parts, "_ENTRIES_A_PART", 1_000)
+    monkeypatch.setattr(threads, "_ENTRIES_PER_CHUNK", 1_000)
     found = []
     for processors in (1, 3):
         monkeypatch.setattr(threads, "PROCESSORS", processors)

@@ -31,13 +31,13 @@ from dpglm.audit.auditor import examine
 from dpglm.audit.cases import add_remove_target, add_remove_targets
 from dpglm.cli import app
 from dpglm.errors import PrivacyWarning, UnsupportedProblem
-from dpglm.estimators.stored import restored, stored
+from dpglm.estimators.stored import model_from_json, model_to_json
 from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.penalties import L1, ElasticNet, L1Ball
 from dpglm.plan import CountedPlan, Plan
 from dpglm.plan.private_size import count_of, count_release, spare_of
 from dpglm.privacy import Guarantee
-from dpglm.queries.compiled_scores import CompiledScores
+from dpglm.queries.coordinate import CompiledScores
 from dpglm.schema import Category, Number, Schema, Target
 from dpglm.schema.source import Held
 from dpglm.solvers import (
@@ -230,7 +230,7 @@ def test_a_stored_model_and_the_command_line_keep_the_relation(tmp_path):
     schema = Schema({"a": Number(-1, 1), "y": Target(classes=["n", "p"])})
     estimator = LogisticRegression(1.0, delta=1e-5, neighbours="add-remove")
     fitted = make_private_pipeline(schema, estimator).fit({"a": X[:, 0], "y": np.where(Y > 0, "p", "n")})
-    again = restored(stored(fitted))
+    again = model_from_json(model_to_json(fitted))
     assert (again.plan_, again.privacy_) == (fitted.plan_, fitted.privacy_)
     place = tmp_path / "schema.toml"
     place.write_text(schema.to_toml())

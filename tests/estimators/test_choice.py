@@ -37,7 +37,7 @@ from dpglm.solvers import (
     OutputPerturbation,
     PreconditionedDescent,
 )
-from dpglm.split import Split
+from dpglm.tables import Split
 
 N, P = 4_000, 4
 QUICK = GradientDescent(steps=5)

@@ -27,8 +27,8 @@ from dpglm.audit.findings import Claim
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.errors import PrivacyWarning, UnsupportedProblem
-from dpglm.estimators.stored import restored, stored
-from dpglm.fit.class_weights import LARGEST_RATIO, ClassCounting
+from dpglm.estimators.stored import model_from_json, model_to_json
+from dpglm.fit.preludes import LARGEST_RATIO, ClassCounting
 from dpglm.mechanisms import Randomness
 from dpglm.plan import Plan
 from dpglm.privacy import PUBLIC_SIZE, Budget
@@ -250,7 +250,7 @@ def test_a_schema_may_learn_facts_beside_the_counts():
     pipeline.fit(frame)
     assert [release.query for release in pipeline.plan_.learning] == ["range of a column", "class counts"]
     assert pipeline.plan_.epsilon <= 4.0 + 1e-9
-    again = restored(stored(pipeline))
+    again = model_from_json(model_to_json(pipeline))
     assert np.array_equal(again.predict(frame), pipeline.predict(frame))
 
 

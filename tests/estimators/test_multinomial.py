@@ -19,7 +19,7 @@ from dpglm import (
     make_private_pipeline,
 )
 from dpglm.errors import UnsupportedProblem
-from dpglm.estimators.stored import restored, stored
+from dpglm.estimators.stored import model_from_json, model_to_json
 from dpglm.losses import Multinomial
 from dpglm.penalties import L2, Box, L1Ball
 from dpglm.privacy import Budget
@@ -245,8 +245,11 @@ def test_a_pipeline_with_a_schema_can_be_stored_and_read():
     raw["side"], raw["tree"] = np.resize(["left", "right"], N), LABELS
     for settings, fits in (({}, 1), ({"multi_class": "ovr"}, K)):
         pipeline = make_private_pipeline(schema, LogisticRegression(1.0, **settings)).fit(raw)
-        text = stored(pipeline)
-        again = restored(text)
+        text = model_to_json(pipeline)
+        again = model_from_json(text)
         assert pipeline.plan_.fits == fits and len(pipeline.raw_coefficients()) == K
-        assert np.array_equal(pipeline.predict_proba(raw), again.predict_proba(raw)) and stored(again) == text
+        assert (
+            np.array_equal(pipeline.predict_proba(raw), again.predict_proba(raw))
+            and model_to_json(again) == text
+        )
         assert json.loads(text)["parameters"]["multi_class"] == again.estimator.multi_class

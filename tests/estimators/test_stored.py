@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dpglm import LinearRegression, LinearSVC, LogisticRegression, Ridge, make_private_pipeline, strict
-from dpglm.estimators.stored import restored, stored
+from dpglm.estimators.stored import model_from_json, model_to_json
 from dpglm.penalties import L2
 from dpglm.schema import Category, Number, Schema, Target
 
@@ -39,16 +39,18 @@ TWO, THREE = (Schema({**FEATURES, "label": Target(classes=list(labels))}) for la
 def test_a_model_predicts_the_same_after_it_was_stored(schema, estimator):
     raw = RAW.drop(columns=[name for name in ("y", "label") if name != schema.target])
     model = make_private_pipeline(schema, estimator).fit(raw)
-    again = restored(stored(model))
+    again = model_from_json(model_to_json(model))
     assert np.array_equal(model.predict(raw), again.predict(raw))
     assert model.score(raw) == again.score(raw)
     assert str(model.privacy_) == str(again.privacy_) and model.plan_ == again.plan_
-    assert model.raw_coefficients() == again.raw_coefficients() and stored(again) == stored(model)
+    assert model.raw_coefficients() == again.raw_coefficients() and model_to_json(again) == model_to_json(
+        model
+    )
 
 
 @pytest.fixture(scope="module")
 def text():
-    return stored(make_private_pipeline(REGRESSION, Ridge(epsilon=1.0)).fit(RAW.drop(columns="label")))
+    return model_to_json(make_private_pipeline(REGRESSION, Ridge(epsilon=1.0)).fit(RAW.drop(columns="label")))
 
 
 def edited(text, **changes):
@@ -61,7 +63,7 @@ def sealed(text, **changes):
 
 
 def test_what_was_edited_or_is_no_model_is_refused(text):
-    assert restored(text).schema == REGRESSION
+    assert model_from_json(text).schema == REGRESSION
     wider = Schema({**FEATURES, "y": Target(0, 2)})
     cases = {
         "no model of dpglm": ["", "{", "[]", "{}", "[" * 100_000, edited(text, format="other")],
@@ -81,14 +83,14 @@ def test_what_was_edited_or_is_no_model_is_refused(text):
     for error, texts in cases.items():
         for case in texts:
             with pytest.raises(ValueError, match=error):
-                restored(case)
+                model_from_json(case)
 
 
 def test_settings_that_are_code_are_not_stored():
     model = make_private_pipeline(TWO, LogisticRegression(epsilon=1.0, penalty=L2(0.1)))
     model.fit(RAW.drop(columns="y"))
     with pytest.raises(ValueError, match="cannot be stored"):
-        stored(model)
+        model_to_json(model)
 
 
 @pytest.mark.parametrize(
@@ -99,14 +101,14 @@ def test_settings_that_are_code_are_not_stored():
 def test_a_model_whose_parameters_are_not_those_of_its_plan_is_refused(text, change):
     parameters = json.loads(text)["parameters"] | change
     with pytest.raises(ValueError):
-        restored(sealed(text, parameters=parameters))
+        model_from_json(sealed(text, parameters=parameters))
 
 
 @pytest.mark.parametrize("change", [{"alpha": 17.0}, {"alpha": 0}, {"positive": True}])
 def test_a_model_whose_penalty_is_not_that_of_its_promise_is_refused(text, change):
     parameters = json.loads(text)["parameters"] | change
     with pytest.raises(ValueError, match="another penalty than its promise"):
-        restored(sealed(text, parameters=parameters))
+        model_from_json(sealed(text, parameters=parameters))
 
 
 @pytest.mark.parametrize(
@@ -116,14 +118,16 @@ def test_a_model_whose_penalty_is_not_that_of_its_promise_is_refused(text, chang
 )  # fmt: skip
 def test_a_model_of_any_budget_is_restored(settings):
     fitted = make_private_pipeline(REGRESSION, Ridge(**settings)).fit(RAW.drop(columns="label"))
-    assert stored(restored(stored(fitted))) == stored(fitted)
+    assert model_to_json(model_from_json(model_to_json(fitted))) == model_to_json(fitted)
 
 
 def test_a_promise_of_another_delta_or_relation_is_refused(text):
     for change in ({"delta": 1e-3}, {"neighbours": "zero-out"}):
         privacy = json.loads(text)["privacy"] | change
         with pytest.raises(ValueError):
-            restored(sealed(text, privacy=strict.sealed({k: v for k, v in privacy.items() if k != "digest"})))
+            model_from_json(
+                sealed(text, privacy=strict.sealed({k: v for k, v in privacy.items() if k != "digest"}))
+            )
 
 
 WRONG = [
@@ -182,7 +186,7 @@ def test_a_resealed_edit_is_a_model_or_a_value_error(text):
     refused = 0
     for content in resealed_edits(text, 300):
         try:
-            restored(content)
+            model_from_json(content)
         except ValueError:
             refused += 1
     assert refused > 200

@@ -104,7 +104,7 @@ def test_the_order_of_persons_and_what_their_ids_are_change_nothing(monkeypatch)
     frame = pd.DataFrame(X, columns=list("abc")).assign(y=Y, id=[f"person {k:03d}" for k in IDS])
     assert same(first, fitted(frame, "y", "id"))
     assert same(first, fitted(frame.assign(id=pd.Categorical(frame["id"])), "y", "id"))
-    monkeypatch.setattr(columnar, "rows_a_block", lambda _: 11)
+    monkeypatch.setattr(columnar, "rows_per_block", lambda _: 11)
     model = fitted(pads.dataset(pa.Table.from_pandas(frame)), "y", "id")
     assert same(first, model)
     assert model.predict(frame[list("abc")]).shape == Y.shape

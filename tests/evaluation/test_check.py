@@ -16,7 +16,7 @@ import pytest
 from dpglm import Ledger, Neighbours, Stream, check
 from dpglm.audit.auditor import examine
 from dpglm.audit.cases import check_targets
-from dpglm.data.cell_tally import FINE, MISSING, OUTSIDE, UNKNOWN, UNREADABLE
+from dpglm.data.bounded_numbers import FINE, MISSING, OUTSIDE, UNKNOWN, UNREADABLE
 from dpglm.errors import BudgetExceeded, LedgerError, PrivacyWarning, SourceChanged, UnsupportedProblem
 from dpglm.evaluation.check import CheckPlan, percent, percent_up
 from dpglm.plan import Plan
@@ -113,7 +113,7 @@ def test_kinds_and_the_encoder_never_disagree(column):
     schema = Schema({"x": column}, missing=["?"])
     table = {"x": MIXED}
     kinds, cells = KindSchema.of(schema).encode(table), schema._cells(table, "x")
-    null = column.encode(cells, schema._stand_for_missing).null
+    null = column.encode(cells).null
     assert np.array_equal(kinds[:, -1] == 1, null)
     assert null[kinds[:, 0] == UNREADABLE].all()
     assert not null[np.isin(kinds[:, 0], (FINE, OUTSIDE, UNKNOWN))].any()
@@ -371,7 +371,7 @@ def test_odd_cells_change_their_own_record_alone_and_are_what_the_encoder_makes_
         for k, (name, column) in enumerate(kinds.readable.items()):
             assert set(found[:, k]) <= {FINE, *column.possible_kinds}
             if isinstance(column, Column):
-                here = column.encode(SCHEMA._cells(spoilt, name), SCHEMA._stand_for_missing).null
+                here = column.encode(SCHEMA._cells(spoilt, name)).null
                 assert np.array_equal(here, found[:, k] == UNREADABLE)  # missing cells have a meaning here
             else:
                 here = ~(np.abs(SCHEMA.read_target(spoilt)) < 1e100)

@@ -34,15 +34,15 @@ def plan(epsilon=1.0, **settings):
 
 
 def test_a_new_account_has_its_whole_budget(account):
-    left = account.left()
-    assert left.mu == pytest.approx(gaussian_mu(3.0, 0.9e-8), rel=1e-9)
-    assert left.price.slack == pytest.approx(Fraction(1e-8) * SLACK_SHARE, rel=1e-9)
-    assert left.epsilon() == 2.98
-    assert str(left).startswith("one more fit at epsilon 2.98, or ten at 0.8")
+    remaining = account.remaining()
+    assert remaining.mu == pytest.approx(gaussian_mu(3.0, 0.9e-8), rel=1e-9)
+    assert remaining.price.slack == pytest.approx(Fraction(1e-8) * SLACK_SHARE, rel=1e-9)
+    assert remaining.epsilon() == 2.98
+    assert str(remaining).startswith("one more fit at epsilon 2.98, or ten at 0.8")
 
 
 def test_ten_fits_at_what_is_left_for_ten_can_be_made_and_no_eleventh(account):
-    epsilon = account.left().epsilon(10, 1e-9)
+    epsilon = account.remaining().epsilon(10, 1e-9)
     for _ in range(10):
         account.reserve(plan(epsilon))
     with pytest.raises(BudgetExceeded):
@@ -70,19 +70,19 @@ def test_the_journal_keeps_the_plan_so_that_it_can_be_priced_again(account):
 
 
 def test_an_exceeded_budget_says_what_is_left_and_which_epsilon_fits(account):
-    account.enter("much", mu=0.9 * account.left().mu)
+    account.enter("much", mu=0.9 * account.remaining().mu)
     with pytest.raises(
         BudgetExceeded, match="has mu = 0.2389 left and this costs mu = 0.5.*would fit"
     ) as info:
         account.reserve(plan(3.0), plan)
     error = info.value
-    assert 0 < error.epsilon < 3 and error.left < error.needed
+    assert 0 < error.epsilon < 3 and error.remaining < error.needed
     account.reserve(plan(error.epsilon))
     with pytest.raises(BudgetExceeded):
         account.reserve(plan(error.epsilon))
     copy = pickle.loads(pickle.dumps(error))
-    assert (copy.left, copy.needed, copy.epsilon, str(copy)) == (
-        error.left,
+    assert (copy.remaining, copy.needed, copy.epsilon, str(copy)) == (
+        error.remaining,
         error.needed,
         error.epsilon,
         str(error),
@@ -90,10 +90,19 @@ def test_an_exceeded_budget_says_what_is_left_and_which_epsilon_fits(account):
     assert isinstance(error, DpglmError) and isinstance(error, ValueError)
 
 
+def test_old_names_of_what_remains_warn_and_forward(account):
+    with pytest.warns(FutureWarning, match="remaining"):
+        assert account.left() == account.remaining()
+    with pytest.raises(BudgetExceeded) as error:
+        account.enter("too much", mu=100.0)
+    with pytest.warns(FutureWarning, match="remaining"):
+        assert error.value.left == error.value.remaining == account.remaining().mu
+
+
 def test_an_empty_account_has_nothing_to_offer(account):
-    account.enter("all", mu=account.left().mu)
-    assert account.left().mu < 1e-8
-    assert str(account.left()) == "nothing: no further fit"
+    account.enter("all", mu=account.remaining().mu)
+    assert account.remaining().mu < 1e-8
+    assert str(account.remaining()) == "nothing: no further fit"
     with pytest.raises(BudgetExceeded) as info:
         account.reserve(plan(), plan)
     assert info.value.epsilon is None
@@ -101,7 +110,7 @@ def test_an_empty_account_has_nothing_to_offer(account):
 
 def test_slack_never_runs_out_by_fits(account):
     batches = LogisticRegression(epsilon=0.01, delta=1e-9, solver=GradientDescent(batch_size=50, steps=5))
-    before = account.state().left().slack
+    before = account.state().remaining().price.slack
     entry = account.reserve(batches.plan(1000, 3))
     assert 0 < entry.charge.slack <= before * FIT_SHARE
 
@@ -147,7 +156,7 @@ def test_disjoint_parts_cost_what_the_dearest_costs(account):
     assert account.state().spent().mu_squared == three
     account.reserve(plan(0.5))
     assert account.state().spent("north").mu_squared > three
-    north.enter("the rest", mu=north.left().mu)
+    north.enter("the rest", mu=north.remaining().mu)
     with pytest.raises(BudgetExceeded):
         account.reserve(plan(0.1))
     south.reserve(plan(0.1))

@@ -125,7 +125,7 @@ def test_what_is_shown_says_that_epsilons_do_not_add_and_what_was_spent_as_one_e
     for command in (("show", address), ("history", address), ("plan", address, "--epsilon", 0.5)):
         said = " ".join(run(*command).split())
         assert words in said and "do not add up: squares of mu do" in said
-    more = account.left().epsilon(delta=delta)
+    more = account.remaining().epsilon(delta=delta)
     assert f"one more fit at the delta of the last, 1.23e-08: epsilon {more:g}" in run("show", address)
     assert f"or 1 at {more:g}" in run("plan", address, "--epsilon", 0.5, "--records", 9_000)
     assert "two ways" in run("plan", address, "--epsilon", 0.5, "--records", 9, "--delta", 1e-6, status=1)

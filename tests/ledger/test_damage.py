@@ -197,7 +197,7 @@ def test_a_last_entry_that_was_written_anew_must_still_follow(damaged, name):
     with pytest.raises(LedgerError):
         account_at(damaged).reserve(PLAN)
     with pytest.raises(LedgerError):
-        account_at(damaged).left()
+        account_at(damaged).remaining()
     assert least > 0
 
 

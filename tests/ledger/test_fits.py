@@ -32,7 +32,7 @@ from dpglm import (
     make_private_pipeline,
 )
 from dpglm.errors import BudgetExceeded, LedgerError, PrivacyWarning, SourceChanged
-from dpglm.ledger import VARIABLE, context
+from dpglm.ledger import VARIABLE, current_account
 from dpglm.solvers import GradientDescent, Newton
 
 rng = np.random.default_rng(0)
@@ -86,7 +86,7 @@ def test_every_estimator_pays(account, kind):
 
 
 def test_a_fit_that_cannot_be_paid_for_reads_nothing(account):
-    account.enter("most of it", mu=0.999 * account.left().mu)
+    account.enter("most of it", mu=0.999 * account.remaining().mu)
     reads = []
 
     def blocks():
@@ -166,13 +166,13 @@ def test_a_block_is_the_default_and_ends(account, tmp_path):
         model().fit(X, Y)
     model().fit(X, Y)
     assert len(reservations(account)) == 3 and len(reservations(other)) == 1
-    assert context.current() is None
+    assert current_account() is None
 
 
 def test_a_block_whose_fit_fails_ends_too(account):
     with pytest.raises(RuntimeError), account:
         raise RuntimeError
-    assert context.current() is None
+    assert current_account() is None
 
 
 def test_two_threads_cannot_have_different_defaults(account, tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 from dpglm import Ledger, LogisticRegression
 from dpglm.audit import audit
-from dpglm.ledger import VARIABLE, context
+from dpglm.ledger import VARIABLE, resolved, suspended
 from dpglm.solvers import GradientDescent
 
 X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
@@ -47,7 +47,7 @@ def suspension_elsewhere():
     begun, ended = threading.Event(), threading.Event()
 
     def hold():
-        with context.suspended():
+        with suspended():
             begun.set()
             ended.wait()
 
@@ -92,7 +92,7 @@ def test_a_pool_that_starts_while_a_thread_audits_pays_then_and_later(account, m
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_pool_that_starts_within_a_suspension_pays(account, method):
     with ProcessPoolExecutor(1, multiprocessing.get_context(method)) as pool:
-        with context.suspended():
+        with suspended():
             assert in_pool(pool)
             assert not is_charged()
         assert in_pool(pool)
@@ -104,7 +104,7 @@ def test_a_task_that_outlives_a_suspension_pays(account):
             await asyncio.sleep(0)
             return is_charged()
 
-        with context.suspended():
+        with suspended():
             task = asyncio.create_task(later())
         return await task
 
@@ -113,8 +113,8 @@ def test_a_task_that_outlives_a_suspension_pays(account):
 
 def test_a_suspension_writes_nothing_into_the_environment(account):
     before = dict(os.environ)
-    with context.suspended():
-        assert dict(os.environ) == before and context.resolved(None, "carried") is None
+    with suspended():
+        assert dict(os.environ) == before and resolved(None, "carried") is None
 
 
 def test_a_block_of_an_account_may_open_while_another_thread_audits(account, monkeypatch):
@@ -123,6 +123,6 @@ def test_a_block_of_an_account_may_open_while_another_thread_audits(account, mon
         assert is_charged()
     with account, suspension_elsewhere():
         assert is_charged()
-        with context.suspended():
+        with suspended():
             assert not is_charged()
     assert not is_charged()

@@ -44,14 +44,14 @@ def test_a_commitment_repeats_the_time_of_its_reservation(account, monkeypatch):
 
 
 def test_a_journal_with_seconds_of_an_earlier_version_is_read_and_shown_by_days(account, monkeypatch):
-    written = entries.written
+    new_entry = entries.new_entry
     seconds = iter(range(10, 60))
 
     def earlier(*arguments, **named):
-        return written(*arguments, **named | {"time": f"2026-01-31T10:00:{next(seconds)}+00:00"})
+        return new_entry(*arguments, **named | {"time": f"2026-01-31T10:00:{next(seconds)}+00:00"})
 
     with monkeypatch.context() as patched:
-        patched.setattr("dpglm.ledger.account.written", earlier)
+        patched.setattr("dpglm.ledger.account.new_entry", earlier)
         model(account).fit(X, Y)
     model(account).fit(X, Y)
     account.verify()

@@ -193,7 +193,7 @@ def test_wide_noise_is_the_same_for_every_number_of_threads(kind):
     for count in (1, 2, 5):
         other = Randomness(3)
         assert np.array_equal(other._take(7), before)
-        with threads.at_most(count):
+        with threads.limit_threads(count):
             assert np.array_equal(getattr(other, kind)(np.full(size, 9), size), whole)
         assert np.array_equal(other._take(4), after)
     assert fits(whole, LAWS[kind], 9) > 1e-6

@@ -16,7 +16,10 @@ from sklearn.base import clone
 from dpglm import Bounds, GLMRegressor, LogisticRegression
 from dpglm.errors import UnsupportedProblem
 from dpglm.kernels import proximal
+from dpglm.losses import Logistic
 from dpglm.penalties import L1, L2, Fused, GraphFused, Lovasz, TotalVariation, gaussian_width
+from dpglm.privacy import Budget, Neighbours
+from dpglm.problem import Problem
 from dpglm.solvers import (
     CoordinateDescent,
     GradientDescent,
@@ -454,7 +457,7 @@ def test_a_private_fit_recovers_plateaus_that_ridge_and_l1_do_not(seed):
 
     def error(penalty):
         model = LogisticRegression(
-            1.0, penalty=penalty, bounds=BOUNDS, solver=ObjectivePerturbation(quadratic=1e-4),
+            1.0, penalty=penalty, bounds=BOUNDS, solver=ObjectivePerturbation(),
             classes=[False, True], fit_intercept=False, random_state=seed,
         ).fit(X, y)  # fmt: skip
         return np.linalg.norm(model.coef_ - effects), len(np.unique(model.coef_))
@@ -463,6 +466,37 @@ def test_a_private_fit_recovers_plateaus_that_ridge_and_l1_do_not(seed):
     others = [error(kind(10.0**k))[0] for kind in (L1, L2) for k in (-4.5, -4, -3.75, -3.5, -3.25)]
     assert ours <= 0.6 * min(others)
     assert plateaus <= 20
+
+
+@EVERY
+def test_noise_is_averaged_over_as_many_coefficients_as_a_penalty_makes_equal(penalty, function):
+    prices = [function([j]) for j in range(P)]
+    np.testing.assert_allclose(penalty.extension.single_prices(P), prices, rtol=1e-12)
+    if min(prices) == 0:  # a free coefficient has all of its noise
+        assert penalty.noise_share(P, 1e-9) == 1.0
+        return
+    share = replace(penalty, strength=5.0).noise_share(P, 0.5)
+    assert share == pytest.approx(0.1 / np.mean(prices)) and penalty.noise_share(P, 1e9) == 1.0
+
+
+def test_the_share_of_noise_that_is_stated_is_the_one_that_is_left():
+    noise, strength, p = 0.1, 0.5, 10_000
+    slopes = np.random.default_rng(0).normal(0, noise, p)
+    left = np.std(TotalVariation(strength).prox(slopes, 1.0)) / noise
+    assert 0.5 < left / TotalVariation(strength).noise_share(p, noise) < 2.0
+
+
+def test_the_default_quadratic_term_is_weak_beside_a_penalty_that_takes_noise_away():
+    def plan(penalty, **settings):
+        problem = Problem(Logistic(), penalty, BOUNDS)
+        solver = ObjectivePerturbation(**settings)
+        return solver.plan(problem, 20_000, 60, Budget(1.0, 1e-8), Neighbours.REPLACE_ONE)
+
+    chosen = [plan(TotalVariation(strength)).quadratic for strength in (0.0, 1e-4, 3e-4, 1.0)]
+    assert chosen[0] == chosen[1] == plan(L1(1.0)).quadratic > 1.2 * chosen[2] > 1.3 * chosen[3]
+    # Nothing holds a feature that is in no edge.
+    assert plan(GraphFused(1.0, [(0, 1)])).quadratic == chosen[0]
+    assert plan(L1(1.0), quadratic=chosen[3] / 4).epsilon <= 1.0  # the budget allows far less
 
 
 def test_output_perturbation_levels_what_noise_alone_could_have_made():

@@ -10,12 +10,12 @@ from dpglm import Bounds, Neighbours
 from dpglm.curator import Curator
 from dpglm.data import as_data
 from dpglm.data.stream import Stream
-from dpglm.data.streamed import Streamed
+from dpglm.data.streamed import StreamedRecords
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import Logistic, Squared
 from dpglm.mechanisms import Exponential, Gaussian, Randomness, Round
 from dpglm.queries import CoordinateScores, VertexScores
-from dpglm.queries.by_passes import cut_gradient
+from dpglm.queries.streamed_scores import cut_gradient
 
 rng = np.random.default_rng(0)
 N, P = 61, 3
@@ -35,7 +35,7 @@ def streamed(constant=0.5, rows=9):
         for start in range(0, N, rows):
             yield X[start : start + rows], Y[start : start + rows]
 
-    return Streamed(Stream(read, N, P), lambda table, targets: (table, targets), BOUNDS, constant)
+    return StreamedRecords(Stream(read, N, P), lambda table, targets: (table, targets), BOUNDS, constant)
 
 
 def coordinate_scores(clips=CLIPS, rule="gs-r"):

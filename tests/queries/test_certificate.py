@@ -13,10 +13,8 @@ from dpglm.data import as_data
 from dpglm.errors import UnsupportedProblem
 from dpglm.losses import Huber, Logistic, Squared
 from dpglm.penalties import L2, AnyFeature, Penalty, Submodular
-from dpglm.queries import Minimiser, certified
-from dpglm.queries.certified import Composite
-from dpglm.queries.proximal import Steps
-from dpglm.queries.refined import Refined
+from dpglm.queries import Minimiser, proximal_gradient
+from dpglm.queries.proximal_gradient import Composite, Refined, Steps
 
 UNIT = 2.0**-53
 
@@ -48,8 +46,8 @@ def test_a_point_is_certified_within_a_norm_and_not_within_a_distance_of_the_sta
         lambda v: v, smoothness=1.0, strength=strength,
     )  # fmt: skip
     minimiser = (10.5 + strength * 10.0) / (1 + strength)  # 0.45 from the start
-    assert certified._fast(function, start, 1e-6, farthest=1.0) is None
-    found = certified._fast(function, start, 1e-6, farthest=minimiser)
+    assert proximal_gradient._fast(function, start, 1e-6, farthest=1.0) is None
+    found = proximal_gradient._fast(function, start, 1e-6, farthest=minimiser)
     assert abs(found[0] - minimiser) <= 1e-6 / strength
 
 
@@ -86,10 +84,10 @@ def test_what_the_penalty_says_of_its_proximal_step_is_in_the_sensitivity():
 def test_a_point_farther_out_than_any_minimiser_is_not_certified(monkeypatch):
     """Where a step undoes any distance the subgradient vanishes, but rounding grows with the distance."""
     function = Composite(lambda w: w, lambda w, step: w / (1 + 0.5 * step), lambda v: v, 1.0, 0.5)
-    monkeypatch.setattr(certified, "_SAFETY", 1.0)
+    monkeypatch.setattr(proximal_gradient, "_SAFETY", 1.0)
     ends = iter([1e9, 1.0])
-    monkeypatch.setattr(certified, "accelerated", lambda *rest: (np.array([next(ends)]), 0.0))
-    assert certified._fast(function, np.zeros(1), 1e-6, 1.0) == pytest.approx(0.0)
+    monkeypatch.setattr(proximal_gradient, "accelerated", lambda *rest: (np.array([next(ends)]), 0.0))
+    assert proximal_gradient._fast(function, np.zeros(1), 1e-6, 1.0) == pytest.approx(0.0)
     assert next(ends, None) is None  # the first end was passed over
 
 
@@ -111,7 +109,7 @@ def counted(query, monkeypatch):
 
 def test_fast_steps_give_up_after_about_as_many_as_are_enough_for_any_table(monkeypatch):
     query = Minimiser(Squared(), 0.5, L2(1e-3), 20, 3, 1.0)
-    sure = certified.fallback_steps(1 + 1 / 1e-3, 0.5 / query.tolerance(0.0))
+    sure = proximal_gradient.fallback_steps(1 + 1 / 1e-3, 0.5 / query.tolerance(0.0))
     assert 1000 < sure <= counted(query, monkeypatch) <= 8 * sure
 
 

@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 from dpglm import Bounds
-from dpglm.data import as_data, on_demand
-from dpglm.data.on_demand import _MOST_PASSES
+from dpglm.data import as_data, sparse
+from dpglm.data.sparse import _MOST_PASSES
 from dpglm.losses import Logistic
 from dpglm.mechanisms import Randomness
 from dpglm.queries import VertexScores
-from dpglm.queries.lazy import LazyVertices
+from dpglm.queries.frank_wolfe_lazy import LazyVertices
 
 N, P, RADIUS = 300, 2000, 20.0
 SIZES = 2 / (np.arange(1, 301) + 2)
@@ -85,7 +85,7 @@ def test_columns_that_are_held_are_those_of_a_conversion(dtype):
 
 @pytest.mark.parametrize("at_a_time", [1, 7, 1 << 22])
 def test_columns_are_the_same_from_lists_of_any_length(at_a_time, monkeypatch):
-    monkeypatch.setattr(on_demand, "_AT_A_TIME", at_a_time)
+    monkeypatch.setattr(sparse, "_AT_A_TIME", at_a_time)
     data, full = records(), table()[0].tocsc()
     asked = np.zeros(P + 1, dtype=np.uint8)
     asked[::9] = 1

@@ -10,7 +10,7 @@ from dpglm.data import as_data
 from dpglm.losses import Logistic, Squared
 from dpglm.mechanisms import Exponential, Gaussian, Laplace, Randomness, Round
 from dpglm.queries import CoordinateScores
-from dpglm.queries.compiled_scores import CompiledScores
+from dpglm.queries.coordinate import CompiledScores
 
 N, P = 60, 5000
 RNG = np.random.default_rng(0)

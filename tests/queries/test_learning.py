@@ -11,7 +11,7 @@ from dpglm.mechanisms import Exponential
 from dpglm.mechanisms.grid import on_grid
 from dpglm.plan.private_size import MAY_LEARN, OWN_PASS
 from dpglm.queries import LEARNING, ClassCounts, ColumnRanges, LevelCounts, RecordCount, RowNorms
-from dpglm.queries.column_ranges import pairs, preference, share_of_width, tail_of
+from dpglm.queries.learning import pairs, preference, share_of_width, tail_of
 from dpglm.schema import Number
 from dpglm.schema.numbers import candidates_of
 from dpglm.testing import check_query
@@ -30,6 +30,9 @@ class Rows(RawRecords):
     def census(self):
         cells = [cells_of(column, CANDIDATES) for column in self.rows.T]
         return RawCounts(self.table_size, np.array(cells), tuple(Counter(c.tolist()) for c in self.rows.T))
+
+    def with_schema(self, schema):
+        return self
 
     def norms(self, candidates):
         with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""The mean row and its size (docs/proofs/mean_row.md)."""
+"""The mean row and its size (docs/proofs/bounded_sums.md)."""
 
 import math
 
@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from dpglm import Bounds, Neighbours
 from dpglm.bounds import Coordinates
 from dpglm.data import as_data
-from dpglm.data.mean_row import INNER_RADIUS, SIZE_WEIGHT
+from dpglm.data.bounded_numbers import INNER_RADIUS, SIZE_WEIGHT
 from dpglm.privacy import PUBLIC_SIZE
 from dpglm.queries import MeanRow
 from dpglm.testing import check_query

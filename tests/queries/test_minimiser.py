@@ -16,8 +16,8 @@ from dpglm.penalties import L1, L2, Box, ElasticNet, GroupL2, Hierarchy, L1Ball,
 from dpglm.penalties.set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
 from dpglm.privacy import PUBLIC_SIZE
 from dpglm.problem import Problem
-from dpglm.queries import DualVertices, Minimiser, certified
-from dpglm.queries import objective as objective_module
+from dpglm.queries import DualVertices, Minimiser, proximal_gradient
+from dpglm.queries import minimiser as objective_module
 from dpglm.queries.base import Exact, Opening
 from dpglm.queries.minimiser import TOLERANCE
 from dpglm.solvers.perturbation import minimiser
@@ -115,8 +115,8 @@ def distance(problem, X, y, clip=0.4, quadratic=0.0, linear=None, form=np.array)
 
 
 def no_fast_path(monkeypatch):
-    monkeypatch.setattr(certified, "_fast", lambda *arguments: None)
-    monkeypatch.setattr(certified, "_refine", lambda *arguments: None)
+    monkeypatch.setattr(proximal_gradient, "_fast", lambda *arguments: None)
+    monkeypatch.setattr(proximal_gradient, "_refine", lambda *arguments: None)
 
 
 @pytest.mark.parametrize("fast", [True, False], ids=["fast", "sure"])
@@ -182,7 +182,7 @@ def test_awkward_tables_are_minimised_as_closely_as_is_certified(name, fast, mon
 
 
 def test_a_power_iteration_that_sees_no_curvature_still_leads_to_the_certificate(monkeypatch):
-    monkeypatch.setattr(certified, "largest_curvature", lambda curve, dimension: 1e-6)
+    monkeypatch.setattr(proximal_gradient, "largest_curvature", lambda curve, dimension: 1e-6)
     problem = Problem(Squared(), L2(0.05), Bounds(row_norm=1.0, target=(-2, 2)))
     assert distance(problem, *table(6, Squared())) <= 1 + 1e-6
 
@@ -190,7 +190,7 @@ def test_a_power_iteration_that_sees_no_curvature_still_leads_to_the_certificate
 @pytest.mark.parametrize("given", [1e-9, 1e-3, 1e3, 1e14, 1e18, math.inf, math.nan])
 def test_whatever_the_power_iteration_says_what_is_returned_is_near(given, monkeypatch):
     """Steps that are far too long, far too short or no numbers at all: the certificate must not be fooled."""
-    monkeypatch.setattr(certified, "largest_curvature", lambda curve, dimension: given)
+    monkeypatch.setattr(proximal_gradient, "largest_curvature", lambda curve, dimension: given)
     # The intercept starts at 4, where short steps are lost.
     problem = Problem(Squared(), L2(0.05), Bounds(row_norm=1.0, target=(0, 4)))
     draw = np.random.default_rng(0)
@@ -207,8 +207,10 @@ def test_the_sure_path_needs_the_steps_that_it_takes(monkeypatch):
     linear = np.array([0.3, 0.0, 0.0, 0.0])
     assert distance(problem, X, y, linear=linear) <= 1
     steps = []
-    count = certified.math.ceil
-    monkeypatch.setattr(certified.math, "ceil", lambda number: steps.append(count(number / 10)) or steps[-1])
+    count = proximal_gradient.math.ceil
+    monkeypatch.setattr(
+        proximal_gradient.math, "ceil", lambda number: steps.append(count(number / 10)) or steps[-1]
+    )
     assert distance(problem, X, y, linear=linear) > 1 and steps
 
 
@@ -439,7 +441,9 @@ def test_clips_whose_squares_leave_the_range_of_doubles_are_refused():
 
 def test_momentum_against_a_wall_leads_to_a_certificate_by_the_fast_way(monkeypatch):
     """Clipped slopes make the objective flat, then steep: steps grow more than tenfold on the way."""
-    monkeypatch.setattr(certified, "_fallback", lambda *arguments: pytest.fail("the fallback was taken"))
+    monkeypatch.setattr(
+        proximal_gradient, "_fallback", lambda *arguments: pytest.fail("the fallback was taken")
+    )
     problem = Problem(Huber(0.01), L2(1e-7), Bounds(row_norm=1.0, target=(-1, 1)), fit_intercept=False)
     y = np.where(np.arange(200) < 101, 1.0, -1.0)
     query, start = minimiser(problem, 200, 1, 0.01), problem.start(1)

@@ -8,21 +8,18 @@ from scipy import stats
 from scipy.special import softmax
 
 from dpglm import Bounds, LogisticRegression
+from dpglm import threads as threads_module
 from dpglm.data import as_data
-from dpglm.data import parts as parts_module
 from dpglm.kernels import frank_wolfe_pending as kernels
 from dpglm.kernels.arguments import Compressed
 from dpglm.kernels.pending_moves import UNIT, bounds_of, by_blocks, expand, weight_of
 from dpglm.losses import Huber, LogCosh, Logistic
 from dpglm.mechanisms import Randomness
 from dpglm.penalties import L1Ball
-from dpglm.queries import VertexScores
-from dpglm.queries import lazy as lazy_module
-from dpglm.queries import pending as pending_module
-from dpglm.queries.lazy import LazyVertices
-from dpglm.queries.pending import PendingMoves, heads_of
+from dpglm.queries import VertexScores, frank_wolfe_lazy
+from dpglm.queries.frank_wolfe_lazy import LazyVertices, PendingMoves, heads_of
 from dpglm.solvers import FrankWolfe
-from dpglm.threads import at_most
+from dpglm.threads import limit_threads
 
 from .test_vertices import LABELS, RADIUS, SIZES, X, edges, misfit, sums
 
@@ -184,11 +181,11 @@ def added_by_rows(steps):
 
 @pytest.mark.parametrize("level", [0, 1])
 def test_sums_of_heads_are_to_the_last_digit_what_their_rows_add(level, monkeypatch):
-    monkeypatch.setattr(pending_module, "_ROWS_A_BLOCK", 48)
+    monkeypatch.setattr(frank_wolfe_lazy, "_ROWS_A_BLOCK", 48)
     steps = Steps(2.0, 200)
     assert steps.block._pending.counts[0] > 3 and steps.block._pending.counts[3] > 0
     if level == 0:  # a pass of slopes alone, after rows were moved apart
-        monkeypatch.setattr(pending_module, "_FAR", 0.0)
+        monkeypatch.setattr(frank_wolfe_lazy, "_FAR", 0.0)
         steps.block._refer(200, steps.factor, 1.0)
     assert steps.block._pending.counts[1] == level
     together = [added.sum(axis=0) for added in added_by_rows(steps)]
@@ -256,7 +253,7 @@ def test_blocks_hold_each_entry_of_their_columns_once():
 @pytest.mark.parametrize("scale", SCALES.values())
 @pytest.mark.parametrize("most", [4, 512])
 def test_margins_have_the_digits_of_moves_made_at_once(scale, most, monkeypatch):
-    monkeypatch.setattr(pending_module, "_MOST_PENDING", most)
+    monkeypatch.setattr(frank_wolfe_lazy, "_MOST_PENDING", most)
     block = Steps(scale, 300)
     assert block.block._pending.counts[0] > 0
     block.block._make_moves()
@@ -267,7 +264,7 @@ def chosen(scale, table=X, threads=None, portion=1 << 16, count=250):
     state, randomness = lazy(scale, table), Randomness(7)
     assert len(heads(state)[1])
     randomness._extend(portion)
-    with at_most(threads or 2):
+    with limit_threads(threads or 2):
         choices = state.run(SIZES[:count], randomness.run_on)
     return choices, state.parts
 
@@ -284,9 +281,9 @@ def test_choices_are_the_same_for_any_threads_words_blocks_and_layout(scale, mon
         (X, {"rows": 1, "moves": 1}),
     ):
         cut = options.pop("cut", 1)
-        monkeypatch.setattr(parts_module, "parts_of", lambda *_, cut=cut: cut)
-        monkeypatch.setattr(pending_module, "_ROWS_A_BLOCK", options.pop("rows", 1 << 13))
-        monkeypatch.setattr(pending_module, "_MOST_PENDING", options.pop("moves", 512))
+        monkeypatch.setattr(threads_module, "chunk_count", lambda *_, cut=cut: cut)
+        monkeypatch.setattr(frank_wolfe_lazy, "_ROWS_A_BLOCK", options.pop("rows", 1 << 13))
+        monkeypatch.setattr(frank_wolfe_lazy, "_MOST_PENDING", options.pop("moves", 512))
         again, same_parts = chosen(scale, table, **options)
         assert np.array_equal(choices, again) and np.array_equal(parts, same_parts)
     assert len(np.unique(choices)) > 10
@@ -301,7 +298,7 @@ def test_blocks_of_steps_with_and_without_pending_moves_follow_each_other(monkey
         asked.append(arguments)
         return heads_of(*arguments)[: None if len(asked) % 2 else 0]
 
-    monkeypatch.setattr(lazy_module, "heads_of", every_other)
+    monkeypatch.setattr(frank_wolfe_lazy, "heads_of", every_other)
     choices, w = state.run(sizes, randomness.run_on), np.zeros(X.shape[1])
     for choice, size in zip(choices, sizes, strict=True):
         w *= 1 - size

@@ -158,7 +158,7 @@ CASES = [
     )
 ] + [
     (queries.SecondMoments(radius=2.0), Bounds(row_norm=2.0), 0.0),
-    (queries.SecondMoments(2.0, np.ones(4)), Bounds(row_norm=2.0), 0.0),
+    (queries.SecondMoments(2.0, scales=np.ones(4)), Bounds(row_norm=2.0), 0.0),
     *((moments(constant), REALS, constant) for constant in (0.0, 1.0)),
     *(
         (score_and_curvature(loss, constant), REALS, constant)
@@ -202,7 +202,7 @@ CASES = [
     (queries.ClippedGradient(Logistic(), 0.8, scales=np.linspace(0.9, 1.0, 4)), REALS, 1.0),
     (queries.ClippedGradient(Logistic(), 0.8, longest=0.9), REALS, 0.0),
     (queries.ClippedGradient(Squared(), 0.8, longest=0.3), REALS, 1.0),
-    (queries.ScaledRowScale(None, 0.9, 0.0, 1.0, 4, np.linspace(0.9, 1.0, 4)), REALS, 1.0),
+    (queries.ScaledRowScale(None, 0.9, 0.0, 1.0, 4, scales=np.linspace(0.9, 1.0, 4)), REALS, 1.0),
     (mean_row(), REALS, 1.0),
     (row_scale(None, queries.RowAndTargetScale), REALS, 1.0),
     (row_scale(Coordinates(np.zeros(4), np.ones(4), False), queries.RowAndTargetScale), REALS, 0.0),
@@ -397,7 +397,7 @@ def test_columns_in_single_precision_are_not_scaled_beyond_their_bounds(layout):
     """A product that is rounded up to single precision made the sensitivity too small by one part in 1e7."""
     for seed in range(20):
         scales = np.random.default_rng(seed).uniform(0.1, 1.0, 3)
-        query = queries.SecondMoments(float(np.linalg.norm(scales)), scales)
+        query = queries.SecondMoments(float(np.linalg.norm(scales)), scales=scales)
         records = as_data(layout(np.ones((1, 3), dtype=np.float32)), np.ones(1), Bounds(feature=1.0), 0.0)
         moved = np.linalg.norm(np.sqrt(np.asarray(query(records))))
         assert moved <= query.radius * (1 + 1e-12)

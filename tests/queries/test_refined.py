@@ -16,12 +16,12 @@ from dpglm.mechanisms import LinearTerm
 from dpglm.penalties import L2, Box, ElasticNet, Zero
 from dpglm.privacy import PUBLIC_SIZE
 from dpglm.problem import Problem
-from dpglm.queries import Minimiser, certified
-from dpglm.queries.objective import Objective
+from dpglm.queries import Minimiser, proximal_gradient
+from dpglm.queries.minimiser import Objective
 from dpglm.solvers import ObjectivePerturbation
 from dpglm.solvers.perturbation import minimiser
 
-from ..kernels.test_twofold import exact_slope
+from ..kernels.test_double_double import exact_slope
 
 LOSSES = [Squared(), Logistic(), Huber(0.7), SmoothedHinge(0.3), Poisson(5.0)]
 FORMS = (np.array, np.asfortranarray, sp.csr_array, sp.csc_array, np.float32)
@@ -147,8 +147,8 @@ def exact_minimiser(loss, data, X, query, linear, found):
 @pytest.mark.parametrize("loss", [Logistic(), Squared()], ids=lambda loss: loss.name)
 def test_what_is_found_closely_is_within_the_error_of_the_exact_minimiser(loss, penalty, fast, monkeypatch):
     if not fast:
-        monkeypatch.setattr(certified, "_fast", lambda *arguments: None)
-        monkeypatch.setattr(certified, "_refine", lambda *arguments: None)
+        monkeypatch.setattr(proximal_gradient, "_fast", lambda *arguments: None)
+        monkeypatch.setattr(proximal_gradient, "_refine", lambda *arguments: None)
     n, p, rng = 60, 3, np.random.default_rng(5)
     X = rng.standard_normal((n, p)) * 0.5
     y = np.sign(X[:, 0] + 0.3 * rng.standard_normal(n))

@@ -9,7 +9,7 @@ from dpglm import Bounds, Neighbours
 from dpglm.data import as_data
 from dpglm.privacy import PUBLIC_SIZE
 from dpglm.queries import CellSums, ScoreSums
-from dpglm.queries.score_sums import LARGEST_WEIGHT
+from dpglm.queries.sums import LARGEST_WEIGHT
 from dpglm.scores import Accuracy, ClassesByMargin, PublicModel, Reliability, TargetValue
 
 MODEL = PublicModel(np.array([[1.0, 0.0]]), np.zeros(1))

@@ -12,7 +12,6 @@ from scipy.special import softmax
 from dpglm import Bounds, Neighbours
 from dpglm.curator import Curator
 from dpglm.data import as_data
-from dpglm.kernels import frank_wolfe_lazy as calendars
 from dpglm.kernels import frank_wolfe_lazy as kernels
 from dpglm.kernels.bins import BINS, LOWEST, ORIGIN
 from dpglm.kernels.frank_wolfe_lazy import CHUNK, DUE
@@ -20,7 +19,7 @@ from dpglm.losses import LOSSES, Huber, Logistic, Poisson, SmoothedHinge, Square
 from dpglm.mechanisms import STRUCTURES, Exponential, Gaussian, Randomness
 from dpglm.queries import VertexScores
 from dpglm.queries.base import Opening
-from dpglm.queries.lazy import LazyVertices
+from dpglm.queries.frank_wolfe_lazy import LazyVertices
 
 from . import told
 
@@ -197,22 +196,22 @@ def planned(margins, followed, factors, slack):
     """A calendar of when rows with these margins must be looked at."""
     rows = np.zeros((len(margins), 8))
     rows[:, 0], rows[:, 1] = margins, followed
-    calendar = calendars.empty(np.array(factors), rows.view(np.int32))
+    calendar = kernels.empty_calendar(np.array(factors), rows.view(np.int32))
     calendar = calendar._replace(pool=calendar.pool[:8])
-    calendars.schedule_all(rows, slack, math.inf, calendar)
+    kernels.schedule_all(rows, slack, math.inf, calendar)
     return calendar
 
 
 # Parts of compiled functions, in such.
 @njit(error_model="numpy")
 def scheduled_anew(i, least, step, calendar):
-    calendars.clear(calendar)
-    calendars.schedule(i, least, step, calendar)
+    kernels.clear(calendar)
+    kernels.schedule(i, least, step, calendar)
 
 
 @njit(error_model="numpy")
 def noted(i, step, calendar):
-    calendars.note(i, step, calendar)
+    kernels.note(i, step, calendar)
 
 
 def test_a_row_at_the_very_edge_of_its_slack_is_not_looked_at_for_ever():
@@ -239,7 +238,7 @@ def test_a_calendar_written_anew_forgets_no_row_and_frees_what_is_stale():
     for i in range(20):  # now due earlier; their old places are stale
         noted(np.uint64(i), 1, calendar)
     links[30, DUE] = 0
-    calendars.write_anew(calendar)
+    kernels.write_anew(calendar)
     assert list(lists[:, 2]) == [0, 20, 19, 0] and spare[1] == 8 - 4
     for step, rows in ((1, range(20)), (2, [*range(20, 30), *range(31, 40)])):
         chunk, filled, found = lists[step, 0], lists[step, 1], []
@@ -255,13 +254,13 @@ def test_a_calendar_that_fills_up_is_written_anew_on_the_way(monkeypatch):
         return state.run(np.full(900, 0.02), randomness.run_on), state.work
 
     roomy, work = chosen()
-    plain = calendars.empty
+    plain = kernels.empty_calendar
 
     def cramped(factors, links):
         calendar = plain(factors, links)
         return calendar._replace(pool=calendar.pool[: len(factors) + 3 * len(links) // 15])
 
-    monkeypatch.setattr(calendars, "empty", cramped)
+    monkeypatch.setattr(kernels, "empty_calendar", cramped)
     again, same_work = chosen()
     assert np.array_equal(roomy, again) and np.array_equal(work, same_work)
 

@@ -19,10 +19,10 @@ from dpglm import GLMRegressor, LinearRegression, LogisticRegression, Ridge, Str
 from dpglm.accounting import compose
 from dpglm.data.files import source_of_file
 from dpglm.errors import BudgetExceeded, PrivacyWarning, SourceChanged
-from dpglm.estimators.stored import restored, stored
+from dpglm.estimators.stored import model_from_json, model_to_json
 from dpglm.ledger import Ledger
 from dpglm.plan import Plan
-from dpglm.queries.column_ranges import entries_of_a_range
+from dpglm.queries.learning import entries_of_a_range
 from dpglm.schema import Category, Number, Schema, Target, learning
 from dpglm.schema.learning import census_of, null_records, with_facts
 from dpglm.schema.numbers import COUNT, candidates_of
@@ -112,7 +112,7 @@ def test_a_plan_that_learns_with_less_noise_than_it_pays_for_is_refused():
 
 def test_the_log_of_learning_must_equal_the_plan(monkeypatch):
     from dpglm.errors import PlanMismatch
-    from dpglm.queries.level_counts import OpenLevels
+    from dpglm.queries.learning import OpenLevels
 
     monkeypatch.setattr(OpenLevels, "release", lambda self: self._answer)
     with pytest.raises(PlanMismatch):
@@ -265,9 +265,9 @@ def test_counts_of_a_declared_range_need_no_range_that_is_learnt():
 
 def test_a_stored_model_keeps_what_was_learnt():
     model = pipeline().fit(RAW)
-    text = stored(model)
-    again = restored(text)
-    assert again.schema == SCHEMA and again.schema_ == model.schema_ and stored(again) == text
+    text = model_to_json(model)
+    again = model_from_json(text)
+    assert again.schema == SCHEMA and again.schema_ == model.schema_ and model_to_json(again) == text
     assert np.array_equal(again.predict(RAW), model.predict(RAW))
     assert model.raw_coefficients() == again.raw_coefficients()
     assert not any("unused" in name for name in model.raw_coefficients().values)
@@ -277,7 +277,7 @@ def test_a_stored_model_keeps_what_was_learnt():
 
     del values["digest"]
     with pytest.raises(ValueError, match="what was learnt does not fit"):
-        restored(json.dumps(strict.sealed(values)))
+        model_from_json(json.dumps(strict.sealed(values)))
 
 
 def test_one_reservation_pays_for_learning_and_fit(tmp_path):

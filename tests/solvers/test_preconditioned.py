@@ -16,7 +16,7 @@ from dpglm.losses import Logistic, Squared
 from dpglm.mechanisms import Gaussian, Randomness
 from dpglm.penalties import L1, L2, Zero
 from dpglm.problem import Problem
-from dpglm.queries import MeanRow, metric_gradient
+from dpglm.queries import MeanRow, gradients
 from dpglm.solvers import (
     GradientDescent,
     PreconditionedDescent,
@@ -84,7 +84,7 @@ def test_layouts_threads_streams_and_blocks_give_the_same_bits(solver, monkeypat
     assert np.array_equal(fitted(Stream(lambda: iter(cut), N, P), None), expected)
     monkeypatch.setattr(threads, "PROCESSORS", 1)
     assert np.array_equal(fitted(X), expected)
-    monkeypatch.setattr(metric_gradient, "_MOST_BYTES", 0)  # the matrix is multiplied in every pass
+    monkeypatch.setattr(gradients, "_MOST_BYTES", 0)  # the matrix is multiplied in every pass
     assert np.array_equal(fitted(X), expected)
 
 
@@ -297,6 +297,30 @@ def test_the_last_rounds_of_gradient_descent_correct_what_clipping_does_to_a_rar
     monkeypatch.setattr(recalibration, "_USEFUL", 0.0)
     corrected = 0
     assert share_of_rare() < found / 1.5
+
+
+def test_without_an_intercept_gradient_descent_corrects_the_scale_alone(monkeypatch):
+    drawn = np.random.default_rng(0)
+    place = drawn.integers(60, size=20_000)
+    effects = np.repeat([2.0, -1.5, 0.5], 20)
+    labels = drawn.random(20_000) < 1 / (1 + np.exp(-effects[place]))
+
+    def fits():
+        settings = {"classes": [False, True], "bounds": Bounds(row_norm=1.0), "fit_intercept": False}
+        models = [
+            LogisticRegression(1.0, solver=GradientDescent(), random_state=seed, **settings)
+            for seed in range(3)
+        ]
+        return [model.fit(np.eye(60)[place], labels) for model in models]
+
+    def scale(models):
+        return np.mean([np.ravel(model.coef_) @ effects / (effects @ effects) for model in models])
+
+    corrected = fits()
+    assert all(model.plan_.releases[-1].query == "recalibration" for model in corrected)
+    assert all(model.intercept_ == 0 for model in corrected) and 0.75 < scale(corrected) < 1.25
+    monkeypatch.setattr(recalibration, "_USEFUL", 0.0)
+    assert scale(fits()) > 1.4
 
 
 def test_the_last_steps_are_left_out_where_they_would_be_noise_or_have_nothing_to_correct():

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
+from typing import Annotated, ClassVar, Literal, Protocol, Self, cast, runtime_checkable
 
-from .. import strict
+from .. import codec, strict
+from ..codec import Level
 from .tries import NegativeBinomial, PoissonTries, Tries, tries_from_dict
 
 Relation = Literal["zero-out", "replace-one"]
@@ -22,6 +23,7 @@ SLOPES: tuple[Slopes, ...] = ("any", "signed", "logistic")
 
 RATE = strict.within("in (0, 1]", lambda rate: 0 < rate <= 1)
 _REACH = strict.within("finite and >= 1", lambda reach: 1 <= reach < math.inf)
+_SLACK = strict.within("in [0, 1)", lambda slack: 0 <= slack < 1)
 NOT_NEGATIVE = strict.within(">= 0", lambda value: value >= 0)
 
 
@@ -42,23 +44,41 @@ class Event(Protocol):
         ...
 
 
-class _Leaf:
-    """An event of numbers and names only."""
+def require_event(name: str, value: object) -> Event:
+    """The value; what is no event is refused."""
+    # A protocol is slow to ask: known events come first.
+    if not isinstance(value, (_Known, Event)):
+        raise ValueError(f"{name} must hold accounting events, got {type(value).__name__}")
+    return cast(Event, value)
 
-    kind: ClassVar[str]
 
-    def to_dict(self) -> dict[str, object]:
-        return {"kind": self.kind, **{name: strict.plain(name, value) for name, value in vars(self).items()}}
+def _some_events(name: str, value: object) -> tuple[Event, ...]:
+    if not isinstance(value, tuple):
+        raise ValueError(f"{name} must be a tuple, got {type(value).__name__}")
+    return tuple(require_event(name, event) for event in value)
+
+
+def _at_least_one(name: str, value: object) -> tuple[Event, ...]:
+    if not isinstance(value, tuple) or not value:
+        raise ValueError(f"{name} must be a tuple of at least one event")
+    return _some_events(name, value)
+
+
+def _known_tries(name: str, value: object) -> Tries:
+    if not isinstance(value, NegativeBinomial | PoissonTries):
+        raise strict.wrong(name, value, "a NegativeBinomial or PoissonTries")
+    return value
+
+
+class _Known(codec.Tagged):
+    """An event of this module."""
 
 
 @dataclass(frozen=True)
-class Noisy(_Leaf):
+class Noisy(_Known):
     """An event whose price falls as its ``noise`` grows; 0 means an infinite price."""
 
-    noise: float
-
-    def __post_init__(self) -> None:
-        strict.keep(self, noise=strict.level)
+    noise: Level
 
     def scaled(self, factor: float) -> Self:
         return replace(self, noise=self.noise * _factor(factor))
@@ -120,13 +140,9 @@ class PoissonGaussian(Noisy):
         The relation the price is for.
     """
 
-    rate: float
+    rate: Annotated[float, RATE]
     neighbours: Relation
     kind: ClassVar[str] = "poisson-gaussian"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        strict.keep(self, rate=RATE, neighbours=strict.named(RELATIONS))
 
 
 @dataclass(frozen=True)
@@ -153,20 +169,15 @@ class ObjectivePerturbation(Noisy):
         The relation the price is for.
     """
 
-    curvature: float
+    curvature: Level
     slopes: Slopes
-    reach: float
+    reach: Annotated[float, _REACH]
     neighbours: Relation
     kind: ClassVar[str] = "objective-perturbation"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        strict.keep(self, curvature=strict.level, reach=_REACH)
-        strict.keep(self, slopes=strict.named(SLOPES), neighbours=strict.named(RELATIONS))
-
 
 @dataclass(frozen=True)
-class Pure(_Leaf):
+class Pure(_Known):
     """Any epsilon-DP mechanism, charged as randomized response.
 
     Parameters
@@ -175,11 +186,8 @@ class Pure(_Leaf):
         Its pure-DP parameter; ``inf`` is an infinite price.
     """
 
-    epsilon: float
+    epsilon: Annotated[float, NOT_NEGATIVE]
     kind: ClassVar[str] = "pure"
-
-    def __post_init__(self) -> None:
-        strict.keep(self, epsilon=NOT_NEGATIVE)
 
     def scaled(self, factor: float) -> Pure:
         if _factor(factor) == 0:
@@ -188,7 +196,7 @@ class Pure(_Leaf):
 
 
 @dataclass(frozen=True)
-class Imprecision(_Leaf):
+class Imprecision(_Known):
     """A sampler whose output is not exactly, but nearly, that of the mechanism priced beside it.
 
     It adds (1 + e^epsilon) * distance to delta, however much noise there is.
@@ -199,11 +207,8 @@ class Imprecision(_Leaf):
         Total-variation distance between what is drawn and the exact law, at most this much.
     """
 
-    distance: float
+    distance: Level
     kind: ClassVar[str] = "imprecision"
-
-    def __post_init__(self) -> None:
-        strict.keep(self, distance=strict.level)
 
     def scaled(self, factor: float) -> Imprecision:
         _factor(factor)
@@ -211,7 +216,7 @@ class Imprecision(_Leaf):
 
 
 @dataclass(frozen=True)
-class Reserved(_Leaf):
+class Reserved(_Known):
     """Anything that costs at most mu² and a slack as a filter adds them up, chosen after looking or not.
 
     Its curve is at most H_mu + slack: docs/proofs/ledger.md, section 2.
@@ -224,12 +229,9 @@ class Reserved(_Leaf):
         Sum of the slacks of all that is released; more noise does not lower it.
     """
 
-    mu: float
-    slack: float
+    mu: Annotated[float, NOT_NEGATIVE]
+    slack: Annotated[float, _SLACK]
     kind: ClassVar[str] = "reserved"
-
-    def __post_init__(self) -> None:
-        strict.keep(self, mu=NOT_NEGATIVE, slack=strict.within("in [0, 1)", lambda slack: 0 <= slack < 1))
 
     def scaled(self, factor: float) -> Reserved:
         if _factor(factor) == 0:
@@ -238,53 +240,30 @@ class Reserved(_Leaf):
 
 
 @dataclass(frozen=True)
-class Repeated:
+class Repeated(_Known):
     """``count`` adaptive runs of one event."""
 
-    event: Event
+    event: Annotated[Event, require_event]
     count: int
     kind: ClassVar[str] = "repeated"
-
-    def __post_init__(self) -> None:
-        require_event("event", self.event)
-        strict.keep(self, count=strict.whole)
 
     def scaled(self, factor: float) -> Repeated:
         return Repeated(self.event.scaled(factor), self.count)
 
-    def to_dict(self) -> dict[str, object]:
-        return {"kind": self.kind, "event": self.event.to_dict(), "count": self.count}
-
 
 @dataclass(frozen=True)
-class Composed:
+class Composed(_Known):
     """Adaptive composition of several events.
 
     ``Composed((Exponential(b), release))`` with a `Gaussian` or `Laplace` release is one round of
     *select, then release* and priced in that order; every other composition is priced for any order.
     """
 
-    events: tuple[Event, ...]
+    events: Annotated[tuple[Event, ...], _some_events]
     kind: ClassVar[str] = "composed"
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.events, tuple):
-            raise ValueError(f"events must be a tuple, got {type(self.events).__name__}")
-        for event in self.events:
-            require_event("events", event)
 
     def scaled(self, factor: float) -> Composed:
         return Composed(tuple(event.scaled(factor) for event in self.events))
-
-    def to_dict(self) -> dict[str, object]:
-        return {"kind": self.kind, "events": [event.to_dict() for event in self.events]}
-
-
-def require_event(name: str, value: object) -> None:
-    """Refuse what is no event."""
-    # A protocol is slow to ask: known events come first.
-    if not isinstance(value, (_Leaf, Composed, Repeated, Event)):
-        raise ValueError(f"{name} must hold accounting events, got {type(value).__name__}")
 
 
 def _factor(value: float) -> float:
@@ -292,27 +271,17 @@ def _factor(value: float) -> float:
 
 
 @dataclass(frozen=True)
-class _Around:
+class _Alternatives(_Known):
     """An event of others, of which a record pays for one."""
 
-    events: tuple[Event, ...]
-    kind: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.events, tuple) or not self.events:
-            raise ValueError("events must be a tuple of at least one event")
-        for event in self.events:
-            require_event("events", event)
+    events: Annotated[tuple[Event, ...], _at_least_one]
 
     def scaled(self, factor: float) -> Self:
         return replace(self, events=tuple(event.scaled(factor) for event in self.events))
 
-    def to_dict(self) -> dict[str, object]:
-        return {"kind": self.kind, "events": [event.to_dict() for event in self.events]}
-
 
 @dataclass(frozen=True)
-class Parallel(_Around):
+class Parallel(_Alternatives):
     """Releases on disjoint parts of a table: a record is in one of them, and pays for that one.
 
     Parameters
@@ -327,16 +296,9 @@ class Parallel(_Around):
     rule: str
     kind: ClassVar[str] = "parallel"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        strict.keep(self, rule=strict.text)
-
-    def to_dict(self) -> dict[str, object]:
-        return {**super().to_dict(), "rule": self.rule}
-
 
 @dataclass(frozen=True)
-class Search(_Around):
+class Search(_Alternatives):
     """A random number of runs, each of a randomly drawn candidate, of which the best is put out.
 
     An output has a score, and the output with the best score wins. Nothing else is put out: neither the
@@ -350,16 +312,8 @@ class Search(_Around):
         Law of the number of runs.
     """
 
-    tries: Tries
+    tries: Annotated[Tries, _known_tries]
     kind: ClassVar[str] = "search"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.tries, NegativeBinomial | PoissonTries):
-            raise strict.wrong("tries", self.tries, "a NegativeBinomial or PoissonTries")
-
-    def to_dict(self) -> dict[str, object]:
-        return {**super().to_dict(), "tries": self.tries.to_dict()}
 
 
 def together(price: Mapping[Event, int]) -> Composed:
@@ -368,23 +322,17 @@ def together(price: Mapping[Event, int]) -> Composed:
     return Composed(tuple(Repeated(event, count) for event, count in ordered if count))
 
 
-_LEAVES = (
-    Gaussian, Laplace, Exponential, PoissonGaussian, ObjectivePerturbation, Pure, Imprecision, Reserved,
-)  # fmt: skip
-_KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in (*_LEAVES, Repeated, Composed, Parallel, Search)}
+_KINDS: dict[str, type[_Known]] = {
+    cls.kind: cls
+    for cls in (
+        Gaussian, Laplace, Exponential, PoissonGaussian, ObjectivePerturbation, Pure, Imprecision, Reserved,
+        Repeated, Composed, Parallel, Search,
+    )
+}  # fmt: skip
 
 
 def event_from_dict(description: Mapping[str, object]) -> Event:
     """Rebuild an event from `Event.to_dict`; an unknown kind, and missing or unknown fields, are refused."""
-    values = strict.mapping("an event", description)
-    kind = _KINDS[strict.one_of("kind of event", values.get("kind"), _KINDS)]
-    values = strict.mapping(f"an event of kind {kind.kind!r}", values, ("kind", *strict.names(kind)))
-    del values["kind"]
-    if "event" in values:
-        values["event"] = event_from_dict(values["event"])
-    if "events" in values:
-        values["events"] = tuple(map(event_from_dict, strict.sequence("events", values["events"])))
-    if "tries" in values:
-        values["tries"] = tries_from_dict(values["tries"])
-    build: Callable[..., Event] = kind
-    return build(**{name: strict.numeric(value) for name, value in values.items()})
+    kind, values = codec.kind_of("event", description, _KINDS)
+    readers = {Event: event_from_dict, Tries: tries_from_dict}
+    return require_event("event", codec.from_dict(kind, f"event of kind {kind.kind!r}", values, readers))

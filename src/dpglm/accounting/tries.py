@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from .. import strict
+from .. import codec, strict
 from ..arrays import Vector
 from .curves import SURVEY, Profile, hockey_stick, symmetric
 
@@ -28,7 +28,7 @@ LONGEST = 1 << 22
 
 
 @dataclass(frozen=True)
-class NegativeBinomial:
+class NegativeBinomial(codec.Tagged):
     """Negative binomial number of tries, given that it is not 0 (Papernot and Steinke, 2022).
 
     P(K = k) is proportional to (1 - stop)^k times the product of (l + shape) / (l + 1) over l < k. Shape 1 is
@@ -42,12 +42,9 @@ class NegativeBinomial:
         Strictly between 0 and 1; a smaller value means more tries.
     """
 
-    shape: float
-    stop: float
+    shape: Annotated[float, _SHAPE]
+    stop: Annotated[float, _STOP]
     kind: ClassVar[str] = "negative-binomial"
-
-    def __post_init__(self) -> None:
-        strict.keep(self, shape=_SHAPE, stop=_STOP)
 
     @classmethod
     def of_mean(cls, shape: float, mean: float) -> NegativeBinomial:
@@ -107,19 +104,13 @@ class NegativeBinomial:
         law = named.get(self.shape, f"truncated negative binomial of shape {self.shape:g}")
         return f"{law} number of tries, {self.mean:.4g} on average"
 
-    def to_dict(self) -> dict[str, object]:
-        return {"kind": self.kind, "shape": self.shape, "stop": self.stop}
-
 
 @dataclass(frozen=True)
-class PoissonTries:
+class PoissonTries(codec.Tagged):
     """Poisson number of tries: none with probability exp(-mean), and nothing is put out then."""
 
-    mean: float
+    mean: Annotated[float, _MEAN]
     kind: ClassVar[str] = "poisson"
-
-    def __post_init__(self) -> None:
-        strict.keep(self, mean=_MEAN)
 
     def log_slope(self, above: Vector) -> Vector:
         """Return log f'(1 - above)."""
@@ -148,9 +139,6 @@ class PoissonTries:
         """The law in words."""
         return f"Poisson number of tries, {self.mean:.4g} on average"
 
-    def to_dict(self) -> dict[str, object]:
-        return {"kind": self.kind, "mean": self.mean}
-
 
 Tries = NegativeBinomial | PoissonTries
 
@@ -168,12 +156,9 @@ def tries_of(law: str, mean: float) -> Tries:
 
 def tries_from_dict(values: Mapping[str, object]) -> Tries:
     """The inverse of ``to_dict``."""
-    kinds: dict[str, type[Tries]] = {"negative-binomial": NegativeBinomial, "poisson": PoissonTries}
-    fields = strict.mapping("tries", values)
-    kind = kinds[strict.one_of("kind of tries", fields.get("kind"), kinds)]
-    fields = strict.mapping("tries", fields, ("kind", *strict.names(kind)))
-    del fields["kind"]
-    return kind(**{name: strict.numeric(value) for name, value in fields.items()})
+    kinds: dict[str, type[Tries]] = {kind.kind: kind for kind in (NegativeBinomial, PoissonTries)}
+    kind, found = codec.kind_of("tries", values, kinds)
+    return codec.from_dict(kind, "tries", found)
 
 
 _LINES = 400

@@ -16,8 +16,7 @@ from ..privacy import Neighbours
 from ..silence import silent
 from .findings import Claim, Finding, Report
 from .lower_bounds import bound, exact_epsilon
-from .tables import Record, Tables, worst_tables
-from .targets import FitTarget, FunctionTarget, ModelTarget, Target
+from .targets import FitTarget, FunctionTarget, ModelTarget, Record, Tables, Target, worst_tables
 
 _PROBABILITY_SLACK = 1e-9
 
@@ -161,14 +160,14 @@ def examine(
             first[:, columns], second[:, columns], target.claim, confidence=confidence,
             subject=target.subject, seen=seen, neighbours=target.neighbours,
         )  # fmt: skip
-    strayed = getattr(target, "strayed", None)
-    if strayed is None:
+    mismatches = getattr(target, "mismatches", None)
+    if mismatches is None:
         return report
-    how = f"differed: {sorted(set(strayed))}" if strayed else "every replay returned the same"
+    how = f"differed: {sorted(set(mismatches))}" if mismatches else "every replay returned the same"
     claim = target.claim
     replay = Finding(
         target.subject, "replay", target.neighbours, claim.epsilon, claim.delta, 0.0, 0.0, 2 * runs,
-        bool(strayed), how,
+        bool(mismatches), how,
     )  # fmt: skip
     return report + Report((replay,), confidence)
 

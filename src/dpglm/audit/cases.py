@@ -14,7 +14,7 @@ from ..arrays import Vector
 from ..bounds import Bounds
 from ..curator import Curator
 from ..data import as_data
-from ..data.cell_tally import FINE, MISSING, OUTSIDE, UNREADABLE, Codes
+from ..data.bounded_numbers import FINE, MISSING, OUTSIDE, UNREADABLE, Codes
 from ..data.raw_counts import RawRecords
 from ..data.record_set import RecordSet
 from ..estimators.base import PrivateGLM
@@ -47,8 +47,7 @@ from ..solvers import (
     Result,
 )
 from .findings import Claim
-from .tables import Tables, on_a_stream
-from .targets import FitTarget, TranscriptTarget, compared
+from .targets import FitTarget, Tables, TranscriptTarget, compare_releases, on_a_stream
 from .transcript import Recorder, Replayer, TranscriptMismatch, differing
 
 ADD_REMOVE = "add-remove"
@@ -221,7 +220,7 @@ Cells = dict[str, list[object]]
 class LearningTarget:
     """What a schema leaves to be learnt, of which all releases and the learnt schema are seen.
 
-    Every run is replayed over the other table; ``strayed`` names what differs then.
+    Every run is replayed over the other table; ``mismatches`` names what differs then.
 
     Attributes
     ----------
@@ -238,7 +237,7 @@ class LearningTarget:
     plan: Plan
     first: Cells
     second: Cells
-    strayed: list[str] = field(default_factory=list)
+    mismatches: list[str] = field(default_factory=list)
     views: ClassVar[dict[str, slice]] = {"transcript": slice(None)}
 
     @property
@@ -274,11 +273,11 @@ class LearningTarget:
 
         ratio = 0.0
         try:
-            self.strayed.extend(differing(learnt, self._learnt(not second, replay)))
-            ratio = compared(zip(recorders, replayers, strict=True), self.strayed)
+            self.mismatches.extend(differing(learnt, self._learnt(not second, replay)))
+            ratio = compare_releases(zip(recorders, replayers, strict=True), self.mismatches)
         except TranscriptMismatch as mismatch:
-            self.strayed.append(str(mismatch))
-        self.strayed.extend(name for replayer in replayers for name in replayer.strayed)
+            self.mismatches.append(str(mismatch))
+        self.mismatches.extend(name for replayer in replayers for name in replayer.mismatches)
         numbers = [recorder.transcript.numbers for recorder in recorders]
         likely = float(np.clip(ratio, -_CERTAIN, _CERTAIN))  # a level that only one table has is a proof
         return np.concatenate([[-likely if second else likely], *numbers])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated
 
 from scipy.optimize import minimize_scalar
 
-from .. import display, strict
+from .. import codec, display, strict
 from ..accounting import Event, compose
 
 _LARGEST_EPSILON = 700.0
@@ -111,19 +111,7 @@ _EPSILON_SLACK = 1e-6
 
 _AT_LEAST_0 = strict.within("at least 0", lambda value: value >= 0)
 _CONFIDENCE = strict.within("above 0 and at most 1", lambda value: 0 < value <= 1)
-_FIELDS: dict[str, strict.Check] = {
-    "subject": strict.text,
-    "seen": strict.text,
-    "neighbours": strict.text,
-    "epsilon": _AT_LEAST_0,
-    "delta": strict.within("from 0 to 1", lambda value: 0 <= value <= 1),
-    "lower": _AT_LEAST_0,
-    "fitted": _AT_LEAST_0,
-    "runs": partial(strict.whole, least=0),
-    "violated": strict.flag,
-    "how": strict.text,
-}
-"""What a finding states."""
+_PROBABILITY = strict.within("from 0 to 1", lambda value: 0 <= value <= 1)
 
 
 @dataclass(frozen=True)
@@ -156,16 +144,16 @@ class Finding:
     subject: str
     seen: str
     neighbours: str
-    epsilon: float
-    delta: float
-    lower: float
-    fitted: float
-    runs: int
+    epsilon: Annotated[float, _AT_LEAST_0]
+    delta: Annotated[float, _PROBABILITY]
+    lower: Annotated[float, _AT_LEAST_0]
+    fitted: Annotated[float, _AT_LEAST_0]
+    runs: Annotated[int, partial(strict.whole, least=0)]
     violated: bool
     how: str
 
     def __post_init__(self) -> None:
-        strict.keep(self, **_FIELDS)
+        codec.check(self)
         if self.lower > self.epsilon * (1 + _EPSILON_SLACK) + _EPSILON_SLACK and not self.violated:
             needed = f"True: epsilon is at least {self.lower!r}, not {self.epsilon!r}"
             raise strict.wrong("violated", self.violated, needed)
@@ -205,12 +193,10 @@ class Report:
     """
 
     findings: tuple[Finding, ...]
-    confidence: float
+    confidence: Annotated[float, _CONFIDENCE]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.findings, tuple) or not all(isinstance(f, Finding) for f in self.findings):
-            raise strict.wrong("findings", self.findings, "a tuple of Finding")
-        strict.keep(self, confidence=_CONFIDENCE)
+        codec.check(self)
 
     @property
     def violated(self) -> bool:
@@ -223,7 +209,7 @@ class Report:
     def to_dict(self) -> dict[str, object]:
         """The report as JSON-able values; an infinite bound is the text "inf"."""
         findings = [
-            strict.plain("finding", asdict(finding) | {name: getattr(finding, name) for name in _DERIVED})
+            codec.to_dict(finding) | {name: strict.plain(name, getattr(finding, name)) for name in _DERIVED}
             for finding in self.findings
         ]
         return {"confidence": self.confidence, "violated": self.violated, "findings": findings}
@@ -271,12 +257,11 @@ _DERIVED = ("ratio", "verdict")
 
 
 def _finding(values: object) -> Finding:
-    names = [field.name for field in fields(Finding)]
-    found = strict.mapping("a finding", values, (*names, *_DERIVED))
-    row: dict[str, Any] = {name: strict.numeric(value) for name, value in found.items()}
-    finding = Finding(**{name: row[name] for name in names})
-    for name in _DERIVED:
-        _same(name, row[name], getattr(finding, name))
+    found = strict.mapping("a finding", values, (*strict.names(Finding), *_DERIVED))
+    stated = {name: strict.numeric(found.pop(name)) for name in _DERIVED}
+    finding = Finding(**codec.decoded(Finding, found))
+    for name, value in stated.items():
+        _same(name, value, getattr(finding, name))
     return finding
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 
 from ..accounting import Repeated, calibrate, compose
 from ..mechanisms import MECHANISMS, Mechanism
@@ -20,8 +21,7 @@ from .cases import (
     learning_targets,
 )
 from .findings import Claim, Report
-from .tables import on_a_stream
-from .targets import MechanismTarget, Target, TranscriptTarget
+from .targets import MechanismTarget, Target, TranscriptTarget, on_a_stream
 
 REPEATS = (1, 10)
 
@@ -60,36 +60,37 @@ def audit_registry(
     progress : bool
         Show progress bars.
     """
-    known = [*(mechanism.name for mechanism in MECHANISMS), LEARNING, *SOLVERS, ADD_REMOVE, EVALUATION, CHECK]
+    known = list(dict.fromkeys(name for name, _, _ in _parts()))
     unknown = set(names or ()) - set(known)
     if unknown:
         raise ValueError(f"nothing is called {sorted(unknown)}: known are {known}")
     budget = Budget(epsilon, delta)
     report = Report((), confidence)
-    for mechanism in MECHANISMS:
-        if names is None or mechanism.name in names:
-            report += exact_findings(mechanism, budget)
-            for target in mechanism_targets(mechanism, budget):
-                report += examine(target, runs, confidence, random_state, progress)
-    if names is None or LEARNING in names:
-        for facts in learning_targets(budget):
-            report += examine(facts, max(runs // 10, 4), confidence, random_state, progress)
-    for name, solver in SOLVERS.items():
-        if names is None or name in names:
-            for target in solver_targets(solver, budget):
-                report += examine(target, runs, confidence, random_state, progress)
-            for target in stream_targets(solver, budget):
-                report += examine(target, max(runs // 10, 4), confidence, random_state, progress)
-    if names is None or ADD_REMOVE in names:
-        for fit in add_remove_targets(budget):
-            report += examine(fit, max(runs // 10, 4), confidence, random_state, progress)
-    if names is None or EVALUATION in names:
-        for target in evaluation_targets(budget):
-            report += examine(target, runs, confidence, random_state, progress)
-    if names is None or CHECK in names:
-        for target in check_targets(budget):
-            report += examine(target, runs, confidence, random_state, progress)
+    for name, targets, is_short in _parts():
+        if names is not None and name not in names:
+            continue
+        if name in _MECHANISMS:
+            report += exact_findings(_MECHANISMS[name], budget)
+        runs_of_part = max(runs // 10, 4) if is_short else runs
+        for target in targets(budget):
+            report += examine(target, runs_of_part, confidence, random_state, progress)
     return report
+
+
+_MECHANISMS = {mechanism.name: mechanism for mechanism in MECHANISMS}
+
+
+def _parts() -> Iterator[tuple[str, Callable[[Budget], Iterable[Target]], bool]]:
+    """The parts of the audit by name: their targets, and whether these get a tenth of the runs."""
+    for name, mechanism in _MECHANISMS.items():
+        yield name, partial(mechanism_targets, mechanism), False
+    yield LEARNING, learning_targets, True
+    for name, solver in SOLVERS.items():
+        yield name, partial(solver_targets, solver), False
+        yield name, partial(stream_targets, solver), True
+    yield ADD_REMOVE, add_remove_targets, True
+    yield EVALUATION, evaluation_targets, False
+    yield CHECK, check_targets, False
 
 
 def mechanism_targets(mechanism: type[Mechanism], budget: Budget) -> Iterator[Target]:

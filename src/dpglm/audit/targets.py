@@ -1,28 +1,32 @@
-"""Things that can be audited: each puts out a row of numbers for a run on one of two neighbouring tables."""
+"""What is audited, a row of numbers for each run on one of two neighbouring tables; and such tables."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..arrays import Vector
 from ..curator import Curator
+from ..data import as_data
 from ..data.record_set import RecordSet
+from ..data.stream import Stream
+from ..data.streamed import StreamedRecords
 from ..estimators.base import PrivateGLM
-from ..ledger import context
+from ..ledger import suspended
 from ..mechanisms import Mechanism, Randomness
 from ..mechanisms.sampling import Poisson
 from ..plan import Plan
 from ..privacy import Budget, Neighbours
+from ..problem import Problem
 from ..solvers import AuditCase
 from .findings import Claim
-from .tables import Holding, Tables, in_memory
 from .transcript import (
     Recorder,
     Replayer,
@@ -32,6 +36,124 @@ from .transcript import (
     log_likelihood,
     separate,
 )
+
+Holding = Callable[[Vector, Vector, Problem, int], RecordSet]
+"""From rows, targets and the most rows that there can be to records inside the bounds of a problem."""
+
+_ROWS_A_BLOCK, _MOST_BLOCKS = 3, 8
+
+
+def in_memory(X: Vector, y: Vector, problem: Problem, most: int = 0) -> RecordSet:
+    """Resident records."""
+    return as_data(X, y, problem.bounds, problem.constant(X.shape[1]), most)
+
+
+def on_a_stream(X: Vector, y: Vector, problem: Problem, most: int = 0) -> RecordSet:
+    """Records that are read in small blocks."""
+    units = len(np.unique(y[:, 3])) if problem.has_units else None
+    n, p = X.shape
+    return streamed(Stream(lambda: blocks(X, y), n, p, n_units=units), problem, most)
+
+
+def blocks(X: Vector, y: Vector) -> Iterator[tuple[Vector, Vector]]:
+    """The rows and targets of small blocks: of three rows, or of more where these would be many blocks."""
+    size = max(_ROWS_A_BLOCK, -(-len(y) // _MOST_BLOCKS))
+    for start in range(0, len(y), size):
+        here = slice(start, start + size)
+        yield X[here], y[here]
+
+
+def streamed(stream: Stream, problem: Problem, most: int = 0) -> StreamedRecords:
+    """The records of a stream whose blocks are numbers already."""
+    constant = problem.constant(stream.n_features)
+    return StreamedRecords(stream, _as_they_are, problem.bounds, constant, most=most, n_units=stream.n_units)
+
+
+def _as_they_are(rows: object, targets: object) -> tuple[object, Vector]:
+    return rows, targets  # type: ignore[return-value]  # blocks of this file
+
+
+Table = tuple[ArrayLike, ArrayLike]
+"""X, which may be sparse, and y."""
+
+Record = tuple[ArrayLike, object]
+"""A row, which may be sparse, and its target."""
+
+_BYSTANDERS = 19
+
+
+@dataclass(frozen=True)
+class Tables:
+    """(X, y) of two neighbouring tables, the relation between them, and the finite rows that differ."""
+
+    first: Table
+    second: Table
+    relation: str
+    canaries: tuple[Vector, ...] = ()
+
+    @classmethod
+    def with_record(
+        cls, X: ArrayLike, y: ArrayLike, first: Record, second: Record | None, relation: str | None = None
+    ) -> Tables:
+        """Bystanders with one more record on top; ``second=None`` leaves it out."""
+        rows = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        stack = sp.vstack if sp.issparse(X) else np.vstack
+        targets = np.asarray(y)
+        tables = [
+            (rows, targets)
+            if record is None
+            else (stack([np.atleast_2d(dense(record[0])), rows]), np.append(np.array([record[1]]), targets))
+            for record in (first, second)
+        ]
+        rows_in_question = (np.ravel(dense(record[0])) for record in (first, second) if record is not None)
+        canaries = tuple(row for row in rows_in_question if np.isfinite(row).all())
+        words = "left-out" if second is None else "replace-one"
+        return cls(tables[0], tables[1], relation or words, canaries)
+
+
+def dense(row: ArrayLike) -> Vector:
+    """A row as an array, also from a sparse one."""
+    if isinstance(row, sp.sparray | sp.spmatrix):
+        row = row.toarray()
+    return np.asarray(row, dtype=np.float64)
+
+
+def worst_tables(estimator: PrivateGLM) -> Tables:
+    """Neighbouring tables that the releases of an estimator of dpglm should tell apart best.
+
+    The record has the full norm that the bounds allow and one extreme target in the first table, the
+    other extreme in the second, so that its gradients are opposed in every coordinate. For zero-out it is
+    null in the second table, for add-remove it is not there. Signs alternate from feature to feature: noise
+    must differ between them. All other records have half that row and either target in turn, so that they
+    contribute and leave the model where it starts.
+    There are as many features as bounds are declared, or else two.
+    """
+    bounds = estimator._bounds()
+    ends = bounds.feature if isinstance(bounds.feature, tuple) else (bounds.feature,)
+    n_features = max((len(end) for end in ends if isinstance(end, np.ndarray)), default=2)
+    # So long that clipping leaves a row in a corner, or as long as it may be.
+    row = bounds.clip(1e3 * bounds.radius(n_features) * np.resize([0.8, -0.6], n_features))[0]
+    low, high = _extremes(estimator)
+    targets = np.resize(np.array([low, high]), _BYSTANDERS)
+    relation = Neighbours(estimator.neighbours)
+    others: dict[Neighbours, Record | None] = {
+        Neighbours.REPLACE_ONE: (row, low),
+        Neighbours.ZERO_OUT: (np.full(n_features, np.nan), low),
+        Neighbours.ADD_REMOVE: None,
+    }
+    other = others[relation]
+    return Tables.with_record(np.tile(row / 2, (_BYSTANDERS, 1)), targets, (row, high), other, relation.value)
+
+
+def _extremes(estimator: PrivateGLM) -> tuple[object, object]:
+    """Two targets as far apart as the estimator allows."""
+    bounds = estimator._bounds()
+    if estimator._loss().kind == "classification":
+        classes = getattr(estimator, "classes", None)
+        labels = np.unique([-1, 1] if classes is None else classes)
+        return labels[0], labels[-1]
+    return bounds.target if bounds.target is not None else (-1.0, 1.0)
+
 
 _COMPARED_WHOLE = 20
 
@@ -88,7 +210,7 @@ class TranscriptTarget:
     """A solver of which every release is seen.
 
     The row of a run has its log-likelihood ratio first, then the coefficients and every released number.
-    Every run is replayed over the other table; ``strayed`` names what differs then, of all that a run
+    Every run is replayed over the other table; ``mismatches`` names what differs then, of all that a run
     returns, leaves behind in its solver and asks the curator for. The last columns are the coefficients of
     another run, with the curator of an ordinary fit, which may release in compiled blocks: they are audited
     alone, as the model. ``holding`` makes the records of both tables.
@@ -97,7 +219,7 @@ class TranscriptTarget:
     case: AuditCase
     plan: Plan
     holding: Holding = in_memory
-    strayed: list[str] = field(default_factory=list, init=False)
+    mismatches: list[str] = field(default_factory=list, init=False)
     _runs: int = field(default=0, init=False)
 
     @classmethod
@@ -158,11 +280,11 @@ class TranscriptTarget:
         replayer = Replayer(there, recorder)
         ratio = 0.0
         try:
-            self.strayed.extend(differing(left, self._carried_out(replayer)[1]))
-            ratio = compared([(recorder, replayer)], self.strayed)
+            self.mismatches.extend(differing(left, self._carried_out(replayer)[1]))
+            ratio = compare_releases([(recorder, replayer)], self.mismatches)
         except TranscriptMismatch as mismatch:
-            self.strayed.append(str(mismatch))
-        self.strayed.extend(replayer.strayed)
+            self.mismatches.append(str(mismatch))
+        self.mismatches.extend(replayer.mismatches)
         self._runs += 1
         return np.concatenate([[-ratio if second else ratio], w, recorder.transcript.numbers, plain])
 
@@ -228,7 +350,7 @@ class ModelTarget:
             model._curator = curator
         if isinstance(model, PrivateGLM):
             model.ledger = None
-        with context.suspended():  # these tables are made up: no account pays for them
+        with suspended():  # these tables are made up: no account pays for them
             model.fit(*(self.tables.second if second else self.tables.first))
         return model
 
@@ -237,11 +359,11 @@ class ModelTarget:
 class FitTarget(ModelTarget):
     """An estimator of dpglm, of which the model and every release are seen.
 
-    Every fit is replayed over the other table; ``strayed`` names what differs then.
+    Every fit is replayed over the other table; ``mismatches`` names what differs then.
     """
 
     views: ClassVar[dict[str, slice]] = {"transcript": slice(None)}
-    strayed: list[str] = field(default_factory=list)
+    mismatches: list[str] = field(default_factory=list)
 
     def run(self, second: bool, randomness: Randomness) -> Vector:
         recorders: list[Recorder] = []
@@ -260,11 +382,11 @@ class FitTarget(ModelTarget):
         ratio = 0.0
         try:
             again = self.fitted(not second, randomness, replay)
-            self.strayed.extend(differing(_stored(model), _stored(again)))
-            ratio = compared(zip(recorders, replayers, strict=True), self.strayed)
+            self.mismatches.extend(differing(_stored(model), _stored(again)))
+            ratio = compare_releases(zip(recorders, replayers, strict=True), self.mismatches)
         except TranscriptMismatch as mismatch:
-            self.strayed.append(str(mismatch))
-        self.strayed.extend(name for replayer in replayers for name in replayer.strayed)
+            self.mismatches.append(str(mismatch))
+        self.mismatches.extend(name for replayer in replayers for name in replayer.mismatches)
         numbers = [recorder.transcript.numbers for recorder in recorders]
         return np.concatenate([[-ratio if second else ratio], self.viewed(model), *numbers])
 
@@ -283,11 +405,11 @@ class FunctionTarget:
         return self.function(second)
 
 
-def compared(runs: Iterable[tuple[Recorder, Replayer]], strayed: list[str]) -> float:
-    """The log-likelihood ratio of all releases; what differs in how they are made is added to ``strayed``."""
+def compare_releases(runs: Iterable[tuple[Recorder, Replayer]], mismatches: list[str]) -> float:
+    """The log-likelihood ratio of all releases; adds what differs in how they are made to ``mismatches``."""
     ratio = 0.0
     for recorder, replayer in runs:
-        strayed.extend(differing_releases(recorder.answers, replayer.answers))
+        mismatches.extend(differing_releases(recorder.answers, replayer.answers))
         ratio += log_likelihood(recorder.transcript, recorder.answers)
         ratio -= log_likelihood(recorder.transcript, replayer.answers)
     return ratio

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..accounting import Search
 from ..arrays import Vector
-from ..curator import Curator, Found, Log, NoisyReleases, Opened
+from ..curator import Curator, Log, NoisyReleases, Opened, Outcome
 from ..data import Records
 from ..data.record_set import RecordSet
 from ..mechanisms import Mechanism, Randomness
@@ -69,17 +69,11 @@ def _differing(here: Any, there: Any, name: str, seen: set[tuple[int, int]]) -> 
         return []
     if type(here) is not type(there):
         return [name]
-    if isinstance(here, _PLAIN):
-        return [] if here == there or (here != here and there != there) else [name]
-    seen.add((id(here), id(there)))
-    if isinstance(here, np.ndarray) and here.dtype != object:
-        # NaN equals nothing, but is stored alike.
-        same = here.shape == there.shape and (
-            np.array_equal(here, there) or here.tobytes() == there.tobytes()
-        )
+    if not isinstance(here, _PLAIN):
+        seen.add((id(here), id(there)))
+    same = _same(here, there)
+    if same is not None:
         return [] if same else [name]
-    if not hasattr(here, "__dict__") and not isinstance(here, (dict, list, tuple, np.ndarray)):
-        return [] if here == there or _contents(here) == _contents(there) else [name]
     parts = [_contents(thing) for thing in (here, there)]
     if parts[0].keys() != parts[1].keys():
         odd = parts[0].keys() ^ parts[1].keys()
@@ -89,6 +83,20 @@ def _differing(here: Any, there: Any, name: str, seen: set[tuple[int, int]]) -> 
         for key, part in parts[0].items()
         for found in _differing(part, parts[1][key], f"{name}.{key}".lstrip("."), seen)
     ]
+
+
+def _same(here: Any, there: Any) -> bool | None:
+    """Whether two objects of one type are stored alike; None if their parts decide."""
+    if isinstance(here, _PLAIN):
+        return bool(here == there or (here != here and there != there))
+    if isinstance(here, np.ndarray) and here.dtype != object:
+        # NaN equals nothing, but is stored alike.
+        return here.shape == there.shape and (
+            np.array_equal(here, there) or here.tobytes() == there.tobytes()
+        )
+    if hasattr(here, "__dict__") or isinstance(here, (dict, list, tuple, np.ndarray)):
+        return None
+    return bool(here == there or _contents(here) == _contents(there))
 
 
 def _contents(thing: object) -> dict[object, object]:
@@ -170,7 +178,7 @@ class _Alone:
         return np.arange(self.place - start, self.place - start + (start <= self.place < stop))
 
 
-class _Seeing:
+class _ExactAnswers:
     """The releases of an audit, with the exact answer behind each of them."""
 
     in_blocks: ClassVar[bool] = False
@@ -221,7 +229,7 @@ class _Seeing:
         return alone(adding)
 
 
-class Recording(_Seeing):
+class Recording(_ExactAnswers):
     """Releases that are written down as they are given out, with the exact answers behind them."""
 
     def __init__(self, records: RecordSet, neighbours: Neighbours, randomness: Randomness) -> None:
@@ -258,7 +266,7 @@ class Recording(_Seeing):
         return released
 
 
-class Replaying(_Seeing):
+class Replaying(_ExactAnswers):
     """Releases that were given out before, whatever the exact answers are now; these are written down."""
 
     def __init__(self, records: RecordSet, neighbours: Neighbours, released: Sequence[Any]) -> None:
@@ -294,7 +302,7 @@ class Replaying(_Seeing):
         return copy.copy(_next(self._released))
 
 
-class _Listening(Curator):
+class _QuestionLog(Curator):
     """A curator that hears every question it is asked."""
 
     def release(
@@ -311,14 +319,16 @@ class _Listening(Curator):
         self._hear(stop, count)
         return super().pick(stop, count)
 
-    def best_of(self, search: Search, attempt: Callable[[Curator, int], tuple[float, Found]]) -> Found | None:
+    def best_of(
+        self, search: Search, attempt: Callable[[Curator, int], tuple[float, Outcome]]
+    ) -> Outcome | None:
         raise TypeError("a search hides the releases of its tries: only its model can be audited")
 
     def _hear(self, *question: object) -> None:
         raise NotImplementedError
 
 
-class Recorder(_Listening):
+class Recorder(_QuestionLog):
     """A curator that writes down what it is asked and what it gives out.
 
     Attributes
@@ -341,14 +351,14 @@ class Recorder(_Listening):
         self.transcript.asked.append(_question(*question))
 
 
-class Replayer(_Listening):
+class Replayer(_QuestionLog):
     """A curator that gives out what a recorder gave, whatever its own records are.
 
     Attributes
     ----------
     answers : list of Answer
         The exact answers of its own records.
-    strayed : list of str
+    mismatches : list of str
         What it was asked otherwise.
     """
 
@@ -357,7 +367,7 @@ class Replayer(_Listening):
         replaying = Replaying(records, recorder.neighbours, transcript.released)
         # A replay draws nothing.
         super().__init__(records, recorder.neighbours, Randomness(0), replaying)
-        self.answers, self.strayed = replaying.answers, list[str]()
+        self.answers, self.mismatches = replaying.answers, list[str]()
         self._picked, self._asked = iter(transcript.picked), iter(transcript.asked)
 
     def pick(self, stop: int, count: int) -> NDArray[np.int64]:
@@ -367,7 +377,7 @@ class Replayer(_Listening):
     def _hear(self, *question: object) -> None:
         """Compare what is asked: a solver that was given the same has the same to ask."""
         if differing(_question(*question), _next(self._asked)):
-            self.strayed.append("public values handed to the curator")
+            self.mismatches.append("public values handed to the curator")
 
 
 def _next(given: Iterator[T]) -> T:

@@ -1,4 +1,4 @@
-"""Commands for tables and models: from a file to a schema, a plan, a model, its predictions and reports."""
+"""Commands that read tables: from a file to a schema, a plan, a model, its predictions and scores."""
 
 from __future__ import annotations
 
@@ -12,19 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import strict
-from ..data.files import source_of_file
-from ..data.lines import Lines
+from ..data.files import TextFile, source_of_file
 from ..datasets import write_adult
-from ..errors import NotReleased
 from ..evaluation import LOG_LOSS_CUT, METRICS
-from ..inference import FOR_PREDICTION, rough
-from ..ledger import extract
 from ..report import Report, statement
 from ..schema import Schema
 from ..schema.diagnosis import read_cell
 from ..schema.source import EncodedSource, Held, gathered
 from ..solvers.record_share import is_unknown
 from .common import (
+    LEVEL,
     Account,
     Data,
     Delta,
@@ -44,6 +41,7 @@ from .common import (
     require_apart,
     require_folder,
 )
+from .reports import print_model
 
 if TYPE_CHECKING:
     from ..estimators.pipeline import PrivatePipeline
@@ -59,7 +57,7 @@ MODELS = (
 schemas = typer.Typer(help="Public facts about raw columns.")
 
 SchemaFile = Annotated[Path, typer.Argument(help="TOML file that declares the columns.")]
-Epsilon = Annotated[float, typer.Option(help="Privacy to be spent.")]
+Epsilon = Annotated[float, typer.Option(help="Privacy budget.")]
 Intervals = Annotated[
     bool,
     typer.Option("--intervals", help="Fit by Newton without a penalty: coefficients come with intervals."),
@@ -70,24 +68,6 @@ Model = Annotated[
         help=f"One of {', '.join(MODELS)}; by default LogisticRegression for classes, LinearRegression "
         "for numbers.",
         show_default=False,
-    ),
-]
-_LEVEL = 0.95
-
-Scores = Annotated[
-    Path | None,
-    typer.Option(
-        help="Also show the scores that `dpglm evaluate --json` printed to this file.", show_default=False
-    ),
-]
-Audited = Annotated[
-    Path | None,
-    typer.Option(help="Also show what `dpglm audit --json` wrote to this file.", show_default=False),
-]
-Journal = Annotated[
-    str | None,
-    typer.Option(
-        help="Also show the journal of this account, as sqlite:///budget.db#name.", show_default=False
     ),
 ]
 
@@ -107,7 +87,7 @@ def draft(
     """Print a first schema of a file, from names and types of its columns alone."""
     with plain_errors():
         source = source_of_file(data, ())
-        if isinstance(source, Lines) and not source.names:
+        if isinstance(source, TextFile) and not source.names:
             refuse("JSON lines declare no columns: write the schema by hand, or convert the file")
         text = Schema.draft(gathered(source) if peek else source, target=target, peek=peek)
         print(jsons.dumps({"private": not peek, "schema": text}) if json else text.rstrip("\n"))
@@ -118,28 +98,28 @@ def try_cells(
     schema: SchemaFile,
     cell: Annotated[
         list[str],
-        typer.Option(help="A column and what could stand in it, as admitted=15.04.2026; several times."),
+        typer.Option(help="A column and a value, as admitted=15.04.2026; may be repeated."),
     ],
     json: Json = False,
 ) -> None:
-    """Say what a schema reads cells as; no records are needed.
+    """Show how a schema reads cells; no records are needed.
 
     Exits with status 1 if a cell would make its record a null record.
     """
     with plain_errors():
         declared = _read_schema(schema)
-        trials = [read_cell(declared, *_cell(declared, result)) for result in cell]
-        print(jsons.dumps([result._asdict() for result in trials]) if json else "\n".join(map(str, trials)))
-        if any(result.null for result in trials):
+        cells = [read_cell(declared, *_cell(declared, result)) for result in cell]
+        print(jsons.dumps([result._asdict() for result in cells]) if json else "\n".join(map(str, cells)))
+        if any(result.null for result in cells):
             raise typer.Exit(1)
 
 
 def _cell(schema: Schema, option: str) -> tuple[str, str]:
-    """The column and the cell of an option; a name may have a sign of equality in it."""
+    """Split column=value; the name of a column may contain "="."""
     for k, letter in enumerate(option):
         if letter == "=" and option[:k] in schema.columns:
             return option[:k], option[k + 1 :]
-    refuse(f"--cell needs a column of the schema and a cell, such as {next(iter(schema.columns))}=...")
+    refuse(f"--cell needs a column of the schema and a value, such as {next(iter(schema.columns))}=...")
 
 
 def plan(
@@ -200,7 +180,7 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Fit a private model to the records of a file; print its promise and its coefficients in raw units."""
-    from ..estimators.stored import stored
+    from ..estimators.stored import model_to_json
 
     with plain_errors(quiet):
         pipeline = _pipeline(schema, model, intervals, epsilon, delta, neighbours, ledger)
@@ -210,7 +190,7 @@ def fit(
             require_folder(report, "report")
         source = source_of_file(data, columns_of(pipeline.schema, target=True))
         fitted = pipeline.fit(source if stream else Held(source))
-        out.write_text(stored(fitted) + "\n", encoding="utf-8")
+        out.write_text(model_to_json(fitted) + "\n", encoding="utf-8")
         if report is not None:
             report.write_text(Report(statement(fitted)).html(), encoding="utf-8")
         counted = fitted.privacy_.record_share
@@ -226,7 +206,7 @@ def fit(
 def check(
     data: Data,
     schema: SchemaFile,
-    epsilon: Annotated[float, typer.Option(help="Privacy to be spent on all counts together.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy budget for all counts together.")],
     delta: WithDefault = None,
     neighbours: Annotated[str, typer.Option(help="replace-one or zero-out")] = "replace-one",
     ledger: Account = None,
@@ -255,12 +235,12 @@ def predict(
     model: ModelFile,
     data: Data,
     out: Annotated[
-        Path | None, typer.Option(help="CSV file to write; by default they are printed.", show_default=False)
+        Path | None, typer.Option(help="CSV file to write; by default the terminal.", show_default=False)
     ] = None,
     proba: Annotated[bool, typer.Option("--proba", help="Probabilities of the classes.")] = False,
     json: Json = False,
 ) -> None:
-    """Predict the target of each record of a file, which need not hold it."""
+    """Predict the target of each record of a file, which need not contain it."""
     with plain_errors():
         require_apart(model, data, out)
         fitted = read_model(model)
@@ -301,7 +281,7 @@ def _pipeline(
 
 
 def _read_schema(schema: Path) -> Schema:
-    """The schema of a file."""
+    """Read a schema."""
     with naming_file(schema):
         return Schema.from_toml(read_text(schema))
 
@@ -320,7 +300,7 @@ def example(
 def evaluate(
     model: ModelFile,
     data: Data,
-    epsilon: Annotated[float, typer.Option(help="Privacy to be spent on all scores together.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy budget for all scores together.")],
     metric: Annotated[
         list[str] | None,
         typer.Option(help=f"One or several of {', '.join(METRICS)}; by default accuracy or r2."),
@@ -328,7 +308,7 @@ def evaluate(
     delta: WithDefault = None,
     neighbours: Annotated[str, typer.Option(help="replace-one or zero-out")] = "replace-one",
     ledger: Account = None,
-    level: Level = _LEVEL,
+    level: Level = LEVEL,
     log_loss_cut: Annotated[float, typer.Option(help="Largest log loss of a record.")] = LOG_LOSS_CUT,
     stream: Streamed = False,
     json: Json = False,
@@ -355,131 +335,3 @@ def evaluate(
         )
         scores = "\n".join(map(str, result.estimates))
         print(result.to_json() if json else f"{scores}\n\n{result.privacy}")
-
-
-def show(model: ModelFile, level: Level = _LEVEL, json: Json = False) -> None:
-    """Show the promise and the coefficients of a model, with intervals if the fit released them."""
-    with plain_errors():
-        fitted = read_model(model)
-        if json:
-            print(strict.to_json(statement(fitted, level)))
-        else:
-            print_model(fitted, level)
-
-
-def report(
-    model: ModelFile,
-    out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
-    evaluation: Scores = None,
-    audit: Audited = None,
-    ledger: Journal = None,
-    level: Level = _LEVEL,
-    json: Json = False,
-) -> None:
-    """Write the report of a model: one HTML page that needs nothing but itself."""
-    with plain_errors():
-        require_apart(model, evaluation, audit, out)
-        require_folder(out, "report")
-        document = _report(model, level, evaluation, audit, ledger)
-        out.write_text(document.html(), encoding="utf-8")
-        print(
-            strict.to_json({"report": str(out), "digest": document.facts["digest"]})
-            if json
-            else f"The report is in {out}"
-        )
-
-
-def export(
-    model: ModelFile,
-    onnx: Annotated[
-        Path | None, typer.Option(help="ONNX file: encoded rows in, predictions out.", show_default=False)
-    ] = None,
-    sklearn: Annotated[
-        Path | None, typer.Option(help="Plain scikit-learn model, stored with skops.", show_default=False)
-    ] = None,
-    json: Annotated[
-        Path | None, typer.Option(help="Statement: promise, releases, coefficients.", show_default=False)
-    ] = None,
-    registry: Annotated[
-        Path | None,
-        typer.Option(help="YAML entry for the OpenDP deployments registry.", show_default=False),
-    ] = None,
-    card: Annotated[
-        Path | None, typer.Option(help="Model card: Markdown with a YAML header.", show_default=False)
-    ] = None,
-    evaluation: Scores = None,
-    audit: Audited = None,
-    ledger: Journal = None,
-    level: Level = _LEVEL,
-) -> None:
-    """Write a model in other formats.
-
-    At least one of --onnx, --sklearn, --json, --registry and --card is needed.
-    """
-    from ..estimators.exports import write_onnx, write_sklearn
-
-    with plain_errors():
-        files = [path for path in (onnx, sklearn, json, registry, card) if path is not None]
-        if not files:
-            refuse("say what to write: --onnx, --sklearn, --json, --registry or --card with a file")
-        require_apart(model, evaluation, audit, *files)
-        for path in files:
-            require_folder(path, "export")
-        fitted = read_model(model)
-        document = _report(model, level, evaluation, audit, ledger)
-        if onnx is not None:
-            write_onnx(fitted, onnx, document.facts)
-        if sklearn is not None:
-            write_sklearn(fitted, sklearn)
-        if json is not None:
-            json.write_text(document.json() + "\n", encoding="utf-8")
-        if registry is not None:
-            registry.write_text(document.registry_entry(), encoding="utf-8")
-        if card is not None:
-            card.write_text(document.model_card(), encoding="utf-8")
-        print("\n".join(f"wrote {path}" for path in files))
-
-
-def _report(
-    model: Path, level: float, evaluation: Path | None, audit: Path | None, ledger: str | None
-) -> Report:
-    """The report of a stored model with what is given beside it; files that were edited are refused."""
-    from ..audit import Report as Findings  # with scikit-learn, which is slow to import
-
-    scores = None
-    if evaluation is not None:
-        with naming_file(evaluation):
-            scores = strict.mapping("the evaluation", strict.from_json(read_text(evaluation)))
-            if scores.get("format") != "dpglm evaluation":
-                refuse("this is no evaluation: dpglm evaluate --json prints one")
-            strict.require_sealed("the evaluation", scores)
-    findings = None
-    if audit is not None:
-        with naming_file(audit):
-            findings = Findings.from_json(read_text(audit))
-    return Report(
-        statement(
-            read_model(model),
-            level,
-            evaluation=scores,
-            audit=findings,
-            ledger=None if ledger is None else extract(ledger),
-        )
-    )
-
-
-def print_model(model: PrivatePipeline, level: float = _LEVEL) -> None:
-    """Print the promise, and the summary or, if no errors were released, the coefficients in raw units."""
-    print(model.privacy_)
-    try:
-        print(f"\n{model.summary(level)}")
-    except NotReleased:
-        shown = rough if model.privacy_.private else "{:.6g}".format  # noise leaves no more digits
-        print(f"\n{FOR_PREDICTION[0].upper()}{FOR_PREDICTION[1:]}.")
-        raw = model.raw_coefficients()
-        several = raw if isinstance(raw, list) else [raw]
-        for table, outcome in zip(several, model.estimator_._outcomes(), strict=True):
-            print(f"\nCoefficients in units of the columns{f', {outcome}' if outcome else ''}")
-            width = max(len(name) for name in (*table.values, "intercept"))
-            for name, value in (*table.values.items(), ("intercept", table.intercept)):
-                print(f"{name:<{width}}  {shown(value):>12}")

@@ -1,4 +1,4 @@
-"""What commands share: options, and errors in one sentence."""
+"""Options that commands share, and errors in one sentence."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+from rich.console import Console
 
 from .. import progress
 from ..errors import DpglmError
@@ -23,15 +24,16 @@ WRONG_INPUT, UNEXPECTED = 2, 3
 """Exit codes: what was given is wrong; anything else went wrong."""
 
 Data = Annotated[Path, typer.Argument(help="CSV, TSV, JSON lines (also .gz), Parquet, Arrow or Feather.")]
-ModelFile = Annotated[Path, typer.Argument(help="Model that `dpglm fit` wrote.")]
+ModelFile = Annotated[Path, typer.Argument(help="Model written by `dpglm fit`.")]
 Delta = Annotated[
-    float | None, typer.Option(help="By default 1/n²; needed by add-remove.", show_default=False)
+    float | None, typer.Option(help="By default 1/n²; required for add-remove.", show_default=False)
 ]
 WithDefault = Annotated[float | None, typer.Option("--delta", help="By default 1/n².", show_default=False)]
 Relation = Annotated[str, typer.Option("--neighbours", help="replace-one, zero-out or add-remove.")]
-Level = Annotated[float, typer.Option(help="Probability with which an interval covers.")]
+LEVEL = 0.95
+Level = Annotated[float, typer.Option(help="Coverage probability of intervals.")]
 Streamed = Annotated[
-    bool, typer.Option("--stream", help="Read the file anew in every pass, for tables beyond memory.")
+    bool, typer.Option("--stream", help="Read the file again in every pass, for tables larger than memory.")
 ]
 Account = Annotated[
     str | None,
@@ -46,9 +48,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 
 @contextmanager
 def plain_errors(quiet: bool = True) -> Iterator[None]:
-    """Say in one sentence what is wrong, without a traceback: its variables would hold records.
+    """Print errors as one sentence, without a traceback: its variables would hold records.
 
-    Progress, which is of public counts, is shown on stderr unless ``quiet``.
+    Unless ``quiet``, show progress on stderr; it depends on public counts only.
     """
     with warnings.catch_warnings():
         warnings.showwarning = _print_warning
@@ -82,30 +84,35 @@ def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
     print(f"Warning: {message}", file=sys.stderr)
 
 
+def console(width: int) -> Console:
+    """A console that in a pipe or a file, which have no width, keeps the rows of tables whole."""
+    return Console(width=None if sys.stdout.isatty() else width)
+
+
 def refuse(message: str) -> NoReturn:
-    """End with an error of one sentence."""
+    """Raise an error whose text is printed."""
     raise ValueError(message)
 
 
 def read_text(path: Path) -> str:
-    """The text of a small file that is no table."""
+    """Read a small text file, such as a schema or a model."""
     try:
         return path.read_text(encoding="utf-8-sig")  # some editors mark the order of bytes
     except UnicodeDecodeError:
-        refuse("the file is no text in UTF-8; if it is in UTF-16, as some shells write it, save it in UTF-8")
+        refuse("the file is not UTF-8 text; if it is UTF-16, as some shells write, save it as UTF-8")
 
 
 def read_model(path: Path) -> PrivatePipeline:
-    """The model of a file; one that was edited is refused."""
-    from ..estimators.stored import restored  # with scikit-learn, which is slow to import
+    """Read a model; refuses an edited file."""
+    from ..estimators.stored import model_from_json  # with scikit-learn, which is slow to import
 
     with naming_file(path):
-        return restored(read_text(path))
+        return model_from_json(read_text(path))
 
 
 @contextmanager
 def naming_file(path: Path) -> Iterator[None]:
-    """Name the file of whose content something is refused."""
+    """Prefix errors about the content of a file with its name."""
     try:
         yield
     except ValueError as error:
@@ -113,21 +120,21 @@ def naming_file(path: Path) -> Iterator[None]:
 
 
 def columns_of(schema: Schema, target: bool) -> list[str]:
-    """Columns of JSON lines that are read."""
+    """Columns to read from JSON lines."""
     left_out = [] if target else schema.unread
     return [name for name in schema.used if name not in left_out]
 
 
 def require_apart(*paths: Path | None) -> None:
-    """Refuse to write over a file that is read or written by the same command."""
+    """Refuse paths of which two name the same file: a command must not overwrite its own files."""
     places = [path.resolve() for path in paths if path is not None]
     twice = next((place for place in places if places.count(place) > 1), None)
     if twice is not None:
-        refuse(f"{twice.name!r} is named twice: a file is not written over another one of the same command")
+        refuse(f"{twice.name!r} is named twice: a command does not write over its own files")
 
 
 def require_folder(path: Path, what: str) -> None:
-    """Refuse a file that cannot be written, before anything is spent."""
+    """Refuse a path that cannot be written, before any budget is spent."""
     if not path.parent.is_dir():
         refuse(f"there is no folder {str(path.parent)!r} for the {what}")
     if path.is_dir():

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json as json_module
-import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, ParamSpec, TypeVar
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ..accounting import gaussian_mu
 from ..errors import DpglmError
+from ..ledger.account import Ledger
 from ..ledger.address import Address
 from ..ledger.extract import (
     account_at,
@@ -28,20 +27,18 @@ from ..ledger.extract import (
     what,
 )
 from ..ledger.journal import State, verify_export
-from ..ledger.ledger import Ledger
-from ..ledger.price import Left, price_of_mu
+from ..ledger.price import price_of_mu
 from ..privacy import Budget
+from .common import Json, console
 
 app = typer.Typer(add_completion=False, help="One budget over all fits.", no_args_is_help=True)
 
-_WIDE = 140
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
 
 AddressArgument = Annotated[
     str, typer.Argument(help="sqlite:///file.db#account or postgresql://user@host/database#account")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _plain_errors(command: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
@@ -62,10 +59,10 @@ def _plain_errors(command: Callable[Parameters, Returned]) -> Callable[Parameter
 @_plain_errors
 def create(
     address: AddressArgument,
-    epsilon: Annotated[float, typer.Option(help="What everything together may cost.")],
-    delta: Annotated[float, typer.Option(help="What everything together may cost.")],
+    epsilon: Annotated[float, typer.Option(help="Budget for everything together.")],
+    delta: Annotated[float, typer.Option(help="Budget for everything together.")],
     neighbours: Annotated[str, typer.Option(help="replace-one, zero-out or add-remove")] = "replace-one",
-    unit: Annotated[str, typer.Option(help="What is protected: record or person.")] = "record",
+    unit: Annotated[str, typer.Option(help="Protected unit: record or person.")] = "record",
 ) -> None:
     """Open an account, and make the database if there is none."""
     parsed = Address.parse(address)
@@ -74,7 +71,7 @@ def create(
     account = Ledger(parsed.url).create(
         parsed.account, epsilon=epsilon, delta=delta, neighbours=neighbours, unit=unit
     )
-    typer.echo(f"{account.name}: {account.left()}\nuse ledger={str(account.address)!r} in estimators")
+    typer.echo(f"{account.name}: {account.remaining()}\nuse ledger={str(account.address)!r} in estimators")
 
 
 @app.command()
@@ -84,7 +81,7 @@ def show(
     png: Annotated[Path | None, typer.Option(help="Also draw what was spent over time.")] = None,
     json: Json = False,
 ) -> None:
-    """Show accounts: what they may spend, what is spent, what is left. Without #account all of them."""
+    """Show what accounts may spend, have spent and have left: one #account, or all."""
     parsed = Address.parse(address)
     names = [parsed.account] if parsed.account else Ledger(parsed.url).accounts()
     if parsed.account is None:
@@ -100,14 +97,14 @@ def show(
         save_png(state.terms, points, png)
     _print(json, summary(state, account.part), _accounts_table([state]))
     if not json:
-        console = _console()
+        shown = console(140)
         for line in text_chart(points):
-            console.print(line, markup=False, highlight=False)
-        console.print(how_it_adds(state, account.part), highlight=False)
-        console.print(f"left: {Left(state.left(account.part), state.terms.delta)}", highlight=False)
+            shown.print(line, markup=False, highlight=False)
+        shown.print(how_it_adds(state, account.part), highlight=False)
+        shown.print(f"left: {state.remaining(account.part)}", highlight=False)
         if more := like_the_last(state, entries, account.part):
-            console.print(f"      {more}", highlight=False)
-        console.print(f"head: {state.last.hash}", highlight=False)
+            shown.print(f"      {more}", highlight=False)
+        shown.print(f"head: {state.last.hash}", highlight=False)
 
 
 @app.command()
@@ -127,16 +124,16 @@ def history(address: AddressArgument, json: Json = False) -> None:
         )
     _print(json, [json_module.loads(entry.body) | {"hash": entry.hash} for entry in entries], table)
     if not json:
-        _console().print(how_it_adds(state, account.part), highlight=False)
+        console(140).print(how_it_adds(state, account.part), highlight=False)
 
 
 @app.command()
 @_plain_errors
 def verify(
     address: Annotated[str, typer.Argument(help="The address of an account, or a file made by export.")],
-    head: Annotated[str | None, typer.Option(help="The hash of an entry, kept elsewhere.")] = None,
+    head: Annotated[str | None, typer.Option(help="Hash of an entry that was noted elsewhere.")] = None,
 ) -> None:
-    """Check a whole journal: hashes, order, sums. Print its head, to be kept elsewhere. Exit 1 if broken."""
+    """Check a whole journal: hashes, order, sums. Print its head, to be noted elsewhere. Exit 1 if broken."""
     if Path(address).is_file():
         state = verify_export(Path(address).read_text(encoding="utf-8"), head)
     else:
@@ -151,12 +148,12 @@ def plan(
     epsilon: Annotated[float, typer.Option(help="Of one fit.")],
     delta: Annotated[float | None, typer.Option(help="Of one fit; by default the account's.")] = None,
     records: Annotated[
-        int | None, typer.Option(help="Take the default delta of a fit to so many records, 1/n².", min=1)
+        int | None, typer.Option(help="Use the default delta of a fit to this many records, 1/n².", min=1)
     ] = None,
-    fits: Annotated[int, typer.Option(help="How many of them.", min=1)] = 1,
+    fits: Annotated[int, typer.Option(help="Number of fits.", min=1)] = 1,
     json: Json = False,
 ) -> None:
-    """Say whether so many fits with Gaussian releases can be paid for; charges nothing. Status 1 if not."""
+    """Tell whether fits with Gaussian releases can be paid for; charges nothing. Status 1 if not."""
     account = account_at(address)
     state = account.state()
     if delta is not None and records is not None:
@@ -166,7 +163,7 @@ def plan(
     else:
         budget = Budget(epsilon, state.terms.delta if delta is None else delta)
     price = price_of_mu(gaussian_mu(budget.epsilon, budget.delta))
-    remaining = Left(state.left(account.part), state.terms.delta)
+    remaining = state.remaining(account.part)
     most_fits = int(remaining.price.mu_squared / price.mu_squared)
     largest = remaining.epsilon(fits, budget.delta)
     values = {
@@ -223,11 +220,11 @@ def _accounts_table(states: list[State]) -> Table:
         share = float(state.spent().mu_squared / terms.budget.mu_squared)
         table.add_row(
             terms.name, f"epsilon {terms.epsilon:g}, delta {terms.delta:g}", terms.neighbours, terms.unit,
-            f"{share:.1%}", str(state.last.number + 1), str(Left(state.left(), terms.delta)),
+            f"{share:.1%}", str(state.last.number + 1), str(state.remaining()),
         )  # fmt: skip
         for part in state.parts:
             spent = float(state.spent(part).mu_squared / terms.budget.mu_squared)
-            remaining = Left(state.left(part), terms.delta)
+            remaining = state.remaining(part)
             table.add_row(f"{terms.name}/{part}", "", "", "", f"{spent:.1%}", "", str(remaining))
     return table
 
@@ -236,9 +233,4 @@ def _print(as_json: bool, values: object, shown: object) -> None:
     if as_json:
         typer.echo(json_module.dumps(values, indent=2, allow_nan=False))
     else:
-        _console().print(shown, highlight=False)
-
-
-def _console() -> Console:
-    # A pipe or a file has no width: rows stay whole there.
-    return Console(width=None if sys.stdout.isatty() else _WIDE)
+        console(140).print(shown, highlight=False)

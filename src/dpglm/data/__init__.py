@@ -1,7 +1,7 @@
 """Tables of records: the only package that computes with them."""
 
-from .dense import Dense
 from .records import Records
+from .resident import Dense
 from .source import as_block, as_data
 from .sparse import CSC, CSR
 

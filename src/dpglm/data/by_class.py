@@ -1,19 +1,13 @@
-"""Numbers of records that depend on their classes: counts of classes, and factors of shares."""
+"""Factors of the shares of records that depend on their classes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..arrays import Total, Vector
-from .products import CrossProducts, grid_of_factors
-
-if TYPE_CHECKING:
-    from .records import Records
+from ..arrays import Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,32 +32,3 @@ class ByClass:
         """The factor of each record."""
         found: Vector = self.factors[codes.astype(np.intp)]
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class ClassTally(CrossProducts):
-    """1 for the class of a record, 0 for the others; targets are codes. A null record adds nothing."""
-
-    coordinates: None  # type: ignore[assignment]  # rows are not read
-    classes: int
-
-    @property
-    def width(self) -> int:
-        return 1  # a chunk has as many rows as may be
-
-    @property
-    def grid(self) -> float:
-        """The grid of the counts: finer than 1, since noise lies on it."""
-        return grid_of_factors(1.0, self.n_records)
-
-    def entries(self, n_features: int) -> int:
-        return self.classes
-
-    def total(self, steps: NDArray[np.int64]) -> Total:
-        return Total(steps, self.grid)
-
-    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        counts = rows.scale > 0
-        for k in range(self.classes):
-            here = np.where(counts & (rows.y == k), 1.0, 0.0)
-            out[k] += rows.on_grid(rows.parted(here), self.grid).sum()

@@ -17,7 +17,7 @@ from ..arrays import Vector
 from ..entries import numbers
 from .columns import RecordColumns
 from .frames import distinct, is_nested, is_single, type_kind, type_name
-from .stream import Source, guarded, rows_a_block
+from .stream import Source, guarded, rows_per_block
 
 
 class Level(NamedTuple):
@@ -95,7 +95,7 @@ class Columnar(Source):
         aim = [name for name in named if name is not None]
         single = all(is_single(self.types[name]) for name in features)
         precision: type[np.floating] = np.float32 if single else np.float64
-        rows = rows_a_block(len(features) * np.dtype(precision).itemsize)
+        rows = rows_per_block(len(features) * np.dtype(precision).itemsize)
         for pieces in _regrouped(guarded(lambda: self.batches(features + aim, rows)), rows):
             columns = [piece.columns for piece in pieces]
             pieces.clear()  # what is kept here would be in memory while the next batch is read
@@ -176,7 +176,7 @@ def _level(column: Any) -> Level:
     if (
         type_kind(values.type) == "text"
     ):  # nobody has checked that the bytes are UTF-8: one cell would fail all
-        from .arrow import decoded
+        from .adapters import decoded
 
         values = decoded(values)
     return Level(values, places)

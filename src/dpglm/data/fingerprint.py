@@ -9,10 +9,8 @@ import numpy as np
 
 from ..arrays import Vector
 from ..errors import SourceChanged
-from ..threads import even
-from .dense import Dense
-from .parts import in_sum, parts_of
-from .piece import Steps, Stored
+from ..threads import chunk_count, even_edges, parallel_sum
+from .resident import Dense, ResidentTable, Steps
 from .sparse import Sparse
 from .stream import CHANGED, MISCOUNTED
 
@@ -29,7 +27,7 @@ class Mark(NamedTuple):
     second: int = 0
 
     def joined(self, other: Mark) -> Mark:
-        """The fingerprint of these records and others."""
+        """The fingerprint of these records together with others."""
         return Mark(
             self.length + other.length,
             (self.first + other.first) & _WORD,
@@ -62,7 +60,7 @@ class Fingerprint:
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
-    def of(self, table: Stored, y: Vector) -> Mark:
+    def of(self, table: ResidentTable, y: Vector) -> Mark:
         """The fingerprint of the rows of a table with their targets, or with several numbers each."""
         from ..kernels import tables  # compiled code is loaded by those who use it
 
@@ -88,12 +86,12 @@ class Fingerprint:
 
         else:
             raise TypeError(f"{type(table).__name__} is not a table in memory")
-        sums = in_sum(add, even(n, parts_of(table.entries)), (2,)).view(np.uint64)
+        sums = parallel_sum(add, even_edges(n, chunk_count(table.entries)), (2,)).view(np.uint64)
         return Mark(n, int(sums[0]), int(sums[1]))
 
 
 def _in_one_column(y: Vector) -> Vector:
-    """Targets; mixed with the binary digits of what stands beside them, if there are more columns."""
+    """Targets; further columns are mixed into their binary digits."""
     if y.ndim == 1:
         return y
     mixed = np.zeros(len(y), dtype=np.uint64)

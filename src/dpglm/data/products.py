@@ -1,4 +1,4 @@
-"""Sums over the records of products of two numbers of a record: matrices of second moments.
+"""Sums over the records of products of numbers of a record: second moments, and gradients in a metric.
 
 Numbers of a record are rounded to grids so coarse that a matrix product of doubles is exact, whatever its
 order of operations. So BLAS computes the products, and sums do not depend on how the table is cut.
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import COORDINATE_BITS, ROUNDING, Total, Vector
+from ..arrays import COORDINATE_BITS, ROUNDING, Total, Vector, finer_grid, grid_of_terms
 from ..bounds import Coordinates
 from ..kernels.arguments import Box, Form, Soft
-from ..losses import Loss
-from .dense import LANES
-from .terms import Term
+from ..losses import Loss, Multinomial
+from .resident import LANES, LEAST_NORM, Dense
+from .terms import FixedFactors, Gradient, Term
 
 if TYPE_CHECKING:
     from .records import Records
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _ROWS_A_CHUNK, _ENTRIES_A_CHUNK = 1 << 12, 1 << 17
 _MOST_BITS, _WORD_BITS = 20, 61
 _LARGEST_MARGIN = 1e50  # the square of a product with a moderate matrix does not overflow
+LARGEST_ENTRY = 1e30
+"""No entry of a metric is larger: rows in it are kept as float32, where they must not overflow."""
+_ROWS, _ROWS_FINELY = 1 << 20, 1 << 12
 _NOBODY = np.zeros(0, dtype=np.bool_)
 
 
@@ -93,19 +96,23 @@ def squares_of(rows: Records, coordinates: Coordinates) -> Vector:
     return out
 
 
-@dataclass(frozen=True, eq=False)
 class CrossProducts(Term):
-    """Sums of products of the factors of a record, for all pairs, and of factors themselves."""
+    """Sums of products of the factors of a record, for all pairs, and of factors themselves.
 
-    limit: ClassVar[float] = math.inf
+    Each term lists its fields itself, among them the public size of the table, by which grids are chosen.
+    """
 
-    coordinates: Coordinates
     n_records: int
+
+    @property
+    def limit(self) -> float:
+        """None that `RecordSet.total` could use: the grids of the factors are their own."""
+        return math.inf
 
     @property
     def width(self) -> int:
         """Numbers of a record that are computed at once."""
-        return self.coordinates.dimension
+        return 1
 
     @property
     def rows_at_once(self) -> int:
@@ -127,11 +134,15 @@ class CrossProducts(Term):
         raise TypeError(f"{type(self).__name__} adds products of factors, not multiples of rows")
 
 
-@dataclass(frozen=True, eq=False)
 class OuterRows(CrossProducts):
     """z z' for numbers z of a record, scaled to norm at most ``norm``."""
 
+    coordinates: Coordinates
     norm: float
+
+    @property
+    def width(self) -> int:
+        return self.coordinates.dimension
 
     @property
     @abstractmethod
@@ -169,8 +180,11 @@ class MomentRows(OuterRows):
     If ``largest_offset`` is finite, coordinates are multiplied by exp(offset - largest_offset).
     """
 
+    coordinates: Coordinates
+    norm: float
     target_middle: float
     target_scale: float
+    n_records: int
     largest_offset: float = math.inf
 
     @property
@@ -194,7 +208,10 @@ class MomentRows(OuterRows):
 class GramRows(OuterRows):
     """z = coordinates @ transform, a product that is exact: the matrix is on column grids."""
 
+    coordinates: Coordinates
+    norm: float
     transform: Vector
+    n_records: int
 
     @property
     def size(self) -> int:
@@ -220,10 +237,16 @@ class JointRows(CrossProducts):
     """
 
     loss: Loss
+    coordinates: Coordinates
     leverage: float
     weight: float
+    n_records: int
     transform: Vector
     w: Vector
+
+    @property
+    def width(self) -> int:
+        return self.coordinates.dimension
 
     @property
     def grids(self) -> tuple[float, float]:
@@ -293,32 +316,156 @@ class JointMargins(JointRows):
 
 
 @dataclass(frozen=True, eq=False)
-class LossValues(CrossProducts):
-    """The loss of each record at w, cut to at most ``most``."""
+class MetricRows(CrossProducts):
+    """The gradient at w of each record in a metric, times a weight, cut to norm at most ``clip``.
+
+    A record is u = coordinates @ transform, a product that is exact and then rounded to float32. w are
+    coefficients of u. The weight of a record is min(1, leverage / norm(u)).
+    """
 
     loss: Loss
-    most: float
+    coordinates: Coordinates
+    transform: Vector
     w: Vector
+    clip: float
+    leverage: float
+    n_records: int
+
+    @property
+    def width(self) -> int:
+        return self.coordinates.dimension
+
+    @property
+    def gradient(self) -> Gradient:
+        """The gradient of records that are in the metric already."""
+        return Gradient(self.loss, self.w, self.clip)
+
+    def entries(self, n_features: int) -> int:
+        return int(self.transform.shape[1])
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return Total(steps, self._grid)
+
+    @property
+    def _grid(self) -> float:
+        return grid_of_terms(self.clip, self.n_records)
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        table = in_metric(rows, self.coordinates, self.transform, self.leverage)
+        out += table.steps(self.gradient, self._grid)[0, : out.size]
+
+
+def in_metric(rows: Records, coordinates: Coordinates, transform: Vector, leverage: float) -> Records:
+    """The records u = coordinates @ transform, without a constant feature; the matrix is on column grids.
+
+    They are rounded to float32: passes over them take as long as memory does to move them. Zeros follow up to
+    whole lanes. A row that is longer than ``leverage`` counts with weight leverage / norm(u), and as a row of
+    that length: what the record adds is cut to the clip as a product of slope, weight and row.
+    """
+    from ..kernels.products import narrow  # compiled code is loaded by those who use it
+
+    matrix = np.pad(transform, [(0, in_lanes(size) - size) for size in transform.shape])
+    table, norms = np.empty((rows.n_records, matrix.shape[1]), dtype=np.float32), np.empty(rows.n_records)
+
+    def write(part: Records, start: int, stop: int) -> None:
+        here = slice(start, stop)
+        narrow(products_of(part, coordinates, matrix), LEAST_NORM, table[here], norms[here])
+
+    rows.in_chunks(coordinates.dimension, write)
+    metric_rows = rows.in_table(Dense(table), np.where(rows.scale > 0, 1.0, 0.0), norms)
+    return metric_rows.weighed_by_length(leverage) if math.isfinite(leverage) else metric_rows
+
+
+@dataclass(frozen=True, eq=False)
+class ClassGradients(CrossProducts):
+    """The gradients of each record at w, scaled down together to a norm of at most ``clip``.
+
+    Attributes
+    ----------
+    w : array of shape (d, classes)
+        Coefficients of the features and, last, of the constant feature if there is an intercept.
+    most : float
+        Largest norm of what a record adds: the clip, unless that is infinite.
+    constant : float or None
+        The constant feature, that of the records unless another one is given.
+    longest : float or None
+        A row with a norm above it has the weight longest / norm, before the clip.
+    """
+
+    needs_norms: ClassVar[bool] = True
+
+    loss: Multinomial
+    w: Vector
+    clip: float
+    most: float
+    n_records: int
+    constant: float | None = None
+    longest: float | None = None
+
+    @property
+    def rows_at_once(self) -> int:
+        return _ROWS_FINELY if self._finely else _ROWS  # compiled code takes few at a time
 
     @property
     def grid(self) -> float:
-        """The grid of the values."""
-        return grid_of_factors(self.most, self.n_records)
+        """The grid of the sums."""
+        return grid_of_terms(self.most, self.n_records)
+
+    @property
+    def _finely(self) -> int:
+        """Sums that are not private are as precise as doubles are."""
+        return int(math.isinf(self.clip))
 
     def entries(self, n_features: int) -> int:
-        return 1
+        return (1 + self._finely) * self.loss.outputs * (n_features + 1)
 
     def total(self, steps: NDArray[np.int64]) -> Total:
-        return Total(steps, self.grid)
+        d, classes = self.w.shape
+        by_class = steps.reshape(1 + self._finely, classes, -1)[:, :, :d]
+        by_feature = np.swapaxes(by_class, 1, 2).reshape(1 + self._finely, -1)
+        rest = by_feature[1:] if self._finely else None
+        return Total(by_feature[0], self.grid, rest, finer_grid(1.0, self.n_records))
 
     def add(self, rows: Records, out: NDArray[np.int64]) -> None:
-        from ..kernels.products import loss_values
+        if self.constant is not None:
+            rows = rows.with_constant(self.constant)
+        if self.longest is not None:
+            rows = rows.weighed_by_length(self.longest)
+        by_class = out.reshape(1 + self._finely, self.loss.outputs, -1)
+        if not self._finely:
+            rows.add_class_gradient(self.w, self.clip, self.grid, by_class[0])
+            return
+        for k, factors in enumerate(self._slopes(rows)):
+            by_class[:, k] += rows.steps(FixedFactors(factors, self.most), self.grid, self._finely)
 
-        values = np.empty(rows.n_records)
-        z = coordinates_of(rows, self.coordinates) @ self.w
-        beside, rounding = rows.beside_less(self.grid / (2 * self.most)), ROUNDING * self.grid
-        loss_values(z, rows.y, rows.scale, beside, Form.of(self.loss), self.most, rounding, values)
-        out += (values.sum() / self.grid).astype(np.int64)
+    def _slopes(self, rows: Records) -> Vector:
+        """Slopes of shape (classes, rows), each times the share of its record."""
+        from ..kernels.softmax import to_class_slopes  # compiled code is loaded by those who use it
+
+        z = np.array([rows.margins(np.ascontiguousarray(w)) for w in self.w.T])
+        scratch = np.empty((2, rows.n_records))
+        to_class_slopes(z, rows.y, rows.scale, rows.row_norms, self.clip, scratch)
+        return rows.shared(z)
+
+
+@dataclass(frozen=True, eq=False)
+class MetricClassRows(MetricRows):
+    """The same for records in a metric: u = coordinates @ transform. w has shape (d, classes)."""
+
+    loss: Multinomial
+
+    @property
+    def gradient(self) -> ClassGradients:  # type: ignore[override]  # another kind of sum
+        return ClassGradients(self.loss, self.w, self.clip, self.clip, self.n_records)
+
+    def entries(self, n_features: int) -> int:
+        return self.gradient.entries(in_lanes(self.transform.shape[1]))
+
+    def total(self, steps: NDArray[np.int64]) -> Total:
+        return self.gradient.total(steps)
+
+    def add(self, rows: Records, out: NDArray[np.int64]) -> None:
+        self.gradient.add(in_metric(rows, self.coordinates, self.transform, self.leverage), out)
 
 
 def joint_grids(leverage: float, constant: float, n_records: int) -> tuple[float, float]:

@@ -29,25 +29,15 @@ from ..kernels.arguments import (
     RowFacts,
 )
 from ..losses import Loss
-from ..tables import (
-    ClippedSums,
-    Column,
-    Columns,
-    ColumnsOnDemand,
-    Index,
-    Products,
-    Rows,
-    RowsAndColumns,
-    Weighed,
-    refusal,
-)
-from ..threads import even, in_ranges
+from ..tables import Capability, Columns, Index, Rows, RowsAndColumns, refusal
+from ..threads import chunk_count, even_edges, parallel_sum, run_ranges
 from .by_class import ByClass
-from .parts import in_sum, parts_of
-from .piece import Piece, Steps, Stored
 from .products import CrossProducts, rows_a_chunk
 from .record_set import Coins, Grid, Part, RecordSet
-from .terms import DualMoves, Given, Gradient, PreciseGradient, Term
+from .resident import Dense, ResidentTable, RowSlice, Steps
+from .sparse import CSC, ColumnCache
+from .sums import ClippedSums, WeightedSums
+from .terms import DualMoves, FixedFactors, Gradient, PreciseGradient, Term
 from .units import Units
 
 _ROWS_A_CHUNK = 1 << 13
@@ -73,7 +63,7 @@ class Records(RecordSet):
     persons, batches and parts are those of persons, and the shares are parts of those of a person.
     """
 
-    block: Products
+    block: ResidentTable | RowSlice
     scale: Vector
     known_norms: Vector | None
     y: Vector
@@ -111,7 +101,7 @@ class Records(RecordSet):
         """Norm of each row, scaled, without the constant feature."""
         if self.known_norms is not None:
             return self.known_norms
-        table = self.block if isinstance(self.block, Stored) else self._piece
+        table = self.block if isinstance(self.block, ResidentTable) else self._piece
         return self.scale * table.row_norms
 
     @cached_property
@@ -207,7 +197,7 @@ class Records(RecordSet):
 
     def t_dot(self, r: Vector) -> Vector:
         """Sum over the records of r_i times row i, of any length: not private."""
-        return np.asarray(self.total(Given(r)))
+        return np.asarray(self.total(FixedFactors(r)))
 
     def steps(self, term: Term, grid: Grid, finely: int = 0) -> Steps:
         if term.scales is not None:
@@ -222,15 +212,15 @@ class Records(RecordSet):
             _ = self.row_norms  # parts of the records would compute them in every pass
         if isinstance(term, CrossProducts):
             with one_blas_thread():
-                return in_sum(
+                return parallel_sum(
                     lambda start, stop, out: self._add_products(term, start, stop, out[0]),
-                    self._even(parts_of(self.n_records * self.n_features)), shape,
+                    self._even(chunk_count(self.n_records * self.n_features)), shape,
                 )  # fmt: skip
         if isinstance(term, PreciseGradient) or (
             isinstance(term, Gradient | DualMoves) and term.is_compiled and not finely
         ):
             return self._gradient_steps(term, float(grid), shape)
-        return in_sum(
+        return parallel_sum(
             lambda start, stop, out: self.part(start, stop)._add(term.part(start, stop), grid, out),
             self._chunks(), shape,
         )  # fmt: skip
@@ -259,7 +249,9 @@ class Records(RecordSet):
             else:
                 piece.table.add_gradient(*place, facts, form, w, clip, float(rounding[0]), out[0])
 
-        return in_sum(gradient, even(self.n_records, parts_of(piece.entries, self.n_features)), shape)
+        return parallel_sum(
+            gradient, even_edges(self.n_records, chunk_count(piece.entries, self.n_features)), shape
+        )
 
     def _row_facts(self, here: slice, duals: Duals | None = None) -> RowFacts:
         """What compiled passes take of some records besides their rows."""
@@ -294,7 +286,7 @@ class Records(RecordSet):
                 work(*chunk)
 
         with one_blas_thread():
-            in_ranges(chunks, self._even(parts_of(self.n_records * width)))
+            run_ranges(chunks, self._even(chunk_count(self.n_records * width)))
 
     def _few(self, count: int, start: int, stop: int) -> Iterator[tuple[Records, int, int]]:
         """Chunks of at most ``count`` of the records from start to stop, each with its start and stop."""
@@ -305,7 +297,7 @@ class Records(RecordSet):
             if first < last:
                 yield self.part(first, last), first, last
 
-    def in_table(self, block: Stored, scale: Vector, norms: Vector) -> Records:
+    def in_table(self, block: ResidentTable, scale: Vector, norms: Vector) -> Records:
         """The same records with other rows, and without a constant feature."""
         return Records(
             block, scale, norms, self.y, 0.0, table_size=self.table_size, beside=self.beside,
@@ -349,7 +341,7 @@ class Records(RecordSet):
         What was computed for the last scales is kept.
         """
         if not (self._other_columns and np.array_equal(self._other_columns[0][0], scales)):
-            block = self.block if isinstance(self.block, Stored) else self._piece
+            block = self.block if isinstance(self.block, ResidentTable) else self._piece
             table = replace(self, block=block.times_columns(scales), known_norms=None)
             self._other_columns[:] = [(scales, table)]
         return self._other_columns[0][1]
@@ -377,7 +369,7 @@ class Records(RecordSet):
             lengths = np.abs(term.part(start, stop).factors(rows)) * rows.row_norms
             found[k] = np.max(np.square(lengths) if term.square else lengths, initial=0.0)
 
-        in_ranges(work, edges)
+        run_ranges(work, edges)
         return float(found.max(initial=0.0))
 
     def part(self, start: int, stop: int) -> Records:
@@ -402,11 +394,11 @@ class Records(RecordSet):
         """
         n, entries = self.n_records, self._piece.entries
         fitting = entries // (4 * self.n_features + 1)
-        return self._even(max(parts_of(entries, self.n_features), min(n // _ROWS_A_CHUNK, fitting)))
+        return self._even(max(chunk_count(entries, self.n_features), min(n // _ROWS_A_CHUNK, fitting)))
 
     def _even(self, parts: int) -> list[int]:
         """Edges of ranges of about as many records each; all records of a person are in one of them."""
-        edges = even(self.n_records, parts)
+        edges = even_edges(self.n_records, parts)
         return edges if self.persons is None else self.persons.whole(edges)
 
     def _add(self, term: Term, grid: Grid, out: Steps) -> None:
@@ -440,10 +432,10 @@ class Records(RecordSet):
             table.add(index, first, entries, SQUARES if term.square else PLAIN, float(rounding), out[0])
 
     @property
-    def _piece(self) -> Piece:
-        if isinstance(self.block, Piece):
+    def _piece(self) -> RowSlice:
+        if isinstance(self.block, RowSlice):
             return self.block
-        if isinstance(self.block, Stored):
+        if isinstance(self.block, ResidentTable):
             return self.block.whole
         raise TypeError(f"{type(self.block).__name__} is not a table in memory")
 
@@ -473,7 +465,7 @@ class Records(RecordSet):
         return {"scale": self.scale[index], "known_norms": self.norms[index], "y": self.y[index]}
 
     def of_part(self, part: Part) -> Records:
-        if not isinstance(self.block, Stored):
+        if not isinstance(self.block, ResidentTable):
             raise refusal(self.block, (Rows,), "a query of a part")
         persons = self.persons
         index = size = part.taken(0, self.n_records if persons is None else persons.count)
@@ -488,7 +480,7 @@ class Records(RecordSet):
         return self._by_rows.ascend(self.scale, self._tail, *steps)
 
     @cached_property
-    def by_columns(self) -> Column:
+    def by_columns(self) -> Dense | CSC:
         """The table by columns, its rows already scaled."""
         return self._by_columns.scaled_columns(self.scale)
 
@@ -521,11 +513,11 @@ class Records(RecordSet):
         return self._both_ways.both_ways()
 
     @property
-    def on_demand(self) -> ColumnsOnDemand:
+    def on_demand(self) -> ColumnCache:
         """The table by rows, and by columns those that are asked for, before its rows are scaled."""
         return self._both_ways.on_demand()
 
-    def weighed(self, r: Vector, limit: float) -> Weighed:
+    def weighed(self, r: Vector, limit: float) -> WeightedSums:
         """Sums over the records of r_i times entry j, each term cut to [-limit, limit], and weights."""
         return self._both_ways.weighed(self.scale, r, limit, self.table_size)
 
@@ -551,22 +543,21 @@ class Records(RecordSet):
         return self.intercept_column[: self.n_records if self.constant else 0]
 
     @cached_property
-    def _by_rows(self) -> Rows:
-        if isinstance(self.block, Rows):
-            return self.block
-        raise refusal(self.block, (Rows,), "a query")
+    def _by_rows(self) -> ResidentTable:
+        return self._resident(Rows)
 
     @cached_property
-    def _by_columns(self) -> Columns:
-        if isinstance(self.block, Columns):
-            return self.block
-        raise refusal(self.block, (Columns,), "a query")
+    def _by_columns(self) -> ResidentTable:
+        return self._resident(Columns)
 
     @cached_property
-    def _both_ways(self) -> RowsAndColumns:
-        if isinstance(self.block, RowsAndColumns):
+    def _both_ways(self) -> ResidentTable:
+        return self._resident(RowsAndColumns)
+
+    def _resident(self, need: Capability) -> ResidentTable:
+        if isinstance(self.block, ResidentTable):
             return self.block
-        raise refusal(self.block, (RowsAndColumns,), "a query")
+        raise refusal(self.block, (need,), "a query")
 
 
 def taken(beside: Beside | None, rows: slice | NDArray[np.intp]) -> Beside | None:

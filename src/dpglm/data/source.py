@@ -12,23 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Vector
 from ..bounds import Bounds
 from ..kernels.arguments import Beside
-from .conversion import ScipyTable
-from .dense import Dense
-from .piece import Stored
 from .records import Records
-from .sparse import CSC, CSR, canonical
+from .resident import Dense, ResidentTable
+from .sparse import CSC, CSR, ScipyTable, canonical
 from .units import Units
 
 LARGEST_NORM = 1e100
 """Longer rows and larger targets count as not finite: no product with them overflows or loses precision."""
 
 
-def as_block(X: Any) -> Stored:
+def as_block(X: Any) -> ResidentTable:
     """Wrap an array, memory map or scipy sparse table; none is copied if it is already float.
 
     What is such a table already is returned as it is.
     """
-    if isinstance(X, Stored):
+    if isinstance(X, ResidentTable):
         return X
     if sp.issparse(X):
         return CSC(canonical(X)) if X.format == "csc" else CSR(canonical(X.tocsr()))
@@ -36,7 +34,7 @@ def as_block(X: Any) -> Stored:
 
 
 def as_data(
-    X: ArrayLike | ScipyTable | Stored,
+    X: ArrayLike | ScipyTable | ResidentTable,
     y: ArrayLike,
     bounds: Bounds,
     constant: float = 0.0,
@@ -60,12 +58,7 @@ def as_data(
     with np.errstate(over="ignore"):
         values = np.array(y, dtype=np.float64)
     target = values if values.ndim == 1 else values[:, 0].copy()
-    dropped = ~(np.abs(target) < LARGEST_NORM)
-    inside = values.ndim == 1 and not dropped.any() and _is_inside(block, bounds)
-    if not inside:
-        dropped |= ~(block.row_norms < LARGEST_NORM)
-    if values.ndim > 1:
-        dropped |= ~(np.abs(values[:, 1:3]) < LARGEST_NORM).all(axis=1)
+    dropped, inside = _null_records(block, values, target, bounds)
     if dropped.any():
         block = block.without(dropped)
         target[dropped] = 0.0
@@ -87,7 +80,20 @@ def as_data(
     return Records(block, scale, norms, target, constant, radius, table_size, beside, persons)
 
 
-def _is_inside(block: Stored, bounds: Bounds) -> bool:
+def _null_records(
+    block: ResidentTable, values: Vector, target: Vector, bounds: Bounds
+) -> tuple[NDArray[np.bool_], bool]:
+    """Which records are not finite, or absurdly large; and whether all rows lie inside the bounds."""
+    dropped = ~(np.abs(target) < LARGEST_NORM)
+    inside = values.ndim == 1 and not dropped.any() and _is_inside(block, bounds)
+    if not inside:
+        dropped |= ~(block.row_norms < LARGEST_NORM)
+    if values.ndim > 1:
+        dropped |= ~(np.abs(values[:, 1:3]) < LARGEST_NORM).all(axis=1)
+    return dropped, inside
+
+
+def _is_inside(block: ResidentTable, bounds: Bounds) -> bool:
     """Whether all rows are as they are inside of bounds of features that are the only ones: and so finite."""
     if bounds.feature is None or bounds.row_norm is not None or not isinstance(block, Dense):
         return False

@@ -1,10 +1,12 @@
-"""Tables that are read block by block, as often as needed."""
+"""Tables that are read block by block in each pass; the next block is prefetched."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from numbers import Real
 from typing import TypeVar
 
@@ -55,7 +57,7 @@ class Source(ABC):
 
     @property
     def gives_offsets(self) -> bool:
-        """Whether blocks give offsets of their rows for predictions, too."""
+        """Whether blocks also give the offsets of their rows for predictions."""
         return False
 
     def aimed(self, target: str) -> Source:
@@ -82,7 +84,7 @@ class Source(ABC):
         return False
 
     def reordered(self, order: NDArray[np.intp]) -> Source:
-        """The same rows, those at the given places one after the other."""
+        """The same rows in the order of the given positions."""
         raise UnsupportedProblem(f"a {type(self).__name__} is read in its own order")
 
     def resident(self) -> NDArray[np.generic] | None:
@@ -151,54 +153,79 @@ class Stream(Source):
         return guarded(self._blocks)
 
     def _blocks(self) -> Iterator[tuple[object, object]]:
-        place = 0
+        n_rows = 0
         for block in self.read():
             rows, targets = block if isinstance(block, tuple) and len(block) == 2 else (block, None)
             count = count_of(rows)
             if count:
                 yield rows, targets
-            place += count
-            if place > self.n_samples:  # too many for whoever counts them, and a stream may have no end
+            n_rows += count
+            if n_rows > self.n_samples:  # too many for whoever counts them, and a stream may have no end
                 return
 
 
 def count_of(rows: object) -> int:
-    """How many rows a block has; 1 for what is no block, which is refused when it is converted."""
+    """Number of rows of a block; 1 for other objects, which are refused when they are converted."""
     shape = getattr(rows, "shape", None)
     if shape:
         return int(shape[0])
     return len(rows) if isinstance(rows, Sized) else 1
 
 
-def rows_a_block(row_bytes: int) -> int:
-    """How many rows of so many bytes a block has."""
+def rows_per_block(row_bytes: int) -> int:
+    """Number of rows per block, from the bytes per row."""
     return max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(row_bytes, 1)))
 
 
 def guarded(read: Callable[[], Iterable[T]]) -> Iterator[T]:
-    """What a reader gives, its errors replaced by one sentence: they may quote records."""
+    """Yield what a reader yields, with its errors replaced by one sentence: they may quote records."""
     blocks: Iterator[T] | None = None
     while True:
-        found: list[T] = []
+        item: list[T] = []
         try:
             blocks = iter(read()) if blocks is None else blocks
-            found.append(next(blocks))
+            item.append(next(blocks))
         except StopIteration:
             return
         except Exception:  # an engine may raise anything
             pass
-        if not found:  # outside of the handler, so that the error of the engine is not its context
+        if not item:  # outside of the handler, so that the error of the engine is not its context
             raise SourceChanged(UNREADABLE)
-        yield found.pop()  # nothing of it stays here while the next one is read
+        yield item.pop()  # nothing of it stays here while the next one is read
 
 
-def asked(question: Callable[[], T]) -> T:
-    """The answer of an engine to one question, its error replaced as that of a reader."""
+def ask(question: Callable[[], T]) -> T:
+    """Ask an engine one question; its error is replaced like that of a reader."""
     return next(guarded(lambda: iter([question()])))
 
 
+def prefetch(blocks: Iterator[T]) -> Iterator[T]:
+    """Yield the same blocks in the same order; a thread reads the next one while the last is used."""
+    with ThreadPoolExecutor(1, thread_name_prefix="dpglm-reader") as pool:
+        try:
+            next_block = pool.submit(_take_next, blocks)
+            while block := next_block.result():
+                next_block = pool.submit(_take_next, blocks)
+                yield block.pop()  # nothing of it stays here while the next one is read
+        finally:
+            pool.submit(_close, blocks)
+
+
+@np.errstate(all="ignore")  # a warning about a number would reveal something about a record
+def _take_next(blocks: Iterator[T]) -> list[T]:
+    """The next block in a list, which is empty after the last one."""
+    return list(islice(blocks, 1))
+
+
+def _close(blocks: Iterator[object]) -> None:
+    """Close the files that a reader has open; it waits for a block that is being read."""
+    close = getattr(blocks, "close", None)
+    if close is not None:
+        close()
+
+
 def require_again(blocks: Iterator[object]) -> None:
-    """Refuse a source that was read to its end and has no first block any more."""
+    """Refuse a source that has no blocks when it is read a second time."""
     if next(blocks, None) is None:
         raise SourceChanged(EXHAUSTED)
 

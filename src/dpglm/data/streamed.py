@@ -1,4 +1,4 @@
-"""Records that are read again in every pass, block by block; nothing of them is kept in between."""
+"""Records that are read again in every pass, block by block, and never stored in between."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT, Bounds
-from ..threads import beside_a_reader
-from .ahead import ahead
+from ..threads import reserve_reader_thread
 from .fingerprint import Mark, Watch
 from .record_set import Coins, Grid, Part, RemoteRecords, taking_part
 from .records import Records
 from .source import as_block, as_data
-from .stream import Source, require_again
+from .stream import Source, prefetch, require_again
 from .terms import Term
 from .units import WholeUnits
 
@@ -25,13 +24,13 @@ Targets = Callable[[Vector], Vector]
 
 
 class Convert(Protocol):
-    """How the rows and targets of a block become numbers; each record by itself."""
+    """Converts the rows and targets of a block to numbers, each record by itself."""
 
     def __call__(self, rows: object, targets: object) -> tuple[Any, Vector]: ...
 
 
 @dataclass(frozen=True, eq=False)
-class Streamed(RemoteRecords):
+class StreamedRecords(RemoteRecords):
     """The records of a source, clipped into bounds block by block.
 
     Parameters
@@ -82,71 +81,71 @@ class Streamed(RemoteRecords):
 
     def blocks(self) -> Iterator[Records]:
         """The records of each block, in the order of the source."""
-        read, whole, place = Mark(), self.source.n_samples, 0
-        carried = None if self.n_units is None else WholeUnits(self.bounds.rows_per_unit or ROWS_PER_UNIT)
-        for rows, targets in ahead(self.source.blocks()):
+        mark, n_samples, start = Mark(), self.source.n_samples, 0
+        units = None if self.n_units is None else WholeUnits(self.bounds.rows_per_unit or ROWS_PER_UNIT)
+        for rows, targets in prefetch(self.source.blocks()):
             table, values = self.convert(rows, targets)
             block = as_block(table)
-            read = read.joined(self.watch.fingerprint.of(block, values))
-            if read.length > whole:
+            mark = mark.joined(self.watch.fingerprint.of(block, values))
+            if mark.length > n_samples:
                 break
-            ready = (block, values) if carried is None else carried.through(table, values)
+            part = (block, values) if units is None else units.through(table, values)
             del rows, targets, table, values, block  # they would be in memory while the next block is read
-            if ready is not None:
-                yield self.records_of(ready[0], ready[1], place)
-                place += _units(ready[1])
-        last = None if carried is None else carried.rest()
-        if last is not None:
-            yield self.records_of(last[0], last[1], place)
-            place += _units(last[1])
-        self.watch.require_same(read, read.length == whole and (carried is None or place == self.n_units))
+            if part is not None:
+                yield self.records_of(part[0], part[1], start)
+                start += _units(part[1])
+        rest = None if units is None else units.rest()
+        if rest is not None:
+            yield self.records_of(rest[0], rest[1], start)
+            start += _units(rest[1])
+        self.watch.require_same(mark, mark.length == n_samples and (units is None or start == self.n_units))
 
     @np.errstate(all="ignore")  # a warning about a number would reveal something about a record
     def require_readable(self) -> None:
-        with beside_a_reader():
+        with reserve_reader_thread():
             for records in self.blocks():
                 del records  # as in ``blocks``
         if self.source.n_samples:
             require_again(self.source.blocks())
 
-    def records_of(self, table: Any, values: Vector, place: int) -> Records:
-        """The records of a block that begins at a place of the table."""
+    def records_of(self, table: Any, values: Vector, start: int) -> Records:
+        """The records of a block that begins at this position of the table."""
         records = as_data(table, values, self.bounds, self.constant, self.table_size)
         if self.target is not None:
             records = records.with_target(self.target)
-        taken = taking_part(self.part, self.coins, place, place + _units(values))
-        if taken is not None and records.persons is not None:
-            taken = records.persons.rows_of(taken)
-        return records if taken is None else records.rows(taken)
+        chosen = taking_part(self.part, self.coins, start, start + _units(values))
+        if chosen is not None and records.persons is not None:
+            chosen = records.persons.rows_of(chosen)
+        return records if chosen is None else records.rows(chosen)
 
-    def of_part(self, part: Part) -> Streamed:
+    def of_part(self, part: Part) -> StreamedRecords:
         return replace(self, part=part)
 
     def steps(self, term: Term, grid: Grid, finely: int = 0) -> NDArray[np.int64]:
         total = np.zeros((1 + finely, term.entries(self.n_features)), dtype=np.int64)
-        with beside_a_reader():
+        with reserve_reader_thread():
             for records in self.blocks():
                 total += records.steps(term, grid, finely)
                 del records  # as in ``blocks``
         return total
 
     def longest(self, term: Term) -> float:
-        with beside_a_reader():
+        with reserve_reader_thread():
             return max((records.longest(term) for records in self.blocks()), default=0.0)
 
     def batch(self, coins: Coins) -> Coins:
         return coins
 
-    def rows(self, batch: Coins) -> Streamed:
+    def rows(self, batch: Coins) -> StreamedRecords:
         return replace(self, coins=batch)
 
-    def with_target(self, target: Targets) -> Streamed:
+    def with_target(self, target: Targets) -> StreamedRecords:
         """The same table with other targets."""
         return replace(self, target=target)
 
 
 def _units(values: Vector) -> int:
-    """How many records, or whole persons, a block has."""
+    """Number of records, or of whole units, in a block."""
     if values.ndim == 1 or values.shape[1] < 4:
         return len(values)
     return int(np.count_nonzero(values[1:, 3] != values[:-1, 3])) + bool(len(values))

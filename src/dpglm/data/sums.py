@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,19 +13,81 @@ from numpy.typing import NDArray
 
 from ..arrays import ROUNDING, Vector, cache_lines
 from ..kernels.arguments import Cut, KeptState
-from ..tables import Index, Weighed
-from ..threads import even, in_parts
-from .parts import in_sum, parts_of
+from ..tables import Index
+from ..threads import chunk_count, even_edges, parallel_sum, run_chunks
 
 if TYPE_CHECKING:
-    from .dense import Dense
+    from .resident import Dense
     from .sparse import CSC, CSR
 
 _COLUMNS_A_PART, _MOST_PARTS = 1 << 12, 16
 
 
-class FreshSums:
-    """`ClippedSums` over a dense table, where a step changes every row: a pass over the table for each."""
+class ClippedSums(ABC):
+    """Sum over the records of r_i times entry j, each term cut to [-limit_j, limit_j].
+
+    Tables are given with the factor of each row and with the constant feature, an empty array for none; the
+    constant feature has the last limit and the last sum.
+    """
+
+    scratch: Vector
+    """Scratch space: two numbers for each feature, in the cache line of its sum."""
+
+    @property
+    @abstractmethod
+    def sums(self) -> Vector:
+        """The sums as they are now."""
+
+    @abstractmethod
+    def shift(self, rows: Index, old: Vector, new: Vector, j: int = 0) -> NDArray[np.signedinteger] | None:
+        """Change the factors r of some rows; return the features whose sums leave their tracked range.
+
+        None stands for all features. The list always has feature j, and is valid until the next change.
+        """
+
+    @abstractmethod
+    def track(self, features: NDArray[np.signedinteger], slack: Vector) -> None:
+        """Track a range around the present sums of features; a sum without one leaves it at any change."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSums:
+    """Sums of cut terms of all columns, and what a kernel needs to keep them.
+
+    Attributes
+    ----------
+    sums : array of shape (columns, 2)
+        For each column the sum of its cut terms, and its weight: the sum of its absolute entries.
+    largest, least : float
+        The largest absolute entry, and the least one above 0: infinity if there is none.
+    cut : Cut
+        The limit as a multiple of the grid on which sums are exact, and what rounds a term to that grid.
+    grid : float
+        That grid.
+    count : function
+        What finds the counts, in a pass over the table.
+    """
+
+    sums: Vector
+    largest: float
+    least: float
+    cut: Cut
+    grid: float
+    count: Callable[[], NDArray[np.uint32]]
+
+    @cached_property
+    def heaviest(self) -> float:
+        """The largest weight of a column."""
+        return float(self.sums[:, 1].max(initial=0.0))
+
+    @cached_property
+    def counts(self) -> NDArray[np.uint32]:
+        """The number of entries of each column."""
+        return self.count()
+
+
+class RecomputedSums(ClippedSums):
+    """Sums over a dense table, where a step changes every row: a pass over the table for each."""
 
     def __init__(self, table: Dense, scale: Vector, tail: Vector, limit: Vector, size: int) -> None:
         self._table, self._scale, self._tail, self._limit = table, scale, tail, limit
@@ -39,7 +104,7 @@ class FreshSums:
             self._table.add_cut(None, start, r[start:stop], limit[:p], rounding[:p], out)
 
         if np.isfinite(limit[:p]).all():
-            sums = in_sum(add, even(n, parts_of(n * p)), (p,)) * (rounding[:p] / ROUNDING)
+            sums = parallel_sum(add, even_edges(n, chunk_count(n * p)), (p,)) * (rounding[:p] / ROUNDING)
         else:  # in a fit without noise
             sums = self._table.t_dot(r)
         if self._tail.size:
@@ -54,8 +119,8 @@ class FreshSums:
         pass
 
 
-class KeptSums:
-    """`ClippedSums` over a sparse table stored by rows: a change of few rows touches few sums.
+class UpdatedSums(ClippedSums):
+    """Sums over a sparse table stored by rows: a change of few rows touches few sums.
 
     Terms are rounded to a grid on which sums of n of them are exact in double precision. So the sums do not
     depend on the order and number of changes: nothing drifts, and nothing has to be added to their
@@ -78,15 +143,11 @@ class KeptSums:
         state[:, 2] = -1.0
         touched: NDArray[np.signedinteger] = np.empty(p, dtype=np.int32 if p < 2**31 else np.int64)
         self.kept = KeptState(*table.unsigned, scale, tail, state, limits, marks, touched, points)
-        self._mark = 0.0
+        self.scratch, self._mark = points, 0.0
 
     @property
     def sums(self) -> Vector:
         return self.kept.state[:, 0]
-
-    @property
-    def scratch(self) -> Vector:
-        return self.kept.points
 
     def shift(self, rows: Index, old: Vector, new: Vector, j: int = 0) -> NDArray[np.signedinteger]:
         if isinstance(rows, slice):
@@ -114,7 +175,7 @@ def exact_grid(limit: Vector, n: int) -> Vector:
 
 
 def cut_to_grid(limit: Vector, n: int) -> tuple[Vector, Vector]:
-    """Limits as multiples of the grids on which n terms up to them sum exactly, and what rounds to the grids.
+    """Limits rounded to the grids on which n terms up to them sum exactly, and what rounds to the grids.
 
     A term that is cut to such a limit and rounded stays within it. An infinite limit has no grid: 0 rounds
     nothing.
@@ -124,7 +185,7 @@ def cut_to_grid(limit: Vector, n: int) -> tuple[Vector, Vector]:
         return np.where(grid > 0, np.floor(limit / grid) * grid, limit), ROUNDING * grid
 
 
-def weighed(table: CSR | CSC, scale: Vector, r: Vector, limit: float, size: int) -> Weighed:
+def weighed(table: CSR | CSC, scale: Vector, r: Vector, limit: float, size: int) -> WeightedSums:
     """Sums over the rows of r_i times entry j, rows scaled, each term cut to [-limit, limit].
 
     The grid is one for ``size`` rows, of which the table may have fewer. Sums are the same, to the last
@@ -146,9 +207,9 @@ def weighed(table: CSR | CSC, scale: Vector, r: Vector, limit: float, size: int)
         def work(_: int, start: int, stop: int) -> None:
             ends.append(kernels.weighed(stored, factors, cut, start, stop, sums))
 
-        in_parts(work, p, max(1, min(_MOST_PARTS, p // _COLUMNS_A_PART)))
+        run_chunks(work, p, max(1, min(_MOST_PARTS, p // _COLUMNS_A_PART)))
     largest, least = max(end[0] for end in ends), min(end[1] for end in ends)
-    return Weighed(sums, largest, least, cut, grid, partial(_counts, table))
+    return WeightedSums(sums, largest, least, cut, grid, partial(_counts, table))
 
 
 def _counts(table: CSR | CSC) -> NDArray[np.uint32]:

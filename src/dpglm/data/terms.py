@@ -183,7 +183,7 @@ class SquaredRow(Term):
 
 
 @dataclass(frozen=True, eq=False)
-class Curved(Term):
+class GramProduct(Term):
     """Row times the product of the row with v: the sum is the second moments times v.
 
     Rows have norm at most ``radius``.
@@ -201,7 +201,7 @@ class Curved(Term):
 
 
 @dataclass(frozen=True, eq=False)
-class Bent(Term):
+class HessianProduct(Term):
     """Row times the product of the row with v and the curvature of the clipped loss at w: not private.
 
     The sum is the Hessian of the clipped losses times v.
@@ -224,7 +224,7 @@ class Bent(Term):
 
 
 @dataclass(frozen=True, eq=False)
-class Scattered(Term):
+class ScoreCovarianceProduct(Term):
     """Row times the product of the row with v and the squared slope at w: not private.
 
     The sum is the covariance of the scores times v. The score of a person is the sum of those of its records.
@@ -268,7 +268,7 @@ class CutGradient(Term):
 
 
 @dataclass(frozen=True, eq=False)
-class Given(Term):
+class FixedFactors(Term):
     """Rows times given factors, of norm at most ``limit``."""
 
     r: Vector
@@ -278,5 +278,5 @@ class Given(Term):
     def factors(self, rows: Records) -> Vector:
         return self.r
 
-    def part(self, start: int, stop: int) -> Given:
+    def part(self, start: int, stop: int) -> FixedFactors:
         return replace(self, r=self.r[start:stop])

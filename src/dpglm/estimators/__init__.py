@@ -4,21 +4,23 @@ from .checking import check
 from .classifiers import GLMClassifier, LogisticRegression
 from .evaluating import evaluate
 from .families import (
+    ElasticNet,
     GammaRegressor,
     HuberRegressor,
+    Lasso,
+    LinearRegression,
     LinearSVC,
     LinearSVR,
     NegativeBinomialRegressor,
     PoissonRegressor,
     QuantileRegressor,
+    Ridge,
     TweedieRegressor,
 )
-from .linear import ElasticNet, Lasso, LinearRegression, Ridge
-from .path import PrivatePath
+from .model_selection import PrivatePath, PrivateSearch
 from .pipeline import PrivatePipeline, make_private_pipeline
 from .regressors import GLMRegressor
 from .scaler import BoundsScaler
-from .search import PrivateSearch
 from .sklearn_checks import check_pipeline
 
 __all__ = [

@@ -41,11 +41,10 @@ from ..penalties import Penalty
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..solvers import AnySolver
-from .charged import Charged
 from .docs import estimator
-from .mixins import Inference, LinearPredictor, Reported, uncertainty_of
+from .mixins import Charged, Inference, LinearPredictor, Reported, uncertainty_of
 from .penalty_parameters import constrained, given
-from .watched import all_or_nothing
+from .sklearn_checks import all_or_nothing
 
 
 @dataclass(frozen=True)

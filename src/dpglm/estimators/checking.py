@@ -27,11 +27,9 @@ from ..penalties import Zero
 from ..privacy import Budget, Neighbours
 from ..problem import Problem
 from ..queries import CellCounts
-from ..schema import Schema
-from ..schema.cells import KIND_NAMES
+from ..schema import Schema, Unit
 from ..schema.diagnosis import KindSchema
 from ..schema.encoder import encoded
-from ..schema.roles import Unit
 from ..schema.source import Held
 
 
@@ -117,11 +115,7 @@ def check(
         session.reserve(
             plan, partial(_planned, query, budget, relation, problem.unit), records.require_readable
         )
-        names = {
-            name: tuple(KIND_NAMES[kind] for kind in column.possible_kinds)
-            for name, column in kinds.readable.items()
-        }
-        shares = Checker(names, query).run(plan, session.curator(records, relation))
+        shares = Checker(kinds.names, query).run(plan, session.curator(records, relation))
     digest = hashlib.sha256(schema.to_toml().encode()).hexdigest()
     facts: dict[str, object] = {"schema": f"{len(schema.columns)} declared columns, SHA-256 {digest}"}
     facts |= session.close(plan)

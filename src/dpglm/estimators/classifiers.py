@@ -37,7 +37,7 @@ from ..fit import (
     labels_of,
     numeric_target,
 )
-from ..fit.sources import lazily
+from ..fit.readers import lazily
 from ..losses import Logistic, Loss, Multinomial
 from ..penalties import L1, L2, ElasticNet, Penalty, Separable
 from ..plan import Plan

@@ -32,8 +32,8 @@ from ..fit import (
     randomness_of,
     warn_of_delta,
 )
-from ..fit.frames import column_apart
-from ..fit.sources import Codes, column_in_memory, source_like
+from ..fit.inputs import column_apart
+from ..fit.readers import Codes, column_in_memory, source_like
 from ..ledger import resolved
 from ..privacy import Budget, Neighbours
 from ..schema.encoder import encoded

@@ -1,4 +1,4 @@
-"""What follows from a fitted model without a record: margins of rows, a plain model, intervals, a report."""
+"""Parts of estimators beside their fit: prediction, inference, reports and accounts that pay."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arrays import Vector
 from ..data import as_data
-from ..data.cluster import in_memory, is_dask, named_apart
+from ..data.cluster import in_memory, is_dask, split_target
 from ..data.columns import JoinedSource, RecordColumns
 from ..errors import NotReleased
-from ..fit.columns import offsets
-from ..fit.frames import column_apart, columns_apart
-from ..fit.inputs import Table, numeric_table
-from ..fit.sources import (
+from ..fit.inputs import Table, column_apart, columns_apart, numeric_table
+from ..fit.readers import (
     Codes,
     codes_in_block,
     column_in_memory,
     columns_in_memory,
     filled,
     nameless,
+    offsets,
     source_like,
 )
 from ..inference import INTERCEPT, Coefficients, Summary, WaldTest
-from ..ledger import Account, extract
+from ..ledger import Account, current_account, extract, resolved
 from ..losses import LOSSES
 from ..penalties import Zero
 from ..plan import Plan
@@ -145,7 +144,7 @@ class LinearPredictor:
     def _read_again(self, X: object, y: object, codes: Codes) -> tuple[object, Vector]:
         """What `predict` takes of X, and the numbers of the targets, for a score."""
         check_is_fitted(self)
-        X, y = named_apart(X, y)
+        X, y = split_target(X, y)
         if is_dask(X):
             return X, codes(in_memory(y))
         source = source_like(self, X, y if isinstance(y, str) else None)
@@ -379,3 +378,37 @@ class Reported:
         if path is not None:
             report.save(path)
         return report
+
+
+_CARRIED = "_carried_ledger"
+
+
+class Charged:
+    """What estimators know of ledgers: an address, never a connection or a secret.
+
+    An estimator that names no ledger and is sent to another process, or cloned there, inside a block
+    ``with account:`` carries the address of that account with it.
+    """
+
+    ledger: str | None
+    epsilon: float
+
+    @property
+    def _account(self) -> str | None:
+        """Address of the account that pays for the next fit, if one does."""
+        return resolved(self.ledger, vars(self).get(_CARRIED))
+
+    def _to_carry(self) -> dict[str, str]:
+        address = None
+        if self.ledger is None:
+            address = current_account() or vars(self).get(_CARRIED)
+        return {_CARRIED: address} if address else {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return {**state, **self._to_carry()}
+
+    def __sklearn_clone__(self) -> Self:
+        made: Self = super().__sklearn_clone__()  # type: ignore[misc]
+        vars(made).update(self._to_carry())
+        return made

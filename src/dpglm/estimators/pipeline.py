@@ -33,7 +33,7 @@ from ..schema.source import EncodedSource, EncodedTable, Held
 from .base import PrivateGLM
 from .docs import documented
 from .mixins import Inference, Reported
-from .watched import all_or_nothing
+from .sklearn_checks import all_or_nothing
 
 
 def make_private_pipeline(

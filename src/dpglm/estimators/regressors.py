@@ -19,7 +19,7 @@ from ..data.cluster import in_memory
 from ..data.columns import RecordColumns
 from ..errors import PrivacyWarning
 from ..fit import FitTable, Outcome, TargetReader, numeric_target
-from ..fit.sources import lazily
+from ..fit.readers import lazily
 from ..losses import Loss
 from ..plan import Plan
 from ..scores import predicted

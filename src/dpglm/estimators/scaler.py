@@ -14,7 +14,7 @@ from ..data.cluster import example_of, is_dask
 from ..data.columns import MappedSource
 from ..data.stream import Source
 from ..fit.inputs import numeric_table
-from ..fit.sources import lazily, nameless, remember_columns, source_like, source_of
+from ..fit.readers import lazily, nameless, remember_columns, source_like, source_of
 
 _ENTRIES_A_PART = 1 << 18
 

@@ -6,15 +6,16 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import wraps
 from types import FrameType
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from ..errors import PrivacyWarning
 from ..ledger import resolved
-from .mixins import Reported
 
 _LEARN_NOTHING = {
     "BoundsScaler", "SchemaEncoder", "PolynomialFeatures", "GaussianRandomProjection",
@@ -38,6 +39,8 @@ def learning_steps(step: Any, path: str = "", nested: Sequence[str] = ()) -> Ite
     nested : sequence of str
         Parameters that hold estimators to be visited, too.
     """
+    from .mixins import Reported  # which imports this module
+
     if step is None or isinstance(step, str | Reported):
         return
     parts = getattr(step, "steps", None) or getattr(step, "transformer_list", None)
@@ -124,6 +127,8 @@ def warn_of_learning_steps(model: object) -> None:
         )
 
 
+_FitCount = Callable[[Any, FrameType], int | None]
+
 _FITS = "__dpglm_fits__"
 """Where the frame of a call counts the fits that it makes: it is gone when the call ends."""
 
@@ -167,24 +172,24 @@ def warn_of_many_fits(model: Any) -> None:
     tools = [call for call in calls if not call.wraps]
     leaks = [_LEAKS[tool] for tool in dict.fromkeys(call.tool for call in tools) if tool in _LEAKS]
     if leaks or any(map(_is_many, tools)) or (tools and in_worker):  # other fits are in other workers
-        found = tools[-1]
+        caller = tools[-1]
     elif any(map(_is_many, calls)):
-        found = calls[-1]
+        caller = calls[-1]
     else:
         return
     for call in calls:
         call.notes[_WARNED] = True
     times = "more than once" if in_worker or any(map(_is_many, calls)) else "once or more"
-    if (found.count or 0) > 1:
-        direct = isinstance(found.holds, type(model)) or _is_wrapper(found.holds)
-        times = f"{'' if direct else 'at least '}{found.count} times"  # a tool inside multiplies the fits
+    if (caller.count or 0) > 1:
+        direct = isinstance(caller.holds, type(model)) or _is_wrapper(caller.holds)
+        times = f"{'' if direct else 'at least '}{caller.count} times"  # a tool inside multiplies the fits
     paid = (
         "each fit is charged to the ledger"
         if resolved(getattr(model, "ledger", None), vars(model).get("_carried_ledger"))
         else "their prices add up, and nobody keeps count: name a ledger in the model"
     )
     warnings.warn(
-        f"{found.tool} fits {type(model).__name__} {times}: each fit spends its whole epsilon, and {paid}. "
+        f"{caller.tool} fits {type(model).__name__} {times}: each fit spends its whole epsilon, and {paid}. "
         f"{''.join(leaks)}Scores on private rows are not private. PrivatePath and PrivateSearch choose "
         "within one budget",
         PrivacyWarning,
@@ -220,7 +225,7 @@ def _calls(model: Any) -> tuple[list[_Call], bool]:
             if owner is not model and not type(owner).__module__.startswith("dpglm."):
                 in_worker = False
                 kinds = (kind.__name__ for kind in type(owner).__mro__ if kind.__name__ in _COUNTS)
-                count = _counted(_COUNTS.get(next(kinds, ""), _unknown), owner, frame)
+                count = _counted(_COUNTS.get(next(kinds, "")), owner, frame)
                 calls.pop(id(owner), None)
                 holds = getattr(owner, "estimator", None)
                 calls[id(owner)] = _Call(frame, type(owner).__name__, _is_wrapper(owner), count, holds)
@@ -228,17 +233,17 @@ def _calls(model: Any) -> tuple[list[_Call], bool]:
             in_worker = True
         elif module.startswith("sklearn.") and not module.startswith(_HELPERS) and owner is None:
             in_worker = False
-            count = _counted(_FUNCTIONS.get(function, _unknown), owner, frame)
+            count = _counted(_FUNCTIONS.get(function), owner, frame)
             holds = frame.f_locals.get("estimator")
             calls[frame] = _Call(frame, function.lstrip("_"), False, count, holds)
         frame = frame.f_back
     return list(calls.values()), in_worker
 
 
-def _counted(count: Callable[[Any, FrameType], int | None], owner: Any, frame: FrameType) -> int | None:
+def _counted(count: _FitCount | None, owner: Any, frame: FrameType) -> int | None:
     """How many fits there are, by public numbers of the call; None if they do not say."""
     try:
-        return count(owner, frame)
+        return None if count is None else count(owner, frame)
     except Exception:  # another version of scikit-learn may keep its numbers elsewhere
         return None
 
@@ -276,17 +281,9 @@ def _of_calibration(owner: Any, frame: FrameType) -> int:
     return folds if ensemble in (True, "auto") else folds + 1
 
 
-def _of_bagging(owner: Any, frame: FrameType) -> int:
-    return int(owner.n_estimators)
-
-
 def _of_folds(owner: Any, frame: FrameType) -> int:
     """One fit for each fold of a function such as ``cross_validate``."""
     return _folds(frame.f_locals["cv"], frame.f_locals["estimator"], frame)
-
-
-def _unknown(owner: Any, frame: FrameType) -> None:
-    return None
 
 
 def _folds(cv: Any, estimator: Any, frame: FrameType) -> int:
@@ -298,13 +295,13 @@ def _folds(cv: Any, estimator: Any, frame: FrameType) -> int:
     return int(splits.get_n_splits(local.get("X"), local.get("y"), local.get("groups")))
 
 
-_COUNTS: dict[str, Callable[[Any, FrameType], int | None]] = {
-    "BaseSearchCV": _of_search, "RFE": _of_elimination, "BaseBagging": _of_bagging,
-    "CalibratedClassifierCV": _of_calibration,
+_COUNTS: dict[str, _FitCount] = {
+    "BaseSearchCV": _of_search, "RFE": _of_elimination, "CalibratedClassifierCV": _of_calibration,
+    "BaseBagging": lambda owner, frame: int(owner.n_estimators),
 }  # fmt: skip
 """How many fits an estimator makes, where that can be known, by the name of one of its classes."""
 
-_FUNCTIONS: dict[str, Callable[[Any, FrameType], int | None]] = {
+_FUNCTIONS: dict[str, _FitCount] = {
     "cross_validate": _of_folds, "cross_val_score": _of_folds, "cross_val_predict": _of_folds,
 }  # fmt: skip
 """How many fits a function makes, where that can be known."""
@@ -323,3 +320,32 @@ _WRAPPERS = ("sklearn.pipeline", "sklearn.compose")
 
 _HELPERS = ("sklearn.utils", "sklearn.base")
 """Modules of functions that are no tools."""
+
+
+_INSIDE: ContextVar[bool] = ContextVar("inside of a fit", default=False)
+
+Model = TypeVar("Model")
+Data = ParamSpec("Data")
+
+
+def all_or_nothing(
+    fit: Callable[Concatenate[Model, Data], Model],
+) -> Callable[Concatenate[Model, Data], Model]:
+    """A fit that leaves the estimator as it was if it fails or is interrupted."""
+
+    @wraps(fit)
+    def whole(self: Model, /, *data: Data.args, **names: Data.kwargs) -> Model:
+        if not _INSIDE.get():  # what a fit is part of was said already
+            warn_of_learning_steps(self)
+            warn_of_many_fits(self)
+        before, token = dict(vars(self)), _INSIDE.set(True)
+        try:
+            return fit(self, *data, **names)
+        except BaseException:  # an interrupt, too
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+        finally:
+            _INSIDE.reset(token)
+
+    return whole

@@ -19,16 +19,19 @@ from ..schema.learning import without_facts
 from ..solvers.base import Uncertainty
 from .classifiers import LogisticRegression
 from .families import (
+    ElasticNet,
     GammaRegressor,
     HuberRegressor,
+    Lasso,
+    LinearRegression,
     LinearSVC,
     LinearSVR,
     NegativeBinomialRegressor,
     PoissonRegressor,
     QuantileRegressor,
+    Ridge,
     TweedieRegressor,
 )
-from .linear import ElasticNet, Lasso, LinearRegression, Ridge
 from .pipeline import PrivatePipeline
 
 ESTIMATORS: dict[str, type[Any]] = {
@@ -54,7 +57,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def stored(model: PrivatePipeline) -> str:
+def model_to_json(model: PrivatePipeline) -> str:
     """A fitted model as JSON text: schema, coefficients, what their errors are, plan and promise, sealed."""
     check_is_fitted(model)
     fitted = model.estimator_
@@ -71,14 +74,14 @@ def stored(model: PrivatePipeline) -> str:
         "learnt": model.schema_.to_toml() if model.schema.pending else None,
         "coef": fitted._rows_of_coef().tolist(),
         "intercept": np.ravel(fitted.intercept_).tolist(),
-        "uncertainty": _stored_errors(fitted._uncertainty),
+        "uncertainty": _errors_to_json(fitted._uncertainty),
         "plan": model.plan_.to_dict(),
         "privacy": model.privacy_.to_dict(),
     }
     return strict.to_json(strict.sealed(values))
 
 
-def restored(text: str) -> PrivatePipeline:
+def model_from_json(text: str) -> PrivatePipeline:
     """The fitted model of a JSON text; one that was edited, or contradicts itself, is refused."""
     try:
         values = strict.from_json(text)
@@ -92,12 +95,12 @@ def restored(text: str) -> PrivatePipeline:
     values = strict.mapping("model", values, fields)
     strict.require_sealed("the model", values)
     try:
-        return _restored(values)
+        return _model_of(values)
     except (TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
         raise ValueError(f"the model contradicts itself: {error}") from None
 
 
-def _restored(values: dict[str, Any]) -> PrivatePipeline:
+def _model_of(values: dict[str, Any]) -> PrivatePipeline:
     """The fitted model of values that are sealed."""
     kind = ESTIMATORS[strict.one_of("estimator", values["estimator"], ESTIMATORS)]
     stored_names = [name for name in kind().get_params(deep=False) if name in _PARAMETERS]
@@ -117,24 +120,17 @@ def _restored(values: dict[str, Any]) -> PrivatePipeline:
             fitted.multi_class = "ovr"
         rows *= fitted._outputs_for(len(classes)) if plan.fits == 1 else 1
     if (
-        coef.shape != (rows, width)
-        or intercept.shape != (rows,)
-        or plan.n_features != width
+        (coef.shape, intercept.shape, plan.n_features) != ((rows, width), (rows,), width)
         or privacy.public.get("schema") != model.stated_schema
-        or not (np.isfinite(coef).all() and np.isfinite(intercept).all())
         or not math.isclose(privacy.epsilon, plan.epsilon)
         or (privacy.delta, privacy.neighbours) != (plan.budget.delta, plan.neighbours.value)
     ):
         raise ValueError("the model contradicts itself: its schema, plan, promise and coefficients differ")
     _require_budget(fitted, plan)
     fitted._fitted_problem = fitted._problem(plan.n_records, width)
-    # Weights of classes enter the strength of a penalty, and are no parameters of a stored model.
-    if "class weights" not in privacy.public and privacy.public["penalty"] != repr(
-        fitted._fitted_problem.penalty
-    ):
-        raise ValueError("the model contradicts itself: its parameters have another penalty than its promise")
+    _require_penalty(fitted, privacy)
     d = fitted._fitted_problem.dimension(width)
-    fitted._uncertainty = _restored_errors(values.get("uncertainty"), plan.fits, d)
+    fitted._uncertainty = _errors_from_json(values.get("uncertainty"), plan.fits, d)
     fitted.n_features_in_, fitted.plan_ = width, plan
     fitted.privacy_ = privacy
     if is_regressor(fitted):
@@ -144,6 +140,14 @@ def _restored(values: dict[str, Any]) -> PrivatePipeline:
         model.classes_ = fitted.classes_ = classes
     model.schema_, model.estimator_, model.plan_, model.privacy_ = learnt, fitted, plan, privacy
     return model
+
+
+def _require_penalty(fitted: Any, privacy: Guarantee) -> None:
+    """Refuse parameters whose penalty is not the one that the promise states."""
+    # Weights of classes enter the strength of a penalty, and are no parameters of a stored model.
+    penalty = repr(fitted._fitted_problem.penalty)
+    if "class weights" not in privacy.public and privacy.public["penalty"] != penalty:
+        raise ValueError("the model contradicts itself: its parameters have another penalty than its promise")
 
 
 def _require_budget(fitted: Any, plan: Plan) -> None:
@@ -175,7 +179,7 @@ def _learnt(declared: Schema, text: object) -> Schema:
     return learnt
 
 
-def _stored_errors(found: tuple[Uncertainty, ...] | None) -> Any:
+def _errors_to_json(found: tuple[Uncertainty, ...] | None) -> Any:
     """The released covariances as lists; of a fit that is not determined, none."""
     if found is None:
         return None
@@ -192,8 +196,8 @@ def _stored_errors(found: tuple[Uncertainty, ...] | None) -> Any:
     ]
 
 
-def _restored_errors(values: Any, fits: int, d: int) -> tuple[Uncertainty, ...] | None:
-    """The inverse of ``_stored_errors``; matrices of another shape are refused."""
+def _errors_from_json(values: Any, fits: int, d: int) -> tuple[Uncertainty, ...] | None:
+    """The inverse of ``_errors_to_json``; matrices of another shape are refused."""
     if values is None:
         return None
     found = []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
-from .. import display, strict
+from .. import codec, display, strict
 from ..curator import Curator
 from ..mechanisms import Gaussian
 from ..plan import Plan, Releasable, Release
@@ -152,7 +152,7 @@ class Check:
             {
                 "format": "dpglm check",
                 "version": VERSION,
-                "shares": [strict.plain("share", asdict(share)) for share in self.shares],
+                "shares": codec.to_plain("shares", self.shares),
                 "remarks": self.remarks,
                 "plan": self.plan.to_dict(),
                 "privacy": self.privacy.to_dict(),

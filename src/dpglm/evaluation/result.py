@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from .. import display, strict
+from .. import codec, display, strict
 from ..plan import Plan
 from ..privacy import Guarantee
 
@@ -115,7 +115,7 @@ class Evaluation:
                 "format": "dpglm evaluation",
                 "version": VERSION,
                 "model": self.model,
-                "scores": [strict.plain("score", asdict(estimate)) for estimate in self.estimates],
+                "scores": codec.to_plain("scores", self.estimates),
                 "plan": self.plan.to_dict(),
                 "privacy": self.privacy.to_dict(),
             }

@@ -1,16 +1,14 @@
 """What happens between the table of a user and coefficients: recipe, preludes, records, session."""
 
-from .class_weights import ClassCounting, ClassWeights
-from .columns import NAMES, ColumnReader, offsets, with_default_bounds
-from .guarantee import guarantee_of, randomness_of
+from .guarantee import guarantee_of, randomness_of, warn_of_delta
 from .inputs import Labels, Table, numeric_table, numeric_target
 from .labels import class_set, codes_of, is_missing, labels_of
-from .preludes import Prelude, SchemaLearning, fit_bounds
-from .presentations import Presentation, TargetMap, of_offsets
+from .preludes import ClassCounting, Prelude, SchemaLearning, fit_bounds
+from .presentations import ClassWeights, Presentation, TargetMap, of_offsets
+from .readers import NAMES, ColumnReader, offsets, with_default_bounds
 from .recipe import Recipe, budget_of
 from .session import Outcome, Session, run
 from .tables import FitTable, NumericTable, TableReader, TargetReader, UnlearntTable
-from .warn import warn_of_delta
 
 __all__ = [
     "NAMES", "ClassCounting", "ClassWeights", "ColumnReader", "FitTable", "Labels", "NumericTable", "Outcome",

@@ -12,7 +12,7 @@ import warnings
 from array import array
 from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import Protocol, TypeGuard, cast
+from typing import Any, Protocol, TypeGuard, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +22,17 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
 from ..arrays import Vector
-from ..data.frames import NUMBERS, FrameColumn, columns_of, is_single, type_kind
+from ..data.columns import RecordColumns
+from ..data.frames import (
+    NUMBERS,
+    FrameColumn,
+    column_names,
+    columns_of,
+    is_single,
+    library_of,
+    type_kind,
+    without_column,
+)
 from ..entries import numbers, well_formed
 from ..errors import PrivacyWarning
 
@@ -248,6 +258,11 @@ def _frame(X: object, columns: list[FrameColumn]) -> Labels | sp.coo_matrix:
         require_numbers(f"column {name!r} of X", dtype)
     if all(isinstance(dtype, np.dtype) and dtype.kind in _NUMERIC for _, dtype, _ in columns):
         return np.asarray(X)
+    return _converted(columns)
+
+
+def _converted(columns: list[FrameColumn]) -> Labels:
+    """Columns of several types as an array of floats, each entry by itself."""
     if any(isinstance(dtype, np.dtype) and dtype.kind == "O" for _, dtype, _ in columns):
         _warn_of_objects("X")
     parts = [np.asarray(entries) for _, _, entries in columns]
@@ -291,3 +306,25 @@ def _warn_of_a_column() -> None:
         DataConversionWarning,
         stacklevel=5,
     )
+
+
+def columns_apart(X: Any, several: RecordColumns) -> tuple[object, RecordColumns]:
+    """The table without the columns that are named, and these columns."""
+    parts = {}
+    for name, part in several._asdict().items():
+        X, parts[name] = column_apart(X, part)
+    return X, RecordColumns(**parts)
+
+
+def column_apart(X: Any, y: object) -> tuple[object, object]:
+    """The table without the column that y names, and that column; both as they are if y is no name."""
+    if not isinstance(y, str):
+        return X, y
+    if library_of(X) in (None, "dict"):
+        raise ValueError(
+            f"y should be a 1d array, got a text, and a {type(X).__name__} has no columns by name"
+        )
+    names = column_names(X)
+    if y not in names:
+        raise ValueError(f"y must be an array or name one column of X, whose columns are {names}")
+    return without_column(X, y)

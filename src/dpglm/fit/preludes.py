@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from scipy.special import ndtri
 
+from ..accounting import gaussian_mu
 from ..accounting.compose import LARGEST_EPSILON
 from ..bounds import Bounds
 from ..curator import Curator
 from ..data.raw_counts import RawRecords
-from ..mechanisms import Exponential, Levels, Mechanism, Thresholded
+from ..data.record_set import RecordSet
+from ..mechanisms import Exponential, Gaussian, Levels, Mechanism, Thresholded
 from ..mechanisms.additive import in_order
 from ..plan import Plan, Release
 from ..privacy import Budget, Neighbours
-from ..queries import ColumnRanges, LevelCounts, RowNorms
-from ..queries.column_ranges import entries_of_a_range, tail_of
+from ..queries import ClassCounts, ColumnRanges, LevelCounts, RowNorms
+from ..queries.learning import entries_of_a_range, tail_of
 from ..schema import Schema
 from ..schema.learning import (
     NORMS,
@@ -32,6 +34,8 @@ from ..schema.learning import (
 )
 from ..schema.numbers import COUNT
 from ..schema.schema import LEARN
+from ..solvers.record_share import of_sum
+from .presentations import ClassWeights
 from .recipe import Recipe
 
 if TYPE_CHECKING:
@@ -44,6 +48,15 @@ _UNSEEN_SHARE = 2.0**-16
 """Share of delta for levels of a single record that are released against all odds. What pays for it is small:
 a fiftieth of the slack that is left in an account, or a slack beside a private number of records. A smaller
 share hardly raises the threshold."""
+
+COUNT_SHARE = 0.02
+"""Share of the budget, in squared mu, that counting the classes takes."""
+
+LARGEST_RATIO = 10.0
+"""Of two weights that noisy counts give, the larger is at most this many times the smaller."""
+
+_USELESS = 0.1
+"""Classes are not counted if the noise of a count exceeds this share of n_samples / n_classes."""
 
 CuratorOf = Callable[[Any], Curator]
 """The curator of some records, whose log is part of the fit's."""
@@ -185,6 +198,64 @@ def _cutoff(budget: Budget, columns: int) -> float:
     """How far above a count of one the threshold is, so that unseen levels take their share of delta."""
     most = 1 + math.exp(min(budget.epsilon, LARGEST_EPSILON))
     return float(-ndtri(_UNSEEN_SHARE * budget.delta / (most * columns)))
+
+
+@dataclass(frozen=True)
+class ClassCounting(Prelude):
+    """Counts the records of each class, with noise, and weighs the classes by it.
+
+    Parameters
+    ----------
+    n_classes : int
+    share : float
+        Share of the budget in squared mu.
+    """
+
+    n_classes: int
+    share: float = COUNT_SHARE
+
+    def is_useful(self, budget: Budget, neighbours: Neighbours, n_records: int) -> bool:
+        if not budget.private:
+            return False
+        mu = gaussian_mu(min(budget.epsilon, LARGEST_EPSILON), budget.delta) * math.sqrt(self.share)
+        noise = self._query(n_records).sensitivity(neighbours) / mu
+        return noise <= _USELESS * n_records / self.n_classes
+
+    def releases(self, budget: Budget, neighbours: Neighbours, n_records: int) -> list[Release]:
+        stated = f"{self._query(n_records).sensitivity(neighbours):.4g}"
+        noise = Gaussian(1 / math.sqrt(self.share))
+        return [Release(ClassCounts.name, noise, 1, stated, entries=self.n_classes)]
+
+    def run(self, plan: Plan, records: RecordSet, curator_of: CuratorOf) -> ClassWeights:
+        """The weights that follow from counts which the plan may release: n_samples / (n_classes * count).
+
+        Noisy counts are raised to a tenth of the largest one, and the weights are divided by the largest of
+        them. If the plan has no release of counts, all weights are 1.
+        """
+        query, private = self._query(plan.table_size), plan.budget.private
+        if private and all(release.query != query.name for release in plan.learning):
+            return ClassWeights(self.n_classes, (1.0,) * self.n_classes, "not counted: too few records")
+        mechanism = plan[query.name].mechanism if private else Gaussian(0.0)
+        counts = curator_of(records).release(query, mechanism)
+        noise = math.sqrt(self.n_classes) * mechanism.noise * query.sensitivity(plan.neighbours)
+        n = plan.n_records
+        share = of_sum(plan, query.name, float(counts.sum()) / n, noise / n) if private else None
+        least = max(float(counts.max()) / LARGEST_RATIO, 1.0) if private else 1.0
+        counts = np.maximum(counts, least)
+        weights = counts.min() / counts if private else counts.sum() / (self.n_classes * counts)
+        origin = "balanced by noisy counts, a release of this fit" if private else "balanced by exact counts"
+        return ClassWeights(self.n_classes, tuple(weights.tolist()), origin, share)
+
+    def warning(self, plan: Plan) -> str | None:
+        if not plan.budget.private or any(release.query == ClassCounts.name for release in plan.learning):
+            return None
+        return (
+            f'class_weight="balanced" has no effect: counts of the classes of {plan.n_records} records would '
+            "be noise; declare a mapping of weights, if they are known"
+        )
+
+    def _query(self, n_records: int) -> ClassCounts:
+        return ClassCounts(self.n_classes, n_records)
 
 
 def fit_bounds(schema: Schema) -> Bounds:

@@ -7,15 +7,26 @@ classes) is one of these. They are composed in a tuple, and sent to workers as t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import strict
 from ..arrays import Vector
 from ..bounds import Bounds
+from ..data.by_class import ByClass
 from ..losses import Loss
 from ..problem import Problem
+from ..solvers.record_share import RecordShare
+from .inputs import Labels
+
+if TYPE_CHECKING:
+    from .recipe import Recipe
+    from .tables import FitTable
+
+BALANCED = "balanced"
 
 TargetMap = Callable[[Vector], Vector]
 """From codes of targets to those of a loss."""
@@ -85,6 +96,90 @@ class CentredOffsets(Presentation):
     def columns(self, values: Vector) -> Vector:
         values[:, 2] -= self.middle
         return values
+
+
+def _is_weight(weight: float) -> bool:
+    return 0 <= weight < math.inf
+
+
+@dataclass(frozen=True)
+class ClassWeights(Presentation):
+    """What the weight of a record is multiplied by, for each class.
+
+    Parameters
+    ----------
+    n_classes : int
+    factors : tuple of float, optional
+        The weight of each class; None, as long as they are 1, if they will follow from counts.
+    origin : str
+        Where they are from, in words.
+    records : RecordShare, optional
+        The share of the records that counted, if classes were counted with noise.
+    """
+
+    n_classes: int
+    factors: tuple[float, ...] | None
+    origin: str = "declared"
+    records: RecordShare | None = None
+
+    @classmethod
+    def of(cls, declared: object, n_classes: int, classes: Labels | None) -> ClassWeights | None:
+        """The weights that a user declares; None if there are none.
+
+        Without the classes only the set of weights is known, not which class has which.
+        """
+        if declared is None:
+            return None
+        if isinstance(declared, str) and declared == BALANCED:
+            return cls(n_classes, None)
+        if not isinstance(declared, Mapping):
+            raise strict.wrong("class_weight", declared, 'None, "balanced" or a mapping of labels to weights')
+        for weight in declared.values():
+            strict.number("class_weight", weight, "finite weights of at least 0", _is_weight)
+        labels = list(declared)[:n_classes] if classes is None else classes.tolist()
+        unknown = [label for label in declared if label not in labels]
+        if unknown:
+            raise ValueError(f"class_weight has weights for {unknown}, which are none of the classes")
+        weights = [float(declared.get(label, 1.0)) for label in labels]
+        factors = tuple(weights + [1.0] * (n_classes - len(weights)))
+        if max(factors) == 0:
+            raise strict.wrong("class_weight", declared, "weights of which one is positive")
+        return cls(n_classes, factors)
+
+    @property
+    def largest(self) -> float:
+        """The largest weight; 1 for weights that follow from noisy counts."""
+        return 1.0 if self.factors is None else max(self.factors)
+
+    @property
+    def shares(self) -> Vector:
+        """Each weight in units of the largest one."""
+        return np.array(self.factors or (1.0,) * self.n_classes) / self.largest
+
+    @property
+    def weight_unit(self) -> float:
+        return self.largest
+
+    def problem(self, before: Problem) -> Problem:
+        """The problem with the largest weight that a record can have, its class considered."""
+        weight = self.largest * (1.0 if before.bounds.weight is None else before.bounds.weight)
+        return replace(before, bounds=replace(before.bounds, weight=weight))
+
+    def target(self, target: TargetMap) -> TargetMap:
+        return ByClass(target, self.shares)
+
+    def facts(self) -> dict[str, object]:
+        shown = ", ".join(f"{weight:.4g}" for weight in self.factors or ())
+        return {"class weights": f"{shown} in the order of the classes, {self.origin}"}
+
+    def applied(self, recipe: Recipe) -> Recipe:
+        """The recipe with these weights in place of those that it has."""
+        others = (each for each in recipe.presentations if not isinstance(each, ClassWeights))
+        return replace(recipe, presentations=(self, *others))
+
+    def table(self, before: FitTable, recipe: Recipe) -> FitTable:
+        """The same table: its records are weighed by their targets."""
+        return before
 
 
 def of_offsets(loss: Loss, bounds: Bounds, fit_intercept: bool) -> tuple[Presentation, ...]:

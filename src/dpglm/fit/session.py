@@ -18,7 +18,7 @@ from ..accounting import Event
 from ..curator import Curator
 from ..data.raw_counts import TableSize
 from ..errors import PlanMismatch, PrivacyWarning, UnsupportedProblem
-from ..ledger import Reservation, context, reserve
+from ..ledger import Reservation, current_account, reserve
 from ..mechanisms import Randomness
 from ..plan import Plan
 from ..plan.private_size import count_of, count_release
@@ -27,11 +27,10 @@ from ..problem import Problem
 from ..queries import RecordCount
 from ..silence import silent
 from ..solvers import AnySolver, Result, record_share
-from .class_weights import ClassWeights
-from .guarantee import guarantee_of
+from .guarantee import guarantee_of, warn_of_delta, warn_of_strong_l1
+from .presentations import ClassWeights
 from .recipe import PlannedFit, Recipe
 from .tables import FitTable
-from .warn import warn_of_delta, warn_of_strong_l1
 
 _MANY = 1 << 20
 _APART = 4
@@ -64,7 +63,7 @@ class Session:
     @property
     def spends(self) -> bool:
         """Whether a budget is spent: not with a seed, which promises nothing, nor in an audit."""
-        return self.randomness.secure and context.current() != ""
+        return self.randomness.secure and current_account() != ""
 
     def reserve(self, plan: Plan, at_epsilon: Callable[[float], Plan], ready: Callable[[], None]) -> None:
         """Charge the account for a plan, if there is one.

@@ -27,12 +27,19 @@ from ..schema import Schema
 from ..schema.learning import Scaled
 from ..schema.raw import RawCounting, RawTable
 from ..solvers import AnySolver
-from .columns import NAMES, ColumnReader
-from .frames import columns_apart
-from .inputs import Labels, numeric_table, numeric_target
+from .inputs import Labels, columns_apart, numeric_table, numeric_target
 from .presentations import Presentation
+from .readers import (
+    NAMES,
+    BlockReader,
+    Codes,
+    ColumnReader,
+    column_in_memory,
+    columns_in_memory,
+    remember_columns,
+    source_of,
+)
 from .recipe import Recipe
-from .sources import BlockReader, Codes, column_in_memory, columns_in_memory, remember_columns, source_of
 from .units import LENGTHS, ranked, records_by_unit, require_shapes, sorted_by_unit
 
 TargetReader = Callable[[object], Labels]

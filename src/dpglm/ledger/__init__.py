@@ -4,16 +4,14 @@ Prices are squares of mu, and slacks: they add up however the next fit was chose
 a ledger is opened.
 """
 
-from .account import Account
-from .address import Address
-from .context import VARIABLE, resolved
+from .account import Account, Ledger, Reservation, reserve
+from .address import VARIABLE, Address, current_account, resolved, suspended
 from .extract import extract
 from .journal import Entry, State, Terms, verify_export
-from .ledger import Ledger
-from .price import Left, Price, price_of_epsilon, price_of_mu, price_of_plan
-from .reservation import Reservation, reserve
+from .price import Price, Remaining, price_of_epsilon, price_of_mu, price_of_plan
 
 __all__ = [
-    "VARIABLE", "Account", "Address", "Entry", "Ledger", "Left", "Price", "Reservation", "State", "Terms",
-    "extract", "price_of_epsilon", "price_of_mu", "price_of_plan", "reserve", "resolved", "verify_export",
+    "VARIABLE", "Account", "Address", "Entry", "Ledger", "Price", "Remaining", "Reservation", "State",
+    "Terms", "current_account", "extract", "price_of_epsilon", "price_of_mu", "price_of_plan", "reserve",
+    "resolved", "suspended", "verify_export",
 ]  # fmt: skip

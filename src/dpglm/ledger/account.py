@@ -1,7 +1,8 @@
-"""An account: what may be spent on a data set, and the journal of what was."""
+"""Ledgers and accounts, and how a fit pays: reserve before the first release, commit after the last."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -9,12 +10,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from .. import strict
-from ..errors import BudgetExceeded, DpglmError, LedgerError
+from ..errors import BudgetExceeded, DpglmError, LedgerError, PrivacyWarning
 from ..plan import Plan
-from . import context
-from .address import NAME, Address
-from .journal import WHOLE, Entry, State, exported, require_link, state_of, verified, written
-from .price import FIT_SHARE, Left, Price, largest_epsilon, price_of_epsilon, price_of_mu, price_of_plan
+from ..privacy import Neighbours
+from .address import NAME, Address, pop, push
+from .journal import WHOLE, Entry, State, export_entries, new_entry, require_link, state_of, verify_entries
+from .price import (
+    FIT_SHARE,
+    Price,
+    Remaining,
+    largest_epsilon,
+    price_of_epsilon,
+    price_of_mu,
+    price_of_plan,
+    whole_budget,
+)
 
 if TYPE_CHECKING:
     from .storage import Journal
@@ -49,17 +59,22 @@ class Account:
 
     def state(self) -> State:
         """What the first and the last entry say; what lies between is checked by `verify`."""
-        with opened(self.address) as journal:
+        with transaction(self.address) as journal:
             return self._state(journal, lock=False)
 
-    def left(self) -> Left:
+    def remaining(self) -> Remaining:
         """What may still be spent."""
         state = self.state()
-        return Left(state.left(self.part), state.terms.delta)
+        return state.remaining(self.part)
+
+    def left(self) -> Remaining:
+        """The old name of `remaining`."""
+        warnings.warn("Account.left() is now Account.remaining()", FutureWarning, stacklevel=2)
+        return self.remaining()
 
     def history(self) -> list[Entry]:
         """All entries of the journal, each with its hash checked."""
-        with opened(self.address) as journal:
+        with transaction(self.address) as journal:
             self._state(journal, lock=False)
             return list(journal.entries(self.name))
 
@@ -74,11 +89,11 @@ class Account:
         """
         from .storage import require_sound_file
 
-        with opened(self.address) as journal:
+        with transaction(self.address) as journal:
             require_sound_file(journal)
             # checks the row that names the last entry, too
             state = self._state(journal, lock=False)
-            whole = verified(journal.entries(self.name), head)
+            whole = verify_entries(journal.entries(self.name), head)
             if whole.last.hash != state.last.hash:
                 raise LedgerError(
                     "the journal is broken: its last entry is not the one that the account names"
@@ -88,7 +103,7 @@ class Account:
     def note(self, text: str) -> Entry:
         """Write words into the journal. They cost nothing."""
         content = {"text": strict.text("text", text)}
-        return self._append(lambda state: written(self.name, "note", content, state.last))
+        return self._append(lambda state: new_entry(self.name, "note", content, state.last))
 
     def parts(self, rule: str, names: Sequence[str]) -> list[Account]:
         """Declare that the data fall into disjoint parts by a public rule, and return their accounts.
@@ -112,7 +127,7 @@ class Account:
         def declared(state: State) -> Entry:
             if state.parts:
                 raise LedgerError(f"the account {self.name!r} has parts already: {', '.join(state.parts)}")
-            return written(self.name, "parts", content, state.last, new_parts=tuple(found))
+            return new_entry(self.name, "parts", content, state.last, new_parts=tuple(found))
 
         self._append(declared)
         return [Account(Address(self.address.url, self.name, name)) for name in found]
@@ -179,7 +194,7 @@ class Account:
         """
         before = self.state()
         self._require_same(before, plan)
-        charge = price_of_plan(plan, before.left(self.part).slack * FIT_SHARE)
+        charge = price_of_plan(plan, before.remaining(self.part).price.slack * FIT_SHARE)
         words = {**(content or {}), "plan": plan.to_dict(), "unit": plan.unit}
 
         state = before
@@ -192,29 +207,29 @@ class Account:
                 state = error.state
         # after the transaction: a search for an epsilon that fits must not keep others waiting
         raise self._exceeded(
-            state, charge, lambda left: largest_epsilon(plan, planned, left) if planned else None
+            state, charge, lambda price: largest_epsilon(plan, planned, price) if planned else None
         )
 
     def commit(self, reservation: Entry) -> Entry:
         """Note that what was reserved has been released. When is not noted: the time is the reservation's."""
         content = {"reservation": reservation.number, "hash": reservation.hash}
         return self._append(
-            lambda state: written(self.name, "commitment", content, state.last, time=reservation.time)
+            lambda state: new_entry(self.name, "commitment", content, state.last, time=reservation.time)
         )
 
     def export(self) -> str:
         """The whole journal as JSON text, which `verify_export` checks without the database."""
-        return exported(self.history())
+        return export_entries(self.history())
 
     def __enter__(self) -> Self:
         self.state()
-        context.push(str(self.address))
+        push(str(self.address))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        context.pop()
+        pop()
 
     def __repr__(self) -> str:
         return f"Account({str(self.address)!r})"
@@ -231,7 +246,7 @@ class Account:
         return state
 
     def _append(self, made: Callable[[State], Entry]) -> Entry:
-        with opened(self.address, write=True) as journal:
+        with transaction(self.address, write=True) as journal:
             entry = made(self._state(journal, lock=True))
             journal.append(entry)
         return entry
@@ -239,27 +254,26 @@ class Account:
     def _charged(self, state: State, kind: str, content: dict[str, object], charge: Price) -> Entry:
         if not state.affords(charge, self.part):
             raise _TooLittle(state)
-        return written(self.name, kind, content, state.last, charge, self.part or WHOLE)
+        return new_entry(self.name, kind, content, state.last, charge, self.part or WHOLE)
 
     def _exceeded(
-        self, state: State, charge: Price | None, search: Callable[[Price], float | None] = lambda left: None
+        self, state: State, charge: Price | None, search: Callable[[Price], float | None] = lambda price: None
     ) -> BudgetExceeded:
-        left = Left(state.left(self.part), state.terms.delta)
+        remaining = state.remaining(self.part)
+        slack = remaining.price.slack
         cost = f"costs mu = {0 if charge is None else charge.mu:.4g}"
         if charge is None:
             cost = (
-                f"needs more slack than the {float(left.price.slack * FIT_SHARE):.2g} that one fit may use: "
+                f"needs more slack than the {float(slack * FIT_SHARE):.2g} that one fit may use: "
                 "delta is what lacks, so give the fit a smaller delta, or open an account with a larger one"
             )
-        if charge is not None and charge.mu_squared <= left.price.mu_squared:
-            cost += (
-                f" and a slack of {float(charge.slack):.3g}, of which {float(left.price.slack):.3g} is left"
-            )
-        epsilon = search(left.price)
+        if charge is not None and charge.mu_squared <= remaining.price.mu_squared:
+            cost += f" and a slack of {float(charge.slack):.3g}, of which {float(slack):.3g} is left"
+        epsilon = search(remaining.price)
         advice = f"; epsilon = {epsilon:g} would fit" if epsilon else ""
         return BudgetExceeded(
-            f"the account {self.name!r} has mu = {left.mu:.4g} left and this {cost}{advice}",
-            left.mu,
+            f"the account {self.name!r} has mu = {remaining.mu:.4g} left and this {cost}{advice}",
+            remaining.mu,
             float("inf") if charge is None else charge.mu,
             epsilon,
         )
@@ -283,10 +297,155 @@ class Account:
             )
 
 
-def opened(address: Address, *, write: bool = False, create: bool = False) -> AbstractContextManager[Journal]:
+class Ledger:
+    """A database of accounts, each with a budget that lasts over fits, days and colleagues.
+
+    Parameters
+    ----------
+    url : str
+        ``sqlite:///file.db``, or ``postgresql://user@host/database``. It must not hold a password.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpglm import Ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger(f"sqlite:///{folder.name}/budget.db")
+    >>> account = ledger.create("patients-2026", epsilon=3.0, delta=1e-8)
+    >>> account.enter("a chart of ages, published elsewhere", epsilon=0.1, delta=0.0).number
+    1
+    >>> ledger.accounts()
+    ['patients-2026']
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, url: str) -> None:
+        address = Address.parse(url)
+        if address.account:
+            raise LedgerError("a ledger's address has no #account: use ledger.account(name)")
+        self.address = address.absolute()
+
+    def create(
+        self,
+        name: str,
+        *,
+        epsilon: float,
+        delta: float,
+        neighbours: str = "replace-one",
+        unit: str = "record",
+    ) -> Account:
+        """Open an account, and make the database if there is none.
+
+        Parameters
+        ----------
+        name : str
+            Letters, digits and ``. _ -``.
+        epsilon, delta : float
+            What everything together may cost. A tenth of delta is set aside for slacks.
+        neighbours : "replace-one", "zero-out" or "add-remove"
+            The relation of the promise. Fits for another are refused.
+        unit : str
+            What one neighbour differs in: a "record", or a "person" for fits with ``units``. Fits that
+            protect another unit are refused.
+        """
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise LedgerError(f"an account's name has letters, digits and . _ - only, got {name!r}")
+        terms = {
+            "epsilon": float(epsilon),
+            "delta": float(delta),
+            "neighbours": Neighbours.from_name(neighbours).value,
+            "unit": strict.text("unit", unit),
+            "budget": whole_budget(epsilon, delta).to_list(),
+        }
+        with transaction(self.address, write=True, create=True) as journal:
+            if name in journal.names():
+                raise LedgerError(f"the ledger already has an account {name!r}")
+            journal.append(new_entry(name, "opening", terms))
+        return self.account(name)
+
+    def account(self, name: str, part: str | None = None) -> Account:
+        """The account of this name, or a declared part of it; its whole journal is checked."""
+        address = Address.parse(f"{self.address.url}#{name}" + (f"/{part}" if part else ""))
+        account = Account(address)
+        account.verify()
+        return account
+
+    def accounts(self) -> list[str]:
+        """The names of all accounts."""
+        with transaction(self.address) as journal:
+            return journal.names()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.address.url!r})"
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A charge for a fit that has not returned yet."""
+
+    account: Account
+    entry: Entry
+
+    @property
+    def words(self) -> str:
+        """The entry, as a promise states it: without the address."""
+        part = f", part {self.account.part}" if self.account.part else ""
+        return f"account {self.account.name}{part}, entry {self.entry.number}, hash {self.entry.hash}"
+
+    def commit(self) -> None:
+        """Note that the fit has returned. If that fails, the charge stays, and so does the model."""
+        try:
+            self.account.commit(self.entry)
+        except LedgerError as error:
+            warnings.warn(
+                f"the fit is paid for, but the ledger could not note that it has ended: {error}",
+                PrivacyWarning,
+                stacklevel=4,
+            )
+
+
+def reserve(
+    address: str | None,
+    plan: Plan,
+    *,
+    secure: bool,
+    planned: Callable[[float], Plan],
+    ready: Callable[[], None] = lambda: None,
+) -> Reservation | None:
+    """Charge the account at an address for a plan; None without an address.
+
+    Parameters
+    ----------
+    address : str or None
+    plan : Plan
+    secure : bool
+        Whether the noise will be unpredictable. If not, nothing is promised, and an account refuses it.
+    planned : callable
+        The plan of the same fit at another epsilon.
+    ready : callable, optional
+        What is done first, unless the account cannot pay: an error that it raises costs nothing.
+    """
+    if address is None:
+        ready()
+        return None
+    place = Address.parse(address)
+    if place.account is None:
+        raise LedgerError("a fit needs an account: add #name to the address of the ledger")
+    account = Account(place.absolute())
+    if not secure:
+        raise LedgerError(
+            f"random_state makes the noise predictable, and such a fit promises nothing at any price: the "
+            f"account {account.name!r} refuses it"
+        )
+    return Reservation(account, account.reserve(plan, planned, ready=ready))
+
+
+def transaction(
+    address: Address, *, write: bool = False, create: bool = False
+) -> AbstractContextManager[Journal]:
     """A transaction on the database at an address; SQLAlchemy is imported here, and nowhere earlier."""
     try:
-        from .storage import opened as connected
+        from .storage import transaction as connected
     except ModuleNotFoundError:
         raise LedgerError("a ledger needs SQLAlchemy: pip install 'dpglm[ledger]'") from None
     return connected(address, write=write, create=create)

@@ -13,7 +13,6 @@ from ..privacy import Neighbours
 from .account import Account
 from .address import Address
 from .journal import CHARGED, WHOLE, Entry, State, Terms
-from .price import Left
 
 MOST_ENTRIES = 50
 """An extract shows the opening and the latest entries, at most so many."""
@@ -48,7 +47,7 @@ def extract(account: Account | str) -> dict[str, object]:
     return {
         **summary(state, account.part),
         "share_spent": _share(state, state.last),
-        "left": str(Left(state.left(account.part), state.terms.delta)),
+        "left": str(state.remaining(account.part)),
         "journal": shown,
         "omitted": len(rows) - len(shown),
     }
@@ -56,7 +55,7 @@ def extract(account: Account | str) -> dict[str, object]:
 
 def summary(state: State, part: str | None) -> dict[str, object]:
     """Terms of an account, what was spent and what is left."""
-    terms, left = state.terms, Left(state.left(part), state.terms.delta)
+    terms, remaining = state.terms, state.remaining(part)
     return {
         "account": terms.name,
         "epsilon": terms.epsilon,
@@ -66,10 +65,10 @@ def summary(state: State, part: str | None) -> dict[str, object]:
         "mu": terms.budget.mu,
         "mu_spent": state.spent(part).mu,
         "epsilon_spent": state.spent_epsilon(part),
-        "mu_left": left.mu,
-        "slack_left": float(left.price.slack),
-        "one_more_fit_at": left.epsilon(),
-        "ten_more_fits_at": left.epsilon(10),
+        "mu_left": remaining.mu,
+        "slack_left": float(remaining.price.slack),
+        "one_more_fit_at": remaining.epsilon(),
+        "ten_more_fits_at": remaining.epsilon(10),
         "entries": state.last.number + 1,
         "parts": list(state.parts),
         "head": state.last.hash,
@@ -91,7 +90,7 @@ def like_the_last(state: State, entries: Sequence[Entry], part: str | None) -> s
     delta = budget.get("delta") if isinstance(budget, dict) else None
     if not isinstance(delta, float) or not 0 < delta < 1 or delta == state.terms.delta:
         return None
-    epsilon = Left(state.left(part), state.terms.delta).epsilon(delta=delta)
+    epsilon = state.remaining(part).epsilon(delta=delta)
     return f"one more fit at the delta of the last, {delta:.3g}: epsilon {epsilon:g}" if epsilon else None
 
 

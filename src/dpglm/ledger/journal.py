@@ -17,7 +17,7 @@ from .. import strict
 from ..accounting import gaussian_epsilon
 from ..errors import LedgerError
 from ..privacy import Budget, Neighbours, rounded_up
-from .price import FREE, Price
+from .price import FREE, Price, Remaining
 
 KINDS = ("opening", "parts", "reservation", "release", "commitment", "note")
 CHARGED = ("reservation", "release")
@@ -74,7 +74,7 @@ class Entry:
     hash: str = field(repr=False)
 
 
-def written(
+def new_entry(
     account: str,
     kind: str,
     content: Mapping[str, object],
@@ -102,7 +102,7 @@ def written(
         "version": version(),
     }
     body = json.dumps(strict.plain("entry", values), sort_keys=True, allow_nan=False, separators=(",", ":"))
-    return read(body, digest(body))
+    return read_entry(body, digest(body))
 
 
 def digest(body: str) -> str:
@@ -110,8 +110,8 @@ def digest(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()
 
 
-def read(body: object, expected: object) -> Entry:
-    """The entry of a text, if that has this hash and is one that ``written`` can have made."""
+def read_entry(body: object, expected: object) -> Entry:
+    """The entry of a text, if that has this hash and is one that `new_entry` can have made."""
     if not isinstance(body, str) or not isinstance(expected, str) or digest(body) != expected:
         raise LedgerError("an entry of the journal was changed: its hash is that of another text")
     try:
@@ -125,26 +125,26 @@ def read(body: object, expected: object) -> Entry:
         texts = {name: values[name] for name in ("account", "time", "version", "previous", "opening", "part")}
         if not all(isinstance(text, str) for text in texts.values()):
             raise ValueError("a field that must be text is none")
-        if texts["part"] not in spent or WHOLE not in spent or not charge <= spent[texts["part"]]:
-            raise ValueError("a charge is not among what was spent")
-        if charge != FREE and kind not in CHARGED:
-            raise ValueError(f"a {kind} costs nothing")
         number = strict.whole("number", values["number"], least=0)
-        if (number == 0) != (kind == "opening") or (number == 0) != (not texts["previous"]):
-            raise ValueError("the opening is the first entry, and only that")
+        entry = Entry(
+            number=number, kind=kind, charge=charge, spent=MappingProxyType(spent), content=content,
+            body=body, hash=expected, **texts,
+        )  # fmt: skip
+        _require_consistent(entry)
     except (ValueError, RecursionError) as error:
         raise LedgerError(f"an entry of the journal cannot be read: {error}") from None
-    frozen = MappingProxyType(spent)
-    return Entry(
-        number=number,
-        kind=kind,
-        charge=charge,
-        spent=frozen,
-        content=content,
-        body=body,
-        hash=expected,
-        **texts,
-    )
+    return entry
+
+
+def _require_consistent(entry: Entry) -> None:
+    """Refuse an entry that contradicts itself."""
+    part, spent, is_first = entry.part, entry.spent, entry.number == 0
+    if part not in spent or WHOLE not in spent or not entry.charge <= spent[part]:
+        raise ValueError("a charge is not among what was spent")
+    if entry.charge != FREE and entry.kind not in CHARGED:
+        raise ValueError(f"a {entry.kind} costs nothing")
+    if is_first != (entry.kind == "opening") or is_first != (not entry.previous):
+        raise ValueError("the opening is the first entry, and only that")
 
 
 @lru_cache(maxsize=1)
@@ -218,9 +218,9 @@ class State:
         epsilon = gaussian_epsilon(spent.mu, float(Fraction(self.terms.delta) - spent.slack))
         return min(float(rounded_up(epsilon, 3)), self.terms.epsilon)
 
-    def left(self, part: str | None = None) -> Price:
+    def remaining(self, part: str | None = None) -> Remaining:
         """What may still be spent, on the whole table or on a part."""
-        return self.terms.budget.less(self.spent(part))
+        return Remaining(self.terms.budget.less(self.spent(part)), self.terms.delta)
 
     def affords(self, charge: Price, part: str | None = None) -> bool:
         """Whether a charge stays within the budget."""
@@ -254,7 +254,15 @@ def require_link(before: Entry, after: Entry) -> None:
         raise LedgerError(f"the journal is broken: entry {after.number} does not add up")
 
 
-def verified(entries: Iterable[Entry], head: str | None = None) -> State:
+def _require_reserved(commitment: Entry, reserved: dict[int, str]) -> None:
+    """Take the reservation of a commitment out of those that are open; refuse one that is not among them."""
+    number = commitment.content.get("reservation")
+    hash_reserved = reserved.pop(number, None) if isinstance(number, int) else None
+    if hash_reserved is None or hash_reserved != commitment.content.get("hash"):
+        raise LedgerError(f"the journal is broken: entry {commitment.number} commits what was not reserved")
+
+
+def verify_entries(entries: Iterable[Entry], head: str | None = None) -> State:
     """Check a whole journal, from its opening to its last entry, and return what it says.
 
     Parameters
@@ -280,12 +288,7 @@ def verified(entries: Iterable[Entry], head: str | None = None) -> State:
         if entry.kind == "reservation":
             reserved[entry.number] = entry.hash
         if entry.kind == "commitment":
-            number = entry.content.get("reservation")
-            kept = reserved.pop(number, None) if isinstance(number, int) else None
-            if kept is None or kept != entry.content.get("hash"):
-                raise LedgerError(
-                    f"the journal is broken: entry {entry.number} commits what was not reserved"
-                )
+            _require_reserved(entry, reserved)
         heads.add(entry.hash)
     if opening is None or last is None:
         raise LedgerError("the journal is empty")
@@ -299,9 +302,9 @@ def verified(entries: Iterable[Entry], head: str | None = None) -> State:
 FORMAT = "dpglm ledger account 1"
 
 
-def exported(entries: Sequence[Entry]) -> str:
+def export_entries(entries: Sequence[Entry]) -> str:
     """A journal, which is checked first, as JSON text."""
-    verified(entries)
+    verify_entries(entries)
     return strict.to_json(
         {"format": FORMAT, "entries": [{"body": entry.body, "hash": entry.hash} for entry in entries]}
     )
@@ -319,4 +322,4 @@ def verify_export(content: str, head: str | None = None) -> State:
         ]
     except (ValueError, RecursionError) as error:
         raise LedgerError(f"the export cannot be read: {error}") from None
-    return verified((read(row["body"], row["hash"]) for row in rows), head)
+    return verify_entries((read_entry(row["body"], row["hash"]) for row in rows), head)

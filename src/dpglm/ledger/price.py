@@ -155,16 +155,16 @@ def whole_budget(epsilon: float, delta: float) -> Price:
     return Price(square, slack)
 
 
-def largest_epsilon(plan: Plan, planned: Callable[[float], Plan], left: Price) -> float | None:
+def largest_epsilon(plan: Plan, planned: Callable[[float], Plan], remaining: Price) -> float | None:
     """The largest epsilon, to three digits, at which a fit can be paid for; None below a thousandth."""
     low, high = plan.budget.epsilon / 1000, plan.budget.epsilon
 
     def fits(epsilon: float) -> bool:
         try:
-            price = price_of_plan(planned(epsilon), left.slack * FIT_SHARE)
+            price = price_of_plan(planned(epsilon), remaining.slack * FIT_SHARE)
         except ValueError:
             return False
-        return price is not None and price <= left
+        return price is not None and price <= remaining
 
     if not fits(low):
         return None
@@ -176,7 +176,7 @@ def largest_epsilon(plan: Plan, planned: Callable[[float], Plan], left: Price) -
 
 
 @dataclass(frozen=True)
-class Left:
+class Remaining:
     """What may still be spent.
 
     Attributes

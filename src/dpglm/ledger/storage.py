@@ -22,7 +22,7 @@ from sqlalchemy.pool import NullPool
 
 from ..errors import DpglmError, LedgerError
 from .address import Address
-from .journal import Entry, read
+from .journal import Entry, read_entry
 
 VERSION = 1
 """The version of the tables. A later one is refused; an earlier one would be brought up to date."""
@@ -65,7 +65,7 @@ _ALL = (
     .where(_ENTRIES.c.account == _OF)
     .order_by(_ENTRIES.c.number)
 )
-_SOME = _ALL.where(_ENTRIES.c.number.in_(sa.bindparam("wanted", expanding=True)))
+_WANTED = _ALL.where(_ENTRIES.c.number.in_(sa.bindparam("wanted", expanding=True)))
 _CREATION_LOCK = 0x6470676C6D  # any number will do, if all use the same
 
 
@@ -113,7 +113,7 @@ class Journal:
         if not isinstance(number, int) or number < 0:
             raise LedgerError("the journal is broken: an account has no last entry")
         wanted = sorted({0, max(number - 1, 0), number})
-        found = {entry.number: entry for entry in self._read(account, _SOME, {**this, "wanted": wanted})}
+        found = {entry.number: entry for entry in self._read(account, _WANTED, {**this, "wanted": wanted})}
         last = self.connection.execute(_LAST, this).scalar()
         if last != number or set(found) != set(wanted) or found[number].hash != head:
             raise LedgerError("the journal is broken: its last entry is not the one that the account names")
@@ -134,14 +134,14 @@ class Journal:
 
     def _read(self, account: str, query: sa.Select[Any], values: dict[str, object]) -> Iterator[Entry]:
         for number, body, digest in self.connection.execute(query, values):
-            entry = read(body, digest)
+            entry = read_entry(body, digest)
             if entry.number != number or entry.account != account:
                 raise LedgerError("the journal is broken: an entry stands in another's place")
             yield entry
 
 
 @contextmanager
-def opened(address: Address, *, write: bool = False, create: bool = False) -> Iterator[Journal]:
+def transaction(address: Address, *, write: bool = False, create: bool = False) -> Iterator[Journal]:
     """A transaction, in which no one else writes if it writes; all or nothing of it is kept."""
     if address.is_sqlite and not create and not address.path.exists():
         raise LedgerError(f"there is no ledger at {address.path}: `dpglm ledger create` makes one")
@@ -190,7 +190,7 @@ def _reason(error: BaseException) -> str:
     return f"{type(origin).__name__}: {lines[0]}"
 
 
-def _patiently(action: Callable[[], Result]) -> Result:
+def _wait_for_lock(action: Callable[[], Result]) -> Result:
     """Do what another connection may have locked out, in slices of waiting between which Ctrl-C is seen."""
     deadline = monotonic() + _WAIT
     while True:
@@ -202,21 +202,21 @@ def _patiently(action: Callable[[], Result]) -> Result:
             sleep(_PAUSE)  # SQLite has waited already, unless it saw that this cannot help
 
 
-class _PatientCursor(sqlite3.Cursor):
+class _WaitingCursor(sqlite3.Cursor):
     """Statements that wait for locks."""
 
     def execute(self, *arguments: Any) -> Self:
-        return _patiently(lambda: super(_PatientCursor, self).execute(*arguments))
+        return _wait_for_lock(lambda: super(_WaitingCursor, self).execute(*arguments))
 
 
-class _PatientConnection(sqlite3.Connection):
+class _WaitingConnection(sqlite3.Connection):
     """A connection whose statements and commits wait for locks."""
 
-    def cursor(self, factory: Any = _PatientCursor) -> Any:
+    def cursor(self, factory: Any = _WaitingCursor) -> Any:
         return super().cursor(factory)
 
     def commit(self) -> None:
-        _patiently(super().commit)
+        _wait_for_lock(super().commit)
 
 
 @lru_cache(maxsize=32)
@@ -238,7 +238,7 @@ def _engine(url: str, create: bool) -> Engine:
             with suppress(FileExistsError):
                 os.close(os.open(address.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = sqlite3.connect(
-            uri, uri=True, timeout=_SLICE, isolation_level=None, factory=_PatientConnection
+            uri, uri=True, timeout=_SLICE, isolation_level=None, factory=_WaitingConnection
         )
         connection.cursor().execute("PRAGMA synchronous = EXTRA")
         return connection

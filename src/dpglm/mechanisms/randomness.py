@@ -14,7 +14,7 @@ from randomgen import AESCounter
 
 from ..accounting import NegativeBinomial, Tries
 from ..kernels.arguments import Whole
-from ..threads import in_ranges
+from ..threads import run_ranges
 from . import exact_noise
 from .grid import Integers, Numbers
 
@@ -316,7 +316,7 @@ class Randomness(_Stream):
                 rows = slice(start, stop) if len(scales) > 1 else slice(None)
                 stream.fill(compiled, reference, scales[rows], out[start:stop])
 
-            in_ranges(fill, [*range(0, out.size, _STRETCH), out.size])
+            run_ranges(fill, [*range(0, out.size, _STRETCH), out.size])
         return out.reshape(shape) if shape != () else int(out[0])
 
     def _key(self) -> int:

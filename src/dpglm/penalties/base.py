@@ -64,6 +64,13 @@ class Penalty(ABC):
         """
         return 8.0 * n_features + 16.0 + 3.0 * given
 
+    def noise_share(self, n_features: int, noise: float) -> float:
+        """Return the share that is left of noise of that deviation in the slope of each coefficient.
+
+        It is 1 but for penalties that draw coefficients to equal values: a mean has less noise.
+        """
+        return 1.0
+
     def support(self, w: Vector, noise: float) -> NDArray[np.bool_]:
         """Return which coefficients are to differ from 0 if w carries noise of that deviation.
 

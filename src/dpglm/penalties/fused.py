@@ -91,6 +91,17 @@ class FusionPenalty(Penalty):
         self.extension.require(len(g))
         return self.extension.dual_norm(g)
 
+    def noise_share(self, n_features: int, noise: float) -> float:
+        """Return the share that is left of noise of that deviation in the slope of each coefficient.
+
+        m equal coefficients stay equal where the strength times their price exceeds sqrt(m) times the noise,
+        and their mean has 1 / sqrt(m) of it. The price is that of a single coefficient, in the mean; if one
+        is free, the share is 1.
+        """
+        self.extension.require(n_features)
+        prices = self.strength * self.extension.single_prices(n_features)
+        return min(1.0, noise / float(np.mean(prices))) if prices.size and np.all(prices > 0) else 1.0
+
     def denoised(self, w: Vector, noise: float) -> Vector:
         """Return w with the means of its plateaus, as far as noise of that deviation alone made the jumps.
 

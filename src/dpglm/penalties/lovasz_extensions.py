@@ -41,6 +41,10 @@ class Extension(ABC):
         """Return f(w)."""
 
     @abstractmethod
+    def single_prices(self, n_features: int) -> Vector:
+        """Return F of each feature by itself."""
+
+    @abstractmethod
     def flatten(self, w: Vector, step: float) -> Vector:
         """Return the u that minimises norm(u - w)² / 2 + step * f(u), for a positive step."""
 
@@ -120,6 +124,11 @@ class Chain(Extension):
     def value(self, w: Vector) -> float:
         return float(self.prices(len(w)) @ np.abs(np.diff(w)))
 
+    def single_prices(self, n_features: int) -> Vector:
+        prices = self.prices(n_features)
+        both: Vector = np.append(prices, 0.0)[:n_features] + np.append(0.0, prices)[:n_features]
+        return both
+
     def flatten(self, w: Vector, step: float) -> Vector:
         from ..kernels import proximal  # compiled code is loaded by those who use it
 
@@ -188,7 +197,13 @@ class Cut(Extension):
         return nodes, order % m, begins, heads[order], place[(order + m) % (2 * m)]
 
     def value(self, w: Vector) -> float:
-        return float(self._weights @ np.abs(w[self._edges[:, 0]] - w[self._edges[:, 1]]))
+        return float(self._weights @ self._jumps(w))
+
+    def single_prices(self, n_features: int) -> Vector:
+        prices: Vector = np.bincount(self._edges.ravel(), np.repeat(self._weights, 2), n_features).astype(
+            float
+        )
+        return prices
 
     def flatten(self, w: Vector, step: float) -> Vector:
         """Return the u that minimises norm(u - w)² / 2 + step * f(u), for a positive step.
@@ -281,6 +296,9 @@ class CustomExtension(Extension):
     def value(self, w: Vector) -> float:
         order = np.argsort(-w, kind="stable")
         return float(w[order] @ self._function.gains(order))
+
+    def single_prices(self, n_features: int) -> Vector:
+        return np.array([self._function.value(np.array([j])) for j in range(n_features)])
 
     def flatten(self, w: Vector, step: float) -> Vector:
         return self._function.levels(w, step, np.arange(w.size))

@@ -6,16 +6,25 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from typing import ClassVar, Self
+from functools import cache, cached_property, lru_cache, partial
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from .. import accounting, strict
-from ..accounting import Composed, Event, Repeated, Reserved, calibrate, calibrate_covered, reserved, together
+from .. import accounting, codec, display, strict
+from ..accounting import (
+    Composed,
+    Event,
+    Imprecision,
+    Repeated,
+    Reserved,
+    calibrate,
+    calibrate_covered,
+    reserved,
+    together,
+)
 from ..errors import UnsupportedProblem
-from ..privacy import UNITS, Budget, Neighbours, StatedRelease
-from . import text
+from ..privacy import UNITS, Budget, Neighbours, StatedRelease, rounded_up
 from .private_size import (
     MAY_LEARN,
     OWN_PASS,
@@ -26,19 +35,21 @@ from .private_size import (
     spare_of,
 )
 from .release import Releasable, Release
-from .settings import Setting, Types, checks_of, types_of
+
+Setting = bool | int | float | str | tuple[float, ...] | None
+"""Value of a setting of a plan."""
 
 
 @dataclass(frozen=True)
 class PassCount:
-    """A number of passes over the table, or about how many and at most how many there will be.
+    """Number of passes over the table: exact, or an estimate and an upper bound.
 
     Attributes
     ----------
     usual : int
-        How many there usually are.
+        Number of passes in a usual fit.
     most : int
-        There are never more.
+        Largest number of passes.
     """
 
     usual: int
@@ -46,16 +57,16 @@ class PassCount:
 
     @classmethod
     def exactly(cls, count: int) -> PassCount:
-        """A number that is known beforehand."""
+        """Return a count that is known before the fit."""
         return cls(count, count)
 
     @property
     def is_exact(self) -> bool:
-        """Whether the number is known beforehand; if not, it depends on the records."""
+        """Whether the count is known before the fit; if not, it depends on the records."""
         return self.usual == self.most
 
     def times(self, count: int) -> PassCount:
-        """So many times as many passes."""
+        """Return the passes of ``count`` fits."""
         return PassCount(self.usual * count, self.most * count)
 
     def __str__(self) -> str:
@@ -65,7 +76,7 @@ class PassCount:
 _LEAST_DELTA = 1e-300
 
 _EPSILON_SLACK = 1e-9
-"""The last digits of a price may differ between machines."""
+"""Relative tolerance: the last digits of a price may differ between machines."""
 
 
 @dataclass(frozen=True)
@@ -117,33 +128,26 @@ class Plan:
     steps: int
     learning: tuple[Release, ...] = field(default=(), kw_only=True)
     parts: tuple[Plan, ...] = field(default=(), kw_only=True)
-    unit: str = field(default="record", kw_only=True)
+    unit: Annotated[str, strict.named(UNITS)] = field(default="record", kw_only=True)
 
     def __init_subclass__(cls) -> None:
         Plan.kinds[cls.solver] = cls
         cls.__repr__ = Plan.__repr__  # type: ignore[method-assign]  # or ``dataclass`` makes another
 
     def __post_init__(self) -> None:
-        for name, kind in (("budget", Budget), ("neighbours", Neighbours)):
-            if not isinstance(value := getattr(self, name), kind):
-                raise strict.wrong(name, value, f"a {kind.__name__}")
-        for name, item in (("releases", Release), ("learning", Release), ("parts", Plan)):
-            value = getattr(self, name)
-            if not isinstance(value, tuple) or not all(isinstance(one, item) for one in value):
-                raise strict.wrong(name, value, f"a tuple of {item.__name__}")
+        strict.keep(self, **_shared_checks())
         if self.budget.private and not self.releases and not self.parts:
             raise strict.wrong("releases", self.releases, "at least one, unless epsilon is infinite")
         if len(set(self._queries)) < len(self._queries):
             raise strict.wrong("releases", self._queries, "of different queries")
-        strict.keep(self, n_records=strict.whole, n_features=strict.whole, fits=strict.whole)
-        strict.keep(self, unit=strict.named(UNITS))
-        strict.keep(self, **checks_of(type(self), _SHARED, self.budget.private))
+        kind: Any = type(self)
+        strict.keep(self, **_setting_checks(kind, self.budget.private))
         _ = self.price  # refuses releases that have none
         _require_known(self.releases, self.may_release)
         _require_known(self.learning, MAY_LEARN)
 
     def __getitem__(self, query: str) -> Release:
-        """The release of the query of that name."""
+        """Return the release of a query."""
         for release in (*self.learning, *self.releases):
             if release.query == query:
                 return release
@@ -176,7 +180,7 @@ class Plan:
 
     @property
     def composed(self) -> Event:
-        """The releases as one event, as if no other plan could have been made."""
+        """The releases as one event, for a plan that does not depend on a released count."""
         return Composed(tuple(Repeated(event, count) for event, count in self.price.items()))
 
     @property
@@ -186,7 +190,7 @@ class Plan:
 
     @property
     def table_size(self) -> int:
-        """The most records that the table can have: public, the grid of sums follows from it."""
+        """Upper bound on the number of records: public, sets the grid of sums."""
         return self.n_records + (0 if self.count is None else spare_of(self.count))
 
     @property
@@ -231,17 +235,20 @@ class Plan:
 
     @property
     def learning_in_words(self) -> str:
-        """What learning takes, in words."""
-        return text.learning(self)
+        """The budget share of learning as text."""
+        share = f"{rounded_up(100 * self.learning_share, 3)} % of the budget, in squared mu"
+        if self.count is not None:
+            return share
+        return f"{share}; the fit alone would spend epsilon {rounded_up(self.without_learning.epsilon, 4)}"
 
     @property
     def _counts(self) -> list[int]:
-        """What the number of steps may be, by the releases."""
+        """Counts of the releases, one of which is the number of steps."""
         return [release.count for release in self.releases]
 
     @property
     def forecast(self) -> str | None:
-        """What public numbers say of the result, if the solver knows."""
+        """A forecast of the result from public numbers, if the solver makes one."""
         return None
 
     @property
@@ -261,7 +268,7 @@ class Plan:
                 release.mechanism.require_drawable(release.entries)
             except UnsupportedProblem:
                 raise UnsupportedProblem(
-                    f"the noise of the release {release.query!r} would be more than can be drawn: its share "
+                    f"the noise of the release {release.query!r} would be too large to sample: its share "
                     f"of epsilon = {self.budget.epsilon:g} is too small"
                 ) from None
         for part in self.parts:
@@ -273,16 +280,31 @@ class Plan:
 
     @property
     def settings_in_words(self) -> str:
-        """The public settings of the solver, in words."""
-        return text.settings(self)
+        """The public settings of the solver as text."""
+        return ", ".join(f"{name} {_shown(value)}" for name, value in self.settings().items())
 
     @property
     def composition(self) -> str:
-        """How the price is added up, in words."""
-        return text.composition(self)
+        """How the privacy cost is composed, as text."""
+        if not self.budget.private:
+            return "not at all: there is no noise"
+        if isinstance(self.event, Reserved):
+            return (
+                f"as a filter: the count and any plan that follows from it cost at most mu = "
+                f"{rounded_up(self.event.mu, 4)} together, and {rounded_up(self.event.slack, 2)} in delta"
+            )
+        if all(isinstance(event, accounting.Gaussian | Imprecision) for event in self.price):
+            composed = "exactly, as one Gaussian mechanism (closed form)"
+        else:
+            composed = "numerically, from privacy-loss curves rounded up"
+        distance = sum(
+            count * event.distance for event, count in self.price.items() if isinstance(event, Imprecision)
+        )
+        extra = rounded_up(accounting.imprecise_delta(distance, self.budget.epsilon), 2)
+        return f"{composed}; noise lies on a public grid, and sampling it adds {extra} to delta"
 
     def calibrated(self) -> Self:
-        """The same plan with all noise scaled to the least that keeps within the budget."""
+        """Return the plan with its noise scaled to the smallest that keeps within the budget."""
         factor = 0.0
         if self.budget.private and self.neighbours.size_is_public:
             factor = calibrate(self.event, self.budget.epsilon, self.budget.delta)
@@ -295,19 +317,14 @@ class Plan:
         return replace(self, releases=releases, learning=learning)
 
     def protecting(self, unit: str) -> Self:
-        """The same plan as a promise to each unit of this kind."""
+        """Return the same plan as a guarantee for units of this kind."""
         if unit == self.unit:
             return self
         return replace(self, unit=unit, parts=tuple(part.protecting(unit) for part in self.parts))
 
     def settings(self) -> dict[str, Setting]:
         """The public settings of the solver."""
-        return {name: getattr(self, name) for name in self._types()}
-
-    @classmethod
-    def _types(cls) -> Types:
-        """The settings of this kind of plan with the types that each may have."""
-        return types_of(cls, _SHARED)
+        return {name: getattr(self, name) for name in _setting_names(type(self))}
 
     def to_dict(self) -> dict[str, object]:
         """The plan as JSON-able values; an infinite number is the text "inf"."""
@@ -339,18 +356,9 @@ class Plan:
         shared = [name for name in _SHARED if name not in optional]
         fields = strict.mapping("a plan", values, ("solver", "settings", "digest", *shared))
         del fields["digest"]
-        if "parts" in fields:
-            fields["parts"] = tuple(map(Plan.from_dict, strict.sequence("parts", fields["parts"])))
         kind = Plan.kinds[strict.one_of("solver", fields.pop("solver"), Plan.kinds)]
-        settings = strict.mapping("settings", fields.pop("settings"), kind._types())
-        for name, kinds in kind._types().items():
-            if float in kinds:
-                settings[name] = strict.numeric(settings[name])
-        fields["budget"] = Budget.from_dict(fields["budget"])
-        fields["neighbours"] = Neighbours.from_name(fields["neighbours"])
-        for name in {"releases", "learning"} & set(fields):
-            fields[name] = tuple(map(Release.from_dict, strict.sequence(name, fields[name])))
-        plan = kind(**fields, **settings)
+        settings = strict.mapping("settings", fields.pop("settings"), _setting_names(kind))
+        plan = kind(**codec.decoded(kind, {**fields, **settings}))
         plan._refuse_overspending()
         strict.require_sealed("the plan", values)
         return plan
@@ -383,17 +391,23 @@ class Plan:
         require_reserved(self.budget, self._parts_of_reserve())
 
     def _parts_of_reserve(self) -> list[Event]:
-        """The count, what is learnt after it, and the fits."""
+        """Events of the count, of learning and of the fits."""
         counts = (self.count,) if self.count else ()
         fits = tuple(release for release in self.releases if release.query != RECORD_COUNT) * self.fits
         learning = tuple(release for release in self.learning if release.query != RECORD_COUNT)
         return [together(_priced(some, self.neighbours)) for some in (counts, learning, fits)]
 
     def __str__(self) -> str:
-        return text.text(self)
+        lines = [f"{self.solver}: {_table(self)}, {self.neighbours.value}"]
+        lines.append(f"budget    {_budget(self)}; spends epsilon {_spends(self)}")
+        lines += [f"{name:<10}{value}" for name, value in _facts(self)]
+        lines += _release_lines(self)
+        for part, count in Counter(map(_as_part, self.parts)).items():
+            lines.append(f"{f'{count} parts' if count > 1 else 'part':<10}{part}")
+        return "\n".join(lines)
 
     def stated_releases(self) -> list[StatedRelease]:
-        """All releases, those of the parts included, as a promise states them."""
+        """All releases as a guarantee states them, including those of the parts."""
         own = [line for release in self.learning for line in release.stated(1)]
         own += [line for release in self.releases for line in release.stated(self.fits)]
         lines = [line for part in self.parts for line in part.stated_releases()]
@@ -403,11 +417,39 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """The plan as a notebook shows it."""
-        return text.html(self)
+        private = self.budget.private
+        return display.card(
+            "plan" if private else "not private",
+            private,
+            f"{self.solver}: spends epsilon {_spends(self)} at delta {rounded_up(self.budget.delta, 3)}",
+            display.releases(
+                (
+                    f"{release.count * (1 if release in part.learning else part.fits)}",
+                    f"{'then ' if line.follows else ''}{line.query}",
+                    line.mechanism.name,
+                    f"{line.mechanism.noise:.4g}",
+                    line.sensitivity,
+                    release.sampling.words,
+                )
+                for part in (self, *self.parts)
+                for release in (*part.learning, *part.releases)
+                for line in release.lines
+            ),
+            display.facts(
+                [
+                    ("table", _table(self)),
+                    *([("fits", f"{self.fits}, one for each class")] if self.fits > 1 else []),
+                    ("budget", _budget(self)),
+                    ("neighbours", f"{self.neighbours.value} ({self.neighbours.of(self.unit)})"),
+                    *_facts(self),
+                    ("composed", self.composition),
+                ]
+            ),
+        )
 
 
 def _require_known(releases: tuple[Release, ...], may_release: Releasable) -> None:
-    """Refuse releases of other queries, or by other mechanisms, than may be."""
+    """Refuse releases whose query or mechanism is not allowed."""
     for release in releases:
         if not isinstance(release.mechanism, may_release.get(release.query, ())):
             known = {query: [kind.__name__ for kind in kinds] for query, kinds in may_release.items()}
@@ -417,7 +459,7 @@ def _require_known(releases: tuple[Release, ...], may_release: Releasable) -> No
 
 
 def _priced(releases: tuple[Release, ...], neighbours: Neighbours) -> Counter[Event]:
-    """Every event of some releases with its count."""
+    """Count the events of releases."""
     price: Counter[Event] = Counter()
     for release in releases:
         price[release.event(neighbours)] += release.count
@@ -435,5 +477,80 @@ def _spent_epsilon(event: Event, budget: Budget) -> float:
     return min(epsilon, budget.epsilon) if curve.delta(budget.epsilon) <= budget.delta else epsilon
 
 
+def _facts(plan: Plan) -> list[tuple[str, str]]:
+    """Names and values that text and HTML have in common."""
+    facts = [("settings", plan.settings_in_words)]
+    if plan.passes is not None:
+        facts.append(("passes", str(plan.passes)))
+    if plan.forecast is not None:
+        facts.append(("forecast", plan.forecast))
+    if plan.learning:
+        facts.append(("learning", plan.learning_in_words))
+    return facts
+
+
+def _table(plan: Plan) -> str:
+    return f"{plan.n_records} {plan.unit}s x {plan.n_features} features"
+
+
+def _budget(plan: Plan) -> str:
+    return f"epsilon {plan.budget.epsilon:g}, delta {rounded_up(plan.budget.delta, 3)}"
+
+
+def _spends(plan: Plan) -> str:
+    return rounded_up(plan.epsilon, 6) if plan.budget.private else "inf"
+
+
+def _as_part(plan: Plan) -> str:
+    head = f"{plan.solver}, {plan.n_records} {plan.unit}s: {plan.settings_in_words}"
+    return "\n".join([head, *_release_lines(plan)])
+
+
+def _release_lines(plan: Plan) -> list[str]:
+    lines = []
+    for release in (*plan.learning, *plan.releases):
+        fits = 1 if release in plan.learning else plan.fits
+        times = f"{release.count * fits} x " + (f"({fits} classes) " if fits > 1 else "")
+        for line in release.lines:
+            head = "then" if line.follows else "learn" if release in plan.learning else "release"
+            lines.append(
+                f"{head:<10}{times}{line.query}, {line.mechanism.name} noise {line.mechanism.noise:.4g} "
+                f"x sensitivity {line.sensitivity}, {release.sampling.words}"
+            )
+    return lines
+
+
+def _shown(value: Setting) -> str:
+    if isinstance(value, tuple):
+        return f"{len(value)} declared values"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 _SHARED = tuple(name for name in strict.names(Plan) if name != "steps")
-"""Fields of every plan that a file keeps outside of the settings."""
+"""Fields of every plan that files store outside the settings."""
+
+
+@cache
+def _shared_checks() -> dict[str, strict.Check]:
+    return {name: codec.check_of(name, codec.hints(Plan)[name]) for name in _SHARED}
+
+
+def _setting_names(kind: type[Plan]) -> tuple[str, ...]:
+    """The settings of a kind of plan: the fields that a solver adds, and the number of steps."""
+    return tuple(name for name in strict.names(kind) if name not in _SHARED)
+
+
+@cache
+def _setting_checks(kind: Any, private: bool) -> dict[str, strict.Check]:
+    """The check for each setting of a kind of plan; without noise a number may be infinite."""
+    level = strict.level if private else accounting.NOT_NEGATIVE
+    checks = {}
+    for name in _setting_names(kind):
+        word = strict.named(kind.choices[name]) if name in kind.choices else strict.text
+        count = partial(strict.whole, least=int(name == "steps"))
+        scalars: dict[object, strict.Check] = {bool: strict.flag, int: count, float: level, str: word}
+        hint = codec.hints(kind)[name]
+        if not set(codec.parts_of(hint)) <= {*scalars, *codec.parts_of(Setting)}:
+            raise TypeError(f"a setting is one of {Setting}, but {name} is of {hint}")
+        checks[name] = codec.check_of(name, hint, scalars)
+    return checks

@@ -1,4 +1,4 @@
-"""One kind of release in a plan, by itself a value that can be stored."""
+"""One kind of release in a plan."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from .. import mechanisms, strict
+from .. import codec, mechanisms, strict
 from ..accounting import Event
 from ..mechanisms import Mechanism, Round, sampling
 from ..mechanisms.sampling import Everyone, Sampling
@@ -41,16 +41,16 @@ class Release:
         strict.keep(self, query=strict.text, count=strict.whole, sensitivity=words, entries=strict.whole)
 
     def event(self, neighbours: Neighbours) -> Event:
-        """What one such release costs, its noise being exactly that of its law."""
+        """Return the event of one such release, with noise exactly from its distribution."""
         return self.sampling.price(self.mechanism, neighbours)
 
     def scaled(self, factor: float) -> Release:
-        """The same release with all noise multiplied."""
+        """Return the release with its noise multiplied by ``factor``."""
         return replace(self, mechanism=self.mechanism.scaled(factor))
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """What is released, a line for each mechanism: two for a round, of which the second follows."""
+        """A line per mechanism: two for a round, of which the second follows the first."""
         if isinstance(self.sensitivity, str) or not isinstance(self.mechanism, Round):
             return (Line(self.query, self.mechanism, str(self.sensitivity), self.entries),)
         selection, value = self.sensitivity
@@ -60,7 +60,7 @@ class Release:
         )
 
     def stated(self, fits: int) -> list[StatedRelease]:
-        """The lines as a promise states them, for so many fits."""
+        """The lines as a guarantee states them, for a number of fits."""
         return [
             {
                 "query": line.query,
@@ -91,11 +91,10 @@ class Release:
     def from_dict(cls, values: Mapping[str, object]) -> Release:
         """The inverse of ``to_dict``; refuses what ``to_dict`` cannot have written."""
         fields, mechanism = _from_dict("a release", values, strict.names(cls))
-        sampled = strict.mapping("sampling", fields["sampling"])
-        sample = sampling.BY_NAME[strict.one_of("kind of sampling", sampled.get("kind"), sampling.BY_NAME)]
-        sampled = strict.mapping("sampling", sampled, ("kind", *strict.names(sample)))
-        del sampled["kind"]
-        return cls(**fields | {"mechanism": mechanism, "sampling": sample(**sampled)})
+        kind, sampled = codec.kind_of("sampling", fields["sampling"], sampling.BY_NAME)
+        return cls(
+            **fields | {"mechanism": mechanism, "sampling": codec.from_dict(kind, "sampling", sampled)}
+        )
 
 
 class Line(NamedTuple):
@@ -109,7 +108,7 @@ class Line(NamedTuple):
 
 
 def _to_dict(mechanism: Mechanism) -> dict[str, object]:
-    """A mechanism as JSON-able values; those that it consists of are among its parameters."""
+    """A mechanism as JSON-able values; mechanisms that it consists of are nested in its parameters."""
     noise = {"noise": mechanism.noise} if "noise" in strict.names(type(mechanism)) else {}
     return {"mechanism": type(mechanism).__name__, **noise, "parameters": _parameters(mechanism)}
 
@@ -124,7 +123,7 @@ def _parameters(mechanism: Mechanism) -> dict[str, object]:
 def _from_dict(
     name: str, values: object, others: Collection[str] = ("mechanism",)
 ) -> tuple[dict[str, Any], Mechanism]:
-    """The inverse of ``_to_dict``, for values that have other keys as well; these, and the mechanism."""
+    """The inverse of ``_to_dict``: the values of the other keys, and the mechanism."""
     fields = strict.mapping(name, values)
     kind = mechanisms.BY_NAME[strict.one_of("mechanism", fields.get("mechanism"), mechanisms.BY_NAME)]
     own = strict.names(kind)

@@ -1,39 +1,38 @@
 """Queries: functions of private records, each beside its sensitivity."""
 
 from .base import Query, WorstCase
-from .by_passes import PLAIN
-from .cell_counts import CellCounts
-from .cell_sums import CellSums
-from .class_counts import ClassCounts
-from .column_ranges import ColumnRanges, RowNorms
-from .column_sizes import ColumnSizes
-from .coordinate import CoordinateRule, CoordinateSums, OpenCoordinates
-from .deviance import Deviance
-from .dual_step import DualForm, DualStep
-from .dual_vertices import DualVertices
-from .gradient import ClippedGradient
-from .intercept import InterceptSlope
-from .level_counts import LevelCounts
-from .mean_row import MeanRow
-from .metric_gradient import MetricGradient
-from .minimiser import Minimiser
-from .model_comparison import Gains, HeldOutScores
-from .moments import Gram, Moments
-from .multinomial import (
-    ClassShares,
+from .coordinate import RULES, CoordinateRule, CoordinateScores, CoordinateSums, OpenCoordinates
+from .dual import DualForm, DualStep
+from .frank_wolfe import DualVertices, VertexScores
+from .gradients import (
+    ClippedGradient,
+    MetricGradient,
     MetricMultinomialGradient,
     MultinomialGradient,
     gradient_of,
     metric_gradient_of,
 )
-from .recalibration import Recalibration
-from .record_count import RecordCount
-from .row_scale import RowAndTargetScale, RowScale, ScaledRowScale
-from .score_and_curvature import ScoreAndCurvature
-from .score_sums import ScoreSums
-from .scores import RULES, CoordinateScores
-from .second_moments import SecondMoments
-from .vertices import VertexScores
+from .learning import ColumnRanges, LevelCounts, RowNorms
+from .minimiser import Minimiser
+from .model_comparison import Gains, HeldOutScores
+from .newton import Gram, Moments, Recalibration, ScoreAndCurvature
+from .streamed_scores import PLAIN
+from .sums import (
+    CellCounts,
+    CellSums,
+    ClassCounts,
+    ClassShares,
+    ColumnSizes,
+    Deviance,
+    InterceptSlope,
+    MeanRow,
+    RecordCount,
+    RowAndTargetScale,
+    RowScale,
+    ScaledRowScale,
+    ScoreSums,
+    SecondMoments,
+)
 
 QUERIES: tuple[type[Query], ...] = (
     CellCounts,

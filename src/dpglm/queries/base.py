@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Total, Vector
+from ..data.products import CrossProducts
 from ..data.record_set import RecordSet
 from ..data.records import Records
+from ..data.terms import Term
 from ..errors import UnsupportedProblem
 from ..mechanisms import Mechanism, Randomness
 from ..mechanisms.sampling import Sampling
@@ -134,7 +136,7 @@ class Opening:
 
     Attributes
     ----------
-    data : Summed
+    data : RecordSet
     w : array
         The public point at which the private state starts.
     neighbours : Neighbours
@@ -211,6 +213,41 @@ class Query(ABC):
         point = np.zeros(n_features + bool(constant))
         point[1] = 1e6 / lean
         return WorstCase((low, 1.0), (high, -1.0), (point,))
+
+
+class BoundedSum(Query):
+    """The sum over the records of a vector of bounded norm, which is 0 for a null record.
+
+    Guarantee
+    ---------
+    Zeroing a record out moves the sum by what the record adds, which has norm at most ``limit``. Replacing it
+    moves the sum by the difference of what two records add, which has norm at most ``distance``. Both bounds
+    are of the sum as it is computed, rounding included, but for the rounding that the curator allows for.
+    Proof: docs/proofs/bounded_sums.md.
+    """
+
+    @property
+    @abstractmethod
+    def limit(self) -> float:
+        """Largest norm of what a record adds."""
+
+    @property
+    def distance(self) -> float:
+        """Largest distance of what two records add: twice the limit, where nothing smaller is proven."""
+        return 2.0 * self.limit
+
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        return self.distance if neighbours is Neighbours.REPLACE_ONE else self.limit
+
+    def term(self, *public: Vector) -> Term:
+        """What a record adds at a public point; a query that is a term adds itself up."""
+        assert isinstance(self, Term)
+        return self
+
+    def __call__(self, data: Any, *public: Vector) -> Total:
+        term = self.term(*public)
+        total: Total = data.cross_products(term) if isinstance(term, CrossProducts) else data.total(term)
+        return total
 
 
 def require_moderate(point: Vector | float, largest: float = LARGEST_COEFFICIENT) -> None:

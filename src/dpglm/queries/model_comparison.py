@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Total, Vector
+from ..data.bounded_numbers import CutGains, CutValues, Valued
 from ..data.record_set import RecordSet
-from ..data.values import CutGains, CutValues, Valued
 from ..losses import Loss
 from ..mechanisms.selection import Selection
 from ..privacy import Neighbours
@@ -19,6 +19,9 @@ from .base import Opening, Query, WorstCase, require_moderate
 
 _FAR = 0.5
 """Where the loss of a residual is cut, as a share of half the declared range of targets."""
+
+_CUT_OF_LABELS, _CUT_OF_TARGETS = 0.25, 0.5
+"""What differences of losses are cut to, as a share of what losses are cut to."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class HeldOutScores(Query):
         return self.count
 
     def _term(self, points: Vector) -> CutValues:
-        return CutValues(None, self.n_records, self.loss, self.most, points)
+        return CutValues(self.loss, self.most, self.n_records, points)
 
 
 def score_for(losses: Sequence[Loss], target: tuple[float, float] | None) -> tuple[Valued, float]:
@@ -118,10 +121,6 @@ def score_for(losses: Sequence[Loss], target: tuple[float, float] | None) -> tup
         return losses[0], 2.0 * float(losses[0].value(np.zeros(1), np.ones(1))[0])
     low, high = target or (-1.0, 1.0)
     return SquaredErrors(losses[0], low, high), (_FAR * (high - low) / 2) ** 2
-
-
-_CUT_OF_LABELS, _CUT_OF_TARGETS = 0.25, 0.5
-"""What differences of losses are cut to, as a share of what losses are cut to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +160,7 @@ class Gains(HeldOutScores):
         return self.count + 1
 
     def _term(self, points: Vector) -> CutGains:
-        return CutGains(None, self.n_records, self.loss, self.most, points)
+        return CutGains(self.loss, self.most, self.n_records, points)
 
 
 class OpenGains:

@@ -1,4 +1,4 @@
-"""What can be said of a fitted model, for people and for machines, from one dictionary."""
+"""Reports on a fitted model, for people and for machines, from one dictionary of facts."""
 
 from .exports import Report, model_card, registry_entry
 from .page import page

@@ -178,7 +178,7 @@ def chart(name: str, title: str, description: str, height: float, shapes: Iterab
 
 
 def rect(x: float, y: float, width: float, height: float, kind: str, rounding: float = 0) -> Html:
-    """A bar from a share of the width, so many shares wide."""
+    """A bar; x and width are shares of the width of the chart."""
     return element(
         "rect", kind=kind, x=_percent(x), y=y, width=_percent(width), height=height, rx=rounding
     )  # fmt: skip

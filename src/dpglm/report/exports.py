@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import strict
+from ..display import element, render
 from .page import page
 from .text import (
     coefficient,
@@ -30,7 +31,7 @@ from .text import (
 
 @dataclass(frozen=True)
 class Report:
-    """What can be said of a fitted model without another look at a record; ``report()`` of a model makes it.
+    """Everything that can be told about a fitted model without reading a record; ``model.report()`` makes it.
 
     A notebook shows it as its page.
 
@@ -72,17 +73,15 @@ class Report:
 
     def _repr_html_(self) -> str:
         """The page in a frame, so that its style stays its own."""
-        return (
-            f'<iframe title="Privacy report" style="width:100%;height:640px;border:1px solid #8888;'
-            f'border-radius:8px" srcdoc="{escape(self.html())}"></iframe>'
-        )
+        style = "width:100%;height:640px;border:1px solid #8888;border-radius:8px"
+        return render(element("iframe", title="Privacy report", style=style, srcdoc=self.html()))
 
     def __repr__(self) -> str:
         return f"Report of {self.facts['model']}: {self.facts['headline']}"
 
 
-MOST_COEFFICIENTS = 20
-"""So many coefficients of a fit are shown, those that can change a prediction most."""
+MAX_COEFFICIENTS = 20
+"""Number of coefficients shown per fit: those that can change a prediction most."""
 
 _MARKUP = re.compile(r"([\\`*_\[\]|#])")
 
@@ -96,7 +95,7 @@ def model_card(stated: dict[str, Any]) -> str:
         "## Privacy", "", f"**{_text(stated['headline'])}**", "", *_promise(stated),
         "## Releases", "",
         *_table(
-            ("release", "times", "mechanism", "noise", "sensitivity", "share of the price"),
+            ("release", "times", "mechanism", "noise", "sensitivity", "share of the cost"),
             [(line["query"], f"{line['count']:,}", line["mechanism"], number(line["noise"]),
               line["sensitivity"], percent(line["share"]) if line["share"] is not None else "")
              for line in stated["releases"]],
@@ -104,7 +103,7 @@ def model_card(stated: dict[str, Any]) -> str:
         *(line for fit in stated["fits"] for line in _coefficients(fit, stated["private"])),
         "## Evaluation", "", *_scores(stated),
         "## Intended use", "", "TODO: only you know.", "",
-        "## Limitations", "", "The promise does not cover", "",
+        "## Limitations", "", "The guarantee does not cover", "",
         *(f"- {_text(item)}" for item in stated["privacy"]["not_covered"]), "",
         "## How to use", "",
         "The model is a file of `dpglm fit`, which `dpglm predict` uses, or a fitted estimator of dpglm.", "",
@@ -168,11 +167,11 @@ def _coefficients(fit: dict[str, Any], private: bool) -> list[str]:
     rows = sorted(fit["coefficients"], key=effect, reverse=True)
     about = f": {_text(fit['outcome'])}" if fit["outcome"] else ""
     columns = ("feature", "coefficient", *(("from", "to") if fit["determined"] else ()))
-    omitted = len(rows) - MOST_COEFFICIENTS
+    omitted = len(rows) - MAX_COEFFICIENTS
     cells = [
         (row["name"], coefficient(row, fit, private), number(row["low"]),
          number(row["high"]))[: len(columns)]
-        for row in rows[:MOST_COEFFICIENTS]
+        for row in rows[:MAX_COEFFICIENTS]
     ]  # fmt: skip
     more = [f"{omitted:,} more are not shown.", ""] if omitted > 0 else []
     return [f"## Coefficients{about}", "", *_table(columns, cells), *more]
@@ -181,7 +180,7 @@ def _coefficients(fit: dict[str, Any], private: bool) -> list[str]:
 def _scores(stated: dict[str, Any]) -> list[str]:
     scores = stated["evaluation"]
     if scores is None:
-        return ["No score was released: a score on private records has a price.", ""]
+        return ["No score was released: a score on private records has a privacy cost.", ""]
     rows = map(score_cells, scores["scores"])
     return [_text(stated["evaluation_headline"]), "", *_table(("score", "value", "from", "to"), rows)]
 

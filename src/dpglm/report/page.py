@@ -1,4 +1,4 @@
-"""The report: one HTML page that needs nothing but itself, from a statement."""
+"""The report: one self-contained HTML page, from a statement."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def promise(stated: Statement) -> Html:
     about = [
         ("protected unit", f"one {stated['unit']}"),
         ("neighbouring tables", stated["relation"]),
-        ("added up", stated["privacy"]["composition"]),
+        ("composition", stated["privacy"]["composition"]),
         ("randomness", stated["privacy"]["randomness"]),
     ]
     measures = stated["measures"]
@@ -116,18 +116,18 @@ def promise(stated: Statement) -> Html:
         return [paragraph(stated["headline"], "note alarm"), facts(about)]
     alarm = "" if stated["private"] else stated["headline"]
     guess = measures["guess"]
-    rest = "" if measures["exact"] else f", beside {number(measures['slack'], 2)} of delta"
+    rest = "" if measures["exact"] else f", and {number(measures['slack'], 2)} in delta"
     rows = []
     if measures["mu"] is not None:
         meaning = (
             f"the releases hide a {stated['unit']} as well as one Gaussian release of sensitivity mu and "
-            f"deviation 1{rest}; less is more private"
+            f"deviation 1{rest}; smaller is more private"
         )
         rows.append(("mu", up(measures["mu"]), meaning))
     factor = number(math.exp(min(stated["privacy"]["epsilon"], 700.0)), 3)
     notes = [
-        f": any result is at most {factor} times as likely with one table as with its neighbour, but for a "
-        "probability of delta",
+        f": any result is at most {factor} times as likely with one table as with its neighbour, except with "
+        "probability delta",
         *[""] * len(measures["epsilons"]),
     ]
     rows += [
@@ -135,16 +135,15 @@ def promise(stated: Statement) -> Html:
         for line, words in zip(measures["epsilons"], notes, strict=False)
     ]
     if measures["rho"] is not None:
-        rows.append(("rho", up(measures["rho"]), "zero-concentrated differential privacy, mu²/2, but for how "
-                     "noise is drawn, which is counted in delta"))  # fmt: skip
+        meaning = "zero-concentrated differential privacy, mu²/2; what sampling the noise adds is in delta"
+        rows.append(("rho", up(measures["rho"]), meaning))
     rows += [
         ("right guesses", f"at most {percent_up(guess['right'])}",
-         "of two equally likely neighbours, by the whole curve: (1 + delta at epsilon 0) / 2"),
+         "between two equally likely neighbours, from the whole curve: (1 + delta at epsilon 0) / 2"),
         ("right guesses", f"at most {percent_up(guess['right_by_epsilon'])}",
-         "by epsilon and delta of the fit alone, which say less: (e^epsilon + delta) / (1 + e^epsilon)"),
+         "from epsilon and delta of the fit alone, a weaker bound: (e^epsilon + delta) / (1 + e^epsilon)"),
         ("caught", f"at most {percent_up(guess['caught'])}",
-         f"of the cases in which the suspicion is true, by a test that accuses wrongly in "
-         f"{percent(guess['false_alarms'])} of the others"),
+         f"true positive rate of any test with a false positive rate of {percent(guess['false_alarms'])}"),
     ]  # fmt: skip
     marks = [(f"delta {tiny(line['delta'], 2)}", line["epsilon"], line["delta"])
              for line in measures["epsilons"] if not isinstance(line["epsilon"], str)]  # fmt: skip
@@ -161,20 +160,20 @@ def promise(stated: Statement) -> Html:
         ),
         _figure(
             charts.curve(measures["curve"], near),
-            "Every pair of epsilon and delta on the curve, or in the shaded area above it, is a promise "
-            "that holds.",
+            "Every pair of epsilon and delta on the curve, or in the shaded area above it, is a "
+            "guarantee that holds.",
         ),
         facts(about),
     ]
 
 
-def released(stated: Statement) -> Html:
+def releases(stated: Statement) -> Html:
     """Every release with its noise and its share of the price."""
     lines = stated["releases"]
     if not lines:
         return paragraph("Coefficients without noise.", "note alarm")
     parts = [(_named(line), line["share"]) for line in lines if line["share"] is not None]
-    chart = charts.shares(parts, "shares", "Share of each release in the price") if parts else ""
+    chart = charts.shares(parts, "shares", "Share of each release in the privacy cost") if parts else ""
     colours = _legend(
         (f"c{k % 6}", words, percent(share)) for k, (words, share) in enumerate(parts)
     )  # fmt: skip
@@ -183,7 +182,7 @@ def released(stated: Statement) -> Html:
         f"multiple of the sensitivity: the most that one {stated['unit']} can change the exact answer."
     )
     if not parts:
-        intro += " The shares of a choice among several fits cannot be told apart."
+        intro += " The shares of several fits, one of which is chosen, cannot be separated."
     rows = [
         (
             f"{'then ' if line['follows'] else ''}{line['query']}", f"{line['count']:,}", line["mechanism"],
@@ -195,7 +194,7 @@ def released(stated: Statement) -> Html:
     columns = ("release", "times", "mechanism", "noise", "sensitivity", "numbers", "records", "share")
     return [
         paragraph(intro),
-        _figure(chart, "Shares of the price, in squares of mu.", colours if len(parts) > 1 else ""),
+        _figure(chart, "Shares of the privacy cost, in squared mu.", colours if len(parts) > 1 else ""),
         table(columns, rows, figures=(1, 3, 5, 7), caption="All releases"),
     ]
 
@@ -204,18 +203,18 @@ def _named(line: dict[str, Any]) -> str:
     return f"{line['count']:,} × {line['query']}"
 
 
-MOST_ROWS = 400
-"""So many coefficients are shown at most, in all fits together."""
+MAX_ROWS = 400
+"""Largest number of coefficients shown, in all fits together."""
 
-MOST_IN_A_FIT = 40
-LEAST_IN_A_FIT = 8
+MAX_PER_FIT = 40
+MIN_PER_FIT = 8
 
 
-def model(stated: Statement) -> Html:
+def coefficients(stated: Statement) -> Html:
     """Coefficients in units of the columns, with intervals where the fit released them."""
     fits = stated["fits"]
-    each = min(MOST_IN_A_FIT, max(LEAST_IN_A_FIT, MOST_ROWS // len(fits)))
-    shown = fits[: max(1, MOST_ROWS // each)]
+    each = min(MAX_PER_FIT, max(MIN_PER_FIT, MAX_ROWS // len(fits)))
+    shown = fits[: max(1, MAX_ROWS // each)]
     parts = [_fit(k, fit, stated, each) for k, fit in enumerate(shown)]
     if len(shown) < len(fits):
         parts.append(paragraph(f"{len(fits) - len(shown)} further outcomes are not shown.", "note"))
@@ -239,7 +238,7 @@ def _fit(index: int, fit: dict[str, Any], stated: Statement, limit: int) -> Html
     caption = "Coefficients in units of the columns."
     if ranges:
         caption = (
-            "How far each feature moves the linear predictor over its declared range. The numbers are "
+            "The change of the linear predictor over the declared range of each feature. The numbers are "
             "coefficients in units of the column."
         )
     drawn = [_drawn(row, ranges, fit, private) for row in ordered]
@@ -259,8 +258,8 @@ def _about_intervals(fit: dict[str, Any], level: float) -> str:
     if fit["determined"] is None:
         return _sentence(FOR_PREDICTION)
     if not fit["determined"]:
-        return f"Noise hides how far the coefficients may be off, so there are no intervals: {fit['reason']}."
-    return f"{100 * level:g} % intervals count sampling and noise. {_sentence(fit['estimand'])}"
+        return f"There is too much noise for intervals: {fit['reason']}."
+    return f"{100 * level:g} % intervals account for sampling and noise. {_sentence(fit['estimand'])}"
 
 
 def _sentence(words: str) -> str:
@@ -287,7 +286,7 @@ def _drawn(row: dict[str, Any], ranges: bool, fit: dict[str, Any], private: bool
     return {"name": row["name"], "words": coefficient(row, fit, private, 3), "more": more, **ends}
 
 
-def read(stated: Statement) -> Html:
+def table_facts(stated: Statement) -> Html:
     """How often the table was read, and what its columns are declared to be."""
     passes = stated["passes"]
     trusted = stated["privacy"]["public"].get("trusted")
@@ -296,8 +295,8 @@ def read(stated: Statement) -> Html:
         ("size", units(stated)),
         *([("records that counted", str(counted))] if counted else []),
         ("features", f"{stated['features']:,}"),
-        ("passes over the table", passes or "none that are counted: rows and columns of a table in memory"),
-        *([("trusted besides", str(trusted))] if trusted else []),
+        ("passes over the table", passes or "not counted: the table is in memory"),
+        *([("also trusted", str(trusted))] if trusted else []),
         *([("target", stated["target"])] if stated["target"] else []),
         *([("classes", ", ".join(stated["classes"]))] if stated["classes"] else []),
     ]
@@ -308,17 +307,17 @@ def read(stated: Statement) -> Html:
 def public(stated: Statement) -> Html:
     """What counts as known to everybody."""
     return [
-        paragraph("Known to everybody, or decided before a record was read."),
+        paragraph("Known to everyone, or decided before any record was read."),
         facts((name, str(value)) for name, value in stated["privacy"]["public"].items()),
     ]
 
 
-def not_covered(stated: Statement) -> Html:
+def limits(stated: Statement) -> Html:
     """What the promise does not cover."""
     return items(stated["privacy"]["not_covered"])
 
 
-def versions(stated: Statement) -> Html:
+def origin(stated: Statement) -> Html:
     """What the report was made with, and a hash of its facts."""
     return facts(
         [
@@ -330,19 +329,19 @@ def versions(stated: Statement) -> Html:
     )
 
 
-MOST_FINDINGS = 8
+MAX_FINDINGS = 8
 """More findings of an audit are folded up."""
 
 _BETWEEN_0_AND_1 = ("accuracy", "auc")
 
 
-def evaluated(stated: Statement) -> Html:
+def scores(stated: Statement) -> Html:
     """Private scores, if there are any."""
     evaluation = stated["evaluation"]
     if evaluation is None:
         return paragraph(
-            "No score was released. A score on private records is a statistic of them and has a price; "
-            "dpglm.evaluate releases scores with intervals."
+            "No score was released. A score on private records has a privacy cost; dpglm.evaluate "
+            "releases scores with intervals."
         )
     rows = [
         (*score_cells(score), number(score["noise"], 2), score["words"].rstrip(":"))
@@ -360,12 +359,12 @@ def evaluated(stated: Statement) -> Html:
     return [
         paragraph(
             f"Scores on {evaluation['plan']['n_records']:,} private records, released with noise. They "
-            f"have a promise of their own, beside that of the model: {stated['evaluation_headline']}"
+            f"have a guarantee of their own, in addition to the model's: {stated['evaluation_headline']}"
         ),
         _figure(charts.scores(drawn), f"Scores with {level:g} % intervals."),
         table(
             ("score", "value", "from", "to", "error by noise", "meaning"), rows, figures=(1, 2, 3, 4),
-            caption=f"Scores with {level:g} % intervals, which count sampling and noise",
+            caption=f"Scores with {level:g} % intervals, which account for sampling and noise",
         ),
         table(
             ("predicted", "records", "outcome - prediction", "standard error"), bins,
@@ -374,12 +373,12 @@ def evaluated(stated: Statement) -> Html:
     ]  # fmt: skip
 
 
-def paid(stated: Statement) -> Html:
+def ledger(stated: Statement) -> Html:
     """The account that paid."""
     account, payment = stated["ledger"], stated["privacy"]["public"].get("ledger")
     if account is None:
         return paragraph(f"Paid for by {payment}.") if payment else paragraph(
-            "No ledger: nobody adds up what was released of these records besides this model.", "note"
+            "No ledger: nothing adds up this release and others from the same records.", "note"
         )  # fmt: skip
     journal = account["journal"]
     own = [k for k, entry in enumerate(journal) if payment and entry["hash"] in str(payment)]
@@ -403,7 +402,7 @@ def paid(stated: Statement) -> Html:
         ),
         _figure(
             charts.shares(parts, "account", "Shares of the budget of the account"),
-            "What is spent of the account's budget, in squares of mu.", _legend(legend),
+            "Shares of the account's budget, in squared mu.", _legend(legend),
         ),
         table(
             ("entry", "kind", "time", "mu", "spent", "what", "hash"), rows, figures=(3, 4), marked=own,
@@ -412,13 +411,13 @@ def paid(stated: Statement) -> Html:
     ]  # fmt: skip
 
 
-def audited(stated: Statement) -> Html:
+def findings(stated: Statement) -> Html:
     """What an audit found, if there was one."""
     audit = stated["audit"]
     if audit is None:
         return paragraph(
-            "No audit was given. dpglm audit runs a fit many times on two neighbouring tables and bounds "
-            "from below what it really spends.", "note",
+            "No audit was given. dpglm audit runs a fit many times on two neighbouring tables and gives "
+            "a lower bound on the epsilon that it really spends.", "note",
         )  # fmt: skip
     count = len(audit["findings"])
     verdict = "A claim was refuted." if audit["violated"] else "No claim was refuted."
@@ -441,19 +440,19 @@ def audited(stated: Statement) -> Html:
     )
     return [
         paragraph(intro, "note alarm" if audit["violated"] else ""),
-        whole if count <= MOST_FINDINGS else folded(f"All {count} findings", whole),
+        whole if count <= MAX_FINDINGS else folded(f"All {count} findings", whole),
     ]
 
 
 _SECTIONS: tuple[tuple[str, str, Callable[[Statement], Html]], ...] = (
     ("promise", "The promise", promise),
-    ("released", "What was released", released),
-    ("model", "The model", model),
-    ("scores", "How good it is", evaluated),
-    ("table", "How the table was read", read),
+    ("released", "What was released", releases),
+    ("model", "The model", coefficients),
+    ("scores", "How good it is", scores),
+    ("table", "How the table was read", table_facts),
     ("public", "What was treated as public", public),
-    ("ledger", "The ledger", paid),
-    ("audit", "The audit", audited),
-    ("limits", "What is not covered", not_covered),
-    ("origin", "Versions and hash", versions),
+    ("ledger", "The ledger", ledger),
+    ("audit", "The audit", findings),
+    ("limits", "What is not covered", limits),
+    ("origin", "Versions and hash", origin),
 )

@@ -1,7 +1,7 @@
-"""The statement of a model: promise, releases with their shares, and coefficients, as one dictionary.
+"""The statement of a model: guarantee, releases with their shares, and coefficients, in one dictionary.
 
-All of it was released by the fit or is public: nothing here can read a record. Everything else that is said
-of a model, in HTML, YAML or Markdown, is made from this dictionary.
+All of it was released by the fit or is public: nothing here can read a record. Pages, model cards and
+registry entries are made from this dictionary.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ..plan import Plan, Release
 from ..privacy import Guarantee, StatedRelease
 
 POINTS = 49
-"""Points of the curve that are stated."""
+"""Number of points of the stated curve."""
 
 LEAST_DELTA = 1e-12
-"""The stated curve ends where its delta is this small."""
+"""Delta at which the stated curve ends."""
 
 FALSE_ALARMS = 0.01
-"""The share of wrong accusations at which the share of right ones is stated."""
+"""False positive rate at which the true positive rate of an attacker is stated."""
 
 _SLACK_SHARE = 0.1
 
@@ -86,7 +86,7 @@ def measures(plan: Plan, records: int | None) -> dict[str, Any] | None:
 
 
 def _usual(own: float, records: int | None) -> list[tuple[str, float]]:
-    """Names and values of the deltas that readers look for, but for the fit's own."""
+    """Names and values of the deltas that readers look for, other than the fit's own."""
     deltas = [("a usual delta", 1e-5)]
     if records is not None and records > 1:
         deltas += [("1/n", 1 / records), ("1/n²", 1 / records**2)]
@@ -94,7 +94,7 @@ def _usual(own: float, records: int | None) -> list[tuple[str, float]]:
 
 
 def guesses(points: list[list[float]], epsilon: float, delta: float) -> dict[str, float]:
-    """How often an attacker is right at most, from a curve that begins at epsilon 0.
+    """Upper bounds on how often an attacker is right, from a curve that begins at epsilon 0.
 
     Of two tables that are equally likely, any rule names the right one with probability (1 + TV) / 2 at most,
     and the total variation TV is delta(0). A rule that accuses with probability a under one table accuses
@@ -110,7 +110,7 @@ def guesses(points: list[list[float]], epsilon: float, delta: float) -> dict[str
 
 
 def counted(plan: Plan) -> list[tuple[Release, int]]:
-    """All releases of a plan, those of what was learnt first, and how many fits make each."""
+    """All releases of a plan, those before the fits first, and the number of fits that make each."""
     return [
         *((release, 1) for release in plan.learning),
         *((release, plan.fits) for release in plan.releases),
@@ -118,9 +118,9 @@ def counted(plan: Plan) -> list[tuple[Release, int]]:
 
 
 def shares(plan: Plan) -> list[float] | None:
-    """Share of each release in the price, in squares of mu; None if they cannot be told apart.
+    """Share of each release in the privacy cost, in squared mu; None if they cannot be separated.
 
-    That of a release that is not Gaussian is by the least Gaussian above its curve.
+    A release that is not Gaussian counts as the smallest Gaussian that dominates it.
     """
     if not plan.budget.private or plan.parts:
         return None
@@ -212,7 +212,7 @@ def _row(
 
 
 def _widths(model: Any, count: int) -> list[float | None]:
-    """Declared widths of the coefficients; None where none is declared, and for the intercept."""
+    """Declared widths of the features; None for the intercept and where no range is declared."""
     bounds = getattr(model, "estimator_", model)._fitted_problem.bounds
     features = getattr(model, "estimator_", model).n_features_in_
     if bounds.feature is None:
@@ -259,7 +259,7 @@ def statement(
     chosen = getattr(model, "best_estimator_", model)
     estimator, schema = getattr(chosen, "estimator_", chosen), getattr(chosen, "schema_", None)
     classes = getattr(model, "classes_", None)
-    scores = _given("evaluation", evaluation)
+    scores = _attached("evaluation", evaluation)
     values: dict[str, Any] = {
         "format": FORMAT,
         "version": STATEMENT_VERSION,
@@ -289,7 +289,7 @@ def statement(
         "fits": fits_of(chosen, level),
         "evaluation": scores,
         "evaluation_headline": None if scores is None else Guarantee.from_dict(scores["privacy"]).headline,
-        "audit": _given("audit", audit),
+        "audit": _attached("audit", audit),
         "ledger": None if ledger is None else strict.plain("ledger", ledger),
     }
     return strict.sealed(values)
@@ -303,7 +303,7 @@ def _version(name: str) -> str:
 
 
 def _releases(plan: Plan) -> list[dict[str, Any]]:
-    """All releases as the promise states them; the first line of each has its share of the price."""
+    """All releases as the guarantee states them; the first line of each has its share of the cost."""
     if plan.parts or not plan.budget.private:
         lines = plan.stated_releases() if plan.budget.private else []
         return [_plain(line) | {"share": None} for line in lines]
@@ -319,8 +319,8 @@ def _plain(line: StatedRelease) -> dict[str, Any]:
     return {name: strict.plain(name, value) for name, value in line.items()}
 
 
-def _given(name: str, value: Any) -> Any:
-    """What was given beside the model, as plain values."""
+def _attached(name: str, value: Any) -> Any:
+    """An attachment of the report as plain values."""
     if value is None:
         return None
     return strict.plain(name, value.to_dict() if hasattr(value, "to_dict") else strict.mapping(name, value))

@@ -1,4 +1,4 @@
-"""Numbers and sentences of a report. What is promised is rounded up, never down."""
+"""Numbers and sentences of a report. Numbers of the guarantee are rounded up."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def number(value: float | str | None, digits: int = 4) -> str:
 
 
 def up(value: float | str | None, digits: int = 4) -> str:
-    """A number that is promised, never below itself."""
+    """A number of the guarantee, rounded up."""
     if value is None or isinstance(value, str) or math.isinf(value):
         return number(value)
     return rounded_up(value, digits)
 
 
 def tiny(value: float, digits: int = 3) -> str:
-    """A delta, never below itself, as a power of ten where that is easier to read."""
+    """A delta, rounded up, as a power of ten where that is easier to read."""
     shown = rounded_up(value, digits)
     mantissa, _, exponent = shown.partition("e")
     if not exponent:
@@ -47,7 +47,7 @@ def percent(share: float | None) -> str:
 
 
 def percent_up(share: float) -> str:
-    """A share that is promised, in percent with one digit, never below itself."""
+    """A share of the guarantee in percent, rounded up to one digit."""
     percents = (Decimal(share) * 100).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
     return f"{min(percents, Decimal(100)):f} %"
 
@@ -82,25 +82,25 @@ def subject(stated: Row, chosen: str = "") -> str:
 
 
 _MEANINGS = (
-    "The promise holds against everybody, whatever they know besides and however long they compute, now and "
-    "later.",
-    "It is about what one {unit} adds. What holds for many alike is what a model is meant to learn, and is "
-    "not hidden: it could be learnt from a table without the {unit} in question.",
-    "It holds for everything that the fit released together, and for everything that is computed from it.",
+    "The guarantee holds against everyone, whatever else they know and however long they compute, now and "
+    "in the future.",
+    "It covers what a single {unit} adds. What many have in common is what a model is meant to learn, and "
+    "is not hidden: it could be learnt from a table without the {unit} in question.",
+    "It covers all releases of the fit together, and everything that is computed from them.",
 )
 
 
 def meanings(stated: Row) -> list[str]:
-    """What readers should know of any promise."""
+    """Sentences that explain any guarantee."""
     return [words.format(unit=stated["unit"]) for words in _MEANINGS]
 
 
 def scene(stated: Row) -> str:
-    """Who is guessing what."""
+    """A sentence about who is guessing what."""
     return f"Someone knows {stated['doubt']}."
 
 
 def units(stated: Row) -> str:
-    """How many units of privacy the table has, as far as that is known."""
+    """The number of protected units, or its released estimate."""
     count = f"{stated['records']:,} {stated['unit']}s"
     return count if stated["records_are"] == "public" else f"about {count} (a released count)"

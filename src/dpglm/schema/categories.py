@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from .. import strict
 from ..arrays import Vector
-from ..data.cell_tally import FINE, UNKNOWN, UNREADABLE
+from ..data.bounded_numbers import FINE, UNKNOWN, UNREADABLE
 from .cells import (
     ABSENT,
     NO_LEVEL,
@@ -145,8 +145,8 @@ class Category(LevelCells, Column):
     def ranges(self) -> tuple[Vector, Vector]:
         return one_hot(self.n_features)
 
-    def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        codes = self.level_codes(cells, stand_for_missing)
+    def encode(self, cells: Cells) -> Slots:
+        codes = self.level_codes(cells)
         feature_of, count = {level_key(level): k for k, level in enumerate(self._kept)}, self._room
         places = [feature_of.get(level_key(level), -1) for level in self.levels]  # -1 for the baseline
         unknown = count if self.other else -1
@@ -174,10 +174,8 @@ class Ordinal(LevelCells, SingleFeatureColumn):
     missing : "null", "indicator" or a level
         What a missing value means: its record counts for nothing; or a feature of its own is 1; or it is this
         level.
-    aliases : mapping of str to level, optional
-        Other spellings of levels, such as ``{"M": "male"}``.
-    casefold : bool
-        Whether upper and lower case are the same.
+    aliases, casefold : mapping of str to level, bool
+        How cells spell levels, as in `Category`.
     fused : bool
         Whether each level has a feature; an unknown level then has none.
     weight : float
@@ -204,9 +202,9 @@ class Ordinal(LevelCells, SingleFeatureColumn):
     def known_levels(self) -> Sequence[object]:
         return self.levels
 
-    def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
+    def encode(self, cells: Cells) -> Slots:
         declared = self.codes
-        codes = self.level_codes(cells, stand_for_missing)
+        codes = self.level_codes(cells)
         if self.missing not in ("null", "indicator"):
             codes[codes == ABSENT] = next(
                 code for key, code in declared.items() if key == level_key(self.missing)
@@ -282,12 +280,12 @@ class _HashedColumn(Column):
     def ranges(self) -> tuple[Vector, Vector]:
         return one_hot(self.n_features)
 
-    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Texts:
+    def read(self, cells: Cells) -> Texts:
         """The texts of the cells."""
-        return cells.as_texts(stand_for_missing)
+        return cells.as_texts()
 
-    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
-        read = self.read(cells, stand_for_missing)
+    def kinds(self, cells: Cells) -> Kinds:
+        read = self.read(cells)
         return text_kinds(read.missing, read.bad)
 
     @property
@@ -315,8 +313,8 @@ class Hashed(_HashedColumn):
 
     kind: ClassVar[str] = "hashed"
 
-    def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        texts, places, missing, bad = self.read(cells, stand_for_missing)
+    def encode(self, cells: Cells) -> Slots:
+        texts, places, missing, bad = self.read(cells)
         buckets = np.array([-1 if text is None else self.bucket(text) for text in texts])
         index = np.where(missing, self._absent, buckets[places])
         return single_slot(index, 1.0, bad | missing & (self.missing == "null"))
@@ -347,8 +345,8 @@ class Text(_HashedColumn):
     def slots(self) -> None:
         return None
 
-    def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Ragged:
-        texts, places, missing, bad = self.read(cells, stand_for_missing)
+    def encode(self, cells: Cells) -> Ragged:
+        texts, places, missing, bad = self.read(cells)
         known: dict[str, int] = {}
         bucket_lists = [[] if text is None else self._buckets_of(text, known) for text in texts]
         bucket_lists.append([self.buckets] if self.has_indicator else [])
@@ -414,8 +412,8 @@ class Boolean(LevelCells, SingleFeatureColumn):
     def declared_levels(self) -> Sequence[object]:
         return (True, False, *_WORDS) if self.casefold else tuple(_CODES)
 
-    def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        codes = self.level_codes(cells, stand_for_missing)
+    def encode(self, cells: Cells) -> Slots:
+        codes = self.level_codes(cells)
         if isinstance(self.missing, bool):
             codes[codes == ABSENT] = self.missing
         bad, missing = (codes == NO_LEVEL) | (codes == UNREAD), codes == ABSENT

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
-from ..data.cell_tally import FINE, MISSING, OUTSIDE, UNKNOWN, UNREADABLE
+from ..data.bounded_numbers import FINE, MISSING, OUTSIDE, UNKNOWN, UNREADABLE
 from ..data.frames import column_type, get_column, in_doubles, type_kind, type_name
 
 Mask = NDArray[np.bool_]
@@ -96,12 +96,15 @@ class Cells:
         What some cells hold, in any order and also twice.
     places : array of int, optional
         For each cell the index of its value; -1 where it is missing.
+    missing_texts : set of str
+        Texts that stand for a missing value.
     """
 
     numbers: Vector | None = None
     is_time: bool = False
     values: Sequence[Value] = ()
     places: NDArray[np.intp] | None = None
+    missing_texts: frozenset[str] = MISSING_TEXTS
 
     def __len__(self) -> int:
         return len(self.numbers if self.numbers is not None else self.read_places)
@@ -111,28 +114,26 @@ class Cells:
         """The place of each cell's value."""
         return np.empty(0, dtype=np.intp) if self.places is None else self.places
 
-    def as_numbers(self, stand_for_missing: frozenset[str]) -> Read:
+    def as_numbers(self) -> Read:
         """Cells as numbers; a moment is none."""
         if self.numbers is not None:
             return _read(self.numbers, np.full(len(self), self.is_time))
-        return self._by_value(lambda value: _number(value, stand_for_missing))
+        return self._by_value(lambda value: _number(value, self.missing_texts))
 
-    def as_days(self, stand_for_missing: frozenset[str]) -> Read:
+    def as_days(self) -> Read:
         """Cells as days since 1970: moments, and texts of ISO 8601."""
         if self.numbers is not None:
             return _read(self.numbers, np.full(len(self), not self.is_time))
-        return self._by_value(lambda value: _days(value, stand_for_missing))
+        return self._by_value(lambda value: _days(value, self.missing_texts))
 
-    def as_codes(
-        self, codes: dict[float | str, int], stand_for_missing: frozenset[str], declared: bool = True
-    ) -> NDArray[np.intp]:
+    def as_codes(self, codes: dict[float | str, int], declared: bool = True) -> NDArray[np.intp]:
         """The code of each cell's level, or one of NO_LEVEL, ABSENT and UNREAD.
 
         A declared level comes first: a text that stands for a missing value may be one. Of levels that were
         learnt it is none: which cells are missing does not depend on what is learnt.
         """
         if self.numbers is None:
-            level_codes = [_code(value, codes, stand_for_missing, declared) for value in self.values]
+            level_codes = [_code(value, codes, self.missing_texts, declared) for value in self.values]
             return np.array([*level_codes, ABSENT], dtype=np.intp)[self.read_places]
         levels = np.array(sorted(key for key in codes if isinstance(key, float)))
         if self.is_time or not len(levels):
@@ -142,14 +143,14 @@ class Cells:
         matched = np.where(levels[index] == self.numbers, known[index], NO_LEVEL)
         return np.where(np.isnan(self.numbers), ABSENT, matched)
 
-    def as_texts(self, stand_for_missing: frozenset[str]) -> Texts:
+    def as_texts(self) -> Texts:
         """Different texts and the place of each cell's; numbers in one spelling."""
         values, places = self.values, self.read_places
         if self.numbers is not None:
             distinct, places = np.unique(self.numbers, return_inverse=True)
             values = [None if np.isnan(value) else Moment(value) if self.is_time else value
                       for value in distinct.tolist()]  # fmt: skip
-        texts = [*(_text(value, stand_for_missing) for value in values), None]
+        texts = [*(_text(value, self.missing_texts) for value in values), None]
         bad = np.array([isinstance(text, _Bad) for text in texts])[places]
         missing = np.array([text is None for text in texts])[places]
         return Texts([text if isinstance(text, str) else None for text in texts], places, missing, bad)
@@ -196,7 +197,7 @@ def object_cells(entries: Sequence[object]) -> Cells:
     return Cells(values=[value_of(entry) for entry in entries], places=np.arange(len(entries)))
 
 
-def read_cells(X: Any, name: str) -> Cells:
+def read_cells(X: Any, name: str, missing_texts: frozenset[str] = MISSING_TEXTS) -> Cells:
     """The cells of a column; a type that holds no numbers, texts or moments is refused by its name."""
     cells: Cells | None = None
     with suppress(Exception):  # a library may raise anything, and quote a cell
@@ -205,7 +206,7 @@ def read_cells(X: Any, name: str) -> Cells:
         raise ValueError(
             f"column {name!r} has type {type_name(column_type(X, name))}, which cannot be encoded"
         )
-    return cells
+    return replace(cells, missing_texts=missing_texts)
 
 
 def _cells_of(column: Any) -> Cells | None:
@@ -422,10 +423,10 @@ def parse_number(text: str) -> float | None:
     return float(text) if _NUMBER.fullmatch(text) else NUMBER_WORDS.get(text.lower())
 
 
-def _number(value: Value, stand_for_missing: frozenset[str]) -> float | None:
+def _number(value: Value, missing_texts: frozenset[str]) -> float | None:
     if isinstance(value, str):
         text = value.strip()
-        if text in stand_for_missing:
+        if text in missing_texts:
             return None
         number = parse_number(text)
         return np.nan if number is None else number
@@ -434,10 +435,10 @@ def _number(value: Value, stand_for_missing: frozenset[str]) -> float | None:
     return np.nan
 
 
-def _days(value: Value, stand_for_missing: frozenset[str]) -> float | None:
+def _days(value: Value, missing_texts: frozenset[str]) -> float | None:
     if isinstance(value, str):
         text = value.strip()
-        if text in stand_for_missing:
+        if text in missing_texts:
             return None
         try:
             return _moment(datetime.fromisoformat(text)).days
@@ -448,23 +449,21 @@ def _days(value: Value, stand_for_missing: frozenset[str]) -> float | None:
     return value.days if isinstance(value, Moment) else np.nan
 
 
-def _code(
-    value: Value, codes: dict[float | str, int], stand_for_missing: frozenset[str], declared: bool
-) -> int:
+def _code(value: Value, codes: dict[float | str, int], missing_texts: frozenset[str], declared: bool) -> int:
     if not isinstance(value, float | str):
         return ABSENT if value is None else UNREAD
-    missing = isinstance(value, str) and value.strip() in stand_for_missing
+    missing = isinstance(value, str) and value.strip() in missing_texts
     key = level_key(value)
     if key is not None and key in codes and (declared or not missing):
         return codes[key]
     return ABSENT if missing else NO_LEVEL
 
 
-def _text(value: Value, stand_for_missing: frozenset[str]) -> str | None | _Bad:
+def _text(value: Value, missing_texts: frozenset[str]) -> str | None | _Bad:
     """The text of a cell, a number in the spelling that all of its spellings share; None if missing."""
     if isinstance(value, Moment):
         return f"{value.days!r} days"
-    if value is None or isinstance(value, str) and value.strip() in stand_for_missing:
+    if value is None or isinstance(value, str) and value.strip() in missing_texts:
         return None
     key = level_key(value) if isinstance(value, float | str) else None
     if isinstance(key, float):

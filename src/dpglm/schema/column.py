@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .. import strict
 from ..arrays import Vector
-from ..data.cell_tally import MISSING, UNREADABLE
+from ..data.bounded_numbers import MISSING, UNREADABLE
 from .cells import Cells, Kinds, Mask
 from .spelling import Spelling
 
@@ -112,11 +112,11 @@ class Column(ABC):
         return [*features, f"{name} (missing)"] if self.has_indicator else features
 
     @abstractmethod
-    def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots | Ragged:
+    def encode(self, cells: Cells) -> Slots | Ragged:
         """The features of each cell, before they are multiplied by the weight."""
 
     @abstractmethod
-    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+    def kinds(self, cells: Cells) -> Kinds:
         """What each cell is, by the reading that ``encode`` uses."""
 
     @property

@@ -14,11 +14,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..arrays import Vector
-from ..data.cell_tally import MISSING, Codes
+from ..data.bounded_numbers import MISSING, Codes
 from ..data.columns import RecordColumns
 from ..data.source import LARGEST_NORM
 from .categories import Boolean, Ordinal
-from .cells import ABSENT, Cells
+from .cells import ABSENT, KIND_NAMES, Cells
 from .column import Column, encoded_table, format_number
 from .learning import blank, null_records
 from .numbers import Date, declared_days
@@ -62,21 +62,20 @@ def read_cell(schema: Schema, name: str, cell: str) -> CellReading:
     column: Any = schema.columns[name]
     if isinstance(column, Drop):
         return CellReading(name, cell, "not read: the column is dropped", False)
-    missing = schema._stand_for_missing
     if isinstance(column, Unit):
-        (unit,) = column.ids(np.array([cell], dtype=object), missing)
+        (unit,) = column.ids(np.array([cell], dtype=object), schema._missing_texts)
         return CellReading(name, cell, "missing" if unit is None else f"the id {unit!r}", unit is None)
     cells = schema._cells({name: [cell]}, name)
     if _has_levels(column):
-        meaning, null, is_known = _level(name, column, cells, missing)
+        meaning, null, is_known = _level(name, column, cells)
     elif isinstance(column, NumberCells):
-        meaning, null = _number(name, column, cells, missing)
+        meaning, null = _number(name, column, cells)
         is_known = not null
     elif isinstance(column, Date):
-        meaning, null = _date(name, column, cells, missing)
+        meaning, null = _date(name, column, cells)
         is_known = not null
     else:
-        meaning, null = _features(name, column, cells, missing)
+        meaning, null = _features(name, column, cells)
         is_known = True
     remedy = None if is_known or meaning == "missing" else _remedy(column, cell)
     return CellReading(name, cell, meaning, null, remedy)
@@ -86,21 +85,20 @@ def _has_levels(column: Any) -> bool:
     return isinstance(column, LevelCells) and (not isinstance(column, Target) or column.is_class)
 
 
-def _number(name: str, column: Any, cells: Cells, missing: frozenset[str]) -> tuple[str, bool]:
-    values, is_missing, bad = (part[0] for part in cells.as_numbers(missing))
+def _number(name: str, column: Any, cells: Cells) -> tuple[str, bool]:
+    values, is_missing, bad = (part[0] for part in cells.as_numbers())
     if bad:
         return "no number", True
     if is_missing:
         return _absent(name, column)
-    low, high = (0.0, column.high) if isinstance(column, Weight) else (column.low, column.high)
-    low, high = column.widest if low is None else (low, high)
+    low, high = column.widest if getattr(column, "pending", False) else column.declared_range
     if isinstance(column, Exposure) and values <= 0:
         return "an exposure of 0 or less", True
     return _cut("the number", values, low, high, format_number), False
 
 
-def _date(name: str, column: Date, cells: Cells, missing: frozenset[str]) -> tuple[str, bool]:
-    days, is_missing, bad = (part[0] for part in cells.as_days(missing))
+def _date(name: str, column: Date, cells: Cells) -> tuple[str, bool]:
+    days, is_missing, bad = (part[0] for part in cells.as_days())
     if bad:
         formats = [column.format] if isinstance(column.format, str) else column.format
         stated = " or ".join("ISO 8601" if format == ISO else format for format in formats)
@@ -124,14 +122,14 @@ def _cut(what: str, value: float, low: float, high: float, written: Any) -> str:
     return f"{what} {written(value)}" + ("" if inside == value else f", cut to {written(inside)}")
 
 
-def _level(name: str, column: Any, cells: Cells, missing: frozenset[str]) -> tuple[str, bool, bool]:
+def _level(name: str, column: Any, cells: Cells) -> tuple[str, bool, bool]:
     """What a level is read as, whether its record is null, and whether it is one that is declared."""
     if column.pending_levels:
-        texts = cells.as_texts(missing)
+        texts = cells.as_texts()
         if texts.missing[0]:
             return *_absent(name, column), True
         return f"the level {texts.texts[texts.places[0]]!r}, if it is learnt", False, True
-    (code,) = column.level_codes(cells, missing)
+    (code,) = column.level_codes(cells)
     if code >= 0:
         return f"the {_WORDS.get(column.kind, 'level')} {column.known_levels[code]!r}", False, True
     if code == ABSENT:
@@ -140,7 +138,7 @@ def _level(name: str, column: Any, cells: Cells, missing: frozenset[str]) -> tup
         return f"no {_WORDS[column.kind]}", True, False
     if isinstance(column, Ordinal) and not column.fused:
         return "an unknown level, which counts as the middle", False, False
-    return f"an unknown level: {_features(name, column, cells, missing)[0]}", False, False
+    return f"an unknown level: {_features(name, column, cells)[0]}", False, False
 
 
 def _absent(name: str, column: Any) -> tuple[str, bool]:
@@ -154,9 +152,9 @@ def _absent(name: str, column: Any) -> tuple[str, bool]:
     return f"missing, which counts as {meanings.get(rule, rule) if isinstance(rule, str) else rule}", False
 
 
-def _features(name: str, column: Column, cells: Cells, missing: frozenset[str]) -> tuple[str, bool]:
+def _features(name: str, column: Column, cells: Cells) -> tuple[str, bool]:
     """The features of a cell that are not 0."""
-    part = blank(column).encode(cells, missing)
+    part = blank(column).encode(cells)
     row: Any = encoded_table([(part, 1.0)], [0, column.n_features], 1, True, False)
     names = [column.features(name)[k] for k in row.indices[row.data != 0]]
     meaning = "a row of zeros" if not names else f"the feature{'s' * (len(names) > 1)} {', '.join(names)}"
@@ -216,6 +214,14 @@ class KindSchema(Schema):
         return *(column.possible_kinds for column in self.readable.values()), (MISSING,)
 
     @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        """What the codes of each column are called."""
+        return {
+            name: tuple(KIND_NAMES[kind] for kind in column.possible_kinds)
+            for name, column in self.readable.items()
+        }
+
+    @property
     def n_features(self) -> int:
         return len(self.readable) + 1
 
@@ -233,9 +239,9 @@ class KindSchema(Schema):
         null_rows, table = null_records(self, frame, count), np.zeros((count, self.n_features))
         for k, (name, column) in enumerate(self.readable.items()):
             cells = self._cells(frame, name)
-            table[:, k] = column.kinds(cells, self._stand_for_missing)
+            table[:, k] = column.kinds(cells)
             if isinstance(column, Weight | Offset):
-                values = column.read(cells, self._stand_for_missing)
+                values = column.read(cells)
                 null_rows |= ~(np.abs(values) < LARGEST_NORM)
                 if isinstance(column, Exposure):
                     null_rows |= ~(values > 0)

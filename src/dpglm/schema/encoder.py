@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
-from ..data import sources
+from ..data.adapters import as_source
 from ..data.cluster import by_blocks, is_dask
 from ..data.frames import column_names, library_of, text_names
 from .column import RawCoefficients
@@ -85,7 +85,7 @@ def encoded(schema: Schema, X: Any, *, targets: bool = False, null: bool = True)
     if is_dask(X):
         schema.require_columns(text_names(getattr(X, "columns", [])), target=False)
         return by_blocks(partial(schema.encode, null=null), X)
-    source = None if library_of(X) is not None else sources.recognised(X)
+    source = None if library_of(X) is not None else as_source(X)
     if source is not None:
         return EncodedSource(source, schema, targets, null)
     return schema.encode(X, null=null)
@@ -97,5 +97,5 @@ def _names_of(X: Any) -> list[str] | None:
         return text_names(getattr(X, "columns", []))
     if library_of(X) is not None:
         return text_names(column_names(X))
-    source = sources.recognised(X)
+    source = as_source(X)
     return None if source is None else names_of(source)

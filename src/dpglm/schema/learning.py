@@ -71,9 +71,9 @@ def null_records(schema: Schema, frame: object, count: int) -> Mask:
     for name, column in schema.columns.items():
         if isinstance(column, Column):
             readable = blank(column)
-            null |= readable.encode(schema._cells(frame, name), schema._stand_for_missing).null
+            null |= readable.encode(schema._cells(frame, name)).null
         elif isinstance(column, Target):
-            found = column.read(schema._cells(frame, name), schema._stand_for_missing)
+            found = column.read(schema._cells(frame, name))
             # a target that is this large makes a null record in a fit, too
             null |= found == "" if found.dtype.kind == "U" else ~(np.abs(found) < LARGEST_NORM)
     return null
@@ -87,12 +87,12 @@ def blank(column: Column) -> Column:
 
 
 def _numbers(schema: Schema, frame: object, name: str) -> Vector:
-    return schema._cells(frame, name).as_numbers(schema._stand_for_missing).values
+    return schema._cells(frame, name).as_numbers().values
 
 
 def _levels(schema: Schema, frame: object, name: str, null: Mask) -> Counter[float | str]:
     """Counts of levels by what they are compared by; missing cells have none."""
-    texts, places, missing, bad = schema._cells(frame, name).as_texts(schema._stand_for_missing)
+    texts, places, missing, bad = schema._cells(frame, name).as_texts()
     counts: Counter[float | str] = Counter()
     kept = places[~(null | missing | bad)]
     seen = np.bincount(kept + len(texts) * (kept < 0), minlength=len(texts))

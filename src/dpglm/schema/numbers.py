@@ -143,8 +143,8 @@ class Number(NumberCells, Column):
             low[0] = -1.0
         return low, high
 
-    def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        return self.encode_numbers(*cells.as_numbers(stand_for_missing))
+    def encode(self, cells: Cells) -> Slots:
+        return self.encode_numbers(*cells.as_numbers())
 
     def encode_numbers(self, values: Vector, missing: Mask, bad: Mask) -> Slots:
         """The features of numbers, NaN where they are missing or bad."""
@@ -362,16 +362,16 @@ class Date(SingleFeatureColumn):
         """The origin in days since 1970."""
         return declared_days("low", self.low) if self.origin is None else declared_days("origin", self.origin)
 
-    def encode(self, cells: Cells, stand_for_missing: frozenset[str]) -> Slots:
-        return self._number.encode_numbers(*self.read(cells, stand_for_missing))
+    def encode(self, cells: Cells) -> Slots:
+        return self._number.encode_numbers(*self.read(cells))
 
-    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Read:
+    def read(self, cells: Cells) -> Read:
         """The units since the origin of the cells."""
-        days, missing, bad = cells.as_days(stand_for_missing)
+        days, missing, bad = cells.as_days()
         return Read((days - self._first) / _DAYS[self.unit], missing, bad)
 
-    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
-        return number_kinds(self.read(cells, stand_for_missing), *self._number.declared_range)
+    def kinds(self, cells: Cells) -> Kinds:
+        return number_kinds(self.read(cells), *self._number.declared_range)
 
     @property
     def possible_kinds(self) -> tuple[int, ...]:

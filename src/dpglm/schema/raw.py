@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..arrays import Vector
-from ..data import as_block, sources
+from ..data import as_block
+from ..data.adapters import as_source
 from ..data.cluster import DaskTable, by_blocks, is_dask, of_each_block
 from ..data.frames import column_names, library_of, row_count, text_names
 from ..data.raw_counts import Counts, RawCounts, RawRecords
@@ -50,7 +51,7 @@ class RawTable:
             self.resident, self.n_samples = True, row_count(X)
         else:
             self.resident = isinstance(X, Held)
-            source = X.source if isinstance(X, Held) else sources.recognised(X)
+            source = X.source if isinstance(X, Held) else as_source(X)
             if source is None:
                 raise ValueError(
                     "X must be a data frame of pandas or polars, an Arrow table, a dict of arrays, a source "

@@ -34,16 +34,10 @@ class Target(NumberCells, LevelCells):
         Whether the range is learnt in the fit, privately and as part of its price.
     widest : (float, float), optional
         The widest range that can be learnt, which must be declared.
-    decimal : str
-        The decimal mark of cells that are strings, such as ",".
-    thousands : str, optional
-        What separates groups of digits in cells that are strings, such as "." or " ".
-    strip : str or sequence of str
-        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
-    aliases : mapping of str to class, optional
-        Other spellings of classes, such as ``{"y": "yes"}``.
-    casefold : bool
-        Whether upper and lower case of classes are the same.
+    decimal, thousands, strip : str
+        How cells that are strings spell numbers, as in `Number`.
+    aliases, casefold : mapping of str to class, bool
+        How cells spell classes, as in `Category`.
 
     Examples
     --------
@@ -100,20 +94,20 @@ class Target(NumberCells, LevelCells):
         """Whether it is one of several classes."""
         return bool(self.classes)
 
-    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Vector | NDArray[np.str_]:
+    def read(self, cells: Cells) -> Vector | NDArray[np.str_]:
         """The targets: numbers, NaN where there is none; or classes as declared, "" or NaN for no class."""
         if not self.is_class:
-            return cells.as_numbers(stand_for_missing).values
-        codes = np.maximum(self.level_codes(cells, stand_for_missing), NO_LEVEL)
+            return cells.as_numbers().values
+        codes = np.maximum(self.level_codes(cells), NO_LEVEL)
         text = isinstance(self.classes[0], str)
         labels = np.array([*self.classes, "" if text else math.nan], dtype=None if text else np.float64)
         targets: Vector | NDArray[np.str_] = labels[codes]
         return targets
 
-    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+    def kinds(self, cells: Cells) -> Kinds:
         """What each cell is, by the reading that ``read`` uses."""
         kind = LevelCells if self.is_class else NumberCells
-        return kind.kinds(self, cells, stand_for_missing)
+        return kind.kinds(self, cells)
 
     @property
     def possible_kinds(self) -> tuple[int, ...]:
@@ -127,9 +121,9 @@ class Role:
 
     kind: ClassVar[str]
 
-    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Vector:
+    def read(self, cells: Cells) -> Vector:
         """The numbers, NaN where there is none."""
-        return cells.as_numbers(stand_for_missing).values
+        return cells.as_numbers().values
 
 
 @dataclass(frozen=True)
@@ -140,12 +134,8 @@ class Weight(NumberCells, Role):
     ----------
     high : float
         The largest weight; weights are cut to [0, high].
-    decimal : str
-        The decimal mark of cells that are strings, such as ",".
-    thousands : str, optional
-        What separates groups of digits in cells that are strings, such as "." or " ".
-    strip : str or sequence of str
-        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
+    decimal, thousands, strip : str
+        How cells that are strings spell numbers, as in `Number`.
     """
 
     high: float
@@ -169,12 +159,8 @@ class Offset(NumberCells, Role):
     ----------
     low, high : float
         The range of offsets; what lies outside is cut to it.
-    decimal : str
-        The decimal mark of cells that are strings, such as ",".
-    thousands : str, optional
-        What separates groups of digits in cells that are strings, such as "." or " ".
-    strip : str or sequence of str
-        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
+    decimal, thousands, strip : str
+        How cells that are strings spell numbers, as in `Number`.
     """
 
     low: float
@@ -203,12 +189,8 @@ class Exposure(Offset):
     low, high : float
         The range of exposures, above 0; what lies outside is cut to it. A record with an exposure of 0 or
         less counts for nothing.
-    decimal : str
-        The decimal mark of cells that are strings, such as ",".
-    thousands : str, optional
-        What separates groups of digits in cells that are strings, such as "." or " ".
-    strip : str or sequence of str
-        Characters, or strings, that are removed from both ends of cells that are strings, such as "€%".
+    decimal, thousands, strip : str
+        How cells that are strings spell numbers, as in `Number`.
     """
 
     kind: ClassVar[str] = "exposure"
@@ -241,11 +223,11 @@ class Unit(Role):
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", strict.whole("rows", self.rows))
 
-    def ids(self, entries: NDArray[np.object_], stand_for_missing: frozenset[str]) -> NDArray[np.object_]:
+    def ids(self, entries: NDArray[np.object_], missing_texts: frozenset[str]) -> NDArray[np.object_]:
         """The ids, None where there is none."""
         found = [entry.strip() if isinstance(entry, str) else entry for entry in entries]
         known = np.empty(len(found), dtype=object)
-        known[:] = [None if isinstance(one, str) and one in stand_for_missing else one for one in found]
+        known[:] = [None if isinstance(one, str) and one in missing_texts else one for one in found]
         return known
 
 

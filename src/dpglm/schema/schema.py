@@ -364,7 +364,7 @@ class Schema:
         columns = self._encoded
         parts = {}
         for name, column in columns.items():
-            parts[name] = column.encode(self._cells(frame, name), self._stand_for_missing)
+            parts[name] = column.encode(self._cells(frame, name))
         groups = [(parts[name], column.weight) for name, column in columns.items()]
         for a, b in self.interactions:
             both: Any = product(parts[a], parts[b], columns[b].n_features)  # type: ignore[arg-type]
@@ -377,7 +377,7 @@ class Schema:
         if target is None or name is None:
             raise ValueError("the schema declares no target")
         self._checked(frame, target=True)
-        return target.read(self._cells(frame, name), self._stand_for_missing)
+        return target.read(self._cells(frame, name))
 
     def read_beside(self, frame: object, fit: bool = True) -> RecordColumns:
         """Weights, offsets, exposures and ids of a table in memory; None for those that there are not.
@@ -396,9 +396,9 @@ class Schema:
                 column = self.columns[name]
                 assert isinstance(column, Role)
                 if isinstance(column, Unit):
-                    parts[part] = column.ids(column_entries(frame, name), self._stand_for_missing)
+                    parts[part] = column.ids(column_entries(frame, name), self._missing_texts)
                 else:
-                    parts[part] = column.read(self._cells(frame, name), self._stand_for_missing)
+                    parts[part] = column.read(self._cells(frame, name))
         return RecordColumns(**parts)
 
     def read_part(self, frame: object, part: str) -> Vector:
@@ -424,11 +424,11 @@ class Schema:
                 f"column {name!r} has type {type_name(kind)}, the schema declares a {column.kind}: "
                 "convert it, or declare what it is"
             )
-        spelling, cells = getattr(column, "spelling", None), read_cells(frame, name)
-        return cells if spelling is None else spelling.read(cells, self._stand_for_missing)
+        spelling, cells = getattr(column, "spelling", None), read_cells(frame, name, self._missing_texts)
+        return cells if spelling is None else spelling.read(cells)
 
     @cached_property
-    def _stand_for_missing(self) -> frozenset[str]:
+    def _missing_texts(self) -> frozenset[str]:
         return MISSING_TEXTS | {text.strip() for text in self.missing}
 
     @cached_property

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ..data.columnar import Columnar
 from ..data.columns import RecordColumns
+from ..data.files import TextFile
 from ..data.frames import text_names
-from ..data.lines import Lines
 from ..data.stream import BLOCK_ROWS, MISCOUNTED, Source, guarded
 from ..errors import SourceChanged
 
@@ -45,7 +45,7 @@ def names_of(source: Source) -> list[str] | None:
     """Names of the columns of a source; None if only its blocks tell."""
     if isinstance(source, Columnar):
         return text_names(source.types)
-    return text_names(source.names) if isinstance(source, Lines) else None
+    return text_names(source.names) if isinstance(source, TextFile) else None
 
 
 def gathered(source: Source) -> object:

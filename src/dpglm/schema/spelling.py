@@ -10,7 +10,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cached_property, lru_cache
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import strict
-from ..data.cell_tally import MISSING, OUTSIDE, UNKNOWN, UNREADABLE
+from ..data.bounded_numbers import MISSING, OUTSIDE, UNKNOWN, UNREADABLE
 from .cells import (
     BAD,
     NUMBER_WORDS,
@@ -53,21 +53,22 @@ class Spelling(ABC):
         return False
 
     @abstractmethod
-    def value(self, value: str | float, stand_for_missing: frozenset[str]) -> Value:
+    def value(self, value: str | float, missing_texts: frozenset[str]) -> Value:
         """What a cell of this string, or of this number, stands for."""
 
-    def read(self, cells: Cells, stand_for_missing: frozenset[str]) -> Cells:
+    def read(self, cells: Cells) -> Cells:
         """What each of these cells stands for."""
         if cells.numbers is not None:
             if cells.is_time or not self.of_numbers:
                 return cells
             numbers, places = np.unique(cells.numbers, return_inverse=True)
-            cells = Cells(values=[None if np.isnan(x) else x for x in numbers.tolist()], places=places)
+            values = [None if np.isnan(x) else x for x in numbers.tolist()]
+            cells = replace(cells, numbers=None, values=values, places=places)
         values = [
-            self.value(value, stand_for_missing) if isinstance(value, str | float) else value
+            self.value(value, cells.missing_texts) if isinstance(value, str | float) else value
             for value in cells.values
         ]
-        return Cells(values=values, places=cells.places)
+        return replace(cells, values=values)
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,8 @@ class NumberSpelling(Spelling):
             ):
                 raise strict.wrong("strip", self.strip, "characters, or a list of strings, without digits")
 
-    def value(self, value: str | float, stand_for_missing: frozenset[str]) -> Value:
-        if isinstance(value, float) or value.strip() in stand_for_missing:
+    def value(self, value: str | float, missing_texts: frozenset[str]) -> Value:
+        if isinstance(value, float) or value.strip() in missing_texts:
             return value
         text = self._bare(value)
         sign = text[:1] if text[:1] in ("+", "-") else ""
@@ -152,8 +153,8 @@ class DateSpelling(Spelling):
 
     formats: tuple[str, ...]
 
-    def value(self, value: str | float, stand_for_missing: frozenset[str]) -> Value:
-        if isinstance(value, float) or (text := value.strip()) in stand_for_missing:
+    def value(self, value: str | float, missing_texts: frozenset[str]) -> Value:
+        if isinstance(value, float) or (text := value.strip()) in missing_texts:
             return value
         found = (parse_date(format, text) for format in self.formats)
         return next((value_of(moment) for moment in found if moment is not None), BAD)
@@ -183,11 +184,11 @@ class LevelSpelling(Spelling):
     def of_numbers(self) -> bool:
         return any(isinstance(level_key(alias), float) for alias in self.aliases)
 
-    def value(self, value: str | float, stand_for_missing: frozenset[str]) -> Value:
+    def value(self, value: str | float, missing_texts: frozenset[str]) -> Value:
         key = self._folded(level_key(value))
         if key in self._meanings:
             return self._meanings[key]
-        return value if isinstance(value, str) and value.strip() in stand_for_missing else key
+        return value if isinstance(value, str) and value.strip() in missing_texts else key
 
     def _folded(self, key: float | str | None) -> float | str | None:
         return key.casefold() if self.casefold and isinstance(key, str) else key
@@ -245,9 +246,9 @@ class NumberCells:
         low, high = getattr(self, "low", None), getattr(self, "high", None)
         return (-math.inf, math.inf) if low is None or high is None else (low, high)
 
-    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+    def kinds(self, cells: Cells) -> Kinds:
         """What each cell is, by the reading that encodes it."""
-        return number_kinds(cells.as_numbers(stand_for_missing), *self.declared_range)
+        return number_kinds(cells.as_numbers(), *self.declared_range)
 
     @property
     def possible_kinds(self) -> tuple[int, ...]:
@@ -301,18 +302,18 @@ class LevelCells:
             return None
         return LevelSpelling(self.aliases or {}, self.casefold, self.declared_levels)
 
-    def level_codes(self, cells: Cells, stand_for_missing: frozenset[str]) -> NDArray[np.intp]:
+    def level_codes(self, cells: Cells) -> NDArray[np.intp]:
         """The code of each cell's level."""
-        return cells.as_codes(self.codes, stand_for_missing, declared=self.declared_levels is not None)
+        return cells.as_codes(self.codes, declared=self.declared_levels is not None)
 
     @property
     def undeclared_kind(self) -> int:
         """What a cell is whose level is not declared."""
         return UNKNOWN
 
-    def kinds(self, cells: Cells, stand_for_missing: frozenset[str]) -> Kinds:
+    def kinds(self, cells: Cells) -> Kinds:
         """What each cell is, by the reading that encodes it."""
-        return level_kinds(self.level_codes(cells, stand_for_missing), self.undeclared_kind)
+        return level_kinds(self.level_codes(cells), self.undeclared_kind)
 
     @property
     def possible_kinds(self) -> tuple[int, ...]:

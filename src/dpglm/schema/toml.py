@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Vector
-from ..data import sources
+from ..data.adapters import as_source
 from ..data.columnar import Columnar
+from ..data.files import TextFile
 from ..data.frames import NUMBERS, column_names, column_type, library_of, text_names, type_kind
-from ..data.lines import Lines
 from .categories import Boolean, Category, Hashed, Ordinal, Text
-from .cells import BAD, MISSING_TEXTS, Cells, read_cells
+from .cells import BAD, Cells, read_cells
 from .column import Column
 from .numbers import Date, Number
 from .roles import Drop, Exposure, Offset, Role, Target, Unit, Weight
@@ -202,10 +202,10 @@ def types_of(frame: Any) -> dict[str, str]:
     """The declared types of columns by their names."""
     if library_of(frame) is not None:
         return {name: column_type(frame, name) for name in text_names(column_names(frame))}
-    source = sources.recognised(frame)
+    source = as_source(frame)
     if isinstance(source, Columnar):
         return {name: str(source.types[name]) for name in text_names(source.types)}
-    if isinstance(source, Lines):  # text declares no types
+    if isinstance(source, TextFile):  # text declares no types
         return dict.fromkeys(text_names(source.names), UNKNOWN)
     if hasattr(frame, "dtypes") and hasattr(frame, "columns"):  # a data frame of Dask
         return {name: str(kind) for name, kind in zip(text_names(frame.columns), frame.dtypes, strict=True)}
@@ -234,25 +234,25 @@ def _facts_of_type(kind: str) -> dict[str, Any]:
 
 def _facts_of_cells(cells: Cells, kind: str) -> tuple[dict[str, Any], str]:
     """Facts that the records show, and a remark."""
-    numbers, missing, bad = cells.as_numbers(MISSING_TEXTS)
+    numbers, missing, bad = cells.as_numbers()
     rule = "indicator" if missing.any() else "null"
     if type_kind(kind) == "boolean":
         return {"type": "boolean", "missing": rule}, ""
     if (~missing).any() and not bad.any():
         return _numbers_of(numbers) | {"missing": rule}, _id_of(numbers)
-    days, missing, bad = cells.as_days(MISSING_TEXTS)
+    days, missing, bad = cells.as_days()
     if (~missing).any() and not bad.any():
         return _dates_of(days) | {"missing": rule}, ""
-    texts = cells.as_texts(MISSING_TEXTS)
+    texts = cells.as_texts()
     levels = sorted({text for k in np.unique(texts.places) if (text := texts.texts[k]) is not None})
     facts = _spelling_of(levels)
     if facts is not None:
-        spelt = _reading(facts).read(cells, MISSING_TEXTS)
+        spelt = _reading(facts).read(cells)
         if "format" in facts:
-            days, remark = spelt.as_days(MISSING_TEXTS).values, f"dates as {facts['format']}"
+            days, remark = spelt.as_days().values, f"dates as {facts['format']}"
             return _dates_of(days) | {"missing": rule} | facts, remark
         remark = "numbers with " + " and ".join(f"{key} = {toml_value(fact)}" for key, fact in facts.items())
-        return _numbers_of(spelt.as_numbers(MISSING_TEXTS).values) | {"missing": rule} | facts, remark
+        return _numbers_of(spelt.as_numbers().values) | {"missing": rule} | facts, remark
     if len(levels) <= MOST_LEVELS:
         folded = {level.casefold(): level for level in levels}
         if len(folded) < len(levels):

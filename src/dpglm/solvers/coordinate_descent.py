@@ -313,7 +313,7 @@ def in_units_of_bounds(problem: Problem, p: int) -> SecondMoments:
     """The query for second moments of columns that are scaled to the least of their bounds."""
     limits = problem.bounds.features(p)
     least = float(limits.min())
-    return SecondMoments(min(least * math.sqrt(p), problem.bounds.radius(p)), least / limits)
+    return SecondMoments(min(least * math.sqrt(p), problem.bounds.radius(p)), scales=least / limits)
 
 
 def moments_over_bounds(plan: Plan, problem: Problem, curator: Curator, additive: Mechanism) -> Vector | None:

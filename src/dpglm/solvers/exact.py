@@ -27,7 +27,7 @@ from ..queries import (
     ScoreAndCurvature,
     gradient_of,
 )
-from ..queries.proximal import Map, Prox, Steps, accelerated, inner, largest_eigenvalue, norm
+from ..queries.proximal_gradient import Map, Prox, Steps, accelerated, inner, largest_eigenvalue, norm
 from .base import Result, Uncertainty
 from .newton_steps import Setting, inverse_of
 

@@ -21,7 +21,7 @@ from ..plan import Plan, Releasable, Release
 from ..plan.private_size import FARTHEST
 from ..problem import Problem
 from ..queries import RULES, CoordinateRule, CoordinateScores, SecondMoments
-from ..queries.scores import MOST_PULL
+from ..queries.coordinate import MOST_PULL
 from ..tables import Capability, Columns
 from .audit_cases import CORNERS, AuditCase, opposed, second_moments_case
 from .base import MOST_PRIVATE_STEPS, Result, Solver, Task, require_bounded_slopes, require_smooth

@@ -38,8 +38,7 @@ from ..privacy import Budget
 from ..problem import Problem
 from ..queries import Gains, HeldOutScores
 from ..queries.model_comparison import gain_for, score_for
-from ..split import Split
-from ..tables import Capability
+from ..tables import Capability, Split
 from .audit_cases import AuditCase, opposed
 from .base import AnySolver, Choice, Result, Solver, Task, require_public_size
 from .iterates import FREEDOMS, Model, none_counts, sparse_counts

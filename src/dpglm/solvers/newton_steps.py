@@ -17,7 +17,7 @@ from ..losses import Loss
 from ..privacy import Neighbours
 from ..problem import Problem
 from ..queries import Deviance, Moments, ScoreAndCurvature
-from ..queries.score_and_curvature import Parts
+from ..queries.newton import Parts
 
 _LEAST_EIGENVALUE = 1e-10
 _LEAST_MEAN, _LONGEST_START = 1e-6, 2.0

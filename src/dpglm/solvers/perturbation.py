@@ -18,7 +18,7 @@ from ..penalties import L2
 from ..plan import PassCount, Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import Minimiser
-from ..queries.certified import fallback_steps
+from ..queries.proximal_gradient import fallback_steps
 from .audit_cases import AuditCase, opposed, opposed_in_scaled_columns
 from .base import PREDICTION_NOISE, Result, Solver, Task, clip_of_gradients, equal_releases, require_smooth
 from .exact import STEPS_WITHOUT_NOISE, exact_minimiser
@@ -164,6 +164,7 @@ def minimiser(
 
 
 CURVATURE_SHARE = 0.25
+_CURVATURE_SHARE_OF_LEVELS = 0.07
 _HIDDEN = 4.0  # deviations that hide a zero, or that coefficients are equal
 
 
@@ -326,13 +327,18 @@ def default_settings(
 ) -> tuple[float, float]:  # fmt: skip
     """(clip, quadratic) of objective perturbation, for one fit; those that are given are kept.
 
-    The curvature of a record costs at most a quarter of ``epsilon``. Derived in docs/defaults.md.
+    The curvature of a record costs at most a quarter of ``epsilon``, and less before a penalty that takes
+    noise away makes the quadratic term weaker. Derived in docs/defaults.md.
     """
     clip, fraction = default_clip(problem, p, noise, clip), clip_of_gradients(problem, p, noise, clip)[1]
     if quadratic is None:
         wanted = problem.smoothness(p) / problem.stretch() * noise * fraction / PREDICTION_NOISE
-        least = problem.smoothness(p) / (n * math.expm1(min(CURVATURE_SHARE * epsilon, 100.0)))
-        quadratic = max(max(wanted, least) - problem.penalty.strong_convexity, 0.0)
+        least, weak = (
+            problem.smoothness(p) / (n * math.expm1(min(share * epsilon, 100.0)))
+            for share in (CURVATURE_SHARE, _CURVATURE_SHARE_OF_LEVELS)
+        )
+        weaker = max(wanted * problem.penalty.noise_share(p, noise * clip), min(wanted, weak))
+        quadratic = max(max(weaker, least) - problem.penalty.strong_convexity, 0.0)
     return clip, quadratic
 
 

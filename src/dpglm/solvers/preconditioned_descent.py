@@ -124,7 +124,8 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         clip = float(self.clip or clip_share(task))
         preludes = RowScalePrelude(task), MeanRowPrelude(task)
         scales, mean = (prelude.share for prelude in preludes)
-        last, leverage = share_of_recalibration(task, clip), usual_leverage(task)
+        last = share_of_recalibration(task, clip) if task.problem.fit_intercept else 0.0
+        leverage = usual_leverage(task)
         left = 1.0 - scales - mean - last - self.gram_share
         if left <= 0:
             raise ValueError(

@@ -483,7 +483,9 @@ class ScaledRowScalePrelude:
         assert setting.columns is not None
         radius = min(problem.bounds.radius(plan.n_features), _LONG * setting.norm)
         middle, half = _targets(problem)
-        query = ScaledRowScale(None, radius, middle, 1.0 / half, plan.table_size, setting.columns.scales)
+        query = ScaledRowScale(
+            None, radius, middle, 1.0 / half, plan.table_size, scales=setting.columns.scales
+        )
         (size, _), noise = _released(plan, curator, query)
         norm = radius * math.sqrt(min(max((1.0 + size) / 2, noise, _SHORTEST_SCALED), 1.0))
         return replace(setting, columns=setting.columns._replace(norm=norm))

@@ -62,8 +62,7 @@ def share_of_recalibration(task: Task, clip: float) -> float:
     It is 0 if that would leave noise of more than 0.3, or if the clip, in units of the largest slope of a
     typical record, leaves little to correct.
     """
-    problem = task.problem
-    if not (problem.fit_intercept and isinstance(problem.loss, Logistic)) or clip >= _CLIPPED:
+    if not isinstance(task.problem.loss, Logistic) or clip >= _CLIPPED:
         return 0.0
     noise = _leverage(task.noise) * task.noise * math.sqrt(_ROUNDS)
     share = min(max((noise / _GOOD) ** 2, _LEAST_SHARE), _MOST_SHARE)
@@ -85,7 +84,10 @@ def recalibrates(plan: Plan) -> bool:
 def recalibrated(
     plan: Plan, problem: Problem, curator: Curator, w: Vector, setting: PrivateSetting, expected: Expected
 ) -> Vector:
-    """Coefficients w, times the scale and with the intercept that fit best, if the plan pays for them."""
+    """Coefficients w, times the scale and with the intercept that fit best, if the plan pays for them.
+
+    Without an intercept the shift is known to be 0, and what is expected must state a doubt.
+    """
     if not recalibrates(plan):
         return w
     leverage = _leverage(noise_of_one_pass(plan.n_records, plan.budget, plan.neighbours, plan.fits))
@@ -97,7 +99,11 @@ def recalibrated(
     ridge = np.array([plan.n_records * expected.l2 * float(features @ features), 0.0])
     point, middle = np.array([1.0, 0.0]), float(setting.start)
     spread = min(max(expected.spread, _LEAST_SPREAD), _FARTHEST)
-    doubt = None if expected.doubt is None else _covariance(*expected.doubt, middle)
+    pivot = middle
+    doubt = None if expected.doubt is None else _covariance(*expected.doubt, pivot)
+    if not problem.fit_intercept:
+        assert doubt is not None
+        pivot, doubt = 0.0, np.diag([doubt[0, 0], 0.0])
     with one_blas_thread():
         for _ in range(_ROUNDS):
             # Margins of usual size are short beside the constant: the shift gets less noise than the scale.
@@ -110,19 +116,21 @@ def recalibrated(
                 point = point + _damped(_shortened(estimate, point), point[0], middle)
             else:
                 gain = doubt @ np.linalg.inv(doubt + estimate.noise)
-                step = _damped(gain @ (estimate.w - point), point[0], middle)
+                step = _damped(gain @ (estimate.w - point), point[0], pivot)
                 # A long step is far from a minimum that is known only where it began.
-                left = _OF_STEP * step[0], _OF_STEP * (step[0] * middle + step[1])
-                doubt = doubt - gain @ doubt + _covariance(*left, middle)
+                left = _OF_STEP * step[0], _OF_STEP * (step[0] * pivot + step[1])
+                doubt = doubt - gain @ doubt + _covariance(*left, pivot)
                 point = point + step
             hessian, _ = algebra.floored(round_.parts.hessian, round_.least)
             square, cross, total = (state.root @ hessian @ state.root.T)[[0, 0, 1], [0, 1, 1]]
             # Noise alone may say anything; the matrix above has to stay far from singular.
             middle = min(max(float(cross / total), -_FARTHEST), _FARTHEST)
+            pivot = middle if problem.fit_intercept else 0.0
             spread = math.sqrt(min(max(float(square / total) - middle**2, _LEAST_SPREAD**2), _FARTHEST**2))
     scale, shift = point
     better: Vector = scale * w
-    problem.split(better)[1][:] += shift / problem.constant(plan.n_features)
+    if problem.fit_intercept:
+        problem.split(better)[1][:] += shift / problem.constant(plan.n_features)
     return better
 
 

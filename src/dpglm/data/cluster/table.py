@@ -1,23 +1,45 @@
-"""Dask arrays and data frames, block by block."""
+"""Dask arrays and data frames: their blocks, functions of them, and waiting for the cluster.
+
+A fit waits as long as the cluster works, but not for ever for one that has lost its workers.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
 from asyncio import CancelledError
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import accumulate
+from time import monotonic
 from typing import Any, NamedTuple, NoReturn
+from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
 
+from ... import progress
 from ...errors import ClusterFailed
 from ..columns import RecordColumns
 from ..stream import Source
-from .waiting import UNREADABLE, NoWorker, results
-from .worker import apart
+from .worker import separate_columns
+
+TIMEOUT = "dpglm.cluster.timeout"
+"""The key of Dask's configuration that says how long a cluster may be without work."""
+
+UNREADABLE = (
+    "a block of the Dask collection could not be read: its own error is withheld, since it may quote records"
+)
+_TIMEOUT = "5 minutes"
+_LOOK = 2.0
+"""Seconds between two looks at the workers."""
+
+_SILENCE = 10.0
+"""Seconds after which the progress says that there is no worker; then after twice as many, and so on."""
+
+_FETCH = 60.0
+"""Seconds to fetch a result that is ready; if they pass, the worker that had it is lost."""
 
 _NO_COLUMNS = RecordColumns()
 
@@ -50,7 +72,7 @@ class DaskTable(Source):
         Its chunks may be arrays or scipy sparse tables.
     y : str, dask array, dask series, or array
         The name of a column; or targets with the chunks of X; or all targets.
-    beside : Several
+    beside : RecordColumns
         Weights, offsets and exposures, each in one of the same forms.
     """
 
@@ -72,8 +94,8 @@ class DaskTable(Source):
         for name in beside.names:
             if not self._has_columns or name not in X.columns:
                 raise ValueError(f"{name!r} must be the name of a column of X, a Dask data frame")
-        taken = [self.column, *beside.names]
-        names = [name for name in X.columns if name not in taken] if self._has_columns else None
+        dropped = [self.column, *beside.names]
+        names = [name for name in X.columns if name not in dropped] if self._has_columns else None
         self.n_features = int(X.shape[1]) if names is None else len(names)
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names: Sequence[str] | None = names
@@ -82,34 +104,26 @@ class DaskTable(Source):
         self._X = X
         self._counts = _counts_of(X, self._has_columns)
         self.n_samples = sum(self._counts)
-        self._y = self._checked(y)
+        self._y = None if self.column is not None else self._in_chunks(y, "y")
         self._beside = RecordColumns(
-            *(self._in_chunks(part, "what stands beside X") for part in beside.columns)
+            *(self._in_chunks(part, "weights, offsets and exposures") for part in beside.columns)
         )
         if beside.has_more:
             named = (part if isinstance(part, str) else None for part in beside)
             self.column = RecordColumns(*named)._replace(target=self.column)
 
-    def _checked(self, y: Any) -> Any:
-        """The targets, of as many chunks or entries as X has."""
-        return None if self.column is not None else self._in_chunks(y, "y")
-
     def _in_chunks(self, y: Any, name: str) -> Any:
-        """A number of each record, of as many chunks or entries as X has."""
+        """Check that a per-record column has the length of X, and give it the chunks of X if it has any."""
         if y is None:
             return None
+        wrong_length = f"{name} must have as many entries as X has rows, which are {self.n_samples}"
         if not is_dask(y):
             if np.ndim(y) == 0 or len(y) != self.n_samples:
-                raise ValueError(
-                    f"{name} must have as many entries as X has rows, which are {self.n_samples}"
-                )
+                raise ValueError(wrong_length)
             return y
-        known = hasattr(y, "chunks") and not any(math.isnan(size) for size in y.chunks[0])
-        if known:
+        if hasattr(y, "chunks") and not any(math.isnan(size) for size in y.chunks[0]):
             if y.shape[0] != self.n_samples:
-                raise ValueError(
-                    f"{name} must have as many entries as X has rows, which are {self.n_samples}"
-                )
+                raise ValueError(wrong_length)
             y = y.rechunk({0: tuple(self._counts)})
         if y.npartitions != len(self._counts):
             raise ValueError(
@@ -143,7 +157,7 @@ class DaskTable(Source):
         ]
 
     def _in_blocks(self, y: Any, places: Sequence[int]) -> Sequence[Any]:
-        """A number of each record by blocks, not yet computed."""
+        """A per-record column by blocks, not yet computed."""
         if y is None:
             return [None] * len(self._counts)
         if is_dask(y):
@@ -157,7 +171,7 @@ class DaskTable(Source):
         targets: Any = _example_of_column(self._y)
         if isinstance(self.column, RecordColumns):
             targets = [targets, *map(_example_of_column, self._beside[1:])]
-        return apart(example_of(self._X), targets, self.column)
+        return separate_columns(example_of(self._X), targets, self.column)
 
     @property
     def is_sparse(self) -> bool:
@@ -175,8 +189,8 @@ class DaskTable(Source):
         """Rows and targets of each block, one after the other: no more than one is in memory."""
         for part in self.parts:
             several = isinstance(part.targets, list)
-            rows, *found = computed([part.rows, *(part.targets if several else [part.targets])])
-            yield apart(rows, found if several else found[0], self.column)
+            rows, *columns = computed([part.rows, *(part.targets if several else [part.targets])])
+            yield separate_columns(rows, columns if several else columns[0], self.column)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a DaskTable is for one fit in one process: hand over the Dask collection itself")
@@ -236,3 +250,101 @@ def _client() -> Any:
         return distributed.get_client()
     except ValueError:
         return None
+
+
+class NoWorker(ClusterFailed):
+    """No worker has computed anything for too long: to try again would be to wait again."""
+
+
+class WorkerLost(Exception):
+    """A worker that a task was submitted to is lost: the task is to be submitted again."""
+
+
+def results(client: Any, futures: Sequence[Any], workers: Collection[str] = ()) -> list[Any]:
+    """What tasks return, as soon as all are done; ``workers`` as in `finish`."""
+    while True:
+        finish(client, futures, workers)
+        if any(future.status != "finished" for future in futures):
+            raise ClusterFailed(UNREADABLE)
+        with suppress(TimeoutError):
+            return [future.result(timeout=_FETCH) for future in futures]
+
+
+def finish(client: Any, futures: Sequence[Any], workers: Collection[str] = ()) -> None:
+    """Wait until tasks have ended; give up on a cluster that computes nothing for too long.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    futures : sequence of distributed.Future
+    workers : collection of str
+        Addresses of the workers that the tasks were submitted to. If all workers are lost at once, the
+        scheduler gives such tasks to no other one, although it may.
+    """
+    from dask import config
+    from dask.utils import parse_timedelta
+    from distributed import wait
+
+    limit = float(parse_timedelta(config.get(TIMEOUT, _TIMEOUT)))
+    silence, began = _SILENCE, monotonic()
+    while True:
+        with suppress(TimeoutError):
+            wait(futures, timeout=min(_LOOK, limit / 4))
+            return
+        processing = client.processing()
+        if any(processing.values()):
+            silence, began = _SILENCE, monotonic()
+        elif processing and not processing.keys() >= set(workers):
+            raise WorkerLost
+        idle = monotonic() - began
+        if idle >= silence:
+            progress.said(f"Dask cluster: no worker for {idle:.0f} s")
+            silence *= 2
+        if idle >= limit:
+            break
+    raise NoWorker(
+        f"no worker of the Dask cluster computed anything for {limit:g} s: start workers, or set {TIMEOUT!r} "
+        "in the configuration of Dask to wait longer"
+    )
+
+
+def by_blocks(function: Callable[[Any], Any], X: Any) -> Any:
+    """A function of rows, block by block, as a Dask array.
+
+    The function must return an array or a sparse table with as many rows as it is given, each of which
+    depends on its own row alone.
+    """
+    import dask.array as da
+    from dask import delayed
+
+    example = function(example_of(X))
+    if hasattr(X, "columns"):
+        task = delayed(function, pure=False, name=task_name())
+        shape = (np.nan, *example.shape[1:])
+        blocks = [da.from_delayed(task(block), shape, meta=example[:0]) for block in X.to_delayed()]
+        return da.concatenate(blocks, allow_unknown_chunksizes=True)
+    rest = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (X.chunks[0], example.shape[1:])}
+    return X.rechunk({1: -1}).map_blocks(function, meta=example[:0], name=task_name(), **rest)
+
+
+def of_each_block(function: Callable[[Any], Any], X: Any) -> list[Any]:
+    """What a function makes of each block of a Dask data frame, computed where the blocks are."""
+    from dask import delayed
+
+    task = delayed(function, pure=False, name=task_name())
+    return list(computed([task(block) for block in X.to_delayed()]))
+
+
+def split_target(X: Any, y: Any) -> tuple[Any, Any]:
+    """The features of a Dask data frame and its column of targets, if y is the name of that column."""
+    return (X.drop(columns=[y]), X[y]) if is_dask(X) and isinstance(y, str) else (X, y)
+
+
+def in_memory(values: Any) -> Any:
+    """The values of a Dask collection; anything else as it is."""
+    return values.compute() if is_dask(values) else values
+
+
+def task_name() -> str:
+    """The name of a task, which says nothing of what it is given."""
+    return f"dpglm-{uuid4().hex}"
