@@ -108,6 +108,14 @@ def test_beside_a_gram_matrix_no_row_is_held_out_and_the_choice_has_a_share_of_t
     assert path.plan(500, P).releases == ()  # it would take more than 5 %
 
 
+def test_a_fit_of_one_step_has_no_iterates_to_choose_but_sparse_models(table):
+    X, y = table
+    model = logistic(solver=IterateChoice(GradientDescent(steps=1), share=0.1), random_state=3)
+    with pytest.warns(PrivacyWarning):
+        model.fit(X, y)
+    assert model.plan_.stops == () and model.plan_.candidates > 1
+
+
 def test_a_stored_path_runs_to_the_same_model(table):
     from dpglm.curator import Curator
     from dpglm.data import as_data

@@ -350,3 +350,13 @@ def test_releases_that_hand_out_no_stream_see_every_number_and_give_the_same_mod
     ends = [solver.run(plan, problem, holder).w for holder in holders]
     assert ways[1].seen == 51 and holders[0].spent == holders[1].spent == plan.price
     assert np.allclose(*ends, rtol=1e-10, atol=1e-12)
+
+
+def test_former_names_warn_and_forward():
+    from dpglm import solvers
+
+    for former, name in (("Along", "IterateChoice"), ("Searched", "RandomSearch")):
+        with pytest.warns(FutureWarning, match=name):
+            assert getattr(solvers, former) is getattr(solvers, name)
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        getattr(solvers, "Nothing")  # noqa: B009

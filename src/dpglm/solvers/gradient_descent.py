@@ -17,7 +17,7 @@ from ..curator import Curator
 from ..mechanisms import Gaussian
 from ..mechanisms.sampling import Poisson
 from ..penalties import Separable
-from ..plan import Plan, Releasable
+from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import ClippedGradient, InterceptSlope, MultinomialGradient, Recalibration, gradient_of
 from . import count_descent
@@ -200,52 +200,70 @@ class GradientDescent(Solver[GradientDescentPlan]):
     def plan_for(self, task: Task) -> GradientDescentPlan:
         if self.step_size is None or not task.private:
             require_smooth(task.problem, type(self).__name__)
-        scales = last = momentum = columns = size = first_step = 0.0
-        preludes: list[Prelude] = []
-        if not task.private:
-            steps, clip, step_size = STEPS_WITHOUT_NOISE, task.enforced(self.clip or math.inf), 0.0
-        elif self.clip is None and self.step_size is None and count_descent.serves(task.problem):
-            return self._for_counts(task)
-        elif self.clip is None and self.step_size is None and RowScalePrelude(task).share > 0:
-            preludes = [RowScalePrelude(task)]
-            if self.batch_size is None:
-                asked = self.scale_columns
-                preludes += ColumnSizesPrelude(task, asked), ScaledRowScalePrelude(task, asked)
-            scales, columns, size = [*(prelude.share for prelude in preludes), 0.0, 0.0][:3]
-            if 1.0 - scales - columns - size >= _LEAST_LEFT:
-                last = share_of_recalibration(task, typical_clip(task))
-            rest, worth = 1.0 - scales - last - columns - size, worth_of_first(task, columns)
-            part = worth / (worth + rest)
-            steps, clip, step_size, momentum = typical_settings(task, worth + rest, self.steps, 1.0 - part)
-            # A first step that the others could not have made, they could not correct either.
-            first_step = part * min(settled_time(task, worth + rest, clip), longest_time(task.problem))
-        else:
-            # With given steps the step size is the same for every kind of table, and so is the fit.
-            most = MOST_PRIVATE_STEPS if self.steps else task.affordable(MOST_PRIVATE_STEPS)
-            steps, clip, step_size = default_settings(task.problem, task.p, task.noise, self.clip, most)
-            step_size, clip = float(self.step_size or step_size), task.enforced(clip)
+        if task.private and self.clip is None and self.step_size is None:
+            if count_descent.serves(task.problem):
+                return self._for_counts(task)
+            if RowScalePrelude(task).share > 0:
+                return self._for_typical_rows(task)
+        return self._for_declared_bounds(task)
+
+    def _for_typical_rows(self, task: Task) -> GradientDescentPlan:
+        """The plan that releases the size of a typical row first, and sizes clip and steps by it."""
+        columns: tuple[Prelude, ...] = ()
+        if self.batch_size is None:
+            asked = self.scale_columns
+            columns = ColumnSizesPrelude(task, asked), ScaledRowScalePrelude(task, asked)
+        preludes = RowScalePrelude(task), *columns
+        scales, sizes, size = [*(prelude.share for prelude in preludes), 0.0, 0.0][:3]
+        last = 0.0
+        if 1.0 - scales - sizes - size >= _LEAST_LEFT:
+            last = share_of_recalibration(task, typical_clip(task))
+        rest, worth = 1.0 - scales - last - sizes - size, worth_of_first(task, sizes)
+        part = worth / (worth + rest)
+        steps, clip, step_size, momentum = typical_settings(task, worth + rest, self.steps, 1.0 - part)
+        # A first step that the others could not have made, they could not correct either.
+        first_step = part * min(settled_time(task, worth + rest, clip), longest_time(task.problem))
         steps = int(self.steps or steps)
         query = gradient_of(task.problem.loss, clip, task.table_size, task.p)
-        stated: float | str = f"{task.moved} x clip"
-        if not scales:
-            stated = query.sensitivity(task.neighbours)
-        gradients = equal_releases(
-            query.name, Gaussian, steps, stated, share=1.0 - scales - last - columns - size,
-            sampling=task.batches(self.batch_size), entries=task.dimension,
-        )  # fmt: skip
-        releases = [*releases_of(preludes), gradients]
+        releases = [*releases_of(preludes), self._gradients(task, query.name, steps, rest)]
         if last:
             releases.append(release_of_recalibration(task, last))
-        plan = GradientDescentPlan(
+        return GradientDescentPlan(
             *task.facts, tuple(releases), steps, clip, step_size, self.average, momentum, first_step
         ).calibrated()
-        if task.private and not scales:
+
+    def _for_declared_bounds(self, task: Task) -> GradientDescentPlan:
+        """The plan by given settings, by the declared bounds, or without noise."""
+        problem, step_size = task.problem, 0.0
+        if task.private:
+            # With given steps the step size is the same for every kind of table, and so is the fit.
+            most = MOST_PRIVATE_STEPS if self.steps else task.affordable(MOST_PRIVATE_STEPS)
+            steps, clip, step_size = default_settings(problem, task.p, task.noise, self.clip, most)
+            step_size, clip = float(self.step_size or step_size), task.enforced(clip)
+        else:
+            steps, clip = STEPS_WITHOUT_NOISE, task.enforced(self.clip or math.inf)
+        steps = int(self.steps or steps)
+        query = gradient_of(problem.loss, clip, task.table_size, task.p)
+        sensitivity = query.sensitivity(task.neighbours)
+        releases = (self._gradients(task, query.name, steps, 1.0, sensitivity),)
+        plan = GradientDescentPlan(*task.facts, releases, steps, clip, step_size, self.average, 0.0, 0.0)
+        plan = plan.calibrated()
+        if task.private:
             release = plan[query.name]
-            rate = release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0
-            noise = release.mechanism.noise * query.sensitivity(task.neighbours) / (clip * task.table_size)
-            slope = clip * task.table_size / (task.n * rate)
-            task.require_reach(task.problem.start(task.p), steps, step_size * slope, noise)
+            noise = release.mechanism.noise * sensitivity / (clip * task.table_size)
+            slope = clip * task.table_size / (task.n * _rate_of(release))
+            task.require_reach(problem.start(task.p), steps, step_size * slope, noise)
         return plan
+
+    def _gradients(
+        self, task: Task, name: str, steps: int, share: float, sensitivity: float | None = None
+    ) -> Release:
+        """The releases of gradients; without a sensitivity, the clip is not known yet."""
+        stated = f"{task.moved} x clip" if sensitivity is None else sensitivity
+        return equal_releases(
+            name, Gaussian, steps, stated, share=share, sampling=task.batches(self.batch_size),
+            entries=task.dimension,
+        )  # fmt: skip
 
     def _for_counts(self, task: Task) -> GradientDescentPlan:
         """The plan for counts and amounts."""
@@ -265,7 +283,7 @@ class GradientDescent(Solver[GradientDescentPlan]):
             return count_descent.run(plan, problem, curator, stops)
         query, step_size, w, setting, scales = _started(plan, problem, curator)
         release = plan[query.name]
-        batch = plan.n_records * (release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0)
+        batch = plan.n_records * _rate_of(release)
 
         def gradient(w: Vector) -> Vector:
             released = curator.release(query, release.mechanism, w, sampling=release.sampling)
@@ -318,6 +336,11 @@ class GradientDescent(Solver[GradientDescentPlan]):
             counts_case(cls(steps=1)).with_units(first=1, second=20),
             last,
         )
+
+
+def _rate_of(release: Release) -> float:
+    """The share of the records that a batch has on average."""
+    return release.sampling.rate if isinstance(release.sampling, Poisson) else 1.0
 
 
 def _started(

@@ -1,16 +1,84 @@
-"""Models that follow from the last one: what they are, and what they are credited with."""
+"""Iterates: their mean, those that are kept, and models that follow from the last one, with their credit."""
+
+import math
 
 import numpy as np
 import pytest
 
-from dpglm import Bounds
+from dpglm import Bounds, Budget, Neighbours
+from dpglm.curator import Curator
+from dpglm.data import as_data
 from dpglm.losses import Huber, Logistic, Squared
+from dpglm.mechanisms import Randomness
 from dpglm.penalties import L2, L1Ball, Zero
 from dpglm.problem import Problem
-from dpglm.solvers.iterates import Quadratic, freedom_of_largest, optimism_of
+from dpglm.solvers import (
+    FrankWolfe,
+    GradientDescent,
+    GreedyCoordinateDescent,
+    Newton,
+    PreconditionedDescent,
+    run,
+)
+from dpglm.solvers.iterates import (
+    Iterates,
+    Quadratic,
+    TailMean,
+    freedom_of_largest,
+    optimism_of,
+    tail_weights,
+)
 
 N, P = 400, 6
 BOUNDS = Bounds(feature=1.0, target=(-2, 2))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 5, 8, 9, 500])
+def test_the_mean_is_over_the_tail_of_of_the_iterates_rounded_up(steps):
+    iterates = np.random.default_rng(steps).standard_normal((steps, 3))
+    tail = TailMean(steps, iterates[0])
+    for w in iterates:
+        tail.add(w)
+    count = math.ceil(steps / 4)
+    assert np.allclose(tail.mean, iterates[-count:].mean(axis=0))
+    assert tail_weights(steps).tolist() == [0.0] * (steps - count) + [1.0] * count
+
+
+def test_noisy_iterates_are_kept_as_their_mean_since_the_last_stop():
+    iterates, points = Iterates([2, 5]), np.arange(12.0).reshape(6, 2)
+    for steps, w in enumerate(points, start=1):
+        iterates.add_noisy(steps, w, lambda mean: 10 * mean)
+    assert [model.name for model in iterates.models] == ["2 steps", "5 steps"]
+    expected = 10 * points[:2].mean(axis=0), 10 * points[2:5].mean(axis=0)
+    assert all(np.allclose(model.w, w) for model, w in zip(iterates.models, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("solver", "penalty"),
+    [
+        (GradientDescent(steps=8), L2(0.1)),
+        (PreconditionedDescent(steps=8), L2(0.1)),
+        (GreedyCoordinateDescent(steps=8), L2(0.1)),
+        (FrankWolfe(steps=8), L1Ball(1.0)),
+        (Newton(rounds=8, intervals=False), L2(0.1)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_run_returns_models_at_its_stops_only_if_it_is_asked_and_else_does_the_same(solver, penalty):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (N, P)), np.resize([1.0, -1.0], N)
+    problem = Problem(Logistic(), penalty, Bounds(feature=1.0))
+    plan = solver.plan(problem, N, P, Budget(5.0, 1e-6), Neighbours.REPLACE_ONE)
+    records = as_data(X, y, problem.bounds, problem.constant(P))
+    plain, kept, none = (
+        run(plan, problem, Curator(records, Neighbours.REPLACE_ONE, Randomness(3)), stops)
+        for stops in (None, [2, 4], [])
+    )
+    assert np.array_equal(plain.w, kept.w) and np.array_equal(plain.w, none.w)
+    assert plain.iterates == () and [model.name for model in kept.iterates[:2]] == ["2 steps", "4 steps"]
+    derived = [model.name for model in none.iterates]
+    assert derived == [model.name for model in kept.iterates[2:]]
+    assert bool(derived) == bool({"sparse", "ridge"} & set(solver.path))
 
 
 @pytest.fixture(scope="module")
