@@ -116,7 +116,7 @@ def holder(kind):
 @pytest.mark.parametrize("name", META_ESTIMATORS)
 def test_a_meta_estimator_warns_once_if_and_only_if_it_fits_more_than_once(name, monkeypatch):
     fits = []
-    monkeypatch.setattr("dpglm.estimators.mixins.warn_of_learning_steps", fits.append)
+    monkeypatch.setattr("dpglm.estimators.sklearn_checks.warn_of_learning_steps", fits.append)
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (600, 4))
     y = np.digitize(X[:, 0], [-0.3, 0.3])

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import PrivacyWarning
 from ..ledger import resolved
+from .mixins import Reported
 
 _LEARN_NOTHING = {
     "BoundsScaler", "SchemaEncoder", "PolynomialFeatures", "GaussianRandomProjection",
@@ -39,8 +40,6 @@ def learning_steps(step: Any, path: str = "", nested: Sequence[str] = ()) -> Ite
     nested : sequence of str
         Parameters that hold estimators to be visited, too.
     """
-    from .mixins import Reported  # which imports this module
-
     if step is None or isinstance(step, str | Reported):
         return
     parts = getattr(step, "steps", None) or getattr(step, "transformer_list", None)
