@@ -14,11 +14,11 @@ SRC = Path(__file__).resolve().parents[1] / "src" / "dpglm"
 FILES = sorted(SRC.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text()) for path in FILES}
 
-MOST_FILES = 240
+MOST_FILES = 206
 LONGEST_FILE = 600
 COMPLEXITY = 15
 FAN_OUT = 20
-FILES_OF_A_FIT = 76
+FILES_OF_A_FIT = 62
 
 ALSO_COMPLEX: dict[str, int] = {}
 """Functions above the limit, which may become simpler, not more complex."""

@@ -215,7 +215,7 @@ def check(
     quiet: Quiet = False,
 ) -> None:
     """Count cells that are missing, unreadable, out of range or unknown, with noise: a paid release."""
-    from ..estimators.evaluating import check as checked
+    from ..estimators.checking import check as checked
 
     with plain_errors(quiet):
         declared = _read_schema(schema)

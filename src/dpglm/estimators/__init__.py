@@ -1,7 +1,8 @@
 """The scikit-learn skin."""
 
+from .checking import check
 from .classifiers import GLMClassifier, LogisticRegression
-from .evaluating import check, evaluate
+from .evaluating import evaluate
 from .families import (
     ElasticNet,
     GammaRegressor,
