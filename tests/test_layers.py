@@ -36,7 +36,6 @@ MAY_IMPORT = {
     "penalties": {"kernels"},
     "display": set(),
     "progress": set(),
-    
     "strict": set(),
     "threads": set(),
     "privacy": {"accounting", "display"},

@@ -49,7 +49,7 @@ else:
         return sorted({*globals(), *__all__})
 
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "Bounds", "BoundsScaler", "Budget", "ElasticNet", "GLMClassifier", "GLMRegressor", "GammaRegressor",
