@@ -326,14 +326,18 @@ def _positive(name: str, value: object) -> float:
 def _feature(given: object) -> Feature:
     """Largest absolute values, or the low and high ends of ranges, from one of the forms that are allowed."""
     if isinstance(given, tuple) and len(given) == 2:
-        low, high = (_numbers(end) for end in given)
-    elif not isinstance(given, list | tuple) and np.ndim(given) == 0:  # type: ignore[arg-type]
+        return _ranges_between(*(_numbers(end) for end in given))
+    if not isinstance(given, list | tuple) and np.ndim(given) == 0:  # type: ignore[arg-type]
         return _positive("feature", given)
-    else:
-        values = _numbers(given)
-        if values.ndim == 1 and ((values >= SMALLEST) & (values <= LARGEST)).all():
-            return _frozen(values)
-        low, high = values.T if values.ndim == 2 and values.shape[1] == 2 else (np.array(0.0), np.array(0.0))
+    values = _numbers(given)
+    if values.ndim == 1 and ((values >= SMALLEST) & (values <= LARGEST)).all():
+        return _frozen(values)
+    pairs = values if values.ndim == 2 and values.shape[1] == 2 else np.zeros((1, 2))
+    return _ranges_between(*pairs.T)
+
+
+def _ranges_between(low: Vector, high: Vector) -> tuple[Ends, Ends]:
+    """The low and high ends of ranges; what are no ranges, such as those from 0 to 0, is refused."""
     if low.ndim > 1 or high.ndim > 1 or (low.ndim and high.ndim and low.shape != high.shape):
         raise ValueError("feature must be two numbers or two arrays of one length, if it is a tuple")
     if not (np.all(low >= -LARGEST) and np.all(high <= LARGEST) and np.all(high - low >= SMALLEST)):

@@ -167,21 +167,13 @@ def warn_of_many_fits(model: Any) -> None:
         return
     for call in calls:
         call.notes[_FITS] = call.notes.get(_FITS, 0) + 1
-    # The outermost tool is what the user called; a pipeline is to blame only if no part of it is.
-    tools = [call for call in calls if not call.wraps]
-    leaks = [_LEAKS[tool] for tool in dict.fromkeys(call.tool for call in tools) if tool in _LEAKS]
-    if leaks or any(map(_is_many, tools)) or (tools and in_worker):  # other fits are in other workers
-        caller = tools[-1]
-    elif any(map(_is_many, calls)):
-        caller = calls[-1]
-    else:
+    leaks = _leaks(calls)
+    caller = _caller(calls, in_worker, bool(leaks))
+    if caller is None:
         return
     for call in calls:
         call.notes[_WARNED] = True
-    times = "more than once" if in_worker or any(map(_is_many, calls)) else "once or more"
-    if (caller.count or 0) > 1:
-        direct = isinstance(caller.holds, type(model)) or _is_wrapper(caller.holds)
-        times = f"{'' if direct else 'at least '}{caller.count} times"  # a tool inside multiplies the fits
+    times = _times(caller, model, in_worker or any(map(_is_many, calls)))
     paid = (
         "each fit is charged to the ledger"
         if resolved(getattr(model, "ledger", None), vars(model).get("_carried_ledger"))
@@ -194,6 +186,31 @@ def warn_of_many_fits(model: Any) -> None:
         PrivacyWarning,
         stacklevel=4,
     )
+
+
+def _leaks(calls: Sequence[_Call]) -> list[str]:
+    """What the tools among calls reveal beside the fits, each said once."""
+    tools = dict.fromkeys(call.tool for call in calls if not call.wraps)
+    return [_LEAKS[tool] for tool in tools if tool in _LEAKS]
+
+
+def _caller(calls: Sequence[_Call], in_worker: bool, leaks: bool) -> _Call | None:
+    """The call to name in a warning; None if there is nothing to warn of.
+
+    The outermost tool is what the user called; a pipeline is to blame only if no part of it is.
+    """
+    tools = [call for call in calls if not call.wraps]
+    if leaks or any(map(_is_many, tools)) or (tools and in_worker):  # other fits are in other workers
+        return tools[-1]
+    return calls[-1] if any(map(_is_many, calls)) else None
+
+
+def _times(caller: _Call, model: Any, is_several: bool) -> str:
+    """How many times a call fits a model, in words."""
+    if (caller.count or 0) > 1:
+        direct = isinstance(caller.holds, type(model)) or _is_wrapper(caller.holds)
+        return f"{'' if direct else 'at least '}{caller.count} times"  # a tool inside multiplies the fits
+    return "more than once" if is_several else "once or more"
 
 
 def _is_many(call: _Call) -> bool:

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length
 
-from .. import solvers
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT, Bounds
 from ..data import as_block, as_data
@@ -26,7 +25,7 @@ from ..problem import Problem
 from ..schema import Schema
 from ..schema.learning import Scaled
 from ..schema.source import RawCounting, RawTable
-from ..solvers import AnySolver
+from ..solvers import AnySolver, is_able, require_able
 from .inputs import Labels, columns_apart, numeric_table, numeric_target
 from .keys import LENGTHS, ranked, records_by_unit, require_shapes, sorted_by_unit
 from .presentations import Presentation
@@ -169,12 +168,12 @@ class NumericTable(FitTable):
 
     def for_solver(self, solver: AnySolver, plan: Plan, problem: Problem) -> NumericTable:
         rows = self.rows
-        if isinstance(rows, Source) and self.has_targets and not solvers.is_able(solver, plan, rows):
+        if isinstance(rows, Source) and self.has_targets and not is_able(solver, plan, rows):
             whole = rows.resident()
             if whole is not None:
                 rows = numeric_table(BaseEstimator(), whole, reset=True, missing=True)
         rows = rows if isinstance(rows, Source) else as_block(rows)
-        solvers.require_able(solver, plan, problem, rows)
+        require_able(solver, plan, problem, rows)
         return replace(self, rows=rows)
 
     def records(self, recipe: Recipe, most: int = 0) -> RecordSet:
@@ -262,7 +261,7 @@ class UnlearntTable(FitTable):
         return replace(self, codes=codes)
 
     def for_solver(self, solver: AnySolver, plan: Plan, problem: Problem) -> UnlearntTable:
-        solvers.require_able(solver, plan, problem, self.raw.example)
+        require_able(solver, plan, problem, self.raw.example)
         return self
 
     def records(self, recipe: Recipe, most: int = 0) -> RawCounting:

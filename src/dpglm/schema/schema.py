@@ -47,6 +47,18 @@ def _is_norm(norm: float) -> bool:
     return 0 < norm < math.inf
 
 
+def _require_declared(columns: object) -> None:
+    """Refuse what is no mapping from names to declarations of columns."""
+    if not isinstance(columns, Mapping) or not all(isinstance(name, str) for name in columns):
+        raise ValueError("columns must be a mapping from names to columns such as Number(low, high)")
+    for name, column in columns.items():
+        if not isinstance(column, Declared):
+            raise ValueError(
+                f"column {name!r} must be a Number, Category, Boolean, Date, Ordinal, Hashed, Text, "
+                f"Target, Weight, Offset, Exposure, Unit or Drop, got a {type(column).__name__}"
+            )
+
+
 @dataclass(frozen=True)
 class Schema:
     """What is publicly known of the columns of a raw table, and so how it becomes features of bounded norm.
@@ -93,14 +105,7 @@ class Schema:
     row_norm: float | str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.columns, Mapping) or not all(isinstance(name, str) for name in self.columns):
-            raise ValueError("columns must be a mapping from names to columns such as Number(low, high)")
-        for name, column in self.columns.items():
-            if not isinstance(column, Declared):
-                raise ValueError(
-                    f"column {name!r} must be a Number, Category, Boolean, Date, Ordinal, Hashed, Text, "
-                    f"Target, Weight, Offset, Exposure, Unit or Drop, got a {type(column).__name__}"
-                )
+        _require_declared(self.columns)
         object.__setattr__(self, "columns", dict(self.columns))
         if not self._encoded:
             raise ValueError("a schema needs at least one column that becomes a feature")
@@ -269,24 +274,34 @@ class Schema:
 
     def bounds(self) -> Bounds:
         """What holds for every encoded record: its norm, the range of each feature, that of the target."""
+        ranges, target_range = self._ranges, self._target_range
+        norm = self.radius if not isinstance(self.row_norm, float) else min(self.radius, self.row_norm)
+        weights = [column.high for column in self.columns.values() if isinstance(column, Weight)]
+        ends = [column.ends for column in self.columns.values() if isinstance(column, Offset)]
+        return Bounds(
+            row_norm=norm, feature=ranges, target=target_range, weight=weights[0] if weights else None,
+            offset=(sum(end[0] for end in ends), sum(end[1] for end in ends)) if ends else None,
+            rows_per_unit=next((unit.rows for unit in self.columns.values() if isinstance(unit, Unit)), None),
+        )  # fmt: skip
+
+    @property
+    def _ranges(self) -> tuple[Vector, Vector]:
+        """Smallest and largest value of each feature."""
         columns = self._encoded
         ranges = [[column.weight * end for end in column.ranges()] for column in columns.values()]
         for a, b in self.interactions:
             weight = columns[a].weight * columns[b].weight
             ranges.append([weight * end for end in product_ranges(columns[a], columns[b])])
         low, high = (np.concatenate([pair[k] for pair in ranges]) for k in range(2))
+        return low, high
+
+    @property
+    def _target_range(self) -> tuple[float, float] | None:
+        """Smallest and largest target; None if they are not declared."""
         target = self._target
-        target_range = None
-        if target is not None and target.low is not None and target.high is not None:
-            target_range = target.low, target.high
-        norm = self.radius if not isinstance(self.row_norm, float) else min(self.radius, self.row_norm)
-        weights = [column.high for column in self.columns.values() if isinstance(column, Weight)]
-        ends = [column.ends for column in self.columns.values() if isinstance(column, Offset)]
-        return Bounds(
-            row_norm=norm, feature=(low, high), target=target_range, weight=weights[0] if weights else None,
-            offset=(sum(end[0] for end in ends), sum(end[1] for end in ends)) if ends else None,
-            rows_per_unit=next((unit.rows for unit in self.columns.values() if isinstance(unit, Unit)), None),
-        )  # fmt: skip
+        if target is None or target.low is None or target.high is None:
+            return None
+        return target.low, target.high
 
     @property
     def fused(self) -> list[tuple[int, int]]:

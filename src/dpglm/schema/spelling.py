@@ -413,7 +413,18 @@ def matching_formats(cell: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _pattern(name: str, format: str) -> re.Pattern[str]:
-    """What a text must match; numbers without anything between them have all of their digits."""
+    """What a text must match."""
+    try:
+        pattern = re.compile("".join(_parts(name, format)), re.ASCII | re.IGNORECASE)
+    except re.error:  # the same group twice
+        raise strict.wrong(name, format, "a format that states each part of a date once") from None
+    if not _states_date(set(pattern.groupindex)):
+        raise strict.wrong(name, format, "a format with a year, a month before a day, and %I with %p")
+    return pattern
+
+
+def _parts(name: str, format: str) -> list[str]:
+    """Patterns of the parts of a date; numbers without anything between them have all of their digits."""
     parts: list[str] = []
     digits = False
     for token in _TOKEN.finditer(format.strip()):
@@ -429,19 +440,17 @@ def _pattern(name: str, format: str) -> re.Pattern[str]:
             parts[-1], part = parts[-1].replace("{1,2}", "{2}"), part.replace("{1,2}", "{2}")
         digits = "[0-9]{" in part and directive != "z"
         parts.append(part)
-    try:
-        pattern = re.compile("".join(parts), re.ASCII | re.IGNORECASE)
-    except re.error:  # the same group twice
-        raise strict.wrong(name, format, "a format that states each part of a date once") from None
-    stated = set(pattern.groupindex)
-    if (
-        len(stated & {"year", "short"}) != 1
-        or len(stated & {"month", "name"}) != ("day" in stated or bool(stated & {"month", "name"}))
-        or len(stated & {"hour", "half"}) > 1
-        or ("half" in stated) != ("noon" in stated)
-    ):
-        raise strict.wrong(name, format, "a format with a year, a month before a day, and %I with %p")
-    return pattern
+    return parts
+
+
+def _states_date(stated: set[str]) -> bool:
+    """Whether these parts make one date: a year, a month if there is a day, half a day with its hour."""
+    return (
+        len(stated & {"year", "short"}) == 1
+        and len(stated & {"month", "name"}) == ("day" in stated or bool(stated & {"month", "name"}))
+        and len(stated & {"hour", "half"}) <= 1
+        and ("half" in stated) == ("noon" in stated)
+    )
 
 
 def _moment(stated: dict[str, str | None]) -> datetime:

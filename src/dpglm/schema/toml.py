@@ -246,13 +246,21 @@ def _facts_of_cells(cells: Cells, kind: str) -> tuple[dict[str, Any], str]:
     texts = cells.as_texts()
     levels = sorted({text for k in np.unique(texts.places) if (text := texts.texts[k]) is not None})
     facts = _spelling_of(levels)
-    if facts is not None:
-        spelt = _reading(facts).read(cells)
-        if "format" in facts:
-            days, remark = spelt.as_days().values, f"dates as {facts['format']}"
-            return _dates_of(days) | {"missing": rule} | facts, remark
-        remark = "numbers with " + " and ".join(f"{key} = {toml_value(fact)}" for key, fact in facts.items())
-        return _numbers_of(spelt.as_numbers().values) | {"missing": rule} | facts, remark
+    return _facts_of_levels(levels) if facts is None else _facts_of_spelt(cells, facts, rule)
+
+
+def _facts_of_spelt(cells: Cells, spelling: dict[str, Any], rule: str) -> tuple[dict[str, Any], str]:
+    """Facts of dates or numbers in a spelling, and a remark that states it."""
+    spelt = _reading(spelling).read(cells)
+    if "format" in spelling:
+        days, remark = spelt.as_days().values, f"dates as {spelling['format']}"
+        return _dates_of(days) | {"missing": rule} | spelling, remark
+    remark = "numbers with " + " and ".join(f"{key} = {toml_value(fact)}" for key, fact in spelling.items())
+    return _numbers_of(spelt.as_numbers().values) | {"missing": rule} | spelling, remark
+
+
+def _facts_of_levels(levels: list[str]) -> tuple[dict[str, Any], str]:
+    """Facts of texts, by how many different ones there are, and a remark."""
     if len(levels) <= MOST_LEVELS:
         folded = {level.casefold(): level for level in levels}
         if len(folded) < len(levels):

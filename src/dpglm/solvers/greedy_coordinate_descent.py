@@ -147,22 +147,12 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         problem, p = task.problem, task.p
         require_separable(problem, type(self).__name__)
         require_smooth(problem, type(self).__name__)
-        l1, _, low, high = _form(problem)
-        if self.rule == "gs" and (l1 > 0 or low > -math.inf or high < math.inf):
-            raise UnsupportedProblem(
-                f"rule 'gs' needs a penalty without kinks, {type(problem.penalty).__name__} has some: "
-                f"use 'gs-s', 'gs-r' or 'gs-q'"
-            )
+        if self.rule == "gs":
+            _require_no_kinks(problem)
         start = "zero" if self.warm_start is None else _given(self.warm_start, problem, p)
         moments = SecondMomentPrelude(self.second_moments, self.moments_share)
         source = moments.source(problem, p, task.noise)
-        steps, clip, step_size = 20_000 * task.dimension, math.inf, 1.0
-        if task.private and None in (self.steps, self.clip, self.step_size):
-            steps, clip, step_size = default_settings(
-                problem, p, task.noise, self.clip, *typical_row(source, problem, p)
-            )
-            steps = task.affordable(steps)
-        steps, clip, moved = int(self.steps or steps), task.enforced(self.clip or clip), task.moved
+        steps, clip, step_size = self._settings(task, source)
         first, left = moments.releases(source, task, steps=self.step_size is None)
         rest = left / steps
         selection = SELECTIONS[self.selection](1 / math.sqrt(rest * self.selection_share))
@@ -172,13 +162,12 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
         secant = task.private and self.step_size is None and not (source == "bounds" and first)
 
         def planned(additive: Additive) -> GreedyCoordinateDescentPlan:
-            words = f"{moved} C / sqrt(tr M)", f"{moved} C_j"
+            words = f"{task.moved} C / sqrt(tr M)", f"{task.moved} C_j"
             mechanism = Round(selection, additive)
             rounds = Release(CoordinateScores.name, mechanism, steps, words, entries=task.dimension)
             plan = GreedyCoordinateDescentPlan(
-                *task.facts, (*first, rounds), steps=steps, clip=clip,
-                step_size=float(self.step_size or step_size), rule=self.rule, second_moments=source,
-                secant=secant, start=start,
+                *task.facts, (*first, rounds), steps=steps, clip=clip, step_size=step_size, rule=self.rule,
+                second_moments=source, secant=secant, start=start,
             ).calibrated()  # fmt: skip
             if task.private:
                 _require_moderate(plan, task)
@@ -190,6 +179,18 @@ class GreedyCoordinateDescent(Solver[GreedyCoordinateDescentPlan]):
             return planned(gaussian)
         # Both have the same deviation before they are scaled to the budget: the smaller factor wins.
         return min(planned(gaussian), planned(laplace), key=_selection_noise)
+
+    def _settings(self, task: Task, source: Source) -> tuple[int, float, float]:
+        """Steps, clip and step size: as they are given, or by default from what is public."""
+        problem, p = task.problem, task.p
+        steps, clip, step_size = 20_000 * task.dimension, math.inf, 1.0
+        if task.private and None in (self.steps, self.clip, self.step_size):
+            steps, clip, step_size = default_settings(
+                problem, p, task.noise, self.clip, *typical_row(source, problem, p)
+            )
+            steps = task.affordable(steps)
+        clip = task.enforced(self.clip or clip)
+        return int(self.steps or steps), clip, float(self.step_size or step_size)
 
     @classmethod
     def needs(cls, plan: GreedyCoordinateDescentPlan) -> frozenset[Capability]:
@@ -283,6 +284,16 @@ def default_settings(
     most = MOST_PRIVATE_STEPS * max(1.0, math.sqrt(_LITTLE_NOISE / noise))
     steps = math.ceil(min(0.6 / (noise * math.log(1 + problem.dimension(p))), most))
     return steps, clip, max(4.0 / signal_to_noise, 1.0) * problem.stretch() / density**2
+
+
+def _require_no_kinks(problem: Problem) -> None:
+    """Refuse a penalty with kinks, where a slope alone says little about a step."""
+    l1, _, low, high = _form(problem)
+    if l1 > 0 or low > -math.inf or high < math.inf:
+        raise UnsupportedProblem(
+            f"rule 'gs' needs a penalty without kinks, {type(problem.penalty).__name__} has some: "
+            f"use 'gs-s', 'gs-r' or 'gs-q'"
+        )
 
 
 def _require_moderate(plan: GreedyCoordinateDescentPlan, task: Task) -> None:

@@ -218,8 +218,7 @@ class Newton(Solver[NewtonPlan]):
 
     def plan_for(self, task: Task) -> NewtonPlan:
         _require_suited(task, self.intervals)
-        d, linear = task.dimension, task.problem.loss.kind == "regression"
-        counts = task.problem.loss.kind == "count"
+        linear, counts = task.problem.loss.kind == "regression", task.problem.loss.kind == "count"
         if counts and (self.deviance_share, self.clip) != (None, None):
             raise UnsupportedProblem(
                 f"Newton releases no deviance of {task.problem.loss.name}, and its slopes are bounded by the "
@@ -231,17 +230,12 @@ class Newton(Solver[NewtonPlan]):
                 *task.facts, (), _STEPS_WITHOUT_NOISE, none, none, none, none, 0.0, linear, self.intervals
             )
         mu = _mu(task.budget, task.fits)
-        rounds = self.rounds or (5 if linear or counts or task.n * mu >= _PLENTY * d**1.5 else 3)
+        rounds = self.rounds or _default_rounds(task, mu)
         kept = 1.0 - (self.deviance_share or 0.0)
         shares = [kept * share for share in _shares(rounds)]
         # As generous as noise of four fifths of the sampling error in the last round alone allows.
         allowed = _ALLOWED * mu * math.sqrt(shares[-1] * task.n) / _price(task.neighbours)
-        deviations = _LEAST_CLIP if linear else _DEVIATIONS_OF_COUNTS if counts else _DEVIATIONS
-        leverage = min(max(min(allowed / deviations, 1e100) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
-        deviations = allowed / math.sqrt(leverage * d)
-        # Beyond that the clip grows where noise is below a third of what is allowed: it vanishes in the end.
-        clip = max(min(max(_LEAST_CLIP, deviations), _MOST_CLIP), deviations * _FREE)
-        clip = 0.0 if counts else clip
+        leverage, clip = _default_limits(task, allowed)
         last = float(self.leverage or leverage), float(clip if counts else self.clip or clip)
         combine = FAR_LINEAR if linear else FAR
         if last != (leverage, clip):
@@ -311,6 +305,23 @@ def _shares(rounds: int) -> tuple[float, ...]:
     if rounds in _SHARES:
         return _SHARES[rounds]
     return (0.05, *[0.45 / (rounds - 2)] * (rounds - 2), 0.5)
+
+
+def _default_rounds(task: Task, mu: float) -> int:
+    """How many rounds: few for a classification with little budget."""
+    bears_noise = task.problem.loss.kind in ("regression", "count")
+    return 5 if bears_noise or task.n * mu >= _PLENTY * task.dimension**1.5 else 3
+
+
+def _default_limits(task: Task, allowed: float) -> tuple[float, float]:
+    """Leverage and clip, 0 for counts, whose product with noise comes to what is allowed."""
+    d, kind = task.dimension, task.problem.loss.kind
+    deviations = {"regression": _LEAST_CLIP, "count": _DEVIATIONS_OF_COUNTS}.get(kind, _DEVIATIONS)
+    leverage = min(max(min(allowed / deviations, 1e100) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
+    deviations = allowed / math.sqrt(leverage * d)
+    # Beyond that the clip grows where noise is below a third of what is allowed: it vanishes in the end.
+    clip = max(min(max(_LEAST_CLIP, deviations), _MOST_CLIP), deviations * _FREE)
+    return leverage, 0.0 if kind == "count" else clip
 
 
 def _price(neighbours: Neighbours) -> float:

@@ -79,28 +79,19 @@ class DaskTable(Source):
     def __init__(self, X: Any, y: Any, beside: RecordColumns = _NO_COLUMNS) -> None:
         if y is None:
             raise ValueError("y must be given: the targets, or the name of the column of X that holds them")
-        self.column: object = None
-        self._has_columns = hasattr(X, "columns") and hasattr(X, "divisions")
-        if not self._has_columns and not (hasattr(X, "chunks") and getattr(X, "ndim", 0) == 2):
-            raise ValueError(
-                f"X must be a Dask array of two dimensions or a Dask data frame, got a {type(X).__name__}"
-            )
+        self._has_columns = _is_frame(X)
         if isinstance(y, str):
-            if not self._has_columns:
-                raise ValueError("y is the name of a column, but X is a Dask array, which has no names")
-            if y not in X.columns:
-                raise ValueError(f"y is {y!r}, which is not the name of a column of X")
-            self.column = y
-        for name in beside.names:
-            if not self._has_columns or name not in X.columns:
-                raise ValueError(f"{name!r} must be the name of a column of X, a Dask data frame")
-        dropped = [self.column, *beside.names]
-        names = [name for name in X.columns if name not in dropped] if self._has_columns else None
-        self.n_features = int(X.shape[1]) if names is None else len(names)
-        if names is not None and all(isinstance(name, str) for name in names):
-            self.feature_names: Sequence[str] | None = names
-        if not self._has_columns and X.numblocks[1] > 1:
-            X = X.rechunk({1: -1})
+            _require_target(y, X)
+        _require_columns(beside.names, X)
+        self.column: object = y if isinstance(y, str) else None
+        if self._has_columns:
+            names = _remaining(X, [self.column, *beside.names])
+            self.n_features = len(names)
+            if all(isinstance(name, str) for name in names):
+                self.feature_names: Sequence[str] | None = names
+        else:
+            self.n_features = int(X.shape[1])
+            X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
         self._X = X
         self._counts = _counts_of(X, self._has_columns)
         self.n_samples = sum(self._counts)
@@ -194,6 +185,41 @@ class DaskTable(Source):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a DaskTable is for one fit in one process: hand over the Dask collection itself")
+
+
+def _is_frame(X: Any) -> bool:
+    """Whether a Dask collection is a data frame; one that is no table of two dimensions is refused."""
+    if _has_columns(X):
+        return True
+    if not (hasattr(X, "chunks") and getattr(X, "ndim", 0) == 2):
+        raise ValueError(
+            f"X must be a Dask array of two dimensions or a Dask data frame, got a {type(X).__name__}"
+        )
+    return False
+
+
+def _has_columns(X: Any) -> bool:
+    return hasattr(X, "columns") and hasattr(X, "divisions")
+
+
+def _require_target(name: str, X: Any) -> None:
+    """Refuse a target that is not the name of a column."""
+    if not _has_columns(X):
+        raise ValueError("y is the name of a column, but X is a Dask array, which has no names")
+    if name not in X.columns:
+        raise ValueError(f"y is {name!r}, which is not the name of a column of X")
+
+
+def _require_columns(names: Sequence[str], X: Any) -> None:
+    """Refuse weights, offsets and exposures that are not names of columns."""
+    for name in names:
+        if not _has_columns(X) or name not in X.columns:
+            raise ValueError(f"{name!r} must be the name of a column of X, a Dask data frame")
+
+
+def _remaining(X: Any, others: Sequence[object]) -> list[Any]:
+    """Names of the columns of a data frame that are features: all but the others."""
+    return [name for name in X.columns if name not in others]
 
 
 def example_of(X: Any) -> Any:
