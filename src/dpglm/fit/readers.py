@@ -91,7 +91,7 @@ def source_like(
         fitted_target = getattr(estimator, "_target_column", None)
         target = fitted_target if fitted_target in source.types else None
     if isinstance(source, Columnar):
-        fitted_beside = getattr(estimator, "_beside_columns", _NO_COLUMNS)
+        fitted_beside = getattr(estimator, "_column_names", _NO_COLUMNS)
         known = RecordColumns(*(name if name in source.types else None for name in fitted_beside))
         beside = beside.joined(known)._replace(target=None)
     source = source_of(X if source is None else source, target if source is not None else None, beside)
