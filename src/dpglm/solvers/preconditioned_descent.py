@@ -10,12 +10,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ..arrays import Vector, on_column_grids, one_blas_thread
-from ..bounds import Coordinates
+from ..bounds import Bounds, Coordinates
 from ..curator import Curator
 from ..errors import UnsupportedProblem
-from ..losses import Logistic, Loss
+from ..losses import Logistic, Loss, Squared
 from ..mechanisms import Gaussian
-from ..penalties import L2, Penalty
+from ..penalties import L2, Penalty, Zero
 from ..plan import Plan, Releasable, Release
 from ..problem import Problem
 from ..queries import (
@@ -199,7 +199,8 @@ class PreconditionedDescent(Solver[PreconditionedDescentPlan]):
         gradients = opposed(cls(steps=2, gram_share=0.02), 2, crowd=7)
         gram = replace(gradients, solver=cls(steps=1, gram_share=0.95), second=(np.array([0.6, 0.8]), 1.0))
         empty = np.zeros((_CROWD, 2)), np.resize([1.0, -1.0], _CROWD)
-        twice = replace(gram, solver=cls(steps=1, gram_share=0.75), bystanders=empty)
+        numbers = Problem(Squared(), Zero(), Bounds(row_norm=1.0, target=(-1.0, 1.0)), fit_intercept=False)
+        twice = replace(gram, solver=cls(steps=1, gram_share=0.75), problem=numbers, bystanders=empty)
         constant = opposed(cls(steps=1), 1, fit_intercept=True, crowd=7)
         classes = opposed_classes(cls(steps=2, gram_share=0.02), crowd=7)
         spread = target_spread_case(cls(steps=1, gram_share=0.02))
@@ -318,12 +319,12 @@ def learn_metric(
 ) -> Metric:  # fmt: skip
     """Release the Gram matrix and make a metric of it, in which a second one is released.
 
-    Columns are divided by the upper bounds of their deviations first. ``leverage`` is the
-    length, in units of a typical one, up to which rows count.
+    Where there are two, columns are divided by the upper bounds of their deviations first. ``leverage`` is
+    the length, in units of a typical one, up to which rows count.
     """
     n, p, d = plan.n_records, plan.n_features, coordinates.dimension
-    deviations = np.ones(p) if setting.deviations is None else setting.deviations
-    mechanism = plan[Gram.name].mechanism
+    mechanism, twice = plan[Gram.name].mechanism, plan[Gram.name].count > 1
+    deviations = setting.deviations if twice and setting.deviations is not None else np.ones(p)
     # If variances are in proportion to their bounds, scaled rows are longer by this.
     size = setting.norm * math.sqrt(p) / float(np.linalg.norm(deviations))
     largest = norm_of_coordinates(problem, coordinates) / float(deviations.min())
@@ -347,7 +348,7 @@ def learn_metric(
     rank = axes.rank(floor)
     to_metric = shrunk[:, None] * axes.vectors / np.sqrt(axes.raised)
     to_scaled = np.sqrt(axes.raised)[:, None] * axes.vectors.T / shrunk
-    if plan[Gram.name].count > 1:
+    if twice:
         longest = _LONG_IN_METRIC * leverage * math.sqrt(rank)
         second = Gram(coordinates, longest, scale[:, None] * to_metric, plan.table_size)
         seen = second.matrix(curator.release(second, mechanism)) / n + to_metric.T @ bent @ to_metric
@@ -409,9 +410,11 @@ def _hidden(task: Task) -> float:
 def gram_rounds(task: Task) -> int:
     """How many Gram matrices are released, of which the second is in the metric of the first.
 
-    It says more of directions that noise hid in the first, unless noise hides most of them in both.
+    It says more of directions that noise hid in the first, unless noise hides most of them in both. For
+    labels it pushed small groups to the more frequent label.
     """
-    return 2 if _hidden(task) <= _TWO_ROUNDS else 1
+    targets = task.problem.loss.kind == "regression"
+    return 2 if targets and _hidden(task) <= _TWO_ROUNDS else 1
 
 
 def clip_share(task: Task) -> float:
