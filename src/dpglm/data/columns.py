@@ -46,6 +46,10 @@ class RecordColumns(NamedTuple):
         """The parts that are not names of columns."""
         return RecordColumns(*(None if isinstance(part, str) else part for part in self))
 
+    def where(self, other: RecordColumns) -> RecordColumns:
+        """The parts that the other one has, too."""
+        return RecordColumns(*(None if two is None else one for one, two in zip(self, other, strict=True)))
+
     def joined(self, other: RecordColumns) -> RecordColumns:
         """Both, of which one has each part."""
         return RecordColumns(*(one if one is not None else two for one, two in zip(self, other, strict=True)))
