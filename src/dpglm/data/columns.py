@@ -55,6 +55,15 @@ class RecordColumns(NamedTuple):
         return RecordColumns(*(one if one is not None else two for one, two in zip(self, other, strict=True)))
 
 
+NAMES = RecordColumns(target="y", weight="sample_weight", offset="offset", exposure="exposure", unit="units")
+"""What each part is called where users give it."""
+
+
+def persons_of(values: Vector) -> Vector | None:
+    """Numbers of the persons, in the last of four columns of numbers of records; None if there are none."""
+    return values[:, 3] if values.ndim > 1 and values.shape[1] > 3 else None
+
+
 @dataclass(frozen=True, eq=False)
 class SourceWrapper(Source):
     """A source that reads another one, of the same size and with the same names."""

@@ -116,7 +116,8 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
             ``rows_per_unit`` of the bounds, by default 1,000, of the records of a person count, the first
             ones. A record without an id counts for nothing.
         """
-        return self._fit(X, y, RecordColumns(None, sample_weight, offset, exposure, units))
+        columns = RecordColumns(weight=sample_weight, offset=offset, exposure=exposure, unit=units)
+        return self._fit(X, y, columns)
 
     @abstractmethod
     def _loss(self) -> Loss: ...
