@@ -5,7 +5,7 @@ import pytest
 
 from dpglm import GLMClassifier
 from dpglm.estimators.classifiers import LogisticRegression
-from dpglm.fit import guarantee
+from dpglm.fit import session
 from dpglm.penalties import L2, L1Ball
 from dpglm.solvers import (
     CoordinateDescent,
@@ -66,7 +66,7 @@ def test_every_class_reads_on_in_one_stream(monkeypatch):
     """One source of randomness is made for a fit, whatever the number of classes."""
     made = []
 
-    kept = guarantee.Randomness
-    monkeypatch.setattr(guarantee, "Randomness", lambda *seed: made.append(seed) or kept(*seed))
+    kept = session.Randomness
+    monkeypatch.setattr(session, "Randomness", lambda *seed: made.append(seed) or kept(*seed))
     LogisticRegression(1.0, classes=[0, 1, 2, 3]).fit(np.zeros((30, 2)), np.zeros(30))
     assert made == [()]

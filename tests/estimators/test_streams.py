@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
 
-from dpglm import Bounds, BoundsScaler, LinearSVC, LogisticRegression, Ridge, Stream
+from dpglm import Bounds, BoundsScaler, LinearSVC, LogisticRegression, PoissonRegressor, Ridge, Stream
 from dpglm.data import stream
 from dpglm.errors import SourceChanged, UnsupportedProblem
 from dpglm.solvers import CoordinateDescent, GradientDescent, ObjectivePerturbation
@@ -347,3 +347,23 @@ def test_a_fit_behind_a_scaler_holds_few_blocks_of_a_file(tmp_path):
     grown = float(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
     size = (tmp_path / "0.parquet").stat().st_size / 2**20
     assert size > 95 and grown < 70  # MB, of which 20 are predictions; a pass that kept its blocks takes 96
+
+
+def test_the_table_of_a_fit_may_be_predicted_with_its_named_columns():
+    years = RNG.uniform(1, 2, N)
+    plain = pa.table({**dict(zip(NAMES, FINITE.T, strict=True)), "target": np.nan_to_num(np.abs(TARGET))})
+    more = plain.append_column("years", pa.array(years)).append_column("weight", pa.array(years / 2))
+    bounds = Bounds(row_norm=1.0, target=(0, 1), weight=1.0, offset=(0, 1))
+    model = PoissonRegressor(1.0, bounds=bounds, random_state=3, solver=GradientDescent(steps=3))
+    names = {"sample_weight": "weight", "exposure": "years"}
+    model.fit(pads.dataset(more), "target", **names)
+    assert list(model.feature_names_in_) == NAMES
+    features = plain.drop_columns(["target"]).to_pandas()
+    np.testing.assert_array_equal(model.predict(pads.dataset(more)), model.predict(features))
+    by_name = model.predict(pads.dataset(more), exposure="years")
+    np.testing.assert_array_equal(by_name, model.predict(features, exposure=years))
+    by_array = model.predict(pads.dataset(more), offset=np.zeros(N))
+    np.testing.assert_array_equal(by_array, model.predict(features))
+    assert model.score(pads.dataset(more), "target", exposure="years") == pytest.approx(
+        model.score(features, plain["target"].to_numpy(), exposure=years)
+    )

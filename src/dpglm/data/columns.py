@@ -46,9 +46,22 @@ class RecordColumns(NamedTuple):
         """The parts that are not names of columns."""
         return RecordColumns(*(None if isinstance(part, str) else part for part in self))
 
+    def where(self, other: RecordColumns) -> RecordColumns:
+        """The parts that the other one has, too."""
+        return RecordColumns(*(None if two is None else one for one, two in zip(self, other, strict=True)))
+
     def joined(self, other: RecordColumns) -> RecordColumns:
         """Both, of which one has each part."""
         return RecordColumns(*(one if one is not None else two for one, two in zip(self, other, strict=True)))
+
+
+NAMES = RecordColumns(target="y", weight="sample_weight", offset="offset", exposure="exposure", unit="units")
+"""What each part is called where users give it."""
+
+
+def persons_of(values: Vector) -> Vector | None:
+    """Numbers of the persons, in the last of four columns of numbers of records; None if there are none."""
+    return values[:, 3] if values.ndim > 1 and values.shape[1] > 3 else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from .products import CrossProducts
     from .terms import Term
+
 
 Grid: TypeAlias = float | Vector
 """The grid of a sum, or one for each of its entries."""
@@ -178,3 +180,27 @@ class RemoteRecords(RecordSet):
     @property
     def radius(self) -> float:  # type: ignore[override]
         return math.hypot(self.bounds.radius(self.n_features), self.constant)
+
+
+@dataclass(frozen=True, eq=False)
+class ByClass:
+    """From codes of classes to the targets of a loss and to factors of the shares of records.
+
+    Parameters
+    ----------
+    target : callable
+        Maps codes to targets.
+    factors : array of shape (classes,)
+        From 0 to 1: what the share of a record of each class is multiplied by.
+    """
+
+    target: Callable[[Vector], Vector]
+    factors: Vector
+
+    def __call__(self, codes: Vector) -> Vector:
+        return self.target(codes)
+
+    def of(self, codes: Vector) -> Vector:
+        """The factor of each record."""
+        found: Vector = self.factors[codes.astype(np.intp)]
+        return found

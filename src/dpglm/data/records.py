@@ -31,9 +31,8 @@ from ..kernels.arguments import (
 from ..losses import Loss
 from ..tables import Capability, Columns, Index, Rows, RowsAndColumns, refusal
 from ..threads import chunk_count, even_edges, parallel_sum, run_ranges
-from .by_class import ByClass
 from .products import CrossProducts, rows_a_chunk
-from .record_set import Coins, Grid, Part, RecordSet
+from .record_set import ByClass, Coins, Grid, Part, RecordSet
 from .resident import Dense, ResidentTable, RowSlice, Steps
 from .sparse import CSC, ColumnCache
 from .sums import ClippedSums, WeightedSums

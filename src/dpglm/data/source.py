@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import Vector
 from ..bounds import Bounds
 from ..kernels.arguments import Beside
+from .columns import persons_of
 from .records import Records
 from .resident import Dense, ResidentTable
 from .sparse import CSC, CSR, ScipyTable, canonical
@@ -73,8 +74,9 @@ def as_data(
     radius = math.hypot(bounds.radius(block.shape[1]), constant)
     beside = None if values.ndim == 1 else _beside(values, dropped, bounds)
     persons = None
-    if beside is not None and values.shape[1] > 3:
-        persons = Units.of(values[:, 3], block.shape[1], table_size)
+    number = persons_of(values)
+    if beside is not None and number is not None:
+        persons = Units.of(number, block.shape[1], table_size)
         beside = beside._replace(share=beside.share * persons.share)
     norms = None if inside else scale * block.row_norms
     return Records(block, scale, norms, target, constant, radius, table_size, beside, persons)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT, Bounds
 from ..threads import reserve_reader_thread
+from .columns import persons_of
 from .fingerprint import Mark, Watch
 from .record_set import Coins, Grid, Part, RemoteRecords, taking_part
 from .records import Records
@@ -146,6 +147,7 @@ class StreamedRecords(RemoteRecords):
 
 def _units(values: Vector) -> int:
     """Number of records, or of whole units, in a block."""
-    if values.ndim == 1 or values.shape[1] < 4:
+    number = persons_of(values)
+    if number is None:
         return len(values)
-    return int(np.count_nonzero(values[1:, 3] != values[:-1, 3])) + bool(len(values))
+    return int(np.count_nonzero(number[1:] != number[:-1])) + bool(len(values))

@@ -130,7 +130,8 @@ class LinearPredictor:
             here = self._margins_of(numeric_table(plain, rows, reset=False, missing=False))
             if not (isinstance(found, RecordColumns) and (beside.has_offset or source.gives_offsets)):
                 return here
-            return here + _offsets(found, len(here))
+            read = found if source.gives_offsets else found.where(beside)
+            return here + _offsets(read, len(here))
 
         margins: Vector = filled(source, np.empty((source.n_samples, len(self._rows_of_coef()))), margins_of)
         return margins

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import strict
 from ..arrays import Vector
 from ..bounds import Bounds
-from ..data.columns import RecordColumns
+from ..data.columns import NAMES, RecordColumns
 from ..errors import UnsupportedProblem
 from ..fit.inputs import Labels
 from ..plan import Plan
@@ -63,7 +63,7 @@ class PrivateChoice(Reported, MetaEstimatorMixin, BaseEstimator):
     def _fitted(self, X: object, y: object, beside: RecordColumns) -> Any:
         """The carrier, fitted."""
         model = self._carrier()
-        names = zip(("sample_weight", "offset", "exposure", "units"), beside[1:], strict=True)
+        names = zip(NAMES[1:], beside[1:], strict=True)
         model.fit(X, y, **{name: part for name, part in names if part is not None})
         for name in ("n_features_in_", "feature_names_in_", "classes_", "plan_", "privacy_"):
             if hasattr(model, name):
@@ -196,7 +196,9 @@ class PrivatePath(PrivateChoice):
         exposure: object = None, units: object = None,
     ) -> Self:  # fmt: skip
         """Fit to private records, and choose; all that is given is what ``fit`` of the estimator takes."""
-        model = self._fitted(X, y, RecordColumns(None, sample_weight, offset, exposure, units))
+        model = self._fitted(
+            X, y, RecordColumns(weight=sample_weight, offset=offset, exposure=exposure, unit=units)
+        )
         found = [{"model": "the whole fit" if one is None else one.name} for one in choices_of(model)]
         self.best_params_ = found[0] if len(found) == 1 else found
         self.best_estimator_ = with_solver(model, glm_of(self.estimator).solver)
@@ -290,7 +292,9 @@ class PrivateSearch(PrivateChoice):
     ) -> Self:  # fmt: skip
         """Search with private records; all that is given is what ``fit`` of the estimator takes."""
         models, params = self._listed()
-        carrier = self._fitted(X, y, RecordColumns(None, sample_weight, offset, exposure, units))
+        carrier = self._fitted(
+            X, y, RecordColumns(weight=sample_weight, offset=offset, exposure=exposure, unit=units)
+        )
         found = [(0, None) if one is None else (one.index, one.score) for one in choices_of(carrier)]
         chosen = [
             {"best_index_": k, "best_params_": params[k], "best_score_": None if loss is None else -loss}

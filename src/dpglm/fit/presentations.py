@@ -16,7 +16,7 @@ import numpy as np
 from .. import strict
 from ..arrays import Vector
 from ..bounds import Bounds
-from ..data.by_class import ByClass
+from ..data.record_set import ByClass
 from ..losses import Loss
 from ..problem import Problem
 from ..solvers.record_share import RecordShare

@@ -18,6 +18,7 @@ from ..bounds import ROWS_PER_UNIT, Bounds
 from ..data.adapters import as_source
 from ..data.cluster import by_blocks, is_dask
 from ..data.columnar import Columnar, Levels
+from ..data.columns import NAMES as NAMES
 from ..data.columns import RecordColumns
 from ..data.stream import MISCOUNTED, UNREADABLE, Source, Stream, prefetch
 from ..errors import DpglmError, PrivacyWarning, SourceChanged
@@ -209,9 +210,6 @@ def filled(source: Source, out: Any, value_of: Callable[[object, object], Any]) 
     if place != len(out):
         raise SourceChanged(MISCOUNTED)
     return out
-
-
-NAMES = RecordColumns("y", "sample_weight", "offset", "exposure", "units")
 
 
 @dataclass(frozen=True)

@@ -359,7 +359,7 @@ class TableReader:
         targets: Any = self.targets_of(several.target)
         numbers = [
             None if part is None else numeric_target(part, name)
-            for part, name in zip(several[1:4], NAMES[1:4], strict=True)
+            for part, name in zip(several[1:-1], NAMES[1:-1], strict=True)
         ]
         if several.unit is None:
             check_consistent_length(table, targets, *numbers)

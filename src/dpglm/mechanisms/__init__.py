@@ -1,8 +1,7 @@
 """Mechanisms: noise for what a query answers, and the event that it costs."""
 
-from .additive import Additive, Gaussian, Laplace, Levels, Thresholded
+from .additive import Additive, Gaussian, Laplace, Levels, LinearTerm, Thresholded
 from .base import Mechanism
-from .linear_term import LinearTerm
 from .randomness import Randomness
 from .selection import STRUCTURES, Exponential, LaplaceNoisyMax, Round, Selection
 

@@ -10,8 +10,16 @@ from .base import Penalty, Separable
 from .fused import Fused, GraphFused, Lovasz, TotalVariation
 from .groups import GroupL2, Hierarchy
 from .separable import L1, L2, Bounded, Box, ElasticNet, L1Ball, Zero
-from .set_functions import AnyFeature, Cardinality, Custom, GroupCover, Ordered, Range
-from .submodular import Submodular, gaussian_width
+from .set_functions import (
+    AnyFeature,
+    Cardinality,
+    Custom,
+    GroupCover,
+    Ordered,
+    Range,
+    Submodular,
+    gaussian_width,
+)
 from .submodular_functions import SetFunction, check_set_function
 
 PENALTIES: tuple[type[Penalty], ...] = (
