@@ -402,3 +402,17 @@ def test_choices_are_estimators_of_scikit_learn(table):
     model = PrivatePath(logistic())
     with pytest.raises(AttributeError, match="best_estimator_"), warnings.catch_warnings():
         model.best_estimator_  # noqa: B018
+
+
+def test_a_search_fits_three_declared_classes_one_against_the_rest(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1_500, 3))
+    y = np.digitize(X[:, 0], [-0.3, 0.3])
+    ledger = Ledger(f"sqlite:///{tmp_path / 'b.db'}")
+    account = ledger.create("a", epsilon=9.0, delta=1e-4, neighbours="replace-one")
+    estimator = LogisticRegression(classes=[0, 1, 2], ledger=str(account.address))
+    search = PrivateSearch(estimator, {"C": [0.1, 1.0]}, epsilon=4.0, runs=2).fit(X, y)
+    assert search.best_estimator_._fitted_problem.outputs == 1 and len(search.best_index_) == 3
+    margins = search.decision_function(X[:5])
+    positive = 1 / (1 + np.exp(-margins))
+    assert np.allclose(search.predict_proba(X[:5]), positive / positive.sum(axis=1, keepdims=True))

@@ -37,6 +37,7 @@ from dpglm.fit.keys import ranked
 from dpglm.penalties import L2
 from dpglm.plan import Plan
 from dpglm.schema import Number, Schema, Target, Unit
+from dpglm.schema.encoder import encoded
 from dpglm.solvers import SOLVERS, GradientDescent, Newton, OutputPerturbation, PreconditionedDescent
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpglm.errors.PrivacyWarning")
@@ -315,3 +316,14 @@ def test_records_of_persons_are_not_counted_before_a_fit_is_refused(monkeypatch)
     monkeypatch.setattr(Curator, "release", lambda *_: pytest.fail("something was released"))
     with pytest.raises(UnsupportedProblem, match="units are for neighbours whose number is public"):
         fitted(X, Y, IDS, neighbours="add-remove", delta=1e-6)
+
+
+@pytest.mark.parametrize("limits", [{}, {"weight": 2.0}])
+def test_units_that_the_bounds_do_not_limit_are_refused_and_not_left_out(limits, tmp_path):
+    schema = Schema({"x": Number(-1, 1), "y": Target(classes=[0, 1]), "u": Unit(2)})
+    table = pa.table({"x": np.linspace(-1, 1, 40), "y": np.arange(40) % 2, "u": np.repeat(np.arange(20), 2)})
+    pads.write_dataset(table, tmp_path, format="parquet")
+    source = encoded(schema, pads.dataset(tmp_path), targets=True)
+    bounds = Bounds(row_norm=1.0, **limits)
+    with pytest.raises(UnsupportedProblem, match="'unit' for each record, and the bounds do not limit it"):
+        LogisticRegression(classes=[0, 1], bounds=bounds).fit(source)

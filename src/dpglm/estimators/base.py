@@ -183,7 +183,7 @@ class PrivateGLM(Charged, LinearPredictor, Inference, Reported, BaseEstimator):
                 f"{type(self).__name__} has no log link, so an exposure means nothing to it: give an offset"
             )
         bounds = with_default_bounds(self._bounds(), columns, self._is_private())
-        self._beside_columns = RecordColumns(*(part if isinstance(part, str) else None for part in columns))
+        self._column_names = RecordColumns(*(part if isinstance(part, str) else None for part in columns))
         reader = TableReader(self, self._target_reader(), bounds.rows_per_unit, self._counts_records())
         self._fit_table(reader.read(X, y, columns), bounds)
         return self

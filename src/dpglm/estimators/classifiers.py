@@ -210,11 +210,13 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         total = positive.sum(axis=1, keepdims=True)
         return np.where(total > 0, positive / np.where(total > 0, total, 1), 1 / margins.shape[1])
 
-    def score(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self, X: object, y: object = None, sample_weight: ArrayLike | None = None, offset: object = None
+    ) -> float:
         """Share of the rows whose label is predicted; not private. Labels of no class count as wrong."""
         check_is_fitted(self)
         table, codes = self._read_again(X, y, partial(codes_among, self.classes_))
-        predicted = codes_of(in_memory(self.predict(table)), self.classes_)
+        predicted = codes_of(in_memory(self.predict(table, offset=offset)), self.classes_)
         weights = None if sample_weight is None else numeric_target(sample_weight, "sample_weight")
         check_consistent_length(predicted, codes, weights)
         return float(np.average(predicted == codes, weights=weights))

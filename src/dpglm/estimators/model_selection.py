@@ -364,9 +364,14 @@ def _problem_beside(model: PrivateGLM, carrier: PrivateGLM) -> Callable[[int, in
     """The problem of a model for a table of a size, with the bounds of weights that its carrier was given."""
 
     def problem(n_samples: int, n_features: int) -> Problem:
-        return model._problem(n_samples, n_features, _bounds_beside(model, carrier))
+        return _problem_of_one(model, n_samples, n_features, carrier)
 
     return problem
+
+
+def _problem_of_one(model: PrivateGLM, n_samples: int, n_features: int, carrier: PrivateGLM) -> Problem:
+    """The problem of one fit of a search, which fits more than two classes one against the rest."""
+    return model._problem(n_samples, n_features, _bounds_beside(model, carrier), n_classes=2)
 
 
 def _bounds_beside(model: PrivateGLM, carrier: PrivateGLM) -> Bounds:
@@ -394,7 +399,7 @@ def _as(model: Any, carrier: Any) -> Any:
         if name not in settings:
             setattr(best, name, value)
     plan = learnt.plan_
-    problem = best._problem(plan.n_records, plan.n_features, _bounds_beside(best, learnt))
+    problem = _problem_of_one(best, plan.n_records, plan.n_features, learnt)
     best._fitted_problem = problem
     facts = {"loss": repr(problem.loss), "penalty": repr(problem.penalty)}
     best.privacy_ = replace(learnt.privacy_, public={**learnt.privacy_.public, **facts})

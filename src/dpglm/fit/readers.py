@@ -21,7 +21,7 @@ from ..data.columnar import Columnar, Levels
 from ..data.columns import NAMES as NAMES
 from ..data.columns import RecordColumns
 from ..data.stream import MISCOUNTED, UNREADABLE, Source, Stream, prefetch
-from ..errors import DpglmError, PrivacyWarning, SourceChanged
+from ..errors import DpglmError, PrivacyWarning, SourceChanged, UnsupportedProblem
 from .inputs import Labels, Table, numeric_table, numeric_target, require_numbers
 from .keys import LENGTHS
 from .presentations import Presentation
@@ -224,17 +224,22 @@ class ColumnReader:
     several : bool
         Whether to give targets, weights and offsets in three columns, with numbers of units as a fourth
         column if there are any; NaN for what is no number. Otherwise targets alone.
+    limited : set of str, optional
+        Columns that the bounds of a fit limit: others are refused. By default they are left out.
     """
 
     codes: Codes
     presentations: tuple[Presentation, ...] = ()
     several: bool = True
+    limited: frozenset[str] | None = None
 
     takes_levels: ClassVar[bool] = True
 
     @np.errstate(all="ignore")
     def __call__(self, targets: object) -> Vector:
         columns = targets if isinstance(targets, RecordColumns) else RecordColumns(targets)
+        if self.limited is not None:
+            self._require_limits(columns)
         target = codes_in_block(columns.target, self.codes)
         if not self.several:
             return target
@@ -245,6 +250,15 @@ class ColumnReader:
         for presentation in self.presentations:
             values = presentation.columns(values)
         return values if columns.unit is None else np.column_stack([values, columns.unit])
+
+    def _require_limits(self, columns: RecordColumns) -> None:
+        assert self.limited is not None
+        for name, part in columns._asdict().items():
+            if part is not None and name not in self.limited:
+                raise UnsupportedProblem(
+                    f"the table gives a column {name!r} for each record, and the bounds do not limit it: "
+                    "declare weight=..., offset=... or rows_per_unit=... in them"
+                )
 
 
 @np.errstate(all="ignore")

@@ -98,7 +98,7 @@ class Recipe:
         if self.bounds.rows_per_unit is not None and not self.neighbours.size_is_public:
             raise UnsupportedProblem(
                 "units are for neighbours whose number is public: replace-one or zero-out, not "
-                f"{self.neighbours}"
+                f"{self.neighbours.value}"
             )
         problem = Problem(self.loss, self.penalty(self.n_records), self.bounds, self.fit_intercept)
         return presented(problem, self.presentations)

@@ -182,13 +182,13 @@ class NumericTable(FitTable):
         bounds = replace(problem.bounds, weight=recipe.bounds.weight)
         problem = replace(problem, bounds=bounds)
         return self.records_in(
-            problem, recipe.presentations, columns=_limits_columns(recipe.bounds), n_units=recipe.n_records,
-            most=most,
+            problem, recipe.presentations, limited=_limited_columns(recipe.bounds),
+            n_units=recipe.n_records, most=most,
         )  # fmt: skip
 
     def records_in(
-        self, problem: Problem, presentations: tuple[Presentation, ...] = (), *, columns: bool | None = None,
-        constant: float | None = None, n_units: int = 0, most: int = 0,
+        self, problem: Problem, presentations: tuple[Presentation, ...] = (), *,
+        limited: frozenset[str] | None = None, constant: float | None = None, n_units: int = 0, most: int = 0,
     ) -> RecordSet:  # fmt: skip
         """The records inside of the bounds of a problem.
 
@@ -196,8 +196,9 @@ class NumericTable(FitTable):
         ----------
         problem : Problem
         presentations : tuple of Presentation
-        columns : bool, optional
-            Whether records have weights, offsets or units; by default whether the bounds limit them.
+        limited : set of str, optional
+            The columns that declared bounds limit: others are refused. By default those of the problem, and
+            others are left out.
         constant : float, optional
             The constant feature, by default that of the problem.
         n_units : int
@@ -207,10 +208,9 @@ class NumericTable(FitTable):
         """
         p = self.shape[1]
         constant = problem.constant(p) if constant is None else constant
-        several = _limits_columns(problem.bounds) if columns is None else columns
-        reader = ColumnReader(
-            np.asarray if self.has_targets else self.codes, presentations, several or bool(presentations)
-        )
+        names = _limited_columns(problem.bounds) if limited is None else limited
+        codes = np.asarray if self.has_targets else self.codes
+        reader = ColumnReader(codes, presentations, len(names) > 1 or bool(presentations), limited)
         if isinstance(self.rows, Source):
             return self._streamed(reader, problem, constant, n_units, most)
         values, rows = reader(self.columns), self.rows
@@ -278,9 +278,13 @@ class UnlearntTable(FitTable):
         return NumericTable(as_block(table), RecordColumns(self.codes(targets)))
 
 
-def _limits_columns(bounds: Bounds) -> bool:
-    """Whether records have weights, offsets or units."""
-    return (bounds.weight, bounds.offset, bounds.rows_per_unit) != (None,) * 3
+def _limited_columns(bounds: Bounds) -> frozenset[str]:
+    """The columns of records that bounds limit, and the targets."""
+    limits = {
+        "weight": bounds.weight, "offset": bounds.offset, "exposure": bounds.offset,
+        "unit": bounds.rows_per_unit,
+    }  # fmt: skip
+    return frozenset({"target", *(name for name, limit in limits.items() if limit is not None)})
 
 
 def _least_rows(private_size: bool) -> int:

@@ -479,6 +479,8 @@ class RandomSearch(Solver[RandomSearchPlan]):
             same = (
                 problem.bounds == task.problem.bounds and problem.fit_intercept == task.problem.fit_intercept
             )
+            if problem.outputs != task.problem.outputs:
+                raise ValueError("all candidates must have as many predictions per record as the estimator")
             if not same or (problem.loss.kind == "classification") != (
                 task.problem.loss.kind == "classification"
             ):
