@@ -107,7 +107,7 @@ PUBLISHED = {
     "protein": (0.276, 0.268, 0.214, 0.285),
     "keggundirected": (0.973, 0.949, 0.925, 0.974),
 }
-"""R² on held-out rows at epsilon 1, delta 1/n², replace-one: `METHODS` in their order, mean of two to four fits.
+"""R² on held-out rows at epsilon 1, delta 1/n², replace-one: `METHODS` in their order, means of 2 or 4 fits.
 
 From experiments/README.md, made by experiments/defaults.py, with the published algorithms written from their
 formulas with exact prices.
