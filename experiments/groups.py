@@ -162,11 +162,11 @@ def draw_chart(rows: Sequence[Row], path: Path) -> None:
             style = {"color": "black", "lw": 2.5} if solver == "auto" else {"color": f"C{k % 10}", "lw": 1.2}
             panel.plot(epsilons, sizes, label=solver, **style)
         panel.axhline(0.02, color="grey", lw=0.8, ls=":")
-        panel.set(xscale="log", yscale="log", title=name)
+        panel.set(xscale="log", yscale="log", title=name, xlabel="epsilon")
+        panel.label_outer()
         panel.grid(alpha=0.25)
     for panel in panels.flat[len(names) :]:
         panel.set_axis_off()
-    figure.supxlabel("epsilon")
     figure.supylabel("largest gap of a group")
     figure.legend(
         *panels.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
