@@ -27,7 +27,6 @@ from ..fit import (
     ClassCounting,
     ClassWeights,
     FitTable,
-    Labels,
     Outcome,
     TargetMap,
     TargetReader,
@@ -37,6 +36,7 @@ from ..fit import (
     labels_of,
     numeric_target,
 )
+from ..fit.inputs import Labels
 from ..fit.readers import lazily
 from ..losses import Logistic, Loss, Multinomial
 from ..penalties import L1, L2, ElasticNet, Penalty, Separable

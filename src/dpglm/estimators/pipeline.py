@@ -21,7 +21,8 @@ from ..data.cluster import by_blocks, is_dask
 from ..data.columns import RecordColumns
 from ..data.frames import library_of
 from ..data.stream import Source
-from ..fit import NAMES, Labels, Prelude, SchemaLearning, UnlearntTable, fit_bounds
+from ..fit import NAMES, Prelude, SchemaLearning, UnlearntTable, fit_bounds
+from ..fit.inputs import Labels
 from ..fit.preludes import SHARE
 from ..inference import INTERCEPT, Coefficients
 from ..plan import Plan

@@ -1,6 +1,6 @@
 """What happens between the table of a user and coefficients: recipe, preludes, records, session."""
 
-from .inputs import Labels, Table, numeric_table, numeric_target
+from .inputs import Table, numeric_table, numeric_target
 from .keys import class_set, codes_of, is_missing, labels_of
 from .preludes import ClassCounting, Prelude, SchemaLearning, fit_bounds
 from .presentations import ClassWeights, Presentation, TargetMap, of_offsets
@@ -10,7 +10,7 @@ from .session import Outcome, Session, guarantee_of, randomness_of, run, warn_of
 from .tables import FitTable, NumericTable, TableReader, TargetReader, UnlearntTable
 
 __all__ = [
-    "NAMES", "ClassCounting", "ClassWeights", "ColumnReader", "FitTable", "Labels", "NumericTable", "Outcome",
+    "NAMES", "ClassCounting", "ClassWeights", "ColumnReader", "FitTable", "NumericTable", "Outcome",
     "Prelude", "Presentation", "Recipe", "SchemaLearning", "Session", "Table", "TableReader", "TargetMap",
     "TargetReader", "UnlearntTable", "budget_of", "class_set", "codes_of", "fit_bounds", "guarantee_of",
     "is_missing", "labels_of", "numeric_table", "numeric_target", "of_offsets", "offsets", "randomness_of",
