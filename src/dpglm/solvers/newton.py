@@ -41,6 +41,7 @@ _SHARES = {
 ENOUGH, _PLENTY = 25.0, 50.0
 _LEAST_LEVERAGE, _MOST_LEVERAGE, _LEAST_CLIP, _MOST_CLIP = 1.2, 8.0, 2.0, 5.0
 _ALLOWED = 0.8
+_FREE_LEVERAGE = 1 / 512
 _FREE = 0.3
 _DEVIATIONS, _DEVIATIONS_OF_COUNTS = 2.2, 10.0
 _LENGTH, _LENGTH_LINEAR = (1.4, 68.0), (1.3, 216.0)
@@ -235,7 +236,7 @@ class Newton(Solver[NewtonPlan]):
         shares = [kept * share for share in _shares(rounds)]
         # As generous as noise of four fifths of the sampling error in the last round alone allows.
         allowed = _ALLOWED * mu * math.sqrt(shares[-1] * task.n) / _price(task.neighbours)
-        leverage, clip = _default_limits(task, allowed)
+        leverage, clip = _default_limits(task, allowed, float(self.clip or 0.0))
         last = float(self.leverage or leverage), float(clip if counts else self.clip or clip)
         combine = FAR_LINEAR if linear else FAR
         if last != (leverage, clip):
@@ -313,11 +314,14 @@ def _default_rounds(task: Task, mu: float) -> int:
     return 5 if bears_noise or task.n * mu >= _PLENTY * task.dimension**1.5 else 3
 
 
-def _default_limits(task: Task, allowed: float) -> tuple[float, float]:
+def _default_limits(task: Task, allowed: float, own_clip: float) -> tuple[float, float]:
     """Leverage and clip, 0 for counts, whose product with noise comes to what is allowed."""
     d, kind = task.dimension, task.problem.loss.kind
     deviations = {"regression": _LEAST_CLIP, "count": _DEVIATIONS_OF_COUNTS}.get(kind, _DEVIATIONS)
-    leverage = min(max(min(allowed / deviations, 1e100) ** 2 / d, _LEAST_LEVERAGE), _MOST_LEVERAGE)
+    room = min(allowed / deviations, 1e100) ** 2 / d
+    # As with the clip below, the limit grows where noise is far below what is allowed.
+    free = room * min(deviations / own_clip if own_clip else 1.0, 1.0) ** 2 * _FREE_LEVERAGE
+    leverage = min(max(room, _LEAST_LEVERAGE), max(_MOST_LEVERAGE, free))
     deviations = allowed / math.sqrt(leverage * d)
     # Beyond that the clip grows where noise is below a third of what is allowed: it vanishes in the end.
     clip = max(min(max(_LEAST_CLIP, deviations), _MOST_CLIP), deviations * _FREE)
