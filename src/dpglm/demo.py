@@ -192,7 +192,7 @@ def _draw_accuracy(axes: Any, accuracies: Accuracies) -> None:
 
 
 def _draw_comparison(axes: Any) -> None:
-    _title(axes, "Compared with published algorithms, same guarantee", "R² of three regressions, epsilon 1")
+    _title(axes, "Published algorithms, same guarantee", "R² of three regressions, epsilon 1")
     places, wide = np.arange(len(PUBLISHED)), 0.2
     for k, (method, colour) in enumerate(zip(METHODS, _COLOURS, strict=True)):
         heights = [figures[k] for figures in PUBLISHED.values()]
