@@ -20,10 +20,7 @@ COMPLEXITY = 15
 FAN_OUT = 20
 FILES_OF_A_FIT = 70
 
-ALSO_COMPLEX: dict[str, int] = {}
-"""Functions above the limit, which may become simpler, not more complex."""
-
-ALSO_WIDE = {"audit/cases.py": 30, "queries/__init__.py": 28}
+ALSO_WIDE = {"audit/cases.py": 29, "queries/__init__.py": 28}
 """Modules that import more than the limit: lists of what there is."""
 
 BRANCHES = (ast.If, ast.For, ast.While, ast.IfExp, ast.ExceptHandler, ast.comprehension, ast.Assert)
@@ -65,8 +62,7 @@ def test_functions_outside_of_kernels_are_simple():
         for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
     }  # fmt: skip
     assert len(found) > 2_000
-    assert not {name: k for name, k in found.items() if k > ALSO_COMPLEX.get(name, COMPLEXITY)}
-    assert {name for name in ALSO_COMPLEX if found.get(name, 0) <= COMPLEXITY} == set()
+    assert not {name: k for name, k in found.items() if k > COMPLEXITY}
 
 
 def test_a_module_imports_few_others():

@@ -116,6 +116,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         if n_classes is None:
             n_classes = 2 if declared is None else len(declared)
         positive_count(n_classes=n_classes)
+        _require_two_for_offsets(n_classes, self._bounds())
         return self._targets_of(n_classes, declared)
 
     def _targets_of(self, n_classes: int, classes: Labels | None, origin: str = "declared") -> Targets:
@@ -148,8 +149,7 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         else:
             classes = self._label_set(class_set(self.classes))
             table = table.with_codes(partial(codes_among, classes))
-        if len(classes) > 2 and bounds.offset is not None:
-            raise ValueError("an offset is for two classes: with more, it would be that of each of them")
+        _require_two_for_offsets(len(classes), bounds)
         self.classes_ = classes
         origin = "read off y" if self.classes is None else "declared"
         return table, self._targets_of(len(classes), classes, origin)
@@ -239,6 +239,11 @@ class GLMClassifier(ClassifierMixin, PrivateGLM):
         ):
             one.coef_, one.intercept_ = w[None, :].copy(), np.array([b])
         return whole
+
+
+def _require_two_for_offsets(n_classes: int, bounds: Bounds) -> None:
+    if n_classes > 2 and bounds.offset is not None:
+        raise ValueError("an offset is for two classes: with more, it would be that of each of them")
 
 
 def codes_among(classes: Labels, targets: object) -> Vector:
