@@ -1,10 +1,11 @@
 """What happens between the table of a user and coefficients: recipe, preludes, records, session."""
 
+from ..data.columns import NAMES
 from .inputs import Table, numeric_table, numeric_target
 from .keys import class_set, codes_of, is_missing, labels_of
 from .preludes import ClassCounting, Prelude, SchemaLearning, fit_bounds
 from .presentations import ClassWeights, Presentation, TargetMap, of_offsets
-from .readers import NAMES, ColumnReader, offsets, with_default_bounds
+from .readers import ColumnReader, offsets, with_default_bounds
 from .recipe import Recipe, budget_of
 from .session import Outcome, Session, guarantee_of, randomness_of, run, warn_of_delta
 from .tables import FitTable, NumericTable, TableReader, TargetReader, UnlearntTable

@@ -18,8 +18,7 @@ from ..bounds import ROWS_PER_UNIT, Bounds
 from ..data.adapters import as_source
 from ..data.cluster import by_blocks, is_dask
 from ..data.columnar import Columnar, Levels
-from ..data.columns import NAMES as NAMES
-from ..data.columns import RecordColumns
+from ..data.columns import NAMES, RecordColumns
 from ..data.stream import MISCOUNTED, UNREADABLE, Source, Stream, prefetch
 from ..errors import DpglmError, PrivacyWarning, SourceChanged, UnsupportedProblem
 from .inputs import Labels, Table, numeric_table, numeric_target, require_numbers

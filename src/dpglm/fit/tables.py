@@ -15,7 +15,7 @@ from ..arrays import Vector
 from ..bounds import ROWS_PER_UNIT, Bounds
 from ..data import as_block, as_data
 from ..data.cluster import DaskTable, is_dask, records_of
-from ..data.columns import JoinedSource, RecordColumns
+from ..data.columns import NAMES, JoinedSource, RecordColumns
 from ..data.record_set import RecordSet
 from ..data.stream import Source
 from ..data.units import NumberedUnits
@@ -30,7 +30,6 @@ from .inputs import Labels, columns_apart, numeric_table, numeric_target
 from .keys import LENGTHS, ranked, records_by_unit, require_shapes, sorted_by_unit
 from .presentations import Presentation
 from .readers import (
-    NAMES,
     BlockReader,
     Codes,
     ColumnReader,
